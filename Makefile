@@ -1,0 +1,136 @@
+# Perfolio. `make run` sets up and starts everything; `make test` installs test needs and runs every
+# test. `make help` lists the rest. One build folder per kind of build: BUILD=release (default),
+# debug, asan, tsan, coverage or fuzz.
+BUILD    ?= release
+OUT      := build/$(BUILD)
+GEN      := build/generated
+PREFIX   ?= /usr/local
+DESTDIR  ?=
+CC       := $(if $(filter fuzz,$(BUILD)),clang,$(if $(filter default,$(origin CC)),gcc,$(CC)))
+PYTHON   ?= /usr/bin/python3
+.DEFAULT_GOAL := all
+.DELETE_ON_ERROR:
+.SUFFIXES:
+.PHONY: all run deps deps-test test check unit integration browser fuzz bench install clean \
+        test-fresh format help web
+
+LIBRARIES := libh2o-evloop libpq openssl libzstd jansson libdeflate libpcre2-8 libxxhash inih libcurl \
+             libpng freetype2 zlib
+WARN := -Wall -Wextra -Werror -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wundef -Wvla \
+        -Wwrite-strings -Wpointer-arith -Wcast-qual -Wformat=2 -Wimplicit-fallthrough \
+        -Wswitch-enum -Wconversion -Wdouble-promotion \
+        $(if $(findstring clang,$(CC)),,-Wduplicated-cond -Wlogical-op -Wno-format-truncation)
+HARDEN := -D_FORTIFY_SOURCE=3 -fstack-protector-strong -fstack-clash-protection \
+          $(if $(filter x86_64,$(shell uname -m)),-fcf-protection) -Wl,-z,relro,-z,now
+SANITIZE_asan := -fsanitize=address,undefined -fno-sanitize-recover=all
+SANITIZE_tsan := -fsanitize=thread
+SANITIZE_fuzz := -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all
+MODE_release  := -O2 $(HARDEN)
+MODE_debug    := -Og
+MODE_asan     := -O1 $(SANITIZE_asan)
+MODE_tsan     := -O1 $(SANITIZE_tsan)
+MODE_fuzz     := -O1 $(SANITIZE_fuzz)
+MODE_coverage := -O0 --coverage
+# Third-party headers are not ours to warn about; h2o needs to be told its event loop.
+INCLUDES := $(patsubst -I%,-isystem %,$(shell pkg-config --cflags-only-I $(LIBRARIES) 2>/dev/null))
+CFLAGS   := -std=gnu17 -D_GNU_SOURCE -DH2O_USE_EPOLL=1 -I. $(INCLUDES) $(WARN) -g -pthread -fPIE \
+            -fno-omit-frame-pointer $(MODE_$(BUILD)) $(EXTRA_CFLAGS)
+LDFLAGS  := -pie -pthread $(MODE_$(BUILD)) -Wl,--as-needed
+LDLIBS   := $(shell pkg-config --libs $(LIBRARIES) 2>/dev/null) -lm
+
+sources   = $(wildcard $(1)/*.c)
+objects   = $(patsubst %,$(OUT)/%.o,$(basename $(1)))
+LIB_C    := $(call sources,lib/base) $(call sources,lib/profile) $(call sources,lib/io)
+API_C    := $(filter-out api/main.c,$(call sources,api))
+CLI_C    := $(filter-out cli/main.c,$(call sources,cli))
+UNIT_C   := $(wildcard tests/unit/*/test_*.c)
+FUZZ_C   := $(wildcard tests/fuzz/fuzz_*.c)
+BENCH_C  := $(wildcard tests/bench/bench_*.c)
+PROGRAMS := $(OUT)/perfoliod $(OUT)/perfolio
+
+all: $(PROGRAMS)
+
+$(OUT)/%.o: %.c
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) -MMD -MP -c $< -o $@
+$(OUT)/lib.a: $(call objects,$(LIB_C))
+$(OUT)/api.a: $(call objects,$(API_C)) $(OUT)/assets.o
+$(OUT)/cli.a: $(call objects,$(CLI_C))
+$(OUT)/%.a:
+	@rm -f $@
+	ar rcs $@ $^
+$(OUT)/perfoliod: $(OUT)/api/main.o $(OUT)/api.a $(OUT)/lib.a
+	$(CC) $(LDFLAGS) $^ $(LDLIBS) -o $@
+$(OUT)/perfolio: $(OUT)/cli/main.o $(OUT)/cli.a $(OUT)/lib.a
+	$(CC) $(LDFLAGS) $^ $(LDLIBS) -o $@
+
+# Web pages, migrations and the preview font travel inside the server.
+WEB_SOURCES := $(shell find web -type f -not -path 'web/node_modules/*' -not -path 'web/dist/*')
+web: web/dist/.done
+web/node_modules/.done: web/package.json web/package-lock.json
+	cd web && npm ci --no-audit --no-fund
+	@touch $@
+web/dist/.done: web/node_modules/.done $(WEB_SOURCES)
+	cd web && npm run --silent build
+	@touch $@
+$(GEN)/assets.S: api/embed.sh web/dist/.done $(wildcard api/migrations/*.sql) api/openapi.yaml
+	@mkdir -p $(@D)
+	sh api/embed.sh > $@
+$(OUT)/assets.o: $(GEN)/assets.S
+	@mkdir -p $(@D)
+	$(CC) -c $< -o $@
+
+deps:
+	sh deploy/install-packages.sh run build
+deps-test:
+	sh deploy/install-packages.sh run build test
+run: deps
+	$(MAKE) all
+	exec $(OUT)/perfoliod serve --data-dir perfolio-data --listen localhost:7443
+test: deps-test
+	$(MAKE) all
+	$(PYTHON) tests/run.py
+check:
+	sh tests/lint/check.sh
+
+UNIT_PROGRAMS := $(patsubst tests/%.c,$(OUT)/tests/%,$(UNIT_C))
+$(OUT)/tests/unit/%: $(OUT)/tests/unit/%.o $(OUT)/cli.a $(OUT)/api.a $(OUT)/lib.a
+	$(CC) $(LDFLAGS) $^ $(LDLIBS) -lcmocka -o $@
+unit: $(UNIT_PROGRAMS)
+	prove $(if $(VERBOSE),-v) --exec '' $(UNIT_PROGRAMS)
+unit-programs: $(UNIT_PROGRAMS)
+integration: all
+	$(PYTHON) -m pytest -q tests/integration
+browser: all
+	cd web && npm run --silent test:browser
+
+FUZZ_PROGRAMS := $(patsubst tests/%.c,build/fuzz/tests/%,$(FUZZ_C))
+build/fuzz/tests/fuzz/%: build/fuzz/tests/fuzz/%.o build/fuzz/api.a build/fuzz/lib.a
+	clang -fsanitize=fuzzer $(LDFLAGS) $^ $(LDLIBS) -o $@
+fuzz-programs: $(FUZZ_PROGRAMS)
+# FUZZ_SECONDS=900 for the long run; new inputs are kept beside the seeds only when they are merged.
+FUZZ_SECONDS ?= 60
+fuzz:
+	$(MAKE) BUILD=fuzz fuzz-programs
+	sh tests/fuzz/run.sh $(FUZZ_SECONDS)
+
+BENCH_PROGRAMS := $(patsubst tests/%.c,$(OUT)/tests/%,$(BENCH_C))
+$(OUT)/tests/bench/%: $(OUT)/tests/bench/%.o $(OUT)/api.a $(OUT)/lib.a
+	$(CC) $(LDFLAGS) $^ $(LDLIBS) -o $@
+bench-programs: $(BENCH_PROGRAMS)
+bench: all bench-programs
+	$(PYTHON) tests/bench/run.py
+
+install: all
+	sh deploy/install.sh "$(OUT)" "$(DESTDIR)" "$(PREFIX)"
+test-fresh:
+	sh tests/fresh.sh
+format:
+	git ls-files '*.c' '*.h' | xargs clang-format -i
+clean:
+	rm -rf build web/dist
+help:
+	@echo 'make run | test | all | deps | install DESTDIR= PREFIX= | bench | fuzz FUZZ_SECONDS= | test-fresh'
+	@echo 'parts of make test: check, unit, integration, browser.  BUILD=$(BUILD) (release debug asan tsan coverage)'
+
+-include $(shell find $(OUT) -name '*.d' 2>/dev/null)

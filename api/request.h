@@ -1,0 +1,102 @@
+/*
+ * request: what a handler sees of HTTP: one request, one response, no h2o.
+ *
+ * Handlers run on worker threads. Everything in a request lives in its arena until the response has
+ * been sent. A handler returns ERR_NONE after filling the response, or an error, which becomes an
+ * RFC 9457 problem document (api/problem.h); it never logs what it returns.
+ */
+#ifndef API_REQUEST_H
+#define API_REQUEST_H
+
+#include "api/principal.h"
+#include "lib/base/buf.h"
+#include "lib/base/err.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct arena;
+struct route;
+struct server;
+
+enum http_method {
+    HTTP_GET,
+    HTTP_HEAD,
+    HTTP_POST,
+    HTTP_PUT,
+    HTTP_PATCH,
+    HTTP_DELETE,
+    HTTP_OPTIONS
+};
+
+enum { REQUEST_MAX_PATH_PARAMS = 4, REQUEST_ID_BYTES = 20, REQUEST_ADDRESS_BYTES = 64 };
+
+struct http_field {
+    struct span name; /* lower case */
+    struct span value;
+};
+
+struct request {
+    struct arena *arena;
+    struct server *server;
+    const struct route *route;
+    enum http_method method;
+    struct span path;                                 /* decoded and normalised, without query */
+    struct span query;                                /* raw, without "?" */
+    struct span path_params[REQUEST_MAX_PATH_PARAMS]; /* what the pattern's {…} matched, decoded */
+    const struct http_field *fields;
+    size_t field_count;
+    struct span body;
+    char id[REQUEST_ID_BYTES];           /* in the log, in X-Request-Id and in problem documents */
+    char address[REQUEST_ADDRESS_BYTES]; /* of the client, text without port */
+    bool is_tls;
+    int64_t start_ns; /* monotonic */
+    struct principal principal;
+};
+
+/* The header field's value, empty when absent; name in lower case. */
+struct span request_field(const struct request *request, const char *name);
+/* Decoded value of the first query parameter of that name; false when absent. */
+bool request_query(const struct request *request, const char *name, struct span *ret_value);
+/* The n-th (from 0) of repeated parameters. */
+bool request_query_nth(const struct request *request, const char *name, size_t n,
+                       struct span *ret_value);
+/* Whole number within [low, high], or fallback when absent. Handles: ERR_INVALID, naming it. */
+enum err_code request_query_i64(const struct request *request, const char *name, int64_t low,
+                                int64_t high, int64_t fallback, int64_t *ret_number,
+                                struct err *err) MUST_USE;
+/* The value of a cookie, empty when absent. */
+struct span request_cookie(const struct request *request, const char *name);
+/* Refuses query parameters that are not in the NULL-terminated list, so that typing errors show.
+ * Handles: ERR_INVALID, naming the parameter. */
+enum err_code request_check_query(const struct request *request, const char *const *known,
+                                  struct err *err) MUST_USE;
+
+enum response_body { RESPONSE_EMPTY, RESPONSE_BYTES, RESPONSE_FILE };
+
+struct response {
+    int status; /* 200 unless set */
+    const char *content_type;
+    enum response_body body_kind;
+    struct span bytes; /* lives in the request's arena, or as long as the process */
+    int file_fd;       /* owned by the response; sent from offset 0 */
+    uint64_t file_bytes;
+    bool may_compress; /* let the server apply zstd or gzip as the client accepts */
+    struct http_field *fields;
+    size_t field_count;
+    size_t field_capacity;
+};
+
+/* Adds a header field; both texts are copied into the arena. CR, LF and NUL are refused by
+ * assertion: values from outside go through buf_append_url or are checked first. */
+void response_add(struct request *request, struct response *response, const char *name,
+                  const char *value);
+/* Status and a body that lives long enough. */
+void response_bytes(struct response *response, int status, const char *content_type,
+                    struct span bytes);
+/* Copies buf into the arena. Handles: ERR_TOO_LARGE when buf has failed. */
+enum err_code response_buf(struct request *request, struct response *response, int status,
+                           const char *content_type, const struct buf *buf,
+                           struct err *err) MUST_USE;
+
+#endif

@@ -1,0 +1,58 @@
+/*
+ * routes: the one table of what the server answers: method, path, who may, limits, handler.
+ *
+ * Each part of the server declares its rows in its own header (share_routes, identity_routes, …)
+ * and routes.c joins them. The authorisation matrix test walks the same table through `perfoliod
+ * routes --json`.
+ */
+#ifndef API_ROUTES_H
+#define API_ROUTES_H
+
+#include "api/request.h"
+
+#include <stdio.h>
+
+enum route_access {
+    ACCESS_PUBLIC,    /* anyone; the handler checks what it shows (a share's visibility) */
+    ACCESS_ANONYMOUS, /* anyone if the server allows anonymous sharing, else as ACCESS_SCOPES */
+    ACCESS_SIGNED_IN, /* any token or user */
+    ACCESS_SCOPES,    /* a token or user that has all of route->scopes */
+};
+
+enum route_flags {
+    ROUTE_INLINE = 1 << 0, /* runs on the loop thread: no blocking, no database (health, assets) */
+    ROUTE_LIMIT_404 = 1 << 1, /* counts misses per address, with doubling back-off */
+    ROUTE_NO_CSRF = 1 << 2,   /* a cookie session is not required to carry a CSRF token (sign-in) */
+    ROUTE_CORS = 1 << 3,      /* Access-Control-Allow-Origin: * and OPTIONS, for reads only */
+};
+
+struct route {
+    enum http_method method; /* HEAD is answered wherever GET is */
+    const char *pattern;     /* "/api/v1/shares/{id}/top"; {…} matches one segment or its part */
+    enum route_access access;
+    unsigned scopes; /* with ACCESS_SCOPES (and ACCESS_ANONYMOUS for those who sign in) */
+    unsigned flags;
+    size_t max_body_bytes; /* 0: no body is taken */
+    enum err_code (*handle)(struct request *request, struct response *response, struct err *err);
+};
+
+struct route_table {
+    const struct route *routes;
+    size_t route_count;
+};
+
+/* All tables, in the order of matching. */
+const struct route_table *routes_all(size_t *ret_table_count);
+
+/*
+ * The route for method and path, with what {…} matched in ret_params.
+ * Handles: ERR_NOT_FOUND (no such path), ERR_UNSUPPORTED (the path exists with other methods).
+ */
+enum err_code routes_match(enum http_method method, struct span path,
+                           struct span ret_params[REQUEST_MAX_PATH_PARAMS],
+                           const struct route **ret_route, struct err *err) MUST_USE;
+
+/* The table as JSON lines, for tests and for the curious. */
+void routes_print(FILE *file);
+
+#endif

@@ -1,0 +1,99 @@
+/*
+ * pg: the door to PostgreSQL (libpq): a pool of connections and one way to ask.
+ *
+ * A tenant's query always travels with its tenant: pg_query sends set_config('app.tenant', …, true)
+ * and the statement in one pipeline, which is one round trip and one implicit transaction, so that
+ * row-level security sees the tenant and nothing leaks to the next user of the connection.
+ * Statements are prepared once per connection, by their text; sql must be a string literal or live
+ * as long as the process. Threads: a pool is shared; a connection belongs to the thread that took
+ * it.
+ */
+#ifndef LIB_IO_PG_H
+#define LIB_IO_PG_H
+
+#include "lib/base/buf.h"
+#include "lib/base/err.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct arena;
+struct pg_pool;
+struct pg_connection;
+struct pg_result;
+
+/* For statements that belong to no tenant: SECURITY DEFINER look-ups, operator and background work.
+ */
+#define PG_NO_TENANT INT64_C(0)
+
+enum pg_kind { PG_KIND_NULL, PG_KIND_TEXT, PG_KIND_I64, PG_KIND_BOOL, PG_KIND_BYTES };
+
+struct pg_value {
+    enum pg_kind kind;
+    struct span bytes; /* TEXT: no NUL needed; a NUL inside is refused with ERR_INVALID */
+    int64_t number;    /* I64, BOOL */
+};
+
+#define PG_NULL ((struct pg_value){.kind = PG_KIND_NULL})
+#define PG_TEXT(text) ((struct pg_value){.kind = PG_KIND_TEXT, .bytes = span_text(text)})
+#define PG_SPAN(span) ((struct pg_value){.kind = PG_KIND_TEXT, .bytes = (span)})
+#define PG_I64(value) ((struct pg_value){.kind = PG_KIND_I64, .number = (value)})
+#define PG_BOOL(value) ((struct pg_value){.kind = PG_KIND_BOOL, .number = (value)})
+#define PG_BYTES(span) ((struct pg_value){.kind = PG_KIND_BYTES, .bytes = (span)})
+
+/*
+ * Opens connections lazily, at most max_connections; conninfo is libpq's (URL or key=value), role,
+ * where not NULL, is set with SET ROLE on each new connection. Takers past the maximum wait up to 5
+ * s.
+ */
+struct pg_pool *pg_pool_create(const char *conninfo, const char *role, int max_connections);
+void pg_pool_destroy(struct pg_pool *pool);
+
+/* A healthy connection for this thread; given back with pg_give. Handles: ERR_BUSY (all are in use
+ * for too long), ERR_DATABASE (cannot connect). */
+enum err_code pg_take(struct pg_pool *pool, struct pg_connection **ret_connection,
+                      struct err *err) MUST_USE;
+/* NULL is a no-op. An open transaction is rolled back; a broken connection is closed. */
+void pg_give(struct pg_connection *connection);
+static inline void pg_cleanup(struct pg_connection **connection)
+{
+    pg_give(*connection);
+}
+#define pg_auto __attribute__((cleanup(pg_cleanup))) struct pg_connection *
+
+/*
+ * Runs one statement for a tenant (or PG_NO_TENANT); the result lives in arena. Inside a
+ * transaction the tenant was given to pg_begin and tenant_id must be the same. Handles:
+ * ERR_CONFLICT (unique or foreign key violation, serialisation failure), ERR_INVALID (a value that
+ * PostgreSQL refuses), ERR_FORBIDDEN (row-level security), ERR_DATABASE.
+ */
+enum err_code pg_query(struct pg_connection *connection, int64_t tenant_id, const char *sql,
+                       const struct pg_value *values, int value_count, struct arena *arena,
+                       struct pg_result **ret_result, struct err *err) MUST_USE;
+
+/* pg_query_values(connection, tenant, "…$1…", arena, &result, err, PG_I64(id), PG_TEXT(name)) */
+#define pg_query_values(connection, tenant_id, sql, arena, ret_result, err, ...)                   \
+    pg_query((connection), (tenant_id), (sql), (const struct pg_value[]){__VA_ARGS__},             \
+             (int)(sizeof((struct pg_value[]){__VA_ARGS__}) / sizeof(struct pg_value)), (arena),   \
+             (ret_result), (err))
+
+enum err_code pg_begin(struct pg_connection *connection, int64_t tenant_id,
+                       struct err *err) MUST_USE;
+enum err_code pg_commit(struct pg_connection *connection, struct err *err) MUST_USE;
+void pg_rollback(struct pg_connection *connection);
+
+/* Runs a script of several statements in one transaction: migrations only. */
+enum err_code pg_script(struct pg_connection *connection, const char *sql,
+                        struct err *err) MUST_USE;
+
+int pg_row_count(const struct pg_result *result);
+/* Rows that INSERT, UPDATE or DELETE touched. */
+int64_t pg_affected(const struct pg_result *result);
+bool pg_is_null(const struct pg_result *result, int row, int column);
+/* Borrowed from the result's arena. NULL reads as "", 0, false and the empty span. */
+const char *pg_get_text(const struct pg_result *result, int row, int column);
+int64_t pg_get_i64(const struct pg_result *result, int row, int column);
+bool pg_get_bool(const struct pg_result *result, int row, int column);
+struct span pg_get_bytes(const struct pg_result *result, int row, int column);
+
+#endif

@@ -1,0 +1,55 @@
+#include "lib/profile/profile.h"
+
+#include "lib/base/mem.h"
+
+#include <stdio.h>
+
+void profile_destroy(struct profile *profile)
+{
+    if (profile)
+        arena_destroy(profile->arena);
+}
+
+static enum err_code unknown_value_type(const struct profile *profile, struct span text,
+                                        struct err *err)
+{
+    buf_auto known;
+    buf_init(&known, ERR_MESSAGE_BYTES / 2);
+    for (uint32_t i = 0; i < profile->value_type_count; i++) {
+        struct span type = profile_string(profile, profile->value_types[i].type);
+        buf_printf(&known, "%s%u '%.*s'", i ? ", " : "", i, SPAN_PRINT(type));
+    }
+    return err_set(err, ERR_INVALID, "no sample type '%.*s' in this profile; it has %.*s",
+                   (int)(text.size > 100 ? 100 : text.size), (const char *)text.data,
+                   SPAN_PRINT(buf_span(&known)));
+}
+
+static bool find_by_name(const struct profile *profile, struct span name, uint32_t *ret_index)
+{
+    for (uint32_t i = 0; i < profile->value_type_count; i++) {
+        if (span_equal(profile_string(profile, profile->value_types[i].type), name)) {
+            *ret_index = i;
+            return true;
+        }
+    }
+    return false;
+}
+
+enum err_code profile_find_value_type(const struct profile *profile, struct span text,
+                                      uint32_t *ret_index, struct err *err)
+{
+    uint64_t index;
+    if (text.size == 0) {
+        struct span wanted = profile_string(profile, profile->default_sample_type);
+        if (wanted.size == 0 || !find_by_name(profile, wanted, ret_index))
+            *ret_index = profile->value_type_count - 1;
+        return ERR_NONE;
+    }
+    if (find_by_name(profile, text, ret_index))
+        return ERR_NONE;
+    if (span_parse_u64(text, &index) && index < profile->value_type_count) {
+        *ret_index = (uint32_t)index;
+        return ERR_NONE;
+    }
+    return unknown_value_type(profile, text, err);
+}

@@ -1,0 +1,134 @@
+/*
+ * profile: the in-memory profile that every format is decoded to and every report is made from.
+ *
+ * The model is pprof's (github.com/google/pprof, proto/profile.proto), as flat arrays with indexes
+ * in place of ids. A profile is immutable once built and may then be read by any number of threads.
+ * Everything it points to, itself included, lives in its arena; string bytes may also lie in an
+ * input buffer that the arena keeps.
+ *
+ * Strings are canonical: string 0 is "", and equal strings have equal indexes, so that grouping by
+ * name compares integers. PROFILE_NONE stands for "no mapping" and "no function".
+ * Stacks are leaf first; the lines of a location are inlined calls, leaf first too.
+ */
+#ifndef LIB_PROFILE_PROFILE_H
+#define LIB_PROFILE_PROFILE_H
+
+#include "lib/base/buf.h"
+#include "lib/base/err.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct arena;
+
+#define PROFILE_NONE UINT32_MAX
+
+/* Limits at the door: what one decoded profile may hold. 0 in any field means its default. */
+struct profile_limits {
+    size_t raw_bytes;      /* after decompression; default 256 MiB */
+    size_t json_bytes;     /* for formats that are JSON, whose tree costs about ten times; 64 MiB */
+    uint32_t sample_count; /* default 8 Mi */
+    uint32_t stack_depth;  /* default 65,536 locations in one sample */
+    uint64_t stack_entries; /* locations of all samples together; default 256 Mi */
+};
+
+struct profile_value_type {
+    uint32_t type; /* string, may be "" and may repeat */
+    uint32_t unit; /* string */
+};
+
+struct profile_mapping {
+    uint64_t start;
+    uint64_t limit;
+    uint64_t offset;
+    uint32_t filename;
+    uint32_t build_id;
+    bool has_functions;
+    bool has_filenames;
+    bool has_line_numbers;
+    bool has_inline_frames;
+};
+
+struct profile_function {
+    uint32_t name;
+    uint32_t system_name;
+    uint32_t filename;
+    int64_t start_line;
+};
+
+struct profile_line {
+    uint32_t function; /* or PROFILE_NONE */
+    int64_t line;
+    int64_t column;
+};
+
+struct profile_location {
+    uint64_t address;
+    uint32_t mapping; /* or PROFILE_NONE */
+    uint32_t first_line;
+    uint32_t line_count; /* 0: not symbolised */
+    bool is_folded;
+};
+
+struct profile_label {
+    uint32_t key;
+    uint32_t text; /* 0 with a numeric label */
+    int64_t number;
+    uint32_t unit; /* of number */
+    bool is_numeric;
+};
+
+struct profile {
+    struct arena *arena;
+
+    const struct span *strings;
+    const struct profile_value_type *value_types;
+    const struct profile_mapping *mappings;
+    const struct profile_function *functions;
+    const struct profile_line *lines;
+    const struct profile_location *locations;
+    const uint32_t *comments; /* strings */
+    uint32_t string_count;
+    uint32_t value_type_count; /* at least 1 */
+    uint32_t mapping_count;
+    uint32_t function_count;
+    uint32_t line_count;
+    uint32_t location_count;
+    uint32_t comment_count;
+
+    /* Sample i: stack[stack_start[i] .. stack_start[i + 1]), values[i * value_type_count …],
+     * labels[label_start[i] .. label_start[i + 1]). */
+    uint32_t sample_count;
+    const uint64_t *stack_start;
+    const uint32_t *stack;
+    const int64_t *values;
+    const uint32_t *label_start;
+    const struct profile_label *labels;
+
+    struct profile_value_type period_type;
+    int64_t period;
+    int64_t time_ns;
+    int64_t duration_ns;
+    uint32_t drop_frames;         /* string */
+    uint32_t keep_frames;         /* string */
+    uint32_t default_sample_type; /* string */
+    uint32_t doc_url;             /* string */
+};
+
+/* Frees the profile and all it points to; NULL is a no-op. */
+void profile_destroy(struct profile *profile);
+
+static inline struct span profile_string(const struct profile *profile, uint32_t string)
+{
+    return profile->strings[string];
+}
+
+/*
+ * The value type that text names: the first whose type equals it, or else a decimal index; empty
+ * text asks for the default (default_sample_type, else the last one, as pprof does). Handles:
+ * ERR_INVALID, whose message lists what there is.
+ */
+enum err_code profile_find_value_type(const struct profile *profile, struct span text,
+                                      uint32_t *ret_index, struct err *err) MUST_USE;
+
+#endif
