@@ -1,0 +1,51 @@
+/*
+ * compress: gzip and zstd, whole buffers at a time, with a bound on what comes out.
+ *
+ * Expanding writes into a struct buf whose max_size is the bound. Room grows as output comes, so a
+ * bomb costs time and memory in proportion to the bound at most, and to what it really holds if
+ * that is less; it ends as ERR_TOO_LARGE. gzip (RFC 1952) may have any number of members and zstd
+ * (RFC 8878) any number of frames, skippable ones included; both are read to the end, checksums
+ * verified. The only file that includes libdeflate, zstd and zlib. Threads: any; no state is kept.
+ */
+#ifndef LIB_BASE_COMPRESS_H
+#define LIB_BASE_COMPRESS_H
+
+#include "lib/base/buf.h"
+#include "lib/base/err.h"
+
+enum compress_method { COMPRESS_NONE, COMPRESS_GZIP, COMPRESS_ZSTD };
+
+enum {
+    COMPRESS_GZIP_FAST = 1,    /* about 245 MB/s, ratio 3.2 on heap profiles */
+    COMPRESS_GZIP_DEFAULT = 6, /* about 100 MB/s, ratio 3.5 */
+    COMPRESS_GZIP_BEST = 12,
+    COMPRESS_ZSTD_FAST = 1,    /* about 490 MB/s, ratio 3.2 */
+    COMPRESS_ZSTD_DEFAULT = 3, /* about 300 MB/s, ratio 3.9 */
+    COMPRESS_ZSTD_BEST = 19,
+    COMPRESS_WINDOW_LOG_MAX = 27 /* zstd frames that ask for more memory than 128 MiB are refused */
+};
+
+/* What the first bytes say; COMPRESS_NONE when they are neither. */
+enum compress_method compress_sniff(struct span bytes);
+
+/* "identity", "gzip" or "zstd", as in Content-Encoding. */
+const char *compress_name(enum compress_method method);
+
+/*
+ * Expands bytes into output, which is cleared first. COMPRESS_NONE copies. On failure output is
+ * empty. Handles: ERR_INVALID (malformed, cut short, wrong checksum, rubbish behind the end),
+ * ERR_TOO_LARGE (would pass output->max_size, or asks for too large a window).
+ */
+enum err_code compress_expand(enum compress_method method, struct span bytes, struct buf *output,
+                              struct err *err) MUST_USE;
+
+/*
+ * Appends bytes, compressed, to output. level as of libdeflate (1 to 12) or zstd (1 to 19).
+ * Deterministic: no time and no name in the header. Handles: ERR_TOO_LARGE.
+ */
+enum err_code compress_gzip(struct span bytes, int level, struct buf *output,
+                            struct err *err) MUST_USE;
+enum err_code compress_zstd(struct span bytes, int level, struct buf *output,
+                            struct err *err) MUST_USE;
+
+#endif

@@ -1,0 +1,50 @@
+/*
+ * picture: a flame graph as a still picture: SVG to look at and embed, PNG for link previews.
+ *
+ * Both show the icicle: root at the top, width is the value, children by descending value. Nodes
+ * narrower than a pixel are not drawn one by one but as a shade, so that cost and size depend on
+ * the picture, not on the graph. In a diff, red grew, blue shrank, grey is equal.
+ *
+ * The PNG has an indexed palette and stays below 30 kB. The SVG is self-contained: no script, no
+ * style sheet, no font file, no link; every frame has a <title> that browsers show on hover.
+ * Threads: any. The only file that includes libpng and freetype.
+ */
+#ifndef LIB_PROFILE_PICTURE_H
+#define LIB_PROFILE_PICTURE_H
+
+#include "lib/base/buf.h"
+#include "lib/base/err.h"
+
+struct flame;
+
+enum { PICTURE_PNG_WIDTH = 1200, PICTURE_PNG_HEIGHT = 630 }; /* OpenGraph's 1.91:1 */
+
+struct picture_options {
+    struct span title;       /* UTF-8; may be empty */
+    struct span sample_type; /* "cpu" */
+    struct span unit;        /* "nanoseconds"; decides how values are written */
+    struct span subtitle;    /* may be empty: what is compared, or what the view is filtered by */
+    bool is_dark;
+    uint32_t svg_width; /* pixels; 0 is 1200 */
+    uint32_t svg_depth; /* levels drawn at most; 0 is 64; what is cut off is said in the picture */
+};
+
+/* Appends an SVG document. Handles: ERR_TOO_LARGE. */
+enum err_code picture_svg(const struct flame *flame, const struct picture_options *options,
+                          struct buf *output, struct err *err) MUST_USE;
+
+/*
+ * Appends a PNG of 1200 x 630. font is a TrueType file (DejaVu Sans travels in the server).
+ * Handles: ERR_TOO_LARGE, ERR_INVALID (the font).
+ */
+enum err_code picture_png(const struct flame *flame, const struct picture_options *options,
+                          struct span font, struct buf *output, struct err *err) MUST_USE;
+
+/*
+ * Writes value in the largest unit that fits, as people read it: "1.28 s", "3.4 MiB", "12,345".
+ * unit is pprof's ("nanoseconds", "bytes", "count", …). text is always NUL-terminated.
+ */
+enum { PICTURE_VALUE_BYTES = 48 };
+const char *picture_value(double value, struct span unit, char text[PICTURE_VALUE_BYTES]);
+
+#endif
