@@ -99,4 +99,14 @@ enum err_code response_buf(struct request *request, struct response *response, i
                            const char *content_type, const struct buf *buf,
                            struct err *err) MUST_USE;
 
+/*
+ * Adds ETag (quotes and all, such as "\"abc\"" or "W/\"abc\"") and Cache-Control; true when the
+ * client has that version already: the response is then a finished 304 and the handler returns.
+ */
+bool response_is_cached(struct request *request, struct response *response, const char *etag,
+                        const char *cache_control);
+/* The file from offset 0 as the body; takes over fd, also when the request fails later. */
+void response_file(struct response *response, int status, const char *content_type, int fd,
+                   uint64_t size);
+
 #endif

@@ -1,0 +1,89 @@
+/*
+ * http: the HTTP(S) server: takes connections, runs route handlers, sends what they answer.
+ *
+ * The door to libh2o: nothing of h2o leaves api/http*.c. N loop threads share the listening
+ * sockets; a request is read whole (at most HTTP_MAX_BODY_BYTES), copied into its own arena,
+ * matched against api/routes.h, and run on the worker pool (api/worker.h), or on the loop with
+ * ROUTE_INLINE. The order for each request: route, 404 limiter, body limit, auth_identify,
+ * auth_check_access, handler; an error from any of them becomes a problem document (api/problem.h).
+ *
+ * Limits: connections past max_connections are closed at once; when all connections together hold
+ * more than max_buffered_bytes of unhandled input, the youngest stop being read until others have
+ * been answered; requests past the pool's queue get 503 with Retry-After. There is no deadline for
+ * a transfer while bytes flow: a sweep looks at TCP_INFO every few seconds and closes connections
+ * that are idle (60 s), whose request trickles (30 s below 64 B/s) or whose peer takes no bytes (60
+ * s).
+ *
+ * Threads: create, start, stop and destroy belong to one thread; http_server_reload may be called
+ * from any thread, not from a signal handler.
+ */
+#ifndef API_HTTP_H
+#define API_HTTP_H
+
+#include "lib/base/err.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct http_server;
+struct server;
+
+/* Larger uploads come in parts. */
+#define HTTP_MAX_BODY_BYTES ((size_t)8 << 20)
+
+struct http_listener {
+    int fd; /* bound and listening; closed by the server from http_server_create on */
+    bool is_tls;
+};
+
+/* Zeroed fields mean the default that stands beside them. */
+struct http_options {
+    const struct http_listener *listeners;
+    size_t listener_count;
+    const char *certificate_path; /* PEM chain; read again by http_server_reload */
+    const char *key_path;         /* PEM */
+    const char *access_log_path;  /* NULL: no access log; opened again by http_server_reload */
+    const char *public_url;       /* https and not localhost: answers carry HSTS */
+    bool enable_http2;            /* ALPN h2; off: HTTP/1.1 only */
+    bool trust_forwarded_for;  /* behind a proxy of ours: the last X-Forwarded-For is the client */
+    int loop_count;            /* min(cores, 4) */
+    int worker_count;          /* max(4, 2 * cores), at most 16 */
+    int max_queued_requests;   /* 256 */
+    size_t max_queued_bytes;   /* 128 MiB: bodies of queued and running requests */
+    size_t max_buffered_bytes; /* 192 MiB: input that all connections hold together */
+    int max_connections;       /* 4096 */
+    int idle_timeout_s;        /* 60 */
+    int slow_timeout_s;        /* 30 */
+    int send_timeout_s;        /* 60 */
+    int handshake_timeout_s;   /* 10 */
+};
+
+/*
+ * Reads the certificate and prepares all parts; nothing is accepted yet. server and what it points
+ * to must outlive the result; server->metrics must be there. Copies the texts in options.
+ * Handles: ERR_INVALID (certificate or key unusable), ERR_IO (access log).
+ */
+enum err_code http_server_create(struct server *server, const struct http_options *options,
+                                 struct http_server **ret_http, struct err *err) MUST_USE;
+
+/* Starts the loop threads and returns. */
+enum err_code http_server_start(struct http_server *http, struct err *err) MUST_USE;
+
+/* Takes up a new certificate for new connections and reopens the access log. On failure the old
+ * ones stay in use and the error says why. Handles: ERR_INVALID, ERR_IO. */
+enum err_code http_server_reload(struct http_server *http, struct err *err) MUST_USE;
+
+/*
+ * Stops accepting, answers 503 on /readyz, lets requests in flight finish for at most deadline_ms,
+ * then closes what is left and ends all threads. Returns true when nothing had to be cut off.
+ */
+bool http_server_stop(struct http_server *http, int deadline_ms);
+
+/* NULL is a no-op. Stops with deadline 0 if it still runs. */
+void http_server_destroy(struct http_server *http);
+
+/* True from the begin of http_server_stop on: long handlers may use it to give up early. */
+bool http_server_is_stopping(const struct http_server *http);
+
+#endif
