@@ -1,0 +1,79 @@
+// Builds web/dist (what the server embeds) or, with --tests, the unit tests into build/web-tests.
+//
+// dist/index.html            the one page shell; the server puts its own head lines at the marker
+// dist/favicon.svg
+// dist/assets/<name>-<hash>  scripts and style sheets, immutable, with .gz and .br beside them
+import { build } from "esbuild";
+import { brotliCompressSync, constants, gzipSync } from "node:zlib";
+import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { basename, dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+const root = dirname(fileURLToPath(import.meta.url));
+const dist = join(root, "dist");
+const headMarker = "<!--perfolio:head-->";
+
+const common = {
+  absWorkingDir: root,
+  bundle: true,
+  format: "esm",
+  jsx: "automatic",
+  jsxImportSource: "preact",
+  charset: "utf8",
+  logLevel: "warning",
+  legalComments: "none",
+};
+
+async function buildTests() {
+  const outdir = join(root, "../build/web-tests");
+  rmSync(outdir, { recursive: true, force: true });
+  const tests = readdirSync(join(root, "test")).filter((name) => name.endsWith(".test.ts"));
+  await build({
+    ...common,
+    entryPoints: tests.map((name) => join("test", name)),
+    outdir,
+    platform: "node",
+    target: "node18",
+    outExtension: { ".js": ".mjs" },
+  });
+}
+
+/** The built file whose source was `entry`, as a path from the site's root. */
+function outputOf(metafile, entry) {
+  const found = Object.entries(metafile.outputs).find(([, output]) => output.entryPoint === entry);
+  if (!found) throw new Error(`no output for ${entry}`);
+  return "/assets/" + basename(found[0]);
+}
+
+function compressBeside(file) {
+  const bytes = readFileSync(file);
+  writeFileSync(file + ".gz", gzipSync(bytes, { level: 9 }));
+  const quality = { params: { [constants.BROTLI_PARAM_QUALITY]: 11 } };
+  writeFileSync(file + ".br", brotliCompressSync(bytes, quality));
+}
+
+async function buildSite() {
+  rmSync(dist, { recursive: true, force: true });
+  mkdirSync(join(dist, "assets"), { recursive: true });
+  const entries = ["src/app.tsx", "src/boot.ts", "src/app.css"];
+  const result = await build({
+    ...common,
+    entryPoints: entries,
+    outdir: join(dist, "assets"),
+    entryNames: "[name]-[hash]",
+    chunkNames: "[name]-[hash]",
+    splitting: true,
+    minify: true,
+    target: ["es2022", "chrome109", "firefox115", "safari16.4"],
+    metafile: true,
+  });
+  let page = readFileSync(join(root, "src/index.html"), "utf8");
+  for (const entry of entries) page = page.replaceAll(`{{${entry}}}`, outputOf(result.metafile, entry));
+  if (!page.includes(headMarker)) throw new Error("index.html has lost " + headMarker);
+  if (page.includes("{{")) throw new Error("index.html names an entry that is not built");
+  writeFileSync(join(dist, "index.html"), page);
+  cpSync(join(root, "public"), dist, { recursive: true });
+  for (const name of readdirSync(join(dist, "assets"))) compressBeside(join(dist, "assets", name));
+}
+
+await (process.argv.includes("--tests") ? buildTests() : buildSite());

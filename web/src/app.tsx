@@ -1,0 +1,3 @@
+import { render } from "preact";
+
+render(<main class="page"><h1>Perfolio</h1></main>, document.getElementById("app")!);
