@@ -1,0 +1,157 @@
+#!/usr/bin/env python3
+"""Runs every test of the project and ends with the line "N passed, N failed".
+
+Steps run one after another, except the fuzzers, which share the machine with the steps that mostly
+wait. Each step's output goes to build/test-logs/<step>.log and is shown when the step fails.
+  tests/run.py [STEP …]     only these steps: check unit sanitizers web integration browser fuzz
+"""
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+LOGS = ROOT / "build" / "test-logs"
+BUILD = os.environ.get("BUILD", "release")
+FUZZ_SECONDS = os.environ.get("FUZZ_SECONDS", "10")
+PYTEST_LINE = re.compile(r"^(?:=+ )?((?:\d+ \w+(?:, )?)+) in [\d.]+s", re.M)
+
+
+class Result:
+    def __init__(self, passed, failed, skipped=0):
+        self.passed, self.failed, self.skipped = passed, failed, skipped
+
+
+def run(name, command, environment=None):
+    """Runs command with its output in the step's log; returns (exit status, output)."""
+    LOGS.mkdir(parents=True, exist_ok=True)
+    log = LOGS / f"{name}.log"
+    with open(log, "w") as out:
+        status = subprocess.run(command, cwd=ROOT, stdout=out, stderr=subprocess.STDOUT,
+                                stdin=subprocess.DEVNULL,
+                                env={**os.environ, **(environment or {})}).returncode
+    return status, log.read_text(errors="replace")
+
+
+def one(name, command):
+    """A step that counts as one test: it passes or fails as a whole."""
+    status, _ = run(name, command)
+    return Result(int(status == 0), int(status != 0))
+
+
+def count_tap(output):
+    passed = len(re.findall(r"^ok \d+", output, re.M))
+    return passed, len(re.findall(r"^not ok \d+", output, re.M))
+
+
+def run_unit(name, build):
+    status, output = run(f"{name}-build", ["make", f"BUILD={build}", "unit-programs"])
+    if status != 0:
+        (LOGS / f"{name}.log").write_text(output)
+        return Result(0, 1)
+    programs = sorted((ROOT / "build" / build / "tests" / "unit").glob("*/test_*"))
+    programs = [program for program in programs if program.suffix == ""]
+    total, logs = Result(0, 0), []
+    for program in programs:
+        status, output = run(f"{name}-program", [str(program)],
+                             {"CMOCKA_MESSAGE_OUTPUT": "TAP", "ASAN_OPTIONS": "detect_leaks=1"})
+        passed, failed = count_tap(output)
+        if status != 0 and failed == 0:
+            failed = 1
+        total.passed += passed
+        total.failed += failed
+        logs.append(f"### {program.relative_to(ROOT)}: exit {status}\n{output}")
+    (LOGS / f"{name}.log").write_text("\n".join(logs))
+    if not programs:
+        total.failed += 1
+    return total
+
+
+def step_check():
+    return one("check", ["make", "check"])
+
+
+def step_unit():
+    return run_unit("unit", BUILD)
+
+
+def step_sanitizers():
+    return run_unit("sanitizers", "asan")
+
+
+def step_web():
+    status, output = run("web", ["npm", "--prefix", "web", "run", "--silent", "test"])
+    return from_node(status, output)
+
+
+def from_node(status, output):
+    passed = sum(int(n) for n in re.findall(r"^(?:# |ℹ )pass (\d+)", output, re.M))
+    failed = sum(int(n) for n in re.findall(r"^(?:# |ℹ )fail (\d+)", output, re.M))
+    for ok, bad in re.findall(r"^(\d+) passed, (\d+) failed", output, re.M):
+        passed, failed = passed + int(ok), failed + int(bad)
+    if (status != 0 or passed == 0) and failed == 0:
+        failed = 1
+    return Result(passed, failed)
+
+
+def step_integration():
+    status, output = run("integration", [sys.executable, "-m", "pytest", "-q", "-x" if
+                                         os.environ.get("FAIL_FAST") else "-q", "-rs",
+                                         "--durations=15", "tests/integration"])
+    numbers = {"passed": 0, "failed": 0, "error": 0, "errors": 0, "skipped": 0}
+    lines = PYTEST_LINE.findall(output)
+    if lines:
+        for count, word in re.findall(r"(\d+) (\w+)", lines[-1]):
+            if word in numbers:
+                numbers[word] += int(count)
+    failed = numbers["failed"] + numbers["error"] + numbers["errors"]
+    if (status != 0 or numbers["passed"] == 0) and failed == 0:
+        failed = 1
+    return Result(numbers["passed"], failed, numbers["skipped"])
+
+
+def step_browser():
+    status, output = run("browser", ["npm", "--prefix", "web", "run", "--silent", "test:browser"])
+    return from_node(status, output)
+
+
+def step_fuzz():
+    status, output = run("fuzz", ["make", "fuzz", f"FUZZ_SECONDS={FUZZ_SECONDS}"])
+    passed = len(re.findall(r"^ok fuzz_", output, re.M))
+    failed = len(re.findall(r"^not ok fuzz_", output, re.M))
+    if (status != 0 or passed == 0) and failed == 0:
+        failed = 1
+    return Result(passed, failed)
+
+
+STEPS = {"check": step_check, "unit": step_unit, "sanitizers": step_sanitizers, "web": step_web,
+         "integration": step_integration, "browser": step_browser, "fuzz": step_fuzz}
+
+
+def main():
+    wanted = sys.argv[1:] or list(STEPS)
+    unknown = [name for name in wanted if name not in STEPS]
+    if unknown:
+        sys.exit(f"unknown step {unknown[0]}; there are {' '.join(STEPS)}")
+    total = Result(0, 0)
+    for name in wanted:
+        start = time.monotonic()
+        print(f"== {name}", flush=True)
+        result = STEPS[name]()
+        total.passed += result.passed
+        total.failed += result.failed
+        total.skipped += result.skipped
+        print(f"   {result.passed} passed, {result.failed} failed, {result.skipped} skipped "
+              f"({time.monotonic() - start:.0f} s)", flush=True)
+        if result.failed:
+            lines = (LOGS / f"{name}.log").read_text(errors="replace").splitlines()
+            print("\n".join(lines[-120:]), flush=True)
+    skipped = f", {total.skipped} skipped" if total.skipped else ""
+    print(f"{total.passed} passed, {total.failed} failed{skipped}")
+    sys.exit(1 if total.failed else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,70 @@
+#include "tests/unit/test.h"
+
+#include "lib/base/clock.h"
+#include "lib/base/log.h"
+
+#include <string.h>
+#include <unistd.h>
+
+/* What log_event writes to standard error, read back through a pipe. */
+static size_t capture(char *text, size_t text_bytes, enum log_level level, const char *message)
+{
+    int ends[2];
+    assert_int_equal(pipe(ends), 0);
+    int saved = dup(STDERR_FILENO);
+    dup2(ends[1], STDERR_FILENO);
+    log_event(level, message, "n=%d", 7);
+    dup2(saved, STDERR_FILENO);
+    close(saved);
+    close(ends[1]);
+    ssize_t size = read(ends[0], text, text_bytes - 1);
+    close(ends[0]);
+    text[size > 0 ? size : 0] = '\0';
+    return size > 0 ? (size_t)size : 0;
+}
+
+static void writes_one_line_of_fields(void **state)
+{
+    (void)state;
+    char text[1000];
+    capture(text, sizeof(text), LOG_WARN, "disk \"full\"");
+    assert_memory_equal(text, "time=20", 7);
+    assert_non_null(strstr(text, "Z level=warn msg=\"disk \\\"full\\\"\" n=7\n"));
+}
+
+static void leaves_out_what_is_below_its_level(void **state)
+{
+    (void)state;
+    char text[1000];
+    assert_int_equal(capture(text, sizeof(text), LOG_DEBUG, "quiet"), 0);
+}
+
+static void quotes_control_characters(void **state)
+{
+    (void)state;
+    char text[32];
+    assert_string_equal(log_quote("a\n\x1b\\", text, sizeof(text)), "\"a\\x0a\\x1b\\\\\"");
+    assert_string_equal(log_quote("0123456789", text, 10), "\"012\"");
+}
+
+static void formats_time(void **state)
+{
+    (void)state;
+    char text[CLOCK_TEXT_BYTES];
+    assert_string_equal(clock_format(INT64_C(1767323045678000000), text),
+                        "2026-01-02T03:04:05.678Z");
+    int64_t start_ns = clock_monotonic_ns();
+    clock_sleep_ms(2);
+    assert_true(clock_monotonic_ns() - start_ns >= 2 * CLOCK_NS_PER_MS);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(writes_one_line_of_fields),
+        cmocka_unit_test(leaves_out_what_is_below_its_level),
+        cmocka_unit_test(quotes_control_characters),
+        cmocka_unit_test(formats_time),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

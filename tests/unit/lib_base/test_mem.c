@@ -1,0 +1,78 @@
+#include "tests/unit/test.h"
+
+#include "lib/base/mem.h"
+
+#include <string.h>
+
+static void gives_zeroed_aligned_memory(void **state)
+{
+    (void)state;
+    arena_auto arena = arena_create();
+    for (size_t size = 0; size < 5000; size += 37) {
+        unsigned char *memory = arena_alloc(arena, size, 1);
+        assert_int_equal((uintptr_t)memory % _Alignof(max_align_t), 0);
+        for (size_t i = 0; i < size; i++)
+            assert_int_equal(memory[i], 0);
+        memset(memory, 0xff, size);
+    }
+}
+
+static void keeps_objects_apart(void **state)
+{
+    (void)state;
+    arena_auto arena = arena_create();
+    char *first = arena_strdup(arena, "first");
+    char *large = arena_alloc(arena, 100000, 1);
+    char *second = arena_printf(arena, "%s-%d", "second", 2);
+    memset(large, 'x', 100000);
+    assert_string_equal(first, "first");
+    assert_string_equal(second, "second-2");
+}
+
+static void copies_bytes_with_a_nul_at_the_end(void **state)
+{
+    (void)state;
+    arena_auto arena = arena_create();
+    assert_memory_equal(arena_strndup(arena, "a\0b", 3), "a\0b", 4);
+    assert_string_equal(arena_strndup(arena, NULL, 0), "");
+}
+
+static void counts_what_it_holds(void **state)
+{
+    (void)state;
+    arena_auto arena = arena_create();
+    size_t before = arena_bytes(arena);
+    (void)arena_alloc(arena, 1 << 20, 1);
+    assert_true(arena_bytes(arena) >= before + (1 << 20));
+}
+
+static void note(void *object)
+{
+    char **at = object;
+    *(*at)++ = 'c';
+}
+
+static void cleans_up_on_destroy(void **state)
+{
+    (void)state;
+    char notes[3] = "";
+    char *at = notes;
+    struct arena *arena = arena_create();
+    arena_on_destroy(arena, note, &at);
+    arena_on_destroy(arena, note, &at);
+    arena_destroy(arena);
+    assert_string_equal(notes, "cc");
+    arena_destroy(NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(gives_zeroed_aligned_memory),
+        cmocka_unit_test(keeps_objects_apart),
+        cmocka_unit_test(copies_bytes_with_a_nul_at_the_end),
+        cmocka_unit_test(counts_what_it_holds),
+        cmocka_unit_test(cleans_up_on_destroy),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
