@@ -1,0 +1,89 @@
+/*
+ * settings: every knob of perfoliod, from flags, environment and one INI file.
+ *
+ * A flag wins over the environment, the environment over the file, the file over the default.
+ * --data-dir is PERFOLIO_DATA_DIR in the environment and data-dir in the section [server] of the
+ * file (--config, or PERFOLIO_CONFIG). Switches take yes or no; sizes take KiB, MiB, GiB; durations
+ * take s, m, h, d, w. Unknown names and values out of range are errors that say where they stand.
+ * Threads: filled once at start, then only read. All texts live in the struct (settings_fini).
+ */
+#ifndef API_SETTINGS_H
+#define API_SETTINGS_H
+
+#include "lib/base/err.h"
+#include "lib/base/log.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+enum { SETTINGS_MAX_LISTEN = 8 };
+
+/* Texts are never NULL; "" is unset. */
+struct settings {
+    char *config_file;
+    char *data_dir;
+    char *listen[SETTINGS_MAX_LISTEN]; /* "host:port", "[::1]:port"; default localhost:7443 */
+    int listen_count;
+    char *public_url;   /* without "/" at its end; never empty once the server runs */
+    char *database_url; /* of an external PostgreSQL; "" for the private cluster */
+    char *tls_cert;     /* PEM chain and key for the listener; "" for the local CA's leaf */
+    char *tls_key;
+    char *access_log; /* file, reopened on SIGHUP; "-" is standard error, "" is none */
+    enum log_level log_level;
+
+    int loop_threads;
+    int worker_threads;
+    int worker_queue; /* requests that may wait for a worker; 503 past it */
+    int jobs_interval_s;
+    bool http2;
+    int max_connections;
+    uint64_t max_buffered_bytes;      /* what all request bodies together may hold */
+    int request_timeout_s;            /* a whole request with its body, while bytes flow */
+    int idle_timeout_s;               /* without a byte: headers, body, keep-alive */
+    int shutdown_timeout_s;           /* for requests in flight after SIGTERM */
+    int database_connections;         /* of the role perfolio_server; jobs have 3 more */
+    bool public_metrics;              /* /metrics for everyone, else for operators only */
+    bool anonymous_sharing;           /* may those who are not signed in create shares? */
+    int anonymous_uploads_per_minute; /* per address */
+    uint64_t anonymous_max_upload_bytes;
+    int64_t anonymous_expiry_s;   /* after the last view, and the longest one may ask for */
+    uint64_t anonymous_max_bytes; /* stored by all of them together */
+    uint64_t tenant_max_bytes;    /* defaults of new tenants */
+    int tenant_uploads_per_minute;
+    uint64_t tenant_max_upload_bytes;
+    uint64_t max_profile_bytes; /* after decompression */
+    uint64_t max_profile_samples;
+    uint64_t profile_cache_bytes; /* decoded profiles that are kept for the next view */
+    int64_t session_lifetime_s;
+    int64_t invitation_lifetime_s;
+    int64_t upload_lifetime_s; /* of an unfinished upload in parts, since its last part */
+};
+
+/* Defaults; safe to fini. */
+void settings_init(struct settings *settings);
+void settings_fini(struct settings *settings);
+
+/*
+ * Reads arguments (without program and subcommand), environment and file into initialised settings
+ * and checks them together. *ret_wants_help is set by --help or -h, and then nothing else is
+ * checked. Handles: ERR_INVALID, whose message names the flag, variable or file and line.
+ */
+enum err_code settings_load(struct settings *settings, int argument_count, char *const *arguments,
+                            bool *ret_wants_help, struct err *err) MUST_USE;
+
+/* One paragraph per knob, with default and environment name. */
+void settings_print_help(FILE *file);
+
+/*
+ * All knobs as NAME=value texts for the environment of a child process, so that it need not read
+ * file or flags again; a NULL-terminated array, freed with settings_free_environment. Variables of
+ * the present environment that are not PERFOLIO_* are kept.
+ */
+char **settings_to_environment(const struct settings *settings);
+void settings_free_environment(char **environment);
+
+/* Replaces one text knob; value is copied. */
+void settings_set_text(char **knob, const char *value);
+
+#endif
