@@ -11,6 +11,7 @@ struct object_store;
 struct pg_pool;
 struct profile_cache;
 struct settings;
+struct share_memory;
 
 struct server {
     const struct settings *settings; /* api/settings.h */
@@ -19,6 +20,7 @@ struct server {
     struct object_store *objects;
     struct limiter *limiter;        /* api/limiter.h: rates per address, token, tenant */
     struct profile_cache *profiles; /* api/profile_cache.h: decoded profiles, single flight */
+    struct share_memory *shares;    /* api/share.h: counted views, cookie key, finished answers */
     struct metrics *metrics;        /* api/metrics.h */
     struct http_server *http;       /* api/http.h */
 };

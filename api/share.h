@@ -1,0 +1,107 @@
+/*
+ * share: a profile with a permalink: the uploaded bytes exactly as they came, and its settings.
+ *
+ * Bytes lie in the object store, settings in the table share (api/migrations/0002_shares.sql).
+ * Creating writes the object first, durably, and then commits one row: what is acknowledged is
+ * whole; an object without a row is collected by share_jobs_run. Looking up needs no tenant: the
+ * row says which it is, and api/share_access.h decides who may see it. Threads: any.
+ */
+#ifndef API_SHARE_H
+#define API_SHARE_H
+
+#include "api/routes.h"
+
+struct arena;
+struct pg_connection;
+struct share_settings;
+
+/* Shares themselves, reports about them and takedown; to be matched before the pages' /p/{id}. */
+extern const struct route_table share_routes;
+/* What is computed from shares: flame, top, callers, diff, merge, exports (api/report_routes.c);
+ * to be matched before the pages' /p/{id} too. */
+extern const struct route_table report_routes;
+
+enum { SHARE_ID_BYTES = 22, SHARE_HASH_BYTES = 32 };
+
+enum share_visibility { SHARE_PUBLIC, SHARE_UNLISTED, SHARE_TEAM, SHARE_PASSWORD };
+
+/* One row; all of it lives in the arena that share_find got. Texts are never NULL. */
+struct share {
+    const char *id;
+    int64_t tenant_id;
+    int64_t user_id;  /* who made it; 0 unless a user */
+    int64_t token_id; /* 0 unless a token */
+    enum share_visibility visibility;
+    const char *password_hash;     /* "" unless SHARE_PASSWORD */
+    struct span delete_token_hash; /* SHA-256 */
+    const char *title;
+    const char *description; /* Markdown, as typed: the browser renders it */
+    int64_t created_ms;      /* since 1970 */
+    int64_t expires_ms;      /* 0: never */
+    int64_t idle_expiry_s;   /* > 0: a view moves expires_ms to this long after it */
+    const char *object_key;
+    uint64_t raw_bytes;
+    struct span raw_sha256;
+    const char *format; /* format_name() */
+    const char *filename;
+    const char *labels;  /* JSON object of texts */
+    const char *summary; /* JSON object, see api/share_summary.h */
+    int64_t views;       /* those already written down */
+};
+
+/*
+ * The share of an id, without regard to who asks. One round trip.
+ * Handles: ERR_NOT_FOUND (no such id, or not of an id's form), ERR_GONE (expired, deleted or taken
+ * down; the message says which).
+ */
+enum err_code share_find(struct server *server, struct span id, struct arena *arena,
+                         struct share *ret_share, struct err *err) MUST_USE;
+
+/* What the HTML shell of /p/{id} may tell anyone who has the link, link previews included. */
+struct share_public_metadata {
+    const char *title;       /* "" when there is none or it may not be told */
+    const char *description; /* Markdown as typed; "" likewise */
+    bool may_preview;        /* /p/{id}/og.png answers without a password or a session */
+    bool may_index;          /* public: search engines are welcome; else say noindex */
+    const char *sample_type; /* of the default value type, "" when not told */
+    const char *format;      /* "pprof"; "" when not told */
+};
+
+/* Team and password shares give empty texts. Handles: ERR_NOT_FOUND, ERR_GONE. */
+enum err_code share_find_public_metadata(struct server *server, struct span id, struct arena *arena,
+                                         struct share_public_metadata *ret_metadata,
+                                         struct err *err) MUST_USE;
+
+/* A new share's bytes: in memory, or (for what came in parts) an object already in the store. */
+struct share_source {
+    struct span bytes;
+    const char *object_key; /* NULL: bytes are to be stored; else they are, and bytes shows them */
+};
+
+/*
+ * Decodes and checks the bytes, stores them, commits the row with its quota charge and audit
+ * record, and answers 201 with links and the delete token. upload_id, unless NULL, is the upload
+ * that becomes this share, in the same transaction.
+ * Handles: ERR_INVALID, ERR_UNSUPPORTED, ERR_TOO_LARGE, ERR_QUOTA, ERR_RATE_LIMITED, ERR_BUSY.
+ */
+enum err_code share_create(struct request *request, const struct share_settings *settings,
+                           const struct share_source *source, const char *upload_id,
+                           struct response *response, struct err *err) MUST_USE;
+
+/*
+ * Background work, called every few seconds by one thread: writes down counted views, turns expired
+ * shares into tombstones, deletes the bytes of what is to go, collects objects and uploads that
+ * nobody needs. Each call does a bounded amount; what is left is done by the next.
+ */
+enum err_code share_jobs_run(struct server *server, struct err *err) MUST_USE;
+
+/*
+ * What shares keep in memory between requests: counted views, the key that signs password cookies,
+ * the gate for heavy decodes, finished answers. One per server, made before it starts.
+ */
+struct share_memory;
+struct share_memory *share_memory_create(void);
+/* NULL is a no-op. Views not yet written down are lost: call share_jobs_run before. */
+void share_memory_destroy(struct share_memory *memory);
+
+#endif
