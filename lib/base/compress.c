@@ -1,0 +1,246 @@
+#include "lib/base/compress.h"
+
+#include "lib/base/mem.h"
+
+#include <libdeflate.h>
+#include <stdbool.h>
+#include <zstd.h>
+#include <zstd_errors.h>
+
+enum {
+    GZIP_SMALLEST_BYTES = 20, /* header, one empty block, trailer */
+    DEFLATE_RATIO_MAX = 1032, /* 258 bytes from two bits; what claims more lies */
+    FIRST_GUESS_RATIO = 4,
+    SMALLEST_ROOM_BYTES = 64 * 1024,
+    TRUSTED_RATIO = 64 /* a zstd header may claim this much and gets it in one piece */
+};
+
+enum compress_method compress_sniff(struct span bytes)
+{
+    if (bytes.size < 4)
+        return COMPRESS_NONE;
+    const uint8_t *data = bytes.data;
+    if (data[0] == 0x1f && data[1] == 0x8b && data[2] == 8)
+        return COMPRESS_GZIP;
+    if (data[0] == 0x28 && data[1] == 0xb5 && data[2] == 0x2f && data[3] == 0xfd)
+        return COMPRESS_ZSTD;
+    if ((data[0] & 0xf0) == 0x50 && data[1] == 0x2a && data[2] == 0x4d && data[3] == 0x18)
+        return COMPRESS_ZSTD; /* a skippable frame first */
+    return COMPRESS_NONE;
+}
+
+const char *compress_name(enum compress_method method)
+{
+    switch (method) {
+    case COMPRESS_NONE:
+        return "identity";
+    case COMPRESS_GZIP:
+        return "gzip";
+    case COMPRESS_ZSTD:
+        return "zstd";
+    }
+    return "unknown";
+}
+
+static enum err_code too_large(const struct buf *output, struct err *err)
+{
+    return err_set(err, ERR_TOO_LARGE, "expands to more than the limit of %zu bytes",
+                   output->max_size);
+}
+
+static size_t smaller(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+/* The size that the last member's trailer states, 0 where deflate could not hold that much. */
+static size_t claimed_gzip_size(struct span bytes)
+{
+    if (bytes.size < GZIP_SMALLEST_BYTES)
+        return 0;
+    const uint8_t *end = bytes.data + bytes.size;
+    size_t claimed =
+        (size_t)end[-4] | (size_t)end[-3] << 8 | (size_t)end[-2] << 16 | (size_t)end[-1] << 24;
+    return claimed / DEFLATE_RATIO_MAX <= bytes.size ? claimed : 0;
+}
+
+/*
+ * libdeflate wants the whole output at once: a member whose size is not known is tried again with
+ * twice the room, which costs at most as much again as the last try.
+ */
+static enum err_code expand_member(struct libdeflate_decompressor *decompressor, struct span *rest,
+                                   size_t room, struct buf *output, struct err *err)
+{
+    for (;;) {
+        size_t left = output->max_size - output->size;
+        room = smaller(room, left);
+        uint8_t *data = buf_reserve(output, room);
+        size_t taken = 0, made = 0;
+        enum libdeflate_result result = libdeflate_gzip_decompress_ex(
+            decompressor, rest->data, rest->size, data, room, &taken, &made);
+        if (result == LIBDEFLATE_SUCCESS) {
+            buf_commit(output, made);
+            *rest = span_of(rest->data + taken, rest->size - taken);
+            return ERR_NONE;
+        }
+        if (result != LIBDEFLATE_INSUFFICIENT_SPACE)
+            return err_set(err, ERR_INVALID, "malformed or incomplete gzip data");
+        if (room == left)
+            return too_large(output, err);
+        room = room < SMALLEST_ROOM_BYTES ? SMALLEST_ROOM_BYTES : room * 2;
+    }
+}
+
+static enum err_code expand_gzip(struct span bytes, struct buf *output, struct err *err)
+{
+    /* An honest bomb is refused by what it says of itself; a liar is found out below. */
+    size_t claimed = claimed_gzip_size(bytes);
+    if (claimed > output->max_size)
+        return too_large(output, err);
+    struct libdeflate_decompressor *decompressor = libdeflate_alloc_decompressor();
+    if (!decompressor)
+        return err_set(err, ERR_INTERNAL, "no memory for a gzip reader");
+    struct span rest = bytes;
+    size_t room = claimed >= bytes.size / 2 ? claimed : bytes.size * FIRST_GUESS_RATIO;
+    enum err_code code;
+    do {
+        code = expand_member(decompressor, &rest, room, output, err);
+        /* Later members take what room is left over before more is asked for. */
+        room = output->capacity - output->size;
+        if (room == 0)
+            room = SMALLEST_ROOM_BYTES;
+    } while (!code && rest.size);
+    libdeflate_free_decompressor(decompressor);
+    return code;
+}
+
+static enum err_code zstd_failure(size_t result, struct err *err)
+{
+    ZSTD_ErrorCode reason = ZSTD_getErrorCode(result);
+    if (reason == ZSTD_error_frameParameter_windowTooLarge)
+        return err_set(err, ERR_TOO_LARGE,
+                       "zstd frame wants a window of more than %u MiB; compress without --long",
+                       1u << (COMPRESS_WINDOW_LOG_MAX - 20));
+    return err_set(err, ERR_INVALID, "malformed zstd data: %s", ZSTD_getErrorName(result));
+}
+
+/* Whole frames of stated and credible size are written straight to their place. */
+static enum err_code reserve_for_frame(struct span rest, struct buf *output, struct err *err)
+{
+    unsigned long long claimed = ZSTD_getFrameContentSize(rest.data, rest.size);
+    if (claimed == ZSTD_CONTENTSIZE_UNKNOWN || claimed == ZSTD_CONTENTSIZE_ERROR)
+        return ERR_NONE;
+    if (claimed > output->max_size - output->size)
+        return too_large(output, err);
+    if (claimed / TRUSTED_RATIO <= rest.size && claimed)
+        buf_reserve(output, (size_t)claimed);
+    return ERR_NONE;
+}
+
+/* One call's worth of output; *ret_hint is 0 when a frame ended. */
+static enum err_code expand_step(ZSTD_DCtx *context, ZSTD_inBuffer *input, struct buf *output,
+                                 size_t *ret_hint, struct err *err)
+{
+    uint8_t spare; /* at the limit a frame may still end, but give nothing more */
+    size_t left = output->max_size - output->size;
+    size_t room = output->capacity - output->size;
+    if (room == 0)
+        room = smaller(left, output->size + SMALLEST_ROOM_BYTES);
+    ZSTD_outBuffer out = {.dst = left ? buf_reserve(output, room) : &spare,
+                          .size = left ? room : sizeof(spare)};
+    size_t result = ZSTD_decompressStream(context, &out, input);
+    if (ZSTD_isError(result))
+        return zstd_failure(result, err);
+    if (!left && out.pos)
+        return too_large(output, err);
+    if (left)
+        buf_commit(output, out.pos);
+    if (result && input->pos == input->size && out.pos < out.size)
+        return err_set(err, ERR_INVALID, "incomplete zstd data");
+    *ret_hint = result;
+    return ERR_NONE;
+}
+
+static enum err_code expand_zstd(struct span bytes, struct buf *output, struct err *err)
+{
+    ZSTD_DCtx *context = ZSTD_createDCtx();
+    if (!context)
+        return err_set(err, ERR_INTERNAL, "no memory for a zstd reader");
+    ZSTD_DCtx_setParameter(context, ZSTD_d_windowLogMax, COMPRESS_WINDOW_LOG_MAX);
+    ZSTD_inBuffer input = {.src = bytes.data, .size = bytes.size};
+    size_t hint = 0;
+    enum err_code code = ERR_NONE;
+    do {
+        if (hint == 0)
+            code = reserve_for_frame(span_of(bytes.data + input.pos, bytes.size - input.pos),
+                                     output, err);
+        if (!code)
+            code = expand_step(context, &input, output, &hint, err);
+    } while (!code && (hint || input.pos < input.size));
+    ZSTD_freeDCtx(context);
+    return code;
+}
+
+enum err_code compress_expand(enum compress_method method, struct span bytes, struct buf *output,
+                              struct err *err)
+{
+    enum err_code code = ERR_NONE;
+    buf_clear(output);
+    if (bytes.size == 0 && method != COMPRESS_NONE)
+        return err_set(err, ERR_INVALID, "empty, not %s data", compress_name(method));
+    switch (method) {
+    case COMPRESS_NONE:
+        buf_append_span(output, bytes);
+        code = buf_failed(output) ? too_large(output, err) : ERR_NONE;
+        break;
+    case COMPRESS_GZIP:
+        code = expand_gzip(bytes, output, err);
+        break;
+    case COMPRESS_ZSTD:
+        code = expand_zstd(bytes, output, err);
+        break;
+    }
+    if (code)
+        buf_clear(output);
+    return code;
+}
+
+/* Room for size bytes, or for what the maximum leaves: the result may be smaller than its bound. */
+static uint8_t *reserve_up_to(struct buf *output, size_t size, size_t *ret_room)
+{
+    *ret_room = smaller(size, output->max_size - output->size);
+    return buf_reserve(output, *ret_room);
+}
+
+enum err_code compress_gzip(struct span bytes, int level, struct buf *output, struct err *err)
+{
+    struct libdeflate_compressor *compressor = libdeflate_alloc_compressor(level);
+    if (!compressor)
+        return err_set(err, ERR_INTERNAL, "no gzip writer of level %d", level);
+    size_t room, made = 0;
+    uint8_t *data =
+        reserve_up_to(output, libdeflate_gzip_compress_bound(compressor, bytes.size), &room);
+    if (data)
+        made = libdeflate_gzip_compress(compressor, bytes.data, bytes.size, data, room);
+    libdeflate_free_compressor(compressor);
+    if (!made) {
+        output->has_failed = true;
+        return err_set(err, ERR_TOO_LARGE, "does not fit in %zu bytes as gzip", output->max_size);
+    }
+    buf_commit(output, made);
+    return ERR_NONE;
+}
+
+enum err_code compress_zstd(struct span bytes, int level, struct buf *output, struct err *err)
+{
+    size_t room, made = 0;
+    uint8_t *data = reserve_up_to(output, ZSTD_compressBound(bytes.size), &room);
+    if (data)
+        made = ZSTD_compress(data, room, bytes.data, bytes.size, level);
+    if (!data || ZSTD_isError(made)) {
+        output->has_failed = true;
+        return err_set(err, ERR_TOO_LARGE, "does not fit in %zu bytes as zstd", output->max_size);
+    }
+    buf_commit(output, made);
+    return ERR_NONE;
+}

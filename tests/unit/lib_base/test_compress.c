@@ -1,0 +1,210 @@
+#include "tests/unit/test.h"
+
+#include "lib/base/compress.h"
+#include "lib/base/mem.h"
+
+enum { ROOM_BYTES = 1 << 20 };
+
+static void fill(struct buf *buf, size_t size)
+{
+    uint32_t state = 1;
+    while (buf->size < size) {
+        state = state * 1664525 + 1013904223;
+        buf_append_byte(buf, (uint8_t)(state >> 28)); /* half random, half not */
+    }
+}
+
+static enum err_code pack(enum compress_method method, struct span bytes, struct buf *output)
+{
+    struct err err;
+    if (method == COMPRESS_GZIP)
+        return compress_gzip(bytes, COMPRESS_GZIP_DEFAULT, output, &err);
+    return compress_zstd(bytes, COMPRESS_ZSTD_DEFAULT, output, &err);
+}
+
+static void what_was_packed_expands_to_the_same(void **state)
+{
+    (void)state;
+    static const size_t sizes[] = {0, 1, 100, 65536, 300000};
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+        for (int method = COMPRESS_GZIP; method <= COMPRESS_ZSTD; method++) {
+            buf_auto plain, packed, again;
+            struct err err;
+            buf_init(&plain, ROOM_BYTES);
+            buf_init(&packed, ROOM_BYTES);
+            buf_init(&again, sizes[i]); /* exactly the size is not too large */
+            fill(&plain, sizes[i]);
+            assert_int_equal(pack(method, buf_span(&plain), &packed), ERR_NONE);
+            assert_int_equal(compress_sniff(buf_span(&packed)), method);
+            assert_int_equal(compress_expand(method, buf_span(&packed), &again, &err), ERR_NONE);
+            assert_true(span_equal(buf_span(&plain), buf_span(&again)));
+        }
+    }
+}
+
+static void members_and_frames_in_a_row_are_joined(void **state)
+{
+    (void)state;
+    for (int method = COMPRESS_GZIP; method <= COMPRESS_ZSTD; method++) {
+        buf_auto packed, output;
+        struct err err;
+        buf_init(&packed, ROOM_BYTES);
+        buf_init(&output, ROOM_BYTES);
+        for (int i = 0; i < 300; i++)
+            assert_int_equal(pack(method, SPAN_LITERAL("one after the other;"), &packed), 0);
+        assert_int_equal(pack(method, SPAN_LITERAL(""), &packed), ERR_NONE);
+        assert_int_equal(compress_expand(method, buf_span(&packed), &output, &err), ERR_NONE);
+        assert_int_equal(output.size, 300 * strlen("one after the other;"));
+        assert_memory_equal(output.data + output.size - 6, "other;", 6);
+    }
+}
+
+static void a_skippable_zstd_frame_is_skipped(void **state)
+{
+    (void)state;
+    static const uint8_t skippable[] = {0x50, 0x2a, 0x4d, 0x18, 3, 0, 0, 0, 'a', 'b', 'c'};
+    buf_auto packed, output;
+    struct err err;
+    buf_init(&packed, ROOM_BYTES);
+    buf_init(&output, ROOM_BYTES);
+    buf_append(&packed, skippable, sizeof(skippable));
+    assert_int_equal(compress_sniff(buf_span(&packed)), COMPRESS_ZSTD);
+    assert_int_equal(pack(COMPRESS_ZSTD, SPAN_LITERAL("text"), &packed), ERR_NONE);
+    assert_int_equal(compress_expand(COMPRESS_ZSTD, buf_span(&packed), &output, &err), ERR_NONE);
+    assert_true(span_equal_text(buf_span(&output), "text"));
+}
+
+static void a_bomb_is_refused(void **state)
+{
+    (void)state;
+    enum { BOMB_BYTES = 32 << 20, LIMIT_BYTES = 1 << 20 };
+    for (int method = COMPRESS_GZIP; method <= COMPRESS_ZSTD; method++) {
+        buf_auto packed, output;
+        struct err err;
+        buf_init(&packed, ROOM_BYTES);
+        buf_init(&output, LIMIT_BYTES);
+        uint8_t *zeros = mem_alloc(BOMB_BYTES, 1);
+        assert_int_equal(pack(method, span_of(zeros, BOMB_BYTES), &packed), ERR_NONE);
+        mem_free(zeros);
+        assert_int_equal(compress_expand(method, buf_span(&packed), &output, &err), ERR_TOO_LARGE);
+        assert_int_equal(output.size, 0);
+        assert_int_equal(output.capacity, 0); /* said so in its header: nothing was allocated */
+        if (method == COMPRESS_GZIP)          /* and one that lies about its size */
+            memset(packed.data + packed.size - 4, 0, 4);
+        else
+            packed.data[4] &= 0x3f; /* another header: whatever it means now, it must not pass */
+        assert_int_not_equal(compress_expand(method, buf_span(&packed), &output, &err), ERR_NONE);
+        assert_true(output.capacity <= LIMIT_BYTES);
+    }
+}
+
+static void one_byte_over_the_limit_is_too_large(void **state)
+{
+    (void)state;
+    for (int method = COMPRESS_GZIP; method <= COMPRESS_ZSTD; method++) {
+        buf_auto plain, packed, output;
+        struct err err;
+        buf_init(&plain, ROOM_BYTES);
+        buf_init(&packed, ROOM_BYTES);
+        buf_init(&output, 99999);
+        fill(&plain, 100000);
+        assert_int_equal(pack(method, buf_span(&plain), &packed), ERR_NONE);
+        assert_int_equal(compress_expand(method, buf_span(&packed), &output, &err), ERR_TOO_LARGE);
+        assert_non_null(strstr(err.message, "99999"));
+    }
+}
+
+static void every_cut_and_every_tail_is_refused(void **state)
+{
+    (void)state;
+    for (int method = COMPRESS_GZIP; method <= COMPRESS_ZSTD; method++) {
+        buf_auto plain, packed, output;
+        struct err err;
+        buf_init(&plain, ROOM_BYTES);
+        buf_init(&packed, ROOM_BYTES);
+        buf_init(&output, ROOM_BYTES);
+        fill(&plain, 200);
+        assert_int_equal(pack(method, buf_span(&plain), &packed), ERR_NONE);
+        for (size_t size = 0; size < packed.size; size++) {
+            struct span cut = span_of(packed.data, size);
+            assert_int_equal(compress_expand(method, cut, &output, &err), ERR_INVALID);
+            assert_int_equal(output.size, 0);
+        }
+        buf_append_byte(&packed, 'x');
+        assert_int_equal(compress_expand(method, buf_span(&packed), &output, &err), ERR_INVALID);
+    }
+}
+
+static void a_wrong_checksum_is_refused(void **state)
+{
+    (void)state;
+    buf_auto packed, output;
+    struct err err;
+    buf_init(&packed, ROOM_BYTES);
+    buf_init(&output, ROOM_BYTES);
+    assert_int_equal(pack(COMPRESS_GZIP, SPAN_LITERAL("some text"), &packed), ERR_NONE);
+    packed.data[packed.size - 8] ^= 1;
+    assert_int_equal(compress_expand(COMPRESS_GZIP, buf_span(&packed), &output, &err), ERR_INVALID);
+}
+
+static void a_frame_with_a_huge_window_is_refused(void **state)
+{
+    (void)state;
+    /* Magic, no content size, window descriptor 0xa8: 2^31 bytes; then one empty last block. */
+    static const uint8_t frame[] = {0x28, 0xb5, 0x2f, 0xfd, 0x00, 0xa8, 0x01, 0x00, 0x00};
+    buf_auto output;
+    struct err err;
+    buf_init(&output, ROOM_BYTES);
+    struct span bytes = span_of(frame, sizeof(frame));
+    assert_int_equal(compress_expand(COMPRESS_ZSTD, bytes, &output, &err), ERR_TOO_LARGE);
+    assert_non_null(strstr(err.message, "window"));
+}
+
+static void what_does_not_fit_is_not_packed(void **state)
+{
+    (void)state;
+    for (int method = COMPRESS_GZIP; method <= COMPRESS_ZSTD; method++) {
+        buf_auto plain, packed;
+        buf_init(&plain, ROOM_BYTES);
+        buf_init(&packed, 64);
+        fill(&plain, 10000);
+        assert_int_equal(pack(method, buf_span(&plain), &packed), ERR_TOO_LARGE);
+        assert_true(buf_failed(&packed));
+        buf_auto exact;
+        buf_init(&exact, 64); /* less than the bound, yet enough for this text */
+        assert_int_equal(pack(method, SPAN_LITERAL("short"), &exact), ERR_NONE);
+    }
+}
+
+static void other_bytes_are_not_taken_for_compressed(void **state)
+{
+    (void)state;
+    assert_int_equal(compress_sniff(SPAN_LITERAL("")), COMPRESS_NONE);
+    assert_int_equal(compress_sniff(SPAN_LITERAL("\x1f\x8b")), COMPRESS_NONE);
+    assert_int_equal(compress_sniff(SPAN_LITERAL("main;run 12")), COMPRESS_NONE);
+    buf_auto output;
+    struct err err;
+    buf_init(&output, 4);
+    struct span bytes = SPAN_LITERAL("four");
+    assert_int_equal(compress_expand(COMPRESS_NONE, bytes, &output, &err), ERR_NONE);
+    assert_true(span_equal(buf_span(&output), bytes));
+    bytes = SPAN_LITERAL("more than four");
+    assert_int_equal(compress_expand(COMPRESS_NONE, bytes, &output, &err), ERR_TOO_LARGE);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_was_packed_expands_to_the_same),
+        cmocka_unit_test(members_and_frames_in_a_row_are_joined),
+        cmocka_unit_test(a_skippable_zstd_frame_is_skipped),
+        cmocka_unit_test(a_bomb_is_refused),
+        cmocka_unit_test(one_byte_over_the_limit_is_too_large),
+        cmocka_unit_test(every_cut_and_every_tail_is_refused),
+        cmocka_unit_test(a_wrong_checksum_is_refused),
+        cmocka_unit_test(a_frame_with_a_huge_window_is_refused),
+        cmocka_unit_test(what_does_not_fit_is_not_packed),
+        cmocka_unit_test(other_bytes_are_not_taken_for_compressed),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
