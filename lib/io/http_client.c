@@ -1,0 +1,415 @@
+#include "lib/io/http_client.h"
+
+#include "lib/base/mem.h"
+
+#include <curl/curl.h>
+#include <errno.h>
+#include <pthread.h>
+#include <strings.h>
+#include <unistd.h>
+
+enum {
+    DEFAULT_CONNECT_TIMEOUT_MS = 15000,
+    DEFAULT_STALL_TIMEOUT_S = 60,
+    MAX_RETRY_AFTER_S = 86400,
+    MAX_FIELD_BYTES = 256 << 10, /* all header lines of one answer */
+    DEFAULT_ANSWER_BYTES = 64 << 20,
+};
+
+struct http_client {
+    CURL *curl;
+    struct http_client_settings settings;
+    char *ca_file;
+    char *user_agent;
+};
+
+/* One request under way; what the callbacks share. */
+struct transfer {
+    CURL *curl;
+    const struct http_client *client;
+    const struct http_client_request *request;
+    struct http_client_answer *answer;
+    uint64_t read_at; /* within the request's body */
+    uint64_t max_answer_bytes;
+    int file_errno; /* of reading the body or writing answer_fd */
+    bool is_too_large;
+    bool was_refused;
+};
+
+void http_client_request_init(struct http_client_request *request, const char *method,
+                              const char *url)
+{
+    *request = (struct http_client_request){
+        .method = method, .url = url, .body_fd = HTTP_CLIENT_NO_FD, .answer_fd = HTTP_CLIENT_NO_FD};
+}
+
+void http_client_answer_init(struct http_client_answer *answer)
+{
+    *answer = (struct http_client_answer){0};
+    buf_init(&answer->body, DEFAULT_ANSWER_BYTES);
+    buf_init(&answer->fields, MAX_FIELD_BYTES);
+}
+
+void http_client_answer_fini(struct http_client_answer *answer)
+{
+    buf_fini(&answer->body);
+    buf_fini(&answer->fields);
+}
+
+struct span http_client_answer_field(const struct http_client_answer *answer, const char *name)
+{
+    size_t name_size = strlen(name);
+    struct span rest = buf_span(&answer->fields), line;
+    while (span_take_line(&rest, &line)) {
+        if (line.size > name_size && line.data[name_size] == ':' &&
+            strncasecmp((const char *)line.data, name, name_size) == 0)
+            return span_trim(span_of(line.data + name_size + 1, line.size - name_size - 1));
+    }
+    return span_of(NULL, 0);
+}
+
+static void start_curl(void)
+{
+    curl_global_init(CURL_GLOBAL_DEFAULT);
+}
+
+enum err_code http_client_create(const struct http_client_settings *settings,
+                                 struct http_client **ret_client, struct err *err)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, start_curl);
+    if (settings->ca_file && access(settings->ca_file, R_OK))
+        return err_set_errno(err, errno == ENOENT ? ERR_NOT_FOUND : ERR_IO,
+                             "reading the CA file %s", settings->ca_file);
+    CURL *curl = curl_easy_init();
+    if (!curl)
+        return err_set(err, ERR_INTERNAL, "libcurl cannot be started");
+    struct http_client *client = mem_new(struct http_client, 1);
+    client->curl = curl;
+    client->settings = *settings;
+    client->ca_file = settings->ca_file ? mem_strdup(settings->ca_file) : NULL;
+    client->user_agent = mem_strdup(settings->user_agent ? settings->user_agent : "perfolio");
+    *ret_client = client;
+    return ERR_NONE;
+}
+
+void http_client_destroy(struct http_client *client)
+{
+    if (!client)
+        return;
+    curl_easy_cleanup(client->curl);
+    mem_free(client->ca_file);
+    mem_free(client->user_agent);
+    mem_free(client);
+}
+
+static size_t on_read(char *room, size_t size, size_t count, void *context)
+{
+    struct transfer *transfer = context;
+    const struct http_client_request *request = transfer->request;
+    uint64_t left = request->body_bytes - transfer->read_at;
+    size_t wanted = size * count < left ? size * count : (size_t)left;
+    if (wanted == 0)
+        return 0;
+    if (request->body_kind == HTTP_CLIENT_BODY_BYTES) {
+        memcpy(room, request->body.data + transfer->read_at, wanted);
+        transfer->read_at += wanted;
+        return wanted;
+    }
+    ssize_t taken =
+        pread(request->body_fd, room, wanted, (off_t)(request->body_offset + transfer->read_at));
+    if (taken <= 0) { /* a file that became shorter would otherwise hang the request */
+        transfer->file_errno = taken < 0 ? errno : ENODATA;
+        return CURL_READFUNC_ABORT;
+    }
+    transfer->read_at += (uint64_t)taken;
+    return (size_t)taken;
+}
+
+static int on_seek(void *context, curl_off_t offset, int origin)
+{
+    struct transfer *transfer = context;
+    if (origin != SEEK_SET || offset < 0 || (uint64_t)offset > transfer->request->body_bytes)
+        return CURL_SEEKFUNC_FAIL;
+    transfer->read_at = (uint64_t)offset;
+    return CURL_SEEKFUNC_OK;
+}
+
+static bool write_all(int fd, const char *data, size_t size)
+{
+    while (size) {
+        ssize_t written = write(fd, data, size);
+        if (written < 0 && errno == EINTR)
+            continue;
+        if (written < 0)
+            return false;
+        data += written;
+        size -= (size_t)written;
+    }
+    return true;
+}
+
+static size_t on_write(char *data, size_t size, size_t count, void *context)
+{
+    struct transfer *transfer = context;
+    size_t bytes = size * count;
+    if (bytes > transfer->max_answer_bytes - transfer->answer->answer_bytes) {
+        transfer->is_too_large = true;
+        return 0;
+    }
+    transfer->answer->answer_bytes += bytes;
+    long status = 0;
+    curl_easy_getinfo(transfer->curl, CURLINFO_RESPONSE_CODE, &status);
+    int fd = transfer->request->answer_fd;
+    if (fd == HTTP_CLIENT_NO_FD || status < 200 || status > 299) {
+        buf_append(&transfer->answer->body, data, bytes);
+        return bytes;
+    }
+    if (write_all(fd, data, bytes))
+        return bytes;
+    transfer->file_errno = errno;
+    return 0;
+}
+
+static size_t on_header(char *data, size_t size, size_t count, void *context)
+{
+    struct transfer *transfer = context;
+    struct buf *fields = &transfer->answer->fields;
+    struct span line = span_of(data, size * count);
+    if (span_starts_with(line, "HTTP/"))
+        buf_clear(fields); /* an interim or redirecting answer came before */
+    else
+        buf_append_span(fields, line);
+    return buf_failed(fields) ? 0 : line.size;
+}
+
+static int on_progress(void *context, curl_off_t receive_total, curl_off_t received,
+                       curl_off_t send_total, curl_off_t sent)
+{
+    const struct transfer *transfer = context;
+    const struct http_client_request *request = transfer->request;
+    if (!request->progress)
+        return 0;
+    return !request->progress(request->progress_context, (uint64_t)sent, (uint64_t)send_total,
+                              (uint64_t)received, (uint64_t)receive_total);
+}
+
+static curl_socket_t on_open_socket(void *context, curlsocktype purpose,
+                                    struct curl_sockaddr *address)
+{
+    struct transfer *transfer = context;
+    const struct http_client_settings *settings = &transfer->client->settings;
+    (void)purpose;
+    if (settings->may_connect &&
+        !settings->may_connect(settings->may_connect_context, &address->addr)) {
+        transfer->was_refused = true;
+        return CURL_SOCKET_BAD;
+    }
+    return socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
+}
+
+static bool is_one_line(const char *text)
+{
+    return !strpbrk(text, "\r\n");
+}
+
+static enum err_code make_field_list(const struct http_client_request *request,
+                                     struct curl_slist **ret_list, struct err *err)
+{
+    struct curl_slist *list = NULL;
+    buf_auto line;
+    buf_init(&line, MAX_FIELD_BYTES);
+    for (size_t i = 0; i < request->field_count; i++) {
+        const struct http_client_field *field = &request->fields[i];
+        if (!is_one_line(field->name) || !is_one_line(field->value)) {
+            curl_slist_free_all(list);
+            return err_set(err, ERR_INVALID, "the header field %.40s would hold a line break",
+                           field->name);
+        }
+        buf_clear(&line);
+        /* libcurl writes "Name;" as a field without value; "Name:" would suppress it. */
+        buf_printf(&line, field->value[0] ? "%s: %s" : "%s;%s", field->name, field->value);
+        buf_append_byte(&line, 0);
+        if (!buf_failed(&line))
+            list = curl_slist_append(list, (const char *)line.data);
+    }
+    *ret_list = list;
+    return ERR_NONE;
+}
+
+static void set_body(CURL *curl, const struct http_client_request *request,
+                     struct transfer *transfer)
+{
+    bool is_bodyless = request->body_kind == HTTP_CLIENT_BODY_NONE &&
+                       strcmp(request->method, "POST") != 0 && strcmp(request->method, "PUT") != 0;
+    if (strcmp(request->method, "HEAD") == 0) {
+        curl_easy_setopt(curl, CURLOPT_NOBODY, 1L);
+    } else if (is_bodyless) {
+        curl_easy_setopt(curl, CURLOPT_HTTPGET, 1L);
+        curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST, request->method);
+    } else {
+        curl_easy_setopt(curl, CURLOPT_UPLOAD, 1L);
+        curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST, request->method);
+        curl_easy_setopt(curl, CURLOPT_INFILESIZE_LARGE, (curl_off_t)request->body_bytes);
+        curl_easy_setopt(curl, CURLOPT_READFUNCTION, on_read);
+        curl_easy_setopt(curl, CURLOPT_READDATA, transfer);
+        curl_easy_setopt(curl, CURLOPT_SEEKFUNCTION, on_seek);
+        curl_easy_setopt(curl, CURLOPT_SEEKDATA, transfer);
+    }
+}
+
+static void set_policy(CURL *curl, const struct http_client *client)
+{
+    const struct http_client_settings *settings = &client->settings;
+    int connect_ms =
+        settings->connect_timeout_ms ? settings->connect_timeout_ms : DEFAULT_CONNECT_TIMEOUT_MS;
+    int stall_s = settings->stall_timeout_s ? settings->stall_timeout_s : DEFAULT_STALL_TIMEOUT_S;
+    curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
+    curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
+    curl_easy_setopt(curl, CURLOPT_REDIR_PROTOCOLS_STR, "http,https");
+    curl_easy_setopt(curl, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
+    curl_easy_setopt(curl, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
+    curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS, (long)connect_ms);
+    curl_easy_setopt(curl, CURLOPT_LOW_SPEED_LIMIT, 1L);
+    curl_easy_setopt(curl, CURLOPT_LOW_SPEED_TIME, (long)stall_s);
+    curl_easy_setopt(curl, CURLOPT_FOLLOWLOCATION, settings->max_redirects ? 1L : 0L);
+    curl_easy_setopt(curl, CURLOPT_MAXREDIRS, (long)settings->max_redirects);
+    curl_easy_setopt(curl, CURLOPT_USERAGENT, client->user_agent);
+    if (client->ca_file) {
+        curl_easy_setopt(curl, CURLOPT_CAINFO, client->ca_file);
+        curl_easy_setopt(curl, CURLOPT_CAPATH, NULL); /* this file instead of the system's */
+    }
+}
+
+/* "https://host:port" of a URL for messages: paths and user information may hold secrets. */
+static void append_origin(struct buf *text, const char *url)
+{
+    CURLU *parts = curl_url();
+    char *scheme = NULL, *host = NULL, *port = NULL;
+    if (parts && !curl_url_set(parts, CURLUPART_URL, url, 0) &&
+        !curl_url_get(parts, CURLUPART_SCHEME, &scheme, 0) &&
+        !curl_url_get(parts, CURLUPART_HOST, &host, 0)) {
+        buf_printf(text, "%s://%s", scheme, host);
+        if (!curl_url_get(parts, CURLUPART_PORT, &port, 0))
+            buf_printf(text, ":%s", port);
+    } else {
+        buf_append_text(text, "the given URL");
+    }
+    buf_append_byte(text, 0);
+    curl_free(scheme);
+    curl_free(host);
+    curl_free(port);
+    curl_url_cleanup(parts);
+}
+
+static enum err_code describe_failure(const struct transfer *transfer, CURLcode result,
+                                      const char *detail, struct err *err)
+{
+    buf_auto origin_text;
+    buf_init(&origin_text, 4096);
+    append_origin(&origin_text, transfer->request->url);
+    const char *origin = buf_failed(&origin_text) ? "the server" : (const char *)origin_text.data;
+    if (!detail[0])
+        detail = curl_easy_strerror(result);
+    if (transfer->is_too_large)
+        return err_set(err, ERR_TOO_LARGE, "the answer of %s is larger than %llu bytes", origin,
+                       (unsigned long long)transfer->max_answer_bytes);
+    if (transfer->was_refused)
+        return err_set(err, ERR_FORBIDDEN, "%s is at an address that may not be connected to",
+                       origin);
+    if (transfer->file_errno) {
+        errno = transfer->file_errno;
+        return err_set_errno(err, ERR_IO,
+                             result == CURLE_WRITE_ERROR ? "writing what was received"
+                                                         : "reading what is to be sent");
+    }
+    switch ((int)result) {
+    case CURLE_ABORTED_BY_CALLBACK:
+        return err_set(err, ERR_CANCELLED, "the request to %s was cancelled", origin);
+    case CURLE_OPERATION_TIMEDOUT:
+        return err_set(err, ERR_TIMEOUT, "%s does not answer: %s", origin, detail);
+    case CURLE_URL_MALFORMAT:
+    case CURLE_UNSUPPORTED_PROTOCOL:
+        return err_set(err, ERR_INVALID, "not a usable http or https URL: %s", detail);
+    case CURLE_SSL_CACERT_BADFILE:
+        return err_set(err, ERR_IO, "the CA file %s is not usable: %s",
+                       transfer->client->ca_file ? transfer->client->ca_file : "of the system",
+                       detail);
+    case CURLE_PEER_FAILED_VERIFICATION:
+        return err_set(err, ERR_NETWORK, "the certificate of %s is not trusted: %s", origin,
+                       detail);
+    default:
+        return err_set(err, ERR_NETWORK, "cannot talk to %s: %s", origin, detail);
+    }
+}
+
+/* Status, Retry-After and whether anything went out, as far as libcurl knows. */
+static void read_outcome(CURL *curl, struct http_client_answer *answer)
+{
+    long status = 0, request_size = 0;
+    curl_off_t retry_after = 0;
+    curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
+    curl_easy_getinfo(curl, CURLINFO_REQUEST_SIZE, &request_size);
+    curl_easy_getinfo(curl, CURLINFO_RETRY_AFTER, &retry_after);
+    answer->status = (int)status;
+    answer->was_sent = request_size > 0;
+    if (retry_after < 0)
+        retry_after = 0;
+    answer->retry_after_s = retry_after > MAX_RETRY_AFTER_S ? MAX_RETRY_AFTER_S : (int)retry_after;
+}
+
+enum err_code http_client_send(struct http_client *client,
+                               const struct http_client_request *request,
+                               struct http_client_answer *answer, struct err *err)
+{
+    CURL *curl = client->curl;
+    struct http_client_request sized = *request;
+    if (sized.body_kind == HTTP_CLIENT_BODY_BYTES)
+        sized.body_bytes = sized.body.size;
+    else if (sized.body_kind == HTTP_CLIENT_BODY_NONE)
+        sized.body_bytes = 0;
+    struct transfer transfer = {
+        .curl = curl,
+        .client = client,
+        .request = &sized,
+        .answer = answer,
+        .max_answer_bytes =
+            request->max_answer_bytes ? request->max_answer_bytes : DEFAULT_ANSWER_BYTES,
+    };
+    answer->status = 0;
+    answer->retry_after_s = 0;
+    answer->was_sent = false;
+    answer->answer_bytes = 0;
+    buf_clear(&answer->fields);
+    buf_clear(&answer->body);
+    answer->body.max_size = (size_t)transfer.max_answer_bytes + 1; /* 1: the NUL behind it */
+
+    struct curl_slist *fields = NULL;
+    enum err_code code = make_field_list(request, &fields, err);
+    if (code)
+        return code;
+    char detail[CURL_ERROR_SIZE] = "";
+    curl_easy_reset(curl); /* options only: the connection stays open */
+    set_policy(curl, client);
+    set_body(curl, &sized, &transfer);
+    curl_easy_setopt(curl, CURLOPT_URL, request->url);
+    curl_easy_setopt(curl, CURLOPT_HTTPHEADER, fields);
+    curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, detail);
+    curl_easy_setopt(curl, CURLOPT_ACCEPT_ENCODING, request->accept_compressed ? "" : NULL);
+    curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, on_write);
+    curl_easy_setopt(curl, CURLOPT_WRITEDATA, &transfer);
+    curl_easy_setopt(curl, CURLOPT_HEADERFUNCTION, on_header);
+    curl_easy_setopt(curl, CURLOPT_HEADERDATA, &transfer);
+    curl_easy_setopt(curl, CURLOPT_NOPROGRESS, 0L);
+    curl_easy_setopt(curl, CURLOPT_XFERINFOFUNCTION, on_progress);
+    curl_easy_setopt(curl, CURLOPT_XFERINFODATA, &transfer);
+    curl_easy_setopt(curl, CURLOPT_OPENSOCKETFUNCTION, on_open_socket);
+    curl_easy_setopt(curl, CURLOPT_OPENSOCKETDATA, &transfer);
+    CURLcode result = curl_easy_perform(curl);
+    curl_slist_free_all(fields);
+    read_outcome(curl, answer);
+    buf_append_byte(&answer->body, 0);
+    if (!buf_failed(&answer->body))
+        answer->body.size--;
+    return result == CURLE_OK ? ERR_NONE : describe_failure(&transfer, result, detail, err);
+}
