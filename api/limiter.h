@@ -1,0 +1,71 @@
+/*
+ * limiter: how often someone may do something: rates, failures with doubling back-off, and slots.
+ *
+ * All state is in memory, of fixed size, and forgotten at restart. What is counted is a kind and a
+ * text: an address, a tenant's number, an account. Texts are kept as keyed hashes only. When the
+ * table is full, the entry of its bucket that was unused for longest makes room. Keys of the kinds
+ * that end in _ADDRESS are addresses; IPv6 counts by its /64, since one subscriber has all of it.
+ * Threads: any.
+ */
+#ifndef API_LIMITER_H
+#define API_LIMITER_H
+
+#include "lib/base/buf.h"
+#include "lib/base/err.h"
+
+#include <stdint.h>
+
+struct limiter;
+
+enum limit_kind {
+    /* Failures, with doubling back-off. */
+    LIMIT_SIGN_IN_ADDRESS,        /* wrong passwords, tokens, codes and invitations of an address */
+    LIMIT_SIGN_IN_ACCOUNT,        /* wrong passwords for an e-mail, whether it exists or not */
+    LIMIT_SHARE_PASSWORD,         /* wrong passwords for a share; key: its id */
+    LIMIT_SHARE_PASSWORD_ADDRESS, /* wrong passwords for any share from an address */
+    LIMIT_MISS_ADDRESS,           /* 404s from an address */
+    /* Rates. */
+    LIMIT_UPLOAD_TENANT,  /* uploads of a tenant; key: its number */
+    LIMIT_UPLOAD_ADDRESS, /* anonymous uploads from an address */
+    LIMIT_REPORT_ADDRESS, /* reports of shares from an address */
+    LIMIT_KIND_COUNT
+};
+
+enum limit_slot {
+    SLOT_PASSWORD, /* scrypt */
+    LIMIT_SLOT_COUNT
+};
+
+/* Room for entry_count entries of 48 bytes; now_ns is clock_monotonic_ns, or a test's clock. */
+struct limiter *limiter_create(uint32_t entry_count, int64_t (*now_ns)(void));
+void limiter_destroy(struct limiter *limiter); /* NULL is a no-op */
+
+/*
+ * A token bucket: takes one event, of which per_minute are allowed and burst at once.
+ * Handles: ERR_RATE_LIMITED, with the seconds until the next one.
+ */
+enum err_code limiter_take(struct limiter *limiter, enum limit_kind kind, struct span key,
+                           double per_minute, double burst, struct err *err) MUST_USE;
+
+/* May it be tried now? Handles: ERR_RATE_LIMITED while the back-off of earlier failures lasts. */
+enum err_code limiter_check(struct limiter *limiter, enum limit_kind kind, struct span key,
+                            struct err *err) MUST_USE;
+/* Counts a failure. The first ones of a kind are free, then each doubles the wait, up to its limit;
+ * a quiet time forgets all. */
+void limiter_fail(struct limiter *limiter, enum limit_kind kind, struct span key);
+/* limiter_check and limiter_fail in one step, for what is costly to try: parallel attempts cannot
+ * all pass the check. A success is then followed by limiter_forgive. */
+enum err_code limiter_attempt(struct limiter *limiter, enum limit_kind kind, struct span key,
+                              struct err *err) MUST_USE;
+/* Takes back one failure (an attempt that was none). */
+void limiter_forgive(struct limiter *limiter, enum limit_kind kind, struct span key);
+/* Forgets all failures: the right password was given. */
+void limiter_reset(struct limiter *limiter, enum limit_kind kind, struct span key);
+
+/* Takes one of the slot's places, waiting shortly; limiter_leave gives it back.
+ * Handles: ERR_BUSY. */
+enum err_code limiter_enter(struct limiter *limiter, enum limit_slot slot,
+                            struct err *err) MUST_USE;
+void limiter_leave(struct limiter *limiter, enum limit_slot slot);
+
+#endif

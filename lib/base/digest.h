@@ -1,0 +1,78 @@
+/*
+ * digest: hashes, random numbers and the texts made of them; the door to OpenSSL's libcrypto.
+ *
+ * Secrets given to people (tokens, delete tokens, invitation links) are random text of 256 bits;
+ * only their SHA-256 is stored, which is enough because they cannot be guessed. Passwords can be,
+ * so they are stretched with scrypt; see api/password.h for the door that limits how many run at
+ * once. Random numbers come from the kernel; a system that cannot give them ends the process.
+ * Threads: any.
+ */
+#ifndef LIB_BASE_DIGEST_H
+#define LIB_BASE_DIGEST_H
+
+#include "lib/base/buf.h"
+#include "lib/base/err.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+    DIGEST_BYTES = 32,                       /* of SHA-256 */
+    DIGEST_HEX_BYTES = 2 * DIGEST_BYTES + 1, /* as lower-case hexadecimal text, with NUL */
+    DIGEST_ID_LENGTH = 22,                   /* 128 bits in base62 */
+    DIGEST_ID_BYTES = DIGEST_ID_LENGTH + 1,
+    DIGEST_SECRET_LENGTH = 43, /* 256 bits in base62 */
+    DIGEST_SECRET_BYTES = DIGEST_SECRET_LENGTH + 1,
+    DIGEST_TOKEN_LENGTH = 3 + DIGEST_SECRET_LENGTH, /* "pf_" and a secret */
+    DIGEST_TOKEN_BYTES = DIGEST_TOKEN_LENGTH + 1,
+    DIGEST_PASSWORD_BYTES = 160, /* a stored password hash, with NUL */
+};
+
+void digest_sha256(struct span data, uint8_t ret_hash[DIGEST_BYTES]);
+void digest_hmac_sha256(struct span key, struct span data, uint8_t ret_hash[DIGEST_BYTES]);
+
+/* SHA-256 of bytes that come piece by piece. */
+struct digest_stream;
+struct digest_stream *digest_stream_create(void);
+void digest_stream_destroy(struct digest_stream *stream); /* NULL is a no-op */
+void digest_stream_append(struct digest_stream *stream, struct span data);
+/* Ends the stream; only digest_stream_destroy may follow. */
+void digest_stream_finish(struct digest_stream *stream, uint8_t ret_hash[DIGEST_BYTES]);
+
+void digest_random(void *bytes, size_t size);
+/* 128 random bits as 22 characters of 0-9A-Za-z: the id of a share. */
+void digest_random_id(char ret_id[DIGEST_ID_BYTES]);
+/* 256 random bits as 43 characters: delete tokens, sessions, invitations, login codes. */
+void digest_random_secret(char ret_secret[DIGEST_SECRET_BYTES]);
+/* "pf_" and a secret: an API token. */
+void digest_random_token(char ret_token[DIGEST_TOKEN_BYTES]);
+
+/* Big-endian bytes (at most 32) as base62 of exactly length characters; ret_text has length + 1
+ * bytes. The length must be enough for every number of that many bytes: 22 for 16, 43 for 32. */
+void digest_base62(struct span bytes, size_t length, char *ret_text);
+/* Has it the form of an id, or of a secret: the exact length, only 0-9A-Za-z? */
+bool digest_is_id(struct span text);
+bool digest_is_secret(struct span text);
+
+/* Lower-case hexadecimal; ret_text has 2 * bytes.size + 1 bytes. */
+void digest_hex(struct span bytes, char *ret_text);
+/* Exactly size bytes from 2 * size hexadecimal digits, else false. */
+bool digest_parse_hex(struct span text, uint8_t *ret_bytes, size_t size);
+
+/* Equal, in a time that depends on the sizes only. */
+bool digest_equal(struct span a, struct span b);
+
+/*
+ * scrypt of a password with a new salt, as text that carries its parameters:
+ * "$scrypt$ln=14,r=8,p=5$<salt>$<hash>", both in hexadecimal. Costs 16 MiB and about 0.2 CPU
+ * seconds; servers go through api/password.h. Handles: ERR_BUSY (no memory for it).
+ */
+enum err_code digest_password_hash(struct span password, char ret_text[DIGEST_PASSWORD_BYTES],
+                                   struct err *err) MUST_USE;
+/* Does the password fit a stored text? *ret_matches is false for texts that are malformed or whose
+ * parameters are out of bounds (more than 64 MiB). Handles: ERR_BUSY. */
+enum err_code digest_password_verify(struct span password, const char *stored, bool *ret_matches,
+                                     struct err *err) MUST_USE;
+
+#endif
