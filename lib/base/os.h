@@ -26,7 +26,6 @@ ssize_t os_pread(int fd, void *data, size_t size, off_t offset);
 int os_fsync(int fd);
 int os_fdatasync(int fd);
 int os_renameat(int from_directory_fd, const char *from, int to_directory_fd, const char *to);
-int os_linkat(int from_directory_fd, const char *from, int to_directory_fd, const char *to);
 int os_unlinkat(int directory_fd, const char *path);
 /* Closes fd; -1 is a no-op. An error of close(2) is returned, the descriptor is gone in any case.
  */
@@ -50,7 +49,6 @@ enum os_call {
     OS_CALL_READ,
     OS_CALL_SYNC, /* fsync and fdatasync */
     OS_CALL_RENAME,
-    OS_CALL_LINK,
     OS_CALL_UNLINK,
     OS_CALL_CLOSE,
     OS_CALL_COUNT
