@@ -1,0 +1,45 @@
+/*
+ * regex: regular expressions that mean the same here, in a browser and in Go.
+ *
+ * What is accepted is what PCRE2, JavaScript and RE2 (which pprof uses) agree on:
+ *   x . \. [a-z] [^a-z] \d \D \w \W \s \S \t \n \r \f \v \xHH  ^ $ \b \B
+ *   x* x+ x? x{2} x{2,} x{2,5}, each also lazy with a "?" behind it; counts up to 1000
+ *   (x) (?:x) a|b        and "(?i)" at the very beginning: letters of either case
+ * Refused, by name: backreferences, look-around, recursion, conditionals, callouts, atomic groups,
+ * possessive repeats, named groups, flags elsewhere, verbs, \Q…\E, \A \z \G \K \R \X \p \C \N,
+ * octal and braces of \x{…}, POSIX classes, "]" unescaped as the first of a class. A match may
+ * begin anywhere; case counts unless "(?i)" is there; "$" matches at the very end only;
+ * "." matches anything but a line feed; \d, \w and \s are ASCII.
+ *
+ * A hostile pattern is bounded three times: length, steps and memory of one match, and CPU time
+ * of all matches since regex_create. The interpreter is used, not the JIT compiler: its limits
+ * count the same everywhere and the server needs no memory that is writable and executable.
+ *
+ * Threads: an object belongs to one thread. The only file that includes pcre2.h.
+ */
+#ifndef LIB_BASE_REGEX_H
+#define LIB_BASE_REGEX_H
+
+#include "lib/base/buf.h"
+#include "lib/base/err.h"
+
+enum {
+    REGEX_PATTERN_BYTES = 1024,
+    REGEX_MATCH_STEPS = 200000, /* PCRE2's match limit, per match */
+    REGEX_HEAP_KIB = 4096,      /* PCRE2's heap limit, per match */
+    REGEX_CPU_MS = 2000,        /* of all matches of one object together */
+};
+
+struct regex;
+
+/* The caller destroys *ret_regex. Handles: ERR_INVALID (syntax or outside the subset; the message
+ * says where and why, and shows the pattern). */
+enum err_code regex_create(struct span pattern, struct regex **ret_regex, struct err *err) MUST_USE;
+void regex_destroy(struct regex *regex); /* NULL is a no-op */
+
+/* Does subject, which may be no UTF-8, hold a match? Handles: ERR_INVALID (a bound was passed; the
+ * pattern is to blame). */
+enum err_code regex_match(struct regex *regex, struct span subject, bool *ret_matches,
+                          struct err *err) MUST_USE;
+
+#endif

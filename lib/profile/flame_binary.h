@@ -1,0 +1,49 @@
+/*
+ * flame_binary: a flame graph on the wire, application/vnd.perfolio.flame: typed arrays that a
+ * browser uses as they are; zstd or gzip over the whole does the compression.
+ *
+ * Little-endian, sections aligned to 8 bytes. Header, 64 bytes:
+ *    0  8  magic "PFFLAME1"
+ *    8 u32 flags: 1 diff, 2 cut (some nodes were merged into an "other" child), 4 scaled
+ *   12 u32 node_count   16 u32 frame_count   20 u32 string_count
+ *   24 f64 total        32 f64 base_total (diff: side a; else 0)
+ *   40 u32 section_count   44 .. 63 zeros
+ * At 64 the section table: section_count times {u32 id, u32 0, u64 offset, u64 length}.
+ *    1 node_frame u32[n]        2 node_parent_delta u32[n]: i - parent, root 0
+ *    3 node_self f64[n]         4 node_base_self f64[n]: diff only, side a (section 3 is side b)
+ *    5 frame_name u32[f]        6 frame_file u32[f]       8 frame_mapping u32[f]: strings
+ *    7 frame_line u32[f]        9 frame_flags u8[f], FRAME_* of view.h
+ *   10 string_offsets u32[s+1] 11 string_bytes, UTF-8; string 0 is ""
+ *   12 metadata, JSON          13 frame_address f64[f]: grouped by address only
+ *   14 cut u32[2 * k]: node and how many nodes it stands for, only when cut
+ * Values of 2^53 and more cannot be exact as f64: flag 4 is then set.
+ *
+ * Metadata: {"sample_type", "unit", "sample_types":[{"type","unit"}], "default_sample_type",
+ * "sample_type_index", "group_by", "title", "description", "total", "kept", "base_total",
+ * "base_kept", "normalised", "cut":{"nodes","value"}|null, "drop_frames", "drop_frames_failed",
+ * "filters":[{"action","pattern"}]}; total is before filtering, the header's too; kept is after.
+ */
+#ifndef LIB_PROFILE_FLAME_BINARY_H
+#define LIB_PROFILE_FLAME_BINARY_H
+
+#include "lib/profile/flame.h"
+
+#define FLAME_BINARY_CONTENT_TYPE "application/vnd.perfolio.flame"
+
+struct filter_rule;
+
+/* What the answer says besides the graph; all of it may be empty. */
+struct flame_binary_options {
+    struct span title;
+    struct span description;
+    const struct filter_rule *rules;
+    size_t rule_count;
+};
+
+/* Appends to output, whose size must be a multiple of 8. options may be NULL. Handles:
+ * ERR_TOO_LARGE (output's maximum). */
+enum err_code flame_binary_write(const struct flame *flame,
+                                 const struct flame_binary_options *options, struct buf *output,
+                                 struct err *err) MUST_USE;
+
+#endif

@@ -1,0 +1,96 @@
+/*
+ * profile_builder: makes a struct profile out of names, frames and samples as they come.
+ *
+ * For the formats that have no tables of their own, and for merging. Everything is interned: equal
+ * strings, functions, mappings and locations get one index, and samples with the same stack and
+ * the same labels are added up (sums stay at the ends of int64 when they would pass them). Indexes
+ * given out are those of the finished profile. The order of everything is that of first use, so
+ * the result depends on the input alone.
+ *
+ * A builder that passes a limit remembers it and goes on harmlessly, so that a parser may check
+ * once: profile_builder_failed after each line or so, or only profile_builder_take at the end.
+ *
+ *   struct profile_builder *builder = profile_builder_create(limits);
+ *   profile_builder_add_value_type(builder, SPAN_LITERAL("samples"), SPAN_LITERAL("count"));
+ *   stack[depth++] = profile_builder_frame(builder, &(struct profile_builder_frame){.name = name});
+ *   profile_builder_add_sample(builder, stack, depth, values, NULL, 0);
+ *   code = profile_builder_take(builder, &profile, err);
+ *   profile_builder_destroy(builder);
+ *
+ * Threads: a builder belongs to one thread.
+ */
+#ifndef LIB_PROFILE_PROFILE_BUILDER_H
+#define LIB_PROFILE_PROFILE_BUILDER_H
+
+#include "lib/profile/profile.h"
+
+struct profile_builder;
+
+/* limits may be NULL for the defaults and is copied. */
+struct profile_builder *profile_builder_create(const struct profile_limits *limits);
+void profile_builder_destroy(struct profile_builder *builder); /* NULL is a no-op */
+
+static inline void profile_builder_cleanup(struct profile_builder **builder)
+{
+    profile_builder_destroy(*builder);
+}
+#define profile_builder_auto                                                                       \
+    __attribute__((cleanup(profile_builder_cleanup))) struct profile_builder *
+
+/* True once a limit was passed; profile_builder_take will then say which. */
+bool profile_builder_failed(const struct profile_builder *builder);
+
+/* All value types are added before the first sample. */
+void profile_builder_add_value_type(struct profile_builder *builder, struct span type,
+                                    struct span unit);
+/* Copies text. 0 for "". */
+uint32_t profile_builder_string(struct profile_builder *builder, struct span text);
+uint32_t profile_builder_function(struct profile_builder *builder,
+                                  const struct profile_function *function);
+uint32_t profile_builder_mapping(struct profile_builder *builder,
+                                 const struct profile_mapping *mapping);
+/* location->first_line and line_count are ignored: lines[0 .. line_count) are copied. */
+uint32_t profile_builder_location(struct profile_builder *builder,
+                                  const struct profile_location *location,
+                                  const struct profile_line *lines, uint32_t line_count);
+
+/* A frame as text formats know it: one location with one line. */
+struct profile_builder_frame {
+    struct span name;
+    struct span filename;   /* may be empty */
+    struct span mapping;    /* file name of the binary; may be empty: no mapping */
+    uint64_t address;       /* 0: unknown */
+    int64_t line;           /* 0: unknown */
+    int64_t column;         /* 0: unknown */
+    int64_t start_line;     /* of the function; 0: unknown */
+    bool is_not_symbolised; /* a location without lines; name is ignored */
+};
+
+/* The location of frame. */
+uint32_t profile_builder_frame(struct profile_builder *builder,
+                               const struct profile_builder_frame *frame);
+
+/*
+ * Adds a sample: a stack of locations, leaf first, one value per value type, and labels whose
+ * strings are the builder's (profile_builder_string). The arrays are copied.
+ */
+void profile_builder_add_sample(struct profile_builder *builder, const uint32_t *stack,
+                                size_t depth, const int64_t *values,
+                                const struct profile_label *labels, size_t label_count);
+void profile_builder_add_comment(struct profile_builder *builder, struct span comment);
+
+/*
+ * The single fields, to be set at any time before profile_builder_take: period_type, period,
+ * time_ns, duration_ns, drop_frames, keep_frames, default_sample_type and doc_url; strings are the
+ * builder's. Nothing else of the profile may be touched.
+ */
+struct profile *profile_builder_fields(struct profile_builder *builder);
+
+/*
+ * Finishes; the caller destroys *ret_profile and, still, the builder, which is empty afterwards.
+ * Handles: ERR_TOO_LARGE (the limit that was passed), ERR_INVALID (no value type).
+ */
+enum err_code profile_builder_take(struct profile_builder *builder, struct profile **ret_profile,
+                                   struct err *err) MUST_USE;
+
+#endif

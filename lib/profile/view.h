@@ -1,0 +1,117 @@
+/*
+ * view: a profile, or two, as a report sees them: one value type, filtered, grouped, as stacks of
+ * frames from the root to the leaf. Every report (flame, top, callers, diff) starts from one, so
+ * they agree with each other.
+ *
+ * Steps, in the order of github.com/google/pprof: samples whose value is 0 are left out;
+ * drop_frames and keep_frames of the profile are obeyed as `go tool pprof` does when it loads a
+ * file (a frame that matches, and what it called, is cut away, unless it is the root of the
+ * stack); then the filter; then grouping. A bad or costly drop_frames expression is ignored, and
+ * view->drop_frames_failed says so.
+ *
+ * Grouping decides which frames are one:
+ *   function  by name; a function without name counts by its system name; what is not symbolised is
+ *             "[file name of the binary]" or "<unknown>"
+ *   file      by source file; unknown: as above
+ *   line      by function, file and line
+ *   address   by binary and address, inlined calls by function and line too; named by function
+ *   binary    by the mapping's file; neighbours in one binary are one frame
+ *   <label>   also "label:<label>" (the only way for a label named like a word above): the value of
+ *             that sample label becomes the first frame below the root, "(no <label>)" where a
+ *             sample has none; the function frames follow
+ * A file and line that differ within a group are those of its first occurrence.
+ *
+ * Values are int64 and sums stay at the ends of int64 when they would pass them. Everything lives
+ * in the arena given, strings partly in the profiles, which must live as long. Deterministic.
+ * Threads: an object belongs to one thread; profiles may be shared.
+ */
+#ifndef LIB_PROFILE_VIEW_H
+#define LIB_PROFILE_VIEW_H
+
+#include "lib/profile/profile.h"
+
+struct filter;
+
+/* Flags of a frame; 1, 2 and 4 when they hold for all its occurrences. */
+enum {
+    FRAME_INLINED = 1,
+    FRAME_KERNEL = 2,
+    FRAME_INTERPRETED = 4, /* its source file is of Python, JavaScript, Ruby, PHP, Perl or Lua */
+    FRAME_NOT_SYMBOLISED = 8,
+    FRAME_OTHER = 16, /* stands for the subtrees that were cut (flame.h) */
+    FRAME_LABEL = 32  /* the value of a label */
+};
+
+struct frame {
+    struct span name;
+    struct span file;    /* source file, or empty */
+    struct span mapping; /* file name of the binary, or empty */
+    int64_t line;        /* by function: of its start, by line: of the call; 0: unknown */
+    uint64_t address;    /* 0 unless grouped by address */
+    uint8_t flags;
+};
+
+enum view_group {
+    VIEW_BY_FUNCTION,
+    VIEW_BY_FILE,
+    VIEW_BY_LINE,
+    VIEW_BY_ADDRESS,
+    VIEW_BY_BINARY,
+    VIEW_BY_LABEL
+};
+
+struct view_options {
+    struct span sample_type;     /* as profile_find_value_type */
+    struct span group_by;        /* empty: function */
+    const struct filter *filter; /* or NULL */
+};
+
+enum { VIEW_ROOT_FRAME = 0 }; /* frames[0], named "root"; it is in no stack */
+
+enum view_side { VIEW_SIDE_B, VIEW_SIDE_A, VIEW_SIDE_COUNT };
+
+/*
+ * With one profile all values are on side B. In a diff side A is the base and B what is compared
+ * with it. Stack i is frames entries[stack_start[i] .. stack_start[i + 1]), the root-most first; it
+ * may be empty (its value is the root's own) and may occur several times.
+ */
+struct view {
+    const struct profile *profile; /* of side B */
+    uint32_t value_type;           /* of profile */
+    enum view_group group;
+    struct span group_by; /* as asked for, "function" by default */
+    bool is_diff;
+    bool is_normalised;
+    bool drop_frames_failed;
+
+    const struct frame *frames;
+    uint32_t frame_count;
+    uint32_t stack_count;
+    const uint64_t *stack_start;
+    const uint32_t *entries;
+    const uint32_t *value_side; /* per stack: enum view_side */
+    const int64_t *values;      /* per stack, never 0 */
+
+    int64_t total[VIEW_SIDE_COUNT]; /* of all samples, before filtering, as pprof counts 100 % */
+    int64_t kept[VIEW_SIDE_COUNT];  /* of the stacks above */
+};
+
+static inline struct span view_sample_type(const struct view *view)
+{
+    return profile_string(view->profile, view->profile->value_types[view->value_type].type);
+}
+static inline struct span view_unit(const struct view *view)
+{
+    return profile_string(view->profile, view->profile->value_types[view->value_type].unit);
+}
+
+/*
+ * Handles: ERR_INVALID (no such sample type or label; an expression of the filter is too costly),
+ * ERR_TOO_LARGE (stacks with all their inlined calls pass VIEW_ENTRIES_MAX).
+ */
+#define VIEW_ENTRIES_MAX (UINT64_C(1) << 28)
+enum err_code view_create(struct arena *arena, const struct profile *profile,
+                          const struct view_options *options, const struct view **ret_view,
+                          struct err *err) MUST_USE;
+
+#endif
