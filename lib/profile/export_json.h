@@ -21,14 +21,9 @@
 
 struct flame;
 
-struct export_json_options {
-    struct span sample_type;
-    struct span unit;
-    uint32_t max_depth; /* levels below the root; 0: all */
-};
-
-/* Appends to output. Handles: ERR_TOO_LARGE (output's maximum). */
-enum err_code export_json(const struct flame *flame, const struct export_json_options *options,
-                          struct buf *output, struct err *err) MUST_USE;
+/* Appends to output. max_depth is in levels below the root, 0: all. Handles: ERR_TOO_LARGE
+ * (output's maximum). */
+enum err_code export_json(const struct flame *flame, uint32_t max_depth, struct buf *output,
+                          struct err *err) MUST_USE;
 
 #endif

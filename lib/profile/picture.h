@@ -20,22 +20,20 @@ struct flame;
 enum { PICTURE_PNG_WIDTH = 1200, PICTURE_PNG_HEIGHT = 630 }; /* OpenGraph's 1.91:1 */
 
 struct picture_options {
-    struct span title;       /* UTF-8; may be empty */
-    struct span sample_type; /* "cpu" */
-    struct span unit;        /* "nanoseconds"; decides how values are written */
-    struct span subtitle;    /* may be empty: what is compared, or what the view is filtered by */
+    struct span title;    /* UTF-8; may be empty */
+    struct span subtitle; /* may be empty: what is compared, or what the view is filtered by */
     bool is_dark;
     uint32_t svg_width; /* pixels; 0 is 1200 */
     uint32_t svg_depth; /* levels drawn at most; 0 is 64; what is cut off is said in the picture */
 };
 
-/* Appends an SVG document. Handles: ERR_TOO_LARGE. */
+/* Appends an SVG document. options may be NULL. Handles: ERR_TOO_LARGE. */
 enum err_code picture_svg(const struct flame *flame, const struct picture_options *options,
                           struct buf *output, struct err *err) MUST_USE;
 
 /*
- * Appends a PNG of 1200 x 630. font is a TrueType file (DejaVu Sans travels in the server).
- * Handles: ERR_TOO_LARGE, ERR_INVALID (the font).
+ * Appends a PNG of 1200 x 630. options may be NULL. font is a TrueType file (DejaVu Sans travels in
+ * the server). Handles: ERR_TOO_LARGE, ERR_INVALID (the font).
  */
 enum err_code picture_png(const struct flame *flame, const struct picture_options *options,
                           struct span font, struct buf *output, struct err *err) MUST_USE;
