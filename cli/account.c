@@ -1,0 +1,93 @@
+#include "cli/account.h"
+
+#include "cli/link.h"
+#include "lib/base/buf.h"
+#include "lib/base/config.h"
+#include "lib/base/mem.h"
+
+#include <stdlib.h>
+#include <strings.h>
+
+static const char *env(const char *name)
+{
+    const char *value = getenv(name);
+    return value && value[0] ? value : NULL;
+}
+
+enum err_code account_clean_url(const char *url, struct arena *arena, const char **ret_url,
+                                struct err *err)
+{
+    size_t length = strlen(url);
+    const char *host = link_is_url(url) ? strstr(url, "://") + 3 : NULL;
+    while (length && url[length - 1] == '/')
+        length--;
+    if (!host || host >= url + length)
+        return err_set(err, ERR_INVALID, "%.100s is no server URL: expected https://host[:port]",
+                       url);
+    for (const char *at = url; at < url + length; at++) {
+        if ((unsigned char)*at <= ' ' || strchr("?#@\\\"<>", *at))
+            return err_set(err, ERR_INVALID,
+                           "a server URL is https://host[:port] without user, query or fragment");
+    }
+    *ret_url = arena_strndup(arena, url, length);
+    return ERR_NONE;
+}
+
+bool account_is_confidential(const char *url)
+{
+    static const char *const local[] = {"http://localhost", "http://127.0.0.1", "http://[::1]"};
+    if (strncasecmp(url, "https://", 8) == 0)
+        return true;
+    for (size_t i = 0; i < sizeof(local) / sizeof(local[0]); i++) {
+        size_t length = strlen(local[i]);
+        if (strncasecmp(url, local[i], length) == 0 && strchr(":/", url[length])) /* or the end */
+            return true;
+    }
+    return false;
+}
+
+enum err_code account_load(struct arena *arena, struct account *ret_account, struct err *err)
+{
+    struct account account = {.url = env("PERFOLIO_URL"),
+                              .token = env("PERFOLIO_TOKEN"),
+                              .ca_file = env("PERFOLIO_CA_FILE")};
+    config_auto config = NULL;
+    enum err_code code =
+        config_path(CONFIG_FOLDER_CONFIG, "config.ini", arena, &account.config_file, err);
+    if (code)
+        return code;
+    code = config_load(account.config_file, &config, err);
+    if (code)
+        return code;
+    const char *stored_url = config_get(config, "server", "url");
+    const char *stored_token = config_get(config, "server", "token");
+    const char *stored_ca = config_get(config, "server", "ca_file");
+    account.is_readable_by_others = stored_token && !config_is_private(config);
+    bool is_stored_server =
+        stored_url && (!account.url || link_is_same_server(account.url, stored_url));
+    if (!account.url && stored_url)
+        account.url = arena_strdup(arena, stored_url);
+    if (!account.token && stored_token && is_stored_server)
+        account.token = arena_strdup(arena, stored_token);
+    if (!account.ca_file && stored_ca && is_stored_server)
+        account.ca_file = arena_strdup(arena, stored_ca);
+    if (account.url) {
+        code = account_clean_url(account.url, arena, &account.url, err);
+        if (code)
+            return err_add(err, "%s", env("PERFOLIO_URL") ? "PERFOLIO_URL" : account.config_file);
+    }
+    *ret_account = account;
+    return ERR_NONE;
+}
+
+enum err_code account_save(const struct account *account, struct err *err)
+{
+    config_auto config = NULL;
+    enum err_code code = config_load(account->config_file, &config, err);
+    if (code)
+        return code;
+    config_set(config, "server", "url", account->url);
+    config_set(config, "server", "token", account->token);
+    config_set(config, "server", "ca_file", account->ca_file);
+    return config_save(config, err);
+}

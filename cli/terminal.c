@@ -1,0 +1,238 @@
+#include "cli/terminal.h"
+
+#include "lib/base/clock.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <termios.h>
+#include <unistd.h>
+#include <wchar.h>
+
+enum {
+    DEFAULT_COLUMNS = 80,
+    MIN_COLUMNS = 40,
+    NO_LIMIT_COLUMNS = 100000,
+    MAX_MESSAGE_BYTES = 64 << 10,
+    BAR_CELLS = 24,
+};
+#define BAR_INTERVAL_NS (100 * CLOCK_NS_PER_MS)
+
+static int columns_of(int fd)
+{
+    struct winsize size;
+    if (!isatty(fd))
+        return NO_LIMIT_COLUMNS;
+    if (ioctl(fd, TIOCGWINSZ, &size) || size.ws_col == 0)
+        return DEFAULT_COLUMNS;
+    return size.ws_col < MIN_COLUMNS ? MIN_COLUMNS : size.ws_col;
+}
+
+void terminal_init(struct terminal *terminal, const char *program)
+{
+    const char *no_colour = getenv("NO_COLOR"), *kind = getenv("TERM");
+    *terminal = (struct terminal){
+        .program = program,
+        .is_output_terminal = isatty(STDOUT_FILENO),
+        .is_error_terminal = isatty(STDERR_FILENO),
+        .may_colour = !(no_colour && no_colour[0]) && kind && kind[0] && strcmp(kind, "dumb") != 0,
+        .columns = columns_of(STDOUT_FILENO),
+        .error_columns = columns_of(STDERR_FILENO),
+    };
+}
+
+const char *terminal_style(const struct terminal *terminal, const FILE *file, enum style style)
+{
+    static const char *const sequences[] = {
+        [STYLE_RESET] = "\033[0m", [STYLE_BOLD] = "\033[1m",   [STYLE_DIM] = "\033[2m",
+        [STYLE_RED] = "\033[31m",  [STYLE_GREEN] = "\033[32m", [STYLE_YELLOW] = "\033[33m",
+        [STYLE_BLUE] = "\033[34m",
+    };
+    bool is_terminal = file == stdout ? terminal->is_output_terminal : terminal->is_error_terminal;
+    return is_terminal && terminal->may_colour ? sequences[style] : "";
+}
+
+static size_t sequence_bytes(struct span text)
+{
+    for (size_t size = 1; size <= 4 && size <= text.size; size++) {
+        if (span_is_utf8(span_of(text.data, size)))
+            return size;
+    }
+    return 0;
+}
+
+static uint32_t decode(struct span text, size_t size)
+{
+    static const uint8_t masks[] = {0, 0x7f, 0x1f, 0x0f, 0x07};
+    uint32_t point = text.data[0] & masks[size];
+    for (size_t i = 1; i < size; i++)
+        point = point << 6 | (text.data[i] & 0x3f);
+    return point;
+}
+
+/* C0, DEL, C1, and the marks that turn the direction of text around. */
+static bool is_control(uint32_t point)
+{
+    return point < 0x20 || (point >= 0x7f && point < 0xa0) || point == 0x2028 || point == 0x2029 ||
+           (point >= 0x202a && point <= 0x202e) || (point >= 0x2066 && point <= 0x2069);
+}
+
+void terminal_append_clean(struct buf *text, struct span from)
+{
+    while (from.size) {
+        size_t size = sequence_bytes(from);
+        if (size == 0 || is_control(decode(from, size))) {
+            buf_append_byte(text, '?');
+            size = size ? size : 1;
+        } else {
+            buf_append(text, from.data, size);
+        }
+        from = span_of(from.data + size, from.size - size);
+    }
+}
+
+static int point_width(uint32_t point)
+{
+    int width = wcwidth((wchar_t)point);
+    return width < 0 ? 1 : width;
+}
+
+int terminal_width(struct span text)
+{
+    int width = 0;
+    while (text.size) {
+        size_t size = sequence_bytes(text);
+        width += size ? point_width(decode(text, size)) : 1;
+        size = size ? size : 1;
+        text = span_of(text.data + size, text.size - size);
+    }
+    return width;
+}
+
+void terminal_print_cell(FILE *file, struct span text, int columns)
+{
+    bool is_cut = terminal_width(text) > columns;
+    int room = is_cut ? columns - 1 : columns, used = 0;
+    while (text.size) {
+        size_t size = sequence_bytes(text);
+        int width = size ? point_width(decode(text, size)) : 1;
+        if (used + width > room)
+            break;
+        if (size)
+            fwrite(text.data, 1, size, file);
+        else
+            fputc('?', file);
+        used += width;
+        size = size ? size : 1;
+        text = span_of(text.data + size, text.size - size);
+    }
+    if (is_cut)
+        fputs("…", file);
+    fprintf(file, "%*s", room - used, "");
+}
+
+static void print_line(struct terminal *terminal, enum style style, const char *word,
+                       const char *format, va_list arguments)
+{
+    char message[4096];
+    buf_auto clean;
+    buf_init(&clean, MAX_MESSAGE_BYTES);
+    vsnprintf(message, sizeof(message), format, arguments);
+    terminal_append_clean(&clean, span_text(message));
+    terminal_progress_end(terminal);
+    fflush(stdout); /* results and messages in the order they happened */
+    if (word)
+        fprintf(stderr, "%s: %s%s%s", terminal->program, terminal_style(terminal, stderr, style),
+                word, terminal_style(terminal, stderr, STYLE_RESET));
+    fprintf(stderr, "%.*s\n", SPAN_PRINT(buf_span(&clean)));
+}
+
+void terminal_note(struct terminal *terminal, const char *format, ...)
+{
+    va_list arguments;
+    if (terminal->is_quiet)
+        return;
+    va_start(arguments, format);
+    print_line(terminal, STYLE_RESET, NULL, format, arguments);
+    va_end(arguments);
+}
+
+void terminal_warn(struct terminal *terminal, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    print_line(terminal, STYLE_YELLOW, "warning: ", format, arguments);
+    va_end(arguments);
+}
+
+void terminal_fail(struct terminal *terminal, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    print_line(terminal, STYLE_RED, "error: ", format, arguments);
+    va_end(arguments);
+}
+
+static void print_bytes(FILE *file, uint64_t bytes)
+{
+    if (bytes < 10 << 10)
+        fprintf(file, "%llu B", (unsigned long long)bytes);
+    else if (bytes < 10 << 20)
+        fprintf(file, "%.0f KiB", (double)bytes / 1024);
+    else
+        fprintf(file, "%.1f MiB", (double)bytes / (1 << 20));
+}
+
+void terminal_progress(struct terminal *terminal, const char *what, uint64_t done, uint64_t total)
+{
+    int64_t now = clock_monotonic_ns();
+    if (!terminal->is_error_terminal || terminal->is_quiet ||
+        (terminal->has_bar && now - terminal->bar_ns < BAR_INTERVAL_NS && done != total))
+        return;
+    terminal->has_bar = true;
+    terminal->bar_ns = now;
+    int room = terminal->error_columns - BAR_CELLS - 26;
+    fputs("\r\033[K", stderr);
+    terminal_print_cell(stderr, span_text(what), room < 8 ? 8 : room > 30 ? 30 : room);
+    if (total) {
+        double share = done < total ? (double)done / (double)total : 1;
+        int filled = (int)(share * BAR_CELLS);
+        fprintf(stderr, " %s", terminal_style(terminal, stderr, STYLE_BLUE));
+        for (int i = 0; i < BAR_CELLS; i++)
+            fputs(i < filled ? "━" : i == filled ? "╸" : " ", stderr);
+        fprintf(stderr, "%s %3.0f%%", terminal_style(terminal, stderr, STYLE_RESET), share * 100);
+    }
+    fputs("  ", stderr);
+    print_bytes(stderr, done);
+    fflush(stderr);
+}
+
+void terminal_progress_end(struct terminal *terminal)
+{
+    if (!terminal->has_bar)
+        return;
+    fputs("\r\033[K", stderr);
+    fflush(stderr);
+    terminal->has_bar = false;
+}
+
+enum err_code terminal_ask_secret(const char *prompt, struct buf *answer, struct err *err)
+{
+    struct termios before, silent;
+    FILE *file = fopen("/dev/tty", "r+e");
+    if (!file)
+        return err_set_errno(err, ERR_IO, "there is no terminal to ask on");
+    tcgetattr(fileno(file), &before);
+    silent = before;
+    silent.c_lflag &= ~(tcflag_t)ECHO;
+    fputs(prompt, file);
+    fflush(file);
+    tcsetattr(fileno(file), TCSAFLUSH, &silent);
+    buf_clear(answer);
+    for (int byte = getc(file); byte != EOF && byte != '\n'; byte = getc(file))
+        buf_append_byte(answer, (uint8_t)byte);
+    tcsetattr(fileno(file), TCSAFLUSH, &before);
+    fputs("\n", file);
+    fclose(file);
+    return buf_failed(answer) ? err_set(err, ERR_INVALID, "what was typed is too long") : ERR_NONE;
+}
