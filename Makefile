@@ -9,7 +9,7 @@ DESTDIR  ?=
 CC       := $(if $(filter fuzz,$(BUILD)),clang,$(if $(filter default,$(origin CC)),gcc,$(CC)))
 PYTHON   ?= /usr/bin/python3
 # Every core, unless -j says otherwise.
-MAKEFLAGS += $(if $(findstring -j,$(MAKEFLAGS)),,-j$(shell nproc))
+MAKEFLAGS := $(MAKEFLAGS) $(if $(findstring -j,$(MAKEFLAGS)),,-j$(shell nproc))
 .DEFAULT_GOAL := all
 .DELETE_ON_ERROR:
 .SUFFIXES:
