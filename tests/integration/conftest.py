@@ -1,0 +1,375 @@
+"""Fixtures for tests against a real perfoliod with its own real PostgreSQL.
+
+    def test_something(server):            one server for the whole session, default settings
+        answer = server.api().get("/api/v1/session")
+    def test_other(start_server):          one of its own, stopped at the end of the test
+        server = start_server("--anonymous-sharing", "no")
+    def test_more(admin, anonymous):       admin: Api with the token of D/admin.token
+
+The session's server is shared: a test that changes settings, fills quotas, kills or restarts takes
+start_server. The first start makes a cluster; later ones copy it, which takes a third of a second.
+BUILD chooses build/<BUILD>/perfoliod. As root the servers drop their rights as in production.
+"""
+
+import http.client
+import json as json_module
+import os
+import pathlib
+import shutil
+import signal
+import socket
+import ssl
+import subprocess
+import tempfile
+import time
+import urllib.parse
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BUILD = ROOT / "build" / os.environ.get("BUILD", "release")
+PERFOLIOD = BUILD / "perfoliod"
+PERFOLIO = BUILD / "perfolio"
+START_SECONDS = 60 if os.environ.get("BUILD", "release") in ("release", "debug") else 180
+
+
+class Answer:
+    """One HTTP answer: status, headers (lower-case names), body."""
+
+    def __init__(self, status, fields, body):
+        self.status = status
+        self.fields = fields
+        self.headers = {}
+        for name, value in fields:
+            self.headers.setdefault(name.lower(), value)
+        self.body = body
+
+    @property
+    def text(self):
+        return self.body.decode("utf-8")
+
+    def json(self):
+        return json_module.loads(self.body)
+
+    def __repr__(self):
+        return f"<{self.status} {self.headers.get('content-type')} {self.body[:500]!r}>"
+
+
+class Api:
+    """A small HTTPS client that keeps its connection; not for use from several threads."""
+
+    def __init__(self, server, token=None, cookies=None, timeout=60):
+        self.server = server
+        self.token = token
+        self.cookies = dict(cookies or {})
+        self.timeout = timeout
+        self.connection = None
+
+    def with_token(self, token):
+        return Api(self.server, token, timeout=self.timeout)
+
+    def request(self, method, path, body=None, json=None, query=None, headers=None, token=None):
+        """query: dict or list of pairs; json: sent as such; token overrides the client's own."""
+        fields = {}
+        if query:
+            path += ("&" if "?" in path else "?") + urllib.parse.urlencode(query, doseq=True)
+        if json is not None:
+            body = json_module.dumps(json).encode()
+            fields["Content-Type"] = "application/json"
+        token = token if token is not None else self.token
+        if token:
+            fields["Authorization"] = "Bearer " + token
+        if self.cookies:
+            fields["Cookie"] = "; ".join(f"{name}={value}" for name, value in self.cookies.items())
+        fields.update(headers or {})
+        if isinstance(body, str):
+            body = body.encode()
+        for is_retry in (False, True):
+            if self.connection is None:
+                self.connection = self.server.connect(self.timeout)
+            try:
+                self.connection.request(method, path, body=body, headers=fields)
+                response = self.connection.getresponse()
+                answer = Answer(response.status, response.getheaders(), response.read())
+                break
+            except (http.client.RemoteDisconnected, ConnectionError, ssl.SSLEOFError):
+                # A kept connection may have been closed meanwhile; a fresh one may not.
+                was_kept = self.connection is not None and getattr(self.connection, "was_used", 0)
+                self.close()
+                if is_retry or not was_kept:
+                    raise
+        self.connection.was_used = True
+        if answer.headers.get("connection", "").lower() == "close":
+            self.close()
+        self.take_cookies(answer)
+        return answer
+
+    def take_cookies(self, answer):
+        for name, value in answer.fields:
+            if name.lower() == "set-cookie":
+                pair, _, attributes = value.partition(";")
+                key, _, text = pair.partition("=")
+                if text and "max-age=0" not in attributes.lower():
+                    self.cookies[key.strip()] = text.strip()
+                else:
+                    self.cookies.pop(key.strip(), None)
+
+    def get(self, path, **options):
+        return self.request("GET", path, **options)
+
+    def post(self, path, body=None, **options):
+        return self.request("POST", path, body=body, **options)
+
+    def put(self, path, body=None, **options):
+        return self.request("PUT", path, body=body, **options)
+
+    def patch(self, path, body=None, **options):
+        return self.request("PATCH", path, body=body, **options)
+
+    def delete(self, path, **options):
+        return self.request("DELETE", path, **options)
+
+    def close(self):
+        if self.connection is not None:
+            self.connection.close()
+            self.connection = None
+
+
+class Server:
+    """A perfoliod process tree and its data folder."""
+
+    def __init__(self, data_dir, arguments=(), environment=None, program=None):
+        self.data_dir = pathlib.Path(data_dir)
+        self.arguments = list(arguments)
+        self.environment = dict(environment or {})
+        self.program = program or PERFOLIOD
+        self.port = free_port()
+        self.url = f"https://localhost:{self.port}"
+        self.log_path = self.data_dir.parent / (self.data_dir.name + ".log")
+        self.process = None
+
+    @property
+    def ca_file(self):
+        return self.data_dir / "tls" / "ca.crt"
+
+    @property
+    def token(self):
+        return (self.data_dir / "admin.token").read_text().strip()
+
+    def log(self):
+        return self.log_path.read_text(errors="replace") if self.log_path.exists() else ""
+
+    def launch(self):
+        """Starts the process and does not wait."""
+        environment = {k: v for k, v in os.environ.items() if not k.startswith("PERFOLIO_")}
+        environment.update(self.environment)
+        with open(self.log_path, "ab") as log:
+            self.process = subprocess.Popen(
+                [self.program, "serve", "--data-dir", self.data_dir, "--listen",
+                 f"localhost:{self.port}", *self.arguments],
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment)
+        return self
+
+    def start(self):
+        self.launch()
+        self.wait_ready()
+        return self
+
+    def wait_ready(self, seconds=START_SECONDS):
+        deadline = time.monotonic() + seconds
+        reason = None
+        while time.monotonic() < deadline:
+            if self.process.poll() is not None:
+                pytest.fail(f"perfoliod ended with {self.process.returncode}:\n{self.log()[-4000:]}")
+            try:
+                if self.is_ready():
+                    return
+            except (OSError, http.client.HTTPException) as error:
+                reason = error
+            time.sleep(0.02)
+        pytest.fail(f"perfoliod was not ready in {seconds} s ({reason}):\n{self.log()[-4000:]}")
+
+    def is_ready(self):
+        if not self.ca_file.exists():
+            return False
+        connection = self.connect(timeout=5)
+        try:
+            connection.request("GET", "/readyz")
+            return connection.getresponse().status == 200
+        finally:
+            connection.close()
+
+    def stop(self, seconds=60):
+        """SIGTERM; returns the exit status."""
+        if self.process is None:
+            return 0
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+        try:
+            return self.process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            self.kill_all()
+            pytest.fail(f"perfoliod did not stop in {seconds} s:\n{self.log()[-4000:]}")
+
+    def kill_all(self):
+        """SIGKILL for the supervisor and all that it started."""
+        victims = [self.process.pid, *self.descendants()]
+        for pid in victims:
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+        self.process.wait(30)
+
+    def descendants(self, root=None):
+        children = {}
+        for entry in os.listdir("/proc"):
+            if entry.isdigit():
+                try:
+                    stat = pathlib.Path("/proc", entry, "stat").read_text()
+                except OSError:
+                    continue
+                parent = int(stat.rpartition(")")[2].split()[1])
+                children.setdefault(parent, []).append(int(entry))
+        found, todo = [], [root or self.process.pid]
+        while todo:
+            for pid in children.get(todo.pop(), []):
+                found.append(pid)
+                todo.append(pid)
+        return found
+
+    def child_pid(self):
+        """The process that serves."""
+        for pid in self.descendants():
+            try:
+                arguments = pathlib.Path("/proc", str(pid), "cmdline").read_bytes().split(b"\0")
+            except OSError:
+                continue
+            if len(arguments) > 1 and arguments[1] == b"serve-child":
+                return pid
+        return None
+
+    def postgres_pid(self):
+        return int((self.data_dir / "pg" / "postmaster.pid").read_text().split("\n")[0])
+
+    def socket_dir(self):
+        return (self.data_dir / "pg" / "postmaster.pid").read_text().split("\n")[4]
+
+    def connect(self, timeout=60):
+        """A fresh http.client connection that trusts only this server's CA."""
+        context = ssl.create_default_context(cafile=str(self.ca_file))
+        return http.client.HTTPSConnection("localhost", self.port, timeout=timeout,
+                                           context=context)
+
+    def api(self, token=None):
+        """A client with the admin's token."""
+        return Api(self, token or self.token)
+
+    def anonymous(self):
+        return Api(self)
+
+    def database(self, role="perfolio_owner"):
+        """A psycopg2 connection to the private cluster, autocommit, in the given role.
+
+        The cluster's and the server's users are the present one, or root may be all of them."""
+        import psycopg2
+
+        connection = psycopg2.connect(host=self.socket_dir(), dbname="perfolio",
+                                      user="perfolio_cluster")
+        connection.autocommit = True
+        with connection.cursor() as cursor:
+            cursor.execute(f"SET SESSION AUTHORIZATION {role}")
+        return connection
+
+    def cli(self, *arguments, input=None, environment=None, timeout=120, check=False):
+        """Runs build/<BUILD>/perfolio against this server with the admin's token."""
+        variables = {k: v for k, v in os.environ.items() if not k.startswith("PERFOLIO_")}
+        variables.update(PERFOLIO_URL=self.url, PERFOLIO_TOKEN=self.token,
+                         PERFOLIO_CA_FILE=str(self.ca_file))
+        variables.update(environment or {})
+        return subprocess.run([str(PERFOLIO), *map(str, arguments)], input=input,
+                              capture_output=True, env=variables, timeout=timeout, check=check)
+
+
+def free_port():
+    """A port that is free on 127.0.0.1 and ::1, below the range the kernel hands out itself."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def make_folder():
+    """Open to the users that the server drops to, unlike pytest's own temporary folders."""
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="perfolio-test-", dir="/tmp"))
+    folder.chmod(0o755)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def session_folder():
+    folder = make_folder()
+    yield folder
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def cluster_template(session_folder):
+    """A data folder whose cluster has been made, migrated and stopped cleanly."""
+    template = Server(session_folder / "template")
+    template.start()
+    assert template.stop() == 0, template.log()[-4000:]
+    return template.data_dir
+
+
+def copy_template(template, target):
+    subprocess.run(["cp", "-a", "--reflink=auto", str(template), str(target)], check=True)
+    for name in ("admin.token", "objects", "tls", "run"):
+        path = target / name
+        if path.is_dir():
+            shutil.rmtree(path)
+        elif path.exists():
+            path.unlink()
+
+
+@pytest.fixture(scope="session")
+def server(cluster_template, session_folder):
+    data_dir = session_folder / "shared"
+    copy_template(cluster_template, data_dir)
+    instance = Server(data_dir).start()
+    yield instance
+    assert instance.stop() == 0, instance.log()[-4000:]
+
+
+@pytest.fixture
+def start_server(cluster_template):
+    """start_server(*flags, environment={}, is_fresh=False, wait=True) -> Server"""
+    folder = make_folder()
+    servers = []
+
+    def start(*arguments, environment=None, is_fresh=False, wait=True, program=None):
+        data_dir = folder / f"data{len(servers)}"
+        if not is_fresh:
+            copy_template(cluster_template, data_dir)
+        instance = Server(data_dir, arguments, environment, program)
+        servers.append(instance)
+        return instance.start() if wait else instance.launch()
+
+    yield start
+    for instance in servers:
+        instance.stop()
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture
+def admin(server):
+    """The operator: tenant default with every scope."""
+    client = server.api()
+    yield client
+    client.close()
+
+
+@pytest.fixture
+def anonymous(server):
+    client = server.anonymous()
+    yield client
+    client.close()
