@@ -1,0 +1,673 @@
+#include "lib/io/pg.h"
+
+#include "lib/base/map.h"
+#include "lib/base/mem.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <libpq-fe.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum {
+    TAKE_TIMEOUT_S = 5,
+    MAX_VALUES = 32,
+    NUMBER_TEXT_BYTES = 24,
+    STATEMENT_NAME_BYTES = 16,
+    TYPE_BYTEA = 17, /* pg_type.oid, fixed for ever */
+};
+
+/* A statement that runs longer than this is a mistake of ours; scripts are exempt. */
+#define SESSION_SETTINGS                                                                           \
+    "SET TimeZone = 'UTC'; SET statement_timeout = '60s'; SET lock_timeout = '20s';"               \
+    "SET idle_in_transaction_session_timeout = '60s'; SET client_min_messages = 'warning';"
+
+static const char begin_sql[] = "BEGIN";
+static const char tenant_sql[] = "SELECT set_config('app.tenant', $1, true)";
+
+enum transaction {
+    TRANSACTION_NONE,
+    TRANSACTION_WANTED, /* pg_begin was called; BEGIN travels with the first statement */
+    TRANSACTION_OPEN,
+    TRANSACTION_FAILED, /* a statement failed; only a rollback may follow */
+};
+
+struct pg_connection {
+    struct pg_pool *pool;
+    PGconn *handle;
+    struct pg_connection *next_idle;
+    struct map_bytes statements; /* sql text to the number in its prepared name */
+    uint32_t statement_count;
+    enum transaction transaction;
+    int64_t tenant_id; /* of the transaction */
+    bool must_close;   /* broken, or its prepared statements no longer fit the tables */
+};
+
+struct pg_pool {
+    char *conninfo;
+    char *role;
+    int max_connections;
+    pthread_mutex_t mutex; /* guards what follows */
+    pthread_cond_t given;
+    struct pg_connection *idle;
+    int open_count;
+};
+
+struct pg_result {
+    PGresult *handle;
+    struct span *decoded; /* bytea cells, row by row; NULL when no column is bytea */
+    int row_count;
+    int column_count;
+};
+
+/* ---- errors ---- */
+
+static bool starts_with(const char *text, const char *prefix)
+{
+    return strncmp(text, prefix, strlen(prefix)) == 0;
+}
+
+/* https://www.postgresql.org/docs/15/errcodes-appendix.html */
+static enum err_code code_of_sqlstate(const char *state)
+{
+    static const struct {
+        const char *prefix;
+        enum err_code code;
+    } table[] = {
+        {"23502", ERR_INVALID}, {"23514", ERR_INVALID},   {"23", ERR_CONFLICT},
+        {"40", ERR_CONFLICT},   {"42501", ERR_FORBIDDEN}, {"22", ERR_INVALID},
+        {"57014", ERR_TIMEOUT}, {"55P03", ERR_TIMEOUT},   {"53300", ERR_BUSY},
+        {"25P03", ERR_TIMEOUT},
+    };
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
+        if (starts_with(state, table[i].prefix))
+            return table[i].code;
+    return ERR_DATABASE;
+}
+
+/* Statements prepared before a table changed, or forgotten by the server. */
+static bool needs_new_connection(const char *state)
+{
+    return starts_with(state, "0A000") || starts_with(state, "26000") ||
+           starts_with(state, "57P0") || starts_with(state, "08");
+}
+
+static enum err_code fail_database(struct err *err, const char *what, const char *message)
+{
+    size_t size = strcspn(message, "\n");
+    err_set(err, ERR_DATABASE, "%s: %.*s", what, (int)size, message);
+    err->retry_after_s = 2;
+    return ERR_DATABASE;
+}
+
+static enum err_code fail_connection(struct pg_connection *connection, struct err *err)
+{
+    connection->must_close = true;
+    return fail_database(err, "The database does not answer", PQerrorMessage(connection->handle));
+}
+
+static enum err_code fail_result(struct pg_connection *connection, const PGresult *result,
+                                 struct err *err)
+{
+    if (PQresultStatus(result) == PGRES_PIPELINE_ABORTED)
+        return err_set(err, ERR_DATABASE, "skipped after an earlier failure");
+    const char *state = PQresultErrorField(result, PG_DIAG_SQLSTATE);
+    const char *message = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
+    if (!state || !message) {
+        connection->must_close = true;
+        return fail_database(err, "The database does not answer", PQresultErrorMessage(result));
+    }
+    if (needs_new_connection(state))
+        connection->must_close = true;
+    enum err_code code = code_of_sqlstate(state);
+    err_set(err, code, "%s (SQLSTATE %s)", message, state);
+    if (code == ERR_DATABASE || code == ERR_BUSY)
+        err->retry_after_s = 2;
+    return code;
+}
+
+/* ---- connections ---- */
+
+static void ignore_notice(void *context, const PGresult *result)
+{
+    (void)context;
+    (void)result;
+}
+
+static void connection_destroy(struct pg_connection *connection)
+{
+    if (!connection)
+        return;
+    PQfinish(connection->handle);
+    map_bytes_fini(&connection->statements);
+    mem_free(connection);
+}
+
+static enum err_code run_simple(struct pg_connection *connection, const char *sql, struct err *err)
+{
+    PGresult *result = PQexec(connection->handle, sql);
+    ExecStatusType status = PQresultStatus(result);
+    enum err_code code = ERR_NONE;
+    if (status != PGRES_COMMAND_OK && status != PGRES_TUPLES_OK)
+        code = result ? fail_result(connection, result, err) : fail_connection(connection, err);
+    PQclear(result);
+    return code;
+}
+
+static enum err_code set_up_session(struct pg_connection *connection, const char *role,
+                                    struct err *err)
+{
+    enum err_code code = run_simple(connection, SESSION_SETTINGS, err);
+    if (code || !role)
+        return code;
+    char *quoted = PQescapeIdentifier(connection->handle, role, strlen(role));
+    if (!quoted)
+        return fail_connection(connection, err);
+    char sql[256];
+    snprintf(sql, sizeof(sql), "SET ROLE %s", quoted);
+    PQfreemem(quoted);
+    return run_simple(connection, sql, err);
+}
+
+static enum err_code connection_open(struct pg_pool *pool, struct pg_connection **ret_connection,
+                                     struct err *err)
+{
+    const char *const keywords[] = {"connect_timeout", "application_name", "dbname",
+                                    "client_encoding", NULL};
+    const char *const values[] = {"5", "perfoliod", pool->conninfo, "UTF8", NULL};
+    struct pg_connection *connection = mem_new(struct pg_connection, 1);
+    connection->pool = pool;
+    map_bytes_init(&connection->statements, 64);
+    connection->handle = PQconnectdbParams(keywords, values, 1);
+    enum err_code code = ERR_NONE;
+    if (PQstatus(connection->handle) != CONNECTION_OK)
+        code = fail_database(err, "Cannot connect to the database",
+                             PQerrorMessage(connection->handle));
+    else
+        PQsetNoticeReceiver(connection->handle, ignore_notice, NULL);
+    if (!code)
+        code = set_up_session(connection, pool->role, err);
+    if (code) {
+        connection_destroy(connection);
+        err->code = ERR_DATABASE; /* a missing role and the like are nothing a caller handles */
+        return ERR_DATABASE;
+    }
+    *ret_connection = connection;
+    return ERR_NONE;
+}
+
+/* An idle connection has nothing to say: what is readable is the server's farewell. */
+static bool is_alive(struct pg_connection *connection)
+{
+    struct pollfd poll_fd = {.fd = PQsocket(connection->handle), .events = POLLIN};
+    if (poll_fd.fd < 0)
+        return false;
+    if (poll(&poll_fd, 1, 0) > 0 && !PQconsumeInput(connection->handle))
+        return false;
+    return PQstatus(connection->handle) == CONNECTION_OK;
+}
+
+/* ---- the pool ---- */
+
+struct pg_pool *pg_pool_create(const char *conninfo, const char *role, int max_connections)
+{
+    assert(max_connections > 0);
+    struct pg_pool *pool = mem_new(struct pg_pool, 1);
+    pool->conninfo = mem_strdup(conninfo);
+    pool->role = role ? mem_strdup(role) : NULL;
+    pool->max_connections = max_connections;
+    pthread_mutex_init(&pool->mutex, NULL);
+    pthread_condattr_t attributes;
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&pool->given, &attributes);
+    pthread_condattr_destroy(&attributes);
+    return pool;
+}
+
+void pg_pool_destroy(struct pg_pool *pool)
+{
+    if (!pool)
+        return;
+    for (struct pg_connection *connection = pool->idle, *next; connection; connection = next) {
+        next = connection->next_idle;
+        connection_destroy(connection);
+        pool->open_count--;
+    }
+    assert(pool->open_count == 0);
+    pthread_cond_destroy(&pool->given);
+    pthread_mutex_destroy(&pool->mutex);
+    mem_free(pool->conninfo);
+    mem_free(pool->role);
+    mem_free(pool);
+}
+
+/* Waits for an idle connection or the right to open one (*ret_connection is NULL). */
+static enum err_code wait_for_place(struct pg_pool *pool, struct pg_connection **ret_connection,
+                                    struct err *err)
+{
+    struct timespec deadline;
+    clock_gettime(CLOCK_MONOTONIC, &deadline);
+    deadline.tv_sec += TAKE_TIMEOUT_S;
+    enum err_code code = ERR_NONE;
+    pthread_mutex_lock(&pool->mutex);
+    while (!code && !pool->idle && pool->open_count >= pool->max_connections) {
+        if (pthread_cond_timedwait(&pool->given, &pool->mutex, &deadline) == ETIMEDOUT)
+            code = err_set(err, ERR_BUSY, "The server is overloaded; try again in a moment");
+    }
+    if (!code) {
+        *ret_connection = pool->idle;
+        if (pool->idle)
+            pool->idle = pool->idle->next_idle;
+        else
+            pool->open_count++;
+    }
+    pthread_mutex_unlock(&pool->mutex);
+    if (code)
+        err->retry_after_s = TAKE_TIMEOUT_S;
+    return code;
+}
+
+static void give_place(struct pg_pool *pool, struct pg_connection *connection)
+{
+    pthread_mutex_lock(&pool->mutex);
+    if (connection) {
+        connection->next_idle = pool->idle;
+        pool->idle = connection;
+    } else {
+        pool->open_count--;
+    }
+    pthread_cond_signal(&pool->given);
+    pthread_mutex_unlock(&pool->mutex);
+}
+
+enum err_code pg_take(struct pg_pool *pool, struct pg_connection **ret_connection, struct err *err)
+{
+    struct pg_connection *connection;
+    enum err_code code = wait_for_place(pool, &connection, err);
+    if (code)
+        return code;
+    if (connection && is_alive(connection)) {
+        *ret_connection = connection;
+        return ERR_NONE;
+    }
+    connection_destroy(connection);
+    code = connection_open(pool, ret_connection, err);
+    if (code)
+        give_place(pool, NULL);
+    return code;
+}
+
+void pg_give(struct pg_connection *connection)
+{
+    if (!connection)
+        return;
+    pg_rollback(connection);
+    struct pg_pool *pool = connection->pool;
+    if (!connection->must_close && PQstatus(connection->handle) == CONNECTION_OK &&
+        PQtransactionStatus(connection->handle) == PQTRANS_IDLE) {
+        give_place(pool, connection);
+        return;
+    }
+    connection_destroy(connection);
+    give_place(pool, NULL);
+}
+
+/* ---- one pipeline: BEGIN and tenant where needed, then the statement, then one Sync ---- */
+
+struct arguments {
+    const char *texts[MAX_VALUES];
+    int sizes[MAX_VALUES];
+    int formats[MAX_VALUES]; /* 0 text, 1 binary */
+    char numbers[MAX_VALUES][NUMBER_TEXT_BYTES];
+};
+
+static enum err_code set_text(struct arguments *arguments, int i, struct span text,
+                              struct arena *arena, struct err *err)
+{
+    if (text.size && memchr(text.data, 0, text.size))
+        return err_set(err, ERR_INVALID, "A text has a NUL character in it");
+    if (!span_is_utf8(text))
+        return err_set(err, ERR_INVALID, "A text is not UTF-8");
+    arguments->texts[i] = arena_strndup(arena, text.data, text.size);
+    return ERR_NONE;
+}
+
+static enum err_code set_argument(struct arguments *arguments, int i, const struct pg_value *value,
+                                  struct arena *arena, struct err *err)
+{
+    arguments->formats[i] = 0;
+    arguments->sizes[i] = 0;
+    arguments->texts[i] = NULL;
+    switch (value->kind) {
+    case PG_KIND_NULL:
+        return ERR_NONE;
+    case PG_KIND_TEXT:
+        return set_text(arguments, i, value->bytes, arena, err);
+    case PG_KIND_I64:
+        snprintf(arguments->numbers[i], NUMBER_TEXT_BYTES, "%" PRId64, value->number);
+        arguments->texts[i] = arguments->numbers[i];
+        return ERR_NONE;
+    case PG_KIND_BOOL:
+        arguments->texts[i] = value->number ? "t" : "f";
+        return ERR_NONE;
+    case PG_KIND_BYTES:
+        if (value->bytes.size > INT32_MAX)
+            return err_set(err, ERR_TOO_LARGE, "A value has %zu bytes", value->bytes.size);
+        arguments->formats[i] = 1;
+        arguments->sizes[i] = (int)value->bytes.size;
+        arguments->texts[i] = value->bytes.size ? (const char *)value->bytes.data : "";
+        return ERR_NONE;
+    }
+    return err_set(err, ERR_INTERNAL, "value %d of a statement has no kind", i + 1);
+}
+
+/* What was sent and whose answers are still to be read, in order. */
+enum step { STEP_PREPARE, STEP_SETUP, STEP_STATEMENT };
+
+struct pipeline {
+    struct pg_connection *connection;
+    enum step steps[8];
+    const char *prepared[8]; /* of STEP_PREPARE: the sql and the number in its name */
+    uint32_t numbers[8];
+    int step_count;
+    bool has_failed_to_send;
+};
+
+static void add_step(struct pipeline *pipeline, enum step step, const char *sql, uint32_t number,
+                     int is_sent)
+{
+    assert((size_t)pipeline->step_count < sizeof(pipeline->steps) / sizeof(pipeline->steps[0]));
+    if (!is_sent)
+        pipeline->has_failed_to_send = true;
+    pipeline->steps[pipeline->step_count] = step;
+    pipeline->prepared[pipeline->step_count] = sql;
+    pipeline->numbers[pipeline->step_count++] = number;
+}
+
+/* A name for sql on this connection; the Parse message goes ahead of its first use. It counts as
+ * prepared only when its answer says so. */
+static void send_statement(struct pipeline *pipeline, enum step step, const char *sql,
+                           const struct arguments *arguments, int count)
+{
+    struct pg_connection *connection = pipeline->connection;
+    char name[STATEMENT_NAME_BYTES];
+    uint32_t number = map_bytes_find(&connection->statements, span_text(sql));
+    bool is_new = number == MAP_ABSENT;
+    if (is_new)
+        number = connection->statement_count++;
+    snprintf(name, sizeof(name), "s%" PRIu32, number);
+    if (is_new)
+        add_step(pipeline, STEP_PREPARE, sql, number,
+                 PQsendPrepare(connection->handle, name, sql, 0, NULL));
+    add_step(pipeline, step, sql, number,
+             PQsendQueryPrepared(connection->handle, name, count, count ? arguments->texts : NULL,
+                                 count ? arguments->sizes : NULL, count ? arguments->formats : NULL,
+                                 0));
+}
+
+static int64_t tenant_now(const struct pg_connection *connection, int64_t tenant_id)
+{
+    return connection->transaction == TRANSACTION_NONE ? tenant_id : connection->tenant_id;
+}
+
+static void send_setup(struct pipeline *pipeline, int64_t tenant_id)
+{
+    struct pg_connection *connection = pipeline->connection;
+    if (connection->transaction == TRANSACTION_OPEN)
+        return;
+    if (connection->transaction == TRANSACTION_WANTED)
+        send_statement(pipeline, STEP_SETUP, begin_sql, NULL, 0);
+    if (tenant_id == PG_NO_TENANT)
+        return;
+    struct arguments tenant = {0};
+    snprintf(tenant.numbers[0], NUMBER_TEXT_BYTES, "%" PRId64, tenant_id);
+    tenant.texts[0] = tenant.numbers[0];
+    send_statement(pipeline, STEP_SETUP, tenant_sql, &tenant, 1);
+}
+
+static bool is_success(ExecStatusType status)
+{
+    return status == PGRES_COMMAND_OK || status == PGRES_TUPLES_OK;
+}
+
+/* Reads the answer to one step: its result, kept when it is the statement's, and the NULL after it.
+ */
+static enum err_code read_step(struct pipeline *pipeline, int i, PGresult **ret_result,
+                               struct err *err)
+{
+    struct pg_connection *connection = pipeline->connection;
+    PGresult *result = PQgetResult(connection->handle);
+    if (!result)
+        return fail_connection(connection, err);
+    ExecStatusType status = PQresultStatus(result);
+    enum err_code code = ERR_NONE;
+    if (!is_success(status))
+        code = fail_result(connection, result, err);
+    else if (pipeline->steps[i] == STEP_PREPARE)
+        map_bytes_add(&connection->statements, span_text(pipeline->prepared[i]),
+                      pipeline->numbers[i]);
+    if (!code && pipeline->steps[i] == STEP_STATEMENT)
+        *ret_result = result;
+    else
+        PQclear(result);
+    for (PGresult *rest; (rest = PQgetResult(connection->handle));)
+        PQclear(rest);
+    return code;
+}
+
+/* All answers up to the Sync's; the first error is the one that counts, later steps are only
+ * skipped. */
+static enum err_code read_pipeline(struct pipeline *pipeline, PGresult **ret_result,
+                                   struct err *err)
+{
+    struct pg_connection *connection = pipeline->connection;
+    enum err_code code = ERR_NONE;
+    for (int i = 0; i < pipeline->step_count && !connection->must_close; i++) {
+        struct err ignored;
+        enum err_code step_code = read_step(pipeline, i, ret_result, code ? &ignored : err);
+        if (!code)
+            code = step_code;
+    }
+    if (PQstatus(connection->handle) != CONNECTION_OK) {
+        connection->must_close = true;
+        return code;
+    }
+    PGresult *sync = PQgetResult(connection->handle);
+    bool is_sync = PQresultStatus(sync) == PGRES_PIPELINE_SYNC;
+    PQclear(sync);
+    if (!is_sync || !PQexitPipelineMode(connection->handle))
+        connection->must_close = true;
+    if (!code && connection->must_close)
+        code = fail_connection(connection, err);
+    return code;
+}
+
+static enum err_code run_pipeline(struct pg_connection *connection, int64_t tenant_id,
+                                  const char *sql, const struct arguments *arguments, int count,
+                                  PGresult **ret_result, struct err *err)
+{
+    struct pipeline pipeline = {.connection = connection};
+    if (!PQenterPipelineMode(connection->handle))
+        return fail_connection(connection, err);
+    send_setup(&pipeline, tenant_id);
+    send_statement(&pipeline, STEP_STATEMENT, sql, arguments, count);
+    if (pipeline.has_failed_to_send || !PQpipelineSync(connection->handle))
+        return fail_connection(connection, err);
+    return read_pipeline(&pipeline, ret_result, err);
+}
+
+/* ---- results ---- */
+
+static void clear_result(void *object)
+{
+    PQclear(object);
+}
+
+/* bytea arrives as "\\x…"; the text form is kept for all else, so that any type can be read. */
+static struct span decode_bytea(struct arena *arena, const char *text, int size)
+{
+    if (size < 2 || text[0] != '\\' || text[1] != 'x')
+        return span_of(text, (size_t)size);
+    size_t byte_count = ((size_t)size - 2) / 2;
+    uint8_t *bytes = arena_new_raw(arena, uint8_t, byte_count);
+    for (size_t i = 0; i < byte_count; i++) {
+        char digits[3] = {text[2 + 2 * i], text[3 + 2 * i], '\0'};
+        bytes[i] = (uint8_t)strtoul(digits, NULL, 16);
+    }
+    return span_of(bytes, byte_count);
+}
+
+static void decode_column(struct pg_result *result, int column, struct arena *arena)
+{
+    if (!result->decoded)
+        result->decoded =
+            arena_new(arena, struct span, (size_t)result->row_count * (size_t)result->column_count);
+    for (int row = 0; row < result->row_count; row++)
+        if (!PQgetisnull(result->handle, row, column))
+            result->decoded[row * result->column_count + column] =
+                decode_bytea(arena, PQgetvalue(result->handle, row, column),
+                             PQgetlength(result->handle, row, column));
+}
+
+static struct pg_result *wrap_result(PGresult *handle, struct arena *arena)
+{
+    struct pg_result *result = arena_new(arena, struct pg_result, 1);
+    result->handle = handle;
+    result->row_count = PQntuples(handle);
+    result->column_count = PQnfields(handle);
+    arena_on_destroy(arena, clear_result, handle);
+    for (int column = 0; column < result->column_count; column++)
+        if (PQftype(handle, column) == TYPE_BYTEA)
+            decode_column(result, column, arena);
+    return result;
+}
+
+enum err_code pg_query(struct pg_connection *connection, int64_t tenant_id, const char *sql,
+                       const struct pg_value *values, int value_count, struct arena *arena,
+                       struct pg_result **ret_result, struct err *err)
+{
+    if (connection->transaction == TRANSACTION_FAILED)
+        return err_set(err, ERR_INTERNAL, "a statement follows a failed one in its transaction");
+    if (tenant_now(connection, tenant_id) != tenant_id)
+        return err_set(err, ERR_INTERNAL, "a statement's tenant is not its transaction's");
+    if (value_count > MAX_VALUES)
+        return err_set(err, ERR_INTERNAL, "a statement has %d values", value_count);
+    struct arguments arguments;
+    for (int i = 0; i < value_count; i++) {
+        enum err_code code = set_argument(&arguments, i, &values[i], arena, err);
+        if (code)
+            return code;
+    }
+    PGresult *handle = NULL;
+    enum err_code code =
+        run_pipeline(connection, tenant_id, sql, &arguments, value_count, &handle, err);
+    if (connection->transaction != TRANSACTION_NONE)
+        connection->transaction = code ? TRANSACTION_FAILED : TRANSACTION_OPEN;
+    if (code) {
+        PQclear(handle);
+        return code;
+    }
+    struct pg_result *result = wrap_result(handle, arena);
+    if (ret_result)
+        *ret_result = result;
+    return ERR_NONE;
+}
+
+int pg_row_count(const struct pg_result *result)
+{
+    return result->row_count;
+}
+
+int64_t pg_affected(const struct pg_result *result)
+{
+    return strtoll(PQcmdTuples(result->handle), NULL, 10);
+}
+
+bool pg_is_null(const struct pg_result *result, int row, int column)
+{
+    return PQgetisnull(result->handle, row, column) != 0;
+}
+
+const char *pg_get_text(const struct pg_result *result, int row, int column)
+{
+    return PQgetvalue(result->handle, row, column);
+}
+
+int64_t pg_get_i64(const struct pg_result *result, int row, int column)
+{
+    return strtoll(PQgetvalue(result->handle, row, column), NULL, 10);
+}
+
+bool pg_get_bool(const struct pg_result *result, int row, int column)
+{
+    return PQgetvalue(result->handle, row, column)[0] == 't';
+}
+
+struct span pg_get_bytes(const struct pg_result *result, int row, int column)
+{
+    assert(row >= 0 && row < result->row_count && column >= 0 && column < result->column_count);
+    if (PQftype(result->handle, column) == TYPE_BYTEA)
+        return result->decoded[row * result->column_count + column];
+    return span_of(PQgetvalue(result->handle, row, column),
+                   (size_t)PQgetlength(result->handle, row, column));
+}
+
+/* ---- transactions and scripts ---- */
+
+enum err_code pg_begin(struct pg_connection *connection, int64_t tenant_id, struct err *err)
+{
+    if (connection->transaction != TRANSACTION_NONE)
+        return err_set(err, ERR_INTERNAL, "a transaction is open already");
+    connection->transaction = TRANSACTION_WANTED;
+    connection->tenant_id = tenant_id;
+    return ERR_NONE;
+}
+
+enum err_code pg_commit(struct pg_connection *connection, struct err *err)
+{
+    enum transaction transaction = connection->transaction;
+    if (transaction == TRANSACTION_WANTED) {
+        connection->transaction = TRANSACTION_NONE;
+        return ERR_NONE;
+    }
+    if (transaction != TRANSACTION_OPEN)
+        return err_set(err, ERR_INTERNAL, "there is no transaction to commit");
+    enum err_code code = run_simple(connection, "COMMIT", err);
+    /* After a failed COMMIT the session's state says whether anything is left to roll back. */
+    connection->transaction = code ? TRANSACTION_FAILED : TRANSACTION_NONE;
+    return code;
+}
+
+void pg_rollback(struct pg_connection *connection)
+{
+    bool has_begun = connection->transaction == TRANSACTION_OPEN ||
+                     connection->transaction == TRANSACTION_FAILED;
+    connection->transaction = TRANSACTION_NONE;
+    if (!has_begun || connection->must_close ||
+        PQtransactionStatus(connection->handle) == PQTRANS_IDLE)
+        return;
+    struct err err;
+    if (run_simple(connection, "ROLLBACK", &err))
+        connection->must_close = true;
+}
+
+enum err_code pg_script(struct pg_connection *connection, const char *sql, struct err *err)
+{
+    /* Many statements in one message are one implicit transaction, but only an explicit one takes
+     * SET LOCAL. */
+    enum err_code code = run_simple(connection, "BEGIN; SET LOCAL statement_timeout = 0", err);
+    if (!code)
+        code = run_simple(connection, sql, err);
+    if (!code)
+        return run_simple(connection, "COMMIT", err);
+    struct err ignored;
+    if (connection->must_close || run_simple(connection, "ROLLBACK", &ignored))
+        connection->must_close = true;
+    return code;
+}
