@@ -15,6 +15,7 @@
 struct pg_connection;
 struct arena;
 struct request;
+struct server;
 
 struct quota {
     int64_t max_bytes_stored;
@@ -23,22 +24,23 @@ struct quota {
     int64_t uploads_per_minute;
 };
 
-/* The quotas and the use of the principal's tenant (the anonymous tenant's, for anonymous). */
-enum err_code quota_read(struct pg_connection *connection, int64_t tenant_id, struct arena *arena,
-                         struct quota *ret_quota, struct err *err) MUST_USE;
+/* The quotas and the use of a tenant; where the operator set none, the server's settings count. */
+enum err_code quota_read(const struct server *server, struct pg_connection *connection,
+                         int64_t tenant_id, struct arena *arena, struct quota *ret_quota,
+                         struct err *err) MUST_USE;
 
 /*
  * Asked before an upload of so many bytes is taken or stored; counts one upload, of the tenant and
  * for anonymous ones also of the address. An upload in parts asks once, when it is announced with
- * its size. Takes and gives back a connection itself. Handles: ERR_TOO_LARGE (413: past
- * max_upload_bytes), ERR_QUOTA (429: the tenant's storage is full), ERR_RATE_LIMITED (429).
+ * its size. Takes and gives back a connection itself, so the caller holds none. Handles:
+ * ERR_TOO_LARGE (413: past max_upload_bytes), ERR_QUOTA (429: the tenant's storage is full),
+ * ERR_RATE_LIMITED (429).
  */
 enum err_code quota_take_upload(struct request *request, uint64_t bytes, struct err *err) MUST_USE;
 
 /*
  * Adds to the bytes that the tenant stores, in the caller's transaction; delta is negative for what
- * was deleted. Works under both database roles. Handles: ERR_QUOTA (it would pass the limit; the
- * caller rolls back).
+ * was deleted. Works under both database roles. Checks no limit: quota_take_upload did.
  */
 enum err_code quota_charge_bytes(struct pg_connection *connection, int64_t tenant_id, int64_t delta,
                                  struct arena *arena, struct err *err) MUST_USE;
