@@ -67,6 +67,8 @@ enum err_code request_query_i64(const struct request *request, const char *name,
                                 struct err *err) MUST_USE;
 /* The value of a cookie, empty when absent. */
 struct span request_cookie(const struct request *request, const char *name);
+/* Does Accept-Encoding name this coding ("gzip") without q=0? */
+bool request_accepts_encoding(const struct request *request, const char *coding);
 /* Refuses query parameters that are not in the NULL-terminated list, so that typing errors show.
  * Handles: ERR_INVALID, naming the parameter. */
 enum err_code request_check_query(const struct request *request, const char *const *known,

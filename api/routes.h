@@ -42,7 +42,7 @@ struct route_table {
 };
 
 /* All tables, in the order of matching. */
-const struct route_table *routes_all(size_t *ret_table_count);
+const struct route_table *const *routes_all(size_t *ret_table_count);
 
 /*
  * The route for method and path, with what {…} matched in ret_params.
@@ -51,6 +51,14 @@ const struct route_table *routes_all(size_t *ret_table_count);
 enum err_code routes_match(enum http_method method, struct span path,
                            struct span ret_params[REQUEST_MAX_PATH_PARAMS],
                            const struct route **ret_route, struct err *err) MUST_USE;
+
+/* The methods that path answers, as in the field Allow: "GET, HEAD, POST"; "" when there are none.
+ */
+void routes_allow(struct span path, struct buf *buf);
+
+const char *http_method_name(enum http_method method);
+/* False for methods that no route has. */
+bool http_method_parse(struct span name, enum http_method *ret_method);
 
 /* The table as JSON lines, for tests and for the curious. */
 void routes_print(FILE *file);

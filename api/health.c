@@ -1,0 +1,101 @@
+#include "api/health.h"
+
+#include "api/http.h"
+#include "api/metrics.h"
+#include "api/server.h"
+#include "api/settings.h"
+#include "lib/base/clock.h"
+#include "lib/base/mem.h"
+#include "lib/io/pg.h"
+
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <unistd.h>
+
+enum { METRICS_MAX_BYTES = 4 << 20 };
+
+#define READY_FOR_NS CLOCK_NS_PER_S
+
+static enum err_code get_healthz(struct request *request, struct response *response,
+                                 struct err *err)
+{
+    (void)err;
+    response_add(request, response, "cache-control", "no-store");
+    response_bytes(response, 200, "text/plain; charset=utf-8", SPAN_LITERAL("ok\n"));
+    return ERR_NONE;
+}
+
+static enum err_code check_database(struct server *server, struct arena *arena, struct err *err)
+{
+    pg_auto connection = NULL;
+    enum err_code code = pg_take(server->database, &connection, err);
+    if (code)
+        return code;
+    struct pg_result *result;
+    return pg_query(connection, PG_NO_TENANT, "SELECT 1", NULL, 0, arena, &result, err);
+}
+
+/* One byte into a file that has no name, so that a full or read-only disk shows. */
+static enum err_code check_disk(const struct server *server, struct arena *arena, struct err *err)
+{
+    const char *folder = arena_printf(arena, "%s/objects", server->settings->data_dir);
+    int fd = open(folder, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return err_set_errno(err, ERR_IO, "creating a file in the objects folder");
+    enum err_code code = ERR_NONE;
+    if (write(fd, "x", 1) != 1)
+        code = err_set_errno(err, ERR_IO, "writing a file in the objects folder");
+    close(fd);
+    return code;
+}
+
+static enum err_code get_readyz(struct request *request, struct response *response, struct err *err)
+{
+    struct http_server *http = request->server->http;
+    if (http_server_is_stopping(http)) {
+        err_set(err, ERR_BUSY, "the server is stopping");
+        err->retry_after_s = 5;
+        return ERR_BUSY;
+    }
+    _Atomic int64_t *ready_ns = http_server_ready_ns(http);
+    if (clock_monotonic_ns() - atomic_load(ready_ns) > READY_FOR_NS) {
+        enum err_code code = check_database(request->server, request->arena, err);
+        if (code == ERR_NONE)
+            code = check_disk(request->server, request->arena, err);
+        if (code) {
+            err->code = ERR_BUSY;
+            return err_add(err, "not ready");
+        }
+        atomic_store(ready_ns, clock_monotonic_ns());
+    }
+    response_add(request, response, "cache-control", "no-store");
+    response_bytes(response, 200, "text/plain; charset=utf-8", SPAN_LITERAL("ready\n"));
+    return ERR_NONE;
+}
+
+static enum err_code get_metrics(struct request *request, struct response *response,
+                                 struct err *err)
+{
+    if (!request->server->settings->public_metrics) {
+        if (request->principal.kind == PRINCIPAL_ANONYMOUS)
+            return err_set(err, ERR_UNAUTHENTICATED, "metrics are for operators: send a token");
+        if (!principal_has(&request->principal, SCOPE_OPERATOR))
+            return err_set(err, ERR_FORBIDDEN, "metrics are for operators");
+    }
+    buf_auto buf;
+    buf_init(&buf, METRICS_MAX_BYTES);
+    metrics_write(request->server->metrics, &buf);
+    response->may_compress = true;
+    response_add(request, response, "cache-control", "no-store");
+    return response_buf(request, response, 200, "text/plain; version=0.0.4; charset=utf-8", &buf,
+                        err);
+}
+
+static const struct route routes[] = {
+    {.method = HTTP_GET, .pattern = "/healthz", .flags = ROUTE_INLINE, .handle = get_healthz},
+    {.method = HTTP_GET, .pattern = "/readyz", .handle = get_readyz},
+    {.method = HTTP_GET, .pattern = "/metrics", .handle = get_metrics},
+};
+
+const struct route_table health_routes = {.routes = routes,
+                                          .route_count = sizeof(routes) / sizeof(*routes)};

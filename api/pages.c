@@ -1,0 +1,313 @@
+#include "api/pages.h"
+
+#include "api/assets.h"
+#include "api/problem.h"
+#include "api/server.h"
+#include "api/settings.h"
+#include "api/share.h"
+#include "lib/base/mem.h"
+
+#include <string.h>
+
+enum { MAX_PAGE_BYTES = 256 << 10, MAX_DESCRIPTION_BYTES = 200 };
+
+static const char head_marker[] = "<!--perfolio:head-->";
+static const char site_name[] = "Perfolio";
+
+const char *const pages_content_security_policy =
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
+    "img-src 'self' data:; font-src 'self'; form-action 'self'; base-uri 'none'; "
+    "frame-ancestors 'none'; require-trusted-types-for 'script'";
+
+/* What the head of one page says; texts are plain and get escaped when written. */
+struct head {
+    struct span title;
+    struct span description;
+    struct span image_path; /* empty: none */
+    bool may_index;
+};
+
+static struct span public_url(const struct request *request)
+{
+    return span_text(request->server->settings->public_url);
+}
+
+static void append_meta(struct buf *buf, const char *key, const char *name, struct span content)
+{
+    buf_printf(buf, "<meta %s=\"%s\" content=\"", key, name);
+    buf_append_html(buf, content);
+    buf_append_text(buf, "\">\n");
+}
+
+static void append_meta_url(struct buf *buf, const char *name, const struct request *request,
+                            struct span path)
+{
+    buf_printf(buf, "<meta property=\"%s\" content=\"", name);
+    buf_append_html(buf, public_url(request));
+    buf_append_html(buf, path);
+    buf_append_text(buf, "\">\n");
+}
+
+static void append_head(struct buf *buf, const struct request *request, const struct head *head)
+{
+    buf_append_text(buf, "<title>");
+    buf_append_html(buf, head->title);
+    buf_append_text(buf, "</title>\n");
+    append_meta(buf, "property", "og:site_name", span_text(site_name));
+    append_meta(buf, "property", "og:type", SPAN_LITERAL("website"));
+    append_meta(buf, "property", "og:title", head->title);
+    if (head->description.size > 0) {
+        append_meta(buf, "property", "og:description", head->description);
+        append_meta(buf, "name", "description", head->description);
+    }
+    append_meta_url(buf, "og:url", request, request->path);
+    if (head->image_path.size > 0) {
+        append_meta_url(buf, "og:image", request, head->image_path);
+        append_meta(buf, "name", "twitter:card", SPAN_LITERAL("summary_large_image"));
+    }
+    if (!head->may_index)
+        append_meta(buf, "name", "robots", SPAN_LITERAL("noindex"));
+}
+
+/* The shell with its marker replaced. */
+static enum err_code respond_shell(struct request *request, struct response *response, int status,
+                                   const struct head *head, struct err *err)
+{
+    const struct asset *shell = asset_find(SPAN_LITERAL("web/index.html"));
+    if (!shell)
+        return err_set(err, ERR_INTERNAL, "this build has no web pages in it");
+    const uint8_t *marker =
+        memmem(shell->bytes.data, shell->bytes.size, head_marker, sizeof(head_marker) - 1);
+    if (!marker)
+        return err_set(err, ERR_INTERNAL, "web/index.html has no %s", head_marker);
+    size_t before = (size_t)(marker - shell->bytes.data);
+    size_t after = before + sizeof(head_marker) - 1;
+    buf_auto page;
+    buf_init(&page, MAX_PAGE_BYTES);
+    buf_append(&page, shell->bytes.data, before);
+    append_head(&page, request, head);
+    buf_append(&page, shell->bytes.data + after, shell->bytes.size - after);
+    if (!head->may_index)
+        response_add(request, response, "x-robots-tag", "noindex");
+    response_add(request, response, "cache-control", "no-cache");
+    response->may_compress = true;
+    return response_buf(request, response, status, "text/html; charset=utf-8", &page, err);
+}
+
+/* The first line or so of a Markdown text, on one line, cut between characters. */
+static struct span summary_of(struct arena *arena, const char *markdown)
+{
+    char *text = arena_strdup(arena, markdown);
+    size_t size = 0;
+    bool was_blank = true;
+    for (const char *at = markdown; *at && size < MAX_DESCRIPTION_BYTES; at++) {
+        bool is_blank = (unsigned char)*at <= ' ';
+        if (is_blank && was_blank)
+            continue;
+        text[size++] = is_blank ? ' ' : *at;
+        was_blank = is_blank;
+    }
+    while (size > 0 && size >= MAX_DESCRIPTION_BYTES - 4 && ((unsigned char)text[size - 1] & 0x80))
+        size--; /* perhaps the begin of a character that was cut */
+    return span_trim(span_of(text, size));
+}
+
+/* A share's title, and which status its page has. */
+static enum err_code find_share(struct request *request, struct span id, int *status,
+                                struct share_public_metadata *metadata, struct err *err)
+{
+    *metadata = (struct share_public_metadata){.title = "", .description = ""};
+    enum err_code code =
+        share_find_public_metadata(request->server, id, request->arena, metadata, err);
+    if (code == ERR_NOT_FOUND || code == ERR_GONE) {
+        *metadata = (struct share_public_metadata){.title = "", .description = ""};
+        *status = problem_status(code);
+        return ERR_NONE;
+    }
+    return code;
+}
+
+static struct span share_title(struct request *request, int status,
+                               const struct share_public_metadata *metadata)
+{
+    if (status != 200)
+        return span_text(status == 410 ? "Gone · Perfolio" : "Not found · Perfolio");
+    if (metadata->title[0] == '\0')
+        return SPAN_LITERAL("A profile · Perfolio");
+    return span_text(arena_printf(request->arena, "%s · Perfolio", metadata->title));
+}
+
+static enum err_code get_share_page(struct request *request, struct response *response,
+                                    struct err *err)
+{
+    int status = 200;
+    struct share_public_metadata metadata;
+    struct span id = request->path_params[0];
+    enum err_code code = find_share(request, id, &status, &metadata, err);
+    if (code)
+        return code;
+    struct head head = {.title = share_title(request, status, &metadata),
+                        .description = summary_of(request->arena, metadata.description),
+                        .may_index = status == 200 && metadata.may_index};
+    if (status == 200 && metadata.may_preview)
+        head.image_path = span_text(arena_printf(request->arena, "/p/%.*s/og.png", SPAN_PRINT(id)));
+    return respond_shell(request, response, status, &head, err);
+}
+
+static enum err_code get_delete_page(struct request *request, struct response *response,
+                                     struct err *err)
+{
+    int status = 200;
+    struct share_public_metadata metadata;
+    enum err_code code = find_share(request, request->path_params[0], &status, &metadata, err);
+    if (code)
+        return code;
+    struct head head = {.title = SPAN_LITERAL("Delete a profile · Perfolio")};
+    return respond_shell(request, response, status, &head, err);
+}
+
+static enum err_code get_diff_page(struct request *request, struct response *response,
+                                   struct err *err)
+{
+    int status_a = 200, status_b = 200;
+    struct share_public_metadata a, b;
+    enum err_code code = find_share(request, request->path_params[0], &status_a, &a, err);
+    if (code == ERR_NONE)
+        code = find_share(request, request->path_params[1], &status_b, &b, err);
+    if (code)
+        return code;
+    struct head head = {.title = SPAN_LITERAL("Two profiles compared · Perfolio"),
+                        .may_index = a.may_index && b.may_index};
+    if (a.title[0] && b.title[0])
+        head.title =
+            span_text(arena_printf(request->arena, "%s → %s · Perfolio", a.title, b.title));
+    return respond_shell(request, response, status_a > status_b ? status_a : status_b, &head, err);
+}
+
+static enum err_code get_home_page(struct request *request, struct response *response,
+                                   struct err *err)
+{
+    struct head head = {
+        .title = SPAN_LITERAL("Perfolio: a profile becomes a link"),
+        .description = SPAN_LITERAL("Drop a CPU or heap profile, get a link to its flame graph."),
+        .may_index = true};
+    return respond_shell(request, response, 200, &head, err);
+}
+
+static enum err_code get_inner_page(struct request *request, struct response *response,
+                                    struct err *err)
+{
+    struct head head = {.title = span_text(site_name)};
+    return respond_shell(request, response, 200, &head, err);
+}
+
+static enum err_code get_problem_page(struct request *request, struct response *response,
+                                      struct err *err)
+{
+    enum err_code problem = problem_find(request->path_params[0]);
+    if (problem == ERR_NONE)
+        return err_set(err, ERR_NOT_FOUND, "there is no kind of problem of that name");
+    struct head head = {
+        .title = span_text(arena_printf(request->arena, "%s · Perfolio", problem_title(problem))),
+        .description = span_text(problem_explanation(problem)),
+        .may_index = true};
+    return respond_shell(request, response, 200, &head, err);
+}
+
+/* The variant that the client likes and the build made beside the file, else the file itself. */
+static const struct asset *choose_variant(struct request *request, struct response *response,
+                                          const struct asset *asset)
+{
+    static const struct {
+        const char *coding, *ending;
+    } variants[] = {{"br", ".br"}, {"gzip", ".gz"}};
+    bool has_variant = false;
+    for (size_t i = 0; i < sizeof(variants) / sizeof(*variants); i++) {
+        const char *name = arena_printf(request->arena, "%s%s", asset->name, variants[i].ending);
+        const struct asset *variant = asset_find(span_text(name));
+        if (!variant || variant->bytes.size >= asset->bytes.size)
+            continue;
+        if (!has_variant)
+            response_add(request, response, "vary", "accept-encoding");
+        has_variant = true;
+        if (!request_accepts_encoding(request, variants[i].coding))
+            continue;
+        response_add(request, response, "content-encoding", variants[i].coding);
+        return variant;
+    }
+    return asset;
+}
+
+static enum err_code respond_asset(struct request *request, struct response *response,
+                                   const char *name, const char *cache_control, struct err *err)
+{
+    const struct asset *asset = asset_find(span_text(name));
+    if (!asset)
+        return err_set(err, ERR_NOT_FOUND, "there is no such file");
+    response_add(request, response, "cache-control", cache_control);
+    const char *content_type = asset_content_type(span_text(name));
+    const struct asset *chosen = choose_variant(request, response, asset);
+    response_bytes(response, 200, content_type, chosen->bytes);
+    response->may_compress = chosen == asset;
+    return ERR_NONE;
+}
+
+static enum err_code get_asset(struct request *request, struct response *response, struct err *err)
+{
+    const char *name =
+        arena_printf(request->arena, "web/assets/%.*s", SPAN_PRINT(request->path_params[0]));
+    return respond_asset(request, response, name, "public, max-age=31536000, immutable", err);
+}
+
+static enum err_code get_favicon(struct request *request, struct response *response,
+                                 struct err *err)
+{
+    return respond_asset(request, response, "web/favicon.svg", "public, max-age=86400", err);
+}
+
+static enum err_code get_openapi(struct request *request, struct response *response,
+                                 struct err *err)
+{
+    return respond_asset(request, response, "openapi.yaml", "public, max-age=3600", err);
+}
+
+static enum err_code get_robots(struct request *request, struct response *response, struct err *err)
+{
+    (void)err;
+    response_add(request, response, "cache-control", "public, max-age=86400");
+    response_bytes(response, 200, "text/plain; charset=utf-8",
+                   SPAN_LITERAL("User-agent: *\nDisallow: /api/\nDisallow: /d/\n"));
+    return ERR_NONE;
+}
+
+/* Inner pages hold no secrets: what they show comes over the API, under its own checks. */
+static const struct route routes[] = {
+    {.method = HTTP_GET, .pattern = "/", .handle = get_home_page},
+    {.method = HTTP_GET, .pattern = "/p/{id}", .flags = ROUTE_LIMIT_404, .handle = get_share_page},
+    {.method = HTTP_GET,
+     .pattern = "/p/{id}/delete",
+     .flags = ROUTE_LIMIT_404,
+     .handle = get_delete_page},
+    {.method = HTTP_GET,
+     .pattern = "/d/{a}..{b}",
+     .flags = ROUTE_LIMIT_404,
+     .handle = get_diff_page},
+    {.method = HTTP_GET, .pattern = "/login", .flags = ROUTE_INLINE, .handle = get_inner_page},
+    {.method = HTTP_GET, .pattern = "/invite", .flags = ROUTE_INLINE, .handle = get_inner_page},
+    {.method = HTTP_GET, .pattern = "/shares", .flags = ROUTE_INLINE, .handle = get_inner_page},
+    {.method = HTTP_GET, .pattern = "/settings", .flags = ROUTE_INLINE, .handle = get_inner_page},
+    {.method = HTTP_GET,
+     .pattern = "/problems/{name}",
+     .flags = ROUTE_INLINE,
+     .handle = get_problem_page},
+    {.method = HTTP_GET, .pattern = "/assets/{name}", .flags = ROUTE_INLINE, .handle = get_asset},
+    {.method = HTTP_GET, .pattern = "/favicon.svg", .flags = ROUTE_INLINE, .handle = get_favicon},
+    {.method = HTTP_GET, .pattern = "/robots.txt", .flags = ROUTE_INLINE, .handle = get_robots},
+    {.method = HTTP_GET,
+     .pattern = "/api/openapi.yaml",
+     .flags = ROUTE_INLINE | ROUTE_CORS,
+     .handle = get_openapi},
+};
+
+const struct route_table page_routes = {.routes = routes,
+                                        .route_count = sizeof(routes) / sizeof(*routes)};
