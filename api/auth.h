@@ -28,8 +28,7 @@ void auth_forget_tenant(struct auth *auth, int64_t tenant_id);
 
 /*
  * Fills request->principal. A cookie whose session has ended counts as none. Handles:
- * ERR_UNAUTHENTICATED (a bearer token that is unknown, expired or revoked), ERR_RATE_LIMITED (too
- * many of them from this address), ERR_DATABASE.
+ * ERR_UNAUTHENTICATED (a bearer token that is unknown, expired or revoked), ERR_DATABASE.
  */
 enum err_code auth_identify(struct request *request, struct err *err) MUST_USE;
 

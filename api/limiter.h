@@ -36,7 +36,7 @@ enum limit_slot {
     LIMIT_SLOT_COUNT
 };
 
-/* Room for entry_count entries of 48 bytes; now_ns is clock_monotonic_ns, or a test's clock. */
+/* Room for entry_count entries of 40 bytes; now_ns is clock_monotonic_ns, or a test's clock. */
 struct limiter *limiter_create(uint32_t entry_count, int64_t (*now_ns)(void));
 void limiter_destroy(struct limiter *limiter); /* NULL is a no-op */
 

@@ -1,0 +1,114 @@
+#include "api/quota.h"
+
+#include "api/limiter.h"
+#include "api/request.h"
+#include "api/server.h"
+#include "api/settings.h"
+#include "lib/base/mem.h"
+#include "lib/io/pg.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+static void apply_defaults(const struct settings *settings, int64_t tenant_id,
+                           const struct pg_result *row, struct quota *quota)
+{
+    bool is_anonymous = tenant_id == TENANT_ANONYMOUS;
+    if (pg_is_null(row, 0, 0))
+        quota->max_bytes_stored =
+            (int64_t)(is_anonymous ? settings->anonymous_max_bytes : settings->tenant_max_bytes);
+    if (pg_is_null(row, 0, 1))
+        quota->uploads_per_minute = settings->tenant_uploads_per_minute;
+    if (pg_is_null(row, 0, 2))
+        quota->max_upload_bytes = (int64_t)(is_anonymous ? settings->anonymous_max_upload_bytes
+                                                         : settings->tenant_max_upload_bytes);
+}
+
+enum err_code quota_read(const struct server *server, struct pg_connection *connection,
+                         int64_t tenant_id, struct arena *arena, struct quota *ret_quota,
+                         struct err *err)
+{
+    struct pg_result *row;
+    enum err_code code = pg_query_values(
+        connection, tenant_id,
+        "SELECT max_bytes_stored, uploads_per_minute, max_upload_bytes,"
+        " (SELECT coalesce(sum(bytes_stored), 0) FROM tenant_usage WHERE tenant_id = $1)"
+        " FROM tenant WHERE id = $1",
+        arena, &row, err, PG_I64(tenant_id));
+    if (code)
+        return code;
+    if (pg_row_count(row) == 0)
+        return err_set(err, ERR_NOT_FOUND, "There is no such tenant");
+    struct quota quota = {
+        .max_bytes_stored = pg_get_i64(row, 0, 0),
+        .uploads_per_minute = pg_get_i64(row, 0, 1),
+        .max_upload_bytes = pg_get_i64(row, 0, 2),
+        .bytes_stored = pg_get_i64(row, 0, 3),
+    };
+    apply_defaults(server->settings, tenant_id, row, &quota);
+    *ret_quota = quota;
+    return ERR_NONE;
+}
+
+static enum err_code check_sizes(const struct quota *quota, uint64_t bytes, struct err *err)
+{
+    if (quota->max_upload_bytes < 0 || bytes > (uint64_t)quota->max_upload_bytes)
+        return err_set(err, ERR_TOO_LARGE,
+                       "The upload has %" PRIu64 " bytes; the largest allowed has %" PRId64, bytes,
+                       quota->max_upload_bytes);
+    int64_t after;
+    if (__builtin_add_overflow(quota->bytes_stored, (int64_t)bytes, &after) ||
+        after > quota->max_bytes_stored) {
+        err_set(err, ERR_QUOTA,
+                "The storage quota is used up: %" PRId64 " of %" PRId64
+                " bytes; delete shares or ask the operator for more",
+                quota->bytes_stored, quota->max_bytes_stored);
+        err->retry_after_s = 3600;
+        return ERR_QUOTA;
+    }
+    return ERR_NONE;
+}
+
+/* A minute's uploads may come at once: a benchmark pushes its profiles together. Anonymous uploads
+ * count by address only: one flooding address must not use up everybody's. */
+static enum err_code take_rate(struct request *request, const struct quota *quota, struct err *err)
+{
+    struct limiter *limiter = request->server->limiter;
+    if (request->principal.kind == PRINCIPAL_ANONYMOUS) {
+        double rate = request->server->settings->anonymous_uploads_per_minute;
+        return limiter_take(limiter, LIMIT_UPLOAD_ADDRESS, span_text(request->address), rate, rate,
+                            err);
+    }
+    char key[24];
+    snprintf(key, sizeof(key), "%" PRId64, request->principal.tenant_id);
+    double rate = (double)quota->uploads_per_minute;
+    return limiter_take(limiter, LIMIT_UPLOAD_TENANT, span_text(key), rate, rate, err);
+}
+
+enum err_code quota_take_upload(struct request *request, uint64_t bytes, struct err *err)
+{
+    struct quota quota;
+    int64_t tenant_id = request->principal.tenant_id;
+    {
+        pg_auto connection = NULL;
+        enum err_code code = pg_take(request->server->database, &connection, err);
+        if (!code)
+            code = quota_read(request->server, connection, tenant_id, request->arena, &quota, err);
+        if (code)
+            return code;
+    }
+    enum err_code code = check_sizes(&quota, bytes, err);
+    return code ? code : take_rate(request, &quota, err);
+}
+
+enum err_code quota_charge_bytes(struct pg_connection *connection, int64_t tenant_id, int64_t delta,
+                                 struct arena *arena, struct err *err)
+{
+    /* The backend's process id spreads a tenant's uploads over rows: connections meet rarely. */
+    return pg_query_values(connection, tenant_id,
+                           "INSERT INTO tenant_usage AS u (tenant_id, slot, bytes_stored)"
+                           " VALUES ($1, pg_backend_pid() % 32, $2)"
+                           " ON CONFLICT (tenant_id, slot)"
+                           " DO UPDATE SET bytes_stored = u.bytes_stored + excluded.bytes_stored",
+                           arena, NULL, err, PG_I64(tenant_id), PG_I64(delta));
+}
