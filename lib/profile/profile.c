@@ -10,6 +10,24 @@ void profile_destroy(struct profile *profile)
         arena_destroy(profile->arena);
 }
 
+struct profile_limits profile_limits_resolve(const struct profile_limits *limits)
+{
+    struct profile_limits resolved = limits ? *limits : (struct profile_limits){0};
+    if (resolved.raw_bytes == 0)
+        resolved.raw_bytes = (size_t)256 << 20;
+    if (resolved.json_bytes == 0)
+        resolved.json_bytes = (size_t)64 << 20;
+    if (resolved.sample_count == 0)
+        resolved.sample_count = UINT32_C(8) << 20;
+    if (resolved.stack_depth == 0)
+        resolved.stack_depth = UINT32_C(64) << 10;
+    if (resolved.stack_entries == 0)
+        resolved.stack_entries = UINT64_C(256) << 20;
+    if (resolved.memory_bytes == 0)
+        resolved.memory_bytes = UINT64_C(1) << 30;
+    return resolved;
+}
+
 static enum err_code unknown_value_type(const struct profile *profile, struct span text,
                                         struct err *err)
 {

@@ -30,7 +30,11 @@ struct profile_limits {
     uint32_t sample_count; /* default 8 Mi */
     uint32_t stack_depth;  /* default 65,536 locations in one sample */
     uint64_t stack_entries; /* locations of all samples together; default 256 Mi */
+    uint64_t memory_bytes;  /* of the decoded profile; default 1 GiB */
 };
+
+/* limits with every 0 replaced by its default; NULL: all defaults. */
+struct profile_limits profile_limits_resolve(const struct profile_limits *limits);
 
 struct profile_value_type {
     uint32_t type; /* string, may be "" and may repeat */
