@@ -7,8 +7,8 @@
  *   (x) (?:x) a|b        and "(?i)" at the very beginning: letters of either case
  * Refused, by name: backreferences, look-around, recursion, conditionals, callouts, atomic groups,
  * possessive repeats, named groups, flags elsewhere, verbs, \Q…\E, \A \z \G \K \R \X \p \C \N,
- * octal and braces of \x{…}, POSIX classes, "]" unescaped as the first of a class. A match may
- * begin anywhere; case counts unless "(?i)" is there; "$" matches at the very end only;
+ * octal and braces of \x{…}, {,n}, POSIX classes, "]" unescaped as the first of a class. A match
+ * may begin anywhere; case counts unless "(?i)" is there; "$" matches at the very end only;
  * "." matches anything but a line feed; \d, \w and \s are ASCII.
  *
  * A hostile pattern is bounded three times: length, steps and memory of one match, and CPU time

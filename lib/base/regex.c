@@ -1,0 +1,319 @@
+#include "lib/base/regex.h"
+
+#include "lib/base/clock.h"
+#include "lib/base/mem.h"
+
+#define PCRE2_CODE_UNIT_WIDTH 8
+#include <ctype.h>
+#include <pcre2.h>
+#include <stdio.h>
+
+/* How many matches pass between two looks at the CPU clock, which is a system call. */
+enum { CLOCK_EVERY = 64, REPEAT_MAX = 1000 };
+
+struct regex {
+    pcre2_code *code;
+    pcre2_match_data *match_data;
+    pcre2_match_context *context;
+    int64_t used_ns;
+    int64_t started_ns; /* of the matches since the clock was looked at */
+    uint32_t match_count;
+    char *pattern;
+};
+
+/* ---- the subset ---- */
+
+struct scanner {
+    struct span pattern;
+    size_t at;
+    bool has_atom; /* something that a repeat can follow */
+    const char *problem;
+};
+
+static uint8_t peek(const struct scanner *scanner, size_t ahead)
+{
+    size_t at = scanner->at + ahead;
+    return at < scanner->pattern.size ? scanner->pattern.data[at] : 0;
+}
+
+static bool refuse(struct scanner *scanner, const char *problem)
+{
+    scanner->problem = problem;
+    return false;
+}
+
+/* At a backslash. */
+static bool scan_escape(struct scanner *scanner)
+{
+    if (scanner->at + 1 >= scanner->pattern.size)
+        return refuse(scanner, "ends in a single backslash");
+    uint8_t letter = peek(scanner, 1);
+    if (letter >= '0' && letter <= '9')
+        return refuse(scanner, "uses a backreference or an octal number, which are not supported");
+    if (letter == 'x') {
+        if (!isxdigit(peek(scanner, 2)) || !isxdigit(peek(scanner, 3)))
+            return refuse(scanner, "needs two hexadecimal digits behind \\x");
+        scanner->at += 4;
+        return true;
+    }
+    if (letter >= 0x80 || (isalpha(letter) && !strchr("dDwWsSbBtnrfv", letter)))
+        return refuse(scanner, "uses an escape that is not supported here");
+    scanner->at += 2;
+    return true;
+}
+
+/* At "[". */
+static bool scan_class(struct scanner *scanner)
+{
+    scanner->at += peek(scanner, 1) == '^' ? 2 : 1;
+    if (peek(scanner, 0) == ']')
+        return refuse(scanner, "has an empty class; write \\] for the bracket itself");
+    while (scanner->at < scanner->pattern.size && peek(scanner, 0) != ']') {
+        uint8_t byte = peek(scanner, 0), next = peek(scanner, 1);
+        if (byte == '[' && (next == ':' || next == '.' || next == '='))
+            return refuse(scanner, "uses a named class such as [:alpha:]; write [A-Za-z]");
+        if (byte == '\\' && (next == 'b' || next == 'B'))
+            return refuse(scanner, "uses \\b inside a class");
+        if (byte != '\\')
+            scanner->at++;
+        else if (!scan_escape(scanner))
+            return false;
+    }
+    if (scanner->at >= scanner->pattern.size)
+        return refuse(scanner, "has a class without its closing bracket");
+    scanner->at++;
+    scanner->has_atom = true;
+    return true;
+}
+
+/* At "(". */
+static bool scan_group(struct scanner *scanner)
+{
+    scanner->has_atom = false;
+    if (peek(scanner, 1) == '*')
+        return refuse(scanner, "uses a verb such as (*ACCEPT), which is not supported");
+    if (peek(scanner, 1) != '?') {
+        scanner->at++;
+        return true;
+    }
+    if (peek(scanner, 2) == ':') {
+        scanner->at += 3;
+        return true;
+    }
+    if (scanner->at == 0 && peek(scanner, 2) == 'i' && peek(scanner, 3) == ')') {
+        scanner->at += 4;
+        return true;
+    }
+    if (peek(scanner, 2) == 'i' && peek(scanner, 3) == ')')
+        return refuse(scanner, "has (?i) in the middle; it may stand at the very beginning only");
+    return refuse(scanner, "uses look-around or another (?…) group that is not supported; "
+                           "only (?:…) is");
+}
+
+static bool read_count(const struct scanner *scanner, size_t *at, unsigned *ret_count)
+{
+    size_t start = *at;
+    unsigned count = 0;
+    while (*at < scanner->pattern.size && isdigit(scanner->pattern.data[*at]) && *at - start < 5)
+        count = count * 10 + (unsigned)(scanner->pattern.data[(*at)++] - '0');
+    *ret_count = count;
+    return *at > start;
+}
+
+/*
+ * At "{": where the repeat {2}, {2,} or {2,5} ends, or 0 when it is none: then the brace stands for
+ * itself, as in {{closure}}.
+ */
+static size_t braces_end(const struct scanner *scanner, unsigned *ret_most)
+{
+    size_t at = scanner->at + 1;
+    unsigned least;
+    if (!read_count(scanner, &at, &least))
+        return 0;
+    *ret_most = least;
+    if (at < scanner->pattern.size && scanner->pattern.data[at] == ',') {
+        at++;
+        unsigned most;
+        if (read_count(scanner, &at, &most) && most > least)
+            *ret_most = most;
+    }
+    return at < scanner->pattern.size && scanner->pattern.data[at] == '}' ? at + 1 : 0;
+}
+
+static bool scan_braces(struct scanner *scanner)
+{
+    unsigned most;
+    size_t end = braces_end(scanner, &most);
+    if (most > REPEAT_MAX)
+        return refuse(scanner, "repeats more than 1000 times");
+    scanner->at = end;
+    return true;
+}
+
+/* At one of * + ? {. */
+static bool scan_repeat(struct scanner *scanner)
+{
+    if (!scanner->has_atom)
+        return refuse(scanner, "has a repeat with nothing before it to repeat");
+    if (peek(scanner, 0) != '{')
+        scanner->at++;
+    else if (!scan_braces(scanner))
+        return false;
+    if (peek(scanner, 0) == '+')
+        return refuse(scanner, "uses a possessive repeat such as a*+, which is not supported");
+    if (peek(scanner, 0) == '?')
+        scanner->at++;
+    scanner->has_atom = false;
+    return true;
+}
+
+static bool scan_literal(struct scanner *scanner)
+{
+    scanner->has_atom = true;
+    scanner->at++;
+    return true;
+}
+
+static bool scan_one(struct scanner *scanner)
+{
+    unsigned most;
+    switch (peek(scanner, 0)) {
+    case '\\':
+        scanner->has_atom = peek(scanner, 1) != 'b' && peek(scanner, 1) != 'B';
+        return scan_escape(scanner);
+    case '[':
+        return scan_class(scanner);
+    case '(':
+        return scan_group(scanner);
+    case '*':
+    case '+':
+    case '?':
+        return scan_repeat(scanner);
+    case '{':
+        if (peek(scanner, 1) == ',')
+            return refuse(scanner, "has {,n}, which is read differently elsewhere; write {0,n}");
+        return braces_end(scanner, &most) ? scan_repeat(scanner) : scan_literal(scanner);
+    case '^':
+    case '$':
+    case '|':
+        scanner->has_atom = false;
+        scanner->at++;
+        return true;
+    default:
+        return scan_literal(scanner);
+    }
+}
+
+static enum err_code refuse_pattern(struct span pattern, size_t at, const char *problem,
+                                    struct err *err)
+{
+    int shown = pattern.size > 120 ? 120 : (int)pattern.size;
+    return err_set(err, ERR_INVALID, "the regular expression '%.*s' %s (at byte %zu)", shown,
+                   (const char *)pattern.data, problem, at + 1);
+}
+
+static enum err_code check_subset(struct span pattern, struct err *err)
+{
+    struct scanner scanner = {.pattern = pattern};
+    if (pattern.size > REGEX_PATTERN_BYTES)
+        return refuse_pattern(pattern, REGEX_PATTERN_BYTES, "is longer than 1024 bytes", err);
+    if (!span_is_utf8(pattern) || memchr(pattern.data, 0, pattern.size))
+        return err_set(err, ERR_INVALID, "a regular expression is not UTF-8 text");
+    while (scanner.at < pattern.size) {
+        size_t start = scanner.at;
+        if (!scan_one(&scanner))
+            return refuse_pattern(pattern, start, scanner.problem, err);
+    }
+    return ERR_NONE;
+}
+
+/* ---- compiling and matching ---- */
+
+static enum err_code compile(struct regex *regex, struct span pattern, struct err *err)
+{
+    int number;
+    size_t offset;
+    pcre2_compile_context *context = pcre2_compile_context_create(NULL);
+    if (context) {
+        pcre2_set_newline(context, PCRE2_NEWLINE_LF);
+        pcre2_set_parens_nest_limit(context, 100);
+    }
+    /* Names come from anywhere: invalid UTF-8 in a subject must not match by accident. */
+    uint32_t options = PCRE2_UTF | PCRE2_MATCH_INVALID_UTF | PCRE2_DOLLAR_ENDONLY |
+                       PCRE2_NEVER_BACKSLASH_C | PCRE2_NO_AUTO_CAPTURE;
+    regex->code = pcre2_compile(pattern.data, pattern.size, options, &number, &offset, context);
+    pcre2_compile_context_free(context);
+    if (!regex->code) {
+        char message[160] = "";
+        pcre2_get_error_message(number, (PCRE2_UCHAR *)message, sizeof(message));
+        char problem[200];
+        snprintf(problem, sizeof(problem), "is wrong: %s", message);
+        return refuse_pattern(pattern, offset, problem, err);
+    }
+    regex->match_data = pcre2_match_data_create(1, NULL);
+    regex->context = pcre2_match_context_create(NULL);
+    if (!regex->match_data || !regex->context)
+        return err_set(err, ERR_INTERNAL, "no memory for a regular expression");
+    pcre2_set_match_limit(regex->context, REGEX_MATCH_STEPS);
+    pcre2_set_heap_limit(regex->context, REGEX_HEAP_KIB);
+    return ERR_NONE;
+}
+
+enum err_code regex_create(struct span pattern, struct regex **ret_regex, struct err *err)
+{
+    enum err_code code = check_subset(pattern, err);
+    if (code)
+        return code;
+    struct regex *regex = mem_new(struct regex, 1);
+    regex->pattern = mem_new(char, pattern.size + 1);
+    if (pattern.size)
+        memcpy(regex->pattern, pattern.data, pattern.size);
+    code = compile(regex, pattern, err);
+    if (code)
+        regex_destroy(regex);
+    else
+        *ret_regex = regex;
+    return code;
+}
+
+void regex_destroy(struct regex *regex)
+{
+    if (!regex)
+        return;
+    pcre2_match_context_free(regex->context);
+    pcre2_match_data_free(regex->match_data);
+    pcre2_code_free(regex->code);
+    mem_free(regex->pattern);
+    mem_free(regex);
+}
+
+static enum err_code too_costly(const struct regex *regex, struct err *err)
+{
+    return err_set(err, ERR_INVALID,
+                   "the regular expression '%.120s' takes too long; repeat less inside repeats",
+                   regex->pattern);
+}
+
+/* Between looks at the clock the steps of each match are bounded, so this cannot be far behind. */
+static bool is_over_budget(struct regex *regex)
+{
+    if (regex->match_count++ % CLOCK_EVERY == 0)
+        regex->started_ns = clock_thread_cpu_ns();
+    else if (regex->match_count % CLOCK_EVERY == 0)
+        regex->used_ns += clock_thread_cpu_ns() - regex->started_ns;
+    return regex->used_ns > REGEX_CPU_MS * CLOCK_NS_PER_MS;
+}
+
+enum err_code regex_match(struct regex *regex, struct span subject, bool *ret_matches,
+                          struct err *err)
+{
+    if (is_over_budget(regex))
+        return too_costly(regex, err);
+    const uint8_t *data = subject.size ? subject.data : (const uint8_t *)"";
+    int result =
+        pcre2_match(regex->code, data, subject.size, 0, 0, regex->match_data, regex->context);
+    if (result < 0 && result != PCRE2_ERROR_NOMATCH)
+        return too_costly(regex, err);
+    *ret_matches = result >= 0;
+    return ERR_NONE;
+}
