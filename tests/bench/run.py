@@ -1,0 +1,239 @@
+#!/usr/bin/env python3
+"""Runs the benchmarks and prints a table; build/bench/results.csv keeps the same rows.
+
+  tests/bench/run.py [PART …]     parts: decode flame upload memory load
+  BENCH_SECONDS=60                how long each round of "load" takes
+
+Goals are those of the project; a figure that misses its goal is marked, and nothing fails because
+of it: machines differ and are noisy, so figures are ratios within one run where that is possible.
+"""
+
+import concurrent.futures
+import csv
+import os
+import pathlib
+import shutil
+import statistics
+import subprocess
+import sys
+import threading
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+sys.path[:0] = [str(HERE), str(ROOT / "tests" / "integration")]
+
+import conftest  # noqa: E402  (the server the tests use)
+import profiles  # noqa: E402
+
+BENCH = conftest.BUILD / "tests" / "bench"
+WORK = ROOT / "build" / "bench"
+SECONDS = float(os.environ.get("BENCH_SECONDS", "60"))
+RAISED = ["--tenant-uploads-per-minute", "1000000", "--anonymous-uploads-per-minute", "1000000",
+          "--log-level", "warn"]
+ROWS = []
+
+
+def row(name, figure, unit, goal=None, is_met=None):
+    ROWS.append((name, figure, unit, goal, is_met))
+    mark = "" if is_met is None else "met" if is_met else "MISSED"
+    text = f"{figure:,.2f}" if isinstance(figure, float) else str(figure)
+    print(f"{name:<58} {text:>14} {unit:<8} {goal or '':<24} {mark}", flush=True)
+
+
+def profile_file(name, compressed_bytes):
+    """A generated profile, made once."""
+    path = WORK / f"{name}.pb.gz"
+    if not path.exists():
+        path.write_bytes(profiles.make_gzip(compressed_bytes))
+    return path
+
+
+def fdatasync_p50_ms(folder):
+    """What one small durable write costs on the disk that holds the data folder."""
+    path = pathlib.Path(folder) / "fdatasync-probe"
+    times = []
+    with open(path, "wb", buffering=0) as file:
+        for _ in range(300):
+            file.write(b"x" * 4096)
+            start = time.perf_counter()
+            os.fdatasync(file.fileno())
+            times.append((time.perf_counter() - start) * 1e3)
+    path.unlink()
+    return statistics.median(times)
+
+
+class Running:
+    """A server with a fresh data folder and raised quotas, for the length of a with statement."""
+
+    def __enter__(self):
+        self.folder = conftest.make_folder()
+        self.server = conftest.Server(self.folder / "data", RAISED)
+        self.server.start()
+        quotas = {"max_bytes_stored": 1 << 42, "uploads_per_minute": 1000000,
+                  "max_upload_bytes": 1 << 32}
+        answer = self.server.api().patch("/api/v1/admin/tenants/2", json=quotas)
+        assert answer.status == 200, answer
+        return self.server
+
+    def __exit__(self, *_):
+        self.server.stop()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def status_kib(pid, key):
+    for line in pathlib.Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith(key + ":"):
+            return int(line.split()[1])
+    return 0
+
+
+def cpu_seconds(pid):
+    fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def load(server, clients, files, seconds=None, count=None, ids=None):
+    """Runs bench_load and returns its figures."""
+    command = [BENCH / "bench_load", "--url", server.url, "--ca", server.ca_file, "--token-file",
+               server.data_dir / "admin.token", "--clients", clients]
+    command += ["--seconds", seconds if seconds else 600]
+    command += ["--count", count] if count else []
+    command += ["--ids", ids] if ids else []
+    done = subprocess.run([str(part) for part in [*command, *files]], stdout=subprocess.PIPE,
+                          text=True)
+    lines = list(csv.DictReader(done.stdout.splitlines()))
+    assert lines, "bench_load printed nothing"
+    return {key: float(value) for key, value in lines[0].items()}
+
+
+def run_c_bench(name, arguments=()):
+    """C benchmarks print CSV rows: name,figure,unit,goal,met (goal and met may be empty)."""
+    done = subprocess.run([str(BENCH / name), *map(str, arguments)], stdout=subprocess.PIPE,
+                          text=True, check=True)
+    for name_, figure, unit, goal, is_met in csv.reader(done.stdout.splitlines()):
+        row(name_, float(figure), unit, goal, {"yes": True, "no": False}.get(is_met))
+
+
+def part_decode():
+    shared = pathlib.Path(os.environ.get("PERFOLIO_SHARED", ROOT.parent / "shared"))
+    large = shared / "data" / "pprof" / "large-cpu.pb.gz"
+    path = large if large.exists() else profile_file("1mb", 1_000_000)
+    run_c_bench("bench_pprof", [path])
+
+
+def part_flame():
+    run_c_bench("bench_flame")
+
+
+def part_upload():
+    with Running() as server:
+        sync_ms = fdatasync_p50_ms(server.data_dir)
+        row("fdatasync of 4 KiB, p50", sync_ms, "ms")
+        for name, size, count in (("100kb", 100_000, 300), ("1mb", 1_000_000, 100)):
+            figures = load(server, 1, [profile_file(name, size)], count=count)
+            is_small = name == "100kb"
+            row(f"upload to answer, {name}, p50", figures["p50_ms"], "ms",
+                f"<= {5 * sync_ms:.1f} (5 syncs)" if is_small else None,
+                figures["p50_ms"] <= 5 * sync_ms if is_small else None)
+            row(f"upload to answer, {name}, p99", figures["p99_ms"], "ms")
+        times = sorted(upload_parts(server, profile_file("10mb", 10_000_000)) for _ in range(15))
+        row("upload to answer, 10mb in parts, p50", statistics.median(times) * 1e3, "ms")
+        row("upload to answer, 10mb in parts, worst of 15", times[-1] * 1e3, "ms")
+
+
+def upload_parts(server, path):
+    data = path.read_bytes()
+    api = server.api()
+    api.get("/api/v1/session")
+    start = time.perf_counter()
+    begun = api.post("/api/v1/uploads", json={"size": len(data), "filename": path.name}).json()
+    step = begun["part_bytes"]
+    for n in range(begun["part_count"]):
+        answer = api.put(f"/api/v1/uploads/{begun['id']}/parts/{n}", data[n * step:(n + 1) * step])
+        assert answer.status == 204, answer
+    answer = api.post(f"/api/v1/uploads/{begun['id']}/complete")
+    assert answer.status == 201, answer
+    taken = time.perf_counter() - start
+    api.close()
+    return taken
+
+
+def part_memory():
+    with Running() as server:
+        time.sleep(3)
+        idle = status_kib(server.child_pid(), "VmRSS") / 1024
+        row("server RSS idle", idle, "MiB", "<= 40", idle <= 40)
+        load(server, 8, [profile_file("100kb", 100_000)], count=1000)
+        time.sleep(2)
+        row("server RSS after 1,000 uploads of 100 KB", status_kib(server.child_pid(), "VmRSS") / 1024,
+            "MiB")
+        row("server RSS peak", status_kib(server.child_pid(), "VmHWM") / 1024, "MiB")
+
+
+def real_profiles():
+    shared = pathlib.Path(os.environ.get("PERFOLIO_SHARED", ROOT.parent / "shared"))
+    found = sorted((shared / "data" / "pprof").rglob("*.pb.gz"))
+    return found or [profile_file("100kb", 100_000), profile_file("20kb", 20_000)]
+
+
+def count_readable(server, ids):
+    """How many of the shares answer with their bytes."""
+    local = threading.local()
+
+    def is_readable(share):
+        if not hasattr(local, "api"):
+            local.api = server.api()
+        answer = local.api.get(f"/api/v1/shares/{share}/raw")
+        return answer.status == 200 and len(answer.body) > 0
+
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        return sum(pool.map(is_readable, ids))
+
+
+def part_load():
+    rates = {}
+    for clients in (8, 200):
+        ids_file = WORK / f"ids-{clients}"
+        with Running() as server:
+            figures = load(server, clients, real_profiles(), seconds=SECONDS, ids=ids_file)
+            rates[clients] = figures["accepted_per_s"]
+            peak = status_kib(server.child_pid(), "VmHWM") / 1024
+            row(f"{clients} clients: accepted", figures["accepted_per_s"], "/s")
+            row(f"{clients} clients: upload to answer, p50", figures["p50_ms"], "ms")
+            row(f"{clients} clients: upload to answer, p99", figures["p99_ms"], "ms")
+            row(f"{clients} clients: told to wait (429, 503 with Retry-After)", figures["limited"],
+                "requests")
+            strange = (figures["unexplained"] + figures["other_status"]
+                       + figures["transport_errors"])
+            row(f"{clients} clients: any other failure", strange, "requests", "0", strange == 0)
+            row(f"{clients} clients: server RSS peak", peak, "MiB", "<= 512", peak <= 512)
+            ids = ids_file.read_text().split()
+            lost = int(figures["accepted"]) - count_readable(server, ids)
+            row(f"{clients} clients: acknowledged shares that cannot be read", lost, "shares", "0",
+                lost == 0)
+    ratio = rates[200] / rates[8]
+    row("accepted with 200 clients / with 8", ratio, "", ">= 0.70", ratio >= 0.7)
+
+
+PARTS = {"decode": part_decode, "flame": part_flame, "upload": part_upload,
+         "memory": part_memory, "load": part_load}
+
+
+def main():
+    wanted = sys.argv[1:] or list(PARTS)
+    for name in wanted:
+        if name not in PARTS:
+            sys.exit(f"unknown part {name}; there are {' '.join(PARTS)}")
+    WORK.mkdir(parents=True, exist_ok=True)
+    print(f"{'benchmark':<58} {'figure':>14} {'unit':<8} goal")
+    for name in wanted:
+        PARTS[name]()
+    with open(WORK / "results.csv", "w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["benchmark", "figure", "unit", "goal", "met"])
+        writer.writerows(ROWS)
+
+
+if __name__ == "__main__":
+    main()
