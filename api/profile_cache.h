@@ -1,10 +1,9 @@
 /*
  * profile_cache: decoded profiles by share id, so that viewing decodes once and not per view.
  *
- * Single flight: of many threads that ask for the same absent profile one decodes, the others wait
- * for it. At most PROFILE_CACHE_HEAVY decodes of large inputs run at the same time. The least
- * recently used are dropped when all together pass max_bytes; what is in use stays valid until its
- * last user has given it back. Threads: any.
+ * A flight_cache of profiles: single flight, least recently used dropped past max_bytes, what is in
+ * use stays valid until its last user has given it back. Decoding goes through the decode_gate.
+ * Threads: any.
  */
 #ifndef API_PROFILE_CACHE_H
 #define API_PROFILE_CACHE_H
@@ -14,11 +13,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct flight_entry;
 struct profile;
 struct profile_cache;
-struct profile_cache_entry;
-
-enum { PROFILE_CACHE_HEAVY = 2, PROFILE_CACHE_WAIT_S = 60 };
+struct server;
+struct share;
 
 /* 0 means 256 MiB. A profile larger than that is decoded, used and dropped. */
 struct profile_cache *profile_cache_create(size_t max_bytes);
@@ -26,32 +25,27 @@ struct profile_cache *profile_cache_create(size_t max_bytes);
 void profile_cache_destroy(struct profile_cache *cache);
 
 /*
- * The profile of key, decoded by decode(context) if it is absent; input_bytes tells how heavy that
- * is. The caller gives *ret_entry back with profile_cache_unref; profile_cache_get borrows from it.
- * Failures go to all who waited and are not kept. Handles: what decode returns, ERR_BUSY (waited
- * longer than PROFILE_CACHE_WAIT_S).
+ * The decoded profile of share; the caller gives *ret_entry back with profile_cache_unref, and
+ * profile_cache_get borrows from it. Handles: ERR_BUSY (waited too long), ERR_GONE (its bytes have
+ * been deleted meanwhile), ERR_TOO_LARGE (the server's limits have been lowered since the upload).
  */
-enum err_code profile_cache_ref(struct profile_cache *cache, const char *key, size_t input_bytes,
-                                enum err_code (*decode)(void *context, struct profile **ret_profile,
-                                                        struct err *err),
-                                void *context, struct profile_cache_entry **ret_entry,
-                                struct err *err) MUST_USE;
-const struct profile *profile_cache_get(const struct profile_cache_entry *entry);
+enum err_code profile_cache_ref(struct server *server, const struct share *share,
+                                struct flight_entry **ret_entry, struct err *err) MUST_USE;
+const struct profile *profile_cache_get(const struct flight_entry *entry);
 /* NULL is a no-op. */
-void profile_cache_unref(struct profile_cache_entry *entry);
+void profile_cache_unref(struct flight_entry *entry);
 
-/* Forgets key: nobody who asks later gets it. */
-void profile_cache_drop(struct profile_cache *cache, const char *key);
+/* Forgets the profile of a share that was deleted. */
+void profile_cache_drop(struct profile_cache *cache, const char *share_id);
 
 /* For metrics and tests. */
 size_t profile_cache_bytes(struct profile_cache *cache);
 uint64_t profile_cache_decode_count(struct profile_cache *cache);
 
-static inline void profile_cache_cleanup(struct profile_cache_entry **entry)
+static inline void profile_cache_cleanup(struct flight_entry **entry)
 {
     profile_cache_unref(*entry);
 }
-#define profile_cache_auto                                                                         \
-    __attribute__((cleanup(profile_cache_cleanup))) struct profile_cache_entry *
+#define profile_cache_auto __attribute__((cleanup(profile_cache_cleanup))) struct flight_entry *
 
 #endif

@@ -10,6 +10,7 @@
 #define API_SHARE_H
 
 #include "api/routes.h"
+#include "api/share_memory.h"
 
 struct arena;
 struct pg_connection;
@@ -75,18 +76,34 @@ enum err_code share_find_public_metadata(struct server *server, struct span id, 
 /* A new share's bytes: in memory, or (for what came in parts) an object already in the store. */
 struct share_source {
     struct span bytes;
-    const char *object_key; /* NULL: bytes are to be stored; else they are, and bytes shows them */
+    bool is_stored;           /* the bytes are already durable, under share_object_key(id) */
+    const char *id;           /* NULL: a random one */
+    const char *delete_token; /* NULL: a random one */
+    const uint8_t *sha256;    /* NULL: to be computed */
+    const char *upload_id;    /* NULL, or the upload that becomes this share in one transaction;
+                                 its bytes have been charged already */
 };
+
+enum { SHARE_OBJECT_KEY_BYTES = 40 };
+const char *share_object_key(const char *id, char ret_key[SHARE_OBJECT_KEY_BYTES]);
 
 /*
  * Decodes and checks the bytes, stores them, commits the row with its quota charge and audit
- * record, and answers 201 with links and the delete token. upload_id, unless NULL, is the upload
- * that becomes this share, in the same transaction.
+ * record, and answers 201 with links and the delete token.
  * Handles: ERR_INVALID, ERR_UNSUPPORTED, ERR_TOO_LARGE, ERR_QUOTA, ERR_RATE_LIMITED, ERR_BUSY.
  */
 enum err_code share_create(struct request *request, const struct share_settings *settings,
-                           const struct share_source *source, const char *upload_id,
-                           struct response *response, struct err *err) MUST_USE;
+                           const struct share_source *source, struct response *response,
+                           struct err *err) MUST_USE;
+
+/* The same answer once more, for an upload whose first answer got lost. Handles: ERR_GONE. */
+enum err_code share_create_answer_again(struct request *request, const char *id,
+                                        const char *delete_token, struct response *response,
+                                        struct err *err) MUST_USE;
+
+/* The share as GET /api/v1/shares/{id} and the list show it. */
+void share_append_json(const struct request *request, const struct share *share, bool is_editor,
+                       struct buf *buf);
 
 /*
  * Background work, called every few seconds by one thread: writes down counted views, turns expired
@@ -94,14 +111,5 @@ enum err_code share_create(struct request *request, const struct share_settings 
  * nobody needs. Each call does a bounded amount; what is left is done by the next.
  */
 enum err_code share_jobs_run(struct server *server, struct err *err) MUST_USE;
-
-/*
- * What shares keep in memory between requests: counted views, the key that signs password cookies,
- * the gate for heavy decodes, finished answers. One per server, made before it starts.
- */
-struct share_memory;
-struct share_memory *share_memory_create(void);
-/* NULL is a no-op. Views not yet written down are lost: call share_jobs_run before. */
-void share_memory_destroy(struct share_memory *memory);
 
 #endif

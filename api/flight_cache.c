@@ -1,0 +1,288 @@
+#include "api/flight_cache.h"
+
+#include "lib/base/mem.h"
+
+#include <assert.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <string.h>
+#include <time.h>
+
+/* Entries are few and large (profiles, answers): chains stay short with this many buckets. */
+enum { BUCKET_COUNT = 1024 };
+
+enum entry_state { ENTRY_MAKING, ENTRY_READY, ENTRY_FAILED };
+
+struct flight_entry {
+    struct flight_cache *cache;
+    struct flight_entry *next_in_bucket;
+    struct flight_entry *newer; /* in the list by use, only while it is in the table */
+    struct flight_entry *older;
+    char *key;
+    uint32_t hash;
+    enum entry_state state;
+    bool is_listed; /* found by key, and holds one reference for that */
+    size_t reference_count;
+    void *value;
+    size_t bytes;
+    struct err failure;
+};
+
+struct flight_cache {
+    pthread_mutex_t mutex;
+    pthread_cond_t has_finished; /* some entry left ENTRY_MAKING */
+    size_t max_bytes;
+    size_t bytes;
+    uint64_t made_count;
+    void (*destroy)(void *value);
+    struct flight_entry *newest;
+    struct flight_entry *oldest;
+    struct flight_entry *buckets[BUCKET_COUNT];
+};
+
+static uint32_t hash_key(const char *key)
+{
+    uint32_t hash = 2166136261U; /* FNV-1a; keys come from ids that we chose, so none collide */
+    for (; *key; key++)
+        hash = (hash ^ (uint8_t)*key) * 16777619U;
+    return hash;
+}
+
+struct flight_cache *flight_cache_create(size_t max_bytes, void (*destroy)(void *value))
+{
+    struct flight_cache *cache = mem_new(struct flight_cache, 1);
+    cache->max_bytes = max_bytes;
+    cache->destroy = destroy;
+    pthread_mutex_init(&cache->mutex, NULL);
+    pthread_condattr_t attributes;
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&cache->has_finished, &attributes);
+    pthread_condattr_destroy(&attributes);
+    return cache;
+}
+
+static void list_remove(struct flight_cache *cache, struct flight_entry *entry)
+{
+    *(entry->newer ? &entry->newer->older : &cache->newest) = entry->older;
+    *(entry->older ? &entry->older->newer : &cache->oldest) = entry->newer;
+    entry->newer = entry->older = NULL;
+}
+
+static void list_add_newest(struct flight_cache *cache, struct flight_entry *entry)
+{
+    entry->older = cache->newest;
+    *(cache->newest ? &cache->newest->newer : &cache->oldest) = entry;
+    cache->newest = entry;
+}
+
+static struct flight_entry *table_find(struct flight_cache *cache, const char *key, uint32_t hash)
+{
+    struct flight_entry *entry = cache->buckets[hash % BUCKET_COUNT];
+    while (entry && (entry->hash != hash || strcmp(entry->key, key) != 0))
+        entry = entry->next_in_bucket;
+    return entry;
+}
+
+/* Drops one reference; true when it was the last and the caller must free the entry unlocked. */
+static bool release(struct flight_entry *entry)
+{
+    assert(entry->reference_count > 0);
+    return --entry->reference_count == 0;
+}
+
+static void entry_free(struct flight_entry *entry)
+{
+    if (entry->value)
+        entry->cache->destroy(entry->value);
+    mem_free(entry->key);
+    mem_free(entry);
+}
+
+/* Takes the entry out of the table; those that had only that reference join *garbage. */
+static void unlist(struct flight_cache *cache, struct flight_entry *entry,
+                   struct flight_entry **garbage)
+{
+    struct flight_entry **place = &cache->buckets[entry->hash % BUCKET_COUNT];
+    while (*place != entry)
+        place = &(*place)->next_in_bucket;
+    *place = entry->next_in_bucket;
+    entry->next_in_bucket = NULL;
+    list_remove(cache, entry);
+    entry->is_listed = false;
+    cache->bytes -= entry->bytes;
+    if (release(entry)) {
+        entry->next_in_bucket = *garbage;
+        *garbage = entry;
+    }
+}
+
+static void free_all(struct flight_entry *garbage)
+{
+    while (garbage) {
+        struct flight_entry *next = garbage->next_in_bucket;
+        entry_free(garbage);
+        garbage = next;
+    }
+}
+
+static void evict(struct flight_cache *cache, struct flight_entry **garbage)
+{
+    struct flight_entry *entry = cache->oldest;
+    while (entry && cache->bytes > cache->max_bytes) {
+        struct flight_entry *newer = entry->newer;
+        if (entry->state == ENTRY_READY)
+            unlist(cache, entry, garbage);
+        entry = newer;
+    }
+}
+
+static struct flight_entry *entry_create(struct flight_cache *cache, const char *key, uint32_t hash)
+{
+    struct flight_entry *entry = mem_new(struct flight_entry, 1);
+    entry->cache = cache;
+    entry->key = mem_strdup(key);
+    entry->hash = hash;
+    entry->state = ENTRY_MAKING;
+    entry->is_listed = true;
+    entry->reference_count = 2; /* the table and the caller */
+    entry->next_in_bucket = cache->buckets[hash % BUCKET_COUNT];
+    cache->buckets[hash % BUCKET_COUNT] = entry;
+    list_add_newest(cache, entry);
+    return entry;
+}
+
+/* Called locked with a reference; keeps it on success. */
+static enum err_code wait_for(struct flight_cache *cache, struct flight_entry *entry,
+                              struct err *err)
+{
+    struct timespec deadline;
+    clock_gettime(CLOCK_MONOTONIC, &deadline);
+    deadline.tv_sec += FLIGHT_WAIT_S;
+    int failed = 0;
+    while (entry->state == ENTRY_MAKING && !failed)
+        failed = pthread_cond_timedwait(&cache->has_finished, &cache->mutex, &deadline);
+    if (entry->state == ENTRY_FAILED) {
+        *err = entry->failure;
+        return err->code;
+    }
+    if (entry->state == ENTRY_READY)
+        return ERR_NONE;
+    err->retry_after_s = 10;
+    return err_set(err, ERR_BUSY, "this profile is being prepared for others and takes long");
+}
+
+/* Called unlocked by the one thread that makes the entry's value. */
+static enum err_code make_value(struct flight_cache *cache, struct flight_entry *entry,
+                                flight_make *make, void *context, struct err *err)
+{
+    void *value = NULL;
+    size_t bytes = 0;
+    enum err_code code = make(context, &value, &bytes, err);
+    struct flight_entry *garbage = NULL;
+    pthread_mutex_lock(&cache->mutex);
+    cache->made_count++;
+    if (code) {
+        entry->state = ENTRY_FAILED;
+        entry->failure = *err;
+        if (entry->is_listed)
+            unlist(cache, entry, &garbage);
+    } else {
+        entry->state = ENTRY_READY;
+        entry->value = value;
+        entry->bytes = bytes;
+        if (entry->is_listed && bytes > cache->max_bytes) {
+            entry->bytes = 0; /* too large to keep: used by those who wait, then freed */
+            unlist(cache, entry, &garbage);
+        } else if (entry->is_listed) {
+            cache->bytes += bytes;
+            evict(cache, &garbage);
+        }
+    }
+    pthread_cond_broadcast(&cache->has_finished);
+    pthread_mutex_unlock(&cache->mutex);
+    free_all(garbage);
+    return code;
+}
+
+enum err_code flight_cache_ref(struct flight_cache *cache, const char *key, flight_make *make,
+                               void *context, struct flight_entry **ret_entry, struct err *err)
+{
+    uint32_t hash = hash_key(key);
+    pthread_mutex_lock(&cache->mutex);
+    struct flight_entry *entry = table_find(cache, key, hash);
+    enum err_code code;
+    if (entry) {
+        entry->reference_count++;
+        list_remove(cache, entry);
+        list_add_newest(cache, entry);
+        code = wait_for(cache, entry, err);
+        pthread_mutex_unlock(&cache->mutex);
+    } else {
+        entry = entry_create(cache, key, hash);
+        pthread_mutex_unlock(&cache->mutex);
+        code = make_value(cache, entry, make, context, err);
+    }
+    if (code) {
+        flight_cache_unref(entry);
+        return code;
+    }
+    *ret_entry = entry;
+    return ERR_NONE;
+}
+
+void *flight_cache_get(const struct flight_entry *entry)
+{
+    return entry->value;
+}
+
+void flight_cache_unref(struct flight_entry *entry)
+{
+    if (!entry)
+        return;
+    pthread_mutex_lock(&entry->cache->mutex);
+    bool is_last = release(entry);
+    pthread_mutex_unlock(&entry->cache->mutex);
+    if (is_last)
+        entry_free(entry);
+}
+
+void flight_cache_drop(struct flight_cache *cache, const char *prefix)
+{
+    struct flight_entry *garbage = NULL;
+    size_t prefix_bytes = strlen(prefix);
+    pthread_mutex_lock(&cache->mutex);
+    for (struct flight_entry *entry = cache->newest, *older; entry; entry = older) {
+        older = entry->older;
+        if (strncmp(entry->key, prefix, prefix_bytes) == 0)
+            unlist(cache, entry, &garbage);
+    }
+    pthread_mutex_unlock(&cache->mutex);
+    free_all(garbage);
+}
+
+void flight_cache_destroy(struct flight_cache *cache)
+{
+    if (!cache)
+        return;
+    flight_cache_drop(cache, "");
+    pthread_cond_destroy(&cache->has_finished);
+    pthread_mutex_destroy(&cache->mutex);
+    mem_free(cache);
+}
+
+size_t flight_cache_bytes(struct flight_cache *cache)
+{
+    pthread_mutex_lock(&cache->mutex);
+    size_t bytes = cache->bytes;
+    pthread_mutex_unlock(&cache->mutex);
+    return bytes;
+}
+
+uint64_t flight_cache_made_count(struct flight_cache *cache)
+{
+    pthread_mutex_lock(&cache->mutex);
+    uint64_t count = cache->made_count;
+    pthread_mutex_unlock(&cache->mutex);
+    return count;
+}

@@ -1,0 +1,51 @@
+/*
+ * flight_cache: costly values by key, made once (single flight), kept within a bound of bytes.
+ *
+ * Of many threads that ask for the same absent value one makes it, the others wait for it. The
+ * least recently used are dropped when all together pass the bound; what is in use stays valid
+ * until its last user has given it back. Failures go to all who waited and are not kept.
+ * Threads: any.
+ */
+#ifndef API_FLIGHT_CACHE_H
+#define API_FLIGHT_CACHE_H
+
+#include "lib/base/err.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct flight_cache;
+struct flight_entry;
+
+/* How long one may wait for another's work, seconds. */
+enum { FLIGHT_WAIT_S = 60 };
+
+/* destroy frees a value; it runs on whichever thread uses the value last. */
+struct flight_cache *flight_cache_create(size_t max_bytes, void (*destroy)(void *value));
+/* NULL is a no-op. Nothing may be in use any more. */
+void flight_cache_destroy(struct flight_cache *cache);
+
+/* Makes a value; *ret_bytes is what it holds of memory. */
+typedef enum err_code flight_make(void *context, void **ret_value, size_t *ret_bytes,
+                                  struct err *err);
+
+/*
+ * The value of key, made by make(context) if it is absent. The caller gives *ret_entry back with
+ * flight_cache_unref; flight_cache_get borrows from it. Handles: what make returns, ERR_BUSY
+ * (waited longer than FLIGHT_WAIT_S).
+ */
+enum err_code flight_cache_ref(struct flight_cache *cache, const char *key, flight_make *make,
+                               void *context, struct flight_entry **ret_entry,
+                               struct err *err) MUST_USE;
+void *flight_cache_get(const struct flight_entry *entry);
+/* NULL is a no-op. */
+void flight_cache_unref(struct flight_entry *entry);
+
+/* Forgets all keys that start with prefix: nobody who asks later gets their values. */
+void flight_cache_drop(struct flight_cache *cache, const char *prefix);
+
+/* For metrics and tests: bytes kept, and how often a value was made. */
+size_t flight_cache_bytes(struct flight_cache *cache);
+uint64_t flight_cache_made_count(struct flight_cache *cache);
+
+#endif

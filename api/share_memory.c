@@ -1,0 +1,84 @@
+#include "api/share_memory.h"
+
+#include "api/decode_gate.h"
+#include "api/flight_cache.h"
+#include "api/server.h"
+#include "api/settings.h"
+#include "api/share_views.h"
+#include "lib/base/mem.h"
+#include "lib/io/pg.h"
+
+#include <string.h>
+
+static void destroy_answer(void *value)
+{
+    struct answer *answer = value;
+    buf_fini(&answer->body);
+    mem_free(answer);
+}
+
+struct share_memory *share_memory_create(void)
+{
+    struct share_memory *memory = mem_new(struct share_memory, 1);
+    memory->gate = decode_gate_create();
+    memory->views = share_views_create();
+    memory->answers = flight_cache_create(SHARE_MEMORY_ANSWER_BYTES, destroy_answer);
+    pthread_mutex_init(&memory->key_mutex, NULL);
+    return memory;
+}
+
+void share_memory_destroy(struct share_memory *memory)
+{
+    if (!memory)
+        return;
+    flight_cache_destroy(memory->answers);
+    share_views_destroy(memory->views);
+    decode_gate_destroy(memory->gate);
+    pthread_mutex_destroy(&memory->key_mutex);
+    mem_free(memory);
+}
+
+static enum err_code read_key(struct server *server, uint8_t key[DIGEST_BYTES], struct err *err)
+{
+    arena_auto arena = arena_create();
+    pg_auto connection = NULL;
+    struct pg_result *result;
+    enum err_code code = pg_take(server->database, &connection, err);
+    if (!code)
+        code = pg_query_values(connection, PG_NO_TENANT, "SELECT server_secret_find($1::text)",
+                               arena, &result, err, PG_TEXT("share cookie"));
+    if (code)
+        return err_add(err, "reading the key for cookies");
+    struct span secret = pg_get_bytes(result, 0, 0);
+    if (secret.size != DIGEST_BYTES)
+        return err_set(err, ERR_CORRUPT, "the key for cookies has %zu bytes", secret.size);
+    memcpy(key, secret.data, DIGEST_BYTES);
+    return ERR_NONE;
+}
+
+enum err_code share_memory_sign(struct server *server, struct span message,
+                                uint8_t ret_signature[DIGEST_BYTES], struct err *err)
+{
+    struct share_memory *memory = server->shares;
+    enum err_code code = ERR_NONE;
+    pthread_mutex_lock(&memory->key_mutex);
+    if (!memory->has_cookie_key) {
+        code = read_key(server, memory->cookie_key, err);
+        memory->has_cookie_key = code == ERR_NONE;
+    }
+    pthread_mutex_unlock(&memory->key_mutex);
+    if (code)
+        return code;
+    /* Once read, the key does not change. */
+    digest_hmac_sha256(span_of(memory->cookie_key, DIGEST_BYTES), message, ret_signature);
+    return ERR_NONE;
+}
+
+struct profile_limits share_memory_limits(const struct settings *settings)
+{
+    uint64_t samples = settings->max_profile_samples;
+    return (struct profile_limits){
+        .raw_bytes = (size_t)settings->max_profile_bytes,
+        .sample_count = samples > UINT32_MAX ? UINT32_MAX : (uint32_t)samples,
+    };
+}

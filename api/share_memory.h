@@ -1,0 +1,58 @@
+/*
+ * share_memory: what shares keep in memory between requests. One per server, made before it starts.
+ *
+ * Threads: any; each part guards itself.
+ */
+#ifndef API_SHARE_MEMORY_H
+#define API_SHARE_MEMORY_H
+
+#include "lib/base/buf.h"
+#include "lib/base/digest.h"
+#include "lib/base/err.h"
+#include "lib/profile/profile.h"
+
+#include <pthread.h>
+
+struct decode_gate;
+struct flight_cache;
+struct server;
+struct settings;
+struct share_views;
+
+/* Finished answers (flame graphs and the like), compressed. */
+enum { SHARE_MEMORY_ANSWER_BYTES = 64 << 20 };
+
+struct share_memory {
+    struct decode_gate *gate;
+    struct share_views *views;
+    struct flight_cache *answers; /* of struct answer, by share id and parameters */
+
+    pthread_mutex_t key_mutex;
+    bool has_cookie_key;
+    uint8_t cookie_key[DIGEST_BYTES];
+
+    int64_t next_sweep_ns; /* monotonic; the jobs thread's */
+};
+
+struct share_memory *share_memory_create(void);
+/* NULL is a no-op. Views not yet written down are lost: call share_jobs_run before. */
+void share_memory_destroy(struct share_memory *memory);
+
+/*
+ * HMAC-SHA-256 of message under the server's durable key: for password cookies and for the delete
+ * tokens of completed uploads. The key is read from the database once. Handles: ERR_DATABASE,
+ * ERR_BUSY.
+ */
+enum err_code share_memory_sign(struct server *server, struct span message,
+                                uint8_t ret_signature[DIGEST_BYTES], struct err *err) MUST_USE;
+
+/* What one profile may hold, by the settings. */
+struct profile_limits share_memory_limits(const struct settings *settings);
+
+/* One finished answer. */
+struct answer {
+    struct buf body;
+    bool is_zstd;
+};
+
+#endif

@@ -1,0 +1,136 @@
+#include "api/share_summary.h"
+
+#include "lib/base/map.h"
+#include "lib/base/mem.h"
+#include "lib/profile/profile.h"
+
+#include <inttypes.h>
+
+static void append_value_type(struct buf *buf, const struct profile *profile,
+                              const struct profile_value_type *value_type)
+{
+    buf_append_text(buf, "{\"type\":");
+    buf_append_json(buf, profile_string(profile, value_type->type));
+    buf_append_text(buf, ",\"unit\":");
+    buf_append_json(buf, profile_string(profile, value_type->unit));
+    buf_append_byte(buf, '}');
+}
+
+/* The sum of two values, kept within int64. */
+static int64_t add_saturating(int64_t a, int64_t b)
+{
+    int64_t sum;
+    if (__builtin_add_overflow(a, b, &sum))
+        return a < 0 ? INT64_MIN : INT64_MAX;
+    return sum;
+}
+
+static void append_totals(struct buf *buf, const struct profile *profile, struct arena *arena)
+{
+    uint32_t type_count = profile->value_type_count;
+    int64_t *totals = arena_new(arena, int64_t, type_count);
+    const int64_t *values = profile->values;
+    for (uint32_t sample = 0; sample < profile->sample_count; sample++, values += type_count)
+        for (uint32_t type = 0; type < type_count; type++)
+            totals[type] = add_saturating(totals[type], values[type]);
+    buf_append_text(buf, ",\"totals\":[");
+    for (uint32_t type = 0; type < type_count; type++)
+        buf_printf(buf, "%s%" PRId64, type ? "," : "", totals[type]);
+    buf_append_byte(buf, ']');
+}
+
+static void append_sample_types(struct buf *buf, const struct profile *profile,
+                                uint32_t default_type)
+{
+    buf_append_text(buf, "{\"sample_types\":[");
+    for (uint32_t type = 0; type < profile->value_type_count; type++) {
+        if (type)
+            buf_append_byte(buf, ',');
+        append_value_type(buf, profile, &profile->value_types[type]);
+    }
+    buf_append_text(buf, "],\"default_sample_type\":");
+    buf_append_json(buf, profile_string(profile, profile->value_types[default_type].type));
+    buf_printf(buf, ",\"default_sample_type_index\":%" PRIu32, default_type);
+}
+
+static void append_comments(struct buf *buf, const struct profile *profile)
+{
+    size_t bytes = 0;
+    buf_append_text(buf, ",\"comments\":[");
+    for (uint32_t i = 0; i < profile->comment_count && i < SHARE_SUMMARY_COMMENTS; i++) {
+        struct span comment = profile_string(profile, profile->comments[i]);
+        bytes += comment.size;
+        if (bytes > SHARE_SUMMARY_COMMENT_BYTES)
+            break;
+        if (i)
+            buf_append_byte(buf, ',');
+        buf_append_json(buf, comment);
+    }
+    buf_printf(buf, "],\"comment_count\":%" PRIu32, profile->comment_count);
+}
+
+static void append_build_ids(struct buf *buf, const struct profile *profile)
+{
+    struct map_u64 seen;
+    uint32_t count = 0;
+    map_u64_init(&seen, 0);
+    buf_append_text(buf, ",\"build_ids\":[");
+    for (uint32_t i = 0; i < profile->mapping_count; i++) {
+        uint32_t build_id = profile->mappings[i].build_id;
+        if (build_id == 0 || map_u64_find(&seen, build_id) != MAP_ABSENT)
+            continue;
+        map_u64_add(&seen, build_id, 1);
+        struct span text = profile_string(profile, build_id);
+        if (count < SHARE_SUMMARY_BUILD_IDS && text.size <= 256) {
+            if (count)
+                buf_append_byte(buf, ',');
+            buf_append_json(buf, text);
+        }
+        count++;
+    }
+    map_u64_fini(&seen);
+    buf_printf(buf, "],\"build_id_count\":%" PRIu32, count);
+}
+
+enum err_code share_summary_append(const struct profile *profile, struct buf *buf, struct err *err)
+{
+    if (profile->value_type_count > SHARE_SUMMARY_SAMPLE_TYPES)
+        return err_set(err, ERR_TOO_LARGE, "the profile has %" PRIu32 " sample types, limit %d",
+                       profile->value_type_count, SHARE_SUMMARY_SAMPLE_TYPES);
+    uint32_t default_type;
+    enum err_code code = profile_find_value_type(profile, SPAN_LITERAL(""), &default_type, err);
+    if (code)
+        return code;
+    arena_auto arena = arena_create();
+    append_sample_types(buf, profile, default_type);
+    append_totals(buf, profile, arena);
+    buf_printf(buf,
+               ",\"sample_count\":%" PRIu32 ",\"location_count\":%" PRIu32
+               ",\"function_count\":%" PRIu32 ",\"time_ns\":%" PRId64 ",\"duration_ns\":%" PRId64
+               ",\"period\":%" PRId64 ",\"period_type\":",
+               profile->sample_count, profile->location_count, profile->function_count,
+               profile->time_ns, profile->duration_ns, profile->period);
+    append_value_type(buf, profile, &profile->period_type);
+    append_comments(buf, profile);
+    append_build_ids(buf, profile);
+    buf_append_byte(buf, '}');
+    if (buf_failed(buf))
+        return err_set(err, ERR_TOO_LARGE,
+                       "the names of sample types, comments and build ids pass %d bytes together",
+                       SHARE_SUMMARY_BYTES);
+    return ERR_NONE;
+}
+
+struct span share_summary_default_sample_type(struct span summary)
+{
+    static const char key[] = "\"default_sample_type\":";
+    const uint8_t *found = memmem(summary.data, summary.size, key, sizeof(key) - 1);
+    if (!found)
+        return SPAN_LITERAL("\"\"");
+    const uint8_t *start = found + sizeof(key) - 1;
+    const uint8_t *end = summary.data + summary.size;
+    const uint8_t *at = start + 1;
+    while (at < end && *at != '"')
+        at += *at == '\\' ? 2 : 1;
+    return at < end ? span_of(start, (size_t)(at + 1 - start)) : SPAN_LITERAL("\"\"");
+}

@@ -1,0 +1,36 @@
+/*
+ * share_summary: what a profile says of itself, as JSON, computed once when it is uploaded, so that
+ * showing a share needs no decode.
+ *
+ *   {"sample_types":[{"type","unit"}],"default_sample_type":"cpu","default_sample_type_index":1,
+ *    "totals":[…],"sample_count","location_count","function_count","time_ns","duration_ns",
+ *    "period","period_type":{"type","unit"},"comments":[…],"comment_count","build_ids":[…],
+ *    "build_id_count"}
+ *
+ * totals are sums per sample type, whole numbers in its own unit, kept within int64. Comments and
+ * build ids are listed up to a bound; the counts are of all of them.
+ */
+#ifndef API_SHARE_SUMMARY_H
+#define API_SHARE_SUMMARY_H
+
+#include "lib/base/buf.h"
+#include "lib/base/err.h"
+
+struct profile;
+
+enum {
+    SHARE_SUMMARY_BYTES = 1 << 20,
+    SHARE_SUMMARY_SAMPLE_TYPES = 1000, /* more than that is refused */
+    SHARE_SUMMARY_COMMENTS = 100,
+    SHARE_SUMMARY_COMMENT_BYTES = 65536,
+    SHARE_SUMMARY_BUILD_IDS = 256
+};
+
+/* Appends the object to buf, born with SHARE_SUMMARY_BYTES. Handles: ERR_TOO_LARGE. */
+enum err_code share_summary_append(const struct profile *profile, struct buf *buf,
+                                   struct err *err) MUST_USE;
+
+/* The text of default_sample_type in a summary, as JSON with its quotes; "\"\"" if absent. */
+struct span share_summary_default_sample_type(struct span summary);
+
+#endif
