@@ -216,7 +216,7 @@ static enum err_code check_subset(struct span pattern, struct err *err)
 {
     struct scanner scanner = {.pattern = pattern};
     if (pattern.size > REGEX_PATTERN_BYTES)
-        return refuse_pattern(pattern, REGEX_PATTERN_BYTES, "is longer than 1024 bytes", err);
+        return refuse_pattern(pattern, REGEX_PATTERN_BYTES, "is longer than 8192 bytes", err);
     if (!span_is_utf8(pattern) || memchr(pattern.data, 0, pattern.size))
         return err_set(err, ERR_INVALID, "a regular expression is not UTF-8 text");
     while (scanner.at < pattern.size) {

@@ -7,8 +7,11 @@
  *   (x) (?:x) a|b        and "(?i)" at the very beginning: letters of either case
  * Refused, by name: backreferences, look-around, recursion, conditionals, callouts, atomic groups,
  * possessive repeats, named groups, flags elsewhere, verbs, \Q…\E, \A \z \G \K \R \X \p \C \N,
- * octal and braces of \x{…}, {,n}, POSIX classes, "]" unescaped as the first of a class. A match
- * may begin anywhere; case counts unless "(?i)" is there; "$" matches at the very end only;
+ * octal and braces of \x{…}, {,n}, POSIX classes, "]" unescaped as the first of a class.
+ * "]" and braces that are no repeat stand for themselves, so {{closure}} needs no escaping. In
+ * JavaScript: new RegExp(pattern without "(?i)", "i" or ""), with neither "u" nor "v".
+ *
+ * A match may begin anywhere; case counts unless "(?i)" is there; "$" matches at the very end only;
  * "." matches anything but a line feed; \d, \w and \s are ASCII.
  *
  * A hostile pattern is bounded three times: length, steps and memory of one match, and CPU time
@@ -24,7 +27,7 @@
 #include "lib/base/err.h"
 
 enum {
-    REGEX_PATTERN_BYTES = 1024,
+    REGEX_PATTERN_BYTES = 8192, /* drop_frames of C++ profiles are 3 kB long */
     REGEX_MATCH_STEPS = 200000, /* PCRE2's match limit, per match */
     REGEX_HEAP_KIB = 4096,      /* PCRE2's heap limit, per match */
     REGEX_CPU_MS = 2000,        /* of all matches of one object together */
