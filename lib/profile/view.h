@@ -14,7 +14,7 @@
  *             "[file name of the binary]" or "<unknown>"
  *   file      by source file; unknown: as above
  *   line      by function, file and line
- *   address   by binary and address, inlined calls by function and line too; named by function
+ *   address   by binary and address, inlined calls by function and line too; "0x4f2a10 main.run"
  *   binary    by the mapping's file; neighbours in one binary are one frame
  *   <label>   also "label:<label>" (the only way for a label named like a word above): the value of
  *             that sample label becomes the first frame below the root, "(no <label>)" where a
@@ -113,5 +113,30 @@ static inline struct span view_unit(const struct view *view)
 enum err_code view_create(struct arena *arena, const struct profile *profile,
                           const struct view_options *options, const struct view **ret_view,
                           struct err *err) MUST_USE;
+
+/* One side of a view, for diff.h. Values are multiplied by scale and rounded to whole numbers. */
+struct view_source {
+    const struct profile *profile;
+    uint32_t value_type;
+    enum view_side side;
+    double scale;
+};
+
+/* options->sample_type is ignored. sources[0] is side B. */
+enum err_code view_create_from(struct arena *arena, const struct view_source *sources,
+                               size_t source_count, const struct view_options *options,
+                               struct view **ret_view, struct err *err) MUST_USE;
+
+/* Sum of all the profile's values of one type, kept within int64. */
+int64_t view_sum(const struct profile *profile, uint32_t value_type);
+
+/* a + b, kept within int64. */
+static inline int64_t view_add(int64_t a, int64_t b)
+{
+    int64_t sum;
+    if (__builtin_add_overflow(a, b, &sum))
+        return b < 0 ? INT64_MIN : INT64_MAX;
+    return sum;
+}
 
 #endif

@@ -1,0 +1,348 @@
+#include "lib/profile/view.h"
+
+#include "lib/base/mem.h"
+#include "lib/profile/filter.h"
+#include "lib/profile/frame_table.h"
+#include "lib/profile/prune.h"
+
+#include <math.h>
+
+/* Everything about one source that is known before its samples are looked at. */
+struct side {
+    const struct profile *profile;
+    const struct view_source *source;
+    struct prune prune;
+    bool has_filter;
+    struct filter_result filter;
+    struct frame_lists lists;
+    bool has_label;
+    uint32_t label_key; /* string */
+};
+
+struct build {
+    struct arena *arena;
+    struct view *view;
+    struct frame_table *table;
+    struct side sides[VIEW_SIDE_COUNT];
+    size_t side_count;
+    uint64_t *stack_start;
+    uint32_t *entries;
+    uint32_t *value_side;
+    int64_t *values;
+    uint64_t entry_count;
+    struct buf label_text;
+};
+
+enum { LABEL_TEXT_BYTES_MAX = 4096, LABEL_KEYS_SHOWN = 12 };
+
+int64_t view_sum(const struct profile *profile, uint32_t value_type)
+{
+    int64_t sum = 0;
+    for (uint32_t i = 0; i < profile->sample_count; i++)
+        sum = view_add(sum, profile->values[(size_t)i * profile->value_type_count + value_type]);
+    return sum;
+}
+
+/* ---- grouping ---- */
+
+static bool find_group(struct span text, enum view_group *ret_group)
+{
+    static const struct {
+        const char *name;
+        enum view_group group;
+    } groups[] = {{"", VIEW_BY_FUNCTION},       {"function", VIEW_BY_FUNCTION},
+                  {"file", VIEW_BY_FILE},       {"line", VIEW_BY_LINE},
+                  {"address", VIEW_BY_ADDRESS}, {"binary", VIEW_BY_BINARY}};
+    for (size_t i = 0; i < sizeof(groups) / sizeof(groups[0]); i++) {
+        if (span_equal_text(text, groups[i].name)) {
+            *ret_group = groups[i].group;
+            return true;
+        }
+    }
+    return false;
+}
+
+static uint32_t label_count(const struct profile *profile)
+{
+    return profile->sample_count ? profile->label_start[profile->sample_count] : 0;
+}
+
+static void find_label(struct side *side, struct span key)
+{
+    for (uint32_t i = 0; i < label_count(side->profile) && !side->has_label; i++) {
+        uint32_t string = side->profile->labels[i].key;
+        if (span_equal(profile_string(side->profile, string), key)) {
+            side->has_label = true;
+            side->label_key = string;
+        }
+    }
+}
+
+static enum err_code unknown_label(const struct build *build, struct span key, struct err *err)
+{
+    arena_auto scratch = arena_create();
+    const struct profile *profile = build->sides[0].profile;
+    uint8_t *is_listed = arena_new(scratch, uint8_t, profile->string_count);
+    buf_auto known;
+    buf_init(&known, ERR_MESSAGE_BYTES / 2);
+    uint32_t shown = 0;
+    for (uint32_t i = 0; i < label_count(profile) && shown < LABEL_KEYS_SHOWN; i++) {
+        uint32_t string = profile->labels[i].key;
+        if (is_listed[string]++)
+            continue;
+        buf_printf(&known, ", '%.*s'", SPAN_PRINT(profile_string(profile, string)));
+        shown++;
+    }
+    return err_set(err, ERR_INVALID,
+                   "cannot group by '%.*s': it is neither function, file, line, address or binary "
+                   "nor a label of this profile%s%.*s",
+                   key.size > 100 ? 100 : (int)key.size, (const char *)key.data,
+                   shown ? ", which has" : ", which has no labels", (int)known.size - (shown != 0),
+                   (const char *)known.data + (shown != 0));
+}
+
+static enum err_code choose_group(struct build *build, struct span text, struct err *err)
+{
+    struct view *view = build->view;
+    view->group_by = text.size ? text : SPAN_LITERAL("function");
+    if (find_group(text, &view->group))
+        return ERR_NONE;
+    view->group = VIEW_BY_LABEL;
+    struct span key = text;
+    if (span_starts_with(text, "label:"))
+        key = span_of(text.data + strlen("label:"), text.size - strlen("label:"));
+    bool has_label = false;
+    for (size_t i = 0; i < build->side_count; i++) {
+        find_label(&build->sides[i], key);
+        has_label |= build->sides[i].has_label;
+    }
+    return has_label ? ERR_NONE : unknown_label(build, key, err);
+}
+
+/* "a", "4096 bytes", or several of them with commas between; empty when the sample has none. */
+static struct span label_value(struct build *build, const struct side *side, uint32_t sample)
+{
+    const struct profile *profile = side->profile;
+    struct buf *text = &build->label_text;
+    buf_clear(text);
+    for (uint32_t i = profile->label_start[sample];
+         side->has_label && i < profile->label_start[sample + 1]; i++) {
+        const struct profile_label *label = &profile->labels[i];
+        if (label->key != side->label_key)
+            continue;
+        if (text->size)
+            buf_append_byte(text, ',');
+        if (!label->is_numeric)
+            buf_append_span(text, profile_string(profile, label->text));
+        else
+            buf_printf(text, "%lld%s%.*s", (long long)label->number, label->unit ? " " : "",
+                       SPAN_PRINT(profile_string(profile, label->unit)));
+    }
+    return buf_span(text);
+}
+
+static uint32_t label_frame(struct build *build, const struct side *side, uint32_t sample)
+{
+    struct span value = label_value(build, side, sample);
+    struct span group_by = build->view->group_by;
+    size_t skip = span_starts_with(group_by, "label:") ? strlen("label:") : 0;
+    const char *text = value.size
+                           ? arena_strndup(build->arena, value.data, value.size)
+                           : arena_printf(build->arena, "(no %.*s)", (int)(group_by.size - skip),
+                                          (const char *)group_by.data + skip);
+    return frame_table_label(build->table, span_text(text));
+}
+
+/* ---- stacks ---- */
+
+static int64_t sample_value(const struct side *side, uint32_t sample)
+{
+    const struct profile *profile = side->profile;
+    int64_t value =
+        profile->values[(size_t)sample * profile->value_type_count + side->source->value_type];
+    if (side->source->scale == 1)
+        return value;
+    double scaled = round((double)value * side->source->scale);
+    if (scaled >= 0x1p63)
+        return INT64_MAX;
+    return scaled < -0x1p63 ? INT64_MIN : (int64_t)scaled;
+}
+
+static bool passes_filter(const struct side *side, const uint32_t *stack, size_t depth)
+{
+    if (!side->has_filter)
+        return true;
+    const struct filter_result *filter = &side->filter;
+    uint32_t wanted = filter->focus_count == FILTER_RULES_MAX
+                          ? UINT32_MAX
+                          : (UINT32_C(1) << filter->focus_count) - 1;
+    uint32_t found = 0;
+    bool has_visible = false;
+    for (size_t i = 0; i < depth; i++) {
+        uint8_t verdict = filter->verdicts[stack[i]];
+        if (verdict & FILTER_LOCATION_IGNORED)
+            return false;
+        found |= filter->focus_matches[stack[i]];
+        has_visible |= !(verdict & FILTER_LOCATION_HIDDEN);
+    }
+    return found == wanted && has_visible;
+}
+
+/* The part of a sample's stack that drop_frames leaves. */
+static const uint32_t *sample_stack(const struct side *side, uint32_t sample, size_t *ret_depth)
+{
+    const struct profile *profile = side->profile;
+    const uint32_t *stack = profile->stack + profile->stack_start[sample];
+    size_t depth = (size_t)(profile->stack_start[sample + 1] - profile->stack_start[sample]);
+    size_t cut = side->prune.marks ? prune_stack(&side->prune, stack, depth) : 0;
+    *ret_depth = depth - cut;
+    return stack + cut;
+}
+
+static bool is_same_binary(const struct build *build, uint32_t a, uint32_t b)
+{
+    return build->view->group == VIEW_BY_BINARY && a == b;
+}
+
+static void add_stack(struct build *build, const struct side *side, uint32_t sample, int64_t value,
+                      const uint32_t *stack, size_t depth)
+{
+    uint32_t *entry = build->entries + build->entry_count, *first = entry;
+    const uint32_t *start = side->lists.start, *frames = side->lists.frames;
+    if (build->view->group == VIEW_BY_LABEL)
+        *entry++ = label_frame(build, side, sample);
+    for (size_t i = depth; i-- > 0;) {
+        for (uint32_t j = start[stack[i]]; j < start[stack[i] + 1]; j++) {
+            if (entry == first || !is_same_binary(build, entry[-1], frames[j]))
+                *entry++ = frames[j];
+        }
+    }
+    uint32_t index = build->view->stack_count++;
+    enum view_side view_side = side->source->side;
+    build->entry_count += (uint64_t)(entry - first);
+    build->stack_start[index + 1] = build->entry_count;
+    build->value_side[index] = view_side;
+    build->values[index] = value;
+    build->view->kept[view_side] = view_add(build->view->kept[view_side], value);
+}
+
+static void add_stacks(struct build *build, const struct side *side)
+{
+    int64_t *total = &build->view->total[side->source->side];
+    for (uint32_t i = 0; i < side->profile->sample_count; i++) {
+        int64_t value = sample_value(side, i);
+        size_t depth;
+        if (value == 0)
+            continue;
+        *total = view_add(*total, value);
+        const uint32_t *stack = sample_stack(side, i, &depth);
+        if (passes_filter(side, stack, depth))
+            add_stack(build, side, i, value, stack, depth);
+    }
+}
+
+/* Room for all entries, whatever pruning and filtering then leave out. */
+static uint64_t entries_needed(const struct build *build)
+{
+    uint64_t count = 0;
+    for (size_t i = 0; i < build->side_count; i++) {
+        const struct side *side = &build->sides[i];
+        const struct profile *profile = side->profile;
+        const uint32_t *start = side->lists.start;
+        uint64_t end = profile->sample_count ? profile->stack_start[profile->sample_count] : 0;
+        for (uint64_t j = 0; j < end && count <= VIEW_ENTRIES_MAX; j++)
+            count += start[profile->stack[j] + 1] - start[profile->stack[j]];
+        count += build->view->group == VIEW_BY_LABEL ? profile->sample_count : 0;
+    }
+    return count;
+}
+
+static enum err_code prepare_side(struct build *build, struct side *side,
+                                  const struct filter *filter, struct err *err)
+{
+    prune_create(build->arena, side->profile, &side->prune);
+    build->view->drop_frames_failed |= side->prune.has_failed;
+    side->has_filter = filter != NULL;
+    if (filter) {
+        enum err_code code = filter_apply(filter, side->profile, side->prune.first_line,
+                                          build->arena, &side->filter, err);
+        if (code)
+            return code;
+    }
+    frame_table_add(build->table, side->profile, side->prune.first_line,
+                    filter ? &side->filter : NULL, &side->lists);
+    return ERR_NONE;
+}
+
+static enum err_code build_stacks(struct build *build, struct err *err)
+{
+    uint64_t sample_count = 0, needed = entries_needed(build);
+    if (needed > VIEW_ENTRIES_MAX)
+        return err_set(err, ERR_TOO_LARGE,
+                       "the stacks with their inlined calls are more than %llu entries",
+                       (unsigned long long)VIEW_ENTRIES_MAX);
+    for (size_t i = 0; i < build->side_count; i++)
+        sample_count += build->sides[i].profile->sample_count;
+    build->stack_start = arena_new_raw(build->arena, uint64_t, (size_t)sample_count + 1);
+    build->value_side = arena_new_raw(build->arena, uint32_t, (size_t)sample_count);
+    build->values = arena_new_raw(build->arena, int64_t, (size_t)sample_count);
+    build->entries = arena_new_raw(build->arena, uint32_t, (size_t)needed);
+    build->stack_start[0] = 0;
+    for (size_t i = 0; i < build->side_count; i++)
+        add_stacks(build, &build->sides[i]);
+    return ERR_NONE;
+}
+
+static void finish(struct build *build)
+{
+    struct view *view = build->view;
+    view->frames = frame_table_frames(build->table, &view->frame_count);
+    view->stack_start = build->stack_start;
+    view->entries = build->entries;
+    view->value_side = build->value_side;
+    view->values = build->values;
+}
+
+enum err_code view_create_from(struct arena *arena, const struct view_source *sources,
+                               size_t source_count, const struct view_options *options,
+                               struct view **ret_view, struct err *err)
+{
+    struct build build = {.arena = arena, .side_count = source_count};
+    build.view = arena_new(arena, struct view, 1);
+    build.view->profile = sources[0].profile;
+    build.view->value_type = sources[0].value_type;
+    build.view->is_diff = source_count > 1;
+    for (size_t i = 0; i < source_count; i++)
+        build.sides[i] = (struct side){.profile = sources[i].profile, .source = &sources[i]};
+    enum err_code code = choose_group(&build, options->group_by, err);
+    if (code)
+        return code;
+    build.table = frame_table_create(arena, build.view->group);
+    for (size_t i = 0; i < source_count && !code; i++)
+        code = prepare_side(&build, &build.sides[i], options->filter, err);
+    buf_init(&build.label_text, LABEL_TEXT_BYTES_MAX);
+    if (!code)
+        code = build_stacks(&build, err);
+    buf_fini(&build.label_text);
+    if (code)
+        return code;
+    finish(&build);
+    *ret_view = build.view;
+    return ERR_NONE;
+}
+
+enum err_code view_create(struct arena *arena, const struct profile *profile,
+                          const struct view_options *options, const struct view **ret_view,
+                          struct err *err)
+{
+    struct view_source source = {.profile = profile, .side = VIEW_SIDE_B, .scale = 1};
+    enum err_code code =
+        profile_find_value_type(profile, options->sample_type, &source.value_type, err);
+    if (code)
+        return code;
+    struct view *view;
+    code = view_create_from(arena, &source, 1, options, &view, err);
+    if (!code)
+        *ret_view = view;
+    return code;
+}
