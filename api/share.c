@@ -127,3 +127,17 @@ void share_append_json(const struct request *request, const struct share *share,
     buf_printf(buf, ",\"can_edit\":%s,\"mine\":%s}", is_editor ? "true" : "false",
                is_mine(&request->principal, share) ? "true" : "false");
 }
+
+const char *share_attachment(struct arena *arena, const char *name)
+{
+    buf_auto exact;
+    buf_init(&exact, 8192);
+    buf_append_url(&exact, span_text(name));
+    char *plain = arena_strdup(arena, name);
+    for (char *at = plain; *at; at++)
+        if (!((*at >= 'a' && *at <= 'z') || (*at >= 'A' && *at <= 'Z') ||
+              (*at >= '0' && *at <= '9') || strchr("._-+ ", *at)))
+            *at = '_';
+    return arena_printf(arena, "attachment; filename=\"%s\"; filename*=UTF-8''%.*s", plain,
+                        SPAN_PRINT(buf_span(&exact)));
+}

@@ -105,6 +105,10 @@ enum err_code share_create_answer_again(struct request *request, const char *id,
 void share_append_json(const struct request *request, const struct share *share, bool is_editor,
                        struct buf *buf);
 
+/* The value of Content-Disposition for a download of that name: plain ASCII for all, and the exact
+ * name for those who know RFC 6266. */
+const char *share_attachment(struct arena *arena, const char *name);
+
 /*
  * Background work, called every few seconds by one thread: writes down counted views, turns expired
  * shares into tombstones, deletes the bytes of what is to go, collects objects and uploads that

@@ -155,6 +155,14 @@ static enum err_code commit_row(struct request *request, const struct share_sett
     return pg_commit(connection, err);
 }
 
+/* An object that no row will name; what cannot be deleted now is swept later. */
+static void discard(struct object_store *objects, const char *key)
+{
+    struct err ignored;
+    if (object_delete(objects, key, &ignored))
+        return;
+}
+
 static enum err_code store(struct request *request, const struct share_settings *settings,
                            const struct share_source *source, const struct new_share *share,
                            struct err *err)
@@ -167,10 +175,8 @@ static enum err_code store(struct request *request, const struct share_settings 
         return code;
     bool is_unknown;
     code = commit_row(request, settings, source, share, &is_unknown, err);
-    struct err ignored;
-    if (code && !is_unknown && !source->is_stored &&
-        object_delete(objects, share->object_key, &ignored))
-        return code; /* the sweep collects it */
+    if (code && !is_unknown)
+        discard(objects, share->object_key);
     return code;
 }
 
@@ -261,6 +267,8 @@ enum err_code share_create(struct request *request, const struct share_settings 
     enum err_code code = summarise(request, source->bytes, &share, err);
     if (!code)
         code = prepare(request, settings, source, &share, err);
+    if (code && source->is_stored)
+        discard(request->server->objects, share_object_key(source->id, share.object_key));
     if (!code)
         code = store(request, settings, source, &share, err);
     buf_fini(&share.summary);

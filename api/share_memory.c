@@ -2,6 +2,7 @@
 
 #include "api/decode_gate.h"
 #include "api/flight_cache.h"
+#include "api/profile_cache.h"
 #include "api/server.h"
 #include "api/settings.h"
 #include "api/share_views.h"
@@ -72,6 +73,12 @@ enum err_code share_memory_sign(struct server *server, struct span message,
     /* Once read, the key does not change. */
     digest_hmac_sha256(span_of(memory->cookie_key, DIGEST_BYTES), message, ret_signature);
     return ERR_NONE;
+}
+
+void share_memory_forget(struct server *server, const char *share_id)
+{
+    profile_cache_drop(server->profiles, share_id);
+    flight_cache_drop(server->shares->answers, share_id);
 }
 
 struct profile_limits share_memory_limits(const struct settings *settings)

@@ -46,6 +46,9 @@ void share_memory_destroy(struct share_memory *memory);
 enum err_code share_memory_sign(struct server *server, struct span message,
                                 uint8_t ret_signature[DIGEST_BYTES], struct err *err) MUST_USE;
 
+/* Drops what is kept of a share that is deleted. */
+void share_memory_forget(struct server *server, const char *share_id);
+
 /* What one profile may hold, by the settings. */
 struct profile_limits share_memory_limits(const struct settings *settings);
 

@@ -3,9 +3,10 @@
  *
  * POST /api/v1/uploads gives an id, a token for those without an account, and the part size
  * (UPLOAD_PART_BYTES). Each part is durable when its PUT is answered, and putting it again replaces
- * it, so that a broken upload goes on where it stopped, for UPLOAD_HOURS. Completing streams the
- * parts into one object, decodes it and makes the share (api/share.h); completing again names
- * the share that it became. Threads: any.
+ * it, so that a broken upload goes on where it stopped, for settings->upload_lifetime_s after the
+ * last part. Completing streams the parts into one object, decodes it and makes the share
+ * (api/share.h); completing again names the share that it became, with the same delete token.
+ * Threads: any.
  */
 #ifndef API_UPLOAD_H
 #define API_UPLOAD_H
@@ -13,7 +14,6 @@
 #include "api/routes.h"
 
 #define UPLOAD_PART_BYTES INT64_C(4194304)
-#define UPLOAD_HOURS INT64_C(24)
 
 extern const struct route_table upload_routes;
 

@@ -1,0 +1,357 @@
+#include "api/upload.h"
+
+#include "api/json_body.h"
+#include "api/quota.h"
+#include "api/server.h"
+#include "api/settings.h"
+#include "api/share.h"
+#include "api/share_settings.h"
+#include "api/upload_assemble.h"
+#include "lib/base/clock.h"
+#include "lib/base/mem.h"
+#include "lib/io/object.h"
+#include "lib/io/pg.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+/* A part's object: "part/<upload>.<number>.<random>"; a part that is put again is a new object. */
+enum { PART_KEY_BYTES = 96 };
+
+static int64_t part_size(const struct upload *upload, int64_t part)
+{
+    bool is_last = part == upload->part_count - 1;
+    return is_last ? upload->size_bytes - part * upload->part_bytes : upload->part_bytes;
+}
+
+static enum err_code insert_upload(struct request *request, const struct upload *upload,
+                                   const char *upload_token, struct span sha256, struct err *err)
+{
+    uint8_t token_hash[DIGEST_BYTES];
+    digest_sha256(span_text(upload_token), token_hash);
+    const struct principal *principal = &request->principal;
+    pg_auto connection = NULL;
+    struct pg_result *result;
+    enum err_code code = pg_take(request->server->database, &connection, err);
+    if (!code)
+        code = pg_begin(connection, principal->tenant_id, err);
+    if (!code)
+        code = pg_query_values(
+            connection, principal->tenant_id,
+            "INSERT INTO upload (id, tenant_id, user_id, token_id, token_hash, size_bytes,"
+            " part_bytes, part_count, filename, sha256, expires_at) VALUES ($1::text, $2::bigint,"
+            " $3::bigint, $4::bigint, $5::bytea, $6::bigint, $7::bigint, $8::bigint, $9::text,"
+            " $10::bytea, 'epoch'::timestamptz + $11::bigint * interval '1 ms')",
+            request->arena, &result, err, PG_TEXT(upload->id), PG_I64(principal->tenant_id),
+            principal->user_id ? PG_I64(principal->user_id) : PG_NULL,
+            principal->token_id ? PG_I64(principal->token_id) : PG_NULL,
+            PG_BYTES(span_of(token_hash, DIGEST_BYTES)), PG_I64(upload->size_bytes),
+            PG_I64(upload->part_bytes), PG_I64(upload->part_count), PG_TEXT(upload->filename),
+            sha256.size ? PG_BYTES(sha256) : PG_NULL, PG_I64(upload->expires_ms));
+    if (!code)
+        code = quota_charge_bytes(connection, principal->tenant_id, upload->size_bytes,
+                                  request->arena, err);
+    return code ? code : pg_commit(connection, err);
+}
+
+static enum err_code read_announcement(struct request *request, struct upload *upload,
+                                       struct span *ret_sha256, struct err *err)
+{
+    static const char *const known[] = {"size", "filename", "sha256", NULL};
+    struct json_body *body;
+    const char *filename, *hex;
+    enum err_code code = json_body_parse(request, known, &body, err);
+    if (!code)
+        code = json_body_i64(body, "size", 1, INT64_C(1) << 40, 0, &upload->size_bytes, err);
+    if (!code && upload->size_bytes == 0)
+        return err_set(err, ERR_INVALID, "size is missing: how many bytes are to come");
+    if (!code)
+        code = json_body_text(body, "filename", 0, (size_t)4 * SHARE_FILENAME_CHARACTERS, &filename,
+                              err);
+    if (!code && filename)
+        code = share_settings_check_text("filename", span_text(filename), SHARE_FILENAME_CHARACTERS,
+                                         true, err);
+    if (!code)
+        code = json_body_text(body, "sha256", 0, DIGEST_HEX_BYTES, &hex, err);
+    if (code)
+        return code;
+    upload->filename =
+        share_settings_base_name(request->arena, span_text(filename ? filename : ""));
+    *ret_sha256 = SPAN_LITERAL("");
+    if (!hex)
+        return ERR_NONE;
+    uint8_t *hash = arena_new(request->arena, uint8_t, DIGEST_BYTES);
+    if (!digest_parse_hex(span_text(hex), hash, DIGEST_BYTES))
+        return err_set(err, ERR_INVALID, "sha256 must be 64 hexadecimal digits");
+    *ret_sha256 = span_of(hash, DIGEST_BYTES);
+    return ERR_NONE;
+}
+
+static enum err_code begin_upload(struct request *request, struct response *response,
+                                  struct err *err)
+{
+    struct upload upload = {.part_bytes = UPLOAD_PART_BYTES};
+    struct span sha256;
+    char id[DIGEST_ID_BYTES], token[DIGEST_SECRET_BYTES], expires[CLOCK_TEXT_BYTES];
+    enum err_code code = read_announcement(request, &upload, &sha256, err);
+    if (!code)
+        code = quota_take_upload(request, (uint64_t)upload.size_bytes, err);
+    if (code)
+        return code;
+    digest_random_id(id);
+    digest_random_secret(token);
+    upload.id = id;
+    upload.part_count = (upload.size_bytes + UPLOAD_PART_BYTES - 1) / UPLOAD_PART_BYTES;
+    upload.expires_ms =
+        clock_wall_ns() / CLOCK_NS_PER_MS + request->server->settings->upload_lifetime_s * 1000;
+    code = insert_upload(request, &upload, token, sha256, err);
+    if (code)
+        return code;
+    char *json = arena_printf(request->arena,
+                              "{\"id\":\"%s\",\"part_bytes\":%" PRId64 ",\"part_count\":%" PRId64
+                              ",\"expires_at\":\"%s\",\"upload_token\":\"%s\"}",
+                              id, upload.part_bytes, upload.part_count,
+                              clock_format(upload.expires_ms * CLOCK_NS_PER_MS, expires), token);
+    response_add(request, response, "location",
+                 arena_printf(request->arena, "/api/v1/uploads/%s", id));
+    response_add(request, response, "cache-control", "no-store");
+    response_bytes(response, 201, "application/json", span_text(json));
+    return ERR_NONE;
+}
+
+static enum err_code find_upload(struct request *request, struct upload *ret_upload,
+                                 struct err *err)
+{
+    struct span id = request->path_params[0];
+    if (!digest_is_id(id))
+        return err_set(err, ERR_NOT_FOUND, "there is no such upload");
+    pg_auto connection = NULL;
+    struct pg_result *result;
+    enum err_code code = pg_take(request->server->database, &connection, err);
+    if (!code)
+        code = pg_query_values(connection, PG_NO_TENANT, "SELECT * FROM upload_find($1::text)",
+                               request->arena, &result, err, PG_SPAN(id));
+    if (code)
+        return code;
+    if (pg_row_count(result) == 0)
+        return err_set(err, ERR_NOT_FOUND, "there is no upload %.*s, or it has expired",
+                       SPAN_PRINT(id));
+    *ret_upload = (struct upload){
+        .id = arena_strndup(request->arena, id.data, id.size),
+        .tenant_id = pg_get_i64(result, 0, 0),
+        .token_hash = pg_get_bytes(result, 0, 3),
+        .size_bytes = pg_get_i64(result, 0, 4),
+        .part_bytes = pg_get_i64(result, 0, 5),
+        .part_count = pg_get_i64(result, 0, 6),
+        .filename = pg_get_text(result, 0, 7),
+        .sha256 = pg_get_bytes(result, 0, 8),
+        .share_id = pg_get_text(result, 0, 9),
+        .expires_ms = pg_get_i64(result, 0, 10),
+    };
+    return ERR_NONE;
+}
+
+/* Its tenant's members may go on with it, and whoever holds its token. */
+static enum err_code check_rights(struct request *request, const struct upload *upload,
+                                  struct err *err)
+{
+    const struct principal *principal = &request->principal;
+    if (principal->kind != PRINCIPAL_ANONYMOUS && principal->tenant_id == upload->tenant_id &&
+        principal_has(principal, SCOPE_SHARE))
+        return ERR_NONE;
+    uint8_t hash[DIGEST_BYTES];
+    struct span token = request_field(request, "x-perfolio-upload-token");
+    digest_sha256(token, hash);
+    if (principal->tenant_id == upload->tenant_id && digest_is_secret(token) &&
+        digest_equal(span_of(hash, sizeof(hash)), upload->token_hash))
+        return ERR_NONE;
+    return err_set(err, ERR_NOT_FOUND,
+                   "there is no upload %s for you: send its token in X-Perfolio-Upload-Token",
+                   upload->id);
+}
+
+static enum err_code find_mine(struct request *request, struct upload *ret_upload, struct err *err)
+{
+    enum err_code code = find_upload(request, ret_upload, err);
+    return code ? code : check_rights(request, ret_upload, err);
+}
+
+static enum err_code insert_part(struct request *request, const struct upload *upload, int64_t part,
+                                 const char *key, struct err *err)
+{
+    pg_auto connection = NULL;
+    struct pg_result *result;
+    enum err_code code = pg_take(request->server->database, &connection, err);
+    if (code)
+        return code;
+    code = pg_query_values(
+        connection, upload->tenant_id,
+        "WITH renewed AS (UPDATE upload SET expires_at = 'epoch'::timestamptz +"
+        "  $6::bigint * interval '1 ms' WHERE id = $1::text AND share_id IS NULL"
+        "  AND expires_at > now() RETURNING id)"
+        " INSERT INTO upload_part (upload_id, tenant_id, part, size_bytes, object_key)"
+        " SELECT id, $2::bigint, $3::bigint, $4::bigint, $5::text FROM renewed"
+        " ON CONFLICT (upload_id, part) DO UPDATE SET size_bytes = excluded.size_bytes,"
+        " object_key = excluded.object_key",
+        request->arena, &result, err, PG_TEXT(upload->id), PG_I64(upload->tenant_id), PG_I64(part),
+        PG_I64((int64_t)request->body.size), PG_TEXT(key),
+        PG_I64(clock_wall_ns() / CLOCK_NS_PER_MS +
+               request->server->settings->upload_lifetime_s * 1000));
+    if (!code && pg_affected(result) != 1)
+        return err_set(err, ERR_CONFLICT, "the upload was completed or deleted meanwhile");
+    return code;
+}
+
+static enum err_code parse_part(const struct request *request, const struct upload *upload,
+                                int64_t *ret_part, struct err *err)
+{
+    uint64_t part;
+    struct span text = request->path_params[1];
+    if (!span_parse_u64(text, &part) || part >= (uint64_t)upload->part_count)
+        return err_set(err, ERR_INVALID, "part %.*s: parts of this upload are 0 to %" PRId64,
+                       SPAN_PRINT(text), upload->part_count - 1);
+    int64_t expected = part_size(upload, (int64_t)part);
+    if (request->body.size != (size_t)expected)
+        return err_set(err, ERR_INVALID, "part %" PRIu64 " has %zu bytes and must have %" PRId64,
+                       part, request->body.size, expected);
+    *ret_part = (int64_t)part;
+    return ERR_NONE;
+}
+
+static enum err_code put_part(struct request *request, struct response *response, struct err *err)
+{
+    struct upload upload;
+    int64_t part;
+    enum err_code code = find_mine(request, &upload, err);
+    if (!code)
+        code = parse_part(request, &upload, &part, err);
+    if (!code && *upload.share_id)
+        code = err_set(err, ERR_CONFLICT, "the upload is complete");
+    if (code)
+        return code;
+    char key[PART_KEY_BYTES], again[DIGEST_ID_BYTES];
+    digest_random_id(again);
+    snprintf(key, sizeof(key), "part/%s.%" PRId64 ".%s", upload.id, part, again);
+    code = object_put(request->server->objects, key, request->body, err);
+    if (!code)
+        code = insert_part(request, &upload, part, key, err);
+    if (code)
+        return code; /* an object without a row is swept */
+    response->status = 204;
+    return ERR_NONE;
+}
+
+static enum err_code show_upload(struct request *request, struct response *response,
+                                 struct err *err)
+{
+    struct upload upload;
+    struct upload_parts parts;
+    char expires[CLOCK_TEXT_BYTES];
+    enum err_code code = find_mine(request, &upload, err);
+    if (!code)
+        code = upload_parts_read(request, &upload, &parts, err);
+    if (code)
+        return code;
+    buf_auto json;
+    buf_init(&json, 16 << 20);
+    buf_printf(&json,
+               "{\"id\":\"%s\",\"size\":%" PRId64 ",\"part_bytes\":%" PRId64
+               ",\"part_count\":%" PRId64 ",\"expires_at\":\"%s\",\"share_id\":",
+               upload.id, upload.size_bytes, upload.part_bytes, upload.part_count,
+               clock_format(upload.expires_ms * CLOCK_NS_PER_MS, expires));
+    if (*upload.share_id)
+        buf_append_json(&json, span_text(upload.share_id));
+    else
+        buf_append_text(&json, "null");
+    buf_append_text(&json, ",\"filename\":");
+    buf_append_json(&json, span_text(upload.filename));
+    buf_append_text(&json, ",\"parts_received\":[");
+    bool is_first = true;
+    for (int64_t part = 0; part < upload.part_count; part++) {
+        if (!parts.keys[part])
+            continue;
+        buf_printf(&json, "%s%" PRId64, is_first ? "" : ",", part);
+        is_first = false;
+    }
+    buf_append_text(&json, "]}");
+    response_add(request, response, "cache-control", "no-store");
+    return response_buf(request, response, 200, "application/json", &json, err);
+}
+
+static enum err_code delete_upload(struct request *request, struct response *response,
+                                   struct err *err)
+{
+    struct upload upload;
+    pg_auto connection = NULL;
+    struct pg_result *result;
+    enum err_code code = find_mine(request, &upload, err);
+    if (!code)
+        code = pg_take(request->server->database, &connection, err);
+    if (!code)
+        code = pg_begin(connection, upload.tenant_id, err);
+    if (!code)
+        code = pg_query_values(connection, upload.tenant_id,
+                               "DELETE FROM upload WHERE id = $1::text AND share_id IS NULL"
+                               " AND (completing_until IS NULL OR completing_until <= now())",
+                               request->arena, &result, err, PG_TEXT(upload.id));
+    if (!code && pg_affected(result) != 1)
+        code = err_set(err, ERR_CONFLICT, "the upload is complete or being completed");
+    if (!code)
+        code = quota_charge_bytes(connection, upload.tenant_id, -upload.size_bytes, request->arena,
+                                  err);
+    if (!code)
+        code = pg_commit(connection, err);
+    if (!code)
+        response->status = 204;
+    return code;
+}
+
+/* The share's delete token is derived, so that completing again can tell it again. */
+static enum err_code derive_delete_token(struct request *request, const struct upload *upload,
+                                         char ret_token[DIGEST_SECRET_BYTES], struct err *err)
+{
+    uint8_t signature[DIGEST_BYTES];
+    char hex[DIGEST_HEX_BYTES];
+    digest_hex(upload->token_hash, hex);
+    enum err_code code = share_memory_sign(
+        request->server,
+        span_text(arena_printf(request->arena, "delete token %s %s", upload->id, hex)), signature,
+        err);
+    if (!code)
+        digest_base62(span_of(signature, sizeof(signature)), DIGEST_SECRET_LENGTH, ret_token);
+    return code;
+}
+
+static enum err_code complete_upload(struct request *request, struct response *response,
+                                     struct err *err)
+{
+    struct upload upload;
+    struct share_settings settings;
+    char delete_token[DIGEST_SECRET_BYTES];
+    enum err_code code = find_mine(request, &upload, err);
+    if (!code)
+        code = share_settings_read(request, &settings, err);
+    if (!code)
+        code = derive_delete_token(request, &upload, delete_token, err);
+    if (code)
+        return code;
+    if (*upload.share_id)
+        return share_create_answer_again(request, upload.share_id, delete_token, response, err);
+    if (!*settings.filename)
+        settings.filename = upload.filename;
+    return upload_assemble(request, &upload, &settings, delete_token, response, err);
+}
+
+static const struct route routes[] = {
+    {HTTP_POST, "/api/v1/uploads", ACCESS_ANONYMOUS, SCOPE_SHARE, 0, 16384, begin_upload},
+    {HTTP_GET, "/api/v1/uploads/{id}", ACCESS_ANONYMOUS, SCOPE_SHARE, ROUTE_LIMIT_404, 0,
+     show_upload},
+    {HTTP_DELETE, "/api/v1/uploads/{id}", ACCESS_ANONYMOUS, SCOPE_SHARE, ROUTE_LIMIT_404, 0,
+     delete_upload},
+    {HTTP_PUT, "/api/v1/uploads/{id}/parts/{n}", ACCESS_ANONYMOUS, SCOPE_SHARE, ROUTE_LIMIT_404,
+     UPLOAD_PART_BYTES, put_part},
+    {HTTP_POST, "/api/v1/uploads/{id}/complete", ACCESS_ANONYMOUS, SCOPE_SHARE, ROUTE_LIMIT_404,
+     1024, complete_upload},
+};
+
+const struct route_table upload_routes = {routes, sizeof(routes) / sizeof(*routes)};

@@ -1,0 +1,174 @@
+#include "api/upload_assemble.h"
+
+#include "api/server.h"
+#include "api/share.h"
+#include "lib/base/mem.h"
+#include "lib/base/os.h"
+#include "lib/io/object.h"
+#include "lib/io/pg.h"
+
+#include <inttypes.h>
+#include <sys/mman.h>
+
+enum { CHUNK_BYTES = 1 << 20 };
+
+enum err_code upload_parts_read(struct request *request, const struct upload *upload,
+                                struct upload_parts *ret_parts, struct err *err)
+{
+    pg_auto connection = NULL;
+    struct pg_result *result;
+    enum err_code code = pg_take(request->server->database, &connection, err);
+    if (!code)
+        code = pg_query_values(connection, upload->tenant_id,
+                               "SELECT part, object_key FROM upload_part"
+                               " WHERE upload_id = $1::text",
+                               request->arena, &result, err, PG_TEXT(upload->id));
+    if (code)
+        return code;
+    ret_parts->keys = arena_new(request->arena, const char *, (size_t)upload->part_count);
+    for (int row = 0; row < pg_row_count(result); row++) {
+        int64_t part = pg_get_i64(result, row, 0);
+        if (part >= 0 && part < upload->part_count)
+            ret_parts->keys[part] = pg_get_text(result, row, 1);
+    }
+    return ERR_NONE;
+}
+
+static enum err_code check_complete(const struct upload *upload, const struct upload_parts *parts,
+                                    struct err *err)
+{
+    enum { SHOWN = 10 };
+    int64_t missing_count = 0;
+    buf_auto list;
+    buf_init(&list, 512);
+    for (int64_t part = 0; part < upload->part_count; part++) {
+        if (parts->keys[part])
+            continue;
+        if (missing_count < SHOWN)
+            buf_printf(&list, "%s%" PRId64, missing_count ? ", " : "", part);
+        missing_count++;
+    }
+    if (missing_count == 0)
+        return ERR_NONE;
+    return err_set(err, ERR_CONFLICT, "%" PRId64 " of %" PRId64 " parts are missing: %.*s%s",
+                   missing_count, upload->part_count, SPAN_PRINT(buf_span(&list)),
+                   missing_count > SHOWN ? ", …" : "");
+}
+
+/* The claim ends by itself, in case this process dies while it holds it. */
+static enum err_code set_claim(struct request *request, const struct upload *upload, bool is_claim,
+                               struct err *err)
+{
+    pg_auto connection = NULL;
+    struct pg_result *result;
+    enum err_code code = pg_take(request->server->database, &connection, err);
+    if (!code)
+        code = pg_query_values(
+            connection, upload->tenant_id,
+            "UPDATE upload SET completing_until ="
+            " CASE WHEN $2::boolean THEN now() + interval '10 minutes' END"
+            " WHERE id = $1::text AND share_id IS NULL"
+            " AND (NOT $2::boolean OR completing_until IS NULL OR completing_until <= now())",
+            request->arena, &result, err, PG_TEXT(upload->id), PG_BOOL(is_claim));
+    if (!code && is_claim && pg_affected(result) != 1)
+        return err_set(err, ERR_CONFLICT, "another request is completing this upload");
+    return code;
+}
+
+static enum err_code copy_part(struct object_store *objects, const char *key,
+                               struct object_writer *writer, struct digest_stream *digest,
+                               uint8_t *chunk, struct err *err)
+{
+    fd_auto fd = -1;
+    uint64_t size, done = 0;
+    enum err_code code = object_open(objects, key, &fd, &size, err);
+    while (!code && done < size) {
+        size_t wanted = size - done < CHUNK_BYTES ? (size_t)(size - done) : CHUNK_BYTES;
+        ssize_t count = os_pread(fd, chunk, wanted, (off_t)done);
+        if (count <= 0)
+            return err_set_errno(err, ERR_IO, "reading a part");
+        struct span bytes = span_of(chunk, (size_t)count);
+        digest_stream_append(digest, bytes);
+        code = object_writer_append(writer, bytes, err);
+        done += (uint64_t)count;
+    }
+    return code;
+}
+
+static enum err_code join_parts(struct request *request, const struct upload *upload,
+                                const struct upload_parts *parts, const char *key,
+                                uint8_t ret_sha256[DIGEST_BYTES], struct err *err)
+{
+    struct object_store *objects = request->server->objects;
+    struct object_writer *writer;
+    enum err_code code = object_writer_open(objects, key, &writer, err);
+    if (code)
+        return code;
+    struct digest_stream *digest = digest_stream_create();
+    uint8_t *chunk = arena_alloc_raw(request->arena, CHUNK_BYTES, 1);
+    for (int64_t part = 0; !code && part < upload->part_count; part++)
+        code = copy_part(objects, parts->keys[part], writer, digest, chunk, err);
+    digest_stream_finish(digest, ret_sha256);
+    digest_stream_destroy(digest);
+    if (!code && upload->sha256.size &&
+        !digest_equal(upload->sha256, span_of(ret_sha256, DIGEST_BYTES)))
+        code = err_set(err, ERR_INVALID,
+                       "the parts' SHA-256 is not the one announced: put them again");
+    if (code) {
+        object_writer_abort(writer);
+        return code;
+    }
+    return object_writer_commit(writer, err);
+}
+
+static enum err_code share_object(struct request *request, const struct upload *upload,
+                                  const struct share_settings *settings,
+                                  struct share_source *source, const char *key,
+                                  struct response *response, struct err *err)
+{
+    fd_auto fd = -1;
+    uint64_t size;
+    enum err_code code = object_open(request->server->objects, key, &fd, &size, err);
+    if (code)
+        return code;
+    if (size != (uint64_t)upload->size_bytes)
+        return err_set(err, ERR_CORRUPT, "the joined parts have %" PRIu64 " bytes, not %" PRId64,
+                       size, upload->size_bytes);
+    void *memory = mmap(NULL, (size_t)size, PROT_READ, MAP_PRIVATE, fd, 0);
+    if (memory == MAP_FAILED)
+        return err_set_errno(err, ERR_IO, "mapping the joined parts");
+    source->bytes = span_of(memory, (size_t)size);
+    code = share_create(request, settings, source, response, err);
+    munmap(memory, (size_t)size);
+    return code;
+}
+
+enum err_code upload_assemble(struct request *request, const struct upload *upload,
+                              const struct share_settings *settings, const char *delete_token,
+                              struct response *response, struct err *err)
+{
+    struct upload_parts parts;
+    char id[DIGEST_ID_BYTES], key[SHARE_OBJECT_KEY_BYTES];
+    uint8_t sha256[DIGEST_BYTES];
+    enum err_code code = set_claim(request, upload, true, err);
+    if (code)
+        return code;
+    digest_random_id(id);
+    share_object_key(id, key);
+    struct share_source source = {.is_stored = true,
+                                  .id = id,
+                                  .delete_token = delete_token,
+                                  .sha256 = sha256,
+                                  .upload_id = upload->id};
+    code = upload_parts_read(request, upload, &parts, err);
+    if (!code)
+        code = check_complete(upload, &parts, err);
+    if (!code)
+        code = join_parts(request, upload, &parts, key, sha256, err);
+    if (!code)
+        code = share_object(request, upload, settings, &source, key, response, err);
+    struct err ignored;
+    if (code && set_claim(request, upload, false, &ignored))
+        return code; /* the claim ends by itself */
+    return code;
+}

@@ -1,0 +1,43 @@
+/*
+ * upload_assemble: the parts of an upload become one object and a share; for api/upload.c.
+ */
+#ifndef API_UPLOAD_ASSEMBLE_H
+#define API_UPLOAD_ASSEMBLE_H
+
+#include "api/request.h"
+
+struct share_settings;
+
+/* One row of the table upload; texts are never NULL and live in the request's arena. */
+struct upload {
+    const char *id;
+    int64_t tenant_id;
+    struct span token_hash;
+    int64_t size_bytes;
+    int64_t part_bytes;
+    int64_t part_count;
+    const char *filename;
+    struct span sha256;   /* empty when the client did not say */
+    const char *share_id; /* "" until it is complete */
+    int64_t expires_ms;   /* since 1970 */
+};
+
+/* keys[n] is the object of part n, NULL while it is missing; part_count entries. */
+struct upload_parts {
+    const char **keys;
+};
+
+enum err_code upload_parts_read(struct request *request, const struct upload *upload,
+                                struct upload_parts *ret_parts, struct err *err) MUST_USE;
+
+/*
+ * Claims the upload, streams its parts into the share's object (1 MiB of memory at a time), checks
+ * the SHA-256 if the client gave one, and makes the share. What fails leaves the parts as they are,
+ * to be completed again. Handles: ERR_CONFLICT (parts are missing, or another request completes
+ * it), ERR_INVALID (SHA-256 differs), and what share_create handles.
+ */
+enum err_code upload_assemble(struct request *request, const struct upload *upload,
+                              const struct share_settings *settings, const char *delete_token,
+                              struct response *response, struct err *err) MUST_USE;
+
+#endif
