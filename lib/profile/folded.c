@@ -1,0 +1,239 @@
+#include "lib/profile/folded.h"
+
+#include "lib/base/map.h"
+#include "lib/base/mem.h"
+#include "lib/profile/profile_builder.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { DECIMALS_MAX = 6, NUMBER_BYTES = 40 };
+
+struct number {
+    int64_t whole; /* when is_whole */
+    double real;
+    unsigned decimals; /* behind the point, at most DECIMALS_MAX */
+    bool is_whole;
+};
+
+/* What a first pass learns. */
+struct survey {
+    size_t stack_count;
+    size_t skipped_count;
+    size_t depth; /* of the deepest stack */
+    unsigned decimals;
+};
+
+struct reader {
+    struct profile_builder *builder;
+    struct map_bytes locations; /* frame as written -> location, for frames without "_[i]" */
+    uint32_t *stack;
+    struct profile_line *lines; /* an inlined call chain being collected, leaf first */
+    double scale;
+};
+
+static unsigned count_decimals(struct span text)
+{
+    struct span whole, decimals;
+    if (!span_split(text, '.', &whole, &decimals))
+        decimals = span_of(NULL, 0);
+    for (size_t i = 0; i < text.size; i++) {
+        if ((text.data[i] | 0x20) == 'e')
+            return DECIMALS_MAX;
+    }
+    return decimals.size < DECIMALS_MAX ? (unsigned)decimals.size : DECIMALS_MAX;
+}
+
+/* Decimal only: strtod alone would also take "nan", "inf" and hexadecimal. */
+static bool parse_number(struct span text, struct number *ret_number)
+{
+    *ret_number = (struct number){.is_whole = true};
+    if (span_parse_i64(text, &ret_number->whole)) {
+        ret_number->real = (double)ret_number->whole;
+        return true;
+    }
+    char copy[NUMBER_BYTES];
+    if (text.size == 0 || text.size >= sizeof(copy))
+        return false;
+    for (size_t i = 0; i < text.size; i++) {
+        if (!strchr("0123456789.eE+-", text.data[i]) || !text.data[i])
+            return false;
+    }
+    memcpy(copy, text.data, text.size);
+    copy[text.size] = '\0';
+    char *end;
+    double real = strtod(copy, &end);
+    if (*end || !isfinite(real) || fabs(real) * 1e6 >= (double)INT64_MAX)
+        return false;
+    *ret_number = (struct number){.real = real, .decimals = count_decimals(text)};
+    return true;
+}
+
+static bool is_comment(struct span line)
+{
+    return span_starts_with(line, "# ") || span_starts_with(line, "//") ||
+           span_equal_text(line, "#");
+}
+
+/* Splits a trimmed line at its last blank; false when it is no stack with a value. */
+static bool parse_line(struct span line, struct span *ret_stack, struct number *ret_number)
+{
+    size_t at = line.size;
+    while (at && line.data[at - 1] != ' ' && line.data[at - 1] != '\t')
+        at--;
+    *ret_stack = span_trim(span_of(line.data, at));
+    return ret_stack->size && parse_number(span_of(line.data + at, line.size - at), ret_number);
+}
+
+static size_t count_frames(struct span stack)
+{
+    size_t count = 1;
+    for (size_t i = 0; i < stack.size; i++)
+        count += stack.data[i] == ';';
+    return count;
+}
+
+static struct survey survey_text(struct span text)
+{
+    struct survey survey = {0};
+    struct span line, stack;
+    struct number number;
+    while (span_take_line(&text, &line)) {
+        line = span_trim(line);
+        if (line.size == 0 || is_comment(line))
+            continue;
+        if (!parse_line(line, &stack, &number)) {
+            survey.skipped_count++;
+            continue;
+        }
+        size_t depth = count_frames(stack);
+        survey.stack_count++;
+        survey.depth = depth > survey.depth ? depth : survey.depth;
+        survey.decimals = number.decimals > survey.decimals ? number.decimals : survey.decimals;
+    }
+    return survey;
+}
+
+/* Cuts the last frame off *stack; false when nothing is left. */
+static bool take_last_frame(struct span *stack, bool *is_done, struct span *ret_frame)
+{
+    if (*is_done)
+        return false;
+    size_t at = stack->size;
+    while (at && stack->data[at - 1] != ';')
+        at--;
+    *ret_frame = span_of(stack->data + at, stack->size - at);
+    *is_done = at == 0;
+    stack->size = at ? at - 1 : 0;
+    return true;
+}
+
+static struct span frame_mapping(struct span frame)
+{
+    if (span_ends_with(frame, "_[k]"))
+        return SPAN_LITERAL("[kernel.kallsyms]");
+    return span_ends_with(frame, "_[j]") ? SPAN_LITERAL("[jit]") : span_of(NULL, 0);
+}
+
+static uint32_t plain_location(struct reader *reader, struct span frame)
+{
+    uint32_t known = map_bytes_find(&reader->locations, frame);
+    if (known != MAP_ABSENT)
+        return known;
+    uint32_t location = profile_builder_frame(
+        reader->builder,
+        &(struct profile_builder_frame){.name = frame, .mapping = frame_mapping(frame)});
+    return map_bytes_add(&reader->locations, frame, location);
+}
+
+static struct profile_line line_of(struct reader *reader, struct span frame)
+{
+    uint32_t name = profile_builder_string(reader->builder, frame);
+    const struct profile_function function = {.name = name, .system_name = name};
+    return (struct profile_line){.function = profile_builder_function(reader->builder, &function)};
+}
+
+/* A frame with the inlined calls collected in reader->lines before it. */
+static uint32_t inlined_location(struct reader *reader, struct span frame, uint32_t line_count)
+{
+    struct span filename = frame_mapping(frame);
+    struct profile_location location = {.mapping = PROFILE_NONE};
+    if (filename.size) {
+        struct profile_mapping mapping = {
+            .filename = profile_builder_string(reader->builder, filename), .has_functions = true};
+        location.mapping = profile_builder_mapping(reader->builder, &mapping);
+    }
+    reader->lines[line_count] = line_of(reader, frame);
+    return profile_builder_location(reader->builder, &location, reader->lines, line_count + 1);
+}
+
+static void add_stack(struct reader *reader, struct span stack, const struct number *number)
+{
+    size_t depth = 0;
+    uint32_t line_count = 0;
+    bool is_done = false;
+    struct span frame;
+    while (take_last_frame(&stack, &is_done, &frame)) {
+        if (span_ends_with(frame, "_[i]") && !is_done)
+            reader->lines[line_count++] = line_of(reader, frame);
+        else if (line_count == 0)
+            reader->stack[depth++] = plain_location(reader, frame);
+        else
+            reader->stack[depth++] = inlined_location(reader, frame, line_count), line_count = 0;
+    }
+    int64_t value = number->whole;
+    if (!number->is_whole)
+        value = llround(number->real * reader->scale);
+    else if (__builtin_mul_overflow(value, (int64_t)reader->scale, &value))
+        value = number->whole < 0 ? INT64_MIN : INT64_MAX;
+    profile_builder_add_sample(reader->builder, reader->stack, depth, &value, NULL, 0);
+}
+
+static void add_stacks(struct reader *reader, struct span text)
+{
+    struct span line, stack;
+    struct number number;
+    while (!profile_builder_failed(reader->builder) && span_take_line(&text, &line)) {
+        line = span_trim(line);
+        if (line.size && !is_comment(line) && parse_line(line, &stack, &number))
+            add_stack(reader, stack, &number);
+    }
+}
+
+static void describe(struct profile_builder *builder, const struct survey *survey)
+{
+    char text[64] = "count";
+    if (survey->decimals)
+        snprintf(text, sizeof(text), "count/%.0f", pow(10, survey->decimals));
+    profile_builder_add_value_type(builder, SPAN_LITERAL("samples"), span_text(text));
+    if (survey->skipped_count) {
+        snprintf(text, sizeof(text), "%zu line%s without stack and value skipped",
+                 survey->skipped_count, survey->skipped_count == 1 ? "" : "s");
+        profile_builder_add_comment(builder, span_text(text));
+    }
+}
+
+enum err_code folded_decode(struct span text, const struct profile_limits *limits,
+                            struct profile **ret_profile, struct err *err)
+{
+    const struct survey survey = survey_text(text);
+    if (survey.stack_count == 0)
+        return err_set(err, ERR_INVALID, "no line is a folded stack with a value");
+    size_t depth_max = profile_limits_resolve(limits).stack_depth;
+    if (survey.depth > depth_max)
+        return err_set(err, ERR_TOO_LARGE, "a stack of %zu frames; the limit is %zu", survey.depth,
+                       depth_max);
+    profile_builder_auto builder = profile_builder_create(limits);
+    struct reader reader = {.builder = builder,
+                            .stack = mem_new(uint32_t, survey.depth),
+                            .lines = mem_new(struct profile_line, survey.depth),
+                            .scale = pow(10, survey.decimals)};
+    map_bytes_init(&reader.locations, 0);
+    describe(builder, &survey);
+    add_stacks(&reader, text);
+    map_bytes_fini(&reader.locations);
+    mem_free(reader.lines);
+    mem_free(reader.stack);
+    return profile_builder_take(builder, ret_profile, err);
+}

@@ -1,0 +1,31 @@
+/*
+ * folded: "root;…;leaf value" lines, as stackcollapse-*.pl, inferno, py-spy, rbspy, async-profiler
+ * and bpftrace scripts write them (github.com/brendangregg/FlameGraph).
+ *
+ * The value stands behind the last blank. Lines may end in CR LF; empty ones and comments ("# …",
+ * "// …") are passed over; lines without a value are skipped, and a comment of the profile counts
+ * them. Values are whole, or decimals: then all are multiplied by the power of ten that keeps up to
+ * six decimal places, and the unit says so ("count/1000"). The sample type is "samples".
+ *
+ * Frames stay as they are written, their annotations too; besides, those of perf and Java say where
+ * the frame belongs: "_[k]" kernel and "_[j]" compiled at run time become the mappings
+ * "[kernel.kallsyms]" and "[jit]", and "_[i]" an inlined call of the frame before it.
+ * Threads: any.
+ */
+#ifndef LIB_PROFILE_FOLDED_H
+#define LIB_PROFILE_FOLDED_H
+
+#include "lib/base/buf.h"
+#include "lib/base/err.h"
+
+struct profile;
+struct profile_limits;
+
+/*
+ * text needs to live only for the call; the caller destroys *ret_profile. limits may be NULL.
+ * Handles: ERR_INVALID (no line is a stack), ERR_TOO_LARGE (a limit).
+ */
+enum err_code folded_decode(struct span text, const struct profile_limits *limits,
+                            struct profile **ret_profile, struct err *err) MUST_USE;
+
+#endif
