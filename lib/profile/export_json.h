@@ -1,17 +1,18 @@
 /*
  * export_json: a flame graph as a JSON tree, for scripts and for people with jq.
  *
- *   {"sample_type":"cpu","unit":"nanoseconds","total":123,"node_count":9,"cut":null,
+ *   {"sample_type":"cpu","unit":"nanoseconds","group_by":"function","total":123,"kept":123,
+ *    "node_count":9,"cut":null,"omitted_nodes":0,
  *    "root":{"name":"root","value":123,"self":0,"children":[
- *      {"name":"main.main","file":"main.go","line":12,"mapping":"app","value":123,"self":3,
- *       "flags":["inlined"],"children":[…]}]}}
+ *      {"name":"main.main","file":"main.go","line":12,"mapping":"app","flags":["inlined"],
+ *       "value":123,"self":3,"children":[…]}]}}
  *
- * value counts the children in, self does not. Empty fields are left out, children are in the flame
- * graph's order. Numbers are whole where the values are. In a diff "value" and "self" are of side b
- * and "base_value", "base_self" and "base_total" of side a. "cut" is {"nodes":n,"value":v} where
- * the graph merged its smallest subtrees. The tree nests as deep as the stacks: readers with a
- * depth limit (Python's is 1000) may ask for fewer levels with max_depth, which is said in
- * "cut_depth". Threads: any.
+ * value counts the children in, self does not; total is of all samples, kept of those that pass the
+ * filter. Empty fields are left out, children are in the flame graph's order. In a diff "value",
+ * "self", "total" and "kept" are of side b, and "base_value", … of side a. "cut" is
+ * {"nodes":n,"value":v} where the graph merged its smallest subtrees. The tree nests as deep as the
+ * stacks, twice over in JSON's own levels; readers with a limit (Python's is 1000) may ask for
+ * fewer levels: omitted_nodes says how many nodes lie below them. Threads: any.
  */
 #ifndef LIB_PROFILE_EXPORT_JSON_H
 #define LIB_PROFILE_EXPORT_JSON_H

@@ -1,0 +1,122 @@
+#include "lib/profile/export_folded.h"
+
+#include "lib/base/mem.h"
+#include "lib/profile/view.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+/* What sorting needs: frames by the order of their names, so that stacks compare as numbers. */
+struct order {
+    const struct view *view;
+    uint32_t *rank; /* per frame; equal names have equal ranks */
+};
+
+static int compare_frames(const void *a, const void *b, void *context)
+{
+    const struct view *view = context;
+    return span_compare(view->frames[*(const uint32_t *)a].name,
+                        view->frames[*(const uint32_t *)b].name);
+}
+
+static void rank_frames(struct order *order)
+{
+    const struct view *view = order->view;
+    uint32_t *sorted = mem_new(uint32_t, view->frame_count);
+    for (uint32_t i = 0; i < view->frame_count; i++)
+        sorted[i] = i;
+    struct view copy = *view;
+    qsort_r(sorted, view->frame_count, sizeof(*sorted), compare_frames, &copy);
+    for (uint32_t i = 0; i < view->frame_count; i++) {
+        bool is_same = i && compare_frames(&sorted[i - 1], &sorted[i], &copy) == 0;
+        order->rank[sorted[i]] = is_same ? order->rank[sorted[i - 1]] : i;
+    }
+    mem_free(sorted);
+}
+
+static int compare_stacks(const void *a, const void *b, void *context)
+{
+    const struct order *order = context;
+    const uint64_t *start = order->view->stack_start;
+    uint32_t left = *(const uint32_t *)a, right = *(const uint32_t *)b;
+    const uint32_t *entries = order->view->entries;
+    uint64_t at = start[left], end = start[left + 1];
+    uint64_t other = start[right], other_end = start[right + 1];
+    for (; at < end && other < other_end; at++, other++) {
+        uint32_t rank = order->rank[entries[at]], other_rank = order->rank[entries[other]];
+        if (rank != other_rank)
+            return rank < other_rank ? -1 : 1;
+    }
+    return (at < end) - (other < other_end);
+}
+
+static void append_name(struct buf *output, struct span name)
+{
+    if (name.size == 0)
+        buf_append_text(output, "<unknown>");
+    for (size_t at = 0; at < name.size;) {
+        size_t plain = at;
+        while (plain < name.size && name.data[plain] >= ' ' && name.data[plain] != ';')
+            plain++;
+        buf_append(output, name.data + at, plain - at);
+        if (plain < name.size)
+            buf_append_byte(output, name.data[plain] == ';' ? ':' : ' ');
+        at = plain + 1;
+    }
+}
+
+static void append_line(const struct view *view, uint32_t stack,
+                        const int64_t sums[VIEW_SIDE_COUNT], struct buf *output)
+{
+    uint64_t start = view->stack_start[stack], end = view->stack_start[stack + 1];
+    for (uint64_t at = start; at < end; at++) {
+        if (at > start)
+            buf_append_byte(output, ';');
+        append_name(output, view->frames[view->entries[at]].name);
+    }
+    if (view->is_diff)
+        buf_printf(output, " %" PRId64, sums[VIEW_SIDE_A]);
+    buf_printf(output, " %" PRId64 "\n", sums[VIEW_SIDE_B]);
+}
+
+static void add_value(const struct view *view, uint32_t stack, int64_t sums[VIEW_SIDE_COUNT])
+{
+    int64_t *sum = &sums[view->value_side[stack]];
+    int64_t value = view->values[stack];
+    if (__builtin_add_overflow(*sum, value, sum))
+        *sum = value < 0 ? INT64_MIN : INT64_MAX;
+}
+
+static void append_stacks(struct order *order, const uint32_t *sorted, uint32_t count,
+                          struct buf *output)
+{
+    for (uint32_t i = 0; i < count && !buf_failed(output);) {
+        int64_t sums[VIEW_SIDE_COUNT] = {0};
+        uint32_t first = i;
+        do
+            add_value(order->view, sorted[i++], sums);
+        while (i < count && compare_stacks(&sorted[first], &sorted[i], order) == 0);
+        if (sums[VIEW_SIDE_A] || sums[VIEW_SIDE_B])
+            append_line(order->view, sorted[first], sums, output);
+    }
+}
+
+enum err_code export_folded(const struct view *view, struct buf *output, struct err *err)
+{
+    struct order order = {.view = view, .rank = mem_new(uint32_t, view->frame_count)};
+    uint32_t *sorted = mem_new(uint32_t, view->stack_count);
+    uint32_t count = 0;
+    rank_frames(&order);
+    for (uint32_t i = 0; i < view->stack_count; i++) {
+        if (view->stack_start[i] < view->stack_start[i + 1])
+            sorted[count++] = i;
+    }
+    qsort_r(sorted, count, sizeof(*sorted), compare_stacks, &order);
+    append_stacks(&order, sorted, count, output);
+    mem_free(sorted);
+    mem_free(order.rank);
+    if (buf_failed(output))
+        return err_set(err, ERR_TOO_LARGE, "folded stacks of more than %zu bytes",
+                       output->max_size);
+    return ERR_NONE;
+}
