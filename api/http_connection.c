@@ -1,0 +1,404 @@
+#include "api/http_internal.h"
+
+#include "api/http_tcp.h"
+#include "api/metrics.h"
+#include "lib/base/clock.h"
+#include "lib/base/mem.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+/* Connections accepted per event, so that a flood of them does not starve the others. */
+enum { ACCEPTS_PER_EVENT = 16, LOOK_MS = 20, SWEEP_MS = 1000, LINGER_MAX_BYTES = 64 << 20 };
+
+/* What is left of a connection after h2o closed it: its peer is still sending. */
+struct http_lingering {
+    h2o_linklist_t link;
+    h2o_socket_t *sock;
+    int fd;
+    int64_t deadline_ns;
+    size_t discarded_bytes;
+};
+
+static void end_lingering(struct http_lingering *lingering)
+{
+    h2o_linklist_unlink(&lingering->link);
+    h2o_socket_close(lingering->sock);
+    mem_free(lingering);
+}
+
+static void discard_input(h2o_socket_t *sock, const char *err)
+{
+    static __thread char rubbish[64 << 10];
+    struct http_lingering *lingering = sock->data;
+    ssize_t size = err ? -1 : recv(lingering->fd, rubbish, sizeof(rubbish), MSG_DONTWAIT);
+    if (size < 0 && !err && errno == EAGAIN)
+        return;
+    if (size > 0)
+        lingering->discarded_bytes += (size_t)size;
+    if (size <= 0 || lingering->discarded_bytes > LINGER_MAX_BYTES)
+        end_lingering(lingering);
+}
+
+static void start_lingering(struct http_loop *loop, int fd)
+{
+    shutdown(fd, SHUT_WR);
+    struct http_lingering *lingering = mem_new(struct http_lingering, 1);
+    lingering->fd = fd;
+    lingering->deadline_ns = clock_monotonic_ns() + HTTP_LINGER_MS * CLOCK_NS_PER_MS;
+    lingering->sock = h2o_evloop_socket_create(loop->context.loop, fd, H2O_SOCKET_FLAG_DONT_READ);
+    lingering->sock->data = lingering;
+    h2o_linklist_insert(&loop->lingering, &lingering->link);
+    h2o_socket_read_start(lingering->sock, discard_input);
+}
+
+static struct http_lingering *lingering_at(h2o_linklist_t *link)
+{
+    return H2O_STRUCT_FROM_MEMBER(struct http_lingering, link, link);
+}
+
+static void sweep_lingering(struct http_loop *loop, int64_t now_ns)
+{
+    /* All have the same span, so the first is the next to end. */
+    while (!h2o_linklist_is_empty(&loop->lingering) &&
+           lingering_at(loop->lingering.next)->deadline_ns <= now_ns)
+        end_lingering(lingering_at(loop->lingering.next));
+}
+
+void http_connection_drop_lingering(struct http_loop *loop)
+{
+    sweep_lingering(loop, INT64_MAX);
+}
+
+static struct http_connection *connection_at(h2o_linklist_t *link)
+{
+    return H2O_STRUCT_FROM_MEMBER(struct http_connection, link, link);
+}
+
+/* h2o has closed the socket; this is the last we hear of it. */
+static void on_close(void *data)
+{
+    struct http_connection *connection = data;
+    while (!h2o_linklist_is_empty(&connection->jobs)) {
+        struct http_job *job =
+            H2O_STRUCT_FROM_MEMBER(struct http_job, connection_link, connection->jobs.next);
+        h2o_linklist_unlink(&job->connection_link);
+        job->connection = NULL;
+    }
+    h2o_linklist_unlink(&connection->link);
+    if (connection->linger_fd >= 0)
+        start_lingering(connection->loop, connection->linger_fd);
+    atomic_fetch_sub(&connection->loop->http->connection_count, 1);
+    mem_free(connection);
+}
+
+static void count_refusal(struct http_server *http, enum http_refusal reason)
+{
+    metric_add(http->refusals[reason], 1);
+}
+
+static void adopt(struct http_loop *loop, h2o_socket_t *sock, h2o_accept_ctx_t *accept)
+{
+    struct http_connection *connection = mem_new(struct http_connection, 1);
+    connection->loop = loop;
+    connection->sock = sock;
+    connection->fd = h2o_socket_get_fd(sock);
+    connection->linger_fd = -1;
+    connection->accepted_ns = connection->progress_ns = clock_monotonic_ns();
+    h2o_linklist_init_anchor(&connection->jobs);
+    h2o_linklist_insert(&loop->connections, &connection->link);
+    sock->on_close.cb = on_close;
+    sock->on_close.data = connection;
+    h2o_accept(accept, sock);
+}
+
+void http_connection_accept(struct http_loop *loop, h2o_socket_t *listener,
+                            h2o_accept_ctx_t *accept)
+{
+    struct http_server *http = loop->http;
+    for (int i = 0; i < ACCEPTS_PER_EVENT; i++) {
+        h2o_socket_t *sock = h2o_evloop_socket_accept(listener);
+        if (!sock)
+            return;
+        if (atomic_fetch_add(&http->connection_count, 1) < http->options.max_connections) {
+            adopt(loop, sock, accept);
+            continue;
+        }
+        /* Nothing is read or answered: under a flood this must cost less than the flood. */
+        atomic_fetch_sub(&http->connection_count, 1);
+        count_refusal(http, REFUSED_CONNECTIONS);
+        h2o_socket_close(sock);
+    }
+}
+
+struct http_connection *http_connection_of(h2o_req_t *req)
+{
+    return req->conn->callbacks->get_socket(req->conn)->on_close.data;
+}
+
+static void resume_reading(struct http_connection *connection)
+{
+    h2o_socket_cb on_read = connection->paused_read;
+    connection->paused_read = NULL;
+    connection->window_ns = 0;
+    h2o_socket_read_start(connection->sock, on_read);
+}
+
+void http_connection_cut(struct http_connection *connection, enum http_refusal reason)
+{
+    if (connection->is_cut)
+        return;
+    connection->is_cut = true;
+    if (reason != REFUSAL_COUNT)
+        count_refusal(connection->loop->http, reason);
+    if (connection->paused_read)
+        resume_reading(connection);
+    shutdown(connection->fd, SHUT_RDWR);
+}
+
+void http_connection_linger(struct http_connection *connection)
+{
+    if (connection->linger_fd < 0 && !connection->loop->is_cut)
+        connection->linger_fd = fcntl(connection->fd, F_DUPFD_CLOEXEC, 3);
+}
+
+/* An input buffer that http_request.c has taken over leaves a small one behind that only claims the
+ * size which h2o will consume. */
+static size_t input_bytes(const struct http_connection *connection)
+{
+    const h2o_buffer_t *input = connection->sock->input;
+    return input->size < input->capacity ? input->size : input->capacity;
+}
+
+static size_t held_bytes(const struct http_connection *connection)
+{
+    return input_bytes(connection) + connection->stream_bytes;
+}
+
+/* A stream whose request has not been processed yet is still being received. */
+static int look_at_stream(h2o_req_t *req, void *unused)
+{
+    (void)unused;
+    struct http_connection *connection = http_connection_of(req);
+    connection->is_http2 = true;
+    connection->is_receiving |= req->pathconf == NULL;
+    return 0;
+}
+
+/*
+ * What HTTP/2 streams hold is not to be seen from outside (h2o's header for it needs files that the
+ * package lacks), so it is estimated: what came in while some stream was being received, less the
+ * bodies that were handed over. It counts framing and headers too, which errs on the safe side.
+ */
+static void estimate_stream_bytes(struct http_connection *connection)
+{
+    uint64_t received, acked;
+    connection->stream_bytes = 0;
+    if (!connection->is_receiving || !http_tcp_progress(connection->fd, &received, &acked)) {
+        connection->streams_base = 0;
+        return;
+    }
+    if (connection->streams_base == 0)
+        connection->streams_base = received;
+    if (received > connection->streams_base)
+        connection->stream_bytes = received - connection->streams_base;
+}
+
+static void look_at_streams(struct http_loop *loop)
+{
+    if (!loop->http->options.enable_http2)
+        return;
+    for (h2o_linklist_t *link = loop->connections.next; link != &loop->connections;
+         link = link->next)
+        connection_at(link)->is_receiving = false;
+    loop->http->config.http2.callbacks.foreach_request(&loop->context, look_at_stream, NULL);
+    for (h2o_linklist_t *link = loop->connections.next; link != &loop->connections;
+         link = link->next) {
+        if (connection_at(link)->is_http2)
+            estimate_stream_bytes(connection_at(link));
+    }
+}
+
+static size_t sum_buffered(struct http_loop *loop)
+{
+    size_t bytes = 0;
+    for (h2o_linklist_t *link = loop->connections.next; link != &loop->connections;
+         link = link->next)
+        bytes += held_bytes(connection_at(link));
+    return bytes;
+}
+
+static void pause_reading(struct http_connection *connection)
+{
+    connection->paused_read = connection->sock->_cb.read;
+    connection->window_ns = 0;
+    h2o_socket_read_stop(connection->sock);
+}
+
+/* Its request has begun and is still being read. */
+static bool is_pausable(const struct http_connection *connection)
+{
+    return !connection->is_http2 && !connection->is_cut &&
+           (connection->paused_read || connection->sock->_cb.read) &&
+           input_bytes(connection) > HTTP_PRESSURE_FREE_BYTES;
+}
+
+/*
+ * Stops the youngest uploads so that the others can end: oldest first, each that goes on may grow
+ * to the largest body; the first of each loop always goes on, so that there is always progress (if
+ * it is too slow, the sweep cuts it and the next one is first).
+ */
+static void pause_youngest(struct http_loop *loop, size_t free_bytes)
+{
+    bool is_first = true;
+    for (h2o_linklist_t *link = loop->connections.next, *next; link != &loop->connections;
+         link = next) {
+        next = link->next;
+        struct http_connection *connection = connection_at(link);
+        if (connection->is_http2 && connection->stream_bytes > HTTP_PRESSURE_FREE_BYTES) {
+            /* HTTP/2 cannot be paused from outside: the first may go on, the others are cut. */
+            if (!is_first)
+                http_connection_cut(connection, REFUSED_BUFFERS);
+            is_first = false;
+            continue;
+        }
+        if (!is_pausable(connection))
+            continue;
+        size_t held = input_bytes(connection);
+        size_t may_grow = held < HTTP_MAX_BODY_BYTES ? HTTP_MAX_BODY_BYTES - held : 0;
+        bool may_go_on = is_first || may_grow <= free_bytes;
+        is_first = false;
+        free_bytes = may_grow < free_bytes ? free_bytes - may_grow : 0;
+        if (may_go_on && connection->paused_read)
+            resume_reading(connection);
+        else if (!may_go_on && !connection->paused_read)
+            pause_reading(connection);
+    }
+}
+
+static void resume_all(struct http_loop *loop)
+{
+    for (h2o_linklist_t *link = loop->connections.next, *next; link != &loop->connections;
+         link = next) {
+        next = link->next;
+        if (connection_at(link)->paused_read)
+            resume_reading(connection_at(link));
+    }
+}
+
+/* Above 3/4 of the cap uploads are admitted one by one, below it all go on. */
+static bool is_under_pressure(const struct http_server *http, size_t *ret_free_bytes)
+{
+    size_t total = 0;
+    for (int i = 0; i < http->options.loop_count; i++)
+        total += atomic_load_explicit(&http->loops[i].buffered_bytes, memory_order_relaxed);
+    size_t cap = http->options.max_buffered_bytes;
+    *ret_free_bytes = total < cap ? (cap - total) / (size_t)http->options.loop_count : 0;
+    return total > cap - cap / 4;
+}
+
+static void look_at_buffers(struct http_loop *loop)
+{
+    look_at_streams(loop);
+    size_t bytes = sum_buffered(loop);
+    size_t before = atomic_exchange_explicit(&loop->buffered_bytes, bytes, memory_order_relaxed);
+    size_t free_bytes;
+    if (bytes == 0 && before == 0)
+        return;
+    if (is_under_pressure(loop->http, &free_bytes))
+        pause_youngest(loop, free_bytes);
+    else
+        resume_all(loop);
+}
+
+static bool is_request_coming(struct http_connection *connection)
+{
+    if (connection->is_http2)
+        return connection->is_receiving;
+    return connection->sock->input->size > 0 && h2o_linklist_is_empty(&connection->jobs);
+}
+
+/* Cuts a request that comes slower than the minimal rate over slow_timeout_s. */
+static void check_rate(struct http_connection *connection, int64_t now_ns)
+{
+    const struct http_server *http = connection->loop->http;
+    if (connection->window_ns == 0) {
+        connection->window_ns = now_ns;
+        connection->window_received = connection->received_bytes;
+        return;
+    }
+    int64_t window_s = http->options.slow_timeout_s;
+    if (now_ns - connection->window_ns < window_s * CLOCK_NS_PER_S)
+        return;
+    size_t free_bytes;
+    bool is_pressed =
+        is_under_pressure(http, &free_bytes) && held_bytes(connection) > HTTP_PRESSURE_FREE_BYTES;
+    uint64_t wanted = (uint64_t)window_s *
+                      (is_pressed ? HTTP_MIN_BYTES_PER_S_UNDER_PRESSURE : HTTP_MIN_BYTES_PER_S);
+    if (connection->received_bytes - connection->window_received < wanted)
+        http_connection_cut(connection, REFUSED_SLOW);
+    connection->window_ns = 0;
+}
+
+static void sweep_connection(struct http_connection *connection, int64_t now_ns)
+{
+    const struct http_options *options = &connection->loop->http->options;
+    uint64_t received, acked;
+    if (!http_tcp_progress(connection->fd, &received, &acked))
+        return;
+    bool is_writing = connection->sock->_cb.write != NULL;
+    bool is_handled = !h2o_linklist_is_empty(&connection->jobs);
+    if (received != connection->received_bytes || acked != connection->acked_bytes ||
+        connection->paused_read || (is_handled && !is_writing))
+        connection->progress_ns = now_ns;
+    connection->received_bytes = received;
+    connection->acked_bytes = acked;
+    int64_t quiet_ns = now_ns - connection->progress_ns;
+    if (connection->paused_read)
+        return;
+    if (is_request_coming(connection))
+        check_rate(connection, now_ns);
+    else
+        connection->window_ns = 0;
+    if (is_writing && quiet_ns > options->send_timeout_s * CLOCK_NS_PER_S)
+        http_connection_cut(connection, REFUSED_UNREAD);
+    else if (!is_writing && !is_handled && quiet_ns > options->idle_timeout_s * CLOCK_NS_PER_S)
+        http_connection_cut(connection, REFUSED_IDLE);
+}
+
+/* No request is coming and none is being answered. */
+static bool is_idle(struct http_connection *connection)
+{
+    return h2o_linklist_is_empty(&connection->jobs) && !connection->sock->_cb.write &&
+           connection->sock->input->size == 0 && connection->stream_bytes == 0;
+}
+
+static void sweep(struct http_loop *loop, int64_t now_ns)
+{
+    sweep_lingering(loop, now_ns);
+    for (h2o_linklist_t *link = loop->connections.next, *next; link != &loop->connections;
+         link = next) {
+        next = link->next;
+        struct http_connection *connection = connection_at(link);
+        if (connection->is_cut)
+            continue;
+        if (loop->is_cut || (loop->is_draining && is_idle(connection)))
+            http_connection_cut(connection, REFUSAL_COUNT);
+        else
+            sweep_connection(connection, now_ns);
+    }
+}
+
+void http_connection_watch(struct http_loop *loop, int64_t now_ns)
+{
+    if (now_ns >= loop->next_look_ns) {
+        look_at_buffers(loop);
+        loop->next_look_ns = now_ns + LOOK_MS * CLOCK_NS_PER_MS;
+    }
+    if (now_ns >= loop->next_sweep_ns) {
+        sweep(loop, now_ns);
+        int64_t every_ms = loop->is_draining ? 50 : SWEEP_MS;
+        loop->next_sweep_ns = now_ns + every_ms * CLOCK_NS_PER_MS;
+    }
+}

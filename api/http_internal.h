@@ -1,0 +1,180 @@
+/*
+ * http_internal: what the files of the h2o door (api/http*.c) share; nobody else includes it.
+ *
+ * Threads: everything of a loop, its connections and its h2o requests belongs to that loop's
+ * thread. A job is handed to a worker and comes back by message; in between the loop touches only
+ * what is said to be the loop's. See the headers of the struct members.
+ */
+#ifndef API_HTTP_INTERNAL_H
+#define API_HTTP_INTERNAL_H
+
+#include "api/http.h"
+#include "api/request.h"
+#include "api/worker.h"
+
+#include <h2o.h>
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+struct access_log;
+struct metric;
+
+enum {
+    HTTP_CHUNK_BYTES = 256 << 10, /* of a response, handed to h2o at once */
+    HTTP_STEAL_BYTES = 64 << 10,  /* larger bodies are taken over instead of copied */
+    HTTP_MAX_EARLY_CANCELS = 200, /* HTTP/2: of one connection, before it is cut */
+    HTTP_LINGER_MS = 3000,        /* how long what still comes is discarded after an early error */
+    HTTP_RECEIVE_BUFFER = 512 << 10,
+    HTTP_MIN_BYTES_PER_S = 64,
+    HTTP_MIN_BYTES_PER_S_UNDER_PRESSURE = 8 << 10,
+    HTTP_PRESSURE_FREE_BYTES = 64 << 10, /* connections that hold less are never paused */
+};
+
+enum http_refusal {
+    REFUSED_CONNECTIONS, /* past max_connections */
+    REFUSED_IDLE,
+    REFUSED_SLOW,
+    REFUSED_UNREAD, /* the peer takes no bytes */
+    REFUSED_CANCELS,
+    REFUSED_BUFFERS, /* HTTP/2 past the buffer cap */
+    REFUSAL_COUNT
+};
+
+struct http_loop {
+    struct http_server *http;
+    pthread_t thread;
+    bool is_started;
+    h2o_context_t context;
+    h2o_accept_ctx_t accept_tls;
+    h2o_accept_ctx_t accept_plain;
+    h2o_multithread_receiver_t receiver; /* struct http_message */
+    h2o_socket_t **listeners;            /* as many as options.listener_count; NULL once closed */
+    h2o_linklist_t connections;          /* struct http_connection, oldest first */
+    h2o_linklist_t lingering;            /* struct http_lingering */
+    _Atomic size_t buffered_bytes;       /* input of this loop's connections, at the last look */
+    int64_t next_look_ns;
+    int64_t next_sweep_ns;
+    uint64_t random_state; /* of request ids */
+    bool is_draining;
+    bool is_cut; /* the deadline passed: close everything */
+    bool is_ending;
+};
+
+enum http_message_kind {
+    MESSAGE_ANSWER,
+    MESSAGE_CERTIFICATE,
+    MESSAGE_DRAIN,
+    MESSAGE_CUT,
+    MESSAGE_END
+};
+
+struct http_message {
+    h2o_multithread_message_t link;
+    enum http_message_kind kind;
+    SSL_CTX *tls; /* MESSAGE_CERTIFICATE: one reference */
+};
+
+struct http_connection {
+    h2o_linklist_t link;
+    struct http_loop *loop;
+    h2o_socket_t *sock;
+    int fd;
+    h2o_linklist_t jobs;       /* struct http_job by connection_link */
+    h2o_socket_cb paused_read; /* not NULL: reading is stopped by the buffer cap */
+    bool is_http2;
+    bool is_receiving; /* HTTP/2: some stream's body is still coming */
+    bool is_cut;       /* shut down by us; h2o will notice */
+    int linger_fd;     /* >= 0: a duplicate that outlives h2o's close */
+    int early_cancels;
+    size_t stream_bytes; /* HTTP/2: estimate of what all streams' bodies hold, at the last look */
+    uint64_t
+        streams_base; /* HTTP/2: TCP_INFO's received bytes that are no body in memory; 0: none */
+    int64_t accepted_ns;
+    /* The sweep's memory. */
+    uint64_t received_bytes, acked_bytes; /* TCP_INFO at the last sweep */
+    int64_t progress_ns;                  /* when one of them last changed */
+    int64_t window_ns;                    /* begin of the window for the minimal rate; 0: none */
+    uint64_t window_received;
+};
+
+/* One request on its way. Freed on the loop when neither h2o nor a worker has it any more. */
+struct http_job {
+    struct worker_job work;      /* first: the pool's pointer is ours */
+    struct http_message message; /* MESSAGE_ANSWER */
+    int reference_count;         /* the loop's */
+    h2o_req_t *req;              /* the loop's; NULL when h2o has given the request up */
+    struct http_loop *loop;
+    struct http_connection *connection; /* the loop's; NULL when it is gone */
+    h2o_linklist_t connection_link;
+    atomic_bool is_cancelled;
+    bool is_answered;           /* the loop's: h2o has the head of the answer */
+    bool is_closing;            /* the connection ends after this answer */
+    h2o_buffer_t *stolen_input; /* the loop's: holds request.body */
+    struct request request;
+    struct response response;
+    struct err err; /* what the handler returned, for the log */
+    h2o_generator_t generator;
+    uint64_t sent_bytes;
+    uint64_t chunk_bytes; /* in chunk, read by a worker */
+    bool has_failed;      /* reading the file */
+    uint8_t *chunk;
+    char user[48]; /* for the access log */
+};
+
+struct http_server {
+    struct server *server;
+    struct http_options options;
+    h2o_globalconf_t config;
+    struct worker_pool *workers;
+    struct access_log *access_log; /* NULL: none */
+    SSL_CTX *tls;                  /* NULL without TLS listeners */
+    bool sends_hsts;
+    struct http_loop *loops;
+    _Atomic int connection_count;
+    _Atomic int job_count; /* requests between their arrival and the end of their answer */
+    _Atomic int64_t ready_ns;
+    atomic_bool is_stopping;
+    bool is_started;
+    bool was_cut;
+    struct metric *refusals[REFUSAL_COUNT];
+    struct metric *failed_reads;
+};
+
+/* http_tls.c: a context with the files of options. Handles: ERR_INVALID. */
+enum err_code http_tls_load(const struct http_options *options, SSL_CTX **ret_tls,
+                            struct err *err) MUST_USE;
+
+/* http_connection.c */
+void http_connection_accept(struct http_loop *loop, h2o_socket_t *listener,
+                            h2o_accept_ctx_t *accept);
+struct http_connection *http_connection_of(h2o_req_t *req);
+/* Ends it: h2o notices at its next read or write. */
+void http_connection_cut(struct http_connection *connection, enum http_refusal reason);
+/* After the answer in progress, discard what the peer still sends, so that it reads the answer. */
+void http_connection_linger(struct http_connection *connection);
+/* Cheap; called after each turn of the loop: buffer cap and, when due, timeouts. */
+void http_connection_watch(struct http_loop *loop, int64_t now_ns);
+void http_connection_drop_lingering(struct http_loop *loop);
+
+/* http_request.c: the h2o handler, and what a worker does. */
+int http_request_on_req(h2o_handler_t *self, h2o_req_t *req);
+void http_job_release(struct http_job *job);
+
+/* http_response.c */
+/* Sends what is in job->response; on the loop, once. */
+void http_response_send(struct http_job *job);
+/* A worker has read the next piece of the file. */
+void http_response_continue(struct http_job *job);
+/* On a worker: reads the first or next piece of the file into job->chunk. */
+void http_response_read_chunk(struct http_job *job);
+/* Replaces h2o's own error texts (413, 400) by problem documents. */
+void http_response_filter(h2o_filter_t *self, h2o_req_t *req, h2o_ostream_t **slot);
+/* The h2o logger: one access log line and the metrics for each finished request. */
+void http_response_log(h2o_logger_t *self, h2o_req_t *req);
+
+struct http_server *http_server_of(h2o_req_t *req);
+/* Text of a new id. */
+void http_request_new_id(struct http_loop *loop, char id[REQUEST_ID_BYTES]);
+
+#endif

@@ -1,0 +1,489 @@
+#include "api/http_internal.h"
+
+#include "api/auth.h"
+#include "api/http_strict.h"
+#include "api/limiter.h"
+#include "api/problem.h"
+#include "api/routes.h"
+#include "api/server.h"
+#include "lib/base/clock.h"
+#include "lib/base/compress.h"
+#include "lib/base/log.h"
+#include "lib/base/mem.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+enum {
+    MIN_COMPRESSED_BYTES = 1024,   /* below, the gain is a part of one packet */
+    LARGE_ANSWER_BYTES = 4 << 20,  /* from here on gzip works at its fastest level */
+    JOB_OVERHEAD_BYTES = 16 << 10, /* what a request costs besides its body */
+};
+
+void http_request_new_id(struct http_loop *loop, char id[REQUEST_ID_BYTES])
+{
+    /* splitmix64: ids must differ, not be secret. */
+    uint64_t mixed = loop->random_state += UINT64_C(0x9E3779B97F4A7C15);
+    mixed = (mixed ^ (mixed >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
+    mixed = (mixed ^ (mixed >> 27)) * UINT64_C(0x94D049BB133111EB);
+    snprintf(id, REQUEST_ID_BYTES, "%016llx", (unsigned long long)(mixed ^ (mixed >> 31)));
+}
+
+static struct span copy_span(struct arena *arena, h2o_iovec_t bytes)
+{
+    return span_of(arena_strndup(arena, bytes.base, bytes.len), bytes.len);
+}
+
+static int hex_digit(uint8_t byte)
+{
+    if (byte >= '0' && byte <= '9')
+        return byte - '0';
+    byte |= 0x20;
+    return byte >= 'a' && byte <= 'f' ? byte - 'a' + 10 : -1;
+}
+
+/* "%2F" would make two paths of one, and control characters have no business in one. */
+static enum err_code decode_path(struct arena *arena, struct span raw, struct span *ret_path,
+                                 struct err *err)
+{
+    uint8_t *path = arena_new_raw(arena, uint8_t, raw.size + 1);
+    size_t size = 0;
+    for (size_t i = 0; i < raw.size; i++) {
+        uint8_t byte = raw.data[i];
+        if (byte == '%') {
+            int high = raw.size - i > 2 ? hex_digit(raw.data[i + 1]) : -1;
+            int low = raw.size - i > 2 ? hex_digit(raw.data[i + 2]) : -1;
+            if (high < 0 || low < 0)
+                return err_set(err, ERR_INVALID, "the path holds a %% without two digits");
+            byte = (uint8_t)(high * 16 + low);
+            if (byte == '/')
+                return err_set(err, ERR_INVALID, "the path holds an encoded slash");
+            i += 2;
+        }
+        if (byte < 0x20 || byte == 0x7f)
+            return err_set(err, ERR_INVALID, "the path holds a control character");
+        path[size++] = byte;
+    }
+    path[size] = '\0';
+    *ret_path = span_of(path, size);
+    if (!span_is_utf8(*ret_path))
+        return err_set(err, ERR_INVALID, "the path is not UTF-8");
+    return ERR_NONE;
+}
+
+/* "http://host/path", as sent to proxies, counts as "/path" (RFC 9112 §3.2.2). */
+static struct span without_authority(struct span target)
+{
+    size_t skipped = span_starts_with(target, "https://")  ? 8
+                     : span_starts_with(target, "http://") ? 7
+                                                           : 0;
+    if (skipped == 0)
+        return target;
+    struct span rest = span_of(target.data + skipped, target.size - skipped);
+    const uint8_t *slash = rest.size ? memchr(rest.data, '/', rest.size) : NULL;
+    return slash ? span_of(slash, rest.size - (size_t)(slash - rest.data)) : SPAN_LITERAL("/");
+}
+
+static enum err_code fill_target(struct request *request, h2o_iovec_t target, struct err *err)
+{
+    struct span raw = without_authority(copy_span(request->arena, target));
+    struct span raw_path;
+    span_split(raw, '?', &raw_path, &request->query);
+    request->path = raw_path; /* for the problem document, should it not be well formed */
+    if (!span_starts_with(raw_path, "/")) {
+        request->path = SPAN_LITERAL("");
+        return err_set(err, ERR_INVALID, "the path must begin with a slash");
+    }
+    enum err_code code = decode_path(request->arena, raw_path, &request->path, err);
+    if (code)
+        request->path = SPAN_LITERAL("");
+    return code;
+}
+
+static void fill_fields(struct request *request, const h2o_req_t *req)
+{
+    struct http_field *fields = arena_new(request->arena, struct http_field, req->headers.size + 1);
+    for (size_t i = 0; i < req->headers.size; i++) {
+        const h2o_header_t *header = &req->headers.entries[i];
+        fields[i].name = copy_span(request->arena, *header->name);
+        fields[i].value = copy_span(request->arena, header->value);
+    }
+    fields[req->headers.size].name = SPAN_LITERAL("host");
+    fields[req->headers.size].value = copy_span(request->arena, req->input.authority);
+    request->fields = fields;
+    request->field_count = req->headers.size + 1;
+}
+
+static void fill_address(struct request *request, h2o_conn_t *conn, bool trust_forwarded_for)
+{
+    struct sockaddr_storage address;
+    char text[NI_MAXHOST];
+    socklen_t size = conn->callbacks->get_peername(conn, (struct sockaddr *)&address);
+    size_t text_size =
+        size ? h2o_socket_getnumerichost((struct sockaddr *)&address, size, text) : SIZE_MAX;
+    struct span shown = text_size == SIZE_MAX ? SPAN_LITERAL("-") : span_of(text, text_size);
+    if (span_starts_with(shown, "::ffff:")) /* IPv4 on a socket for both */
+        shown = span_of(shown.data + 7, shown.size - 7);
+    if (trust_forwarded_for) {
+        struct span rest = request_field(request, "x-forwarded-for"), before;
+        while (rest.size > 0) {
+            span_split(rest, ',', &before, &rest);
+            shown = span_trim(before);
+        }
+    }
+    snprintf(request->address, sizeof(request->address), "%.*s", SPAN_PRINT(shown));
+}
+
+/*
+ * Large bodies are not copied: the job takes over h2o's input buffer and leaves an empty one that
+ * claims the same size, which h2o consumes (and frees) as a whole when the answer is sent. Only
+ * when nothing of a next request is in the buffer, and never for HTTP/2, whose reset frees the
+ * stream's buffer while a worker reads.
+ */
+static bool steal_body(struct http_job *job, h2o_req_t *req)
+{
+    h2o_socket_t *sock = job->connection->sock;
+    const h2o_buffer_t *input = sock->input;
+    if (req->version >= 0x200 || req->entity.len < HTTP_STEAL_BYTES ||
+        req->entity.base + req->entity.len != input->bytes + input->size)
+        return false;
+    job->stolen_input = sock->input;
+    job->request.body = span_of(req->entity.base, req->entity.len);
+    h2o_buffer_init(&sock->input, &h2o_socket_buffer_prototype);
+    h2o_buffer_reserve(&sock->input, 1);
+    sock->input->size = job->stolen_input->size;
+    req->entity = (h2o_iovec_t){NULL, 0};
+    return true;
+}
+
+static void take_body(struct http_job *job, h2o_req_t *req)
+{
+    if (job->connection->is_http2)
+        job->connection->streams_base += req->entity.len;
+    if (req->entity.len > 0 && !steal_body(job, req))
+        job->request.body = copy_span(job->request.arena, req->entity);
+}
+
+void http_job_release(struct http_job *job)
+{
+    if (--job->reference_count > 0)
+        return;
+    if (job->connection)
+        h2o_linklist_unlink(&job->connection_link);
+    if (job->response.body_kind == RESPONSE_FILE && job->response.file_fd >= 0)
+        close(job->response.file_fd);
+    if (job->stolen_input)
+        h2o_buffer_dispose(&job->stolen_input);
+    atomic_fetch_sub(&job->loop->http->job_count, 1);
+    arena_destroy(job->request.arena); /* the job is in it */
+}
+
+/* h2o is done with the request: answered, reset or disconnected. */
+static void on_request_disposed(void *shared)
+{
+    struct http_job *job = *(struct http_job **)shared;
+    job->req = NULL;
+    atomic_store_explicit(&job->is_cancelled, true, memory_order_relaxed);
+    if (job->connection) {
+        bool is_early = !job->is_answered && job->connection->is_http2;
+        /* Rapid reset: each cancelled stream is cheap for the peer and dear for the workers. */
+        if (is_early && ++job->connection->early_cancels > HTTP_MAX_EARLY_CANCELS)
+            http_connection_cut(job->connection, REFUSED_CANCELS);
+        h2o_linklist_unlink(&job->connection_link);
+        job->connection = NULL;
+    }
+    http_job_release(job);
+}
+
+static struct http_job *create_job(struct http_loop *loop, h2o_req_t *req)
+{
+    struct arena *arena = arena_create();
+    struct http_job *job = arena_new(arena, struct http_job, 1);
+    job->loop = loop;
+    job->req = req;
+    job->reference_count = 1;
+    job->message.kind = MESSAGE_ANSWER;
+    job->response.status = 200;
+    job->response.file_fd = -1;
+    job->request.arena = arena;
+    job->request.server = loop->http->server;
+    job->request.start_ns = clock_monotonic_ns();
+    job->request.is_tls = req->input.scheme == &H2O_URL_SCHEME_HTTPS;
+    job->request.principal.tenant_id = TENANT_ANONYMOUS;
+    http_request_new_id(loop, job->request.id);
+    job->connection = http_connection_of(req);
+    job->connection->is_http2 = req->version >= 0x200;
+    h2o_linklist_insert(&job->connection->jobs, &job->connection_link);
+    atomic_fetch_add(&loop->http->job_count, 1);
+    struct http_job **shared =
+        h2o_mem_alloc_shared(&req->pool, sizeof(struct http_job *), on_request_disposed);
+    *shared = job;
+    return job;
+}
+
+static void fail(struct http_job *job, int status, const struct err *err)
+{
+    if (job->response.body_kind == RESPONSE_FILE && job->response.file_fd >= 0)
+        close(job->response.file_fd);
+    job->response = (struct response){.status = 200, .file_fd = -1};
+    problem_respond(&job->request, &job->response, status, err);
+}
+
+static void log_failure(const struct request *request, const struct err *err)
+{
+    if (!problem_is_internal(err->code))
+        return;
+    char quoted[ERR_MESSAGE_BYTES * 2];
+    log_event(LOG_ERROR, "request failed", "request_id=%s method=%s route=%s code=%s err=%s",
+              request->id, http_method_name(request->method),
+              request->route ? request->route->pattern : "none", err_code_name(err->code),
+              log_quote(err->message, quoted, sizeof(quoted)));
+}
+
+static const char *find_response_field(const struct response *response, const char *name)
+{
+    for (size_t i = 0; i < response->field_count; i++) {
+        if (span_equal_text(response->fields[i].name, name))
+            return (const char *)response->fields[i].value.data;
+    }
+    return NULL;
+}
+
+static void fini_buf(void *buf)
+{
+    buf_fini(buf);
+}
+
+/* An entity tag names the bytes before compression, so it compares weakly from now on. */
+static void weaken_etag(struct request *request, struct response *response)
+{
+    for (size_t i = 0; i < response->field_count; i++) {
+        struct http_field *field = &response->fields[i];
+        if (span_equal_text(field->name, "etag") && !span_starts_with(field->value, "W/"))
+            field->value =
+                span_text(arena_printf(request->arena, "W/%.*s", SPAN_PRINT(field->value)));
+    }
+}
+
+static void compress_answer(struct request *request, struct response *response)
+{
+    if (!response->may_compress || response->body_kind != RESPONSE_BYTES ||
+        response->bytes.size < MIN_COMPRESSED_BYTES ||
+        find_response_field(response, "content-encoding"))
+        return;
+    response_add(request, response, "vary", "accept-encoding");
+    bool is_zstd = request_accepts_encoding(request, "zstd");
+    if (!is_zstd && !request_accepts_encoding(request, "gzip"))
+        return;
+    struct buf *packed = arena_new(request->arena, struct buf, 1);
+    buf_init(packed, response->bytes.size - 1); /* larger is no gain: sent as it is then */
+    arena_on_destroy(request->arena, fini_buf, packed);
+    int gzip_level =
+        response->bytes.size > LARGE_ANSWER_BYTES ? COMPRESS_GZIP_FAST : COMPRESS_GZIP_DEFAULT;
+    struct err err;
+    enum err_code code = is_zstd
+                             ? compress_zstd(response->bytes, COMPRESS_ZSTD_DEFAULT, packed, &err)
+                             : compress_gzip(response->bytes, gzip_level, packed, &err);
+    if (code)
+        return;
+    response->bytes = buf_span(packed);
+    response_add(request, response, "content-encoding", is_zstd ? "zstd" : "gzip");
+    weaken_etag(request, response);
+}
+
+static void name_user(struct http_job *job)
+{
+    const struct principal *principal = &job->request.principal;
+    if (principal->kind == PRINCIPAL_USER)
+        snprintf(job->user, sizeof(job->user), "user-%lld@%lld", (long long)principal->user_id,
+                 (long long)principal->tenant_id);
+    else if (principal->kind == PRINCIPAL_TOKEN)
+        snprintf(job->user, sizeof(job->user), "token-%lld@%lld", (long long)principal->token_id,
+                 (long long)principal->tenant_id);
+}
+
+static enum err_code identify_and_handle(struct http_job *job, struct err *err)
+{
+    struct request *request = &job->request;
+    struct limiter *limiter = request->server->limiter;
+    bool counts_misses = (request->route->flags & ROUTE_LIMIT_404) != 0;
+    struct span address = span_text(request->address);
+    enum err_code code = ERR_NONE;
+    if (counts_misses)
+        code = limiter_check(limiter, LIMIT_MISS_ADDRESS, address, err);
+    if (code == ERR_NONE)
+        code = auth_identify(request, err);
+    if (code)
+        return code;
+    name_user(job);
+    code = auth_check_access(request, err);
+    if (code == ERR_NONE)
+        code = request->route->handle(request, &job->response, err);
+    if (counts_misses && (code == ERR_NOT_FOUND || job->response.status == 404))
+        limiter_fail(limiter, LIMIT_MISS_ADDRESS, address);
+    return code;
+}
+
+static void finish(struct http_job *job, enum err_code code, const struct err *err)
+{
+    if (code) {
+        log_failure(&job->request, err);
+        fail(job, 0, err);
+    }
+    compress_answer(&job->request, &job->response);
+    if (job->response.body_kind == RESPONSE_FILE && job->request.method != HTTP_HEAD)
+        http_response_read_chunk(job);
+}
+
+static void run_on_worker(struct worker_job *work)
+{
+    struct http_job *job = (struct http_job *)work;
+    if (!atomic_load_explicit(&job->is_cancelled, memory_order_relaxed)) {
+        struct err err = {0};
+        enum err_code code = identify_and_handle(job, &err);
+        finish(job, code, &err);
+    }
+    h2o_multithread_send_message(&job->loop->receiver, &job->message.link);
+}
+
+static void run_inline(struct http_job *job)
+{
+    struct err err = {0};
+    enum err_code code = job->request.route->handle(&job->request, &job->response, &err);
+    finish(job, code, &err);
+    http_response_send(job);
+}
+
+static void refuse(struct http_job *job, int status, const struct err *err)
+{
+    fail(job, status, err);
+    http_response_send(job);
+}
+
+static void submit(struct http_job *job)
+{
+    job->work.run = run_on_worker;
+    job->work.bytes = job->request.body.size + JOB_OVERHEAD_BYTES;
+    job->reference_count++;
+    struct err err;
+    if (worker_submit(job->loop->http->workers, &job->work, &err)) {
+        job->reference_count--;
+        refuse(job, 0, &err);
+    }
+}
+
+/* What a browser asks before a request from another site, and what others may ask. */
+static void answer_options(struct http_job *job)
+{
+    buf_auto allow;
+    buf_init(&allow, 256);
+    routes_allow(job->request.path, &allow);
+    if (allow.size == 0) {
+        struct err err;
+        err_set(&err, ERR_NOT_FOUND, "there is nothing at this address");
+        refuse(job, 0, &err);
+        return;
+    }
+    buf_append_text(&allow, ", OPTIONS");
+    const char *methods = arena_strndup(job->request.arena, allow.data, allow.size);
+    response_add(&job->request, &job->response, "allow", methods);
+    struct span params[REQUEST_MAX_PATH_PARAMS];
+    const struct route *route;
+    struct err err;
+    if (routes_match(HTTP_GET, job->request.path, params, &route, &err) == ERR_NONE &&
+        (route->flags & ROUTE_CORS)) {
+        job->request.route = route; /* so that the answer gets the field for any origin */
+        response_add(&job->request, &job->response, "access-control-allow-methods",
+                     "GET, HEAD, OPTIONS");
+        response_add(&job->request, &job->response, "access-control-allow-headers",
+                     "authorization, x-perfolio-password, if-none-match");
+        response_add(&job->request, &job->response, "access-control-max-age", "86400");
+    }
+    job->response.status = 204;
+    http_response_send(job);
+}
+
+static void refuse_method(struct http_job *job, const struct err *err)
+{
+    fail(job, 405, err);
+    buf_auto allow;
+    buf_init(&allow, 256);
+    routes_allow(job->request.path, &allow);
+    response_add(&job->request, &job->response, "allow",
+                 arena_strndup(job->request.arena, allow.data, allow.size));
+    http_response_send(job);
+}
+
+static enum err_code check_body(const struct request *request, struct err *err)
+{
+    size_t limit = request->route->max_body_bytes;
+    if (request->body.size <= limit)
+        return ERR_NONE;
+    if (limit == 0)
+        return err_set(err, ERR_TOO_LARGE, "this address takes no body");
+    return err_set(err, ERR_TOO_LARGE, "the body is %zu bytes; at most %zu are taken here",
+                   request->body.size, limit);
+}
+
+static void dispatch(struct http_job *job)
+{
+    struct request *request = &job->request;
+    struct err err = {0};
+    enum err_code code =
+        routes_match(request->method, request->path, request->path_params, &request->route, &err);
+    if (code == ERR_UNSUPPORTED) {
+        refuse_method(job, &err);
+        return;
+    }
+    if (code == ERR_NONE)
+        code = check_body(request, &err);
+    if (code)
+        refuse(job, 0, &err);
+    else if (request->route->flags & ROUTE_INLINE)
+        run_inline(job);
+    else
+        submit(job);
+}
+
+/* The head as it came, for HTTP/1; h2o only lower-cases names in it. */
+static const char *check_head(const struct http_job *job, const h2o_req_t *req)
+{
+    if (req->version >= 0x200)
+        return req->input.authority.len == 0 ? "the request has no authority" : NULL;
+    const h2o_buffer_t *input = job->connection->sock->input;
+    return http_strict_check(span_of(input->bytes, input->size));
+}
+
+int http_request_on_req(h2o_handler_t *self, h2o_req_t *req)
+{
+    (void)self;
+    struct http_loop *loop = http_connection_of(req)->loop;
+    struct http_job *job = create_job(loop, req);
+    struct request *request = &job->request;
+    struct err err = {0};
+    fill_fields(request, req);
+    fill_address(request, req->conn, loop->http->options.trust_forwarded_for);
+    bool has_method =
+        http_method_parse(span_of(req->input.method.base, req->input.method.len), &request->method);
+    enum err_code code = fill_target(request, req->input.path, &err);
+    const char *malformed = check_head(job, req);
+    if (malformed) {
+        /* What follows on this connection may be anybody's: it ends here. */
+        job->is_closing = true;
+        code = err_set(&err, ERR_INVALID, "%s", malformed);
+    }
+    if (code) {
+        refuse(job, 0, &err);
+        return 0;
+    }
+    take_body(job, req);
+    if (!has_method) {
+        err_set(&err, ERR_UNSUPPORTED, "this server does not know that method");
+        refuse(job, 501, &err);
+    } else if (request->method == HTTP_OPTIONS) {
+        answer_options(job);
+    } else {
+        dispatch(job);
+    }
+    return 0;
+}
