@@ -471,6 +471,7 @@ static void fini_loop(struct http_loop *loop)
     /* A connection that h2o still holds keeps its memory; the process is ending. */
     if (h2o_linklist_is_empty(&loop->connections)) {
         h2o_multithread_unregister_receiver(loop->context.queue, &loop->receiver);
+        h2o_timeout_unlink(&loop->context.http2._graceful_shutdown_timeout);
         h2o_context_dispose(&loop->context);
         h2o_evloop_run(evloop, 0); /* frees sockets that are closed */
         h2o_evloop_destroy(evloop);

@@ -321,14 +321,18 @@ static struct span shortened(struct span text)
     return text.size > 1024 ? span_of(text.data, 1024) : text;
 }
 
+static struct span find_field(const h2o_headers_t *headers, const char *name)
+{
+    ssize_t at = h2o_find_header_by_str(headers, name, strlen(name), -1);
+    if (at == -1)
+        return SPAN_LITERAL("-");
+    return span_of(headers->entries[at].value.base, headers->entries[at].value.len);
+}
+
 static void append_field(struct buf *line, const h2o_req_t *req, const char *name)
 {
-    ssize_t at = h2o_find_header_by_str(&req->headers, name, strlen(name), -1);
-    struct span value = SPAN_LITERAL("-");
-    if (at != -1)
-        value = span_of(req->headers.entries[at].value.base, req->headers.entries[at].value.len);
     buf_append_text(line, " \"");
-    append_escaped(line, shortened(value));
+    append_escaped(line, shortened(find_field(&req->headers, name)));
     buf_append_text(line, "\"");
 }
 
@@ -365,7 +369,9 @@ static void write_log_line(struct access_log *log, h2o_req_t *req, const struct 
                req->bytes_sent);
     append_field(&line, req, "referer");
     append_field(&line, req, "user-agent");
-    buf_printf(&line, " %.6f %s\n", (double)duration_ns / 1e9, job ? job->request.id : "-");
+    buf_printf(&line, " %.6f ", (double)duration_ns / 1e9);
+    buf_append_span(&line, find_field(&req->res.headers, "x-request-id"));
+    buf_append_byte(&line, '\n');
     if (!buf_failed(&line))
         access_log_append(log, buf_span(&line));
 }
