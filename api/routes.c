@@ -1,6 +1,7 @@
 #include "api/routes.h"
 
 #include "api/health.h"
+#include "api/identity.h"
 #include "api/pages.h"
 
 #include <string.h>
@@ -8,6 +9,8 @@
 /* Filled in order of matching: rows with narrower patterns stand before the pages' /p/{id}. */
 static const struct route_table *const joined[] = {
     &health_routes,
+    &identity_routes,
+    &operator_routes,
     &page_routes,
 };
 

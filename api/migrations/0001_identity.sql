@@ -177,6 +177,11 @@ CREATE FUNCTION unix_ms(moment timestamptz) RETURNS bigint
     SELECT (extract(epoch FROM moment) * 1000)::bigint
 $$;
 
+CREATE FUNCTION rfc3339(moment timestamptz) RETURNS text
+    LANGUAGE sql STABLE PARALLEL SAFE AS $$
+    SELECT to_char(moment AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')
+$$;
+
 -- creator_role is NULL for tokens that no user made.
 CREATE FUNCTION token_find(wanted_hash bytea) RETURNS TABLE (
     id bigint, tenant_id bigint, scopes integer, creator_role text, expires_ms bigint,

@@ -411,9 +411,12 @@ static void send_statement(struct pipeline *pipeline, enum step step, const char
                                  0));
 }
 
-static int64_t tenant_now(const struct pg_connection *connection, int64_t tenant_id)
+/* A transaction without a tenant takes every statement: the role of background work sees all
+ * tenants, and the server's role sees none then. */
+static bool is_tenant_right(const struct pg_connection *connection, int64_t tenant_id)
 {
-    return connection->transaction == TRANSACTION_NONE ? tenant_id : connection->tenant_id;
+    return connection->transaction == TRANSACTION_NONE || connection->tenant_id == PG_NO_TENANT ||
+           connection->tenant_id == tenant_id;
 }
 
 static void send_setup(struct pipeline *pipeline, int64_t tenant_id)
@@ -423,6 +426,8 @@ static void send_setup(struct pipeline *pipeline, int64_t tenant_id)
         return;
     if (connection->transaction == TRANSACTION_WANTED)
         send_statement(pipeline, STEP_SETUP, begin_sql, NULL, 0);
+    if (connection->transaction == TRANSACTION_WANTED)
+        tenant_id = connection->tenant_id;
     if (tenant_id == PG_NO_TENANT)
         return;
     struct arguments tenant = {0};
@@ -554,7 +559,7 @@ enum err_code pg_query(struct pg_connection *connection, int64_t tenant_id, cons
 {
     if (connection->transaction == TRANSACTION_FAILED)
         return err_set(err, ERR_INTERNAL, "a statement follows a failed one in its transaction");
-    if (tenant_now(connection, tenant_id) != tenant_id)
+    if (!is_tenant_right(connection, tenant_id))
         return err_set(err, ERR_INTERNAL, "a statement's tenant is not its transaction's");
     if (value_count > MAX_VALUES)
         return err_set(err, ERR_INTERNAL, "a statement has %d values", value_count);

@@ -63,7 +63,8 @@ static inline void pg_cleanup(struct pg_connection **connection)
 
 /*
  * Runs one statement for a tenant (or PG_NO_TENANT); the result lives in arena. Inside a
- * transaction the tenant was given to pg_begin and tenant_id must be the same. Handles:
+ * transaction the tenant was given to pg_begin and tenant_id must be the same, or pg_begin was
+ * given PG_NO_TENANT: then any is taken and none is set (operator and background work). Handles:
  * ERR_CONFLICT (unique or foreign key violation, serialisation failure), ERR_INVALID (a value that
  * PostgreSQL refuses), ERR_FORBIDDEN (row-level security), ERR_DATABASE.
  */

@@ -1,0 +1,21 @@
+/*
+ * invitation: links that let somebody join a tenant: /api/v1/invitations.
+ *
+ * The link is <public url>/invite#<secret>; the part behind # never reaches a server's log. It is
+ * for one e-mail and one role, is used once and expires after settings.invitation_lifetime_s.
+ */
+#ifndef API_INVITATION_H
+#define API_INVITATION_H
+
+#include "api/request.h"
+
+enum { INVITATION_MAX_PER_TENANT = 1000 };
+
+enum err_code invitation_list(struct request *request, struct response *response, struct err *err);
+enum err_code invitation_post(struct request *request, struct response *response, struct err *err);
+enum err_code invitation_delete(struct request *request, struct response *response,
+                                struct err *err);
+enum err_code invitation_accept(struct request *request, struct response *response,
+                                struct err *err);
+
+#endif

@@ -1,0 +1,137 @@
+#include "api/tenant.h"
+
+#include "api/answer.h"
+#include "api/audit.h"
+#include "api/json_body.h"
+#include "api/quota.h"
+#include "api/server.h"
+#include "lib/base/mem.h"
+#include "lib/io/pg.h"
+
+static enum err_code write_tenant(struct request *request, struct response *response,
+                                  struct pg_connection *connection, struct err *err)
+{
+    struct quota quota;
+    struct pg_result *row;
+    int64_t tenant_id = request->principal.tenant_id;
+    enum err_code code = pg_query_values(
+        connection, tenant_id, "SELECT id, name, rfc3339(created_at) FROM tenant WHERE id = $1",
+        request->arena, &row, err, PG_I64(tenant_id));
+    if (!code)
+        code = quota_read(request->server, connection, tenant_id, request->arena, &quota, err);
+    if (code)
+        return code;
+    answer_auto answer;
+    answer_init(&answer);
+    answer_open(&answer, NULL, '{');
+    answer_cell_i64(&answer, "id", row, 0, 0);
+    answer_cell_text(&answer, "name", row, 0, 1);
+    answer_cell_text(&answer, "created_at", row, 0, 2);
+    answer_open(&answer, "usage", '{');
+    answer_i64(&answer, "bytes_stored", quota.bytes_stored);
+    answer_close(&answer, '}');
+    answer_open(&answer, "quotas", '{');
+    answer_i64(&answer, "max_bytes_stored", quota.max_bytes_stored);
+    answer_i64(&answer, "uploads_per_minute", quota.uploads_per_minute);
+    answer_i64(&answer, "max_upload_bytes", quota.max_upload_bytes);
+    answer_close(&answer, '}');
+    answer_close(&answer, '}');
+    return answer_send(&answer, request, response, 200, err);
+}
+
+enum err_code tenant_get(struct request *request, struct response *response, struct err *err)
+{
+    pg_auto connection = NULL;
+    enum err_code code = pg_take(request->server->database, &connection, err);
+    return code ? code : write_tenant(request, response, connection, err);
+}
+
+static enum err_code rename_tenant(struct request *request, struct pg_connection *connection,
+                                   const char *name, struct err *err)
+{
+    int64_t tenant_id = request->principal.tenant_id;
+    enum err_code code =
+        pg_query_values(connection, tenant_id, "UPDATE tenant SET name = $2 WHERE id = $1",
+                        request->arena, NULL, err, PG_I64(tenant_id), PG_TEXT(name));
+    if (code == ERR_CONFLICT)
+        return err_set(err, ERR_CONFLICT, "Another tenant has that name");
+    if (!code)
+        code = audit_record(connection, request, "tenant.rename", name, err);
+    return code ? code : pg_commit(connection, err);
+}
+
+enum err_code tenant_patch(struct request *request, struct response *response, struct err *err)
+{
+    static const char *const known[] = {"name", NULL};
+    const char *name = "";
+    struct json_body *body = NULL;
+    pg_auto connection = NULL;
+    enum err_code code = json_body_parse(request, known, &body, err);
+    if (!code)
+        code = json_body_text(body, "name", 1, TENANT_MAX_NAME_BYTES, &name, err);
+    if (!code)
+        code = pg_take(request->server->database, &connection, err);
+    if (!code)
+        code = pg_begin(connection, request->principal.tenant_id, err);
+    if (!code)
+        code = rename_tenant(request, connection, name, err);
+    return code ? code : write_tenant(request, response, connection, err);
+}
+
+/* ---- the audit log, newest first; the cursor is the last id that was shown ---- */
+
+enum { AUDIT_DEFAULT_LIMIT = 100, AUDIT_MAX_LIMIT = 1000 };
+
+static void write_entry(struct answer *answer, const struct pg_result *rows, int row)
+{
+    answer_open(answer, NULL, '{');
+    answer_cell_i64(answer, "id", rows, row, 0);
+    answer_cell_text(answer, "at", rows, row, 1);
+    answer_cell_text(answer, "actor_kind", rows, row, 2);
+    answer_cell_text(answer, "actor", rows, row, 3);
+    answer_cell_i64(answer, "user_id", rows, row, 4);
+    answer_cell_i64(answer, "token_id", rows, row, 5);
+    answer_cell_text(answer, "action", rows, row, 6);
+    answer_cell_text(answer, "target", rows, row, 7);
+    answer_cell_text(answer, "address", rows, row, 8);
+    answer_cell_text(answer, "request_id", rows, row, 9);
+    answer_close(answer, '}');
+}
+
+enum err_code tenant_get_audit(struct request *request, struct response *response, struct err *err)
+{
+    static const char *const known[] = {"cursor", "limit", NULL};
+    int64_t cursor = 0, limit = 0;
+    struct pg_result *rows;
+    pg_auto connection = NULL;
+    int64_t tenant_id = request->principal.tenant_id;
+    enum err_code code = request_check_query(request, known, err);
+    if (!code)
+        code = request_query_i64(request, "cursor", 1, INT64_MAX, INT64_MAX, &cursor, err);
+    if (!code)
+        code = request_query_i64(request, "limit", 1, AUDIT_MAX_LIMIT, AUDIT_DEFAULT_LIMIT, &limit,
+                                 err);
+    if (!code)
+        code = pg_take(request->server->database, &connection, err);
+    if (!code)
+        code = pg_query_values(connection, tenant_id,
+                               "SELECT id, rfc3339(at), actor_kind, actor, user_id, token_id,"
+                               " action, target, address, request_id FROM audit_log"
+                               " WHERE tenant_id = $1 AND id < $2 ORDER BY id DESC LIMIT $3",
+                               request->arena, &rows, err, PG_I64(tenant_id), PG_I64(cursor),
+                               PG_I64(limit + 1));
+    if (code)
+        return code;
+    bool has_more = pg_row_count(rows) > limit;
+    int count = has_more ? (int)limit : pg_row_count(rows);
+    answer_auto answer;
+    answer_init(&answer);
+    answer_open(&answer, NULL, '{');
+    answer_open(&answer, "entries", '[');
+    for (int row = 0; row < count; row++)
+        write_entry(&answer, rows, row);
+    answer_close(&answer, ']');
+    answer_text(&answer, "next_cursor", has_more ? pg_get_text(rows, count - 1, 0) : NULL);
+    answer_close(&answer, '}');
+    return answer_send(&answer, request, response, 200, err);
+}

@@ -1,0 +1,40 @@
+/*
+ * token: API tokens of a tenant: /api/v1/tokens.
+ *
+ * A token is shown once, when it is made; its SHA-256 is stored. It may have no scope that its
+ * maker lacks, nor the operator's. Users see and revoke their own; with the scope admin, all of the
+ * tenant's. A token whose maker is removed goes with them, and one whose maker loses a role loses
+ * its scopes.
+ */
+#ifndef API_TOKEN_H
+#define API_TOKEN_H
+
+#include "api/request.h"
+
+struct json_body;
+struct pg_connection;
+
+enum { TOKEN_MAX_PER_TENANT = 500 };
+
+enum err_code token_list(struct request *request, struct response *response, struct err *err);
+enum err_code token_post(struct request *request, struct response *response, struct err *err);
+enum err_code token_delete(struct request *request, struct response *response, struct err *err);
+
+/* The fields of a new token: name, scopes, expires. */
+struct token_wish {
+    const char *name;
+    unsigned scopes;
+    int64_t lifetime_s; /* 0: for ever */
+};
+extern const char *const token_fields[];
+
+/* Reads and checks the fields; scopes past allowed_scopes are refused. Handles: ERR_INVALID,
+ * ERR_FORBIDDEN. */
+enum err_code token_read_wish(const struct json_body *body, unsigned allowed_scopes,
+                              struct token_wish *ret_wish, struct err *err) MUST_USE;
+/* Makes the token in the caller's transaction and writes the 201 answer; the caller commits. */
+enum err_code token_create(struct request *request, struct response *response,
+                           struct pg_connection *connection, int64_t tenant_id,
+                           const struct token_wish *wish, struct err *err) MUST_USE;
+
+#endif
