@@ -67,8 +67,9 @@ uint32_t frame_table_label(struct frame_table *table, struct span text)
     uint32_t frame = map_bytes_find(&table->by_label, text);
     if (frame != MAP_ABSENT)
         return frame;
-    frame = add_frame(table, (struct frame){.name = text, .flags = FRAME_LABEL});
-    return map_bytes_add(&table->by_label, text, frame);
+    struct span kept = span_text(arena_strndup(table->arena, text.data, text.size));
+    frame = add_frame(table, (struct frame){.name = kept, .flags = FRAME_LABEL});
+    return map_bytes_add(&table->by_label, kept, frame);
 }
 
 /* ---- names ---- */

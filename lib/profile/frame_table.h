@@ -25,7 +25,7 @@ void frame_table_add(struct frame_table *table, const struct profile *profile,
                      const uint32_t *first_line, const struct filter_result *filter,
                      struct frame_lists *ret_lists);
 
-/* The frame of a label's value; text must live as long as the table. */
+/* The frame of a label's value; text is copied. */
 uint32_t frame_table_label(struct frame_table *table, struct span text);
 
 const struct frame *frame_table_frames(const struct frame_table *table, uint32_t *ret_count);

@@ -144,13 +144,14 @@ static struct span label_value(struct build *build, const struct side *side, uin
 static uint32_t label_frame(struct build *build, const struct side *side, uint32_t sample)
 {
     struct span value = label_value(build, side, sample);
-    struct span group_by = build->view->group_by;
-    size_t skip = span_starts_with(group_by, "label:") ? strlen("label:") : 0;
-    const char *text = value.size
-                           ? arena_strndup(build->arena, value.data, value.size)
-                           : arena_printf(build->arena, "(no %.*s)", (int)(group_by.size - skip),
-                                          (const char *)group_by.data + skip);
-    return frame_table_label(build->table, span_text(text));
+    if (value.size == 0) {
+        struct span key = build->view->group_by;
+        size_t skip = span_starts_with(key, "label:") ? strlen("label:") : 0;
+        buf_printf(&build->label_text, "(no %.*s)", (int)(key.size - skip),
+                   (const char *)key.data + skip);
+        value = buf_span(&build->label_text);
+    }
+    return frame_table_label(build->table, value);
 }
 
 /* ---- stacks ---- */

@@ -1,0 +1,475 @@
+/*
+ * The stacks are sorted (stack_sort.h), so that one walk from left to right meets the tree in
+ * preorder: what a stack shares with the one before it is open already, the rest is new. A second
+ * step sorts siblings by value and writes the arrays again in that order.
+ *
+ * A tree that is too large is walked twice: the first walk only weighs its nodes, to find how small
+ * a node must be to go; the second leaves those out as it closes them. So memory follows max_nodes
+ * and the deepest stack, not the size of the whole tree.
+ */
+#include "lib/profile/flame.h"
+
+#include "lib/base/mem.h"
+#include "lib/profile/stack_sort.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+/* Weights fall into buckets with 5 bits behind the leading one: 3 % apart. */
+enum { BUCKET_BITS = 5, BUCKET_COUNT = 64 << BUCKET_BITS };
+
+/* A tree under construction; nodes in the order of their frames. */
+struct tree {
+    uint32_t *frame;
+    uint32_t *parent;
+    int64_t *self[VIEW_SIDE_COUNT]; /* side A only in a diff */
+    uint32_t *hidden;               /* nodes that an "other" stands for; NULL without a cut */
+    uint32_t count;
+};
+
+/* A node on the way from the root to where the walk is. */
+struct open_node {
+    uint32_t node;
+    uint32_t frame;
+    uint64_t weight;       /* sum of the magnitudes below, and of its own */
+    uint32_t least_bucket; /* of its children; BUCKET_COUNT: none */
+    uint64_t hidden_count;
+    int64_t hidden_value[VIEW_SIDE_COUNT];
+};
+
+struct build {
+    struct arena *arena;
+    struct arena *scratch;
+    const struct view *view;
+    const uint32_t *order; /* of stacks */
+    struct tree tree;
+    struct open_node *path;
+    uint64_t path_count;
+    uint64_t max_depth;
+    uint32_t max_nodes;
+    uint32_t least_kept; /* bucket; 0 keeps all */
+    uint64_t *kept_by_bucket;
+    int64_t *others_by_bucket; /* differences */
+    struct flame *flame;
+};
+
+static uint64_t add_weight(uint64_t a, uint64_t b)
+{
+    return a + b < a ? UINT64_MAX : a + b;
+}
+
+static uint64_t magnitude(int64_t value)
+{
+    return value < 0 ? -(uint64_t)value : (uint64_t)value;
+}
+
+static uint32_t bucket_of(uint64_t weight)
+{
+    if (weight < (1 << BUCKET_BITS))
+        return (uint32_t)weight;
+    unsigned top = 63 - (unsigned)__builtin_clzll(weight);
+    return (top - BUCKET_BITS + 1) << BUCKET_BITS |
+           (uint32_t)(weight >> (top - BUCKET_BITS) & ((1 << BUCKET_BITS) - 1));
+}
+
+/* ---- the walk ---- */
+
+static const uint32_t *stack_frames(const struct view *view, uint32_t stack, uint64_t *ret_count)
+{
+    *ret_count = view->stack_start[stack + 1] - view->stack_start[stack];
+    return view->entries + view->stack_start[stack];
+}
+
+/* How much of a stack is open already. */
+static uint64_t shared_depth(const struct build *build, const uint32_t *frames, uint64_t count)
+{
+    uint64_t depth = 0;
+    while (depth < count && depth + 1 < build->path_count &&
+           build->path[depth + 1].frame == frames[depth])
+        depth++;
+    return depth;
+}
+
+static void add_self(struct tree *tree, uint32_t node, uint32_t side, int64_t value)
+{
+    tree->self[side][node] = view_add(tree->self[side][node], value);
+}
+
+/* ---- weighing ---- */
+
+static void weigh_closed(struct build *build)
+{
+    const struct open_node *closed = &build->path[--build->path_count];
+    uint32_t bucket = bucket_of(closed->weight);
+    build->kept_by_bucket[bucket]++;
+    /* For limits in (least_bucket, bucket] the node stays and gets an "other" child. */
+    if (closed->least_bucket < bucket) {
+        build->others_by_bucket[closed->least_bucket + 1]++;
+        build->others_by_bucket[bucket + 1]--;
+    }
+    if (build->path_count == 0)
+        return;
+    struct open_node *parent = &build->path[build->path_count - 1];
+    parent->weight = add_weight(parent->weight, closed->weight);
+    if (bucket < parent->least_bucket)
+        parent->least_bucket = bucket;
+}
+
+static void open_root(struct build *build)
+{
+    build->path[0] = (struct open_node){.frame = VIEW_ROOT_FRAME, .least_bucket = BUCKET_COUNT};
+    build->path_count = 1;
+}
+
+static void weigh_all(struct build *build)
+{
+    const struct view *view = build->view;
+    open_root(build);
+    for (uint32_t i = 0; i < view->stack_count; i++) {
+        uint64_t count;
+        const uint32_t *frames = stack_frames(view, build->order[i], &count);
+        uint64_t shared = shared_depth(build, frames, count);
+        while (build->path_count > shared + 1)
+            weigh_closed(build);
+        while (build->path_count <= count) {
+            uint32_t frame = frames[build->path_count - 1];
+            build->path[build->path_count++] =
+                (struct open_node){.frame = frame, .least_bucket = BUCKET_COUNT};
+        }
+        struct open_node *leaf = &build->path[count];
+        leaf->weight = add_weight(leaf->weight, magnitude(view->values[build->order[i]]));
+    }
+    while (build->path_count)
+        weigh_closed(build);
+}
+
+/* The smallest bucket such that what is in it and above, with the "other" children, fits. */
+static void choose_limit(struct build *build)
+{
+    build->kept_by_bucket = arena_new(build->scratch, uint64_t, BUCKET_COUNT + 1);
+    build->others_by_bucket = arena_new(build->scratch, int64_t, BUCKET_COUNT + 2);
+    weigh_all(build);
+    int64_t others = 0;
+    for (uint32_t i = 0; i < BUCKET_COUNT; i++)
+        others += build->others_by_bucket[i];
+    uint64_t kept = 0;
+    uint32_t limit = BUCKET_COUNT;
+    while (limit > 0) {
+        uint64_t more = kept + build->kept_by_bucket[limit - 1];
+        if (limit < BUCKET_COUNT)
+            others -= build->others_by_bucket[limit];
+        if (more + (uint64_t)others > build->max_nodes)
+            break;
+        kept = more;
+        limit--;
+    }
+    build->least_kept = limit;
+}
+
+/* ---- building ---- */
+
+static uint32_t append_node(struct tree *tree, uint32_t frame, uint32_t parent)
+{
+    uint32_t node = tree->count++;
+    tree->frame[node] = frame;
+    tree->parent[node] = parent;
+    for (int side = 0; side < VIEW_SIDE_COUNT; side++) {
+        if (tree->self[side])
+            tree->self[side][node] = 0;
+    }
+    if (tree->hidden)
+        tree->hidden[node] = 0;
+    return node;
+}
+
+static void append_other(struct build *build, const struct open_node *closed)
+{
+    uint32_t node = append_node(&build->tree, build->view->frame_count, closed->node);
+    for (uint32_t side = 0; side < VIEW_SIDE_COUNT; side++) {
+        if (build->tree.self[side])
+            add_self(&build->tree, node, side, closed->hidden_value[side]);
+    }
+    uint64_t count = closed->hidden_count;
+    build->tree.hidden[node] = count > UINT32_MAX ? UINT32_MAX : (uint32_t)count;
+    build->flame->cut_count++;
+    build->flame->cut_hidden_count += count;
+}
+
+/* A small node is the last one there is, since all below it is smaller still: take it back. */
+static void hide_closed(struct build *build, const struct open_node *closed)
+{
+    struct open_node *parent = &build->path[build->path_count - 1];
+    struct tree *tree = &build->tree;
+    assert(closed->node == tree->count - 1);
+    tree->count--;
+    parent->hidden_count += closed->hidden_count + 1;
+    for (int side = 0; side < VIEW_SIDE_COUNT; side++) {
+        int64_t self = tree->self[side] ? tree->self[side][closed->node] : 0;
+        int64_t value = view_add(self, closed->hidden_value[side]);
+        parent->hidden_value[side] = view_add(parent->hidden_value[side], value);
+    }
+}
+
+static void close_node(struct build *build)
+{
+    const struct open_node *closed = &build->path[--build->path_count];
+    bool is_root = build->path_count == 0;
+    if (!build->least_kept)
+        return;
+    if (!is_root) {
+        struct open_node *parent = &build->path[build->path_count - 1];
+        parent->weight = add_weight(parent->weight, closed->weight);
+    }
+    if (!is_root && bucket_of(closed->weight) < build->least_kept)
+        hide_closed(build, closed);
+    else if (closed->hidden_count)
+        append_other(build, closed);
+}
+
+static void build_tree(struct build *build)
+{
+    const struct view *view = build->view;
+    struct tree *tree = &build->tree;
+    open_root(build);
+    build->path[0].node = append_node(tree, VIEW_ROOT_FRAME, 0);
+    for (uint32_t i = 0; i < view->stack_count; i++) {
+        uint32_t stack = build->order[i];
+        uint64_t count;
+        const uint32_t *frames = stack_frames(view, stack, &count);
+        uint64_t shared = shared_depth(build, frames, count);
+        while (build->path_count > shared + 1)
+            close_node(build);
+        while (build->path_count <= count) {
+            struct open_node *parent = &build->path[build->path_count - 1];
+            uint32_t frame = frames[build->path_count - 1];
+            uint32_t node = append_node(tree, frame, parent->node);
+            build->path[build->path_count++] = (struct open_node){.node = node, .frame = frame};
+        }
+        struct open_node *leaf = &build->path[count];
+        leaf->weight = add_weight(leaf->weight, magnitude(view->values[stack]));
+        add_self(tree, leaf->node, view->value_side[stack], view->values[stack]);
+    }
+    while (build->path_count)
+        close_node(build);
+}
+
+static uint64_t count_nodes(struct build *build)
+{
+    const struct view *view = build->view;
+    const uint32_t *previous = NULL;
+    uint64_t previous_count = 0, nodes = 1;
+    for (uint32_t i = 0; i < view->stack_count; i++) {
+        uint64_t count, shared = 0;
+        const uint32_t *frames = stack_frames(view, build->order[i], &count);
+        while (shared < count && shared < previous_count && frames[shared] == previous[shared])
+            shared++;
+        nodes += count - shared;
+        previous = frames;
+        previous_count = count;
+        if (count > build->max_depth)
+            build->max_depth = count;
+    }
+    return nodes;
+}
+
+static void allocate_tree(struct build *build, uint64_t capacity)
+{
+    struct tree *tree = &build->tree;
+    tree->frame = arena_new_raw(build->scratch, uint32_t, (size_t)capacity);
+    tree->parent = arena_new_raw(build->scratch, uint32_t, (size_t)capacity);
+    tree->self[VIEW_SIDE_B] = arena_new_raw(build->scratch, int64_t, (size_t)capacity);
+    if (build->view->is_diff)
+        tree->self[VIEW_SIDE_A] = arena_new_raw(build->scratch, int64_t, (size_t)capacity);
+    if (build->least_kept)
+        tree->hidden = arena_new_raw(build->scratch, uint32_t, (size_t)capacity);
+}
+
+/* ---- siblings by value ---- */
+
+/* Children of node i are children[first_child[i] .. first_child[i + 1]). */
+struct ranked {
+    int64_t rank;
+    uint32_t node;
+};
+
+static int compare_ranked(const void *a, const void *b)
+{
+    const struct ranked *x = a, *y = b;
+    if (x->rank != y->rank)
+        return x->rank > y->rank ? -1 : 1;
+    return (x->node > y->node) - (x->node < y->node);
+}
+
+/* Most nodes have few children; those come in the order of their frames, which breaks ties. */
+static void sort_siblings(struct ranked *siblings, uint32_t count)
+{
+    if (count > 24) {
+        qsort(siblings, count, sizeof(*siblings), compare_ranked);
+        return;
+    }
+    for (uint32_t i = 1; i < count; i++) {
+        struct ranked item = siblings[i];
+        uint32_t at = i;
+        for (; at > 0 && siblings[at - 1].rank < item.rank; at--)
+            siblings[at] = siblings[at - 1];
+        siblings[at] = item;
+    }
+}
+
+static int64_t *sum_up(struct arena *arena, const struct tree *tree, const int64_t *self)
+{
+    int64_t *cum = arena_new_raw(arena, int64_t, tree->count);
+    memcpy(cum, self, tree->count * sizeof(*cum));
+    for (uint32_t i = tree->count - 1; i > 0; i--)
+        cum[tree->parent[i]] = view_add(cum[tree->parent[i]], cum[i]);
+    return cum;
+}
+
+static struct ranked *rank_children(struct build *build, int64_t *const *cum,
+                                    uint32_t **ret_first_child)
+{
+    const struct tree *tree = &build->tree;
+    uint32_t *first_child = arena_new(build->scratch, uint32_t, (size_t)tree->count + 2);
+    struct ranked *children = arena_new_raw(build->scratch, struct ranked, tree->count);
+    /* Counting sort by parent; the counts are shifted by two, so that filling shifts them back. */
+    for (uint32_t i = 1; i < tree->count; i++)
+        first_child[tree->parent[i] + 2]++;
+    for (uint32_t i = 2; i < tree->count + 2; i++)
+        first_child[i] += first_child[i - 1];
+    for (uint32_t i = 1; i < tree->count; i++) {
+        int64_t rank = cum[VIEW_SIDE_B][i];
+        if (cum[VIEW_SIDE_A] && cum[VIEW_SIDE_A][i] > rank)
+            rank = cum[VIEW_SIDE_A][i];
+        children[first_child[tree->parent[i] + 1]++] = (struct ranked){.rank = rank, .node = i};
+    }
+    for (uint32_t i = 0; i < tree->count; i++) {
+        uint32_t count = first_child[i + 1] - first_child[i];
+        if (count > 1)
+            sort_siblings(children + first_child[i], count);
+    }
+    *ret_first_child = first_child;
+    return children;
+}
+
+/* Where each old node goes: preorder again, children by rank. */
+static uint32_t *new_order(struct build *build, int64_t *const *cum)
+{
+    uint32_t *first_child;
+    const struct ranked *children = rank_children(build, cum, &first_child);
+    uint32_t count = build->tree.count, done = 0, waiting = 0;
+    uint32_t *old_of_new = arena_new_raw(build->scratch, uint32_t, count);
+    uint32_t *stack = arena_new_raw(build->scratch, uint32_t, count);
+    stack[waiting++] = 0;
+    while (waiting) {
+        uint32_t node = stack[--waiting];
+        old_of_new[done++] = node;
+        for (uint32_t i = first_child[node + 1]; i-- > first_child[node];)
+            stack[waiting++] = children[i].node;
+    }
+    return old_of_new;
+}
+
+static int64_t *gather(struct arena *arena, const int64_t *values, const uint32_t *old_of_new,
+                       uint32_t count)
+{
+    int64_t *gathered = arena_new_raw(arena, int64_t, count);
+    for (uint32_t i = 0; i < count; i++)
+        gathered[i] = values[old_of_new[i]];
+    return gathered;
+}
+
+static void write_cuts(struct build *build, const uint32_t *old_of_new)
+{
+    struct flame *flame = build->flame;
+    uint32_t *node = arena_new_raw(build->arena, uint32_t, flame->cut_count);
+    uint32_t *hidden = arena_new_raw(build->arena, uint32_t, flame->cut_count);
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < flame->node_count && build->tree.hidden; i++) {
+        uint32_t old = old_of_new[i];
+        if (!build->tree.hidden[old])
+            continue;
+        node[count] = i;
+        hidden[count++] = build->tree.hidden[old];
+        for (int side = 0; side < VIEW_SIDE_COUNT; side++) {
+            int64_t self = build->tree.self[side] ? build->tree.self[side][old] : 0;
+            uint64_t value = magnitude(self);
+            flame->cut_value =
+                view_add(flame->cut_value, value > INT64_MAX ? INT64_MAX : (int64_t)value);
+        }
+    }
+    flame->cut_node = node;
+    flame->cut_hidden = hidden;
+}
+
+static void write_flame(struct build *build)
+{
+    const struct tree *tree = &build->tree;
+    struct flame *flame = build->flame;
+    int64_t *cum[VIEW_SIDE_COUNT] = {0};
+    for (int side = 0; side < VIEW_SIDE_COUNT; side++) {
+        if (tree->self[side])
+            cum[side] = sum_up(build->scratch, tree, tree->self[side]);
+    }
+    const uint32_t *old_of_new = new_order(build, cum);
+    uint32_t count = tree->count;
+    uint32_t *new_of_old = arena_new_raw(build->scratch, uint32_t, count);
+    uint32_t *frame = arena_new_raw(build->arena, uint32_t, count);
+    uint32_t *parent = arena_new_raw(build->arena, uint32_t, count);
+    for (uint32_t i = 0; i < count; i++) {
+        new_of_old[old_of_new[i]] = i; /* a parent comes before its children */
+        frame[i] = tree->frame[old_of_new[i]];
+        parent[i] = new_of_old[tree->parent[old_of_new[i]]];
+    }
+    flame->node_count = count;
+    flame->node_frame = frame;
+    flame->node_parent = parent;
+    flame->node_self = gather(build->arena, tree->self[VIEW_SIDE_B], old_of_new, count);
+    flame->node_cum = gather(build->arena, cum[VIEW_SIDE_B], old_of_new, count);
+    if (cum[VIEW_SIDE_A]) {
+        flame->base_self = gather(build->arena, tree->self[VIEW_SIDE_A], old_of_new, count);
+        flame->base_cum = gather(build->arena, cum[VIEW_SIDE_A], old_of_new, count);
+    }
+    write_cuts(build, old_of_new);
+}
+
+static void write_frames(struct build *build)
+{
+    const struct view *view = build->view;
+    struct flame *flame = build->flame;
+    flame->frames = view->frames;
+    flame->frame_count = view->frame_count;
+    if (!flame->cut_count)
+        return;
+    struct frame *frames = arena_new(build->arena, struct frame, (size_t)view->frame_count + 1);
+    memcpy(frames, view->frames, view->frame_count * sizeof(*frames));
+    frames[view->frame_count] = (struct frame){.name = SPAN_LITERAL("other"), .flags = FRAME_OTHER};
+    flame->frames = frames;
+    flame->frame_count++;
+}
+
+enum err_code flame_create(struct arena *arena, const struct view *view, uint32_t max_nodes,
+                           const struct flame **ret_flame, struct err *err)
+{
+    arena_auto scratch = arena_create();
+    struct build build = {.arena = arena, .scratch = scratch, .view = view};
+    build.max_nodes = max_nodes ? max_nodes : FLAME_NODES_DEFAULT;
+    if (build.max_nodes < FLAME_NODES_MIN)
+        build.max_nodes = FLAME_NODES_MIN;
+    build.flame = arena_new(arena, struct flame, 1);
+    build.flame->view = view;
+    build.order = stack_sort(scratch, view);
+    uint64_t node_count = count_nodes(&build);
+    if (build.max_depth >= UINT32_MAX - build.max_nodes)
+        return err_set(err, ERR_TOO_LARGE, "a stack is too deep for a flame graph");
+    build.path = arena_new_raw(scratch, struct open_node, (size_t)build.max_depth + 2);
+    if (node_count > build.max_nodes) {
+        choose_limit(&build);
+        node_count = (uint64_t)build.max_nodes + build.max_depth + 2;
+    }
+    allocate_tree(&build, node_count);
+    build_tree(&build);
+    write_frames(&build);
+    write_flame(&build);
+    *ret_flame = build.flame;
+    return ERR_NONE;
+}
