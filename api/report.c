@@ -1,0 +1,301 @@
+#include "api/report.h"
+
+#include "api/decode_gate.h"
+#include "api/flight_cache.h"
+#include "api/profile_cache.h"
+#include "api/server.h"
+#include "api/share_access.h"
+#include "api/share_views.h"
+#include "lib/base/compress.h"
+#include "lib/base/mem.h"
+#include "lib/profile/profile.h"
+
+#include <inttypes.h>
+
+/* To be raised when the same question gets another answer, so that kept copies are asked anew. */
+static const int report_version = 1;
+
+/* Views of profiles beyond this many bytes in memory pass the gate, as decoding them did. */
+enum { HEAVY_PROFILE_BYTES = 64 << 20 };
+
+static enum err_code check_names(struct request *request, unsigned parameters, struct err *err)
+{
+    enum { NAMES_MAX = 16 };
+    const char *known[NAMES_MAX] = {0};
+    size_t count = 0;
+    if (parameters & (REPORT_TAKES_VIEW | REPORT_TAKES_SAMPLE_TYPE))
+        known[count++] = "sample_type";
+    if (parameters & REPORT_TAKES_VIEW) {
+        known[count++] = "group_by";
+        for (int action = FILTER_FOCUS; action <= FILTER_SHOW; action++)
+            known[count++] = filter_action_name((enum filter_action)action);
+    }
+    if (parameters & REPORT_TAKES_LIMIT)
+        known[count++] = "limit";
+    if (parameters & REPORT_TAKES_DEPTH)
+        known[count++] = "depth";
+    if (parameters & REPORT_TAKES_FUNCTION)
+        known[count++] = "fn";
+    if (parameters & REPORT_TAKES_DIFF) {
+        known[count++] = "a";
+        known[count++] = "b";
+        known[count++] = "mode";
+    }
+    return request_check_query(request, known, err);
+}
+
+static enum err_code read_rules(struct request *request, struct report *report, struct err *err)
+{
+    for (int i = FILTER_FOCUS; i <= FILTER_SHOW; i++) {
+        enum filter_action action = (enum filter_action)i;
+        struct span pattern;
+        for (size_t n = 0; request_query_nth(request, filter_action_name(action), n, &pattern);
+             n++) {
+            if (pattern.size == 0)
+                continue;
+            if (report->rule_count == FILTER_RULES_MAX)
+                return err_set(err, ERR_INVALID,
+                               "there are more than %d of focus, ignore, hide and show",
+                               FILTER_RULES_MAX);
+            report->rules[report->rule_count++] =
+                (struct filter_rule){.action = action, .pattern = pattern};
+        }
+    }
+    return ERR_NONE;
+}
+
+static enum err_code find_diff_shares(struct request *request, struct report *report,
+                                      struct err *err)
+{
+    static const char *const names[] = {"a", "b"};
+    report->share_count = 2;
+    for (size_t i = 0; i < 2; i++) {
+        struct span id;
+        if (!request_query(request, names[i], &id) || id.size == 0)
+            return err_set(err, ERR_INVALID, "%s is missing: the id of a share", names[i]);
+        enum err_code code = share_access_find(request, id, &report->shares[i], err);
+        if (code)
+            return err_add(err, "%s", names[i]);
+    }
+    return ERR_NONE;
+}
+
+static enum err_code read_diff(struct request *request, struct report *report, struct err *err)
+{
+    struct span mode = SPAN_LITERAL("");
+    request_query(request, "mode", &mode);
+    if (!diff_find_mode(mode, &report->mode))
+        return err_set(err, ERR_INVALID, "mode must be absolute or normalised");
+    return find_diff_shares(request, report, err);
+}
+
+enum err_code report_read(struct request *request, const struct report_kind *kind,
+                          unsigned parameters, int64_t default_limit, struct report *ret_report,
+                          struct err *err)
+{
+    struct report *report = ret_report;
+    *report = (struct report){.server = request->server, .kind = kind, .share_count = 1};
+    request_query(request, "sample_type", &report->sample_type);
+    request_query(request, "group_by", &report->group_by);
+    enum err_code code = check_names(request, parameters, err);
+    if (!code)
+        code = read_rules(request, report, err);
+    if (!code)
+        code =
+            request_query_i64(request, "limit", 0, INT32_MAX, default_limit, &report->limit, err);
+    if (!code)
+        code = request_query_i64(request, "depth", 0, INT32_MAX, 0, &report->depth, err);
+    if (!code && (parameters & REPORT_TAKES_FUNCTION) &&
+        (!request_query(request, "fn", &report->function) || report->function.size == 0))
+        return err_set(err, ERR_INVALID, "fn is missing: the name of a function");
+    if (code)
+        return code;
+    if (parameters & REPORT_TAKES_DIFF)
+        return read_diff(request, report, err);
+    return share_access_find(request, request->path_params[0], &report->shares[0], err);
+}
+
+/* All that decides the answer but the shares, as text. */
+static void append_question(const struct report *report, struct buf *key)
+{
+    buf_printf(key, " %d %s limit=%" PRId64 " depth=%" PRId64 " mode=%d st=", report_version,
+               report->kind->name, report->limit, report->depth, (int)report->mode);
+    buf_append_url(key, report->sample_type);
+    buf_append_text(key, " g=");
+    buf_append_url(key, report->group_by);
+    buf_append_text(key, " fn=");
+    buf_append_url(key, report->function);
+    for (size_t i = 0; i < report->rule_count; i++) {
+        buf_printf(key, " %s=", filter_action_name(report->rules[i].action));
+        buf_append_url(key, report->rules[i].pattern);
+    }
+    for (size_t i = 0; report->kind->shows_title && i < report->share_count; i++) {
+        buf_append_text(key, " title=");
+        buf_append_url(key, span_text(report->shares[i].title));
+    }
+}
+
+static const char *report_key(struct arena *arena, const struct report *report, bool is_zstd)
+{
+    buf_auto key;
+    buf_init(&key, 1 << 20);
+    for (size_t i = 0; i < report->share_count; i++)
+        buf_printf(&key, "%s%s", i ? ".." : "", report->shares[i].id);
+    buf_append_text(&key, is_zstd ? " zstd" : " plain");
+    append_question(report, &key);
+    return arena_strndup(arena, key.data, key.size);
+}
+
+/* Weak: the same answer may be sent with several content codings. */
+static const char *report_etag(struct arena *arena, const struct report *report)
+{
+    buf_auto text;
+    buf_init(&text, 1 << 20);
+    for (size_t i = 0; i < report->share_count; i++)
+        buf_append_span(&text, report->shares[i].raw_sha256);
+    append_question(report, &text);
+    uint8_t hash[DIGEST_BYTES];
+    char hex[DIGEST_HEX_BYTES];
+    digest_sha256(buf_span(&text), hash);
+    digest_hex(span_of(hash, DIGEST_BYTES), hex);
+    return arena_printf(arena, "W/\"%.32s\"", hex);
+}
+
+static enum err_code create_view(const struct report *report, struct arena *arena,
+                                 const struct profile *const profiles[2],
+                                 const struct view **ret_view, struct err *err)
+{
+    const struct filter *filter;
+    enum err_code code = filter_create(arena, report->rules, report->rule_count, &filter, err);
+    if (code)
+        return code;
+    struct view_options options = {
+        .sample_type = report->sample_type, .group_by = report->group_by, .filter = filter};
+    if (report->share_count == 2)
+        return diff_view_create(arena, profiles[0], profiles[1], report->mode, &options, ret_view,
+                                err);
+    return view_create(arena, profiles[0], &options, ret_view, err);
+}
+
+static enum err_code write_body(const struct report *report,
+                                const struct profile *const profiles[2], struct buf *body,
+                                struct err *err)
+{
+    arena_auto arena = arena_create();
+    const struct view *view = NULL;
+    enum err_code code = ERR_NONE;
+    if (report->kind->needs_view)
+        code = create_view(report, arena, profiles, &view, err);
+    return code ? code : report->kind->write(report, arena, profiles[0], view, body, err);
+}
+
+static enum err_code write_gated(const struct report *report,
+                                 const struct profile *const profiles[2], struct buf *body,
+                                 struct err *err)
+{
+    size_t bytes = 0;
+    for (size_t i = 0; i < report->share_count; i++)
+        bytes += arena_bytes(profiles[i]->arena);
+    if (bytes <= HEAVY_PROFILE_BYTES)
+        return write_body(report, profiles, body, err);
+    struct decode_gate *gate = report->server->shares->gate;
+    enum err_code code = decode_gate_enter(gate, err);
+    if (code)
+        return code;
+    code = write_body(report, profiles, body, err);
+    decode_gate_leave(gate);
+    return code;
+}
+
+static enum err_code write_from_cache(const struct report *report, struct buf *body,
+                                      struct err *err)
+{
+    profile_cache_auto first = NULL;
+    profile_cache_auto second = NULL;
+    enum err_code code = profile_cache_ref(report->server, &report->shares[0], &first, err);
+    if (!code && report->share_count == 2)
+        code = profile_cache_ref(report->server, &report->shares[1], &second, err);
+    if (code)
+        return code;
+    const struct profile *profiles[2] = {profile_cache_get(first),
+                                         second ? profile_cache_get(second) : NULL};
+    return write_gated(report, profiles, body, err);
+}
+
+struct making {
+    const struct report *report;
+    bool is_zstd;
+};
+
+static enum err_code make_answer(void *context, void **ret_value, size_t *ret_bytes,
+                                 struct err *err)
+{
+    const struct making *making = context;
+    struct answer *answer = mem_new(struct answer, 1);
+    buf_init(&answer->body, REPORT_MAX_BYTES);
+    enum err_code code = write_from_cache(making->report, &answer->body, err);
+    if (!code && making->is_zstd) {
+        struct buf plain = answer->body;
+        buf_init(&answer->body, REPORT_MAX_BYTES);
+        code = compress_zstd(buf_span(&plain), COMPRESS_ZSTD_DEFAULT, &answer->body, err);
+        buf_fini(&plain);
+    }
+    if (code) {
+        buf_fini(&answer->body);
+        mem_free(answer);
+        return code;
+    }
+    answer->is_zstd = making->is_zstd;
+    *ret_value = answer;
+    *ret_bytes = sizeof(*answer) + answer->body.capacity;
+    return ERR_NONE;
+}
+
+/* Does Accept-Encoding name zstd, and not to refuse it? */
+static bool accepts_zstd(const struct request *request)
+{
+    struct span rest = request_field(request, "accept-encoding"), item, name, weight;
+    while (rest.size) {
+        span_split(rest, ',', &item, &rest);
+        span_split(item, ';', &name, &weight);
+        if (span_equal_text(span_trim(name), "zstd"))
+            return !span_equal_text(span_trim(weight), "q=0");
+    }
+    return false;
+}
+
+static void unref_answer(void *entry)
+{
+    flight_cache_unref(entry);
+}
+
+enum err_code report_respond(struct request *request, struct response *response,
+                             const struct report *report, struct err *err)
+{
+    const char *cache_control = share_access_cache_control(&report->shares[0]);
+    if (report->share_count == 2 && span_starts_with(span_text(cache_control), "public"))
+        cache_control = share_access_cache_control(&report->shares[1]);
+    for (size_t i = 0; i < report->share_count; i++)
+        share_views_count(request->server->shares->views, span_text(report->shares[i].id),
+                          request->address, request->start_ns);
+    response_add(request, response, "x-content-type-options", "nosniff");
+    if (response_is_cached(request, response, report_etag(request->arena, report), cache_control))
+        return ERR_NONE;
+    struct making making = {.report = report,
+                            .is_zstd = report->kind->compresses && accepts_zstd(request)};
+    struct flight_entry *entry;
+    enum err_code code = flight_cache_ref(request->server->shares->answers,
+                                          report_key(request->arena, report, making.is_zstd),
+                                          make_answer, &making, &entry, err);
+    if (code)
+        return code;
+    arena_on_destroy(request->arena, unref_answer, entry);
+    const struct answer *answer = flight_cache_get(entry);
+    if (answer->is_zstd) {
+        response_add(request, response, "content-encoding", "zstd");
+        response_add(request, response, "vary", "accept-encoding");
+    }
+    response->may_compress = report->kind->compresses && !answer->is_zstd;
+    response_bytes(response, 200, report->kind->content_type, buf_span(&answer->body));
+    return ERR_NONE;
+}

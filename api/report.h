@@ -1,0 +1,78 @@
+/*
+ * report: what is computed from shares: parameters read in one place, answers kept and shared.
+ *
+ * Parameters, the same for every report: sample_type (name or index), group_by (function, file,
+ * line, address, binary, or a label), focus, ignore, hide, show (expressions of lib/base/regex.h,
+ * each may be repeated), limit. Each error names the parameter.
+ *
+ * An answer is made once (api/flight_cache.h) from a decoded profile (api/profile_cache.h), and
+ * kept in the form in which it is sent. Its ETag depends on the bytes of the shares and on the
+ * parameters, so that asking again costs one look-up and no decode. Threads: any.
+ */
+#ifndef API_REPORT_H
+#define API_REPORT_H
+
+#include "api/request.h"
+#include "api/share.h"
+#include "lib/profile/diff.h"
+#include "lib/profile/filter.h"
+#include "lib/profile/view.h"
+
+struct profile;
+struct report;
+
+/* An answer's body may be this large; a flame graph of a million nodes has about 40 MB. */
+enum { REPORT_MAX_BYTES = 512 << 20 };
+
+/* One kind of report. */
+struct report_kind {
+    const char *name; /* in keys: distinct */
+    const char *content_type;
+    bool compresses;  /* zstd for those who take it */
+    bool needs_view;  /* else only the profile */
+    bool shows_title; /* the answer changes with the share's title */
+    /* view is NULL unless needs_view. */
+    enum err_code (*write)(const struct report *report, struct arena *arena,
+                           const struct profile *profile, const struct view *view,
+                           struct buf *output, struct err *err);
+};
+
+/* What is asked, of one share or of two (a is the base, b what is compared with it). */
+struct report {
+    struct server *server;
+    const struct report_kind *kind;
+    struct share shares[2];
+    size_t share_count;
+    struct span sample_type;
+    struct span group_by;
+    struct filter_rule rules[FILTER_RULES_MAX];
+    size_t rule_count;
+    int64_t limit; /* rows or nodes; its meaning is the kind's */
+    int64_t depth; /* levels; 0: all */
+    struct span function;
+    enum diff_mode mode;
+};
+
+/* Bits: which parameters a route knows besides those of the view. */
+enum report_parameters {
+    REPORT_TAKES_VIEW = 1 << 0, /* sample_type group_by focus ignore hide show */
+    REPORT_TAKES_SAMPLE_TYPE = 1 << 1,
+    REPORT_TAKES_LIMIT = 1 << 2,
+    REPORT_TAKES_DEPTH = 1 << 3,
+    REPORT_TAKES_FUNCTION = 1 << 4,
+    REPORT_TAKES_DIFF = 1 << 5 /* a b mode */
+};
+
+/*
+ * Reads the parameters and finds the shares: that of the path, or a and b of the query. Handles:
+ * ERR_INVALID (a parameter), and what share_access_find handles.
+ */
+enum err_code report_read(struct request *request, const struct report_kind *kind,
+                          unsigned parameters, int64_t default_limit, struct report *ret_report,
+                          struct err *err) MUST_USE;
+
+/* Answers: from the client's own copy (304), from memory, or newly made. */
+enum err_code report_respond(struct request *request, struct response *response,
+                             const struct report *report, struct err *err) MUST_USE;
+
+#endif

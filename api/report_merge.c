@@ -1,0 +1,116 @@
+#include "api/report_merge.h"
+
+#include "api/decode_gate.h"
+#include "api/json_body.h"
+#include "api/profile_cache.h"
+#include "api/quota.h"
+#include "api/server.h"
+#include "api/share_access.h"
+#include "api/share_settings.h"
+#include "lib/base/compress.h"
+#include "lib/base/mem.h"
+#include "lib/profile/merge.h"
+#include "lib/profile/pprof.h"
+
+/* The profiles to be merged, borrowed from the cache until release. */
+struct merge_input {
+    struct flight_entry *entries[REPORT_MERGE_SHARES];
+    const struct profile *profiles[REPORT_MERGE_SHARES];
+    size_t count;
+    size_t bytes;
+};
+
+static void release(struct merge_input *input)
+{
+    for (size_t i = 0; i < input->count; i++)
+        profile_cache_unref(input->entries[i]);
+    input->count = 0;
+}
+
+static enum err_code borrow(struct request *request, const char *id, struct merge_input *input,
+                            struct err *err)
+{
+    struct share share;
+    enum err_code code = share_access_find(request, span_text(id), &share, err);
+    if (!code)
+        code = profile_cache_ref(request->server, &share, &input->entries[input->count], err);
+    if (code)
+        return err_add(err, "shares");
+    const struct profile *profile = profile_cache_get(input->entries[input->count]);
+    input->profiles[input->count++] = profile;
+    input->bytes += arena_bytes(profile->arena);
+    if (input->bytes > REPORT_MERGE_BYTES)
+        return err_set(err, ERR_TOO_LARGE,
+                       "shares: these profiles have more than %d MiB together when decoded",
+                       REPORT_MERGE_BYTES >> 20);
+    return ERR_NONE;
+}
+
+static enum err_code merge_gated(struct request *request, const struct merge_input *input,
+                                 struct buf *message, struct err *err)
+{
+    struct decode_gate *gate = request->server->shares->gate;
+    struct profile_limits limits = share_memory_limits(request->server->settings);
+    struct profile *merged;
+    enum err_code code = decode_gate_enter(gate, err);
+    if (code)
+        return code;
+    code = merge_profiles(input->profiles, input->count, &limits, &merged, err);
+    if (!code) {
+        code = pprof_encode(merged, message, err);
+        profile_destroy(merged);
+    }
+    decode_gate_leave(gate);
+    return code;
+}
+
+static enum err_code merge_shares(struct request *request, const char *const *ids, size_t id_count,
+                                  struct buf *packed, struct err *err)
+{
+    buf_auto message;
+    buf_init(&message, 1 << 30);
+    struct merge_input *input = arena_new(request->arena, struct merge_input, 1);
+    enum err_code code = ERR_NONE;
+    for (size_t i = 0; !code && i < id_count; i++)
+        code = borrow(request, ids[i], input, err);
+    if (!code)
+        code = merge_gated(request, input, &message, err);
+    release(input);
+    return code ? code : compress_gzip(buf_span(&message), COMPRESS_GZIP_DEFAULT, packed, err);
+}
+
+static enum err_code read_ids(struct request *request, const char *const **ret_ids,
+                              size_t *ret_count, struct err *err)
+{
+    static const char *const known[] = {"shares", NULL};
+    struct json_body *body;
+    enum err_code code = json_body_parse(request, known, &body, err);
+    if (!code)
+        code = json_body_texts(body, "shares", REPORT_MERGE_SHARES, ret_ids, ret_count, err);
+    if (!code && *ret_count == 0)
+        return err_set(err, ERR_INVALID, "shares is missing: the ids of the profiles to merge");
+    return code;
+}
+
+enum err_code report_merge_handle(struct request *request, struct response *response,
+                                  struct err *err)
+{
+    const char *const *ids;
+    size_t id_count;
+    struct share_settings settings;
+    buf_auto packed;
+    buf_init(&packed, 1 << 30);
+    enum err_code code = share_settings_read(request, &settings, err);
+    if (!code)
+        code = read_ids(request, &ids, &id_count, err);
+    if (!code)
+        code = merge_shares(request, ids, id_count, &packed, err);
+    if (!code)
+        code = quota_take_upload(request, packed.size, err);
+    if (code)
+        return code;
+    if (!*settings.filename)
+        settings.filename = "merged.pb.gz";
+    struct share_source source = {.bytes = buf_span(&packed)};
+    return share_create(request, &settings, &source, response, err);
+}

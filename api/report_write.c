@@ -1,0 +1,281 @@
+#include "api/report_write.h"
+
+#include "api/assets.h"
+#include "lib/base/compress.h"
+#include "lib/base/mem.h"
+#include "lib/profile/callers.h"
+#include "lib/profile/export_folded.h"
+#include "lib/profile/export_json.h"
+#include "lib/profile/flame.h"
+#include "lib/profile/flame_binary.h"
+#include "lib/profile/picture.h"
+#include "lib/profile/pprof.h"
+#include "lib/profile/profile.h"
+#include "lib/profile/top.h"
+
+#include <inttypes.h>
+
+static enum err_code make_flame(const struct report *report, struct arena *arena,
+                                const struct view *view, const struct flame **ret_flame,
+                                struct err *err)
+{
+    if (report->limit > FLAME_NODES_DEFAULT)
+        return err_set(err, ERR_INVALID, "limit must be at most %d nodes", FLAME_NODES_DEFAULT);
+    return flame_create(arena, view, (uint32_t)report->limit, ret_flame, err);
+}
+
+static enum err_code write_flame_binary(const struct report *report, struct arena *arena,
+                                        const struct profile *profile, const struct view *view,
+                                        struct buf *output, struct err *err)
+{
+    (void)profile;
+    const struct flame *flame;
+    enum err_code code = make_flame(report, arena, view, &flame, err);
+    struct flame_binary_options options = {.rules = report->rules,
+                                           .rule_count = report->rule_count};
+    if (report->share_count == 1)
+        options.title = span_text(report->shares[0].title);
+    return code ? code : flame_binary_write(flame, &options, output, err);
+}
+
+static enum err_code write_flame_json(const struct report *report, struct arena *arena,
+                                      const struct profile *profile, const struct view *view,
+                                      struct buf *output, struct err *err)
+{
+    (void)profile;
+    const struct flame *flame;
+    enum err_code code = make_flame(report, arena, view, &flame, err);
+    struct export_json_options options = {.sample_type = view_sample_type(view),
+                                          .unit = view_unit(view),
+                                          .max_depth = (uint32_t)report->depth};
+    return code ? code : export_json(flame, &options, output, err);
+}
+
+static enum err_code check_json(const struct buf *output, struct err *err)
+{
+    if (!buf_failed(output))
+        return ERR_NONE;
+    return err_set(err, ERR_TOO_LARGE, "the answer would be larger than %d bytes: set limit",
+                   REPORT_MAX_BYTES);
+}
+
+static void append_begin(const struct view *view, struct buf *json)
+{
+    buf_append_text(json, "{\"sample_type\":");
+    buf_append_json(json, view_sample_type(view));
+    buf_append_text(json, ",\"unit\":");
+    buf_append_json(json, view_unit(view));
+    buf_append_text(json, ",\"group_by\":");
+    buf_append_json(json, view->group_by);
+}
+
+/* A frame's name and place, and what tells frames of one name apart where they are grouped so. */
+static void append_frame(const struct view *view, uint32_t index, struct buf *json)
+{
+    const struct frame *frame = &view->frames[index];
+    buf_append_text(json, "{\"name\":");
+    buf_append_json(json, frame->name);
+    buf_append_text(json, ",\"file\":");
+    buf_append_json(json, frame->file);
+    if (view->group == VIEW_BY_LINE || view->group == VIEW_BY_ADDRESS)
+        buf_printf(json, ",\"line\":%" PRId64, frame->line);
+    if (view->group == VIEW_BY_ADDRESS || view->group == VIEW_BY_BINARY) {
+        buf_append_text(json, ",\"mapping\":");
+        buf_append_json(json, frame->mapping);
+    }
+    if (view->group == VIEW_BY_ADDRESS)
+        buf_printf(json, ",\"address\":\"0x%" PRIx64 "\"", frame->address);
+}
+
+static uint32_t shown_count(const struct report *report, uint32_t row_count)
+{
+    return report->limit && report->limit < row_count ? (uint32_t)report->limit : row_count;
+}
+
+static void append_end(uint32_t row_count, uint32_t shown, struct buf *json)
+{
+    buf_printf(json, "],\"function_count\":%" PRIu32 ",\"truncated\":%s}", row_count,
+               shown < row_count ? "true" : "false");
+}
+
+static enum err_code write_top(const struct report *report, struct arena *arena,
+                               const struct profile *profile, const struct view *view,
+                               struct buf *json, struct err *err)
+{
+    (void)profile;
+    const struct top *top = top_create(arena, view);
+    uint32_t shown = shown_count(report, top->row_count);
+    append_begin(view, json);
+    buf_printf(json, ",\"total\":%" PRId64 ",\"kept\":%" PRId64 ",\"functions\":[",
+               view->total[VIEW_SIDE_B], view->kept[VIEW_SIDE_B]);
+    for (uint32_t i = 0; i < shown; i++) {
+        const struct top_row *row = &top->rows[i];
+        buf_append_text(json, i ? "," : "");
+        append_frame(view, row->frame, json);
+        buf_printf(json, ",\"flat\":%" PRId64 ",\"cum\":%" PRId64 "}", row->flat[VIEW_SIDE_B],
+                   row->cum[VIEW_SIDE_B]);
+    }
+    append_end(top->row_count, shown, json);
+    return check_json(json, err);
+}
+
+static enum err_code write_diff_top(const struct report *report, struct arena *arena,
+                                    const struct profile *profile, const struct view *view,
+                                    struct buf *json, struct err *err)
+{
+    (void)profile;
+    const struct top *top = top_create(arena, view);
+    uint32_t shown = shown_count(report, top->row_count);
+    append_begin(view, json);
+    buf_printf(json, ",\"mode\":\"%s\",\"total_a\":%" PRId64 ",\"total_b\":%" PRId64,
+               view->is_normalised ? "normalised" : "absolute", view->total[VIEW_SIDE_A],
+               view->total[VIEW_SIDE_B]);
+    buf_append_text(json, ",\"functions\":[");
+    for (uint32_t i = 0; i < shown; i++) {
+        const struct top_row *row = &top->rows[i];
+        buf_append_text(json, i ? "," : "");
+        append_frame(view, row->frame, json);
+        buf_printf(json,
+                   ",\"flat_a\":%" PRId64 ",\"flat_b\":%" PRId64 ",\"flat_delta\":%" PRId64
+                   ",\"cum_a\":%" PRId64 ",\"cum_b\":%" PRId64 ",\"cum_delta\":%" PRId64 "}",
+                   row->flat[VIEW_SIDE_A], row->flat[VIEW_SIDE_B], top_delta(row->flat),
+                   row->cum[VIEW_SIDE_A], row->cum[VIEW_SIDE_B], top_delta(row->cum));
+    }
+    append_end(top->row_count, shown, json);
+    return check_json(json, err);
+}
+
+static void append_edges(const struct report *report, const struct view *view, const char *name,
+                         const struct callers_row *rows, uint32_t row_count, struct buf *json)
+{
+    uint32_t shown = shown_count(report, row_count);
+    buf_printf(json, ",\"%s\":[", name);
+    for (uint32_t i = 0; i < shown; i++) {
+        buf_append_text(json, i ? "," : "");
+        append_frame(view, rows[i].frame, json);
+        buf_printf(json, ",\"value\":%" PRId64 "}", rows[i].value[VIEW_SIDE_B]);
+    }
+    buf_printf(json, "],\"%s_count\":%" PRIu32 ",\"%s_truncated\":%s", name, row_count, name,
+               shown < row_count ? "true" : "false");
+}
+
+static enum err_code write_callers(const struct report *report, struct arena *arena,
+                                   const struct profile *profile, const struct view *view,
+                                   struct buf *json, struct err *err)
+{
+    (void)profile;
+    const struct callers *callers;
+    enum err_code code = callers_create(arena, view, report->function, &callers, err);
+    if (code)
+        return err_add(err, "fn");
+    append_begin(view, json);
+    buf_append_text(json, ",\"function\":");
+    buf_append_json(json, view->frames[callers->frame].name);
+    buf_printf(json, ",\"total\":%" PRId64 ",\"flat\":%" PRId64 ",\"cum\":%" PRId64,
+               view->total[VIEW_SIDE_B], callers->flat[VIEW_SIDE_B], callers->cum[VIEW_SIDE_B]);
+    append_edges(report, view, "callers", callers->callers, callers->caller_count, json);
+    append_edges(report, view, "callees", callers->callees, callers->callee_count, json);
+    buf_append_byte(json, '}');
+    return check_json(json, err);
+}
+
+static enum err_code write_pprof(const struct report *report, struct arena *arena,
+                                 const struct profile *profile, const struct view *view,
+                                 struct buf *output, struct err *err)
+{
+    (void)report, (void)arena, (void)view;
+    buf_auto message;
+    buf_init(&message, REPORT_MAX_BYTES);
+    enum err_code code = pprof_encode(profile, &message, err);
+    return code ? code : compress_gzip(buf_span(&message), COMPRESS_GZIP_DEFAULT, output, err);
+}
+
+static enum err_code write_folded(const struct report *report, struct arena *arena,
+                                  const struct profile *profile, const struct view *view,
+                                  struct buf *output, struct err *err)
+{
+    (void)arena, (void)view;
+    uint32_t value_type;
+    enum err_code code = profile_find_value_type(profile, report->sample_type, &value_type, err);
+    return code ? code : export_folded(profile, value_type, output, err);
+}
+
+static struct picture_options picture_options_of(const struct report *report,
+                                                 const struct view *view)
+{
+    return (struct picture_options){
+        .title = span_text(report->shares[0].title),
+        .sample_type = view_sample_type(view),
+        .unit = view_unit(view),
+        .svg_depth = (uint32_t)report->depth,
+    };
+}
+
+static enum err_code write_svg(const struct report *report, struct arena *arena,
+                               const struct profile *profile, const struct view *view,
+                               struct buf *output, struct err *err)
+{
+    (void)profile;
+    const struct flame *flame;
+    struct picture_options options = picture_options_of(report, view);
+    enum err_code code = make_flame(report, arena, view, &flame, err);
+    return code ? code : picture_svg(flame, &options, output, err);
+}
+
+static enum err_code write_png(const struct report *report, struct arena *arena,
+                               const struct profile *profile, const struct view *view,
+                               struct buf *output, struct err *err)
+{
+    (void)profile;
+    const struct flame *flame;
+    struct picture_options options = picture_options_of(report, view);
+    const struct asset *font = asset_find(SPAN_LITERAL("DejaVuSans.ttf"));
+    if (!font)
+        return err_set(err, ERR_INTERNAL, "the font is missing among the assets");
+    enum err_code code = make_flame(report, arena, view, &flame, err);
+    return code ? code : picture_png(flame, &options, font->bytes, output, err);
+}
+
+const struct report_kind report_flame_binary = {.name = "flame",
+                                                .content_type = FLAME_BINARY_CONTENT_TYPE,
+                                                .compresses = true,
+                                                .needs_view = true,
+                                                .shows_title = true,
+                                                .write = write_flame_binary};
+const struct report_kind report_flame_json = {.name = "flame-json",
+                                              .content_type = "application/json",
+                                              .compresses = true,
+                                              .needs_view = true,
+                                              .write = write_flame_json};
+const struct report_kind report_top = {.name = "top",
+                                       .content_type = "application/json",
+                                       .compresses = true,
+                                       .needs_view = true,
+                                       .write = write_top};
+const struct report_kind report_callers = {.name = "callers",
+                                           .content_type = "application/json",
+                                           .compresses = true,
+                                           .needs_view = true,
+                                           .write = write_callers};
+const struct report_kind report_diff_top = {.name = "diff-top",
+                                            .content_type = "application/json",
+                                            .compresses = true,
+                                            .needs_view = true,
+                                            .write = write_diff_top};
+const struct report_kind report_pprof = {
+    .name = "pprof", .content_type = "application/octet-stream", .write = write_pprof};
+const struct report_kind report_folded = {.name = "folded",
+                                          .content_type = "text/plain; charset=utf-8",
+                                          .compresses = true,
+                                          .write = write_folded};
+const struct report_kind report_svg = {.name = "svg",
+                                       .content_type = "image/svg+xml",
+                                       .compresses = true,
+                                       .needs_view = true,
+                                       .shows_title = true,
+                                       .write = write_svg};
+const struct report_kind report_png = {.name = "png",
+                                       .content_type = "image/png",
+                                       .needs_view = true,
+                                       .shows_title = true,
+                                       .write = write_png};

@@ -1,0 +1,19 @@
+/*
+ * report_write: the kinds of reports, each as bytes of its content type; for api/report_routes.c.
+ */
+#ifndef API_REPORT_WRITE_H
+#define API_REPORT_WRITE_H
+
+#include "api/report.h"
+
+extern const struct report_kind report_flame_binary; /* limit: nodes */
+extern const struct report_kind report_flame_json;   /* limit: nodes; depth */
+extern const struct report_kind report_top;          /* limit: rows, 0 for all */
+extern const struct report_kind report_callers;      /* limit: rows of each side, 0 for all */
+extern const struct report_kind report_diff_top;
+extern const struct report_kind report_pprof;  /* normalised, gzip */
+extern const struct report_kind report_folded; /* of one sample type */
+extern const struct report_kind report_svg;
+extern const struct report_kind report_png;
+
+#endif
