@@ -23,9 +23,8 @@ static enum err_code check_names(struct request *request, unsigned parameters, s
     enum { NAMES_MAX = 16 };
     const char *known[NAMES_MAX] = {0};
     size_t count = 0;
-    if (parameters & (REPORT_TAKES_VIEW | REPORT_TAKES_SAMPLE_TYPE))
-        known[count++] = "sample_type";
     if (parameters & REPORT_TAKES_VIEW) {
+        known[count++] = "sample_type";
         known[count++] = "group_by";
         for (int action = FILTER_FOCUS; action <= FILTER_SHOW; action++)
             known[count++] = filter_action_name((enum filter_action)action);
@@ -231,7 +230,7 @@ static enum err_code make_answer(void *context, void **ret_value, size_t *ret_by
                                  struct err *err)
 {
     const struct making *making = context;
-    struct answer *answer = mem_new(struct answer, 1);
+    struct share_answer *answer = mem_new(struct share_answer, 1);
     buf_init(&answer->body, REPORT_MAX_BYTES);
     enum err_code code = write_from_cache(making->report, &answer->body, err);
     if (!code && making->is_zstd) {
@@ -290,7 +289,7 @@ enum err_code report_respond(struct request *request, struct response *response,
     if (code)
         return code;
     arena_on_destroy(request->arena, unref_answer, entry);
-    const struct answer *answer = flight_cache_get(entry);
+    const struct share_answer *answer = flight_cache_get(entry);
     if (answer->is_zstd) {
         response_add(request, response, "content-encoding", "zstd");
         response_add(request, response, "vary", "accept-encoding");

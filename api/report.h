@@ -56,11 +56,10 @@ struct report {
 /* Bits: which parameters a route knows besides those of the view. */
 enum report_parameters {
     REPORT_TAKES_VIEW = 1 << 0, /* sample_type group_by focus ignore hide show */
-    REPORT_TAKES_SAMPLE_TYPE = 1 << 1,
-    REPORT_TAKES_LIMIT = 1 << 2,
-    REPORT_TAKES_DEPTH = 1 << 3,
-    REPORT_TAKES_FUNCTION = 1 << 4,
-    REPORT_TAKES_DIFF = 1 << 5 /* a b mode */
+    REPORT_TAKES_LIMIT = 1 << 1,
+    REPORT_TAKES_DEPTH = 1 << 2,
+    REPORT_TAKES_FUNCTION = 1 << 3,
+    REPORT_TAKES_DIFF = 1 << 4 /* a b mode */
 };
 
 /*

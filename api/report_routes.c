@@ -89,7 +89,7 @@ static enum err_code get_pprof(struct request *request, struct response *respons
 
 static enum err_code get_folded(struct request *request, struct response *response, struct err *err)
 {
-    return respond(request, response, &report_folded, REPORT_TAKES_SAMPLE_TYPE, 0, err);
+    return respond(request, response, &report_folded, REPORT_TAKES_VIEW, 0, err);
 }
 
 static enum err_code get_json(struct request *request, struct response *response, struct err *err)

@@ -45,10 +45,7 @@ static enum err_code write_flame_json(const struct report *report, struct arena 
     (void)profile;
     const struct flame *flame;
     enum err_code code = make_flame(report, arena, view, &flame, err);
-    struct export_json_options options = {.sample_type = view_sample_type(view),
-                                          .unit = view_unit(view),
-                                          .max_depth = (uint32_t)report->depth};
-    return code ? code : export_json(flame, &options, output, err);
+    return code ? code : export_json(flame, (uint32_t)report->depth, output, err);
 }
 
 static enum err_code check_json(const struct buf *output, struct err *err)
@@ -194,19 +191,14 @@ static enum err_code write_folded(const struct report *report, struct arena *are
                                   const struct profile *profile, const struct view *view,
                                   struct buf *output, struct err *err)
 {
-    (void)arena, (void)view;
-    uint32_t value_type;
-    enum err_code code = profile_find_value_type(profile, report->sample_type, &value_type, err);
-    return code ? code : export_folded(profile, value_type, output, err);
+    (void)report, (void)arena, (void)profile;
+    return export_folded(view, output, err);
 }
 
-static struct picture_options picture_options_of(const struct report *report,
-                                                 const struct view *view)
+static struct picture_options picture_options_of(const struct report *report)
 {
     return (struct picture_options){
         .title = span_text(report->shares[0].title),
-        .sample_type = view_sample_type(view),
-        .unit = view_unit(view),
         .svg_depth = (uint32_t)report->depth,
     };
 }
@@ -217,7 +209,7 @@ static enum err_code write_svg(const struct report *report, struct arena *arena,
 {
     (void)profile;
     const struct flame *flame;
-    struct picture_options options = picture_options_of(report, view);
+    struct picture_options options = picture_options_of(report);
     enum err_code code = make_flame(report, arena, view, &flame, err);
     return code ? code : picture_svg(flame, &options, output, err);
 }
@@ -228,7 +220,7 @@ static enum err_code write_png(const struct report *report, struct arena *arena,
 {
     (void)profile;
     const struct flame *flame;
-    struct picture_options options = picture_options_of(report, view);
+    struct picture_options options = picture_options_of(report);
     const struct asset *font = asset_find(SPAN_LITERAL("DejaVuSans.ttf"));
     if (!font)
         return err_set(err, ERR_INTERNAL, "the font is missing among the assets");
@@ -267,6 +259,7 @@ const struct report_kind report_pprof = {
 const struct report_kind report_folded = {.name = "folded",
                                           .content_type = "text/plain; charset=utf-8",
                                           .compresses = true,
+                                          .needs_view = true,
                                           .write = write_folded};
 const struct report_kind report_svg = {.name = "svg",
                                        .content_type = "image/svg+xml",

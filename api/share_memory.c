@@ -13,7 +13,7 @@
 
 static void destroy_answer(void *value)
 {
-    struct answer *answer = value;
+    struct share_answer *answer = value;
     buf_fini(&answer->body);
     mem_free(answer);
 }

@@ -25,7 +25,7 @@ enum { SHARE_MEMORY_ANSWER_BYTES = 64 << 20 };
 struct share_memory {
     struct decode_gate *gate;
     struct share_views *views;
-    struct flight_cache *answers; /* of struct answer, by share id and parameters */
+    struct flight_cache *answers; /* of struct share_answer, by share id and parameters */
 
     pthread_mutex_t key_mutex;
     bool has_cookie_key;
@@ -53,7 +53,7 @@ void share_memory_forget(struct server *server, const char *share_id);
 struct profile_limits share_memory_limits(const struct settings *settings);
 
 /* One finished answer. */
-struct answer {
+struct share_answer {
     struct buf body;
     bool is_zstd;
 };
