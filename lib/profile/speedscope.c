@@ -230,7 +230,7 @@ static enum err_code read_sampled(struct reader *reader, const json_t *profile, 
                        reader->profile_index);
     for (size_t i = 0; i < json_array_size(samples); i++) {
         const json_t *weight = json_array_get(weights, i);
-        uint32_t node;
+        uint32_t node = 0;
         if (!json_is_number(weight) || json_number_value(weight) < 0)
             return err_set(err, ERR_INVALID,
                            "speedscope: profile %zu: weight %zu is no positive number",

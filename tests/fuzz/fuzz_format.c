@@ -1,0 +1,102 @@
+/* The whole path of an upload: told apart, decoded, drawn, exported, encoded, decoded again. */
+#include "tests/fuzz/fuzz.h"
+
+#include "lib/base/mem.h"
+#include "lib/profile/export_folded.h"
+#include "lib/profile/export_json.h"
+#include "lib/profile/flame.h"
+#include "lib/profile/flame_binary.h"
+#include "lib/profile/format.h"
+#include "lib/profile/picture.h"
+#include "lib/profile/pprof.h"
+#include "lib/profile/top.h"
+#include "lib/profile/view.h"
+
+enum { OUTPUT_MAX = 64 << 20 };
+
+static const struct view *view_of(struct arena *arena, const struct profile *profile)
+{
+    const struct view *view;
+    struct err err;
+    const struct view_options options = {.sample_type = SPAN_LITERAL("")};
+    fuzz_check(view_create(arena, profile, &options, &view, &err) == ERR_NONE);
+    return view;
+}
+
+/* Selfs add up to the root, children stand behind their parents and fit into them. */
+static void check_flame(const struct flame *flame)
+{
+    int64_t sum = 0;
+    bool is_saturated = false;
+    for (uint32_t i = 0; i < flame->node_count; i++) {
+        fuzz_check(flame->node_frame[i] < flame->frame_count);
+        fuzz_check(i == 0 || flame->node_parent[i] < i);
+        is_saturated |= __builtin_add_overflow(sum, flame->node_self[i], &sum);
+        is_saturated |= flame->node_cum[i] == INT64_MAX || flame->node_cum[i] == INT64_MIN;
+    }
+    fuzz_check(is_saturated || sum == flame->node_cum[0]);
+}
+
+static void export_all(const struct view *view, const struct flame *flame)
+{
+    struct err err;
+    buf_auto output;
+    buf_init(&output, OUTPUT_MAX);
+    fuzz_check(export_folded(view, &output, &err) == ERR_NONE);
+    buf_clear(&output);
+    fuzz_check(export_json(flame, 0, &output, &err) == ERR_NONE);
+    fuzz_check(span_is_utf8(buf_span(&output)));
+    buf_clear(&output);
+    fuzz_check(picture_svg(flame, NULL, &output, &err) == ERR_NONE);
+    fuzz_check(span_is_utf8(buf_span(&output)));
+    buf_clear(&output);
+    fuzz_check(flame_binary_write(flame, NULL, &output, &err) == ERR_NONE);
+    fuzz_check(output.size % 4 == 0 || output.size > 64);
+}
+
+static void check_same_top(const struct top *a, const struct top *b)
+{
+    fuzz_check(a->row_count == b->row_count);
+    for (uint32_t i = 0; i < a->row_count; i++) {
+        fuzz_check(a->rows[i].flat[VIEW_SIDE_B] == b->rows[i].flat[VIEW_SIDE_B]);
+        fuzz_check(a->rows[i].cum[VIEW_SIDE_B] == b->rows[i].cum[VIEW_SIDE_B]);
+        fuzz_check(span_equal(a->view->frames[a->rows[i].frame].name,
+                              b->view->frames[b->rows[i].frame].name));
+    }
+}
+
+static void check_encoded_again(const struct profile *profile, const struct top *top)
+{
+    struct profile *again;
+    struct err err;
+    arena_auto arena = arena_create();
+    buf_auto encoded;
+    buf_init(&encoded, OUTPUT_MAX);
+    fuzz_check(pprof_encode(profile, &encoded, &err) == ERR_NONE);
+    fuzz_check(pprof_decode(buf_span(&encoded), NULL, &again, &err) == ERR_NONE);
+    check_same_top(top, top_create(arena, view_of(arena, again)));
+    profile_destroy(again);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct profile *profile;
+    struct err err;
+    enum format format = FORMAT_COUNT;
+    enum err_code code = format_decode(span_of(data, size), &fuzz_limits, &format, &profile, &err);
+    if (code) {
+        fuzz_check(fuzz_is_refusal(code, &err));
+        return 0;
+    }
+    fuzz_check(format < FORMAT_COUNT);
+    fuzz_check_profile(profile);
+    arena_auto arena = arena_create();
+    const struct view *view = view_of(arena, profile);
+    const struct flame *flame;
+    fuzz_check(flame_create(arena, view, FLAME_NODES_MIN, &flame, &err) == ERR_NONE);
+    check_flame(flame);
+    export_all(view, flame);
+    check_encoded_again(profile, top_create(arena, view));
+    profile_destroy(profile);
+    return 0;
+}

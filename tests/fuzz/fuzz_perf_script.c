@@ -1,0 +1,8 @@
+#include "tests/fuzz/fuzz.h"
+
+#include "lib/profile/perf_script.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    return fuzz_decoder(perf_script_decode, data, size);
+}
