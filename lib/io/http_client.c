@@ -336,7 +336,7 @@ static enum err_code describe_failure(const struct transfer *transfer, CURLcode 
                        transfer->client->ca_file ? transfer->client->ca_file : "of the system",
                        detail);
     case CURLE_PEER_FAILED_VERIFICATION:
-        return err_set(err, ERR_NETWORK, "the certificate of %s is not trusted: %s", origin,
+        return err_set(err, ERR_UNAUTHENTICATED, "the certificate of %s is not trusted: %s", origin,
                        detail);
     default:
         return err_set(err, ERR_NETWORK, "cannot talk to %s: %s", origin, detail);

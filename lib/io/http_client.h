@@ -90,9 +90,10 @@ void http_client_destroy(struct http_client *client); /* NULL is a no-op */
 /*
  * Sends request and reads the answer into *answer, which the caller has initialised with
  * http_client_answer_init and may reuse; it is filled as far as known on failure too (was_sent).
- * Handles: ERR_NETWORK (no name, no connection, no trust, broken off), ERR_TIMEOUT (connect or
- * stall), ERR_TOO_LARGE (answer past its cap), ERR_FORBIDDEN (may_connect said no), ERR_CANCELLED
- * (by progress), ERR_INVALID (URL or field), ERR_IO (reading the body, writing answer_fd).
+ * Handles: ERR_NETWORK (no name, no connection, broken off), ERR_UNAUTHENTICATED (the peer's
+ * certificate is not trusted), ERR_TIMEOUT (connect or stall), ERR_TOO_LARGE (answer past its cap),
+ * ERR_FORBIDDEN (may_connect said no), ERR_CANCELLED (by progress), ERR_INVALID (URL or field),
+ * ERR_IO (reading the body, writing answer_fd).
  */
 enum err_code http_client_send(struct http_client *client,
                                const struct http_client_request *request,

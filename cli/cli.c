@@ -1,0 +1,75 @@
+#include "cli/cli.h"
+
+#include "cli/client.h"
+#include "lib/base/buf.h"
+#include "lib/base/mem.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <unistd.h>
+
+enum { MAX_SECRET_BYTES = 4096 };
+
+void cli_texts_add(struct cli *cli, struct cli_texts *texts, const char *text)
+{
+    /* Doubled in the arena whenever the count is a power of two. */
+    if ((texts->count & (texts->count - 1)) == 0) {
+        size_t capacity = texts->count ? texts->count * 2 : 1;
+        const char **grown = arena_new(cli->arena, const char *, capacity);
+        if (texts->count)
+            memcpy(grown, texts->texts, texts->count * sizeof(*grown));
+        texts->texts = grown;
+    }
+    texts->texts[texts->count++] = text;
+}
+
+void cli_parse(const struct command *command, int argc, char **argv, void *input)
+{
+    argp_parse(command->argp, argc, argv, 0, NULL, input);
+}
+
+enum err_code cli_usage(struct cli *cli, struct err *err, const char *format, ...)
+{
+    char text[ERR_MESSAGE_BYTES];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof(text), format, arguments);
+    va_end(arguments);
+    cli->is_usage_error = true;
+    return err_set(err, ERR_INVALID, "%s", text);
+}
+
+enum err_code cli_connect(struct cli *cli, const char *base, struct client **ret_client,
+                          struct err *err)
+{
+    enum err_code code = client_create(&cli->account, base, &cli->terminal, ret_client, err);
+    if (code == ERR_INVALID)
+        cli->is_usage_error = true;
+    return code;
+}
+
+enum err_code cli_flush(struct err *err)
+{
+    if (fflush(stdout) || ferror(stdout))
+        return err_set_errno(err, ERR_IO, "writing to standard output");
+    return ERR_NONE;
+}
+
+enum err_code cli_read_secret(struct cli *cli, const char *file, const char **ret_secret,
+                              struct err *err)
+{
+    bool is_stdin = strcmp(file, "-") == 0;
+    char line[MAX_SECRET_BYTES];
+    FILE *stream = is_stdin ? stdin : fopen(file, "re");
+    if (!stream)
+        return err_set_errno(err, errno == ENOENT ? ERR_NOT_FOUND : ERR_IO, "reading %s", file);
+    const char *read = fgets(line, sizeof(line), stream);
+    if (!is_stdin)
+        fclose(stream);
+    struct span secret = span_trim(span_text(read ? line : ""));
+    if (secret.size == 0)
+        return err_set(err, ERR_INVALID, "%s holds no secret in its first line",
+                       is_stdin ? "standard input" : file);
+    *ret_secret = arena_strndup(cli->arena, secret.data, secret.size);
+    return ERR_NONE;
+}

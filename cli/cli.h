@@ -1,0 +1,98 @@
+/*
+ * cli: what main hands to every subcommand, and how subcommands are declared.
+ *
+ * Each subcommand is one file with one struct command; main.c has them in one table, from which
+ * help and shell completion are made too. A subcommand parses its arguments with argp (a usage
+ * error ends the process with EXIT_USAGE), prints results on standard output and everything else
+ * through the terminal, and returns an error code, which main reports once and turns into the exit
+ * status. Threads: one.
+ */
+#ifndef CLI_CLI_H
+#define CLI_CLI_H
+
+#include "cli/account.h"
+#include "cli/terminal.h"
+#include "lib/base/err.h"
+
+#include <argp.h>
+#include <stddef.h>
+
+struct arena;
+
+struct cli {
+    struct arena *arena; /* lives as long as the process */
+    struct terminal terminal;
+    struct account account;
+    bool is_usage_error; /* the error that goes up is one of arguments or settings: EXIT_USAGE */
+};
+
+enum { CLI_MAX_ARGUMENTS = 4096 };
+
+/* What a subcommand's arguments are, for completion. */
+enum command_arguments {
+    ARGUMENTS_NONE,
+    ARGUMENTS_FILES,
+    ARGUMENTS_LINKS,
+    ARGUMENTS_BOTH,
+    ARGUMENTS_WORDS
+};
+
+struct command {
+    const char *name;
+    const char *summary; /* one line */
+    const struct argp *argp;
+    enum command_arguments arguments;
+    const char *const *words; /* of ARGUMENTS_WORDS; NULL-terminated */
+    /* argv[0] is "perfolio <name>". */
+    enum err_code (*run)(struct cli *cli, int argc, char **argv, struct err *err);
+};
+
+extern const struct command push_command;
+extern const struct command diff_command;
+extern const struct command top_command;
+extern const struct command get_command;
+extern const struct command delete_command;
+extern const struct command list_command;
+extern const struct command open_command;
+extern const struct command merge_command;
+extern const struct command login_command;
+extern const struct command logout_command;
+extern const struct command admin_command;
+extern const struct command completion_command;
+extern const struct command version_command;
+extern const struct command help_command;
+
+/* main.c's table; ends with NULL. */
+extern const struct command *const cli_commands[];
+
+#define CLI_VERSION "0.1.0"
+
+/* Arguments that are no options, collected by a parser with cli_texts_add. */
+struct cli_texts {
+    const char **texts;
+    size_t count;
+};
+/* Grows in the process's arena. */
+void cli_texts_add(struct cli *cli, struct cli_texts *texts, const char *text);
+
+/* Parses with command->argp; input is what the parser gets. Ends the process on a usage error. */
+void cli_parse(const struct command *command, int argc, char **argv, void *input);
+
+/* For what argp could not see: sets ERR_INVALID, which will end with EXIT_USAGE. */
+enum err_code cli_usage(struct cli *cli, struct err *err, const char *format, ...)
+    PRINTF_LIKE(3, 4);
+
+/* client_create, where ERR_INVALID (no server set) is a usage error. base may be NULL. */
+struct client;
+enum err_code cli_connect(struct cli *cli, const char *base, struct client **ret_client,
+                          struct err *err) MUST_USE;
+
+/* Standard output was written whole? Handles: ERR_IO (disk full, closed pipe). */
+enum err_code cli_flush(struct err *err) MUST_USE;
+
+/* The secret in a file (or standard input if it is "-"): its first line. In the arena.
+ * Handles: ERR_IO, ERR_NOT_FOUND, ERR_INVALID (empty). */
+enum err_code cli_read_secret(struct cli *cli, const char *file, const char **ret_secret,
+                              struct err *err) MUST_USE;
+
+#endif

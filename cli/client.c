@@ -1,0 +1,325 @@
+#include "cli/client.h"
+
+#include "cli/account.h"
+#include "cli/link.h"
+#include "cli/terminal.h"
+#include "lib/base/clock.h"
+#include "lib/base/mem.h"
+
+#include <stdlib.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+enum {
+    FIRST_PAUSE_MS = 500,
+    LAST_PAUSE_MS = 30000,
+    LONGEST_WAIT_S = 120,
+    MAX_RETRIES = 100,
+    MAX_JSON_BYTES = 512 << 20, /* a top of all functions may be long */
+};
+
+struct client {
+    struct http_client *http;
+    struct arena *arena;
+    const char *base;
+    const char *authorization; /* NULL: anonymous */
+    struct terminal *terminal;
+    int retries;
+};
+
+static int retries_from_environment(void)
+{
+    const char *text = getenv("PERFOLIO_RETRIES");
+    uint64_t number;
+    if (!text || !span_parse_u64(span_text(text), &number))
+        return CLIENT_DEFAULT_RETRIES;
+    return number > MAX_RETRIES ? MAX_RETRIES : (int)number;
+}
+
+enum err_code client_create(const struct account *account, const char *base,
+                            struct terminal *terminal, struct client **ret_client, struct err *err)
+{
+    bool is_own = account->url && (!base || link_is_same_server(base, account->url));
+    if (!base && !account->url)
+        return err_set(err, ERR_INVALID,
+                       "no server is set: run `perfolio login https://host` or set PERFOLIO_URL");
+    const char *token = is_own ? account->token : NULL;
+    base = is_own ? account->url : base;
+    if (token && !account_is_confidential(base))
+        return err_set(err, ERR_INVALID, "the token will not be sent in the clear to %s: use https",
+                       base);
+    struct http_client_settings settings = {
+        .ca_file = is_own ? account->ca_file : NULL,
+        .user_agent = "perfolio-cli",
+    };
+    struct http_client *http;
+    enum err_code code = http_client_create(&settings, &http, err);
+    if (code)
+        return code;
+    struct client *client = mem_new(struct client, 1);
+    client->http = http;
+    client->arena = arena_create();
+    client->base = arena_strdup(client->arena, base);
+    client->authorization = token ? arena_printf(client->arena, "Bearer %s", token) : NULL;
+    client->terminal = terminal;
+    client->retries = retries_from_environment();
+    *ret_client = client;
+    return ERR_NONE;
+}
+
+void client_destroy(struct client *client)
+{
+    if (!client)
+        return;
+    http_client_destroy(client->http);
+    arena_destroy(client->arena);
+    mem_free(client);
+}
+
+const char *client_base(const struct client *client)
+{
+    return client->base;
+}
+
+bool client_has_token(const struct client *client)
+{
+    return client->authorization;
+}
+
+void client_request_init(struct client_request *request, const char *method, const char *path)
+{
+    *request = (struct client_request){0};
+    http_client_request_init(&request->http, method, path);
+    request->is_repeatable = strcmp(method, "POST") != 0 && strcmp(method, "PATCH") != 0;
+}
+
+void client_request_add(struct client_request *request, const char *name, const char *value)
+{
+    if (request->field_count < CLIENT_MAX_FIELDS)
+        request->fields[request->field_count++] =
+            (struct http_client_field){.name = name, .value = value};
+}
+
+int64_t client_pause_ms(int attempt, int retry_after_s, uint64_t random)
+{
+    if (retry_after_s > LONGEST_WAIT_S)
+        return -1;
+    if (retry_after_s > 0) {
+        int64_t wait_ms = retry_after_s * INT64_C(1000);
+        return wait_ms + (int64_t)(random % (uint64_t)(wait_ms / 4 + 1));
+    }
+    int64_t pause_ms = FIRST_PAUSE_MS;
+    for (int i = 1; i < attempt && pause_ms < LAST_PAUSE_MS; i++)
+        pause_ms *= 2;
+    if (pause_ms > LAST_PAUSE_MS)
+        pause_ms = LAST_PAUSE_MS;
+    return pause_ms / 2 + (int64_t)(random % (uint64_t)(pause_ms / 2 + 1));
+}
+
+static enum err_code code_of_status(int status)
+{
+    switch (status) {
+    case 401:
+        return ERR_UNAUTHENTICATED;
+    case 403:
+        return ERR_FORBIDDEN;
+    case 404:
+        return ERR_NOT_FOUND;
+    case 409:
+        return ERR_CONFLICT;
+    case 410:
+        return ERR_GONE;
+    case 413:
+        return ERR_TOO_LARGE;
+    case 415:
+        return ERR_UNSUPPORTED;
+    case 429:
+        return ERR_RATE_LIMITED;
+    case 502:
+    case 503:
+        return ERR_BUSY;
+    case 408:
+    case 504:
+        return ERR_TIMEOUT;
+    default:
+        return status >= 500 ? ERR_INTERNAL : status >= 400 ? ERR_INVALID : ERR_NETWORK;
+    }
+}
+
+/* Problem types end in the name of the server's own error code, which says more than the status. */
+static enum err_code code_of_type(const char *type, enum err_code fallback)
+{
+    const char *name = strrchr(type, '/');
+    for (int code = ERR_NONE + 1; name && code < ERR_CODE_COUNT; code++) {
+        if (strcmp(name + 1, err_code_name((enum err_code)code)) == 0)
+            return (enum err_code)code;
+    }
+    return fallback;
+}
+
+const char *client_text(const json_t *json, const char *name, const char *fallback)
+{
+    const char *text = json_string_value(json_object_get(json, name));
+    return text ? text : fallback;
+}
+
+enum err_code client_problem(const struct http_client_answer *answer, struct err *err)
+{
+    enum err_code code = code_of_status(answer->status);
+    json_auto_t *problem = json_loadb((const char *)answer->body.data, answer->body.size,
+                                      JSON_REJECT_DUPLICATES, NULL);
+    const char *title = client_text(problem, "title", "");
+    const char *detail = client_text(problem, "detail", title);
+    if (detail[0]) {
+        code = code_of_type(client_text(problem, "type", ""), code);
+        err_set(err, code, "%s", detail);
+    } else if (answer->status >= 300 && answer->status < 400) {
+        err_set(err, code, "the server answered %d: is the URL right (https, host, port)?",
+                answer->status);
+    } else {
+        err_set(err, code, "the server answered %d without saying why", answer->status);
+    }
+    err->retry_after_s = answer->retry_after_s;
+    const char *id = client_text(problem, "request_id", "");
+    size_t length = strlen(err->message);
+    if (id[0] && code == ERR_INTERNAL)
+        snprintf(err->message + length, sizeof(err->message) - length, " (request %s)", id);
+    return code;
+}
+
+static bool is_passing(enum err_code code)
+{
+    return code == ERR_NETWORK || code == ERR_TIMEOUT || code == ERR_BUSY ||
+           code == ERR_RATE_LIMITED || code == ERR_DATABASE;
+}
+
+/* Could this request, sent again, act twice? 429 and 503 say that it was not taken. */
+static bool may_repeat(const struct client_request *request,
+                       const struct http_client_answer *answer)
+{
+    return request->is_repeatable || !answer->was_sent || answer->status == 429 ||
+           answer->status == 503;
+}
+
+static enum err_code send_once(struct client *client, const struct client_request *request,
+                               struct http_client_answer *answer, struct err *err)
+{
+    struct http_client_field fields[CLIENT_MAX_FIELDS + 1];
+    struct http_client_request http = request->http;
+    buf_auto url;
+    buf_init(&url, 64 << 10);
+    buf_printf(&url, "%s%s", client->base, http.url);
+    buf_append_byte(&url, 0);
+    if (buf_failed(&url))
+        return err_set(err, ERR_INVALID, "the request's address is too long");
+    size_t count = request->field_count;
+    memcpy(fields, request->fields, count * sizeof(fields[0]));
+    if (client->authorization)
+        fields[count++] = (struct http_client_field){"Authorization", client->authorization};
+    http.url = (const char *)url.data;
+    http.fields = fields;
+    http.field_count = count;
+    enum err_code code = http_client_send(client->http, &http, answer, err);
+    if (code == ERR_UNAUTHENTICATED) { /* of the connection: an answer's 401 is looked at below */
+        size_t length = strlen(err->message);
+        snprintf(err->message + length, sizeof(err->message) - length,
+                 "; name the server's CA with PERFOLIO_CA_FILE or `perfolio login --ca-file`");
+    }
+    if (!code && (answer->status < 200 || answer->status > 299))
+        code = client_problem(answer, err);
+    return code;
+}
+
+static uint64_t random_number(void)
+{
+    uint64_t number;
+    if (getrandom(&number, sizeof(number), 0) != (ssize_t)sizeof(number))
+        number = (uint64_t)clock_monotonic_ns();
+    return number;
+}
+
+enum err_code client_send(struct client *client, const struct client_request *request,
+                          struct http_client_answer *answer, struct err *err)
+{
+    for (int attempt = 1;; attempt++) {
+        *err = (struct err){0};
+        enum err_code code = send_once(client, request, answer, err);
+        if (!code || !is_passing(code) || attempt > client->retries)
+            return code;
+        if (!may_repeat(request, answer))
+            return err_add(err, "the request was sent, but its outcome is not known, so it is not "
+                                "repeated");
+        int64_t pause_ms = client_pause_ms(attempt, answer->retry_after_s, random_number());
+        if (pause_ms < 0)
+            return err_add(err, "try again in %d s", answer->retry_after_s);
+        /* What a broken download has written already would stand there twice. */
+        int fd = request->http.answer_fd;
+        if (fd != HTTP_CLIENT_NO_FD && answer->answer_bytes &&
+            (ftruncate(fd, 0) || lseek(fd, 0, SEEK_SET)))
+            return code;
+        terminal_note(client->terminal, "%s; trying again in %.1f s (%d of %d)", err->message,
+                      (double)pause_ms / 1000, attempt, client->retries);
+        clock_sleep_ms(pause_ms);
+    }
+}
+
+static enum err_code parse_json(const struct http_client_answer *answer, json_t **ret_json,
+                                struct err *err)
+{
+    json_error_t problem;
+    json_t *json = json_loadb((const char *)answer->body.data, answer->body.size,
+                              JSON_ALLOW_NUL | JSON_DECODE_ANY, &problem);
+    if (!json)
+        return err_set(err, ERR_NETWORK,
+                       "the server's answer is not JSON (%s): is this a Perfolio server?",
+                       problem.text);
+    *ret_json = json;
+    return ERR_NONE;
+}
+
+enum err_code client_send_json(struct client *client, const struct client_request *request,
+                               json_t **ret_json, struct err *err)
+{
+    http_client_answer_auto answer;
+    http_client_answer_init(&answer);
+    struct client_request sized = *request;
+    sized.http.accept_compressed = true;
+    sized.http.max_answer_bytes = MAX_JSON_BYTES;
+    client_request_add(&sized, "Accept", "application/json");
+    enum err_code code = client_send(client, &sized, &answer, err);
+    if (code)
+        return code;
+    if (answer.body.size == 0) {
+        *ret_json = NULL;
+        return answer.status == 204 ? ERR_NONE
+                                    : err_set(err, ERR_NETWORK, "the server's answer is empty");
+    }
+    return parse_json(&answer, ret_json, err);
+}
+
+enum err_code client_get_json(struct client *client, const char *path, json_t **ret_json,
+                              struct err *err)
+{
+    struct client_request request;
+    client_request_init(&request, "GET", path);
+    enum err_code code = client_send_json(client, &request, ret_json, err);
+    if (!code && !*ret_json)
+        code = err_set(err, ERR_NETWORK, "the server's answer is empty");
+    return code;
+}
+
+enum err_code client_call_json(struct client *client, const char *method, const char *path,
+                               const json_t *body, json_t **ret_json, struct err *err)
+{
+    struct client_request request;
+    client_request_init(&request, method, path);
+    char *text = body ? json_dumps(body, JSON_COMPACT) : NULL;
+    if (text) {
+        request.http.body_kind = HTTP_CLIENT_BODY_BYTES;
+        request.http.body = span_text(text);
+        client_request_add(&request, "Content-Type", "application/json");
+    }
+    enum err_code code = client_send_json(client, &request, ret_json, err);
+    free(text);
+    return code;
+}

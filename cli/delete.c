@@ -1,0 +1,121 @@
+#include "cli/cli.h"
+#include "cli/kept.h"
+#include "cli/target.h"
+#include "lib/base/mem.h"
+
+struct delete
+{
+    struct cli *cli;
+    struct cli_texts arguments;
+    const char *token;
+};
+
+static const struct argp_option options[] = {
+    {"token", 't', "TOKEN", 0,
+     "The delete token that came with the share (- reads it from "
+     "standard input)",
+     0},
+    {"quiet", 'q', NULL, 0, "Say nothing but warnings and errors", 0},
+    {0},
+};
+
+static error_t parse(int key, char *text, struct argp_state *state)
+{
+    struct delete *delete = state->input;
+    switch (key) {
+    case 't':
+        delete->token = text;
+        return 0;
+    case 'q':
+        delete->cli->terminal.is_quiet = true;
+        return 0;
+    case ARGP_KEY_ARG:
+        cli_texts_add(delete->cli, &delete->arguments, text);
+        return 0;
+    case ARGP_KEY_END:
+        if (delete->arguments.count == 0)
+            argp_error(state, "name a link or an id");
+        if (delete->token && delete->arguments.count > 1)
+            argp_error(state, "--token goes with one share only");
+        return 0;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+static const struct argp argp = {
+    .options = options,
+    .parser = parse,
+    .args_doc = "LINK...",
+    .doc = "Delete shares for good.\v"
+           "What you pushed from here can be deleted from here. Elsewhere it takes the delete "
+           "token, the delete link (LINK/delete#TOKEN), or an account that may.",
+};
+
+/* Given, in the link, or kept from the push; NULL: the account's token has to do. */
+static const char *find_token(const struct delete *delete, const struct target *target)
+{
+    struct kept_share kept;
+    struct link kept_link;
+    struct err ignored;
+    struct arena *arena = delete->cli->arena;
+    if (delete->token)
+        return delete->token;
+    if (target->link.delete_token)
+        return target->link.delete_token;
+    /* Never to another server than the one that gave it. */
+    if (kept_find(target->link.a, arena, &kept, &ignored) || !kept.delete_token[0] ||
+        !link_parse(kept.url, arena, &kept_link) || !kept_link.base ||
+        !link_is_same_server(kept_link.base, client_base(target->client)))
+        return NULL;
+    return kept.delete_token;
+}
+
+static enum err_code delete_one(struct delete *delete, const char *text, struct err *err)
+{
+    struct cli *cli = delete->cli;
+    target_auto target = {0};
+    enum err_code code = target_open(cli, text, &target, err);
+    if (code)
+        return code;
+    const char *token = find_token(delete, &target);
+    if (!token && !client_has_token(target.client))
+        return err_set(err, ERR_UNAUTHENTICATED,
+                       "%s was not pushed from here: give its delete token with --token", text);
+    if (token && !account_is_confidential(client_base(target.client)))
+        return cli_usage(cli, err, "a delete token will not be sent in the clear: use https");
+    http_client_answer_auto answer;
+    http_client_answer_init(&answer);
+    struct client_request request;
+    client_request_init(&request, "DELETE",
+                        arena_printf(cli->arena, "/api/v1/shares/%s", target.link.a));
+    if (token)
+        client_request_add(&request, "X-Perfolio-Delete-Token", token);
+    code = client_send(target.client, &request, &answer, err);
+    if (!code || code == ERR_GONE)
+        kept_remove(target.link.a);
+    if (code)
+        return err_add(err, "%s", text);
+    terminal_note(&cli->terminal, "deleted %s/p/%s", client_base(target.client), target.link.a);
+    return ERR_NONE;
+}
+
+static enum err_code run(struct cli *cli, int argc, char **argv, struct err *err)
+{
+    struct delete delete = {.cli = cli};
+    enum err_code code = ERR_NONE;
+    cli_parse(&delete_command, argc, argv, &delete);
+    if (delete.token && strcmp(delete.token, "-") == 0)
+        code = cli_read_secret(cli, "-", &delete.token, err);
+    for (size_t i = 0; i < delete.arguments.count && !code; i++)
+        code = delete_one(&delete, delete.arguments.texts[i], err);
+    return code;
+}
+
+const struct command delete_command = {
+    .name = "delete",
+    .summary = "delete shares",
+    .argp = &argp,
+    .arguments = ARGUMENTS_LINKS,
+    .run = run,
+};

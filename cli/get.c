@@ -1,0 +1,198 @@
+#include "cli/cli.h"
+#include "cli/save.h"
+#include "cli/target.h"
+#include "lib/base/mem.h"
+
+#include <stdlib.h>
+
+enum { OPTION_FORMAT = 0x200, OPTION_PASSWORD_FILE };
+#define MAX_DOWNLOAD_BYTES (UINT64_C(16) << 30)
+
+struct get {
+    struct cli *cli;
+    struct cli_texts arguments;
+    const char *format; /* NULL: as uploaded */
+    const char *output;
+    const char *password_file;
+    bool is_forced;
+};
+
+static const char *const formats[] = {"raw", "pb.gz", "folded", "json", "svg", "png", NULL};
+
+static const struct argp_option options[] = {
+    {"format", OPTION_FORMAT, "FORMAT", 0,
+     "raw (as uploaded, the default), pb.gz, folded, json, svg or png", 0},
+    {"output", 'o', "FILE", 0, "Write there (- is standard output)", 0},
+    {"force", 'f', NULL, 0, "Replace a file that is there", 0},
+    {"password-file", OPTION_PASSWORD_FILE, "FILE", 0,
+     "The share's password is the first line of FILE (- is standard input)", 0},
+    {"quiet", 'q', NULL, 0, "Say nothing but warnings and errors", 0},
+    {0},
+};
+
+static const char *find_format(const char *text, struct argp_state *state)
+{
+    for (size_t i = 0; formats[i]; i++) {
+        if (strcmp(text, formats[i]) == 0)
+            return i ? formats[i] : NULL;
+    }
+    argp_error(state, "--format is raw, pb.gz, folded, json, svg or png, not %s", text);
+    return NULL;
+}
+
+static error_t parse(int key, char *text, struct argp_state *state)
+{
+    struct get *get = state->input;
+    switch (key) {
+    case OPTION_FORMAT:
+        get->format = find_format(text, state);
+        return 0;
+    case 'o':
+        get->output = text;
+        return 0;
+    case 'f':
+        get->is_forced = true;
+        return 0;
+    case OPTION_PASSWORD_FILE:
+        get->password_file = text;
+        return 0;
+    case 'q':
+        get->cli->terminal.is_quiet = true;
+        return 0;
+    case ARGP_KEY_ARG:
+        cli_texts_add(get->cli, &get->arguments, text);
+        return 0;
+    case ARGP_KEY_END:
+        if (get->arguments.count == 0)
+            argp_error(state, "name a link or an id");
+        if (get->output && get->arguments.count > 1)
+            argp_error(state, "-o takes one share only");
+        return 0;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+static const struct argp argp = {
+    .options = options,
+    .parser = parse,
+    .args_doc = "LINK...",
+    .doc =
+        "Download shares: the uploaded bytes, or another format.\v"
+        "Without -o the file gets the name it was uploaded with, in this folder, and the name is "
+        "printed.",
+};
+
+/* The last part of a name from outside, without what could leave the folder or hide. */
+static const char *safe_name(const char *name, struct arena *arena)
+{
+    const char *slash = strrchr(name, '/');
+    char *safe = arena_strdup(arena, slash ? slash + 1 : name);
+    for (char *at = safe; *at; at++) {
+        if ((unsigned char)*at < ' ' || *at == 0x7f || *at == '\\')
+            *at = '_';
+    }
+    while (*safe == '.')
+        safe++;
+    return strlen(safe) > 200 || !*safe ? NULL : safe;
+}
+
+/* What the share's page calls it: the uploaded name, or the id with an extension. */
+static enum err_code choose_name(struct get *get, struct target *target, const char **ret_name,
+                                 struct err *err)
+{
+    struct arena *arena = get->cli->arena;
+    json_auto_t *share = NULL;
+    struct client_request request;
+    client_request_init(&request, "GET", arena_printf(arena, "/api/v1/shares/%s", target->link.a));
+    target_add_password(target, &request);
+    enum err_code code = client_send_json(target->client, &request, &share, err);
+    if (code)
+        return code;
+    const char *name = safe_name(client_text(share, "filename", ""), arena);
+    if (!name)
+        name = target->link.a;
+    *ret_name = get->format ? arena_printf(arena, "%s.%s", target->link.a, get->format) : name;
+    return ERR_NONE;
+}
+
+struct download {
+    struct terminal *terminal;
+    const char *name;
+};
+
+static bool on_progress(void *context, uint64_t sent, uint64_t send_total, uint64_t received,
+                        uint64_t receive_total)
+{
+    const struct download *download = context;
+    (void)sent, (void)send_total;
+    if (received)
+        terminal_progress(download->terminal, download->name, received, receive_total);
+    return true;
+}
+
+static enum err_code download_to(struct get *get, struct target *target, const char *name, int fd,
+                                 struct err *err)
+{
+    struct arena *arena = get->cli->arena;
+    http_client_answer_auto answer;
+    http_client_answer_init(&answer);
+    struct download download = {.terminal = &get->cli->terminal, .name = name};
+    struct client_request request;
+    client_request_init(&request, "GET",
+                        get->format ? arena_printf(arena, "/p/%s.%s", target->link.a, get->format)
+                                    : arena_printf(arena, "/api/v1/shares/%s/raw", target->link.a));
+    target_add_password(target, &request);
+    request.http.answer_fd = fd;
+    request.http.max_answer_bytes = MAX_DOWNLOAD_BYTES;
+    request.http.progress = on_progress;
+    request.http.progress_context = &download;
+    enum err_code code = client_send(target->client, &request, &answer, err);
+    terminal_progress_end(&get->cli->terminal);
+    return code;
+}
+
+static enum err_code get_one(struct get *get, struct target *target, struct err *err)
+{
+    const char *name = get->output;
+    struct save save;
+    enum err_code code = name ? ERR_NONE : choose_name(get, target, &name, err);
+    if (!code)
+        code = save_open(name, get->is_forced, get->cli->arena, &save, err);
+    if (code)
+        return code;
+    code = download_to(get, target, name, save.fd, err);
+    if (!code)
+        code = save_commit(&save, err);
+    save_close(&save);
+    if (code || get->output)
+        return code;
+    puts(name);
+    return cli_flush(err);
+}
+
+static enum err_code run(struct cli *cli, int argc, char **argv, struct err *err)
+{
+    struct get get = {.cli = cli};
+    const char *password = NULL;
+    enum err_code code = ERR_NONE;
+    cli_parse(&get_command, argc, argv, &get);
+    if (get.password_file)
+        code = cli_read_secret(cli, get.password_file, &password, err);
+    for (size_t i = 0; i < get.arguments.count && !code; i++) {
+        target_auto target = {0};
+        code = target_open(cli, get.arguments.texts[i], &target, err);
+        target.password = password;
+        if (!code)
+            code = get_one(&get, &target, err);
+    }
+    return code;
+}
+
+const struct command get_command = {
+    .name = "get",
+    .summary = "download a share, as uploaded or in another format",
+    .argp = &argp,
+    .arguments = ARGUMENTS_LINKS,
+    .run = run,
+};

@@ -1,0 +1,278 @@
+#include "cli/input.h"
+
+#include "cli/link.h"
+#include "cli/terminal.h"
+#include "lib/base/mem.h"
+#include "lib/io/http_client.h"
+#include "lib/profile/format.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum {
+    MAX_REDIRECTS = 5,
+    COPY_BYTES = 256 << 10,
+    DEFAULT_PROFILE_SECONDS = 30, /* of net/http/pprof's CPU profile */
+    SPARE_SECONDS = 60,
+    SAVED_ANSWER_BYTES = 200, /* of an answer that is not 2xx, shown in the message */
+};
+
+static enum err_code open_temporary(struct arena *arena, int *ret_fd, struct err *err)
+{
+    const char *folder = getenv("TMPDIR");
+    if (!folder || folder[0] != '/')
+        folder = "/tmp";
+    int fd = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    if (fd < 0) { /* a file system without O_TMPFILE */
+        char *path = arena_printf(arena, "%s/perfolio-XXXXXX", folder);
+        fd = mkostemp(path, O_CLOEXEC);
+        if (fd >= 0)
+            unlink(path);
+    }
+    if (fd < 0)
+        return err_set_errno(err, ERR_IO, "creating a temporary file in %s", folder);
+    *ret_fd = fd;
+    return ERR_NONE;
+}
+
+static bool write_all(int fd, const uint8_t *data, size_t size)
+{
+    while (size) {
+        ssize_t written = write(fd, data, size);
+        if (written < 0 && errno != EINTR)
+            return false;
+        if (written > 0) {
+            data += written;
+            size -= (size_t)written;
+        }
+    }
+    return true;
+}
+
+/* Everything from one descriptor to another, up to INPUT_MAX_BYTES. */
+static enum err_code copy_stream(int from, int to, const char *name, struct err *err)
+{
+    arena_auto arena = arena_create();
+    uint8_t *piece = arena_alloc_raw(arena, COPY_BYTES, 1);
+    uint64_t total = 0;
+    for (;;) {
+        ssize_t taken = read(from, piece, COPY_BYTES);
+        if (taken == 0)
+            return ERR_NONE;
+        if (taken < 0 && errno == EINTR)
+            continue;
+        if (taken < 0)
+            return err_set_errno(err, ERR_IO, "reading %s", name);
+        total += (uint64_t)taken;
+        if (total > INPUT_MAX_BYTES)
+            return err_set(err, ERR_TOO_LARGE, "%s holds more than 4 GiB", name);
+        if (!write_all(to, piece, (size_t)taken))
+            return err_set_errno(err, ERR_IO, "writing a temporary file");
+    }
+}
+
+static const char *last_segment(const char *path, struct arena *arena)
+{
+    size_t length = strcspn(path, "?#");
+    while (length && path[length - 1] == '/')
+        length--;
+    size_t start = length;
+    while (start && path[start - 1] != '/')
+        start--;
+    return arena_strndup(arena, path + start, length - start);
+}
+
+static enum err_code measure(struct input *input, struct err *err)
+{
+    struct stat status;
+    if (fstat(input->fd, &status))
+        return err_set_errno(err, ERR_IO, "reading %s", input->name);
+    if (status.st_size <= 0)
+        return err_set(err, ERR_INVALID, "%s is empty", input->name);
+    if ((uint64_t)status.st_size > INPUT_MAX_BYTES)
+        return err_set(err, ERR_TOO_LARGE, "%s holds more than 4 GiB", input->name);
+    input->bytes = (uint64_t)status.st_size;
+    return ERR_NONE;
+}
+
+/* A pipe, a terminal or a device becomes a temporary file; takes over stream. */
+static enum err_code open_stream(int stream, struct arena *arena, struct input *input,
+                                 struct err *err)
+{
+    enum err_code code = open_temporary(arena, &input->fd, err);
+    if (!code)
+        code = copy_stream(stream, input->fd, input->name, err);
+    close(stream);
+    return code ? code : measure(input, err);
+}
+
+static enum err_code open_file(const char *path, struct arena *arena, struct input *input,
+                               struct err *err)
+{
+    struct stat status;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return err_set_errno(err, errno == ENOENT ? ERR_NOT_FOUND : ERR_IO, "opening %s", path);
+    input->name = path;
+    input->filename = last_segment(path, arena);
+    if (fstat(fd, &status) == 0 && S_ISDIR(status.st_mode)) {
+        close(fd);
+        return err_set(err, ERR_INVALID, "%s is a folder, not a profile", path);
+    }
+    if (!S_ISREG(status.st_mode))
+        return open_stream(fd, arena, input, err);
+    input->fd = fd;
+    return measure(input, err);
+}
+
+struct download {
+    struct terminal *terminal;
+    const char *name;
+};
+
+static bool on_progress(void *context, uint64_t sent, uint64_t send_total, uint64_t received,
+                        uint64_t receive_total)
+{
+    const struct download *download = context;
+    (void)sent, (void)send_total;
+    if (received)
+        terminal_progress(download->terminal, download->name, received, receive_total);
+    return true;
+}
+
+static enum err_code describe_refusal(const struct http_client_answer *answer, const char *url,
+                                      struct err *err)
+{
+    struct span text = span_trim(buf_span(&answer->body));
+    if (text.size > SAVED_ANSWER_BYTES)
+        text.size = SAVED_ANSWER_BYTES;
+    enum err_code code = answer->status == 404                            ? ERR_NOT_FOUND
+                         : answer->status == 401 || answer->status == 403 ? ERR_FORBIDDEN
+                                                                          : ERR_NETWORK;
+    return err_set(err, code, "%s answered %d%s%.*s", url, answer->status, text.size ? ": " : "",
+                   SPAN_PRINT(text));
+}
+
+static enum err_code fetch(const char *url, int seconds, struct terminal *terminal,
+                           struct input *input, struct err *err)
+{
+    struct http_client_settings settings = {
+        .user_agent = "perfolio-cli",
+        .max_redirects = MAX_REDIRECTS,
+        .stall_timeout_s = (seconds ? seconds : DEFAULT_PROFILE_SECONDS) + SPARE_SECONDS,
+    };
+    http_client_auto client = NULL;
+    enum err_code code = http_client_create(&settings, &client, err);
+    if (code)
+        return code;
+    struct download download = {.terminal = terminal, .name = input->filename};
+    struct http_client_request request;
+    http_client_request_init(&request, "GET", url);
+    request.answer_fd = input->fd;
+    request.max_answer_bytes = INPUT_MAX_BYTES;
+    request.progress = on_progress;
+    request.progress_context = &download;
+    http_client_answer_auto answer;
+    http_client_answer_init(&answer);
+    code = http_client_send(client, &request, &answer, err);
+    terminal_progress_end(terminal);
+    if (!code && (answer.status < 200 || answer.status > 299))
+        code = describe_refusal(&answer, url, err);
+    return code;
+}
+
+static enum err_code open_url(const char *url, int seconds, struct terminal *terminal,
+                              struct arena *arena, struct input *input, struct err *err)
+{
+    if (seconds)
+        url = arena_printf(arena, "%s%cseconds=%d", url, strchr(url, '?') ? '&' : '?', seconds);
+    input->name = url;
+    input->filename = last_segment(strstr(url, "://") + 3, arena);
+    enum err_code code = open_temporary(arena, &input->fd, err);
+    if (code)
+        return code;
+    if (seconds)
+        terminal_note(terminal, "measuring for %d s: %s", seconds, url);
+    code = fetch(url, seconds, terminal, input, err);
+    return code ? code : measure(input, err);
+}
+
+enum err_code input_open(const char *argument, int seconds, struct terminal *terminal,
+                         struct arena *arena, struct input *ret_input, struct err *err)
+{
+    struct input input = INPUT_NONE;
+    enum err_code code;
+    if (strcmp(argument, "-") == 0) {
+        input.name = "standard input";
+        input.filename = "stdin";
+        int copy = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3);
+        code = copy < 0 ? err_set_errno(err, ERR_IO, "reading standard input")
+                        : open_stream(copy, arena, &input, err);
+    } else if (link_is_url(argument)) {
+        code = open_url(argument, seconds, terminal, arena, &input, err);
+    } else {
+        code = open_file(argument, arena, &input, err);
+    }
+    if (code)
+        input_close(&input);
+    else
+        *ret_input = input;
+    return code;
+}
+
+enum err_code input_from_bytes(struct span bytes, const char *filename, struct arena *arena,
+                               struct input *ret_input, struct err *err)
+{
+    struct input input = INPUT_NONE;
+    input.name = input.filename = filename;
+    enum err_code code = open_temporary(arena, &input.fd, err);
+    if (!code && !write_all(input.fd, bytes.data, bytes.size))
+        code = err_set_errno(err, ERR_IO, "writing a temporary file");
+    if (!code)
+        code = measure(&input, err);
+    if (code)
+        input_close(&input);
+    else
+        *ret_input = input;
+    return code;
+}
+
+void input_close(struct input *input)
+{
+    if (input->map)
+        munmap(input->map, input->bytes);
+    if (input->fd >= 0)
+        close(input->fd);
+    *input = INPUT_NONE;
+}
+
+enum err_code input_map(struct input *input, struct span *ret_bytes, struct err *err)
+{
+    if (!input->map) {
+        void *map = mmap(NULL, input->bytes, PROT_READ, MAP_PRIVATE, input->fd, 0);
+        if (map == MAP_FAILED)
+            return err_set_errno(err, ERR_IO, "reading %s", input->name);
+        input->map = map;
+    }
+    *ret_bytes = span_of(input->map, input->bytes);
+    return ERR_NONE;
+}
+
+enum err_code input_decode(struct input *input, const char **ret_format,
+                           struct profile **ret_profile, struct err *err)
+{
+    struct span bytes;
+    enum format format;
+    enum err_code code = input_map(input, &bytes, err);
+    if (!code)
+        code = format_decode(bytes, NULL, &format, ret_profile, err);
+    if (code)
+        return err_add(err, "%s", input->name);
+    if (ret_format)
+        *ret_format = format_name(format);
+    return ERR_NONE;
+}

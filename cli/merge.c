@@ -1,0 +1,168 @@
+#include "cli/merge.h"
+
+#include "cli/cli.h"
+#include "cli/client.h"
+#include "cli/input.h"
+#include "cli/save.h"
+#include "cli/settings_options.h"
+#include "lib/base/compress.h"
+#include "lib/base/mem.h"
+#include "lib/profile/merge.h"
+#include "lib/profile/pprof.h"
+
+#include <stdlib.h>
+
+enum { OPTION_PUSH = 0x200 };
+
+struct merge {
+    struct cli *cli;
+    struct settings_options settings;
+    struct cli_texts arguments;
+    const char *output;
+    bool is_pushed;
+    bool is_forced;
+};
+
+static const struct argp_option options[] = {
+    {"output", 'o', "FILE", 0, "Write the merged profile there (- is standard output)", 0},
+    {"force", 'f', NULL, 0, "Replace FILE if it is there", 0},
+    {"push", OPTION_PUSH, NULL, 0, "Upload the merged profile and print its link", 0},
+    {"quiet", 'q', NULL, 0, "Say nothing but warnings and errors", 0},
+    {0},
+};
+
+static error_t parse(int key, char *text, struct argp_state *state)
+{
+    struct merge *merge = state->input;
+    switch (key) {
+    case ARGP_KEY_INIT:
+        state->child_inputs[0] = &merge->settings;
+        return 0;
+    case 'o':
+        merge->output = text;
+        return 0;
+    case 'f':
+        merge->is_forced = true;
+        return 0;
+    case OPTION_PUSH:
+        merge->is_pushed = true;
+        return 0;
+    case 'q':
+        merge->cli->terminal.is_quiet = true;
+        return 0;
+    case ARGP_KEY_ARG:
+        cli_texts_add(merge->cli, &merge->arguments, text);
+        return 0;
+    case ARGP_KEY_END:
+        if (merge->arguments.count == 0)
+            argp_error(state, "name the profiles to merge");
+        if (!merge->output == !merge->is_pushed)
+            argp_error(state, "say where it goes: either -o FILE or --push");
+        return 0;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+static const struct argp argp = {
+    .options = options,
+    .parser = parse,
+    .args_doc = "FILE|-|URL...",
+    .doc = "Add up several profiles of one kind into one pprof file.",
+    .children = settings_options_children,
+};
+
+static enum err_code decode_all(struct cli *cli, const char *const *arguments, size_t count,
+                                int seconds, struct profile **profiles, struct err *err)
+{
+    for (size_t i = 0; i < count; i++) {
+        input_auto input = INPUT_NONE;
+        enum err_code code =
+            input_open(arguments[i], seconds, &cli->terminal, cli->arena, &input, err);
+        if (!code)
+            code = input_decode(&input, NULL, &profiles[i], err);
+        if (code)
+            return code;
+    }
+    return ERR_NONE;
+}
+
+static enum err_code encode(struct cli *cli, const struct profile *profile, struct input *ret_input,
+                            struct err *err)
+{
+    buf_auto raw, packed;
+    buf_init(&raw, INPUT_MAX_BYTES);
+    buf_init(&packed, INPUT_MAX_BYTES);
+    enum err_code code = pprof_encode(profile, &raw, err);
+    if (!code)
+        code = compress_gzip(buf_span(&raw), COMPRESS_GZIP_DEFAULT, &packed, err);
+    if (!code)
+        code = input_from_bytes(buf_span(&packed), "merged.pb.gz", cli->arena, ret_input, err);
+    return code;
+}
+
+enum err_code merge_inputs(struct cli *cli, const char *const *arguments, size_t count, int seconds,
+                           struct input *ret_input, struct err *err)
+{
+    struct profile **profiles = arena_new(cli->arena, struct profile *, count);
+    struct profile *merged = NULL;
+    enum err_code code = decode_all(cli, arguments, count, seconds, profiles, err);
+    if (!code)
+        code = merge_profiles((const struct profile *const *)profiles, count, NULL, &merged, err);
+    if (!code)
+        code = encode(cli, merged, ret_input, err);
+    if (!code) {
+        terminal_note(&cli->terminal, "merged %zu profiles", count);
+        share_print_profile(cli, ret_input, "pprof", merged);
+    }
+    profile_destroy(merged);
+    for (size_t i = 0; i < count; i++)
+        profile_destroy(profiles[i]);
+    return code;
+}
+
+static enum err_code write_output(const struct merge *merge, struct input *input, struct err *err)
+{
+    struct span bytes;
+    enum err_code code = input_map(input, &bytes, err);
+    return code ? code : save_bytes(bytes, merge->output, merge->is_forced, err);
+}
+
+static enum err_code push_output(struct merge *merge, const struct input *input, struct err *err)
+{
+    struct cli *cli = merge->cli;
+    client_auto client = NULL;
+    json_auto_t *share = NULL;
+    struct upload_settings *settings = &merge->settings.settings;
+    if (!settings->filename)
+        settings->filename = input->filename;
+    enum err_code code = cli_connect(cli, NULL, &client, err);
+    if (!code)
+        code = upload_share(client, &cli->terminal, input, settings, &share, err);
+    if (code)
+        return code;
+    code = share_print_result(merge->settings.output, share, err);
+    share_print_keeping(cli, share, settings);
+    return code;
+}
+
+static enum err_code run(struct cli *cli, int argc, char **argv, struct err *err)
+{
+    struct merge merge = {.cli = cli, .settings = {.cli = cli}};
+    cli_parse(&merge_command, argc, argv, &merge);
+    input_auto input = INPUT_NONE;
+    enum err_code code = settings_options_finish(&merge.settings, err);
+    if (!code)
+        code = merge_inputs(cli, merge.arguments.texts, merge.arguments.count, 0, &input, err);
+    if (code)
+        return code;
+    return merge.is_pushed ? push_output(&merge, &input, err) : write_output(&merge, &input, err);
+}
+
+const struct command merge_command = {
+    .name = "merge",
+    .summary = "add up several profiles into one",
+    .argp = &argp,
+    .arguments = ARGUMENTS_FILES,
+    .run = run,
+};

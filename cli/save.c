@@ -1,0 +1,99 @@
+#include "cli/save.h"
+
+#include "lib/base/mem.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static enum err_code refuse(const char *path, struct err *err)
+{
+    return err_set(err, ERR_CONFLICT, "%s is there already: use --force to replace it", path);
+}
+
+/* mkostemp gives 0600; a result gets what any new file would. */
+static mode_t usual_mode(void)
+{
+    mode_t mask = umask(0);
+    umask(mask);
+    return 0666 & ~mask;
+}
+
+enum err_code save_open(const char *path, bool is_forced, struct arena *arena,
+                        struct save *ret_save, struct err *err)
+{
+    struct save save = {.path = path, .fd = STDOUT_FILENO, .is_forced = is_forced};
+    struct stat status;
+    if (strcmp(path, "-") == 0) {
+        *ret_save = save;
+        return ERR_NONE;
+    }
+    bool is_there = stat(path, &status) == 0;
+    if (is_there && !S_ISREG(status.st_mode)) { /* /dev/null, a pipe: nothing to replace */
+        save.fd = open(path, O_WRONLY | O_CLOEXEC);
+    } else if (is_there && !is_forced) {
+        return refuse(path, err);
+    } else {
+        save.temporary = arena_printf(arena, "%s.XXXXXX", path);
+        save.fd = mkostemp(save.temporary, O_CLOEXEC);
+    }
+    if (save.fd < 0)
+        return err_set_errno(err, ERR_IO, "writing %s", path);
+    *ret_save = save;
+    return ERR_NONE;
+}
+
+enum err_code save_commit(struct save *save, struct err *err)
+{
+    if (!save->temporary)
+        return ERR_NONE;
+    if (fchmod(save->fd, usual_mode()) || fsync(save->fd))
+        return err_set_errno(err, ERR_IO, "writing %s", save->path);
+    /* link() fails where the name has been taken meanwhile, rename() would replace it. */
+    bool is_done = save->is_forced ? rename(save->temporary, save->path) == 0
+                                   : link(save->temporary, save->path) == 0;
+    if (!is_done && errno == EEXIST)
+        return refuse(save->path, err);
+    if (!is_done && !save->is_forced && (errno == EPERM || errno == EOPNOTSUPP))
+        is_done = rename(save->temporary, save->path) == 0; /* a file system without links */
+    if (!is_done)
+        return err_set_errno(err, ERR_IO, "writing %s", save->path);
+    return ERR_NONE;
+}
+
+void save_close(struct save *save)
+{
+    if (save->temporary) {
+        unlink(save->temporary);
+        close(save->fd);
+    } else if (save->fd > STDERR_FILENO) {
+        close(save->fd);
+    }
+    *save = (struct save){.fd = -1};
+}
+
+enum err_code save_bytes(struct span bytes, const char *path, bool is_forced, struct err *err)
+{
+    arena_auto arena = arena_create();
+    struct save save;
+    enum err_code code = save_open(path, is_forced, arena, &save, err);
+    if (code)
+        return code;
+    while (bytes.size) {
+        ssize_t written = write(save.fd, bytes.data, bytes.size);
+        if (written < 0 && errno == EINTR)
+            continue;
+        if (written < 0) {
+            code = err_set_errno(err, ERR_IO, "writing %s", path);
+            break;
+        }
+        bytes = span_of(bytes.data + written, bytes.size - (size_t)written);
+    }
+    if (!code)
+        code = save_commit(&save, err);
+    save_close(&save);
+    return code;
+}

@@ -1,0 +1,28 @@
+/*
+ * settings_options: the options by which push, diff and merge set up a new share, as an argp child.
+ */
+#ifndef CLI_SETTINGS_OPTIONS_H
+#define CLI_SETTINGS_OPTIONS_H
+
+#include "cli/cli.h"
+#include "cli/share_print.h"
+#include "cli/upload.h"
+
+struct settings_options {
+    struct cli *cli;
+    struct upload_settings settings;
+    struct cli_texts labels;
+    const char *password_file;
+    enum share_output output;
+};
+
+/* Its input is a struct settings_options. */
+extern const struct argp settings_options_argp;
+/* For a command's children: the group's heading is part of it. */
+extern const struct argp_child settings_options_children[];
+
+/* After parsing: labels into place, the password from its file or asked for on the terminal.
+ * Handles: ERR_INVALID, ERR_IO, ERR_NOT_FOUND. */
+enum err_code settings_options_finish(struct settings_options *options, struct err *err) MUST_USE;
+
+#endif

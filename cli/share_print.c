@@ -1,0 +1,77 @@
+#include "cli/share_print.h"
+
+#include "cli/cli.h"
+#include "cli/client.h"
+#include "cli/input.h"
+#include "cli/kept.h"
+#include "cli/upload.h"
+#include "cli/value.h"
+#include "lib/base/clock.h"
+#include "lib/base/mem.h"
+#include "lib/profile/profile.h"
+
+enum { MAX_LINE_BYTES = 4096, MAX_LISTED_TYPES = 6 };
+
+enum err_code share_print_result(enum share_output output, const json_t *share, struct err *err)
+{
+    switch (output) {
+    case SHARE_OUTPUT_JSON:
+        json_dumpf(share, stdout, JSON_COMPACT | JSON_ENSURE_ASCII);
+        putchar('\n');
+        break;
+    case SHARE_OUTPUT_MARKDOWN:
+        puts(client_text(share, "markdown", client_text(share, "url", "")));
+        break;
+    case SHARE_OUTPUT_URL:
+        puts(client_text(share, "url", ""));
+        break;
+    }
+    return cli_flush(err);
+}
+
+static void append_types(struct buf *line, const struct profile *profile)
+{
+    uint32_t count = profile->value_type_count;
+    for (uint32_t i = 0; i < count && i < MAX_LISTED_TYPES; i++) {
+        struct span type = profile_string(profile, profile->value_types[i].type);
+        buf_append_text(line, i == 0 ? "" : i + 1 == count ? " and " : ", ");
+        buf_append_span(line, type.size ? type : SPAN_LITERAL("(no name)"));
+    }
+    if (count > MAX_LISTED_TYPES)
+        buf_append_text(line, ", …");
+}
+
+void share_print_profile(struct cli *cli, const struct input *input, const char *format,
+                         const struct profile *profile)
+{
+    char size[VALUE_TEXT_BYTES], count[VALUE_TEXT_BYTES];
+    buf_auto line;
+    buf_init(&line, MAX_LINE_BYTES);
+    buf_printf(&line, "%.200s: %s, %s, %s samples of ", input->name, format,
+               value_bytes(input->bytes, size), value_count(profile->sample_count, count));
+    append_types(&line, profile);
+    terminal_note(&cli->terminal, "%.*s", SPAN_PRINT(buf_span(&line)));
+}
+
+void share_print_keeping(struct cli *cli, const json_t *share,
+                         const struct upload_settings *settings)
+{
+    char time[VALUE_TEXT_BYTES], distance[VALUE_TEXT_BYTES];
+    struct terminal *terminal = &cli->terminal;
+    const char *url = client_text(share, "url", "");
+    const char *expires = client_text(share, "expires_at", NULL);
+    struct err err = {0};
+    if (expires)
+        terminal_note(terminal, "  expires  %s (%s)", value_time(expires, time),
+                      value_distance(expires, clock_wall_ns() / CLOCK_NS_PER_S, distance));
+    else
+        terminal_note(terminal, "  expires  never");
+    const char *name = settings->filename ? settings->filename : "";
+    if (kept_add(share, name, settings->title, &err)) {
+        terminal_warn(terminal,
+                      "the delete token could not be kept (%s); delete the share here: %s",
+                      err.message, client_text(share, "delete_url", ""));
+        return;
+    }
+    terminal_note(terminal, "  delete   perfolio delete %s", url);
+}

@@ -1,0 +1,31 @@
+/*
+ * share_print: what a command says about a share that was just made: the result alone on standard
+ * output, the rest on standard error.
+ */
+#ifndef CLI_SHARE_PRINT_H
+#define CLI_SHARE_PRINT_H
+
+#include "lib/base/err.h"
+
+#include <jansson.h>
+
+struct cli;
+struct input;
+struct profile;
+struct upload_settings;
+
+enum share_output { SHARE_OUTPUT_URL, SHARE_OUTPUT_JSON, SHARE_OUTPUT_MARKDOWN };
+
+/* Prints the URL, the JSON on one line or the Markdown, and flushes. Handles: ERR_IO. */
+enum err_code share_print_result(enum share_output output, const json_t *share,
+                                 struct err *err) MUST_USE;
+
+/* Before the upload: "cpu.pb.gz: pprof, 1.20 MiB, 12,345 samples of cpu and samples". */
+void share_print_profile(struct cli *cli, const struct input *input, const char *format,
+                         const struct profile *profile);
+
+/* After it: expiry and how to delete. Remembers the delete token; warns when it cannot. */
+void share_print_keeping(struct cli *cli, const json_t *share,
+                         const struct upload_settings *settings);
+
+#endif

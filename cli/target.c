@@ -1,0 +1,27 @@
+#include "cli/target.h"
+
+enum err_code target_open(struct cli *cli, const char *text, struct target *ret_target,
+                          struct err *err)
+{
+    struct target target = {0};
+    if (!link_parse(text, cli->arena, &target.link))
+        return cli_usage(cli, err, "%.200s is neither a Perfolio link nor the id of a share", text);
+    if (target.link.is_diff)
+        return cli_usage(cli, err, "%.200s is a diff: name one of its two shares", text);
+    enum err_code code = cli_connect(cli, target.link.base, &target.client, err);
+    if (!code)
+        *ret_target = target;
+    return code;
+}
+
+void target_close(struct target *target)
+{
+    client_destroy(target->client);
+    target->client = NULL;
+}
+
+void target_add_password(const struct target *target, struct client_request *request)
+{
+    if (target->password)
+        client_request_add(request, "X-Perfolio-Password", target->password);
+}

@@ -1,0 +1,32 @@
+/*
+ * target: a link or an id of the command line as a connection and a path of the API.
+ */
+#ifndef CLI_TARGET_H
+#define CLI_TARGET_H
+
+#include "cli/cli.h"
+#include "cli/client.h"
+#include "cli/link.h"
+
+struct target {
+    struct link link;
+    struct client *client; /* of the link's server, or the account's for a bare id */
+    const char *password;  /* of the share, NULL when not given */
+};
+
+/* The caller closes *ret_target. Usage errors (no link, a diff where one share is meant, no
+ * server) are ERR_INVALID; else as client_create. */
+enum err_code target_open(struct cli *cli, const char *text, struct target *ret_target,
+                          struct err *err) MUST_USE;
+void target_close(struct target *target); /* safe to repeat */
+
+/* Adds the header of the share's password, if there is one. */
+void target_add_password(const struct target *target, struct client_request *request);
+
+static inline void target_cleanup(struct target *target)
+{
+    target_close(target);
+}
+#define target_auto __attribute__((cleanup(target_cleanup))) struct target
+
+#endif

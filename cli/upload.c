@@ -1,0 +1,302 @@
+#include "cli/upload.h"
+
+#include "cli/client.h"
+#include "cli/input.h"
+#include "cli/terminal.h"
+#include "cli/upload_state.h"
+#include "lib/base/clock.h"
+#include "lib/base/mem.h"
+
+#include <stdlib.h>
+
+enum {
+    MAX_QUERY_BYTES = 128 << 10,
+    COMPLETE_TRIES = 30, /* while another request completes the same upload */
+    COMPLETE_PAUSE_MS = 1000,
+    MAX_PART_COUNT = 1 << 20,
+};
+
+/* What one upload in parts knows while it runs. */
+struct parts {
+    struct client *client;
+    struct terminal *terminal;
+    const struct input *input;
+    struct arena *arena;
+    struct upload_state state;
+    uint64_t part_bytes;
+    uint64_t part_count;
+    bool *is_received;
+    uint64_t sent_before; /* bytes of finished parts */
+};
+
+struct progress {
+    struct terminal *terminal;
+    const char *name;
+    uint64_t before; /* bytes that went in earlier requests */
+    uint64_t total;
+};
+
+static bool on_progress(void *context, uint64_t sent, uint64_t send_total, uint64_t received,
+                        uint64_t receive_total)
+{
+    const struct progress *progress = context;
+    (void)send_total, (void)received, (void)receive_total;
+    if (sent)
+        terminal_progress(progress->terminal, progress->name, progress->before + sent,
+                          progress->total);
+    return true;
+}
+
+static void append_parameter(struct buf *text, const char *name, const char *value)
+{
+    if (!value)
+        return;
+    buf_printf(text, "%c%s=", memchr(text->data, '?', text->size) ? '&' : '?', name);
+    buf_append_url(text, span_text(value));
+}
+
+void upload_append_query(struct buf *text, const struct upload_settings *settings)
+{
+    append_parameter(text, "title", settings->title);
+    append_parameter(text, "description", settings->description);
+    append_parameter(text, "expires", settings->expires);
+    append_parameter(text, "visibility", settings->visibility);
+    append_parameter(text, "filename", settings->filename);
+    for (size_t i = 0; i < settings->label_count; i++)
+        append_parameter(text, "label", settings->labels[i]);
+}
+
+static enum err_code make_path(struct buf *path, const char *start,
+                               const struct upload_settings *settings, struct err *err)
+{
+    buf_append_text(path, start);
+    upload_append_query(path, settings);
+    buf_append_byte(path, 0);
+    return buf_failed(path) ? err_set(err, ERR_TOO_LARGE,
+                                      "title, description and labels are too "
+                                      "long together")
+                            : ERR_NONE;
+}
+
+static void add_password(struct client_request *request, const struct upload_settings *settings)
+{
+    if (settings->password)
+        client_request_add(request, "X-Perfolio-Password", settings->password);
+}
+
+static enum err_code post_whole(struct client *client, struct terminal *terminal,
+                                const struct input *input, const struct upload_settings *settings,
+                                json_t **ret_share, struct err *err)
+{
+    buf_auto path;
+    buf_init(&path, MAX_QUERY_BYTES);
+    enum err_code code = make_path(&path, "/api/v1/shares", settings, err);
+    if (code)
+        return code;
+    struct progress progress = {
+        .terminal = terminal, .name = input->filename, .total = input->bytes};
+    struct client_request request;
+    client_request_init(&request, "POST", (const char *)path.data);
+    request.http.body_kind = HTTP_CLIENT_BODY_FILE;
+    request.http.body_fd = input->fd;
+    request.http.body_bytes = input->bytes;
+    request.http.progress = on_progress;
+    request.http.progress_context = &progress;
+    client_request_add(&request, "Content-Type", "application/octet-stream");
+    add_password(&request, settings);
+    return client_send_json(client, &request, ret_share, err);
+}
+
+static void add_upload_token(struct client_request *request, const struct parts *parts)
+{
+    if (parts->state.token[0])
+        client_request_add(request, "X-Perfolio-Upload-Token", parts->state.token);
+}
+
+/* Part sizes and counts come from the server and must cover the input. */
+static enum err_code take_layout(struct parts *parts, const json_t *answer, struct err *err)
+{
+    json_int_t part_bytes = json_integer_value(json_object_get(answer, "part_bytes"));
+    json_int_t part_count = json_integer_value(json_object_get(answer, "part_count"));
+    uint64_t bytes = parts->input->bytes;
+    if (part_bytes <= 0 || part_count <= 0 || part_count > MAX_PART_COUNT ||
+        (bytes + (uint64_t)part_bytes - 1) / (uint64_t)part_bytes != (uint64_t)part_count)
+        return err_set(err, ERR_NETWORK, "the server's plan for the upload makes no sense");
+    parts->part_bytes = (uint64_t)part_bytes;
+    parts->part_count = (uint64_t)part_count;
+    parts->is_received = arena_new(parts->arena, bool, parts->part_count);
+    return ERR_NONE;
+}
+
+static uint64_t size_of_part(const struct parts *parts, uint64_t part)
+{
+    uint64_t start = part * parts->part_bytes, left = parts->input->bytes - start;
+    return left < parts->part_bytes ? left : parts->part_bytes;
+}
+
+/* Asks what an upload that was begun earlier has; ERR_NOT_FOUND when there is none to go on with.
+ */
+static enum err_code look_up(struct parts *parts, struct err *err)
+{
+    struct client_request request;
+    json_auto_t *answer = NULL;
+    const json_t *number;
+    size_t i;
+    if (!parts->state.id)
+        return ERR_NOT_FOUND;
+    client_request_init(&request, "GET",
+                        arena_printf(parts->arena, "/api/v1/uploads/%s", parts->state.id));
+    add_upload_token(&request, parts);
+    enum err_code code = client_send_json(parts->client, &request, &answer, err);
+    if (code == ERR_GONE || code == ERR_UNAUTHENTICATED || code == ERR_FORBIDDEN)
+        return ERR_NOT_FOUND; /* expired, or begun under another account */
+    if (code)
+        return code;
+    code = take_layout(parts, answer, err);
+    if (code)
+        return ERR_NOT_FOUND;
+    json_array_foreach(json_object_get(answer, "parts_received"), i, number)
+    {
+        json_int_t part = json_integer_value(number);
+        if (!json_is_integer(number) || part < 0 || (uint64_t)part >= parts->part_count ||
+            parts->is_received[part])
+            continue;
+        parts->is_received[part] = true;
+        parts->sent_before += size_of_part(parts, (uint64_t)part);
+    }
+    if (parts->sent_before)
+        terminal_note(parts->terminal, "going on with an upload that was interrupted (%.0f%%)",
+                      100 * (double)parts->sent_before / (double)parts->input->bytes);
+    return ERR_NONE;
+}
+
+static enum err_code begin(struct parts *parts, const char *filename, struct err *err)
+{
+    json_auto_t *answer = NULL, *body = json_object();
+    json_object_set_new(body, "size", json_integer((json_int_t)parts->input->bytes));
+    if (filename)
+        json_object_set_new(body, "filename", json_string(filename));
+    char *text = json_dumps(body, JSON_COMPACT);
+    struct client_request request;
+    client_request_init(&request, "POST", "/api/v1/uploads");
+    request.is_repeatable = true; /* one that nobody uses goes away by itself */
+    request.http.body_kind = HTTP_CLIENT_BODY_BYTES;
+    request.http.body = span_text(text);
+    client_request_add(&request, "Content-Type", "application/json");
+    enum err_code code = client_send_json(parts->client, &request, &answer, err);
+    free(text);
+    if (!code)
+        code = take_layout(parts, answer, err);
+    const char *id = client_text(answer, "id", "");
+    if (!code && (!id[0] || strpbrk(id, "/?#")))
+        code = err_set(err, ERR_NETWORK, "the server began an upload without a usable id");
+    if (code)
+        return code;
+    parts->state.id = arena_strdup(parts->arena, id);
+    parts->state.token = arena_strdup(parts->arena, client_text(answer, "upload_token", ""));
+    struct err state_err = {0};
+    if (upload_state_save(&parts->state, &state_err))
+        terminal_warn(parts->terminal, "the upload cannot be resumed if it breaks off: %s",
+                      state_err.message);
+    return ERR_NONE;
+}
+
+static enum err_code put_part(struct parts *parts, uint64_t part, struct err *err)
+{
+    http_client_answer_auto answer;
+    http_client_answer_init(&answer);
+    struct progress progress = {.terminal = parts->terminal,
+                                .name = parts->input->filename,
+                                .before = parts->sent_before,
+                                .total = parts->input->bytes};
+    struct client_request request;
+    client_request_init(&request, "PUT",
+                        arena_printf(parts->arena, "/api/v1/uploads/%s/parts/%llu", parts->state.id,
+                                     (unsigned long long)part));
+    request.http.body_kind = HTTP_CLIENT_BODY_FILE;
+    request.http.body_fd = parts->input->fd;
+    request.http.body_offset = part * parts->part_bytes;
+    request.http.body_bytes = size_of_part(parts, part);
+    request.http.progress = on_progress;
+    request.http.progress_context = &progress;
+    client_request_add(&request, "Content-Type", "application/octet-stream");
+    add_upload_token(&request, parts);
+    enum err_code code = client_send(parts->client, &request, &answer, err);
+    if (!code)
+        parts->sent_before += request.http.body_bytes;
+    return code;
+}
+
+/* Completing may be repeated: a second time, the server names the share that it became. */
+static enum err_code complete(struct parts *parts, const struct upload_settings *settings,
+                              json_t **ret_share, struct err *err)
+{
+    buf_auto path;
+    buf_init(&path, MAX_QUERY_BYTES);
+    enum err_code code =
+        make_path(&path, arena_printf(parts->arena, "/api/v1/uploads/%s/complete", parts->state.id),
+                  settings, err);
+    struct client_request request;
+    client_request_init(&request, "POST", (const char *)path.data);
+    request.is_repeatable = true;
+    add_upload_token(&request, parts);
+    add_password(&request, settings);
+    for (int i = 0; !code && i < COMPLETE_TRIES; i++) {
+        code = client_send_json(parts->client, &request, ret_share, err);
+        if (code != ERR_CONFLICT)
+            return code;
+        clock_sleep_ms(COMPLETE_PAUSE_MS);
+        code = i + 1 < COMPLETE_TRIES ? ERR_NONE : code;
+    }
+    return code;
+}
+
+static enum err_code send_parts(struct parts *parts, const struct upload_settings *settings,
+                                json_t **ret_share, struct err *err)
+{
+    enum err_code code = look_up(parts, err);
+    if (code == ERR_NOT_FOUND) {
+        parts->sent_before = 0;
+        code = begin(parts, settings->filename, err);
+    }
+    for (uint64_t part = 0; !code && part < parts->part_count; part++) {
+        if (!parts->is_received[part])
+            code = put_part(parts, part, err);
+    }
+    if (!code)
+        code = complete(parts, settings, ret_share, err);
+    /* What can go on later is kept; what the server refuses for good is not. */
+    if (!code || code == ERR_INVALID || code == ERR_UNSUPPORTED || code == ERR_TOO_LARGE ||
+        code == ERR_NOT_FOUND || code == ERR_GONE)
+        upload_state_forget(&parts->state);
+    else if (parts->state.id)
+        terminal_note(parts->terminal, "what has arrived is kept for a day: push %s again to go on",
+                      parts->input->name);
+    return code;
+}
+
+enum err_code upload_share(struct client *client, struct terminal *terminal,
+                           const struct input *input, const struct upload_settings *settings,
+                           json_t **ret_share, struct err *err)
+{
+    enum err_code code;
+    if (input->bytes <= UPLOAD_PART_BYTES) {
+        code = post_whole(client, terminal, input, settings, ret_share, err);
+    } else {
+        arena_auto arena = arena_create();
+        struct parts parts = {
+            .client = client, .terminal = terminal, .input = input, .arena = arena};
+        code = upload_state_find(client_base(client), input, arena, &parts.state, err);
+        if (!code)
+            code = send_parts(&parts, settings, ret_share, err);
+    }
+    terminal_progress_end(terminal);
+    if (code)
+        return code;
+    if (!client_text(*ret_share, "url", "")[0]) {
+        json_decref(*ret_share);
+        return err_set(err, ERR_NETWORK,
+                       "the server's answer has no url: is it a Perfolio server?");
+    }
+    return ERR_NONE;
+}

@@ -1,0 +1,50 @@
+/*
+ * upload: an input becomes a share.
+ *
+ * Up to UPLOAD_PART_BYTES in one POST. That is not repeated when its outcome is not known (the
+ * connection broke after it was sent), since it would make two shares. Larger inputs go in parts,
+ * each of which may be repeated; which upload belongs to which bytes is kept in
+ * $XDG_STATE_HOME/perfolio/uploads, so that the same bytes pushed again to the same server go on
+ * where an earlier push broke off.
+ */
+#ifndef CLI_UPLOAD_H
+#define CLI_UPLOAD_H
+
+#include "lib/base/err.h"
+
+#include <jansson.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct arena;
+struct buf;
+struct client;
+struct input;
+struct terminal;
+
+#define UPLOAD_PART_BYTES UINT64_C(4194304)
+
+/* NULL: the server's default. */
+struct upload_settings {
+    const char *title;
+    const char *description;
+    const char *expires;
+    const char *visibility;
+    const char *password;
+    const char *filename;
+    const char *const *labels; /* "key=value" */
+    size_t label_count;
+};
+
+/*
+ * The caller owns *ret_share: what the server answered, with id, url, delete_token, ….
+ * Handles what client_send does, and ERR_IO.
+ */
+enum err_code upload_share(struct client *client, struct terminal *terminal,
+                           const struct input *input, const struct upload_settings *settings,
+                           json_t **ret_share, struct err *err) MUST_USE;
+
+/* "?title=…&label=…" of what is set, or nothing; appended. */
+void upload_append_query(struct buf *text, const struct upload_settings *settings);
+
+#endif

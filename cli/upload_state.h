@@ -1,0 +1,30 @@
+/*
+ * upload_state: which unfinished upload on a server holds the parts of which bytes.
+ *
+ * One file per upload, $XDG_STATE_HOME/perfolio/uploads/<hash>.ini, named by a hash over the server
+ * and the bytes, so that it is found whatever the file is called or wherever it came from.
+ */
+#ifndef CLI_UPLOAD_STATE_H
+#define CLI_UPLOAD_STATE_H
+
+#include "lib/base/err.h"
+
+#include <stdint.h>
+
+struct arena;
+struct input;
+
+struct upload_state {
+    const char *path;  /* of the file */
+    const char *id;    /* NULL: no upload is known */
+    const char *token; /* "" when the server gave none */
+};
+
+/* Reads all of input once. Texts in arena. Handles: ERR_IO, ERR_INVALID (no home folder). */
+enum err_code upload_state_find(const char *base, const struct input *input, struct arena *arena,
+                                struct upload_state *ret_state, struct err *err) MUST_USE;
+/* Handles: ERR_IO, ERR_INVALID. */
+enum err_code upload_state_save(const struct upload_state *state, struct err *err) MUST_USE;
+void upload_state_forget(const struct upload_state *state);
+
+#endif

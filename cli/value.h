@@ -1,0 +1,27 @@
+/*
+ * value: numbers and times as people read them.
+ */
+#ifndef CLI_VALUE_H
+#define CLI_VALUE_H
+
+#include "lib/base/buf.h"
+
+enum { VALUE_TEXT_BYTES = 64 };
+
+/*
+ * A sample value in the largest unit that fits: "1.28 s", "3.40 MiB", "12,345". unit is pprof's
+ * ("nanoseconds", "bytes", "count", …); one that is not known is written behind the number.
+ * All return text.
+ */
+const char *value_format(double value, struct span unit, char text[VALUE_TEXT_BYTES]);
+/* With a sign also where it is positive: "+1.28 s". */
+const char *value_format_delta(double value, struct span unit, char text[VALUE_TEXT_BYTES]);
+const char *value_bytes(uint64_t bytes, char text[VALUE_TEXT_BYTES]);
+/* "12,345" */
+const char *value_count(int64_t count, char text[VALUE_TEXT_BYTES]);
+/* RFC 3339 UTC as "2026-12-01 14:05 UTC"; what is not such a time stays as it is. */
+const char *value_time(const char *rfc3339, char text[VALUE_TEXT_BYTES]);
+/* How far from now: "in 29 days", "3 h ago"; "" for what is no time. */
+const char *value_distance(const char *rfc3339, int64_t now_s, char text[VALUE_TEXT_BYTES]);
+
+#endif
