@@ -86,7 +86,7 @@ static const char *last_segment(const char *path, struct arena *arena)
     return arena_strndup(arena, path + start, length - start);
 }
 
-static enum err_code measure(struct input *input, struct err *err)
+enum err_code input_measure(struct input *input, struct err *err)
 {
     struct stat status;
     if (fstat(input->fd, &status))
@@ -107,7 +107,7 @@ static enum err_code open_stream(int stream, struct arena *arena, struct input *
     if (!code)
         code = copy_stream(stream, input->fd, input->name, err);
     close(stream);
-    return code ? code : measure(input, err);
+    return code ? code : input_measure(input, err);
 }
 
 static enum err_code open_file(const char *path, struct arena *arena, struct input *input,
@@ -126,7 +126,7 @@ static enum err_code open_file(const char *path, struct arena *arena, struct inp
     if (!S_ISREG(status.st_mode))
         return open_stream(fd, arena, input, err);
     input->fd = fd;
-    return measure(input, err);
+    return input_measure(input, err);
 }
 
 struct download {
@@ -198,7 +198,7 @@ static enum err_code open_url(const char *url, int seconds, struct terminal *ter
     if (seconds)
         terminal_note(terminal, "measuring for %d s: %s", seconds, url);
     code = fetch(url, seconds, terminal, input, err);
-    return code ? code : measure(input, err);
+    return code ? code : input_measure(input, err);
 }
 
 enum err_code input_open(const char *argument, int seconds, struct terminal *terminal,
@@ -224,16 +224,25 @@ enum err_code input_open(const char *argument, int seconds, struct terminal *ter
     return code;
 }
 
+enum err_code input_temporary(const char *name, const char *filename, struct arena *arena,
+                              struct input *ret_input, struct err *err)
+{
+    struct input input = {.fd = -1, .name = name, .filename = filename};
+    enum err_code code = open_temporary(arena, &input.fd, err);
+    if (!code)
+        *ret_input = input;
+    return code;
+}
+
 enum err_code input_from_bytes(struct span bytes, const char *filename, struct arena *arena,
                                struct input *ret_input, struct err *err)
 {
     struct input input = INPUT_NONE;
-    input.name = input.filename = filename;
-    enum err_code code = open_temporary(arena, &input.fd, err);
+    enum err_code code = input_temporary(filename, filename, arena, &input, err);
     if (!code && !write_all(input.fd, bytes.data, bytes.size))
         code = err_set_errno(err, ERR_IO, "writing a temporary file");
     if (!code)
-        code = measure(&input, err);
+        code = input_measure(&input, err);
     if (code)
         input_close(&input);
     else

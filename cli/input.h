@@ -33,6 +33,11 @@ struct input {
  */
 enum err_code input_open(const char *argument, int seconds, struct terminal *terminal,
                          struct arena *arena, struct input *ret_input, struct err *err) MUST_USE;
+/* An empty temporary file to be filled by the caller, who then calls input_measure. */
+enum err_code input_temporary(const char *name, const char *filename, struct arena *arena,
+                              struct input *ret_input, struct err *err) MUST_USE;
+/* Takes note of the size. Handles: ERR_INVALID (empty), ERR_TOO_LARGE, ERR_IO. */
+enum err_code input_measure(struct input *input, struct err *err) MUST_USE;
 /* Bytes made here, under a name. Takes nothing: they are copied into a temporary file. */
 enum err_code input_from_bytes(struct span bytes, const char *filename, struct arena *arena,
                                struct input *ret_input, struct err *err) MUST_USE;

@@ -1,0 +1,239 @@
+/*
+ * The scripts are made from the table of commands and their argp options, so that they cannot fall
+ * behind; deploy/completion holds their output, and a test compares the two.
+ */
+#include "cli/cli.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+
+struct completion {
+    const char *shell;
+};
+
+static const char *const shells[] = {"bash", "zsh", "fish", NULL};
+
+static error_t parse(int key, char *text, struct argp_state *state)
+{
+    struct completion *completion = state->input;
+    if (key == ARGP_KEY_END && !completion->shell)
+        argp_error(state, "name a shell: bash, zsh or fish");
+    if (key != ARGP_KEY_ARG)
+        return ARGP_ERR_UNKNOWN;
+    for (size_t i = 0; shells[i]; i++) {
+        if (strcmp(text, shells[i]) == 0)
+            completion->shell = shells[i];
+    }
+    if (!completion->shell)
+        argp_error(state, "%s is none of bash, zsh, fish", text);
+    return 0;
+}
+
+static const struct argp argp = {
+    .parser = parse,
+    .args_doc = "bash|zsh|fish",
+    .doc = "Print the completion script of a shell.\v"
+           "For example in ~/.bashrc: source <(perfolio completion bash)",
+};
+
+/* Calls visit for every named option of argp and its children, and for --help. */
+static void each_option(const struct argp *argp_of,
+                        void (*visit)(const struct command *, const struct argp_option *),
+                        const struct command *command)
+{
+    for (const struct argp_option *option = argp_of->options;
+         option && (option->name || option->doc); option++) {
+        if (option->name)
+            visit(command, option);
+    }
+    for (const struct argp_child *child = argp_of->children; child && child->argp; child++)
+        each_option(child->argp, visit, command);
+}
+
+static void print_bash_option(const struct command *command, const struct argp_option *option)
+{
+    (void)command;
+    printf(" --%s", option->name);
+}
+
+static bool takes_file(const struct argp_option *option)
+{
+    return option->arg && strcmp(option->arg, "FILE") == 0;
+}
+
+static void print_words(const char *const *words, const char *separator)
+{
+    for (size_t i = 0; words && words[i]; i++)
+        printf("%s%s", i ? separator : "", words[i]);
+}
+
+static void print_bash_command(const struct command *command)
+{
+    printf("    %s)\n        options='--help", command->name);
+    each_option(command->argp, print_bash_option, command);
+    printf("'\n        words='");
+    print_words(command->words, " ");
+    printf("'\n        files=%s\n        ;;\n",
+           command->arguments == ARGUMENTS_FILES || command->arguments == ARGUMENTS_BOTH ? "yes"
+                                                                                         : "");
+}
+
+static void print_bash(void)
+{
+    puts("# Completion of perfolio for bash; made by `perfolio completion bash`.\n"
+         "_perfolio()\n{\n"
+         "    local word=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]}\n"
+         "    local options words files\n"
+         "    COMPREPLY=()\n"
+         "    if [ \"$COMP_CWORD\" -eq 1 ]; then");
+    fputs("        mapfile -t COMPREPLY < <(compgen -W '", stdout);
+    for (size_t i = 0; cli_commands[i]; i++)
+        printf("%s%s", i ? " " : "", cli_commands[i]->name);
+    puts("' -- \"$word\")\n        return\n    fi\n"
+         "    case $previous in\n"
+         "    --*-file | --output | -o)\n"
+         "        mapfile -t COMPREPLY < <(compgen -f -- \"$word\")\n        return\n        ;;\n"
+         "    --visibility)\n"
+         "        mapfile -t COMPREPLY < <(compgen -W 'public unlisted team password' -- "
+         "\"$word\")\n"
+         "        return\n        ;;\n"
+         "    --format)\n"
+         "        mapfile -t COMPREPLY < <(compgen -W 'raw pb.gz folded json svg png' -- "
+         "\"$word\")\n"
+         "        return\n        ;;\n"
+         "    esac\n"
+         "    case ${COMP_WORDS[1]} in");
+    for (size_t i = 0; cli_commands[i]; i++)
+        print_bash_command(cli_commands[i]);
+    puts("    esac\n"
+         "    if [[ $word == -* ]]; then\n"
+         "        mapfile -t COMPREPLY < <(compgen -W \"$options\" -- \"$word\")\n"
+         "    elif [ -n \"$words\" ]; then\n"
+         "        mapfile -t COMPREPLY < <(compgen -W \"$words\" -- \"$word\")\n"
+         "    elif [ -n \"$files\" ]; then\n"
+         "        mapfile -t COMPREPLY < <(compgen -f -- \"$word\")\n"
+         "    fi\n"
+         "}\n"
+         "complete -o filenames -F _perfolio perfolio");
+}
+
+/* A description without what quotes and brackets mean to the shell. */
+static void print_plain(const char *text)
+{
+    for (; *text; text++) {
+        if (!strchr("'\"[]:\\`$", *text))
+            putchar(*text);
+    }
+}
+
+static void print_zsh_option(const struct command *command, const struct argp_option *option)
+{
+    (void)command;
+    if (!option->doc)
+        return;
+    printf("            '*--%s[", option->name);
+    print_plain(option->doc);
+    if (!option->arg)
+        puts("]' \\");
+    else if (takes_file(option))
+        printf("]:%s:_files' \\\n", option->arg);
+    else
+        printf("]:%s:' \\\n", option->arg);
+}
+
+static void print_zsh_command(const struct command *command)
+{
+    printf("    %s)\n        _arguments \\\n", command->name);
+    each_option(command->argp, print_zsh_option, command);
+    fputs("            '--help[Explain]'", stdout);
+    if (command->words) {
+        fputs(" \\\n            '1:word:(", stdout);
+        print_words(command->words, " ");
+        fputs(")'", stdout);
+    } else if (command->arguments == ARGUMENTS_FILES || command->arguments == ARGUMENTS_BOTH) {
+        fputs(" \\\n            '*:profile:_files'", stdout);
+    }
+    puts("\n        ;;");
+}
+
+static void print_zsh(void)
+{
+    puts("#compdef perfolio\n# Completion of perfolio for zsh; made by `perfolio completion zsh`.\n"
+         "_perfolio() {\n"
+         "    local -a commands\n"
+         "    commands=(");
+    for (size_t i = 0; cli_commands[i]; i++)
+        printf("        '%s:%s'\n", cli_commands[i]->name, cli_commands[i]->summary);
+    puts("    )\n"
+         "    if (( CURRENT == 2 )); then\n"
+         "        _describe command commands\n        return\n    fi\n"
+         "    local command=${words[2]}\n"
+         "    shift words\n"
+         "    (( CURRENT-- ))\n"
+         "    case $command in");
+    for (size_t i = 0; cli_commands[i]; i++)
+        print_zsh_command(cli_commands[i]);
+    puts("    esac\n"
+         "}\n"
+         "if [ \"${funcstack[1]}\" = _perfolio ]; then\n"
+         "    _perfolio \"$@\"\n"
+         "else\n"
+         "    compdef _perfolio perfolio\n"
+         "fi");
+}
+
+static void print_fish_option(const struct command *command, const struct argp_option *option)
+{
+    if (!option->doc)
+        return;
+    printf("complete -c perfolio -n '__fish_seen_subcommand_from %s' -l %s", command->name,
+           option->name);
+    if (option->key < 0x80 && isalnum(option->key))
+        printf(" -s %c", option->key);
+    fputs(takes_file(option) ? " -r -F" : option->arg ? " -x" : "", stdout);
+    fputs(" -d '", stdout);
+    print_plain(option->doc);
+    puts("'");
+}
+
+static void print_fish(void)
+{
+    puts("# Completion of perfolio for fish; made by `perfolio completion fish`.\n"
+         "complete -c perfolio -f");
+    for (size_t i = 0; cli_commands[i]; i++) {
+        const struct command *command = cli_commands[i];
+        printf("complete -c perfolio -n __fish_use_subcommand -a %s -d '%s'\n", command->name,
+               command->summary);
+        if (command->arguments == ARGUMENTS_FILES || command->arguments == ARGUMENTS_BOTH)
+            printf("complete -c perfolio -n '__fish_seen_subcommand_from %s' -F\n", command->name);
+        if (command->words) {
+            printf("complete -c perfolio -n '__fish_seen_subcommand_from %s' -a '", command->name);
+            print_words(command->words, " ");
+            puts("'");
+        }
+        each_option(command->argp, print_fish_option, command);
+    }
+}
+
+static enum err_code run(struct cli *cli, int argc, char **argv, struct err *err)
+{
+    struct completion completion = {0};
+    (void)cli;
+    cli_parse(&completion_command, argc, argv, &completion);
+    if (strcmp(completion.shell, "bash") == 0)
+        print_bash();
+    else if (strcmp(completion.shell, "zsh") == 0)
+        print_zsh();
+    else
+        print_fish();
+    return cli_flush(err);
+}
+
+const struct command completion_command = {
+    .name = "completion",
+    .summary = "print a shell's completion script",
+    .argp = &argp,
+    .arguments = ARGUMENTS_WORDS,
+    .words = shells,
+    .run = run,
+};

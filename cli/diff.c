@@ -1,0 +1,242 @@
+#include "lib/profile/diff.h"
+
+#include "cli/cli.h"
+#include "cli/open.h"
+#include "cli/report.h"
+#include "cli/settings_options.h"
+#include "cli/source.h"
+#include "cli/target.h"
+#include "cli/view_options.h"
+#include "lib/base/mem.h"
+#include "lib/profile/profile.h"
+
+enum { OPTION_LOCAL = 0x200, OPTION_NORMALIZED, OPTION_OPEN, OPTION_EXPIRES, OPTION_VISIBILITY };
+
+struct diff {
+    struct cli *cli;
+    struct view_options_input view;
+    struct upload_settings settings;
+    const char *sides[2];
+    int side_count;
+    bool is_local;
+    bool is_normalised;
+    bool is_opened;
+};
+
+static const struct argp_option options[] = {
+    {"local", OPTION_LOCAL, NULL, 0, "Print a table here, upload nothing", 0},
+    {"normalized", OPTION_NORMALIZED, NULL, 0, "Scale B to A's total: what changed in proportion",
+     0},
+    {"normalised", OPTION_NORMALIZED, NULL, OPTION_ALIAS, NULL, 0},
+    {"expires", OPTION_EXPIRES, "TIME", 0, "When what is uploaded goes away: 12h, 30d, 8w, never",
+     0},
+    {"visibility", OPTION_VISIBILITY, "WHO", 0, "Of what is uploaded: public, unlisted or team", 0},
+    {"open", OPTION_OPEN, NULL, 0, "Open the link in a browser", 0},
+    {"quiet", 'q', NULL, 0, "Say nothing but warnings and errors", 0},
+    {0},
+};
+
+static error_t parse(int key, char *text, struct argp_state *state)
+{
+    struct diff *diff = state->input;
+    switch (key) {
+    case ARGP_KEY_INIT:
+        state->child_inputs[0] = &diff->view;
+        return 0;
+    case OPTION_LOCAL:
+        diff->is_local = true;
+        return 0;
+    case OPTION_NORMALIZED:
+        diff->is_normalised = true;
+        return 0;
+    case OPTION_EXPIRES:
+        diff->settings.expires = text;
+        return 0;
+    case OPTION_VISIBILITY:
+        if (strcmp(text, "public") != 0 && strcmp(text, "unlisted") != 0 &&
+            strcmp(text, "team") != 0)
+            argp_error(state, "--visibility is public, unlisted or team, not %s", text);
+        diff->settings.visibility = text;
+        return 0;
+    case OPTION_OPEN:
+        diff->is_opened = true;
+        return 0;
+    case 'q':
+        diff->cli->terminal.is_quiet = true;
+        return 0;
+    case ARGP_KEY_ARG:
+        if (diff->side_count == 2)
+            argp_error(state, "a diff has two sides");
+        diff->sides[diff->side_count++] = text;
+        return 0;
+    case ARGP_KEY_END:
+        if (diff->side_count < 2)
+            argp_error(state, "name two profiles: before and after");
+        if (strcmp(diff->sides[0], "-") == 0 && strcmp(diff->sides[1], "-") == 0)
+            argp_error(state, "only one side can be standard input");
+        if (!diff->is_local && (diff->view.rule_count || diff->view.is_json))
+            argp_error(state, "filters and --json go with --local");
+        return 0;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+static const struct argp argp = {
+    .options = options,
+    .parser = parse,
+    .args_doc = "A B",
+    .doc = "Compare B with A, each a file, - (standard input), URL, link or id: upload what is not "
+           "on the server yet and print one link.",
+    .children = view_options_children,
+};
+
+static enum err_code compare(struct diff *diff, struct profile *profiles[2], struct report *report,
+                             struct err *err)
+{
+    struct cli *cli = diff->cli;
+    struct view_options view_options;
+    const struct view *view;
+    const char *password = NULL;
+    enum err_code code = view_options_make(&diff->view, &view_options, err);
+    if (!code && diff->view.password_file)
+        code = cli_read_secret(cli, diff->view.password_file, &password, err);
+    for (int i = 0; i < 2 && !code; i++) {
+        input_auto input = INPUT_NONE;
+        code = source_open(cli, diff->sides[i], password, &input, err);
+        if (!code)
+            code = input_decode(&input, NULL, &profiles[i], err);
+    }
+    if (!code)
+        code = diff_view_create(cli->arena, profiles[0], profiles[1],
+                                diff->is_normalised ? DIFF_NORMALISED : DIFF_ABSOLUTE,
+                                &view_options, &view, err);
+    if (!code)
+        report_from_view(view, diff->view.limit, cli->arena, report);
+    return code;
+}
+
+static enum err_code diff_local(struct diff *diff, struct err *err)
+{
+    struct profile *profiles[2] = {NULL, NULL};
+    struct report report;
+    enum err_code code = compare(diff, profiles, &report, err);
+    if (!code && diff->view.is_json)
+        report_print_json(&report);
+    else if (!code)
+        report_print_table(diff->cli, &report);
+    profile_destroy(profiles[0]);
+    profile_destroy(profiles[1]);
+    return code ? code : cli_flush(err);
+}
+
+/* The share is there, as far as one may know: one with a password answers that it wants it. */
+static enum err_code check_link(struct client *client, struct cli *cli, const char *id,
+                                struct err *err)
+{
+    json_auto_t *share = NULL;
+    enum err_code code =
+        client_get_json(client, arena_printf(cli->arena, "/api/v1/shares/%s", id), &share, err);
+    return code == ERR_UNAUTHENTICATED ? ERR_NONE : code;
+}
+
+static enum err_code upload_side(struct diff *diff, struct client *client, const char *text,
+                                 const char **ret_id, struct err *err)
+{
+    struct cli *cli = diff->cli;
+    struct profile *profile;
+    const char *format;
+    json_auto_t *share = NULL;
+    input_auto input = INPUT_NONE;
+    enum err_code code = input_open(text, 0, &cli->terminal, cli->arena, &input, err);
+    if (!code)
+        code = input_decode(&input, &format, &profile, err);
+    if (code)
+        return code;
+    share_print_profile(cli, &input, format, profile);
+    profile_destroy(profile);
+    struct upload_settings settings = diff->settings;
+    settings.filename = input.filename;
+    code = upload_share(client, &cli->terminal, &input, &settings, &share, err);
+    if (code)
+        return err_add(err, "%s", text);
+    terminal_note(&cli->terminal, "  link     %s", client_text(share, "url", ""));
+    share_print_keeping(cli, share, &settings);
+    *ret_id = arena_strdup(cli->arena, client_text(share, "id", ""));
+    return ERR_NONE;
+}
+
+/* Both sides must be on one server: that of the links, else the account's. */
+static enum err_code choose_base(struct diff *diff, const struct link links[2],
+                                 const bool is_link[2], const char **ret_base, struct err *err)
+{
+    const char *base = NULL;
+    for (int i = 0; i < 2; i++) {
+        if (!is_link[i] || !links[i].base)
+            continue;
+        if (base && !link_is_same_server(base, links[i].base))
+            return cli_usage(diff->cli, err, "the two links are on different servers: try --local");
+        base = links[i].base;
+    }
+    *ret_base = base;
+    return ERR_NONE;
+}
+
+static enum err_code diff_link(struct diff *diff, struct err *err)
+{
+    struct cli *cli = diff->cli;
+    struct link links[2] = {0};
+    bool is_link[2];
+    const char *ids[2], *base = NULL;
+    client_auto client = NULL;
+    for (int i = 0; i < 2; i++) {
+        is_link[i] = source_is_link(diff->sides[i], cli, &links[i]);
+        if (is_link[i] && links[i].is_diff)
+            return cli_usage(cli, err, "%s is a diff already", diff->sides[i]);
+    }
+    enum err_code code = choose_base(diff, links, is_link, &base, err);
+    if (!code)
+        code = cli_connect(cli, base, &client, err);
+    /* Links first: an upload for a diff that cannot be would be waste. */
+    for (int i = 0; i < 2 && !code; i++) {
+        ids[i] = links[i].a;
+        if (is_link[i] && (code = check_link(client, cli, ids[i], err)))
+            err_add(err, "%s", diff->sides[i]);
+    }
+    for (int i = 0; i < 2 && !code; i++) {
+        if (!is_link[i])
+            code = upload_side(diff, client, diff->sides[i], &ids[i], err);
+    }
+    if (code)
+        return code;
+    buf_auto url;
+    buf_init(&url, 4096);
+    buf_printf(&url, "%s/d/%s..%s", client_base(client), ids[0], ids[1]);
+    if (diff->is_normalised)
+        buf_append_text(&url, "?mode=normalised");
+    if (diff->view.sample_type) {
+        buf_printf(&url, "%csample_type=", diff->is_normalised ? '&' : '?');
+        buf_append_url(&url, span_text(diff->view.sample_type));
+    }
+    buf_append_byte(&url, 0);
+    if (buf_failed(&url))
+        return err_set(err, ERR_TOO_LARGE, "the link would be too long");
+    puts((const char *)url.data);
+    code = cli_flush(err);
+    return !code && diff->is_opened ? open_url((const char *)url.data, err) : code;
+}
+
+static enum err_code run(struct cli *cli, int argc, char **argv, struct err *err)
+{
+    struct diff diff = {.cli = cli, .view = {.cli = cli, .limit = VIEW_OPTIONS_DEFAULT_LIMIT}};
+    cli_parse(&diff_command, argc, argv, &diff);
+    return diff.is_local ? diff_local(&diff, err) : diff_link(&diff, err);
+}
+
+const struct command diff_command = {
+    .name = "diff",
+    .summary = "compare two profiles, as a link or as a table",
+    .argp = &argp,
+    .arguments = ARGUMENTS_BOTH,
+    .run = run,
+};

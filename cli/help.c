@@ -1,0 +1,101 @@
+#include "cli/cli.h"
+#include "lib/base/mem.h"
+
+#include <stdlib.h>
+
+const struct command *const cli_commands[] = {
+    &push_command,  &diff_command,       &top_command,     &get_command,   &delete_command,
+    &list_command,  &open_command,       &merge_command,   &login_command, &logout_command,
+    &admin_command, &completion_command, &version_command, &help_command,  NULL,
+};
+
+static error_t parse_nothing(int key, char *text, struct argp_state *state)
+{
+    (void)text;
+    if (key == ARGP_KEY_ARG)
+        argp_error(state, "too many arguments");
+    return key == ARGP_KEY_ARG ? 0 : ARGP_ERR_UNKNOWN;
+}
+
+static const struct argp version_argp = {
+    .parser = parse_nothing,
+    .doc = "Print the version.",
+};
+
+static enum err_code run_version(struct cli *cli, int argc, char **argv, struct err *err)
+{
+    (void)cli;
+    cli_parse(&version_command, argc, argv, NULL);
+    puts("perfolio " CLI_VERSION);
+    return cli_flush(err);
+}
+
+const struct command version_command = {
+    .name = "version",
+    .summary = "print the version",
+    .argp = &version_argp,
+    .run = run_version,
+};
+
+struct help {
+    const struct command *command;
+};
+
+static error_t parse_help(int key, char *text, struct argp_state *state)
+{
+    struct help *help = state->input;
+    if (key != ARGP_KEY_ARG)
+        return ARGP_ERR_UNKNOWN;
+    for (size_t i = 0; cli_commands[i]; i++) {
+        if (strcmp(cli_commands[i]->name, text) == 0)
+            help->command = cli_commands[i];
+    }
+    if (!help->command)
+        argp_error(state, "%s is no command", text);
+    return 0;
+}
+
+static const struct argp help_argp = {
+    .parser = parse_help,
+    .args_doc = "[COMMAND]",
+    .doc = "List the commands, or explain one.",
+};
+
+static void print_commands(const struct cli *cli)
+{
+    const char *bold = terminal_style(&cli->terminal, stdout, STYLE_BOLD);
+    const char *reset = terminal_style(&cli->terminal, stdout, STYLE_RESET);
+    printf("%sperfolio%s turns profiles into links.\n\n", bold, reset);
+    puts("Usage: perfolio COMMAND [ARGUMENTS]\n");
+    for (size_t i = 0; cli_commands[i]; i++)
+        printf("  %s%-11s%s %s\n", bold, cli_commands[i]->name, reset, cli_commands[i]->summary);
+    printf("\n%sperfolio COMMAND --help%s explains one; perfolio(1) is the manual.\n"
+           "PERFOLIO_URL, PERFOLIO_TOKEN and PERFOLIO_CA_FILE win over what login has kept.\n\n"
+           "  perfolio login https://profiles.example.org\n"
+           "  perfolio push cpu.pb.gz\n"
+           "  perfolio push --seconds 10 http://localhost:6060/debug/pprof/profile\n"
+           "  perfolio diff before.pb.gz after.pb.gz\n",
+           bold, reset);
+}
+
+static enum err_code run_help(struct cli *cli, int argc, char **argv, struct err *err)
+{
+    struct help help = {0};
+    cli_parse(&help_command, argc, argv, &help);
+    if (help.command) {
+        char *name = arena_printf(cli->arena, "perfolio %s", help.command->name);
+        argp_help(help.command->argp, stdout, ARGP_HELP_STD_HELP & ~(unsigned)ARGP_HELP_EXIT_OK,
+                  name);
+    } else {
+        print_commands(cli);
+    }
+    return cli_flush(err);
+}
+
+const struct command help_command = {
+    .name = "help",
+    .summary = "list the commands, or explain one",
+    .argp = &help_argp,
+    .arguments = ARGUMENTS_NONE,
+    .run = run_help,
+};

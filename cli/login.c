@@ -1,0 +1,198 @@
+#include "cli/cli.h"
+#include "cli/client.h"
+#include "lib/base/mem.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+enum { OPTION_CA_FILE = 0x200, OPTION_TOKEN_FILE, OPTION_ANONYMOUS };
+enum { MAX_TOKEN_BYTES = 1024 };
+
+struct login {
+    struct cli *cli;
+    const char *url;
+    const char *ca_file;
+    const char *token_file;
+    bool is_anonymous;
+};
+
+static const struct argp_option options[] = {
+    {"ca-file", OPTION_CA_FILE, "FILE", 0, "Trust this CA (PEM) instead of the system's", 0},
+    {"token-file", OPTION_TOKEN_FILE, "FILE", 0, "The token is the first line of FILE", 0},
+    {"anonymous", OPTION_ANONYMOUS, NULL, 0, "Keep the server only, without a token", 0},
+    {0},
+};
+
+static error_t parse(int key, char *text, struct argp_state *state)
+{
+    struct login *login = state->input;
+    switch (key) {
+    case OPTION_CA_FILE:
+        login->ca_file = text;
+        return 0;
+    case OPTION_TOKEN_FILE:
+        login->token_file = text;
+        return 0;
+    case OPTION_ANONYMOUS:
+        login->is_anonymous = true;
+        return 0;
+    case ARGP_KEY_ARG:
+        if (login->url)
+            argp_error(state,
+                       "one server only; the token is asked for or read from standard input");
+        login->url = text;
+        return 0;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+static const struct argp argp = {
+    .options = options,
+    .parser = parse,
+    .args_doc = "[https://HOST[:PORT]]",
+    .doc = "Keep server, token and CA file for later commands, after trying them.\v"
+           "The token is asked for on the terminal or read from standard input, never from the "
+           "command line. Without URL, that of PERFOLIO_URL or of the last login is taken.",
+};
+
+static enum err_code ask_token(struct cli *cli, const char *url, const char **ret_token,
+                               struct err *err)
+{
+    if (!isatty(STDIN_FILENO))
+        return cli_read_secret(cli, "-", ret_token, err);
+    buf_auto typed;
+    buf_init(&typed, MAX_TOKEN_BYTES);
+    enum err_code code = terminal_ask_secret(
+        arena_printf(cli->arena, "Token for %s (a new one is made at %s/settings): ", url, url),
+        &typed, err);
+    if (code)
+        return code;
+    struct span token = span_trim(buf_span(&typed));
+    if (token.size == 0)
+        return cli_usage(cli, err, "no token was given: --anonymous keeps the server only");
+    *ret_token = arena_strndup(cli->arena, token.data, token.size);
+    return ERR_NONE;
+}
+
+static enum err_code gather(struct login *login, struct account *account, struct err *err)
+{
+    struct cli *cli = login->cli;
+    enum err_code code = ERR_NONE;
+    *account = cli->account;
+    if (login->url) {
+        code = account_clean_url(login->url, cli->arena, &account->url, err);
+        if (code) {
+            cli->is_usage_error = true;
+            return code;
+        }
+        if (!getenv("PERFOLIO_CA_FILE")) /* another server's is not this one's */
+            account->ca_file = NULL;
+    }
+    if (!account->url)
+        return cli_usage(cli, err, "name the server: perfolio login https://host");
+    if (login->ca_file)
+        account->ca_file = login->ca_file;
+    if (account->ca_file) { /* later commands run in other folders */
+        char *path = realpath(account->ca_file, NULL);
+        if (!path)
+            return err_set_errno(err, ERR_NOT_FOUND, "reading the CA file %s", account->ca_file);
+        account->ca_file = arena_strdup(cli->arena, path);
+        free(path);
+    }
+    const char *environment_token = getenv("PERFOLIO_TOKEN");
+    account->token = NULL;
+    if (login->is_anonymous)
+        return ERR_NONE;
+    if (login->token_file)
+        return cli_read_secret(cli, login->token_file, &account->token, err);
+    if (environment_token && environment_token[0]) {
+        account->token = environment_token;
+        return ERR_NONE;
+    }
+    return ask_token(cli, account->url, &account->token, err);
+}
+
+static void say_who(struct cli *cli, const struct account *account, const json_t *session)
+{
+    const json_t *user = json_object_get(session, "user");
+    const json_t *tenant = json_object_get(session, "tenant");
+    const char *tenant_name =
+        json_is_string(tenant) ? json_string_value(tenant) : client_text(tenant, "name", "");
+    const char *who = client_text(user, "email", client_text(user, "name", ""));
+    if (!account->token)
+        terminal_note(&cli->terminal, "%s is kept; sharing there is %s", account->url,
+                      json_is_false(json_object_get(session, "anonymous_sharing"))
+                          ? "for those with an account only"
+                          : "open to all");
+    else
+        terminal_note(&cli->terminal, "signed in at %s%s%s%s%s", account->url, who[0] ? " as " : "",
+                      who, tenant_name[0] ? " in tenant " : "", tenant_name);
+    terminal_note(&cli->terminal, "kept in %s", account->config_file);
+}
+
+static enum err_code run(struct cli *cli, int argc, char **argv, struct err *err)
+{
+    struct login login = {.cli = cli};
+    struct account account;
+    json_auto_t *session = NULL;
+    client_auto client = NULL;
+    cli_parse(&login_command, argc, argv, &login);
+    enum err_code code = gather(&login, &account, err);
+    if (code)
+        return code;
+    cli->account = account;
+    code = cli_connect(cli, NULL, &client, err);
+    if (!code)
+        code = client_get_json(client, "/api/v1/session", &session, err);
+    if (code == ERR_NOT_FOUND)
+        return err_set(err, ERR_NETWORK, "%s is no Perfolio server", account.url);
+    if (!code && account.token && strcmp(client_text(session, "kind", ""), "anonymous") == 0)
+        code = err_set(err, ERR_UNAUTHENTICATED, "the server does not know this token");
+    if (!code)
+        code = account_save(&account, err);
+    if (!code)
+        say_who(cli, &account, session);
+    return code;
+}
+
+const struct command login_command = {
+    .name = "login",
+    .summary = "keep server, token and CA file for later",
+    .argp = &argp,
+    .arguments = ARGUMENTS_NONE,
+    .run = run,
+};
+
+static error_t parse_logout(int key, char *text, struct argp_state *state)
+{
+    (void)text;
+    if (key == ARGP_KEY_ARG)
+        argp_error(state, "logout takes no arguments");
+    return ARGP_ERR_UNKNOWN;
+}
+
+static const struct argp logout_argp = {
+    .parser = parse_logout,
+    .doc = "Forget the token, server and CA file that login has kept.\v"
+           "The token itself stays valid: revoke it on the server's settings page.",
+};
+
+static enum err_code run_logout(struct cli *cli, int argc, char **argv, struct err *err)
+{
+    cli_parse(&logout_command, argc, argv, NULL);
+    const struct account nothing = {.config_file = cli->account.config_file};
+    enum err_code code = account_save(&nothing, err);
+    if (!code)
+        terminal_note(&cli->terminal,
+                      "signed out; the token itself stays valid until it is revoked");
+    return code;
+}
+
+const struct command logout_command = {
+    .name = "logout",
+    .summary = "forget what login has kept",
+    .argp = &logout_argp,
+    .arguments = ARGUMENTS_NONE,
+    .run = run_logout,
+};

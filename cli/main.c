@@ -1,0 +1,89 @@
+/* perfolio: the user's hand: a table of subcommands. */
+#include "cli/cli.h"
+#include "cli/exit_code.h"
+#include "lib/base/mem.h"
+
+#include <locale.h>
+#include <signal.h>
+#include <stdlib.h>
+
+static void use_unicode(void)
+{
+    /* Widths of characters need a locale that knows them; numbers keep their point. */
+    if (!setlocale(LC_CTYPE, "") || MB_CUR_MAX == 1)
+        setlocale(LC_CTYPE, "C.UTF-8");
+}
+
+static const struct command *find_command(const char *name)
+{
+    for (size_t i = 0; cli_commands[i]; i++) {
+        if (strcmp(cli_commands[i]->name, name) == 0)
+            return cli_commands[i];
+    }
+    return NULL;
+}
+
+static const struct command *choose_command(int argc, char **argv)
+{
+    const char *name = argc > 1 ? argv[1] : NULL;
+    if (!name)
+        return NULL;
+    if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "-?") == 0)
+        return &help_command;
+    if (strcmp(name, "--version") == 0 || strcmp(name, "-V") == 0)
+        return &version_command;
+    return find_command(name);
+}
+
+static int report(struct cli *cli, enum err_code code, const struct err *err)
+{
+    terminal_progress_end(&cli->terminal);
+    if (!code)
+        return EXIT_OK;
+    terminal_fail(&cli->terminal, "%s", err->message);
+    return (int)(cli->is_usage_error ? EXIT_USAGE : exit_code_of(code));
+}
+
+static int run_command(struct cli *cli, const struct command *command, int argc, char **argv)
+{
+    struct err err = {0};
+    /* A broken settings file must not stand in the way of those that need none. */
+    bool needs_account =
+        command != &help_command && command != &version_command && command != &completion_command;
+    enum err_code code = needs_account ? account_load(cli->arena, &cli->account, &err) : ERR_NONE;
+    if (code) {
+        cli->is_usage_error = true;
+        return report(cli, code, &err);
+    }
+    if (cli->account.is_readable_by_others)
+        terminal_warn(&cli->terminal, "other users can read the token in %s: chmod 600 it",
+                      cli->account.config_file);
+    code = command->run(cli, argc, argv, &err);
+    return report(cli, code, &err);
+}
+
+int main(int argc, char **argv)
+{
+    use_unicode();
+    argp_err_exit_status = EXIT_USAGE;
+    signal(SIGPIPE, SIG_IGN); /* a closed pipe is an error of write(2), told as such */
+    struct cli cli = {.arena = arena_create()};
+    const struct command *command = choose_command(argc, argv);
+    if (!command) {
+        terminal_init(&cli.terminal, "perfolio");
+        if (argc > 1)
+            terminal_fail(&cli.terminal, "%s is no command; perfolio help lists them", argv[1]);
+        else
+            terminal_fail(&cli.terminal, "name a command; perfolio help lists them");
+        arena_destroy(cli.arena);
+        return EXIT_USAGE;
+    }
+    /* argp names the program by argv[0]; getopt uses the same for its own messages. */
+    char *name = arena_printf(cli.arena, "perfolio %s", command->name);
+    terminal_init(&cli.terminal, name);
+    argv[1] = name;
+    program_invocation_name = program_invocation_short_name = name;
+    int status = run_command(&cli, command, argc - 1, argv + 1);
+    arena_destroy(cli.arena);
+    return status;
+}

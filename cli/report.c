@@ -1,0 +1,282 @@
+#include "cli/report.h"
+
+#include "cli/cli.h"
+#include "cli/client.h"
+#include "cli/value.h"
+#include "lib/base/mem.h"
+#include "lib/profile/top.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+
+enum { MAX_NAME_BYTES = 64 << 10, VALUE_COLUMNS = 11, PERCENT_COLUMNS = 7 };
+
+void report_from_view(const struct view *view, uint64_t limit, struct arena *arena,
+                      struct report *ret_report)
+{
+    const struct top *top = top_create(arena, view);
+    size_t count = !limit || limit > top->row_count ? top->row_count : (size_t)limit;
+    struct report report = {
+        .is_diff = view->is_diff,
+        .is_normalised = view->is_normalised,
+        .sample_type = view_sample_type(view),
+        .unit = view_unit(view),
+        .total = view->total[VIEW_SIDE_B],
+        .base_total = view->total[VIEW_SIDE_A],
+        .rows = arena_new(arena, struct report_row, count),
+        .row_count = count,
+        .function_count = top->row_count,
+    };
+    for (size_t i = 0; i < count; i++) {
+        const struct top_row *row = &top->rows[i];
+        const struct frame *frame = &view->frames[row->frame];
+        report.rows[i] = (struct report_row){
+            .name = frame->name,
+            .file = frame->file,
+            .flat = row->flat[VIEW_SIDE_B],
+            .cum = row->cum[VIEW_SIDE_B],
+            .base_flat = row->flat[VIEW_SIDE_A],
+            .base_cum = row->cum[VIEW_SIDE_A],
+        };
+    }
+    *ret_report = report;
+}
+
+static struct span text_member(const json_t *json, const char *name)
+{
+    const json_t *member = json_object_get(json, name);
+    return json_is_string(member) ? span_of(json_string_value(member), json_string_length(member))
+                                  : span_of(NULL, 0);
+}
+
+static int64_t number_member(const json_t *json, const char *name)
+{
+    const json_t *member = json_object_get(json, name);
+    return json_is_real(member) ? (int64_t)json_real_value(member) : json_integer_value(member);
+}
+
+enum err_code report_from_json(const json_t *json, struct arena *arena, struct report *ret_report,
+                               struct err *err)
+{
+    const json_t *functions = json_object_get(json, "functions"), *function;
+    size_t count = json_array_size(functions), i;
+    bool is_diff = json_object_get(json, "total_b");
+    if (!json_is_array(functions))
+        return err_set(err, ERR_NETWORK, "the server's answer has no functions");
+    struct report report = {
+        .is_diff = is_diff,
+        .is_normalised = strncmp(client_text(json, "mode", ""), "normali", 7) == 0,
+        .sample_type = text_member(json, "sample_type"),
+        .unit = text_member(json, "unit"),
+        .total = number_member(json, is_diff ? "total_b" : "total"),
+        .base_total = number_member(json, "total_a"),
+        .rows = arena_new(arena, struct report_row, count),
+        .row_count = count,
+        .function_count = (uint64_t)number_member(json, "function_count"),
+    };
+    if (report.function_count < count)
+        report.function_count = count;
+    json_array_foreach(functions, i, function)
+    {
+        report.rows[i] = (struct report_row){
+            .name = text_member(function, "name"),
+            .file = text_member(function, "file"),
+            .flat = number_member(function, is_diff ? "flat_b" : "flat"),
+            .cum = number_member(function, is_diff ? "cum_b" : "cum"),
+            .base_flat = number_member(function, "flat_a"),
+            .base_cum = number_member(function, "cum_a"),
+        };
+    }
+    *ret_report = report;
+    return ERR_NONE;
+}
+
+static double percent(double part, int64_t total)
+{
+    return total ? 100 * part / fabs((double)total) : 0;
+}
+
+/* printf pads bytes, and "µs" has more bytes than columns. */
+static void print_right(const char *text, int columns)
+{
+    int width = terminal_width(span_text(text));
+    printf("%*s%s", width < columns ? columns - width : 0, "", text);
+}
+
+static void print_value(double value, struct span unit)
+{
+    char text[VALUE_TEXT_BYTES];
+    if (value == 0)
+        print_right("·", VALUE_COLUMNS);
+    else
+        print_right(value_format(value, unit, text), VALUE_COLUMNS);
+}
+
+static void print_percent(double value, bool is_signed)
+{
+    char text[32];
+    if (fabs(value) >= 9999.5)
+        snprintf(text, sizeof(text), is_signed ? "%+.0e%%" : "%.0e%%", value);
+    else
+        snprintf(text, sizeof(text), is_signed ? "%+.1f%%" : "%.1f%%", value);
+    print_right(text, PERCENT_COLUMNS + is_signed);
+}
+
+/* The name, and as much of the file as fits behind it; all of both when it is no terminal. */
+static void print_name(const struct cli *cli, const struct report_row *row, int used)
+{
+    const struct terminal *terminal = &cli->terminal;
+    buf_auto name, file;
+    buf_init(&name, MAX_NAME_BYTES);
+    buf_init(&file, MAX_NAME_BYTES);
+    terminal_append_clean(&name, row->name.size ? row->name : SPAN_LITERAL("(no name)"));
+    terminal_append_clean(&file, row->file);
+    int room = terminal->columns - used;
+    room = room < 20 ? 20 : room;
+    int width = terminal_width(buf_span(&name));
+    terminal_print_cell(stdout, buf_span(&name), width < room ? width : room);
+    room -= width + 2;
+    int file_width = terminal_width(buf_span(&file));
+    if (terminal->is_output_terminal && file.size && room >= file_width)
+        printf("  %s%.*s%s", terminal_style(terminal, stdout, STYLE_DIM),
+               SPAN_PRINT(buf_span(&file)), terminal_style(terminal, stdout, STYLE_RESET));
+    putchar('\n');
+}
+
+static void print_rule(const struct cli *cli, const char *text)
+{
+    printf("%s%s%s\n", terminal_style(&cli->terminal, stdout, STYLE_BOLD), text,
+           terminal_style(&cli->terminal, stdout, STYLE_RESET));
+}
+
+static void print_count(const struct cli *cli, const struct report *report)
+{
+    char shown[VALUE_TEXT_BYTES], all[VALUE_TEXT_BYTES];
+    if (report->row_count < report->function_count)
+        printf("%s%s of %s functions; --limit 0 shows all%s\n",
+               terminal_style(&cli->terminal, stdout, STYLE_DIM),
+               value_count((int64_t)report->row_count, shown),
+               value_count((int64_t)report->function_count, all),
+               terminal_style(&cli->terminal, stdout, STYLE_RESET));
+}
+
+static void print_top(const struct cli *cli, const struct report *report)
+{
+    const struct terminal *terminal = &cli->terminal;
+    const char *reset = terminal_style(terminal, stdout, STYLE_RESET);
+    char total[VALUE_TEXT_BYTES];
+    double sum = 0;
+    printf("%.*s: %s\n", SPAN_PRINT(report->sample_type),
+           value_format((double)report->total, report->unit, total));
+    print_rule(cli, "       flat  flat%   sum%         cum   cum%  function");
+    for (size_t i = 0; i < report->row_count; i++) {
+        const struct report_row *row = &report->rows[i];
+        double flat = percent((double)row->flat, report->total);
+        sum += (double)row->flat;
+        fputs(flat >= 10  ? terminal_style(terminal, stdout, STYLE_RED)
+              : flat >= 2 ? terminal_style(terminal, stdout, STYLE_YELLOW)
+                          : "",
+              stdout);
+        print_value((double)row->flat, report->unit);
+        print_percent(flat, false);
+        fputs(reset, stdout);
+        print_percent(percent(sum, report->total), false);
+        print_value((double)row->cum, report->unit);
+        print_percent(percent((double)row->cum, report->total), false);
+        fputs("  ", stdout);
+        print_name(cli, row, 2 * VALUE_COLUMNS + 3 * PERCENT_COLUMNS + 2);
+    }
+}
+
+static void print_delta(const struct cli *cli, int64_t from, int64_t to,
+                        const struct report *report)
+{
+    char text[VALUE_TEXT_BYTES];
+    double delta = (double)to - (double)from;
+    enum style style = delta > 0 ? STYLE_RED : STYLE_GREEN;
+    if (delta != 0)
+        fputs(terminal_style(&cli->terminal, stdout, style), stdout);
+    print_right(delta != 0 ? value_format_delta(delta, report->unit, text) : "·",
+                VALUE_COLUMNS + 1);
+    print_percent(percent(delta, report->base_total), true);
+    if (delta != 0)
+        fputs(terminal_style(&cli->terminal, stdout, STYLE_RESET), stdout);
+}
+
+static void print_diff(const struct cli *cli, const struct report *report)
+{
+    char a[VALUE_TEXT_BYTES], b[VALUE_TEXT_BYTES], delta[VALUE_TEXT_BYTES];
+    double change = (double)report->total - (double)report->base_total;
+    printf("%.*s: %s → %s (%s, %+.1f%%)%s\n", SPAN_PRINT(report->sample_type),
+           value_format((double)report->base_total, report->unit, a),
+           value_format((double)report->total, report->unit, b),
+           value_format_delta(change, report->unit, delta), percent(change, report->base_total),
+           report->is_normalised ? ", B scaled to A's total" : "");
+    print_rule(cli, "     flat A     flat B  flat B − A       %   cum B − A       %  function");
+    for (size_t i = 0; i < report->row_count; i++) {
+        const struct report_row *row = &report->rows[i];
+        print_value((double)row->base_flat, report->unit);
+        print_value((double)row->flat, report->unit);
+        print_delta(cli, row->base_flat, row->flat, report);
+        print_delta(cli, row->base_cum, row->cum, report);
+        fputs("  ", stdout);
+        print_name(cli, row, 4 * VALUE_COLUMNS + 2 * PERCENT_COLUMNS + 6);
+    }
+}
+
+void report_print_table(const struct cli *cli, const struct report *report)
+{
+    if (report->is_diff)
+        print_diff(cli, report);
+    else
+        print_top(cli, report);
+    print_count(cli, report);
+}
+
+static void append_member(struct buf *text, const char *name, struct span value)
+{
+    buf_printf(text, "\"%s\":", name);
+    buf_append_json(text, value);
+}
+
+static void append_row(struct buf *text, const struct report *report, const struct report_row *row)
+{
+    buf_append_text(text, "{");
+    append_member(text, "name", row->name);
+    buf_append_text(text, ",");
+    append_member(text, "file", row->file);
+    if (report->is_diff)
+        buf_printf(text,
+                   ",\"flat_a\":%" PRId64 ",\"flat_b\":%" PRId64 ",\"flat_delta\":%" PRId64
+                   ",\"cum_a\":%" PRId64 ",\"cum_b\":%" PRId64 ",\"cum_delta\":%" PRId64 "}",
+                   row->base_flat, row->flat,
+                   top_delta((const int64_t[]){row->flat, row->base_flat}), row->base_cum, row->cum,
+                   top_delta((const int64_t[]){row->cum, row->base_cum}));
+    else
+        buf_printf(text, ",\"flat\":%" PRId64 ",\"cum\":%" PRId64 "}", row->flat, row->cum);
+}
+
+void report_print_json(const struct report *report)
+{
+    buf_auto text;
+    buf_init(&text, SIZE_MAX / 2);
+    buf_append_text(&text, "{");
+    append_member(&text, "sample_type", report->sample_type);
+    buf_append_text(&text, ",");
+    append_member(&text, "unit", report->unit);
+    if (report->is_diff)
+        buf_printf(&text, ",\"mode\":\"%s\",\"total_a\":%" PRId64 ",\"total_b\":%" PRId64,
+                   report->is_normalised ? "normalised" : "absolute", report->base_total,
+                   report->total);
+    else
+        buf_printf(&text, ",\"total\":%" PRId64, report->total);
+    buf_append_text(&text, ",\"functions\":[");
+    for (size_t i = 0; i < report->row_count; i++) {
+        buf_append_text(&text, i ? "," : "");
+        append_row(&text, report, &report->rows[i]);
+    }
+    buf_printf(&text, "],\"function_count\":%" PRIu64 ",\"truncated\":%s}", report->function_count,
+               report->row_count < report->function_count ? "true" : "false");
+    printf("%.*s\n", SPAN_PRINT(buf_span(&text)));
+}

@@ -1,0 +1,47 @@
+/*
+ * report: the numbers per function of one profile or of two, from the server or computed here, and
+ * how they are printed: as a table, or as JSON in the form of the API.
+ */
+#ifndef CLI_REPORT_H
+#define CLI_REPORT_H
+
+#include "lib/base/buf.h"
+#include "lib/base/err.h"
+
+#include <jansson.h>
+
+struct arena;
+struct cli;
+struct view;
+
+struct report_row {
+    struct span name;
+    struct span file;
+    int64_t flat, cum;           /* of side b in a diff */
+    int64_t base_flat, base_cum; /* of side a; 0 unless a diff */
+};
+
+/* Lives in an arena, or as long as the JSON it was read from. */
+struct report {
+    bool is_diff;
+    bool is_normalised;
+    struct span sample_type;
+    struct span unit;
+    int64_t total;
+    int64_t base_total;
+    struct report_row *rows; /* in the order to show */
+    size_t row_count;
+    uint64_t function_count; /* all there are */
+};
+
+/* Of a view; rows at most limit, 0 for all. */
+void report_from_view(const struct view *view, uint64_t limit, struct arena *arena,
+                      struct report *ret_report);
+/* Of the API's top or diff/top. Handles: ERR_NETWORK (an answer that is neither). */
+enum err_code report_from_json(const json_t *json, struct arena *arena, struct report *ret_report,
+                               struct err *err) MUST_USE;
+
+void report_print_table(const struct cli *cli, const struct report *report);
+void report_print_json(const struct report *report);
+
+#endif

@@ -1,0 +1,52 @@
+#include "cli/source.h"
+
+#include "cli/cli.h"
+#include "cli/target.h"
+#include "lib/base/mem.h"
+
+#include <unistd.h>
+
+bool source_is_link(const char *text, struct cli *cli, struct link *ret_link)
+{
+    bool is_file = !link_is_url(text) && access(text, F_OK) == 0;
+    return !is_file && link_parse(text, cli->arena, ret_link);
+}
+
+static enum err_code download(struct cli *cli, const char *text, const char *password,
+                              struct input *input, struct err *err)
+{
+    target_auto target = {0};
+    http_client_answer_auto answer;
+    http_client_answer_init(&answer);
+    enum err_code code = target_open(cli, text, &target, err);
+    if (code)
+        return code;
+    target.password = password;
+    struct client_request request;
+    client_request_init(&request, "GET",
+                        arena_printf(cli->arena, "/api/v1/shares/%s/raw", target.link.a));
+    target_add_password(&target, &request);
+    request.http.answer_fd = input->fd;
+    request.http.max_answer_bytes = INPUT_MAX_BYTES;
+    return client_send(target.client, &request, &answer, err);
+}
+
+enum err_code source_open(struct cli *cli, const char *text, const char *password,
+                          struct input *ret_input, struct err *err)
+{
+    struct link link;
+    if (!source_is_link(text, cli, &link))
+        return input_open(text, 0, &cli->terminal, cli->arena, ret_input, err);
+    struct input input = INPUT_NONE;
+    enum err_code code = input_temporary(text, link.a, cli->arena, &input, err);
+    if (!code)
+        code = download(cli, text, password, &input, err);
+    if (!code)
+        code = input_measure(&input, err);
+    if (code) {
+        input_close(&input);
+        return err_add(err, "%s", text);
+    }
+    *ret_input = input;
+    return ERR_NONE;
+}

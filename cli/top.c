@@ -1,0 +1,119 @@
+#include "cli/cli.h"
+#include "cli/report.h"
+#include "cli/source.h"
+#include "cli/target.h"
+#include "cli/view_options.h"
+#include "lib/base/mem.h"
+#include "lib/profile/profile.h"
+
+enum { MAX_PATH_BYTES = 64 << 10 };
+
+struct top_command {
+    struct cli *cli;
+    struct view_options_input view;
+    const char *source;
+};
+
+static error_t parse(int key, char *text, struct argp_state *state)
+{
+    struct top_command *top = state->input;
+    switch (key) {
+    case ARGP_KEY_INIT:
+        state->child_inputs[0] = &top->view;
+        return 0;
+    case ARGP_KEY_ARG:
+        if (top->source)
+            argp_error(state, "one profile at a time");
+        top->source = text;
+        return 0;
+    case ARGP_KEY_END:
+        if (!top->source)
+            argp_error(state, "name a profile or a link");
+        return 0;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+static const struct argp argp = {
+    .parser = parse,
+    .args_doc = "FILE|-|URL|LINK",
+    .doc = "Show the functions that cost most, of a local profile or of a share.\v"
+           "flat is what a function costs itself, cum what it costs with all it calls.",
+    .children = view_options_children,
+};
+
+static enum err_code ask_server(struct top_command *top, const char *password,
+                                struct report *report, json_t **ret_json, struct err *err)
+{
+    struct arena *arena = top->cli->arena;
+    target_auto target = {0};
+    enum err_code code = target_open(top->cli, top->source, &target, err);
+    if (code)
+        return code;
+    target.password = password;
+    buf_auto path;
+    buf_init(&path, MAX_PATH_BYTES);
+    buf_printf(&path, "/api/v1/shares/%s/top", target.link.a);
+    view_options_append_query(&path, &top->view);
+    buf_append_byte(&path, 0);
+    if (buf_failed(&path))
+        return err_set(err, ERR_TOO_LARGE, "the filters are too long together");
+    struct client_request request;
+    client_request_init(&request, "GET", (const char *)path.data);
+    target_add_password(&target, &request);
+    code = client_send_json(target.client, &request, ret_json, err);
+    return code ? code : report_from_json(*ret_json, arena, report, err);
+}
+
+static enum err_code compute(struct top_command *top, struct profile **ret_profile,
+                             struct report *report, struct err *err)
+{
+    struct arena *arena = top->cli->arena;
+    struct view_options options;
+    const struct view *view;
+    input_auto input = INPUT_NONE;
+    enum err_code code = view_options_make(&top->view, &options, err);
+    if (!code)
+        code = source_open(top->cli, top->source, NULL, &input, err);
+    if (!code)
+        code = input_decode(&input, NULL, ret_profile, err);
+    if (!code)
+        code = view_create(arena, *ret_profile, &options, &view, err);
+    if (!code)
+        report_from_view(view, top->view.limit, arena, report);
+    return code;
+}
+
+static enum err_code run(struct cli *cli, int argc, char **argv, struct err *err)
+{
+    struct top_command top = {.cli = cli,
+                              .view = {.cli = cli, .limit = VIEW_OPTIONS_DEFAULT_LIMIT}};
+    cli_parse(&top_command, argc, argv, &top);
+    json_auto_t *json = NULL;
+    struct profile *profile = NULL;
+    struct report report;
+    struct link link;
+    const char *password = NULL;
+    enum err_code code = ERR_NONE;
+    if (top.view.password_file)
+        code = cli_read_secret(cli, top.view.password_file, &password, err);
+    if (!code && source_is_link(top.source, cli, &link))
+        code = ask_server(&top, password, &report, &json, err);
+    else if (!code)
+        code = compute(&top, &profile, &report, err);
+    if (!code && top.view.is_json)
+        report_print_json(&report);
+    else if (!code)
+        report_print_table(cli, &report);
+    profile_destroy(profile);
+    return code ? code : cli_flush(err);
+}
+
+const struct command top_command = {
+    .name = "top",
+    .summary = "show the functions that cost most",
+    .argp = &argp,
+    .arguments = ARGUMENTS_BOTH,
+    .run = run,
+};

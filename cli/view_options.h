@@ -1,0 +1,38 @@
+/*
+ * view_options: the options by which top and diff choose what to show, as an argp child.
+ */
+#ifndef CLI_VIEW_OPTIONS_H
+#define CLI_VIEW_OPTIONS_H
+
+#include "cli/cli.h"
+#include "lib/profile/view.h"
+
+struct buf;
+
+enum { VIEW_OPTIONS_MAX_RULES = 32, VIEW_OPTIONS_DEFAULT_LIMIT = 20 };
+
+struct view_options_input {
+    struct cli *cli;
+    const char *sample_type; /* NULL: the profile's default */
+    const char *group_by;    /* NULL: function */
+    uint64_t limit;          /* 0: all */
+    bool is_json;
+    const char *password_file;
+    struct {
+        int action; /* enum filter_action */
+        const char *pattern;
+    } rules[VIEW_OPTIONS_MAX_RULES];
+    size_t rule_count;
+};
+
+/* Its input is a struct view_options_input. */
+extern const struct argp view_options_argp;
+extern const struct argp_child view_options_children[];
+
+/* "?sample_type=…&focus=…&limit=…" for the API, appended. */
+void view_options_append_query(struct buf *text, const struct view_options_input *input);
+/* For view_create, in the process's arena. Handles: ERR_INVALID (an expression). */
+enum err_code view_options_make(const struct view_options_input *input,
+                                struct view_options *ret_options, struct err *err) MUST_USE;
+
+#endif
