@@ -120,6 +120,8 @@ BENCH_PROGRAMS := $(patsubst tests/%.c,$(OUT)/tests/%,$(BENCH_C))
 $(OUT)/tests/bench/%: $(OUT)/tests/bench/%.o $(OUT)/api.a $(OUT)/lib.a
 	$(CC) $(LDFLAGS) $^ $(LDLIBS) -o $@
 bench-programs: $(BENCH_PROGRAMS)
+$(OUT)/tests/oracle/%: $(OUT)/tests/oracle/%.o $(OUT)/lib.a
+	$(CC) $(LDFLAGS) $^ $(LDLIBS) -o $@
 bench: all bench-programs
 	$(PYTHON) tests/bench/run.py
 

@@ -87,7 +87,8 @@ void profile_builder_add_comment(struct profile_builder *builder, struct span co
 struct profile *profile_builder_fields(struct profile_builder *builder);
 
 /*
- * Finishes; the caller destroys *ret_profile and, still, the builder, which is empty afterwards.
+ * Finishes; the caller destroys *ret_profile and, still, the builder, which takes no more
+ * afterwards.
  * Handles: ERR_TOO_LARGE (the limit that was passed), ERR_INVALID (no value type).
  */
 enum err_code profile_builder_take(struct profile_builder *builder, struct profile **ret_profile,

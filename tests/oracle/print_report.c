@@ -1,0 +1,142 @@
+/*
+ * print_report: reports of a profile as JSON lines, so that test_oracle.py can compare the library
+ * with its own reader and with go tool pprof without a server.
+ *
+ *   print_report top FILE [option=value …]            {"sample_type","total","functions":[…]}
+ *   print_report diff BASE FILE [option=value …]      {"total_a","total_b","functions":[…]}
+ *   print_report pprof FILE                           the profile encoded again, raw, to stdout
+ * Options: sample_type, group_by, focus, ignore, hide, show, mode.
+ */
+#include "lib/base/compress.h"
+#include "lib/base/mem.h"
+#include "lib/profile/diff.h"
+#include "lib/profile/filter.h"
+#include "lib/profile/pprof.h"
+#include "lib/profile/top.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { FILE_BYTES_MAX = 1 << 29 };
+
+struct options {
+    struct view_options view;
+    struct filter_rule rules[FILTER_RULES_MAX];
+    size_t rule_count;
+    enum diff_mode mode;
+};
+
+static void fail(const char *what, const struct err *err)
+{
+    fprintf(stderr, "%s: %s\n", what, err->message);
+    exit(1);
+}
+
+static struct profile *read_profile(const char *path)
+{
+    buf_auto bytes, raw;
+    buf_init(&bytes, FILE_BYTES_MAX);
+    buf_init(&raw, FILE_BYTES_MAX);
+    struct err err = {.message = "cannot be read"};
+    FILE *file = fopen(path, "rb");
+    if (!file)
+        fail(path, &err);
+    static uint8_t block[1 << 16];
+    for (size_t size; (size = fread(block, 1, sizeof(block), file)) > 0;)
+        buf_append(&bytes, block, size);
+    fclose(file);
+    struct profile *profile = NULL;
+    if (compress_expand(compress_sniff(buf_span(&bytes)), buf_span(&bytes), &raw, &err) ||
+        pprof_decode(buf_span(&raw), NULL, &profile, &err))
+        fail(path, &err);
+    return profile;
+}
+
+static void read_option(struct options *options, const char *text)
+{
+    static const enum filter_action actions[] = {FILTER_FOCUS, FILTER_IGNORE, FILTER_HIDE,
+                                                 FILTER_SHOW};
+    struct span name, value;
+    span_split(span_text(text), '=', &name, &value);
+    if (span_equal_text(name, "sample_type"))
+        options->view.sample_type = value;
+    else if (span_equal_text(name, "group_by"))
+        options->view.group_by = value;
+    else if (span_equal_text(name, "mode"))
+        diff_find_mode(value, &options->mode);
+    for (size_t i = 0; i < 4 && options->rule_count < FILTER_RULES_MAX; i++) {
+        if (span_equal_text(name, filter_action_name(actions[i])))
+            options->rules[options->rule_count++] = (struct filter_rule){actions[i], value};
+    }
+}
+
+static void print_row(struct buf *json, const struct view *view, const struct top_row *row)
+{
+    const struct frame *frame = &view->frames[row->frame];
+    buf_append_text(json, "{\"name\":");
+    buf_append_json(json, frame->name);
+    buf_append_text(json, ",\"file\":");
+    buf_append_json(json, frame->file);
+    if (view->is_diff)
+        buf_printf(json, ",\"flat_a\":%lld,\"cum_a\":%lld", (long long)row->flat[VIEW_SIDE_A],
+                   (long long)row->cum[VIEW_SIDE_A]);
+    buf_printf(json, ",\"flat\":%lld,\"cum\":%lld}", (long long)row->flat[VIEW_SIDE_B],
+               (long long)row->cum[VIEW_SIDE_B]);
+}
+
+static void print_top(struct arena *arena, const struct view *view)
+{
+    const struct top *top = top_create(arena, view);
+    buf_auto json;
+    buf_init(&json, FILE_BYTES_MAX);
+    buf_append_text(&json, "{\"sample_type\":");
+    buf_append_json(&json, view_sample_type(view));
+    buf_printf(&json, ",\"total\":%lld,\"total_a\":%lld,\"kept\":%lld,\"functions\":[",
+               (long long)view->total[VIEW_SIDE_B], (long long)view->total[VIEW_SIDE_A],
+               (long long)view->kept[VIEW_SIDE_B]);
+    for (uint32_t i = 0; i < top->row_count; i++) {
+        buf_append_text(&json, i ? ",\n" : "\n");
+        print_row(&json, view, &top->rows[i]);
+    }
+    buf_append_text(&json, "]}\n");
+    fwrite(json.data, 1, json.size, stdout);
+}
+
+static int print_pprof(const struct profile *profile)
+{
+    buf_auto raw;
+    buf_init(&raw, FILE_BYTES_MAX);
+    struct err err;
+    if (pprof_encode(profile, &raw, &err))
+        fail("encode", &err);
+    return fwrite(raw.data, 1, raw.size, stdout) == raw.size ? 0 : 1;
+}
+
+int main(int count, char **arguments)
+{
+    arena_auto arena = arena_create();
+    bool is_diff = count > 3 && strcmp(arguments[1], "diff") == 0;
+    int first_option = is_diff ? 4 : 3;
+    if (count < first_option)
+        return 2;
+    struct options options = {0};
+    for (int i = first_option; i < count; i++)
+        read_option(&options, arguments[i]);
+    struct err err;
+    struct profile *a = read_profile(arguments[2]);
+    struct profile *b = is_diff ? read_profile(arguments[3]) : NULL;
+    int status = 0;
+    const struct view *view = NULL;
+    if (filter_create(arena, options.rules, options.rule_count, &options.view.filter, &err))
+        fail("filter", &err);
+    if (strcmp(arguments[1], "pprof") == 0)
+        status = print_pprof(a);
+    else if (is_diff ? diff_view_create(arena, a, b, options.mode, &options.view, &view, &err)
+                     : view_create(arena, a, &options.view, &view, &err))
+        fail("view", &err);
+    if (view)
+        print_top(arena, view);
+    profile_destroy(a);
+    profile_destroy(b);
+    return status;
+}
