@@ -1,0 +1,337 @@
+#include "lib/profile/merge.h"
+
+#include "lib/base/map.h"
+#include "lib/base/mem.h"
+#include "lib/profile/profile_builder.h"
+
+#include <stdlib.h>
+
+/* Sizes of one mapping differ a little between runs; the kernel maps whole pages anyway. */
+enum { MAPPING_ROUNDING = 4096 };
+
+/* A mapping of the result: where its addresses begin there. */
+struct place {
+    uint32_t mapping;
+    uint64_t start;
+};
+
+struct merge {
+    struct profile_builder *builder;
+    struct arena *arena;
+    struct map_bytes places_by_key;
+    struct place *places;
+    uint32_t place_count;
+    uint32_t place_capacity;
+};
+
+/* One source and what its indexes are in the result; PROFILE_NONE: not there yet. */
+struct source {
+    const struct profile *profile;
+    uint32_t *strings;
+    uint32_t *functions;
+    uint32_t *locations;
+    uint32_t *places;
+};
+
+static uint32_t *new_indexes(struct arena *arena, uint32_t count)
+{
+    uint32_t *indexes = arena_new_raw(arena, uint32_t, count);
+    memset(indexes, 0xff, count * sizeof(*indexes));
+    return indexes;
+}
+
+static uint32_t map_string(struct merge *merge, struct source *source, uint32_t string)
+{
+    uint32_t *index = &source->strings[string];
+    if (*index == PROFILE_NONE)
+        *index = profile_builder_string(merge->builder, profile_string(source->profile, string));
+    return *index;
+}
+
+static uint32_t map_function(struct merge *merge, struct source *source, uint32_t function)
+{
+    if (function == PROFILE_NONE || source->functions[function] != PROFILE_NONE)
+        return function == PROFILE_NONE ? PROFILE_NONE : source->functions[function];
+    struct profile_function mapped = source->profile->functions[function];
+    mapped.name = map_string(merge, source, mapped.name);
+    mapped.system_name = map_string(merge, source, mapped.system_name);
+    mapped.filename = map_string(merge, source, mapped.filename);
+    return source->functions[function] = profile_builder_function(merge->builder, &mapped);
+}
+
+/* ---- mappings ---- */
+
+/* Equal for mappings that are one: rounded size, offset, and build id or else file. */
+static struct span mapping_key(struct merge *merge, const struct profile *profile,
+                               const struct profile_mapping *mapping)
+{
+    uint64_t size = mapping->limit - mapping->start + MAPPING_ROUNDING - 1;
+    size -= size % MAPPING_ROUNDING;
+    struct span name =
+        profile_string(profile, mapping->build_id ? mapping->build_id : mapping->filename);
+    const uint64_t numbers[] = {size, mapping->offset};
+    uint8_t *key = arena_alloc_raw(merge->arena, sizeof(numbers) + name.size, 1);
+    memcpy(key, numbers, sizeof(numbers));
+    if (name.size)
+        memcpy(key + sizeof(numbers), name.data, name.size);
+    return span_of(key, sizeof(numbers) + name.size);
+}
+
+static uint32_t add_place(struct merge *merge, struct source *source,
+                          const struct profile_mapping *mapping)
+{
+    struct profile_mapping mapped = *mapping;
+    mapped.filename = map_string(merge, source, mapping->filename);
+    mapped.build_id = map_string(merge, source, mapping->build_id);
+    if (merge->place_count == merge->place_capacity) {
+        merge->place_capacity = merge->place_capacity ? merge->place_capacity * 2 : 32;
+        merge->places = mem_resize(merge->places, merge->place_capacity, sizeof(*merge->places));
+    }
+    merge->places[merge->place_count] = (struct place){
+        .mapping = profile_builder_mapping(merge->builder, &mapped), .start = mapping->start};
+    return merge->place_count++;
+}
+
+static uint32_t map_mapping(struct merge *merge, struct source *source, uint32_t mapping)
+{
+    if (source->places[mapping] != PROFILE_NONE)
+        return source->places[mapping];
+    const struct profile_mapping *from = &source->profile->mappings[mapping];
+    struct span key = mapping_key(merge, source->profile, from);
+    uint32_t place = map_bytes_find(&merge->places_by_key, key);
+    if (place == MAP_ABSENT)
+        place = map_bytes_add(&merge->places_by_key, key, add_place(merge, source, from));
+    return source->places[mapping] = place;
+}
+
+/* ---- locations and samples ---- */
+
+static uint32_t map_location(struct merge *merge, struct source *source, uint32_t index)
+{
+    if (source->locations[index] != PROFILE_NONE)
+        return source->locations[index];
+    const struct profile *profile = source->profile;
+    struct profile_location mapped = profile->locations[index];
+    if (mapped.mapping != PROFILE_NONE) {
+        const struct place *place = &merge->places[map_mapping(merge, source, mapped.mapping)];
+        mapped.address += place->start - profile->mappings[mapped.mapping].start;
+        mapped.mapping = place->mapping;
+    }
+    struct profile_line few[16];
+    bool is_many = mapped.line_count > sizeof(few) / sizeof(few[0]);
+    struct profile_line *lines = is_many ? mem_new(struct profile_line, mapped.line_count) : few;
+    for (uint32_t i = 0; i < mapped.line_count; i++) {
+        lines[i] = profile->lines[mapped.first_line + i];
+        lines[i].function = map_function(merge, source, lines[i].function);
+    }
+    uint32_t location = profile_builder_location(merge->builder, &mapped, lines, mapped.line_count);
+    if (is_many)
+        mem_free(lines);
+    return source->locations[index] = location;
+}
+
+static bool is_zero(const int64_t *values, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        if (values[i])
+            return false;
+    }
+    return true;
+}
+
+/* Labels are a set to pprof: which came first must not keep samples apart. Values of one key keep
+ * their order (the sort is stable, and label sets are small). */
+static void sort_labels(struct profile_label *labels, uint32_t count)
+{
+    for (uint32_t i = 1; i < count; i++) {
+        struct profile_label label = labels[i];
+        uint32_t at = i;
+        for (; at > 0 && labels[at - 1].key > label.key; at--)
+            labels[at] = labels[at - 1];
+        labels[at] = label;
+    }
+}
+
+enum { SORTED_LABELS_MAX = 1024 };
+
+static uint32_t map_labels(struct merge *merge, struct source *source, uint32_t sample,
+                           struct profile_label *labels)
+{
+    const struct profile *profile = source->profile;
+    uint32_t count = 0;
+    for (uint32_t i = profile->label_start[sample]; i < profile->label_start[sample + 1]; i++) {
+        labels[count] = profile->labels[i];
+        labels[count].key = map_string(merge, source, labels[count].key);
+        labels[count].text = map_string(merge, source, labels[count].text);
+        labels[count].unit = map_string(merge, source, labels[count].unit);
+        count++;
+    }
+    if (count <= SORTED_LABELS_MAX)
+        sort_labels(labels, count);
+    return count;
+}
+
+/* Room for the largest sample of a profile. */
+static void find_room(const struct profile *profile, size_t *ret_depth, size_t *ret_labels)
+{
+    *ret_depth = *ret_labels = 1;
+    for (uint32_t i = 0; i < profile->sample_count; i++) {
+        size_t depth = (size_t)(profile->stack_start[i + 1] - profile->stack_start[i]);
+        size_t labels = profile->label_start[i + 1] - profile->label_start[i];
+        *ret_depth = depth > *ret_depth ? depth : *ret_depth;
+        *ret_labels = labels > *ret_labels ? labels : *ret_labels;
+    }
+}
+
+static void add_samples(struct merge *merge, struct source *source, struct arena *scratch)
+{
+    const struct profile *profile = source->profile;
+    size_t depth_max, labels_max;
+    find_room(profile, &depth_max, &labels_max);
+    uint32_t *stack = arena_new_raw(scratch, uint32_t, depth_max);
+    struct profile_label *labels = arena_new_raw(scratch, struct profile_label, labels_max);
+    for (uint32_t i = 0; i < profile->sample_count; i++) {
+        const int64_t *values = profile->values + (size_t)i * profile->value_type_count;
+        if (is_zero(values, profile->value_type_count))
+            continue;
+        size_t depth = 0;
+        for (uint64_t j = profile->stack_start[i]; j < profile->stack_start[i + 1]; j++)
+            stack[depth++] = map_location(merge, source, profile->stack[j]);
+        uint32_t label_count = map_labels(merge, source, i, labels);
+        profile_builder_add_sample(merge->builder, stack, depth, values, labels, label_count);
+        if (profile_builder_failed(merge->builder))
+            return;
+    }
+}
+
+static void add_source(struct merge *merge, const struct profile *profile)
+{
+    arena_auto scratch = arena_create();
+    struct source source = {.profile = profile,
+                            .strings = new_indexes(scratch, profile->string_count),
+                            .functions = new_indexes(scratch, profile->function_count),
+                            .locations = new_indexes(scratch, profile->location_count),
+                            .places = new_indexes(scratch, profile->mapping_count)};
+    /* The first mapping stands for the main binary and stays the first. */
+    if (merge->place_count == 0 && profile->mapping_count)
+        map_mapping(merge, &source, 0);
+    add_samples(merge, &source, scratch);
+}
+
+/* ---- single fields ---- */
+
+static uint32_t copy_string(struct merge *merge, const struct profile *profile, uint32_t string)
+{
+    return profile_builder_string(merge->builder, profile_string(profile, string));
+}
+
+static struct profile_value_type copy_type(struct merge *merge, const struct profile *profile,
+                                           struct profile_value_type type)
+{
+    return (struct profile_value_type){.type = copy_string(merge, profile, type.type),
+                                       .unit = copy_string(merge, profile, type.unit)};
+}
+
+static void add_comments(struct merge *merge, const struct profile *profile,
+                         struct map_bytes *known)
+{
+    for (uint32_t i = 0; i < profile->comment_count; i++) {
+        struct span comment = profile_string(profile, profile->comments[i]);
+        uint32_t count = known->count;
+        map_bytes_add(known, comment, 0);
+        if (known->count != count)
+            profile_builder_add_comment(merge->builder, comment);
+    }
+}
+
+static void add_fields(struct merge *merge, const struct profile *profile)
+{
+    struct profile *fields = profile_builder_fields(merge->builder);
+    if (profile->time_ns && (fields->time_ns == 0 || profile->time_ns < fields->time_ns))
+        fields->time_ns = profile->time_ns;
+    if (__builtin_add_overflow(fields->duration_ns, profile->duration_ns, &fields->duration_ns))
+        fields->duration_ns = INT64_MAX;
+    if (fields->period == 0 || fields->period < profile->period)
+        fields->period = profile->period;
+    if (fields->default_sample_type == 0)
+        fields->default_sample_type = copy_string(merge, profile, profile->default_sample_type);
+    if (fields->doc_url == 0)
+        fields->doc_url = copy_string(merge, profile, profile->doc_url);
+}
+
+static void add_header(struct merge *merge, const struct profile *const *profiles, size_t count)
+{
+    const struct profile *first = profiles[0];
+    struct profile *fields = profile_builder_fields(merge->builder);
+    for (uint32_t i = 0; i < first->value_type_count; i++)
+        profile_builder_add_value_type(merge->builder,
+                                       profile_string(first, first->value_types[i].type),
+                                       profile_string(first, first->value_types[i].unit));
+    fields->period_type = copy_type(merge, first, first->period_type);
+    fields->drop_frames = copy_string(merge, first, first->drop_frames);
+    fields->keep_frames = copy_string(merge, first, first->keep_frames);
+    struct map_bytes known;
+    map_bytes_init(&known, 16);
+    for (size_t i = 0; i < count; i++) {
+        add_fields(merge, profiles[i]);
+        add_comments(merge, profiles[i], &known);
+    }
+    map_bytes_fini(&known);
+}
+
+static bool is_same_type(const struct profile *a, struct profile_value_type type_a,
+                         const struct profile *b, struct profile_value_type type_b)
+{
+    return span_equal(profile_string(a, type_a.type), profile_string(b, type_b.type)) &&
+           span_equal(profile_string(a, type_a.unit), profile_string(b, type_b.unit));
+}
+
+static enum err_code check_types(const struct profile *first, const struct profile *other,
+                                 size_t number, struct err *err)
+{
+    if (first->value_type_count != other->value_type_count)
+        return err_set(err, ERR_INVALID,
+                       "profile %zu has %u sample types, the first one has %u: they cannot be "
+                       "merged",
+                       number, other->value_type_count, first->value_type_count);
+    for (uint32_t i = 0; i < first->value_type_count; i++) {
+        struct profile_value_type a = first->value_types[i], b = other->value_types[i];
+        if (!is_same_type(first, a, other, b))
+            return err_set(err, ERR_INVALID,
+                           "sample type %u of profile %zu is '%.*s' in '%.*s', of the first one "
+                           "'%.*s' in '%.*s': they cannot be merged",
+                           i, number, SPAN_PRINT(profile_string(other, b.type)),
+                           SPAN_PRINT(profile_string(other, b.unit)),
+                           SPAN_PRINT(profile_string(first, a.type)),
+                           SPAN_PRINT(profile_string(first, a.unit)));
+    }
+    if (!is_same_type(first, first->period_type, other, other->period_type))
+        return err_set(err, ERR_INVALID,
+                       "profile %zu has another period type than the first one: they cannot be "
+                       "merged",
+                       number);
+    return ERR_NONE;
+}
+
+enum err_code merge_profiles(const struct profile *const *profiles, size_t profile_count,
+                             const struct profile_limits *limits, struct profile **ret_profile,
+                             struct err *err)
+{
+    if (profile_count == 0)
+        return err_set(err, ERR_INVALID, "there is no profile to merge");
+    for (size_t i = 1; i < profile_count; i++) {
+        enum err_code code = check_types(profiles[0], profiles[i], i + 1, err);
+        if (code)
+            return code;
+    }
+    arena_auto arena = arena_create();
+    profile_builder_auto builder = profile_builder_create(limits);
+    struct merge merge = {.builder = builder, .arena = arena};
+    map_bytes_init(&merge.places_by_key, 64);
+    add_header(&merge, profiles, profile_count);
+    for (size_t i = 0; i < profile_count && !profile_builder_failed(builder); i++)
+        add_source(&merge, profiles[i]);
+    map_bytes_fini(&merge.places_by_key);
+    mem_free(merge.places);
+    return profile_builder_take(builder, ret_profile, err);
+}
