@@ -45,6 +45,13 @@ function outputOf(metafile, entry) {
   return "/assets/" + basename(found[0]);
 }
 
+/** What a script imports at once, so that the page asks for it without waiting for the script. */
+function preloadsOf(metafile, entry) {
+  const output = Object.values(metafile.outputs).find((one) => one.entryPoint === entry);
+  const imports = output.imports.filter((one) => one.kind === "import-statement" && !one.external);
+  return imports.map((one) => `<link rel="modulepreload" href="/assets/${basename(one.path)}">`).join("\n");
+}
+
 function compressBeside(file) {
   const bytes = readFileSync(file);
   writeFileSync(file + ".gz", gzipSync(bytes, { level: 9 }));
@@ -69,6 +76,7 @@ async function buildSite() {
   });
   let page = readFileSync(join(root, "src/index.html"), "utf8");
   for (const entry of entries) page = page.replaceAll(`{{${entry}}}`, outputOf(result.metafile, entry));
+  page = page.replace("{{preloads}}", preloadsOf(result.metafile, "src/app.tsx"));
   if (!page.includes(headMarker)) throw new Error("index.html has lost " + headMarker);
   if (page.includes("{{")) throw new Error("index.html names an entry that is not built");
   writeFileSync(join(dist, "index.html"), page);

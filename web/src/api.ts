@@ -1,0 +1,402 @@
+/*
+ * api: the data source: everything that the pages ask of the server, and nothing else talks to it.
+ *
+ * Answers are JSON, or the flame's binary form. A refusal is a Problem (RFC 9457), thrown.
+ */
+import { decodeFlame, type Flame, type SampleType } from "./model/flame.ts";
+
+export class Problem extends Error {
+  constructor(
+    readonly status: number,
+    /** The last part of the problem's type, such as "not_found"; "" without one. */
+    readonly kind: string,
+    readonly title: string,
+    readonly detail: string,
+    readonly requestId: string,
+    readonly retryAfter: number | null,
+  ) {
+    super(detail || title);
+  }
+}
+
+export type Visibility = "public" | "unlisted" | "team" | "password";
+
+export interface Share {
+  id: string;
+  url: string;
+  raw_url: string;
+  title: string;
+  description: string;
+  visibility: Visibility;
+  created_at: string;
+  expires_at: string | null;
+  views: number;
+  format: string;
+  filename: string;
+  raw_bytes: number;
+  sample_types: SampleType[];
+  default_sample_type: string;
+  sample_count: number;
+  duration_ns: number;
+  time_ns: number;
+  labels: Record<string, string>;
+  comments: string[];
+  build_ids: string[];
+  can_edit: boolean;
+  mine: boolean;
+}
+
+export interface Created {
+  id: string;
+  url: string;
+  raw_url: string;
+  delete_token: string;
+  delete_url: string;
+  expires_at: string | null;
+  markdown: string;
+}
+
+export interface ShareSettings {
+  title?: string;
+  description?: string;
+  expires?: string;
+  visibility?: Visibility;
+  password?: string;
+  filename?: string;
+}
+
+export interface Session {
+  kind: string;
+  user?: { id: number; email: string; name?: string };
+  tenant?: { id: number; name: string };
+  role?: string;
+  scopes?: string[];
+  csrf_token?: string;
+  anonymous_sharing?: boolean;
+  limits?: { max_upload_bytes?: number };
+}
+
+let csrfToken = "";
+let sessionPromise: Promise<Session> | null = null;
+
+async function problemOf(response: Response): Promise<Problem> {
+  let body: Record<string, unknown> = {};
+  try {
+    const parsed: unknown = await response.json();
+    if (typeof parsed === "object" && parsed !== null) body = parsed as Record<string, unknown>;
+  } catch {
+    // A proxy's answer need not be JSON; the status is told then.
+  }
+  const text = (name: string) => (typeof body[name] === "string" ? (body[name] as string) : "");
+  const retry = Number(response.headers.get("Retry-After"));
+  return new Problem(
+    response.status,
+    text("type").replace(/^.*\//, "").replaceAll("-", "_"),
+    text("title") || response.statusText || "Something went wrong",
+    text("detail"),
+    text("request_id") || response.headers.get("X-Request-Id") || "",
+    retry > 0 ? retry : null,
+  );
+}
+
+async function request(path: string, options: RequestInit = {}): Promise<Response> {
+  const headers = new Headers(options.headers);
+  const method = options.method ?? "GET";
+  if (csrfToken && method !== "GET") headers.set("X-CSRF-Token", csrfToken);
+  let response: Response;
+  try {
+    response = await fetch(path, { ...options, headers, credentials: "same-origin" });
+  } catch (error) {
+    if (error instanceof DOMException && error.name === "AbortError") throw error;
+    throw new Problem(0, "offline", "The server cannot be reached", "Check the connection and try again.", "", null);
+  }
+  if (!response.ok) throw await problemOf(response);
+  return response;
+}
+
+async function getJson<T>(path: string, signal?: AbortSignal): Promise<T> {
+  return (await request(path, { signal, headers: { Accept: "application/json" } })).json() as Promise<T>;
+}
+
+async function sendJson<T>(method: string, path: string, body?: unknown, headers: Record<string, string> = {}): Promise<T> {
+  const options: RequestInit = { method, headers: { ...headers, Accept: "application/json" } };
+  if (body !== undefined) {
+    options.body = JSON.stringify(body);
+    options.headers = { ...options.headers, "Content-Type": "application/json" };
+  }
+  const response = await request(path, options);
+  return (response.status === 204 ? undefined : await response.json()) as T;
+}
+
+const share = (id: string) => `/api/v1/shares/${encodeURIComponent(id)}`;
+
+function queryOf(parameters: Record<string, string | number | undefined | null>): string {
+  const query = new URLSearchParams();
+  for (const [name, value] of Object.entries(parameters))
+    if (value !== undefined && value !== null && value !== "") query.set(name, String(value));
+  const text = query.toString();
+  return text ? "?" + text : "";
+}
+
+/* ---- session ---- */
+
+export function getSession(): Promise<Session> {
+  sessionPromise ??= getJson<Session>("/api/v1/session").then((session) => {
+    csrfToken = session.csrf_token ?? "";
+    return session;
+  });
+  return sessionPromise;
+}
+
+export async function signIn(credentials: { email: string; password: string } | { code: string }): Promise<void> {
+  const answer = await sendJson<Session>("POST", "/api/v1/session", credentials);
+  csrfToken = answer.csrf_token ?? "";
+  sessionPromise = null;
+}
+
+export async function signOut(): Promise<void> {
+  await getSession();
+  await sendJson("DELETE", "/api/v1/session");
+}
+
+/** Unsafe requests under a cookie carry the session's token, so the session must be known first. */
+async function change<T>(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<T> {
+  await getSession().catch(() => undefined);
+  return sendJson<T>(method, path, body, headers);
+}
+
+/* ---- shares ---- */
+
+export const getShare = (id: string) => getJson<Share>(share(id));
+
+export const unlockShare = (id: string, password: string) => change<void>("POST", `${share(id)}/unlock`, { password });
+
+/** Whoever has the delete token may change and delete without signing in. */
+const withToken = (deleteToken: string): Record<string, string> =>
+  deleteToken ? { "X-Perfolio-Delete-Token": deleteToken } : {};
+
+export const editShare = (id: string, settings: ShareSettings, deleteToken: string) =>
+  change<Share | undefined>("PATCH", share(id), settings, withToken(deleteToken));
+
+export const deleteShare = (id: string, deleteToken: string) =>
+  change<void>("DELETE", share(id), undefined, withToken(deleteToken));
+
+export const reportShare = (id: string, reason: string) => change<void>("POST", `${share(id)}/reports`, { reason });
+
+export interface SharePage {
+  shares: Share[];
+  next_cursor: string | null;
+}
+
+export const listShares = (search: string, cursor: string, signal?: AbortSignal) =>
+  getJson<SharePage>("/api/v1/shares" + queryOf({ q: search, cursor, limit: 50 }), signal);
+
+export interface FlameQuery {
+  sampleType: string;
+  group: string;
+}
+
+async function getFlameAt(path: string, signal: AbortSignal): Promise<Flame> {
+  const response = await request(path, { signal, headers: { Accept: "application/vnd.perfolio.flame" } });
+  return decodeFlame(await response.arrayBuffer());
+}
+
+const groupParameter = (group: string) => (group === "function" ? "" : group);
+
+export const getFlame = (id: string, query: FlameQuery, signal: AbortSignal) =>
+  getFlameAt(
+    `${share(id)}/flame` + queryOf({ sample_type: query.sampleType, group_by: groupParameter(query.group) }),
+    signal,
+  );
+
+export const getDiff = (a: string, b: string, query: FlameQuery & { isNormalised: boolean }, signal: AbortSignal) =>
+  getFlameAt(
+    "/api/v1/diff" +
+      queryOf({
+        a,
+        b,
+        sample_type: query.sampleType,
+        group_by: groupParameter(query.group),
+        mode: query.isNormalised ? "normalised" : "absolute",
+      }),
+    signal,
+  );
+
+/* ---- upload ---- */
+
+const partsFrom = 8 * 1024 * 1024;
+
+export interface Upload {
+  settings: ShareSettings;
+  onProgress: (sentBytes: number, totalBytes: number) => void;
+  signal: AbortSignal;
+}
+
+/** XMLHttpRequest and not fetch, because only it tells how much has been sent. */
+function sendBody(method: string, path: string, body: Blob, headers: Record<string, string>, upload: Upload, sentBefore: number, total: number) {
+  return new Promise<string>((resolve, reject) => {
+    const xhr = new XMLHttpRequest();
+    xhr.open(method, path);
+    if (csrfToken) xhr.setRequestHeader("X-CSRF-Token", csrfToken);
+    for (const [name, value] of Object.entries(headers)) xhr.setRequestHeader(name, value);
+    xhr.upload.onprogress = (event) => upload.onProgress(sentBefore + event.loaded, total);
+    xhr.onload = () => {
+      if (xhr.status >= 200 && xhr.status < 300) return resolve(xhr.responseText);
+      const retry = xhr.getResponseHeader("Retry-After");
+      const response = new Response(xhr.responseText, {
+        status: xhr.status || 500,
+        headers: retry ? { "Retry-After": retry } : {},
+      });
+      problemOf(response).then(reject, reject);
+    };
+    xhr.onerror = () =>
+      reject(new Problem(0, "offline", "The upload was cut off", "The server cannot be reached. Try again.", "", null));
+    xhr.onabort = () => reject(new DOMException("aborted", "AbortError"));
+    upload.signal.addEventListener("abort", () => xhr.abort());
+    xhr.send(body);
+  });
+}
+
+const settingsQuery = (settings: ShareSettings) =>
+  queryOf({
+    title: settings.title,
+    description: settings.description,
+    expires: settings.expires,
+    visibility: settings.visibility,
+    filename: settings.filename,
+  });
+
+const passwordHeader = (settings: ShareSettings): Record<string, string> =>
+  settings.visibility === "password" && settings.password ? { "X-Perfolio-Password": encodeHeader(settings.password) } : {};
+
+/** Header values are bytes; a password outside of ASCII travels as its UTF-8 bytes. */
+function encodeHeader(text: string): string {
+  return String.fromCharCode(...new TextEncoder().encode(text));
+}
+
+interface PartsUpload {
+  id: string;
+  part_bytes: number;
+  part_count: number;
+  upload_token?: string;
+}
+
+const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
+
+async function sendPart(path: string, part: Blob, headers: Record<string, string>, upload: Upload, sent: number, total: number) {
+  for (let attempt = 0; ; attempt++) {
+    try {
+      await sendBody("PUT", path, part, headers, upload, sent, total);
+      return;
+    } catch (error) {
+      const mayRetry = error instanceof Problem && (error.status === 0 || error.status === 429 || error.status === 503);
+      if (!mayRetry || attempt === 5) throw error;
+      await pause(Math.min(30_000, (error.retryAfter ?? 2 ** attempt) * 1000));
+      upload.signal.throwIfAborted();
+    }
+  }
+}
+
+async function uploadInParts(file: Blob, upload: Upload): Promise<Created> {
+  const begun = await sendJson<PartsUpload>("POST", "/api/v1/uploads", {
+    size: file.size,
+    filename: upload.settings.filename ?? "",
+  });
+  const base = `/api/v1/uploads/${encodeURIComponent(begun.id)}`;
+  const headers: Record<string, string> = begun.upload_token ? { "X-Perfolio-Upload-Token": begun.upload_token } : {};
+  for (let part = 0; part < begun.part_count; part++) {
+    const from = part * begun.part_bytes;
+    await sendPart(`${base}/parts/${part}`, file.slice(from, from + begun.part_bytes), headers, upload, from, file.size);
+  }
+  return sendJson<Created>("POST", `${base}/complete${settingsQuery(upload.settings)}`, undefined, {
+    ...headers,
+    ...passwordHeader(upload.settings),
+  });
+}
+
+/** Shares the bytes as they are; large ones go in parts that are tried again one by one. */
+export async function uploadProfile(file: Blob, upload: Upload): Promise<Created> {
+  await getSession().catch(() => undefined);
+  if (file.size > partsFrom) return uploadInParts(file, upload);
+  const path = "/api/v1/shares" + settingsQuery(upload.settings);
+  const headers = { "Content-Type": "application/octet-stream", ...passwordHeader(upload.settings) };
+  return JSON.parse(await sendBody("POST", path, file, headers, upload, 0, file.size)) as Created;
+}
+
+export const mergeShares = (ids: string[], settings: ShareSettings) =>
+  change<Created>("POST", "/api/v1/merge" + settingsQuery(settings), { shares: ids });
+
+/* ---- team and settings ---- */
+
+export interface Token {
+  id: number;
+  name: string;
+  scopes: string[];
+  created_at: string;
+  expires_at: string | null;
+  last_used_at: string | null;
+  token?: string;
+}
+export interface User {
+  id: number;
+  email: string;
+  name: string;
+  role: string;
+  created_at?: string;
+  last_seen_at?: string | null;
+}
+export interface Invitation {
+  id: number;
+  email: string;
+  role: string;
+  url?: string;
+  created_at?: string;
+  expires_at?: string | null;
+}
+export interface AuditEntry {
+  id: number;
+  at: string;
+  actor: string;
+  action: string;
+  target: string;
+  address: string;
+}
+export interface Tenant {
+  id: number;
+  name: string;
+  usage?: { bytes_stored?: number; shares?: number };
+  quotas?: { max_bytes_stored?: number | null; uploads_per_minute?: number | null; max_upload_bytes?: number | null };
+  bytes_stored?: number;
+  max_bytes_stored?: number | null;
+  uploads_per_minute?: number | null;
+  max_upload_bytes?: number | null;
+}
+
+/** A list answer is an object with one array in it, whatever its name. */
+function listOf<T>(answer: unknown): T[] {
+  if (Array.isArray(answer)) return answer as T[];
+  if (typeof answer === "object" && answer !== null)
+    for (const value of Object.values(answer)) if (Array.isArray(value)) return value as T[];
+  return [];
+}
+
+export const listTokens = async () => listOf<Token>(await getJson("/api/v1/tokens"));
+export const createToken = (name: string, scopes: string[], expires: string) =>
+  change<Token>("POST", "/api/v1/tokens", { name, scopes, expires });
+export const revokeToken = (id: number) => change<void>("DELETE", `/api/v1/tokens/${id}`);
+export const listUsers = async () => listOf<User>(await getJson("/api/v1/users"));
+export const changeRole = (id: number, role: string) => change<void>("PATCH", `/api/v1/users/${id}`, { role });
+export const removeUser = (id: number) => change<void>("DELETE", `/api/v1/users/${id}`);
+export const listInvitations = async () => listOf<Invitation>(await getJson("/api/v1/invitations"));
+export const invite = (email: string, role: string) => change<Invitation>("POST", "/api/v1/invitations", { email, role });
+export const withdrawInvitation = (id: number) => change<void>("DELETE", `/api/v1/invitations/${id}`);
+export const acceptInvitation = (token: string, name: string, password: string) =>
+  sendJson<Session>("POST", "/api/v1/invitations/accept", { token, name, password });
+export const changePassword = (old: string, fresh: string) =>
+  change<void>("POST", "/api/v1/password", { old, new: fresh });
+export const getTenant = () => getJson<Tenant>("/api/v1/tenant");
+export const renameTenant = (name: string) => change<Tenant>("PATCH", "/api/v1/tenant", { name });
+export async function listAudit(cursor: string): Promise<{ entries: AuditEntry[]; next: string | null }> {
+  const answer = await getJson<{ next_cursor?: string | null }>("/api/v1/audit" + queryOf({ cursor, limit: 50 }));
+  return { entries: listOf<AuditEntry>(answer), next: answer.next_cursor ?? null };
+}

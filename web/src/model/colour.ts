@@ -1,0 +1,154 @@
+/*
+ * colour: what a frame looks like. Colours are made in OKLCH, where equal steps look equal, and
+ * turned into sRGB here, since older browsers do not know oklch() on a canvas.
+ */
+import { FrameFlag, type Flame } from "./flame.ts";
+
+/** sRGB "#rrggbb" of lightness 0..1, chroma 0..0.4, hue in degrees, clipped to what a screen shows. */
+export function oklch(lightness: number, chroma: number, hue: number): string {
+  const a = chroma * Math.cos((hue * Math.PI) / 180);
+  const b = chroma * Math.sin((hue * Math.PI) / 180);
+  const l = (lightness + 0.3963377774 * a + 0.2158037573 * b) ** 3;
+  const m = (lightness - 0.1055613458 * a - 0.0638541728 * b) ** 3;
+  const s = (lightness - 0.0894841775 * a - 1.291485548 * b) ** 3;
+  const channel = (linear: number) => {
+    const clipped = Math.min(1, Math.max(0, linear));
+    const value = clipped <= 0.0031308 ? 12.92 * clipped : 1.055 * clipped ** (1 / 2.4) - 0.055;
+    return Math.round(value * 255).toString(16).padStart(2, "0");
+  };
+  return (
+    "#" +
+    channel(4.0767416621 * l - 3.3077115913 * m + 0.2309699292 * s) +
+    channel(-1.2684380046 * l + 2.6097574011 * m - 0.3413193965 * s) +
+    channel(-0.0041960863 * l - 0.7034186147 * m + 1.707614701 * s)
+  );
+}
+
+export interface Palette {
+  isDark: boolean;
+  /** Fill of hue h (0..hueCount-1) and shade s (0..shadeCount-1) is fills[h * shadeCount + s]. */
+  fills: string[];
+  text: string;
+  background: string;
+  dimmed: string;
+  dimmedText: string;
+  root: string;
+  outline: string;
+  /** From "much less" through "the same" to "much more"; 2 * diffSteps + 1 entries. */
+  diff: string[];
+  hatch: string;
+}
+
+const shadeCount = 3;
+export const diffSteps = 6;
+// Warm hues stand closer together than cold ones: the eye tells them apart better, and it is a flame.
+const hues = [36, 62, 84, 20, 106, 134, 50, 164, 72, 196, 228, 8, 258, 288, 322, 350];
+const neutral = hues.length; // one more "hue" without chroma: kernel and unnamed code
+export const hueCount = hues.length + 1;
+
+export function makePalette(isDark: boolean): Palette {
+  const fills: string[] = [];
+  for (let h = 0; h < hueCount; h++)
+    for (let s = 0; s < shadeCount; s++) {
+      const chroma = h === neutral ? 0.012 : isDark ? 0.078 : 0.082;
+      const lightness = isDark ? 0.405 + 0.032 * s : 0.785 + 0.03 * s;
+      fills.push(oklch(lightness, chroma, h === neutral ? 260 : hues[h]));
+    }
+  const diff: string[] = [];
+  for (let step = -diffSteps; step <= diffSteps; step++) {
+    const strength = Math.abs(step) / diffSteps;
+    // Blue and orange: told apart with every common kind of colour blindness.
+    const hue = step < 0 ? 250 : 48;
+    diff.push(isDark ? oklch(0.36 + 0.2 * strength, 0.006 + 0.124 * strength, hue) : oklch(0.925 - 0.2 * strength, 0.006 + 0.124 * strength, hue));
+  }
+  return {
+    isDark,
+    fills,
+    diff,
+    text: isDark ? "#f3efe9" : "#1f1a14",
+    background: isDark ? "#15130f" : "#faf8f4",
+    dimmed: isDark ? "#25221c" : "#efece6",
+    dimmedText: isDark ? "#8b857b" : "#746e64",
+    root: isDark ? "#322e27" : "#e4dfd6",
+    outline: isDark ? "#fff6e8" : "#1f1a14",
+    hatch: isDark ? "#8b857b" : "#746e64",
+  };
+}
+
+function hashText(text: string): number {
+  let hash = 0x811c9dc5;
+  for (let i = 0; i < text.length; i++) hash = Math.imul(hash ^ text.charCodeAt(i), 0x01000193);
+  hash = Math.imul(hash ^ (hash >>> 15), 0x2c1b3c6d);
+  return (hash ^ (hash >>> 13)) >>> 0;
+}
+
+const baseName = (path: string) => path.slice(path.lastIndexOf("/") + 1);
+
+/** The package, namespace, crate or module that a function's name begins with; else its binary. */
+export function packageOf(name: string, mapping: string, file: string): string {
+  const plain = name.replace(/^(?:<|&|\*|dyn |impl )+/, "").replace(/[<({[].*$/s, "");
+  if (plain.includes("::")) return plain.slice(0, plain.indexOf("::"));
+  const slash = plain.lastIndexOf("/");
+  const dot = plain.indexOf(".", slash + 1);
+  if (slash >= 0 && dot > slash) return plain.slice(0, dot);
+  if (dot > 0) {
+    const parts = plain.split(".");
+    return parts.length >= 4 ? parts.slice(0, 2).join(".") : parts[0];
+  }
+  if (mapping) return baseName(mapping);
+  const folder = file.lastIndexOf("/");
+  return folder > 0 ? file.slice(0, folder) : file;
+}
+
+export interface FrameColours {
+  /** Index into palette.fills, per frame. */
+  fill: Uint16Array;
+  package: string[];
+}
+
+/**
+ * A hue per package: the one that its name hashes to, so that a package looks the same everywhere,
+ * unless a package that holds more has it already; then the next free one.
+ */
+function chooseHues(flame: Flame, packages: string[]): Map<string, number> {
+  const own = new Map<string, number>();
+  for (let i = 1; i < flame.nodeCount; i++) {
+    const part = packages[flame.frame[i]];
+    own.set(part, (own.get(part) ?? 0) + flame.width[i] / (flame.depth[i] + 1) + Math.abs(flame.self[i]));
+  }
+  const chosen = new Map<string, number>([["", neutral], ["kernel", neutral]]);
+  const taken = new Set<number>();
+  for (const [part] of [...own].sort((a, b) => b[1] - a[1])) {
+    if (chosen.has(part)) continue;
+    let hue = hashText(part) % hues.length;
+    while (taken.has(hue) && taken.size < hues.length) hue = (hue + 3) % hues.length; // 3 and 16 share no factor
+    taken.add(hue);
+    chosen.set(part, hue);
+  }
+  return chosen;
+}
+
+export function colourFrames(flame: Flame): FrameColours {
+  const { frames } = flame;
+  const packages: string[] = new Array(frames.count);
+  for (let i = 0; i < frames.count; i++) {
+    const isKernel = (frames.flags(i) & FrameFlag.Kernel) !== 0;
+    packages[i] = isKernel ? "kernel" : packageOf(frames.name(i), frames.mapping(i), frames.file(i));
+  }
+  const hueOf = chooseHues(flame, packages);
+  const fill = new Uint16Array(frames.count);
+  for (let i = 0; i < frames.count; i++)
+    fill[i] = (hueOf.get(packages[i]) ?? neutral) * shadeCount + (hashText(frames.name(i)) % shadeCount);
+  return { fill, package: packages };
+}
+
+/** Index into palette.diff: how much a node changed, relative to its larger side. */
+export function diffStep(before: number, after: number): number {
+  const larger = Math.max(Math.abs(before), Math.abs(after));
+  if (larger === 0) return diffSteps;
+  const share = (after - before) / larger;
+  // A square root spreads the small changes, which are the common ones.
+  const strength = Math.sqrt(Math.abs(share));
+  const step = Math.abs(share) < 0.005 ? 0 : Math.max(1, Math.round(strength * diffSteps));
+  return diffSteps + Math.sign(share) * step;
+}

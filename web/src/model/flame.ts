@@ -1,0 +1,328 @@
+/*
+ * flame: the call tree of one answer, as flat typed arrays in preorder.
+ *
+ * The wire form (application/vnd.perfolio.flame, little-endian, sections 8-byte aligned) is read in
+ * place: node and frame columns are views of the received bytes. Depth, subtree end, start and
+ * cumulative value are derived here in linear loops without recursion, so that depth does not
+ * matter. Values are f64, exact to 2^53. Strings are decoded when somebody asks for them.
+ *
+ *   0 magic "PFFLAME1"   8 u32 flags   12 u32 nodes   16 u32 frames   20 u32 strings   24 f64 total
+ *   32 f64 base total    40 u32 sections   64 table of {u32 id, u32 0, u64 offset, u64 length}
+ */
+
+export const enum FlameFlag {
+  Diff = 1,
+  Cut = 2,
+  Scaled = 4,
+}
+
+export const enum FrameFlag {
+  Inlined = 1,
+  Kernel = 2,
+  Interpreted = 4,
+  NotSymbolised = 8,
+  Other = 16,
+}
+
+const enum Section {
+  NodeFrame = 1,
+  NodeParentDelta,
+  NodeSelf,
+  NodeBaseSelf,
+  FrameName,
+  FrameFile,
+  FrameLine,
+  FrameMapping,
+  FrameFlags,
+  StringOffsets,
+  StringBytes,
+  Metadata,
+  FrameAddress,
+}
+
+const magic = "PFFLAME1";
+const headerBytes = 64;
+const sectionBytes = 24;
+const maxNodes = 1 << 26;
+
+export interface SampleType {
+  type: string;
+  unit: string;
+}
+
+export interface FlameMetadata {
+  sample_type?: string;
+  unit?: string;
+  sample_types?: SampleType[];
+  group_by?: string;
+  default_sample_type?: string;
+  sample_type_index?: number;
+  normalised?: boolean;
+  cut?: { nodes?: number; value?: number };
+}
+
+export class FlameError extends Error {}
+
+/** Names and places of frames; a frame is what a node of the tree stands for. */
+export class FrameTable {
+  readonly count: number;
+  readonly nameId: Uint32Array;
+  private readonly decoder = new TextDecoder();
+  private readonly decoded: (string | undefined)[] = [];
+
+  constructor(
+    nameId: Uint32Array,
+    private readonly fileId: Uint32Array | null,
+    private readonly lines: Uint32Array | null,
+    private readonly mappingId: Uint32Array | null,
+    private readonly flagBytes: Uint8Array | null,
+    private readonly addresses: Float64Array | null,
+    readonly stringOffsets: Uint32Array,
+    private readonly stringBytes: Uint8Array,
+  ) {
+    this.count = nameId.length;
+    this.nameId = nameId;
+  }
+
+  string(id: number): string {
+    let text = this.decoded[id];
+    if (text === undefined) {
+      text = this.decoder.decode(this.stringSpan(id));
+      this.decoded[id] = text;
+    }
+    return text;
+  }
+  /** The UTF-8 bytes of a string, a view of the answer. */
+  stringSpan(id: number): Uint8Array {
+    return this.stringBytes.subarray(this.stringOffsets[id], this.stringOffsets[id + 1]);
+  }
+  name(frame: number): string {
+    return this.string(this.nameId[frame]);
+  }
+  file(frame: number): string {
+    return this.fileId ? this.string(this.fileId[frame]) : "";
+  }
+  line(frame: number): number {
+    return this.lines ? this.lines[frame] : 0;
+  }
+  mapping(frame: number): string {
+    return this.mappingId ? this.string(this.mappingId[frame]) : "";
+  }
+  flags(frame: number): number {
+    return this.flagBytes ? this.flagBytes[frame] : 0;
+  }
+  address(frame: number): number {
+    return this.addresses ? this.addresses[frame] : 0;
+  }
+}
+
+export interface Flame {
+  readonly isDiff: boolean;
+  readonly isCut: boolean;
+  readonly nodeCount: number;
+  /** Of the profile, or of side b of a diff; base is side a. */
+  readonly total: number;
+  readonly baseTotal: number;
+  readonly frames: FrameTable;
+  readonly metadata: FlameMetadata;
+
+  readonly frame: Uint32Array;
+  readonly parentDelta: Uint32Array;
+  readonly self: Float64Array;
+  readonly baseSelf: Float64Array | null;
+
+  readonly depth: Uint32Array;
+  /** One past the last node of the subtree. */
+  readonly end: Uint32Array;
+  readonly cum: Float64Array;
+  readonly baseCum: Float64Array | null;
+  /** What is drawn: the value, or for a diff the larger side of every node's own value, summed up. */
+  readonly width: Float64Array;
+  readonly start: Float64Array;
+
+  /** Nodes by depth: row d is rowNodes[rowOffset[d] .. rowOffset[d + 1]), in order of start. */
+  readonly rowCount: number;
+  readonly rowOffset: Uint32Array;
+  readonly rowNodes: Uint32Array;
+}
+
+export function parentOf(flame: Flame, node: number): number {
+  return node === 0 ? -1 : node - flame.parentDelta[node];
+}
+
+/** From the root down to node, both included. */
+export function pathOf(flame: Flame, node: number): number[] {
+  const path: number[] = [];
+  for (let at = node; at >= 0; at = parentOf(flame, at)) path.push(at);
+  return path.reverse();
+}
+
+type Sections = Map<number, { offset: number; length: number }>;
+
+function readSections(buffer: ArrayBuffer, view: DataView): Sections {
+  const sections: Sections = new Map();
+  const count = view.getUint32(40, true);
+  if (headerBytes + count * sectionBytes > buffer.byteLength) throw new FlameError("section table is cut off");
+  for (let i = 0; i < count; i++) {
+    const at = headerBytes + i * sectionBytes;
+    const offset = Number(view.getBigUint64(at + 8, true));
+    const length = Number(view.getBigUint64(at + 16, true));
+    if (offset % 8 !== 0 || offset + length > buffer.byteLength) throw new FlameError(`section ${i} lies outside`);
+    sections.set(view.getUint32(at, true), { offset, length });
+  }
+  return sections;
+}
+
+type Column<T> = { new (buffer: ArrayBuffer, offset: number, length: number): T; BYTES_PER_ELEMENT: number };
+
+function readColumn<T>(buffer: ArrayBuffer, sections: Sections, id: Section, kind: Column<T>, count: number): T | null {
+  const section = sections.get(id);
+  if (!section) return null;
+  if (section.length < count * kind.BYTES_PER_ELEMENT) throw new FlameError(`section ${id} is too short`);
+  return new kind(buffer, section.offset, count);
+}
+
+function needColumn<T>(buffer: ArrayBuffer, sections: Sections, id: Section, kind: Column<T>, count: number): T {
+  const column = readColumn(buffer, sections, id, kind, count);
+  if (column === null) throw new FlameError(`section ${id} is missing`);
+  return column;
+}
+
+function readMetadata(buffer: ArrayBuffer, sections: Sections): FlameMetadata {
+  const section = sections.get(Section.Metadata);
+  if (!section || section.length === 0) return {};
+  const text = new TextDecoder().decode(new Uint8Array(buffer, section.offset, section.length));
+  const value: unknown = JSON.parse(text.replace(/\0+$/, ""));
+  return typeof value === "object" && value !== null ? (value as FlameMetadata) : {};
+}
+
+function readFrames(buffer: ArrayBuffer, view: DataView, sections: Sections): FrameTable {
+  const frameCount = view.getUint32(16, true);
+  const stringCount = view.getUint32(20, true);
+  const offsets = needColumn(buffer, sections, Section.StringOffsets, Uint32Array, stringCount + 1);
+  const bytes = sections.get(Section.StringBytes) ?? { offset: 0, length: 0 };
+  for (let i = 0; i < stringCount; i++)
+    if (offsets[i + 1] < offsets[i]) throw new FlameError("string offsets run backwards");
+  if (offsets[stringCount] > bytes.length) throw new FlameError("strings lie outside");
+  const strings = (id: Section) => {
+    const column = readColumn(buffer, sections, id, Uint32Array, frameCount);
+    if (column) for (const id of column) if (id >= stringCount) throw new FlameError("a string is missing");
+    return column;
+  };
+  const names = strings(Section.FrameName);
+  if (!names) throw new FlameError("frame names are missing");
+  return new FrameTable(
+    names,
+    strings(Section.FrameFile),
+    readColumn(buffer, sections, Section.FrameLine, Uint32Array, frameCount),
+    strings(Section.FrameMapping),
+    readColumn(buffer, sections, Section.FrameFlags, Uint8Array, frameCount),
+    readColumn(buffer, sections, Section.FrameAddress, Float64Array, frameCount),
+    offsets,
+    new Uint8Array(buffer, bytes.offset, bytes.length),
+  );
+}
+
+interface Columns {
+  frame: Uint32Array;
+  parentDelta: Uint32Array;
+  self: Float64Array;
+  baseSelf: Float64Array | null;
+}
+
+function checkNodes(columns: Columns, frameCount: number): void {
+  const { frame, parentDelta } = columns;
+  for (let i = 0; i < frame.length; i++) {
+    if (frame[i] >= frameCount) throw new FlameError(`node ${i} has no frame`);
+    if (i === 0 ? parentDelta[0] !== 0 : parentDelta[i] === 0 || parentDelta[i] > i)
+      throw new FlameError(`node ${i} has no parent`);
+  }
+}
+
+/** Sums own values up the tree: parents stand before children, so one loop from the back does. */
+function sumUp(own: Float64Array, parentDelta: Uint32Array): Float64Array {
+  const sum = own.slice();
+  for (let i = sum.length - 1; i > 0; i--) sum[i - parentDelta[i]] += sum[i];
+  return sum;
+}
+
+function deriveWidth(columns: Columns, cum: Float64Array): Float64Array {
+  const { self, baseSelf, parentDelta } = columns;
+  if (!baseSelf && !self.some((value) => value < 0)) return cum;
+  const own = new Float64Array(self.length);
+  for (let i = 0; i < own.length; i++) own[i] = Math.max(Math.abs(self[i]), baseSelf ? Math.abs(baseSelf[i]) : 0);
+  return sumUp(own, parentDelta);
+}
+
+function deriveStart(width: Float64Array, parentDelta: Uint32Array): Float64Array {
+  const start = new Float64Array(width.length);
+  const next = new Float64Array(width.length); // where the next child of a node begins
+  for (let i = 1; i < width.length; i++) {
+    const parent = i - parentDelta[i];
+    start[i] = next[i] = next[parent];
+    next[parent] += width[i];
+  }
+  return start;
+}
+
+function deriveRows(depth: Uint32Array, rowCount: number) {
+  const rowOffset = new Uint32Array(rowCount + 1);
+  for (let i = 0; i < depth.length; i++) rowOffset[depth[i] + 1]++;
+  for (let row = 0; row < rowCount; row++) rowOffset[row + 1] += rowOffset[row];
+  const next = rowOffset.slice();
+  const rowNodes = new Uint32Array(depth.length);
+  for (let i = 0; i < depth.length; i++) rowNodes[next[depth[i]]++] = i;
+  return { rowOffset, rowNodes };
+}
+
+function derive(columns: Columns) {
+  const { parentDelta, self, baseSelf } = columns;
+  const count = self.length;
+  const depth = new Uint32Array(count);
+  const end = new Uint32Array(count);
+  let rowCount = 1;
+  for (let i = 1; i < count; i++) {
+    depth[i] = depth[i - parentDelta[i]] + 1;
+    if (depth[i] >= rowCount) rowCount = depth[i] + 1;
+  }
+  for (let i = count - 1; i >= 0; i--) {
+    if (end[i] === 0) end[i] = i + 1;
+    const parent = i - parentDelta[i];
+    if (i > 0 && end[parent] < end[i]) end[parent] = end[i];
+  }
+  const cum = sumUp(self, parentDelta);
+  const baseCum = baseSelf ? sumUp(baseSelf, parentDelta) : null;
+  const width = deriveWidth(columns, cum);
+  return { depth, end, cum, baseCum, width, start: deriveStart(width, parentDelta), rowCount, ...deriveRows(depth, rowCount) };
+}
+
+/** Reads an answer; throws FlameError when it is not one. The buffer must not change afterwards. */
+export function decodeFlame(buffer: ArrayBuffer): Flame {
+  if (buffer.byteLength < headerBytes) throw new FlameError("too short");
+  const view = new DataView(buffer);
+  if (new TextDecoder("latin1").decode(new Uint8Array(buffer, 0, 8)) !== magic) throw new FlameError("wrong magic");
+  const flags = view.getUint32(8, true);
+  const nodeCount = view.getUint32(12, true);
+  if (nodeCount === 0 || nodeCount > maxNodes) throw new FlameError("no nodes, or too many");
+  const sections = readSections(buffer, view);
+  const frames = readFrames(buffer, view, sections);
+  const isDiff = (flags & FlameFlag.Diff) !== 0;
+  const columns: Columns = {
+    frame: needColumn(buffer, sections, Section.NodeFrame, Uint32Array, nodeCount),
+    parentDelta: needColumn(buffer, sections, Section.NodeParentDelta, Uint32Array, nodeCount),
+    self: needColumn(buffer, sections, Section.NodeSelf, Float64Array, nodeCount),
+    baseSelf: isDiff ? needColumn(buffer, sections, Section.NodeBaseSelf, Float64Array, nodeCount) : null,
+  };
+  checkNodes(columns, frames.count);
+  return {
+    isDiff,
+    isCut: (flags & FlameFlag.Cut) !== 0,
+    nodeCount,
+    total: view.getFloat64(24, true),
+    baseTotal: view.getFloat64(32, true),
+    frames,
+    metadata: readMetadata(buffer, sections),
+    ...columns,
+    ...derive(columns),
+  };
+}

@@ -1,0 +1,110 @@
+/*
+ * functions: flat and cumulative value of every function, from the whole tree.
+ *
+ * Flat is what a function held itself; cumulative counts a sample once however often the function
+ * stands in its stack.
+ */
+import { FrameFlag, type Flame } from "./flame.ts";
+
+export interface FunctionRow {
+  name: string;
+  file: string;
+  /** One of its frames, for colour. */
+  frame: number;
+  flat: number;
+  cum: number;
+  baseFlat: number;
+  baseCum: number;
+}
+
+/** Groups of frames: by name, or each frame for itself where several share a name on purpose. */
+function groupFrames(flame: Flame): { groupOf: Uint32Array; first: number[] } {
+  const { frames } = flame;
+  const single = flame.metadata.group_by === "line" || flame.metadata.group_by === "address";
+  const groupOf = new Uint32Array(frames.count);
+  const first: number[] = [];
+  const byName = new Map<number, number>();
+  for (let i = 0; i < frames.count; i++) {
+    const known = single ? undefined : byName.get(frames.nameId[i]);
+    const group = known ?? first.length;
+    if (known === undefined) {
+      first.push(i);
+      byName.set(frames.nameId[i], group);
+    }
+    groupOf[i] = group;
+  }
+  return { groupOf, first };
+}
+
+export function listFunctions(flame: Flame): FunctionRow[] {
+  const { groupOf, first } = groupFrames(flame);
+  const count = first.length;
+  const flat = new Float64Array(count);
+  const cum = new Float64Array(count);
+  const baseFlat = new Float64Array(count);
+  const baseCum = new Float64Array(count);
+  const seen = new Uint8Array(count);
+  const open = new Uint32Array(flame.rowCount); // nodes of the current path
+  const isOpen = new Uint32Array(count); // how often a group stands on the current path
+  let top = 0;
+  for (let i = 1; i < flame.nodeCount; i++) {
+    while (top > 0 && i >= flame.end[open[top - 1]]) isOpen[groupOf[flame.frame[open[--top]]]]--;
+    const group = groupOf[flame.frame[i]];
+    seen[group] = 1;
+    flat[group] += flame.self[i];
+    if (flame.baseSelf) baseFlat[group] += flame.baseSelf[i];
+    if (isOpen[group] === 0) {
+      cum[group] += flame.cum[i];
+      if (flame.baseCum) baseCum[group] += flame.baseCum[i];
+    }
+    isOpen[group]++;
+    open[top++] = i;
+  }
+  const rows: FunctionRow[] = [];
+  for (let group = 0; group < count; group++) {
+    const frame = first[group];
+    if (!seen[group] || flame.frames.flags(frame) & FrameFlag.Other) continue;
+    rows.push({
+      name: flame.frames.name(frame),
+      file: flame.frames.file(frame),
+      frame,
+      flat: flat[group],
+      cum: cum[group],
+      baseFlat: baseFlat[group],
+      baseCum: baseCum[group],
+    });
+  }
+  return rows;
+}
+
+export type SortColumn = "name" | "flat" | "cum" | "change" | "before" | "after" | "flatchange";
+
+export interface Sort {
+  column: SortColumn;
+  descending: boolean;
+}
+
+function sortKey(row: FunctionRow, column: SortColumn): number {
+  switch (column) {
+    case "flat":
+      return row.flat;
+    case "before":
+      return row.baseCum;
+    case "change":
+      return Math.abs(row.cum - row.baseCum);
+    case "flatchange":
+      return Math.abs(row.flat - row.baseFlat);
+    default:
+      return row.cum;
+  }
+}
+
+/** A sorted copy; equal rows stand in order of name, so that the order never wavers. */
+export function sortFunctions(rows: readonly FunctionRow[], sort: Sort): FunctionRow[] {
+  const sign = sort.descending ? -1 : 1;
+  const byName = (a: FunctionRow, b: FunctionRow) => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0);
+  if (sort.column === "name") return rows.slice().sort((a, b) => sign * byName(a, b));
+  return rows
+    .slice()
+    .sort((a, b) => sign * (sortKey(a, sort.column) - sortKey(b, sort.column)) || b.cum - a.cum || byName(a, b));
+}

@@ -1,0 +1,84 @@
+/*
+ * layout: which boxes of a row are seen, for a window of values drawn over a width in pixels.
+ *
+ * Cost does not follow the number of nodes: a row is entered by binary search, and where nodes are
+ * narrower than a pixel the next box is found by search again, so that a row costs at most about
+ * (width in pixels) * log(nodes). Neighbouring slivers become one box (a run).
+ */
+import type { Flame } from "./flame.ts";
+
+export interface Window {
+  from: number;
+  to: number;
+}
+
+/** first and last are positions in rowNodes; a single node where they are equal. */
+export type EmitBox = (first: number, last: number, left: number, right: number) => void;
+
+/** The first position in [low, high) of rowNodes whose node ends after value; high if none. */
+export function firstEndingAfter(flame: Flame, low: number, high: number, value: number): number {
+  const { rowNodes, start, width } = flame;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    const node = rowNodes[middle];
+    if (start[node] + width[node] > value) high = middle;
+    else low = middle + 1;
+  }
+  return low;
+}
+
+/** Boxes of one row from left to right, in pixels from the window's left edge, clipped to it. */
+export function layoutRow(flame: Flame, row: number, window: Window, widthPx: number, emit: EmitBox): void {
+  const { rowNodes, rowOffset, start, width } = flame;
+  const high = rowOffset[row + 1];
+  const scale = widthPx / (window.to - window.from);
+  if (!(scale > 0) || !Number.isFinite(scale)) return;
+  let at = firstEndingAfter(flame, rowOffset[row], high, window.from);
+  while (at < high) {
+    const node = rowNodes[at];
+    const left = (start[node] - window.from) * scale;
+    if (left >= widthPx) return;
+    const right = left + width[node] * scale;
+    if (right - left >= 1) {
+      emit(at, at, Math.max(0, left), Math.min(widthPx, right));
+      at++;
+      continue;
+    }
+    at = emitRun(flame, at, high, window, scale, widthPx, emit);
+  }
+}
+
+/** One box for the slivers from position `at` on that stand closer than a pixel; the position after. */
+function emitRun(
+  flame: Flame, at: number, high: number, window: Window, scale: number, widthPx: number, emit: EmitBox,
+): number {
+  const { rowNodes, start, width } = flame;
+  const first = at;
+  const left = (start[rowNodes[at]] - window.from) * scale;
+  let right = left;
+  let last = at;
+  while (at < high) {
+    const node = rowNodes[at];
+    const nodeLeft = (start[node] - window.from) * scale;
+    if (nodeLeft > right + 1 || width[node] * scale >= 1 || nodeLeft >= widthPx) break;
+    // All that ends within this pixel is part of the run; jump behind it.
+    const pixelEnd = Math.max(right, nodeLeft) + 0.5;
+    const next = Math.max(at + 1, firstEndingAfter(flame, at, high, window.from + pixelEnd / scale));
+    last = next - 1;
+    right = Math.max(right, (start[rowNodes[last]] + width[rowNodes[last]] - window.from) * scale);
+    at = next;
+  }
+  emit(first, last, Math.max(0, left), Math.min(widthPx, Math.max(right, left + 0.5)));
+  return at;
+}
+
+/** The node at a place, or -1. */
+export function nodeAt(flame: Flame, row: number, window: Window, widthPx: number, x: number): number {
+  if (row < 0 || row >= flame.rowCount || x < 0 || x >= widthPx) return -1;
+  const value = window.from + (x / widthPx) * (window.to - window.from);
+  const high = flame.rowOffset[row + 1];
+  const at = firstEndingAfter(flame, flame.rowOffset[row], high, value);
+  if (at === high) return -1;
+  const node = flame.rowNodes[at];
+  return flame.start[node] <= value ? node : -1;
+}

@@ -1,0 +1,108 @@
+/* units: values as people read them. */
+
+const timeUnits: [string, number][] = [
+  ["ns", 1],
+  ["µs", 1e3],
+  ["ms", 1e6],
+  ["s", 1e9],
+  ["min", 60e9],
+  ["h", 3600e9],
+];
+const byteUnits: [string, number][] = [
+  ["B", 1],
+  ["KiB", 1024],
+  ["MiB", 1024 ** 2],
+  ["GiB", 1024 ** 3],
+  ["TiB", 1024 ** 4],
+];
+
+/** How many of the base unit (ns, B) one of `unit` is; null for what is only counted. */
+function baseOf(unit: string): { scale: number; table: [string, number][] } | null {
+  const times: Record<string, number> = {
+    ns: 1, nanosecond: 1, nanoseconds: 1, us: 1e3, "µs": 1e3, microsecond: 1e3, microseconds: 1e3,
+    ms: 1e6, millisecond: 1e6, milliseconds: 1e6, s: 1e9, sec: 1e9, second: 1e9, seconds: 1e9,
+  };
+  const bytes: Record<string, number> = {
+    b: 1, byte: 1, bytes: 1, kb: 1024, kib: 1024, kilobytes: 1024, mb: 1024 ** 2, mib: 1024 ** 2, megabytes: 1024 ** 2,
+  };
+  const name = unit.toLowerCase();
+  if (Object.hasOwn(times, name)) return { scale: times[name], table: timeUnits };
+  if (Object.hasOwn(bytes, name)) return { scale: bytes[name], table: byteUnits };
+  return null;
+}
+
+/** Three significant digits, without an exponent and without trailing zeros after a whole number. */
+function threeDigits(value: number): string {
+  const size = Math.abs(value);
+  const digits = size >= 100 || Number.isInteger(value) ? 0 : size >= 10 ? 1 : 2;
+  return value.toLocaleString("en-US", { minimumFractionDigits: digits, maximumFractionDigits: digits });
+}
+
+/** "1.25 s", "340 MiB", "12,345"; the unit given is the profile's own. */
+export function formatValue(value: number, unit: string): string {
+  const base = baseOf(unit);
+  if (!base) {
+    const text = value.toLocaleString("en-US", { maximumFractionDigits: 2 });
+    return !unit || unit === "count" ? text : `${text} ${unit}`;
+  }
+  const amount = value * base.scale;
+  let chosen = base.table[0];
+  for (const candidate of base.table) if (Math.abs(amount) >= candidate[1] * 0.9995) chosen = candidate;
+  return `${threeDigits(amount / chosen[1])} ${chosen[0]}`;
+}
+
+/** The exact number in the profile's own unit. */
+export function formatExact(value: number, unit: string): string {
+  const text = value.toLocaleString("en-US", { maximumFractionDigits: 3 });
+  return unit && unit !== "count" ? `${text} ${unit}` : text;
+}
+
+export function formatPercent(part: number, whole: number): string {
+  if (whole === 0) return "–";
+  const percent = (100 * part) / whole;
+  const size = Math.abs(percent);
+  if (size !== 0 && size < 0.01) return percent < 0 ? ">−0.01%" : "<0.01%";
+  return percent.toFixed(size >= 99.95 || size === 0 ? 0 : size >= 10 ? 1 : 2).replace("-", "−") + "%";
+}
+
+export function formatSigned(value: number, unit: string): string {
+  if (value === 0) return "0";
+  return (value > 0 ? "+" : "−") + formatValue(Math.abs(value), unit);
+}
+
+/** How b relates to a: "+12.3%", "new", "gone". */
+export function formatChange(before: number, after: number): string {
+  if (before === after) return "±0%";
+  if (before === 0) return "new";
+  if (after === 0) return "gone";
+  const percent = (100 * (after - before)) / Math.abs(before);
+  if (percent >= 1000) return `×${threeDigits(after / before)}`;
+  return (percent > 0 ? "+" : "−") + Math.abs(percent).toFixed(Math.abs(percent) >= 10 ? 0 : 1) + "%";
+}
+
+export function formatBytes(bytes: number): string {
+  return formatValue(bytes, "bytes");
+}
+
+const agoUnits: [Intl.RelativeTimeFormatUnit, number][] = [
+  ["year", 365 * 86400],
+  ["month", 30 * 86400],
+  ["week", 7 * 86400],
+  ["day", 86400],
+  ["hour", 3600],
+  ["minute", 60],
+];
+
+/** "3 hours ago", "in 12 days". */
+export function formatAgo(time: string | number, now = Date.now()): string {
+  const seconds = (new Date(time).getTime() - now) / 1000;
+  if (!Number.isFinite(seconds)) return "";
+  const format = new Intl.RelativeTimeFormat("en", { numeric: "auto" });
+  for (const [unit, size] of agoUnits)
+    if (Math.abs(seconds) >= size) return format.format(Math.trunc(seconds / size), unit);
+  return seconds > 0 ? "in a moment" : "just now";
+}
+
+export function formatDate(time: string | number): string {
+  return new Date(time).toLocaleString("en-GB", { dateStyle: "medium", timeStyle: "short" });
+}

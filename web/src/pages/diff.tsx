@@ -1,0 +1,94 @@
+/* diff: two profiles as one tree, before and after. */
+import { useCallback, useState } from "preact/hooks";
+import { getDiff, type Session, type Share } from "../api.ts";
+import type { Flame } from "../model/flame.ts";
+import { formatChange, formatSigned, formatValue } from "../model/units.ts";
+import { formatState } from "../state.ts";
+import { Button, copyText, ProblemView, useTitle } from "../ui/kit.tsx";
+import { Shell } from "../ui/shell.tsx";
+import { useViewState, Viewer } from "../views/viewer.tsx";
+import { nameOf, PasswordPrompt, useShare } from "./share.tsx";
+
+function Side({ word, share, value }: { word: string; share: Share | null; value: string }) {
+  return (
+    <div class={`side ${word.toLowerCase()}`}>
+      <span class="side-word">{word}</span>
+      {share ? <a href={`/p/${share.id}`}>{nameOf(share)}</a> : <span class="ghost ghost-line" />}
+      <span class="side-value">{value}</span>
+    </div>
+  );
+}
+
+function Verdict({ flame, isNormalised }: { flame: Flame; isNormalised: boolean }) {
+  const unit = flame.metadata.unit ?? "";
+  const delta = flame.total - flame.baseTotal;
+  const tone = delta > 0 ? "more" : delta < 0 ? "less" : "";
+  if (isNormalised)
+    return (
+      <p class="verdict">
+        <strong>Normalised</strong> <span>both sides count as the same total; what is left is how shares moved</span>
+      </p>
+    );
+  return (
+    <p class={`verdict ${tone}`}>
+      <strong>{formatChange(flame.baseTotal, flame.total)}</strong> <span>{formatSigned(delta, unit)} in all</span>
+    </p>
+  );
+}
+
+export function DiffPage({ a, b, session }: { a: string; b: string; session: Session | null }) {
+  const before = useShare(a);
+  const after = useShare(b);
+  const [state, update] = useViewState();
+  const [flame, setFlame] = useState<Flame | null>(null);
+  useTitle(before.share && after.share ? `${nameOf(before.share)} → ${nameOf(after.share)}` : "Comparison");
+  const load = useCallback(
+    (signal: AbortSignal) => getDiff(a, b, { sampleType: state.sampleType, group: state.group, isNormalised: state.isNormalised }, signal),
+    [a, b, state.sampleType, state.group, state.isNormalised],
+  );
+  const locked = before.problem?.status === 401 ? before : after.problem?.status === 401 ? after : null;
+  if (locked)
+    return (
+      <Shell session={session}>
+        <PasswordPrompt key={locked === before ? a : b} id={locked === before ? a : b} onOpen={locked.reload} />
+      </Shell>
+    );
+  const problem = before.problem ?? after.problem;
+  if (problem) return <Shell session={session}><ProblemView problem={problem} /></Shell>;
+  const swapped = `/d/${b}..${a}${formatState(state)}`;
+  const normalise = () => update({ isNormalised: !state.isNormalised });
+  const unit = flame?.metadata.unit ?? "";
+  return (
+    <Shell session={session} isViewer>
+      <header class="profile-head">
+        <h1 class="unseen">Comparison of two profiles</h1>
+        <div class="profile-title">
+          <div class="sides">
+            <Side word="Before" share={before.share} value={flame ? formatValue(flame.baseTotal, unit) : ""} />
+            <Side word="After" share={after.share} value={flame ? formatValue(flame.total, unit) : ""} />
+          </div>
+          {flame && <Verdict flame={flame} isNormalised={state.isNormalised} />}
+          <div class="profile-tools">
+            <Button icon="copy" look="primary" onClick={() => void copyText(location.href, "Link")}>Copy link</Button>
+            <Button icon="swap" onClick={() => location.assign(swapped)} title="Swap sides (x)">Swap</Button>
+          </div>
+        </div>
+      </header>
+      <Viewer
+        key={before.share && after.share ? "open" : `try-${before.attempt + after.attempt}`}
+        state={state}
+        update={update}
+        flameKey={`${state.sampleType}\n${state.group}\n${state.isNormalised}`}
+        load={load}
+        isDiff
+        onFlame={setFlame}
+        extraKeys={{ x: () => location.assign(swapped), "%": normalise }}
+        tools={
+          <Button class="toggle" aria-pressed={state.isNormalised} onClick={normalise} title="Scale both sides to the same total (%)">
+            Normalise
+          </Button>
+        }
+      />
+    </Shell>
+  );
+}

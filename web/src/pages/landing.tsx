@@ -1,0 +1,353 @@
+/* landing: drop, paste or choose a profile; it becomes a link. */
+import { useEffect, useRef, useState } from "preact/hooks";
+import { mergeShares, Problem, uploadProfile, type Created, type Session, type ShareSettings } from "../api.ts";
+import { listRemembered, remember, type Remembered } from "../model/remembered.ts";
+import { formatAgo, formatBytes } from "../model/units.ts";
+import { asProblem, Button, CopyField, ErrorLine, IconButton, say, useTitle } from "../ui/kit.tsx";
+import { Icon } from "../ui/icons.tsx";
+import { isSignedIn, Shell, signInLink } from "../ui/shell.tsx";
+import { cleanSettings, SettingsForm } from "./settings_form.tsx";
+
+type Together = "single" | "compare" | "merge";
+
+interface Progress {
+  sent: number;
+  total: number;
+  label: string;
+}
+
+/* ---- sending ---- */
+
+function keep(created: Created, title: string): void {
+  remember({ id: created.id, title, url: created.url, deleteToken: created.delete_token, createdAt: Date.now() });
+}
+
+/** Shares all files, one after another; the answers in their order. */
+async function sendAll(files: File[], settings: ShareSettings, onProgress: (progress: Progress) => void, signal: AbortSignal): Promise<Created[]> {
+  const created: Created[] = [];
+  for (const [i, file] of files.entries()) {
+    const label = files.length > 1 ? `${i + 1} of ${files.length}: ${file.name}` : file.name;
+    onProgress({ sent: 0, total: file.size, label });
+    const own: ShareSettings = { ...settings, filename: file.name };
+    if (files.length > 1) delete own.title;
+    const answer = await uploadProfile(file, {
+      settings: own,
+      signal,
+      onProgress: (sent, total) => onProgress({ sent, total, label }),
+    });
+    keep(answer, own.title || file.name);
+    created.push(answer);
+  }
+  return created;
+}
+
+/* ---- the steps ---- */
+
+function DropZone({ onFiles, limit }: { onFiles: (files: File[]) => void; limit?: number }) {
+  const input = useRef<HTMLInputElement>(null);
+  return (
+    <div class="drop">
+      <input
+        ref={input}
+        class="unseen"
+        id="file"
+        type="file"
+        multiple
+        onChange={(event) => {
+          const files = [...(event.currentTarget.files ?? [])];
+          event.currentTarget.value = "";
+          if (files.length) onFiles(files);
+        }}
+      />
+      <label for="file">
+        <span class="drop-icon"><Icon name="upload" /></span>
+        <strong>Drop a profile here</strong>
+        <span>
+          or <u>choose a file</u>, or paste one with <kbd>Ctrl</kbd> <kbd>V</kbd>
+        </span>
+        <span class="drop-formats">
+          pprof · folded stacks · perf script · Chrome .cpuprofile · speedscope{limit ? ` · up to ${formatBytes(limit)}` : ""}
+        </span>
+      </label>
+    </div>
+  );
+}
+
+function FileList({ files, onRemove }: { files: File[]; onRemove: (index: number) => void }) {
+  return (
+    <ul class="files">
+      {files.map((file, i) => (
+        <li key={file.name + i}>
+          <Icon name="file" />
+          <span class="file-name">{file.name}</span>
+          <em>{formatBytes(file.size)}</em>
+          <IconButton icon="close" label={`Remove ${file.name}`} onClick={() => onRemove(i)} />
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+function ProgressBar({ progress, onCancel }: { progress: Progress; onCancel: () => void }) {
+  const isSent = progress.sent >= progress.total;
+  return (
+    <div class="progress">
+      <p>
+        <span class="file-name">{progress.label}</span>
+        <em>{isSent ? "reading it…" : `${formatBytes(progress.sent)} of ${formatBytes(progress.total)}`}</em>
+      </p>
+      <progress max={progress.total || 1} value={isSent ? undefined : progress.sent} aria-label="Upload" />
+      <Button look="quiet" onClick={onCancel}>Cancel</Button>
+    </div>
+  );
+}
+
+interface ReadyProps {
+  files: File[];
+  session: Session | null;
+  onFiles: (files: File[]) => void;
+  onCreated: (created: Created, together: Together) => void;
+}
+
+function Ready({ files, session, onFiles, onCreated }: ReadyProps) {
+  const [settings, setSettings] = useState<ShareSettings>({ visibility: "unlisted" });
+  const [progress, setProgress] = useState<Progress | null>(null);
+  const [error, setError] = useState<Problem | null>(null);
+  const abort = useRef<AbortController | null>(null);
+  const form = useRef<HTMLFormElement>(null);
+  useEffect(() => form.current?.querySelector<HTMLButtonElement>("button[type=submit]")?.focus(), []);
+
+  const send = async (together: Together) => {
+    setError(null);
+    abort.current = new AbortController();
+    try {
+      const clean = cleanSettings(settings);
+      const created = await sendAll(files, clean, setProgress, abort.current.signal);
+      if (together === "compare") return location.assign(`/d/${created[0].id}..${created[1].id}`);
+      if (together === "single") return onCreated(created[0], together);
+      setProgress({ sent: 1, total: 1, label: "merging" });
+      const merged = await mergeShares(created.map((one) => one.id), clean);
+      keep(merged, clean.title || `Merge of ${created.length} profiles`);
+      onCreated(merged, together);
+    } catch (caught) {
+      setProgress(null);
+      if (!(caught instanceof DOMException && caught.name === "AbortError")) setError(asProblem(caught));
+    }
+  };
+
+  if (progress)
+    return (
+      <section class="card ready">
+        <ProgressBar progress={progress} onCancel={() => abort.current?.abort()} />
+      </section>
+    );
+  const first: Together = files.length === 1 ? "single" : files.length === 2 ? "compare" : "merge";
+  return (
+    <section class="card ready" aria-label="Share settings">
+      <FileList files={files} onRemove={(index) => onFiles(files.filter((_, i) => i !== index))} />
+      <form
+        ref={form}
+        onSubmit={(event) => {
+          event.preventDefault();
+          void send(first);
+        }}
+      >
+        <SettingsForm settings={settings} hasTeam={isSignedIn(session)} onChange={setSettings} />
+        <ErrorLine error={error} />
+        <div class="actions">
+          <Button look="quiet" onClick={() => onFiles([])}>Cancel</Button>
+          {files.length === 2 && <Button onClick={() => void send("merge")}>Merge into one</Button>}
+          <Button look="primary" type="submit" icon={first === "compare" ? "compare" : "upload"}>
+            {first === "single" ? "Create link" : first === "compare" ? "Compare the two" : `Merge ${files.length} into one`}
+          </Button>
+        </div>
+      </form>
+    </section>
+  );
+}
+
+function Done({ created, onAgain }: { created: Created; onAgain: () => void }) {
+  const link = useRef<HTMLAnchorElement>(null);
+  useEffect(() => link.current?.focus(), []);
+  return (
+    <section class="card done" aria-label="The link">
+      <h2>
+        <Icon name="check" /> Your link is ready
+      </h2>
+      <CopyField text={created.url} what="Link" />
+      <div class="actions start">
+        <a class="button primary" href={created.url} ref={link}>
+          <span>Open the profile</span>
+        </a>
+        <Button look="quiet" onClick={onAgain}>Share another</Button>
+      </div>
+      <details>
+        <summary>Markdown, for a bug report</summary>
+        <CopyField text={created.markdown} what="Markdown" />
+      </details>
+      <details>
+        <summary>Delete link, shown only now</summary>
+        <p class="hint">
+          Whoever has it can delete the profile. This browser remembers it too.
+          {created.expires_at ? ` Without it the profile expires ${formatAgo(created.expires_at)}.` : ""}
+        </p>
+        <CopyField text={created.delete_url} what="Delete link" isSecret />
+      </details>
+    </section>
+  );
+}
+
+/* ---- around it ---- */
+
+/** A picture of what it is about: rows of an icicle, drawn in. */
+function HeroPicture() {
+  const rows: [number, number, number][][] = [
+    [[0, 100, 1]],
+    [[0, 61.4, 2], [61.6, 38.4, 6]],
+    [[0, 44.4, 3], [44.6, 16.8, 2], [61.6, 22.4, 6], [84.2, 15.8, 5]],
+    [[0, 26.4, 4], [26.6, 17.8, 3], [44.6, 9, 7], [61.6, 14, 5], [75.8, 5.2, 2], [84.2, 8, 6]],
+    [[0, 17.4, 4], [17.6, 8.8, 2], [26.6, 12, 3], [38.8, 3, 7], [61.6, 9, 7], [84.2, 2.6, 3]],
+    [[0, 11, 1], [11.2, 3.4, 3], [17.6, 4.4, 5], [26.6, 6, 2], [61.6, 2.8, 4]],
+    [[0, 5.5, 3], [26.6, 3, 4]],
+  ];
+  return (
+    <svg class="hero-picture" viewBox="0 0 100 34.5" preserveAspectRatio="none" aria-hidden="true">
+      {rows.map((row, depth) => (
+        <g class={`hero-row r${depth}`} key={depth}>
+          {row.map(([x, width, tone]) => (
+            <rect key={x} class={`t${tone}`} x={x} y={depth * 5} width={width} height="4.5" />
+          ))}
+        </g>
+      ))}
+    </svg>
+  );
+}
+
+function Recent({ list }: { list: Remembered[] }) {
+  if (list.length === 0) return null;
+  return (
+    <section class="recent" aria-labelledby="recent-title">
+      <h2 id="recent-title">Shared from this browser</h2>
+      <ul>
+        {list.slice(0, 8).map((entry) => (
+          <li key={entry.id}>
+            <a href={`/p/${entry.id}`}>{entry.title || entry.id}</a>
+            <em>{formatAgo(entry.createdAt)}</em>
+            <a class="icon-button" href={`/p/${entry.id}/delete#${encodeURIComponent(entry.deleteToken)}`} aria-label={`Delete ${entry.title || entry.id}`} title="Delete">
+              <Icon name="trash" />
+            </a>
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}
+
+function Ways() {
+  return (
+    <section class="ways" aria-label="From a terminal">
+      <div>
+        <h2>From a terminal</h2>
+        <p>One line in, one link out. It fits in a CI job as well as in a bug report.</p>
+        <CopyField what="Command" text="perfolio push cpu.pb.gz" />
+      </div>
+      <div>
+        <h2>With nothing but curl</h2>
+        <p>The answer is JSON; <code>url</code> is the link.</p>
+        <CopyField what="Command" text={`curl --data-binary @cpu.pb.gz ${location.origin}/api/v1/shares`} />
+      </div>
+      <div>
+        <h2>Before and after</h2>
+        <p>Drop two files together, or join two links, and see what changed.</p>
+        <CopyField what="Command" text="perfolio diff before.pb.gz after.pb.gz" />
+      </div>
+    </section>
+  );
+}
+
+/** Files that are dropped anywhere on the page or pasted; text counts as a file too. */
+function useIncoming(onFiles: (files: File[]) => void): boolean {
+  const [isOver, setOver] = useState(false);
+  const latest = useRef(onFiles);
+  latest.current = onFiles;
+  useEffect(() => {
+    const over = (event: DragEvent) => {
+      if (!event.dataTransfer?.types.includes("Files")) return;
+      event.preventDefault();
+      setOver(true);
+    };
+    const leave = (event: DragEvent) => {
+      if (event.relatedTarget === null) setOver(false);
+    };
+    const drop = (event: DragEvent) => {
+      if (!event.dataTransfer?.types.includes("Files")) return;
+      event.preventDefault();
+      setOver(false);
+      if (event.dataTransfer.files.length) latest.current([...event.dataTransfer.files]);
+    };
+    const paste = (event: ClipboardEvent) => {
+      if (event.target instanceof HTMLInputElement || event.target instanceof HTMLTextAreaElement) return;
+      const files = [...(event.clipboardData?.files ?? [])];
+      const text = event.clipboardData?.getData("text/plain") ?? "";
+      if (files.length) latest.current(files);
+      else if (text.includes("\n") || text.startsWith("{")) latest.current([new File([text], "pasted.txt", { type: "text/plain" })]);
+      else if (text.trim()) say("That is too short for a profile");
+      else return;
+      event.preventDefault();
+    };
+    addEventListener("dragover", over);
+    addEventListener("dragleave", leave);
+    addEventListener("drop", drop);
+    addEventListener("paste", paste);
+    return () => {
+      removeEventListener("dragover", over);
+      removeEventListener("dragleave", leave);
+      removeEventListener("drop", drop);
+      removeEventListener("paste", paste);
+    };
+  }, []);
+  return isOver;
+}
+
+export function LandingPage({ session }: { session: Session | null }) {
+  const [files, setFiles] = useState<File[]>([]);
+  const [created, setCreated] = useState<Created | null>(null);
+  useTitle("");
+  const isOver = useIncoming((incoming) => {
+    setCreated(null);
+    setFiles((old) => [...old, ...incoming]);
+  });
+  const mustSignIn = session !== null && session.anonymous_sharing === false && !isSignedIn(session);
+  return (
+    <Shell session={session}>
+      <div class={`landing ${isOver ? "over" : ""}`}>
+        <section class="hero">
+          <HeroPicture />
+          <div class="hero-text">
+            <h1>
+              A profile
+              <br />
+              becomes a link.
+            </h1>
+            <p>Drop a profile, get a flame graph that anyone with the link can read. Exact bytes kept, deleted when you say.</p>
+          </div>
+          {created ? (
+            <Done created={created} onAgain={() => (setCreated(null), setFiles([]))} />
+          ) : mustSignIn ? (
+            <section class="card">
+              <h2>Sign in to share</h2>
+              <p>This server takes profiles from its teams only.</p>
+              <div class="actions start"><a class="button primary" href={signInLink()}><span>Sign in</span></a></div>
+            </section>
+          ) : files.length > 0 ? (
+            <Ready files={files} session={session} onFiles={setFiles} onCreated={setCreated} />
+          ) : (
+            <DropZone onFiles={setFiles} limit={session?.limits?.max_upload_bytes} />
+          )}
+        </section>
+        <Recent list={created || files.length ? [] : listRemembered()} />
+        <Ways />
+      </div>
+    </Shell>
+  );
+}

@@ -1,0 +1,112 @@
+/* login: signing in by password or one-time code; accepting an invitation. */
+import { useEffect, useState } from "preact/hooks";
+import { acceptInvitation, Problem, signIn, type Session } from "../api.ts";
+import { asProblem, Button, ErrorLine, Field, useTitle } from "../ui/kit.tsx";
+import { Shell } from "../ui/shell.tsx";
+
+/** Where to go afterwards: a path of this site, never another site. */
+function afterwards(): string {
+  const next = new URLSearchParams(location.search).get("next") ?? "";
+  try {
+    const target = new URL(next, location.origin);
+    if (next.startsWith("/") && target.origin === location.origin) return target.pathname + target.search;
+  } catch {
+    // Not an address: the list it is.
+  }
+  return "/shares";
+}
+
+export function LoginPage({ session }: { session: Session | null }) {
+  const [code] = useState(() => new URLSearchParams(location.hash.slice(1)).get("code") ?? "");
+  const [isTryingCode, setTryingCode] = useState(code !== "");
+  const [email, setEmail] = useState("");
+  const [password, setPassword] = useState("");
+  const [error, setError] = useState<Problem | null>(null);
+  useTitle("Sign in");
+  useEffect(() => {
+    if (!code) return;
+    history.replaceState(null, "", location.pathname + location.search); // a code is for one use
+    signIn({ code }).then(
+      () => location.replace(afterwards()),
+      (caught) => {
+        setTryingCode(false);
+        const problem = asProblem(caught);
+        setError(problem.status === 401 ? new Problem(401, problem.kind, "", "This sign-in link was used already or has expired.", "", null) : problem);
+      },
+    );
+  }, []);
+  const send = async (event: Event) => {
+    event.preventDefault();
+    setError(null);
+    try {
+      await signIn({ email, password });
+      location.replace(afterwards());
+    } catch (caught) {
+      setError(asProblem(caught));
+    }
+  };
+  return (
+    <Shell session={session}>
+      <section class="card narrow">
+        <h1>{isTryingCode ? "Signing you in…" : "Sign in"}</h1>
+        {!isTryingCode && (
+          <form onSubmit={send}>
+            <Field label="E-mail">
+              {(id) => <input id={id} type="email" autocomplete="username" required autofocus value={email} onInput={(event) => setEmail(event.currentTarget.value)} />}
+            </Field>
+            <Field label="Password">
+              {(id) => <input id={id} type="password" autocomplete="current-password" required value={password} onInput={(event) => setPassword(event.currentTarget.value)} />}
+            </Field>
+            <ErrorLine error={error} />
+            <div class="actions">
+              <Button look="primary" type="submit">Sign in</Button>
+            </div>
+            <p class="hint">No account? An owner of your team can invite you. No password? Ask the operator for a sign-in link.</p>
+          </form>
+        )}
+      </section>
+    </Shell>
+  );
+}
+
+export function InvitePage({ session }: { session: Session | null }) {
+  const [token] = useState(() => decodeURIComponent(location.hash.slice(1)));
+  const [name, setName] = useState("");
+  const [password, setPassword] = useState("");
+  const [error, setError] = useState<Problem | null>(null);
+  useTitle("Invitation");
+  const send = async (event: Event) => {
+    event.preventDefault();
+    setError(null);
+    try {
+      await acceptInvitation(token, name, password);
+      location.replace("/shares");
+    } catch (caught) {
+      setError(asProblem(caught));
+    }
+  };
+  return (
+    <Shell session={session}>
+      <section class="card narrow">
+        <h1>Join your team</h1>
+        {token ? (
+          <form onSubmit={send}>
+            <p>Choose how you are called and how you sign in.</p>
+            <Field label="Name">
+              {(id) => <input id={id} autocomplete="name" required maxLength={100} autofocus value={name} onInput={(event) => setName(event.currentTarget.value)} />}
+            </Field>
+            <Field label="Password" hint="At least 10 characters; a sentence is easier to keep than a riddle.">
+              {(id) => <input id={id} type="password" autocomplete="new-password" required minLength={10} value={password} onInput={(event) => setPassword(event.currentTarget.value)} />}
+            </Field>
+            <ErrorLine error={error} />
+            <div class="actions">
+              <Button look="primary" type="submit">Join</Button>
+            </div>
+          </form>
+        ) : (
+          <p>This link is not whole: it must end with # and a long code. Copy it again from the invitation.</p>
+        )}
+      </section>
+    </Shell>
+  );
+}

@@ -1,0 +1,40 @@
+/* other: what a kind of problem means (/problems/<name>), and paths that lead nowhere. */
+import { Problem, type Session } from "../api.ts";
+import { ProblemView, useTitle } from "../ui/kit.tsx";
+import { Shell } from "../ui/shell.tsx";
+
+const explanations: Record<string, string> = {
+  invalid: "Something in the request is wrong: a parameter, a value out of its range, or a file that does not hold what its format promises. The answer names it.",
+  unsupported: "The file may be right, but its format is not one that Perfolio reads: pprof, folded stacks, perf script, Chrome .cpuprofile and speedscope JSON.",
+  too_large: "A limit of this server was passed: of the upload, of what it unpacks to, or of its samples. Upload in parts if the body was too long for one request; else ask the operator.",
+  not_found: "There is no such page or profile, or it is not for you to know. Team profiles are seen by members who are signed in.",
+  gone: "The profile was there, and has expired or was deleted. Its bytes are gone.",
+  conflict: "What you tried does not fit what is there: it exists already, or somebody changed it meanwhile. Load it again and repeat.",
+  unauthenticated: "Sign in, send a token, or give the profile’s password. What was sent was missing, wrong or has expired.",
+  forbidden: "You are known, but your role or token does not allow this.",
+  rate_limited: "That was too often. The header Retry-After says when to go on.",
+  quota: "Your team has used up what it may store. Delete profiles, or ask the operator for more.",
+  busy: "The server has more to do than it can hold. Try again after the time in Retry-After.",
+  timeout: "It took longer than the server allows. Narrow the request, or try again.",
+};
+
+export function OtherPage({ session }: { session: Session | null }) {
+  const kind = /^\/problems\/([\w-]+)$/.exec(location.pathname)?.[1].replaceAll("-", "_");
+  const text = kind ? explanations[kind] : undefined;
+  useTitle(kind && text ? kind.replaceAll("_", " ") : "Not found");
+  if (!kind || !text)
+    return (
+      <Shell session={session}>
+        <ProblemView problem={new Problem(404, "not_found", "Not found", "", "", null)} />
+      </Shell>
+    );
+  return (
+    <Shell session={session}>
+      <section class="card narrow">
+        <p class="problem-status">Problem</p>
+        <h1 class="first-up">{kind.replaceAll("_", " ")}</h1>
+        <p>{text}</p>
+      </section>
+    </Shell>
+  );
+}

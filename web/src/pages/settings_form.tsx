@@ -1,0 +1,71 @@
+/* settings_form: title, description, expiry, visibility and password of a share. */
+import type { ShareSettings, Visibility } from "../api.ts";
+import { Field, Select, type Choice } from "../ui/kit.tsx";
+
+export const expiryChoices: Choice[] = [
+  { value: "", label: "As the server keeps it" },
+  { value: "1h", label: "In 1 hour" },
+  { value: "1d", label: "In 1 day" },
+  { value: "7d", label: "In 7 days" },
+  { value: "30d", label: "In 30 days" },
+  { value: "52w", label: "In a year" },
+  { value: "never", label: "Never" },
+];
+
+export function visibilityChoices(hasTeam: boolean): Choice[] {
+  const choices = [
+    { value: "unlisted", label: "Anyone with the link" },
+    { value: "public", label: "Public, search engines too" },
+    { value: "password", label: "Anyone with a password" },
+  ];
+  return hasTeam ? [...choices, { value: "team", label: "My team only" }] : choices;
+}
+
+export interface SettingsFormProps {
+  settings: ShareSettings;
+  hasTeam: boolean;
+  /** Choices of expiry; an edit offers to leave it as it is. */
+  keepExpiry?: string;
+  onChange: (settings: ShareSettings) => void;
+}
+
+export function SettingsForm({ settings, hasTeam, keepExpiry, onChange }: SettingsFormProps) {
+  const set = (patch: Partial<ShareSettings>) => onChange({ ...settings, ...patch });
+  const expiries = keepExpiry ? [{ value: "", label: keepExpiry }, ...expiryChoices.slice(1)] : expiryChoices;
+  return (
+    <>
+      <Field label="Title">
+        {(id) => <input id={id} value={settings.title ?? ""} maxLength={200} placeholder="What was measured" onInput={(event) => set({ title: event.currentTarget.value })} />}
+      </Field>
+      <Field label="Description" hint="Markdown: lists, links, `code`.">
+        {(id) => <textarea id={id} rows={3} value={settings.description ?? ""} placeholder="How, where, and what you wonder about" onInput={(event) => set({ description: event.currentTarget.value })} />}
+      </Field>
+      <div class="field-row">
+        <Field label="Who can see it">
+          {(id) => (
+            <Select id={id} value={settings.visibility ?? "unlisted"} choices={visibilityChoices(hasTeam)} onChange={(value) => set({ visibility: value as Visibility })} />
+          )}
+        </Field>
+        <Field label="Expires">
+          {(id) => <Select id={id} value={settings.expires ?? ""} choices={expiries} onChange={(expires) => set({ expires })} />}
+        </Field>
+      </div>
+      {settings.visibility === "password" && (
+        <Field label="Password" hint="Whoever has the link is asked for it. It is not kept in the link.">
+          {(id) => (
+            <input id={id} type="password" autocomplete="new-password" value={settings.password ?? ""} onInput={(event) => set({ password: event.currentTarget.value })} />
+          )}
+        </Field>
+      )}
+    </>
+  );
+}
+
+/** Only what was filled in. */
+export function cleanSettings(settings: ShareSettings): ShareSettings {
+  const clean: ShareSettings = {};
+  for (const [name, value] of Object.entries(settings))
+    if (value !== undefined && value !== "") Object.assign(clean, { [name]: value });
+  if (clean.visibility !== "password") delete clean.password;
+  return clean;
+}

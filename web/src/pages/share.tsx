@@ -1,0 +1,339 @@
+/* share: one profile: what it is, and the viewer. */
+import { useCallback, useEffect, useState } from "preact/hooks";
+import { deleteShare, editShare, getFlame, getShare, Problem, reportShare, unlockShare, type Session, type Share, type ShareSettings } from "../api.ts";
+import { deleteTokenOf, forget, listRemembered } from "../model/remembered.ts";
+import { formatAgo, formatBytes, formatDate, formatValue } from "../model/units.ts";
+import { asProblem, Button, copyText, CopyField, Dialog, ErrorLine, Field, Menu, ProblemView, say, useTitle } from "../ui/kit.tsx";
+import { Icon } from "../ui/icons.tsx";
+import { Markdown } from "../ui/markdown.tsx";
+import { isSignedIn, Shell } from "../ui/shell.tsx";
+import { useViewState, Viewer } from "../views/viewer.tsx";
+import { cleanSettings, SettingsForm } from "./settings_form.tsx";
+
+export const nameOf = (share: Pick<Share, "title" | "filename" | "id">): string => share.title || share.filename || `Profile ${share.id.slice(0, 6)}`;
+
+const formatNames: Record<string, string> = {
+  pprof: "pprof", folded: "folded stacks", perf_script: "perf script", cpuprofile: "Chrome CPU profile", speedscope: "speedscope",
+};
+const visibilityNames: Record<string, string> = {
+  public: "public", unlisted: "anyone with the link", team: "team only", password: "with a password",
+};
+
+/* ---- header ---- */
+
+function Facts({ share }: { share: Share }) {
+  const facts: [string, string][] = [];
+  if (share.duration_ns > 0) facts.push([`over ${formatValue(share.duration_ns, "ns")}`, ""]);
+  facts.push([`${share.sample_count.toLocaleString("en-US")} ${share.sample_count === 1 ? "sample" : "samples"}`, ""]);
+  facts.push([`${formatNames[share.format] ?? share.format}, ${formatBytes(share.raw_bytes)}`, share.filename]);
+  if (share.time_ns > 0) facts.push([`taken ${formatDate(share.time_ns / 1e6)}`, ""]);
+  facts.push([`shared ${formatAgo(share.created_at)}`, formatDate(share.created_at)]);
+  facts.push([visibilityNames[share.visibility] ?? share.visibility, ""]);
+  if (share.expires_at) facts.push([`expires ${formatAgo(share.expires_at)}`, formatDate(share.expires_at)]);
+  return (
+    <ul class="facts">
+      {facts.map(([text, title]) => (
+        <li key={text} title={title || undefined}>{text}</li>
+      ))}
+      {Object.entries(share.labels ?? {}).map(([key, value]) => (
+        <li key={key} class="label">{key}={value}</li>
+      ))}
+    </ul>
+  );
+}
+
+function DownloadMenu({ share }: { share: Share }) {
+  const base = `/p/${share.id}`;
+  const kinds: [string, string, string][] = [
+    [`${base}/raw`, "Original file", `${share.filename || "as it came"}, ${formatBytes(share.raw_bytes)}`],
+    [`${base}.pb.gz`, "pprof", ".pb.gz"],
+    [`${base}.folded`, "Folded stacks", ".folded"],
+    [`${base}.json`, "JSON", ".json"],
+    [`${base}.svg`, "Picture", ".svg"],
+    [`${base}.png`, "Picture", ".png"],
+  ];
+  return (
+    <Menu label="Download" icon="download">
+      {kinds.map(([address, label, note]) => (
+        <a key={address} href={address} download>
+          {label} <em>{note}</em>
+        </a>
+      ))}
+      <p class="menu-note">Or open it where it is:</p>
+      <CopyField what="Command" text={`go tool pprof ${location.origin}${base}.pb.gz`} />
+    </Menu>
+  );
+}
+
+function EditDialog({ share, session, onSaved, onClose }: { share: Share; session: Session | null; onSaved: () => void; onClose: () => void }) {
+  const [settings, setSettings] = useState<ShareSettings>({ title: share.title, description: share.description, visibility: share.visibility });
+  const [error, setError] = useState<Problem | null>(null);
+  const save = async (event: Event) => {
+    event.preventDefault();
+    const patch: ShareSettings = { ...cleanSettings(settings), title: settings.title ?? "", description: settings.description ?? "" };
+    if (patch.visibility === share.visibility && !patch.password) delete patch.visibility;
+    try {
+      await editShare(share.id, patch, deleteTokenOf(share.id));
+      say("Saved");
+      onSaved();
+    } catch (caught) {
+      setError(asProblem(caught));
+    }
+  };
+  return (
+    <Dialog title="Share settings" onClose={onClose}>
+      <form onSubmit={save}>
+        <SettingsForm
+          settings={settings}
+          hasTeam={isSignedIn(session)}
+          keepExpiry={share.expires_at ? `As it is: ${formatAgo(share.expires_at)}` : "As it is: never"}
+          onChange={setSettings}
+        />
+        <ErrorLine error={error} />
+        <div class="actions">
+          <a class="button danger" href={`/p/${share.id}/delete${deleteTokenOf(share.id) ? "#" + deleteTokenOf(share.id) : ""}`}>
+            <Icon name="trash" />
+            <span>Delete…</span>
+          </a>
+          <Button look="primary" type="submit">Save</Button>
+        </div>
+      </form>
+    </Dialog>
+  );
+}
+
+/** The id in what was pasted: a link to a share, or the id alone. */
+export function idIn(text: string): string {
+  return /(?:^|\/p\/)([0-9A-Za-z]{22})(?:[^0-9A-Za-z]|$)/.exec(text.trim())?.[1] ?? "";
+}
+
+function CompareDialog({ share, onClose }: { share: Share; onClose: () => void }) {
+  const [text, setText] = useState("");
+  const others = listRemembered().filter((entry) => entry.id !== share.id).slice(0, 6);
+  const other = idIn(text);
+  const go = (event: Event) => {
+    event.preventDefault();
+    if (other) location.assign(`/d/${other}..${share.id}`);
+  };
+  return (
+    <Dialog title="Compare with another profile" onClose={onClose}>
+      <form onSubmit={go}>
+        <Field label="Link of the profile from before" hint="This one is the side after; sides can be swapped later.">
+          {(id) => <input id={id} value={text} placeholder={`${location.origin}/p/…`} onInput={(event) => setText(event.currentTarget.value)} />}
+        </Field>
+        {others.length > 0 && (
+          <ul class="choices">
+            {others.map((entry) => (
+              <li key={entry.id}>
+                <a href={`/d/${entry.id}..${share.id}`}>
+                  {entry.title} <em>{formatAgo(entry.createdAt)}</em>
+                </a>
+              </li>
+            ))}
+          </ul>
+        )}
+        <div class="actions">
+          <Button look="primary" type="submit" disabled={!other}>Compare</Button>
+        </div>
+      </form>
+    </Dialog>
+  );
+}
+
+function ReportDialog({ share, onClose }: { share: Share; onClose: () => void }) {
+  const [reason, setReason] = useState("");
+  const [error, setError] = useState<Problem | null>(null);
+  const send = async (event: Event) => {
+    event.preventDefault();
+    try {
+      await reportShare(share.id, reason);
+      say("Reported. Thank you.");
+      onClose();
+    } catch (caught) {
+      setError(asProblem(caught));
+    }
+  };
+  return (
+    <Dialog title="Report this profile" onClose={onClose}>
+      <form onSubmit={send}>
+        <Field label="What is wrong with it?" hint="The operator of this server reads it.">
+          {(id) => <textarea id={id} rows={3} required maxLength={2000} value={reason} onInput={(event) => setReason(event.currentTarget.value)} />}
+        </Field>
+        <ErrorLine error={error} />
+        <div class="actions">
+          <Button look="primary" type="submit" disabled={!reason.trim()}>Report</Button>
+        </div>
+      </form>
+    </Dialog>
+  );
+}
+
+type Opened = "" | "edit" | "compare" | "report";
+
+function ShareHeader({ share, session, onChanged }: { share: Share; session: Session | null; onChanged: () => void }) {
+  const [opened, setOpened] = useState<Opened>("");
+  const close = () => setOpened("");
+  const mayEdit = share.can_edit || deleteTokenOf(share.id) !== "";
+  return (
+    <header class="profile-head">
+      <div class="profile-title">
+        <h1>{nameOf(share)}</h1>
+        <div class="profile-tools">
+          <Button icon="copy" look="primary" onClick={() => void copyText(location.href, "Link")} title="Copy the link to this view (y)">Copy link</Button>
+          <Button icon="compare" onClick={() => setOpened("compare")}>Compare</Button>
+          <DownloadMenu share={share} />
+          {mayEdit && <Button icon="settings" onClick={() => setOpened("edit")}>Settings</Button>}
+          {!mayEdit && <Button icon="flag" look="quiet" onClick={() => setOpened("report")} title="Report this profile" aria-label="Report" />}
+        </div>
+      </div>
+      <Facts share={share} />
+      {share.description && <Markdown text={share.description} />}
+      {share.comments?.length > 0 && (
+        <details class="comments">
+          <summary>{share.comments.length === 1 ? "1 comment in the file" : `${share.comments.length} comments in the file`}</summary>
+          <pre tabIndex={0}>{share.comments.join("\n")}</pre>
+        </details>
+      )}
+      {opened === "edit" && <EditDialog share={share} session={session} onClose={close} onSaved={() => (close(), onChanged())} />}
+      {opened === "compare" && <CompareDialog share={share} onClose={close} />}
+      {opened === "report" && <ReportDialog share={share} onClose={close} />}
+    </header>
+  );
+}
+
+function HeaderLoading() {
+  return (
+    <header class="profile-head" aria-hidden="true">
+      <div class="profile-title">
+        <span class="ghost ghost-title" />
+      </div>
+      <span class="ghost ghost-line" />
+    </header>
+  );
+}
+
+/* ---- password ---- */
+
+export function PasswordPrompt({ id, onOpen }: { id: string; onOpen: () => void }) {
+  const [password, setPassword] = useState("");
+  const [error, setError] = useState<Problem | null>(null);
+  useTitle("Password");
+  const send = async (event: Event) => {
+    event.preventDefault();
+    setError(null);
+    try {
+      await unlockShare(id, password);
+      onOpen();
+    } catch (caught) {
+      const problem = asProblem(caught);
+      setError(problem.status === 401 || problem.status === 403 ? new Problem(problem.status, problem.kind, "", "That is not the password.", "", null) : problem);
+    }
+  };
+  return (
+    <section class="card narrow">
+      <h1>
+        <Icon name="lock" /> This profile has a password
+      </h1>
+      <p>Whoever gave you the link can tell you.</p>
+      <form onSubmit={send}>
+        <Field label="Password">
+          {(field) => <input id={field} type="password" required autocomplete="off" autofocus value={password} onInput={(event) => setPassword(event.currentTarget.value)} />}
+        </Field>
+        <ErrorLine error={error} />
+        <div class="actions">
+          <Button look="primary" type="submit">Open</Button>
+        </div>
+      </form>
+    </section>
+  );
+}
+
+/** The share's own data; loads again after reload(). */
+export function useShare(id: string) {
+  const [share, setShare] = useState<Share | null>(null);
+  const [problem, setProblem] = useState<Problem | null>(null);
+  const [attempt, setAttempt] = useState(0);
+  useEffect(() => {
+    let isLeft = false;
+    setProblem(null);
+    getShare(id).then(
+      (got) => !isLeft && setShare(got),
+      (error) => !isLeft && setProblem(asProblem(error)),
+    );
+    return () => void (isLeft = true);
+  }, [id, attempt]);
+  return { share, problem, reload: () => setAttempt(attempt + 1), attempt };
+}
+
+/* ---- pages ---- */
+
+export function SharePage({ id, session }: { id: string; session: Session | null }) {
+  const { share, problem, reload, attempt } = useShare(id);
+  const [state, update] = useViewState();
+  useTitle(share ? nameOf(share) : "");
+  const load = useCallback(
+    (signal: AbortSignal) => getFlame(id, { sampleType: state.sampleType, group: state.group }, signal),
+    [id, state.sampleType, state.group],
+  );
+  if (problem)
+    return (
+      <Shell session={session}>
+        {problem.status === 401 ? <PasswordPrompt id={id} onOpen={reload} /> : <ProblemView problem={problem} onRetry={problem.status >= 500 || !problem.status ? reload : undefined} />}
+      </Shell>
+    );
+  return (
+    <Shell session={session} isViewer>
+      {share ? <ShareHeader share={share} session={session} onChanged={reload} /> : <HeaderLoading />}
+      <Viewer
+        key={share ? "open" : `try-${attempt}`}
+        state={state}
+        update={update}
+        flameKey={`${state.sampleType}\n${state.group}`}
+        load={load}
+        isDiff={false}
+      />
+    </Shell>
+  );
+}
+
+export function DeletePage({ id, session }: { id: string; session: Session | null }) {
+  const [token] = useState(() => decodeURIComponent(location.hash.slice(1)) || deleteTokenOf(id));
+  const { share, problem } = useShare(id);
+  const [error, setError] = useState<Problem | null>(null);
+  const [isDone, setDone] = useState(false);
+  useTitle("Delete");
+  const remove = async () => {
+    try {
+      await deleteShare(id, token);
+      forget(id);
+      setDone(true);
+    } catch (caught) {
+      setError(asProblem(caught));
+    }
+  };
+  const isGone = problem && (problem.status === 404 || problem.status === 410);
+  if (isGone && !isDone) return <Shell session={session}><ProblemView problem={problem} /></Shell>;
+  return (
+    <Shell session={session}>
+      <section class="card narrow">
+        {isDone ? (
+          <>
+            <h1>Deleted</h1>
+            <p>The link answers “gone” from now on, and the bytes are removed within a minute.</p>
+            <div class="actions"><a class="button primary" href="/"><span>Share another</span></a></div>
+          </>
+        ) : (
+          <>
+            <h1>Delete {share ? `“${nameOf(share)}”` : "this profile"}?</h1>
+            <p>The link stops working for everybody and the file is removed. This cannot be undone.</p>
+            <ErrorLine error={error} />
+            <div class="actions">
+              <a class="button plain" href={`/p/${id}`}><span>Keep it</span></a>
+              <Button look="danger" icon="trash" onClick={remove}>Delete for ever</Button>
+            </div>
+          </>
+        )}
+      </section>
+    </Shell>
+  );
+}

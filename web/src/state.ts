@@ -1,0 +1,104 @@
+/*
+ * state: what the address bar says about a view, and back.
+ *
+ * Everything is named by name or hash, never by index, so that a link survives another decoder, other
+ * symbols and a newer page. `sv` is the version of this grammar: when it changes, its number goes up
+ * and an upgrader for the old number is added, and every old link keeps working. Parameters that this
+ * version does not know are carried along untouched.
+ *
+ *   sv=1   v=icicle|table|both   st=<sample type>   q=<search>   m=<marked function>   z=<path hash>
+ *   g=<group>   norm=1   s=[-]<column>
+ */
+import type { Sort, SortColumn } from "./model/functions.ts";
+
+export const stateVersion = 1;
+
+export type View = "icicle" | "table" | "both";
+export const views: readonly View[] = ["icicle", "table", "both"];
+export const groups = ["function", "file", "line", "address", "binary"] as const;
+
+export interface ViewState {
+  view: View;
+  /** Name of the sample type, or its number where names are empty or repeat; "" is the profile's default. */
+  sampleType: string;
+  search: string;
+  /** Name of the function that is marked in every view, or "". */
+  marked: string;
+  /** Path hash of the node zoomed to; "" is the root. */
+  zoom: string;
+  group: string;
+  isNormalised: boolean;
+  /** null is the view's own order. */
+  sort: Sort | null;
+  /** Parameters of later versions or of others, in order. */
+  extra: [string, string][];
+}
+
+export const defaultState: ViewState = {
+  view: "icicle",
+  sampleType: "",
+  search: "",
+  marked: "",
+  zoom: "",
+  group: "function",
+  isNormalised: false,
+  sort: null,
+  extra: [],
+};
+
+const known = new Set(["sv", "v", "st", "q", "m", "z", "g", "norm", "s"]);
+const sortColumns: readonly string[] = ["name", "flat", "cum", "change", "before", "after", "flatchange"];
+
+/** upgraders[n] turns parameters of version n into those of version n + 1, in place. */
+const upgraders: Record<number, (parameters: URLSearchParams) => void> = {
+  // Version 0 is a link written by hand, without sv: it has used version 1's names from the start.
+  0: () => {},
+};
+
+function upgrade(parameters: URLSearchParams): void {
+  const written = Number(parameters.get("sv") ?? 0);
+  if (!Number.isInteger(written) || written < 0) return;
+  for (let version = written; version < stateVersion; version++) upgraders[version]?.(parameters);
+}
+
+function parseSort(text: string | null): Sort | null {
+  if (!text) return null;
+  const column = text.replace(/^-/, "");
+  return sortColumns.includes(column) ? { column: column as SortColumn, descending: text.startsWith("-") } : null;
+}
+
+export function parseState(query: string): ViewState {
+  const parameters = new URLSearchParams(query);
+  upgrade(parameters);
+  const view = parameters.get("v") as View | null;
+  const zoom = parameters.get("z") ?? "";
+  return {
+    view: view && views.includes(view) ? view : defaultState.view,
+    sampleType: parameters.get("st") ?? "",
+    search: parameters.get("q") ?? "",
+    marked: parameters.get("m") ?? "",
+    zoom: /^[0-9a-f]{16}$/.test(zoom) ? zoom : "",
+    group: parameters.get("g") || defaultState.group,
+    isNormalised: parameters.get("norm") === "1",
+    sort: parseSort(parameters.get("s")),
+    extra: [...parameters].filter(([name]) => !known.has(name)),
+  };
+}
+
+/** The query with its "?", or "" when the state is the default. */
+export function formatState(state: ViewState): string {
+  const parameters = new URLSearchParams();
+  if (state.view !== defaultState.view) parameters.set("v", state.view);
+  if (state.sampleType) parameters.set("st", state.sampleType);
+  if (state.search) parameters.set("q", state.search);
+  if (state.marked) parameters.set("m", state.marked);
+  if (state.zoom) parameters.set("z", state.zoom);
+  if (state.group !== defaultState.group) parameters.set("g", state.group);
+  if (state.isNormalised) parameters.set("norm", "1");
+  if (state.sort) parameters.set("s", (state.sort.descending ? "-" : "") + state.sort.column);
+  const own = parameters.toString();
+  if (own) parameters.set("sv", String(stateVersion));
+  for (const [name, value] of state.extra) parameters.append(name, value);
+  const text = parameters.toString();
+  return text ? "?" + text : "";
+}

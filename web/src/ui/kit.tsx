@@ -1,0 +1,292 @@
+/* kit: the few controls that all pages share. */
+import type { ComponentChildren, JSX } from "preact";
+import { useEffect, useId, useRef, useState } from "preact/hooks";
+import { Problem } from "../api.ts";
+import { Icon, type IconName } from "./icons.tsx";
+
+/* ---- messages ---- */
+
+const messages = new EventTarget();
+
+/** Says something in passing: seen at the page's foot and heard by a screen reader. */
+export function say(text: string): void {
+  messages.dispatchEvent(new CustomEvent("say", { detail: text }));
+}
+
+export function Messages() {
+  const [text, setText] = useState("");
+  useEffect(() => {
+    let timer = 0;
+    const show = (event: Event) => {
+      setText((event as CustomEvent<string>).detail);
+      clearTimeout(timer);
+      timer = window.setTimeout(() => setText(""), 3200);
+    };
+    messages.addEventListener("say", show);
+    return () => messages.removeEventListener("say", show);
+  }, []);
+  return (
+    <div class={`message ${text ? "shown" : ""}`} role="status" aria-live="polite">
+      {text}
+    </div>
+  );
+}
+
+export async function copyText(text: string, what: string): Promise<void> {
+  try {
+    await navigator.clipboard.writeText(text);
+    say(`${what} copied`);
+  } catch {
+    say(`The browser did not allow copying. ${what}: ${text}`);
+  }
+}
+
+/* ---- buttons ---- */
+
+type ButtonProps = Omit<JSX.IntrinsicElements["button"], "icon"> & { icon?: IconName; look?: "plain" | "primary" | "danger" | "quiet" };
+
+export function Button({ icon, look = "plain", children, class: extra, ...rest }: ButtonProps) {
+  return (
+    <button type="button" {...rest} class={`button ${look} ${extra ?? ""}`}>
+      {icon && <Icon name={icon} />}
+      {children && <span>{children}</span>}
+    </button>
+  );
+}
+
+export function IconButton({ icon, label, ...rest }: Omit<ButtonProps, "label"> & { icon: IconName; label: string }) {
+  return (
+    <button type="button" {...rest} class={`icon-button ${rest.class ?? ""}`} aria-label={label} title={label}>
+      <Icon name={icon} />
+    </button>
+  );
+}
+
+/** A text that one wants to copy whole: a command, a link, a token. */
+export function CopyField({ text, what, isSecret = false }: { text: string; what: string; isSecret?: boolean }) {
+  const [isCopied, setCopied] = useState(false);
+  const copy = async () => {
+    await copyText(text, what);
+    setCopied(true);
+    setTimeout(() => setCopied(false), 1600);
+  };
+  return (
+    <div class={`copy-field ${isSecret ? "secret" : ""}`}>
+      <code tabIndex={0} aria-label={what}>{text}</code>
+      <IconButton icon={isCopied ? "check" : "copy"} label={`Copy ${what.toLowerCase()}`} onClick={copy} />
+    </div>
+  );
+}
+
+/* ---- fields ---- */
+
+interface FieldProps {
+  label: string;
+  hint?: ComponentChildren;
+  children: (id: string) => ComponentChildren;
+}
+
+export function Field({ label, hint, children }: FieldProps) {
+  const id = useId();
+  return (
+    <div class="field">
+      <label for={id}>{label}</label>
+      {children(id)}
+      {hint && <p class="hint">{hint}</p>}
+    </div>
+  );
+}
+
+export interface Choice {
+  value: string;
+  label: string;
+}
+
+export function Select({ id, value, choices, onChange, label }: { id?: string; value: string; choices: Choice[]; onChange: (value: string) => void; label?: string }) {
+  return (
+    <span class="select">
+      <select id={id} value={value} aria-label={label} onChange={(event) => onChange(event.currentTarget.value)}>
+        {choices.map((choice) => (
+          <option key={choice.value} value={choice.value} selected={choice.value === value}>
+            {choice.label}
+          </option>
+        ))}
+      </select>
+      <Icon name="down" />
+    </span>
+  );
+}
+
+/** A row of which one is pressed. */
+export function Segments<T extends string>(props: { label: string; value: T; choices: { value: T; label: string; icon?: IconName }[]; onChange: (value: T) => void }) {
+  return (
+    <div class="segments" role="group" aria-label={props.label}>
+      {props.choices.map((choice) => (
+        <button type="button" key={choice.value} aria-pressed={choice.value === props.value} onClick={() => props.onChange(choice.value)} title={choice.label}>
+          {choice.icon && <Icon name={choice.icon} />}
+          <span>{choice.label}</span>
+        </button>
+      ))}
+    </div>
+  );
+}
+
+/* ---- what opens ---- */
+
+export function Menu({ label, icon, children }: { label: string; icon?: IconName; children: ComponentChildren }) {
+  const [isOpen, setOpen] = useState(false);
+  const root = useRef<HTMLDivElement>(null);
+  const id = useId();
+  useEffect(() => {
+    if (!isOpen) return;
+    const outside = (event: Event) => {
+      if (!root.current?.contains(event.target as Node)) setOpen(false);
+    };
+    const escape = (event: KeyboardEvent) => {
+      if (event.key !== "Escape") return;
+      event.stopPropagation();
+      setOpen(false);
+      root.current?.querySelector("button")?.focus();
+    };
+    document.addEventListener("pointerdown", outside);
+    document.addEventListener("keydown", escape, true);
+    return () => {
+      document.removeEventListener("pointerdown", outside);
+      document.removeEventListener("keydown", escape, true);
+    };
+  }, [isOpen]);
+  return (
+    <div class="menu" ref={root}>
+      <button type="button" class="button plain" aria-expanded={isOpen} aria-controls={id} onClick={() => setOpen(!isOpen)}>
+        {icon && <Icon name={icon} />}
+        <span>{label}</span>
+        <Icon name="down" />
+      </button>
+      <div class="menu-panel" id={id} hidden={!isOpen}>
+        {children}
+      </div>
+    </div>
+  );
+}
+
+export function Dialog({ title, onClose, children, isWide = false }: { title: string; onClose: () => void; children: ComponentChildren; isWide?: boolean }) {
+  const element = useRef<HTMLDialogElement>(null);
+  const id = useId();
+  useEffect(() => {
+    element.current?.showModal();
+  }, []);
+  return (
+    <dialog
+      class={isWide ? "wide" : ""}
+      ref={element}
+      aria-labelledby={id}
+      onClose={onClose}
+      onClick={(event) => {
+        if (event.target === element.current) element.current?.close();
+      }}
+    >
+      <div class="dialog-body">
+        <header>
+          <h2 id={id}>{title}</h2>
+          <IconButton icon="close" label="Close" onClick={() => element.current?.close()} />
+        </header>
+        {children}
+      </div>
+    </dialog>
+  );
+}
+
+/* ---- states of a page ---- */
+
+export function asProblem(error: unknown): Problem {
+  if (error instanceof Problem) return error;
+  const text = error instanceof Error ? error.message : String(error);
+  return new Problem(0, "page", "The page could not show this", text, "", null);
+}
+
+export function ErrorLine({ error }: { error: Problem | null }) {
+  return (
+    <p class="error-line" role="alert">
+      {error && (
+        <>
+          <Icon name="alert" />
+          <span>
+            {error.message}
+            {error.retryAfter ? ` Try again in ${error.retryAfter} s.` : ""}
+          </span>
+        </>
+      )}
+    </p>
+  );
+}
+
+/** Says nothing for 200 ms, so that what comes at once does not flicker. */
+export function Loading({ label = "Loading" }: { label?: string }) {
+  return (
+    <div class="loading" role="status">
+      <span class="unseen">{label}</span>
+      <span class="loading-rows" aria-hidden="true">
+        <i />
+        <i />
+        <i />
+        <i />
+        <i />
+      </span>
+    </div>
+  );
+}
+
+export function Empty({ title, children }: { title: string; children?: ComponentChildren }) {
+  return (
+    <div class="empty">
+      <svg width="96" height="56" viewBox="0 0 96 56" aria-hidden="true">
+        <rect x="0" y="0" width="96" height="12" rx="3" />
+        <rect x="0" y="15" width="58" height="12" rx="3" />
+        <rect x="61" y="15" width="22" height="12" rx="3" />
+        <rect x="0" y="30" width="24" height="12" rx="3" />
+        <rect x="27" y="30" width="18" height="12" rx="3" />
+      </svg>
+      <h2>{title}</h2>
+      {children}
+    </div>
+  );
+}
+
+const problemTexts: Record<string, [string, string]> = {
+  gone: ["This profile is gone", "It was deleted or has expired, and its bytes with it. Nobody can bring it back, but whoever shared it may have the file."],
+  not_found: ["There is nothing here", "Check that the link is whole: a share’s id has 22 letters and digits. Profiles for a team are seen only by its members, after signing in."],
+  forbidden: ["This is not for you", "You are signed in, but your role does not allow this. Ask an owner of your team."],
+  rate_limited: ["Too many tries", "The server asks you to wait a little before you go on."],
+  offline: ["The server cannot be reached", "Check the connection and try again."],
+  busy: ["The server is busy", "It has more to do than it can hold. Try again in a moment."],
+};
+
+export function ProblemView({ problem, onRetry }: { problem: Problem; onRetry?: () => void }) {
+  const kind = problem.status === 410 ? "gone" : problem.status === 404 ? "not_found" : problem.kind;
+  const [title, text] = problemTexts[kind] ?? [problem.title, problem.detail];
+  return (
+    <section class="problem" aria-labelledby="problem-title">
+      <p class="problem-status">{problem.status || "offline"}</p>
+      <h1 id="problem-title">{title}</h1>
+      <p>{text}</p>
+      {problem.detail && problem.detail !== text && <p class="hint">{problem.detail}</p>}
+      <p class="problem-ways">
+        {onRetry && (
+          <Button look="primary" onClick={onRetry}>
+            Try again
+          </Button>
+        )}
+        <a class="button plain" href="/">
+          <span>Share a profile</span>
+        </a>
+      </p>
+      {problem.requestId && <p class="hint">Request {problem.requestId}</p>}
+    </section>
+  );
+}
+
+export function useTitle(title: string): void {
+  useEffect(() => {
+    document.title = title ? `${title} · Perfolio` : "Perfolio";
+  }, [title]);
+}

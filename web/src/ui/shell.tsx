@@ -1,0 +1,78 @@
+/* shell: what stands around every page. */
+import type { ComponentChildren } from "preact";
+import { useEffect, useState } from "preact/hooks";
+import { getSession, signOut, type Session } from "../api.ts";
+import { IconButton, Menu, Messages } from "./kit.tsx";
+import { Mark } from "./icons.tsx";
+import { toggleTheme, useIsDark } from "./theme.ts";
+
+export const isSignedIn = (session: Session | null): boolean => Boolean(session?.user);
+
+export function useSession(): Session | null {
+  const [session, setSession] = useState<Session | null>(null);
+  useEffect(() => {
+    getSession().then(setSession, () => setSession({ kind: "anonymous" }));
+  }, []);
+  return session;
+}
+
+function AccountMenu({ session }: { session: Session }) {
+  const leave = async () => {
+    await signOut().catch(() => undefined);
+    location.assign("/");
+  };
+  return (
+    <Menu label={session.tenant?.name ?? "Account"} icon="user">
+      <p class="menu-note">
+        {session.user?.email}
+        <br />
+        {session.role}
+      </p>
+      <a href="/shares">The team’s profiles</a>
+      <a href="/settings">Settings</a>
+      <button type="button" onClick={leave}>
+        Sign out
+      </button>
+    </Menu>
+  );
+}
+
+export function Shell({ children, session, isViewer = false }: { children: ComponentChildren; session: Session | null; isViewer?: boolean }) {
+  const isDark = useIsDark();
+  const path = location.pathname;
+  return (
+    <div class={`shell ${isViewer ? "viewer-shell" : ""}`}>
+      <a class="skip" href="#main">
+        Skip to content
+      </a>
+      <header class="top">
+        <a class="brand" href="/">
+          <Mark />
+          <span>Perfolio</span>
+        </a>
+        <nav aria-label="Main">
+          {isSignedIn(session) && (
+            <a href="/shares" aria-current={path === "/shares" ? "page" : undefined}>
+              Profiles
+            </a>
+          )}
+          {path !== "/" && <a href="/">New</a>}
+        </nav>
+        <div class="top-end">
+          <IconButton icon={isDark ? "sun" : "moon"} label={isDark ? "Light colours" : "Dark colours"} onClick={toggleTheme} />
+          {session && (isSignedIn(session) ? <AccountMenu session={session} /> : <a class="button quiet" href={signInLink()}><span>Sign in</span></a>)}
+        </div>
+      </header>
+      <main id="main" tabIndex={-1}>
+        {children}
+      </main>
+      <Messages />
+    </div>
+  );
+}
+
+/** Where to sign in and come back from. */
+export function signInLink(): string {
+  const here = location.pathname + location.search;
+  return here === "/" || here.startsWith("/login") ? "/login" : "/login?next=" + encodeURIComponent(here);
+}

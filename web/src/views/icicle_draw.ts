@@ -1,0 +1,185 @@
+/*
+ * icicle_draw: paints the seen part of a flame's icicle on a canvas that has the size of the view,
+ * never of the graph, so that neither depth nor number of nodes meets a limit of the canvas.
+ *
+ * One call of paint is one picture: boxes first, row by row, labels last. The boxes painted are kept
+ * for the overlay (hover, marks). Cost: layout_row's, and at most one label per 22 pixels.
+ */
+import { FrameFlag, type Flame } from "../model/flame.ts";
+import { type FrameColours, type Palette, diffStep } from "../model/colour.ts";
+import { layoutRow, type Window } from "../model/layout.ts";
+import { shorterNames } from "../model/names.ts";
+import type { SearchResult } from "../model/search.ts";
+
+export const rowHeight = 22;
+const fontPx = 12;
+const textInset = 5;
+const minLabelPx = 22;
+const fontFamily = '"Segoe UI", Roboto, "Helvetica Neue", "Noto Sans", "DejaVu Sans Condensed", system-ui, sans-serif';
+
+export interface Picture {
+  flame: Flame;
+  colours: FrameColours;
+  palette: Palette;
+  window: Window;
+  scrollTop: number;
+  widthPx: number;
+  heightPx: number;
+  /** Depth of the node zoomed to; its ancestors stand back. */
+  zoomDepth: number;
+  marks: SearchResult | null;
+}
+
+/** What was painted: box i is node[i] (the first of a run) at x[i], row[i], width[i]. */
+export class PaintedBoxes {
+  count = 0;
+  node = new Uint32Array(1024);
+  row = new Uint32Array(1024);
+  x = new Float32Array(1024);
+  width = new Float32Array(1024);
+
+  push(node: number, row: number, x: number, width: number): void {
+    if (this.count === this.node.length) this.grow();
+    this.node[this.count] = node;
+    this.row[this.count] = row;
+    this.x[this.count] = x;
+    this.width[this.count++] = width;
+  }
+  private grow(): void {
+    const size = this.count * 2;
+    const copy = <T extends Uint32Array | Float32Array>(from: T, to: T): T => (to.set(from), to);
+    this.node = copy(this.node, new Uint32Array(size));
+    this.row = copy(this.row, new Uint32Array(size));
+    this.x = copy(this.x, new Float32Array(size));
+    this.width = copy(this.width, new Float32Array(size));
+  }
+}
+
+/** Widths of names in pixels, measured once per name and picture size. */
+class LabelFitter {
+  private widths = new Map<string, number>();
+  constructor(private readonly context: CanvasRenderingContext2D) {}
+
+  private measure(text: string): number {
+    let width = this.widths.get(text);
+    if (width === undefined) this.widths.set(text, (width = this.context.measureText(text).width));
+    return width;
+  }
+  /** The longest form of the name that fits, else its beginning with an ellipsis; "" if hopeless. */
+  fit(name: string, available: number): string {
+    if (this.measure(name) <= available) return name;
+    const forms = shorterNames(name);
+    for (const form of forms) if (this.measure(form) <= available) return form;
+    const shortest = forms[forms.length - 1];
+    const perLetter = this.measure(shortest) / shortest.length;
+    let letters = Math.min(shortest.length - 1, Math.floor(available / perLetter) - 1);
+    while (letters > 0) {
+      const text = shortest.slice(0, letters) + "…";
+      if (this.context.measureText(text).width <= available) return letters > 1 ? text : "";
+      letters--;
+    }
+    return "";
+  }
+}
+
+export class IciclePainter {
+  readonly boxes = new PaintedBoxes();
+  private readonly fitter: LabelFitter;
+  private hatch: CanvasPattern | null = null;
+  private hatchColour = "";
+
+  constructor(private readonly context: CanvasRenderingContext2D) {
+    context.font = `${fontPx}px ${fontFamily}`;
+    this.fitter = new LabelFitter(context);
+  }
+
+  paint(picture: Picture): void {
+    const { context } = this;
+    const { flame, palette, widthPx, heightPx, scrollTop } = picture;
+    context.fillStyle = palette.background;
+    context.fillRect(0, 0, widthPx, heightPx);
+    this.boxes.count = 0;
+    const firstRow = Math.max(0, Math.floor(scrollTop / rowHeight));
+    const lastRow = Math.min(flame.rowCount - 1, Math.floor((scrollTop + heightPx) / rowHeight));
+    for (let row = firstRow; row <= lastRow; row++) this.paintRow(picture, row);
+    this.paintLabels(picture);
+  }
+
+  private fillOf(picture: Picture, node: number, isMarked: boolean): string {
+    const { flame, palette, colours, marks } = picture;
+    if (marks && !isMarked) return palette.dimmed;
+    if (node === 0 && !flame.isDiff) return palette.root;
+    if (flame.baseCum) return palette.diff[diffStep(flame.baseCum[node], flame.cum[node])];
+    return palette.fills[colours.fill[flame.frame[node]]];
+  }
+
+  private paintRow(picture: Picture, row: number): void {
+    const { context, boxes } = this;
+    const { flame, marks, window, widthPx, scrollTop } = picture;
+    const y = row * rowHeight - scrollTop;
+    context.globalAlpha = row < picture.zoomDepth ? 0.55 : 1;
+    layoutRow(flame, row, window, widthPx, (first, last, left, right) => {
+      const node = flame.rowNodes[first];
+      const isMarked = marks !== null && marks.rowPrefix[last + 1] > marks.rowPrefix[first];
+      const gap = right - left > 3 ? 1 : 0;
+      context.fillStyle = this.fillOf(picture, node, isMarked);
+      context.fillRect(left, y, right - left - gap, rowHeight - 1);
+      if (first === last) {
+        boxes.push(node, row, left, right - left - gap);
+        if (this.isHatched(flame, node) && right - left > 3) this.paintHatch(picture, left, y, right - left - gap);
+      }
+    });
+    context.globalAlpha = 1;
+  }
+
+  /** Stacks that are gone in a diff, and what stands for nodes that were cut. */
+  private isHatched(flame: Flame, node: number): boolean {
+    if (flame.baseCum) return flame.cum[node] === 0 && flame.baseCum[node] !== 0;
+    return (flame.frames.flags(flame.frame[node]) & FrameFlag.Other) !== 0;
+  }
+
+  private paintHatch(picture: Picture, x: number, y: number, width: number): void {
+    const { context } = this;
+    if (!this.hatch || this.hatchColour !== picture.palette.hatch) {
+      this.hatchColour = picture.palette.hatch;
+      this.hatch = makeHatch(context, this.hatchColour);
+    }
+    if (!this.hatch) return;
+    context.fillStyle = this.hatch;
+    context.globalAlpha = 0.35;
+    context.fillRect(x, y, width, rowHeight - 1);
+    context.globalAlpha = 1;
+  }
+
+  private paintLabels(picture: Picture): void {
+    const { context, boxes } = this;
+    const { flame, palette, marks, scrollTop, zoomDepth } = picture;
+    context.textBaseline = "middle";
+    for (let i = 0; i < boxes.count; i++) {
+      const width = boxes.width[i];
+      if (width < minLabelPx) continue;
+      const node = boxes.node[i];
+      const name = node === 0 ? "all" : flame.frames.name(flame.frame[node]);
+      const text = this.fitter.fit(name, width - 2 * textInset);
+      if (!text) continue;
+      const isDimmed = marks !== null && !marks.frameMatches[flame.frame[node]];
+      context.fillStyle = isDimmed || boxes.row[i] < zoomDepth ? palette.dimmedText : palette.text;
+      context.fillText(text, boxes.x[i] + textInset, boxes.row[i] * rowHeight - scrollTop + rowHeight / 2);
+    }
+  }
+}
+
+function makeHatch(context: CanvasRenderingContext2D, colour: string): CanvasPattern | null {
+  const tile = document.createElement("canvas");
+  tile.width = tile.height = 6;
+  const pen = tile.getContext("2d");
+  if (!pen) return null;
+  pen.strokeStyle = colour;
+  pen.beginPath();
+  for (const offset of [-6, 0, 6]) {
+    pen.moveTo(offset, 6);
+    pen.lineTo(offset + 6, 0);
+  }
+  pen.stroke();
+  return context.createPattern(tile, "repeat");
+}

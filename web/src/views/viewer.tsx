@@ -1,0 +1,508 @@
+/*
+ * viewer: toolbar, icicle, table and what stands below them, for one tree that a page provides.
+ *
+ * It knows no server: the page gives a function that loads the tree for a state. What is shown is
+ * a function of the tree and the state, and the state is the address bar (use_view_state).
+ */
+import type { ComponentChildren } from "preact";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import type { Problem } from "../api.ts";
+import { colourFrames, diffSteps, makePalette, type FrameColours } from "../model/colour.ts";
+import { FrameFlag, parentOf, pathOf, type Flame, type SampleType } from "../model/flame.ts";
+import { listFunctions } from "../model/functions.ts";
+import { findByPathHash, pathHash } from "../model/path.ts";
+import { compileSearch, exactly, nextMatch, search, type SearchResult } from "../model/search.ts";
+import { formatPercent, formatValue } from "../model/units.ts";
+import { formatState, groups, parseState, type View, type ViewState } from "../state.ts";
+import { asProblem, Button, copyText, Dialog, Loading, ProblemView, Segments, Select } from "../ui/kit.tsx";
+import { Icon } from "../ui/icons.tsx";
+import { useIsDark } from "../ui/theme.ts";
+import { describeNode } from "./describe.ts";
+import { Icicle } from "./icicle.tsx";
+import { Table } from "./table.tsx";
+
+export type Update = (patch: Partial<ViewState>, how?: "push" | "replace") => void;
+
+/** The state in the address bar; changes are written to it, back and forward are followed. */
+export function useViewState(): [ViewState, Update] {
+  const [state, setState] = useState(() => parseState(location.search));
+  const latest = useRef(state);
+  useEffect(() => {
+    const follow = () => setState((latest.current = parseState(location.search)));
+    addEventListener("popstate", follow);
+    return () => removeEventListener("popstate", follow);
+  }, []);
+  const update: Update = (patch, how = "push") => {
+    const next = { ...latest.current, ...patch };
+    const address = location.pathname + formatState(next);
+    if (address !== location.pathname + location.search)
+      history[how === "push" ? "pushState" : "replaceState"](null, "", address);
+    latest.current = next;
+    setState(next);
+  };
+  return [state, update];
+}
+
+/* ---- loading ---- */
+
+type Loaded = { flame: Flame; key: string };
+
+/** The tree for a key; the last one stays while the next is under way. */
+function useFlame(key: string, load: (signal: AbortSignal) => Promise<Flame>) {
+  const [loaded, setLoaded] = useState<Loaded | null>(null);
+  const [problem, setProblem] = useState<Problem | null>(null);
+  const [attempt, setAttempt] = useState(0);
+  const cache = useRef(new Map<string, Flame>());
+  useEffect(() => {
+    setProblem(null);
+    const known = cache.current.get(key);
+    if (known) return setLoaded({ flame: known, key });
+    const abort = new AbortController();
+    load(abort.signal).then(
+      (flame) => {
+        if (cache.current.size >= 4) cache.current.delete(cache.current.keys().next().value!);
+        cache.current.set(key, flame);
+        setLoaded({ flame, key });
+      },
+      (error) => {
+        if (!abort.signal.aborted) setProblem(asProblem(error));
+      },
+    );
+    return () => abort.abort();
+  }, [key, attempt]);
+  return { flame: loaded?.flame ?? null, isCurrent: loaded?.key === key, problem, retry: () => setAttempt(attempt + 1) };
+}
+
+/* ---- search ---- */
+
+interface Searching {
+  pattern: RegExp | null;
+  error: string;
+  result: SearchResult | null;
+}
+
+function useSearch(flame: Flame | null, text: string): Searching {
+  return useMemo(() => {
+    if (!text || !flame) return { pattern: null, error: "", result: null };
+    try {
+      const pattern = compileSearch(text);
+      return { pattern, error: "", result: search(flame, pattern) };
+    } catch (error) {
+      return { pattern: null, error: error instanceof Error ? error.message : "Not a regular expression.", result: null };
+    }
+  }, [flame, text]);
+}
+
+function searchSummary(flame: Flame, result: SearchResult): string {
+  const functions = `${result.functionCount.toLocaleString("en-US")} ${result.functionCount === 1 ? "function" : "functions"}`;
+  const share = formatPercent(result.value, flame.total);
+  return flame.isDiff ? `${functions} · ${formatPercent(result.baseValue, flame.baseTotal)} → ${share}` : `${functions} · ${share}`;
+}
+
+interface SearchBoxProps {
+  text: string;
+  flame: Flame | null;
+  searching: Searching;
+  onText: (text: string) => void;
+  onNext: (step: 1 | -1) => void;
+}
+
+function SearchBox({ text, flame, searching, onText, onNext }: SearchBoxProps) {
+  const { error, result } = searching;
+  const input = useRef<HTMLInputElement>(null);
+  const key = (event: KeyboardEvent) => {
+    if (event.key === "Enter") onNext(event.shiftKey ? -1 : 1);
+    else if (event.key === "Escape") {
+      if (text) onText("");
+      else input.current?.blur();
+    } else return;
+    event.preventDefault();
+    event.stopPropagation();
+  };
+  return (
+    <div class={`search ${error ? "wrong" : ""}`}>
+      <Icon name="search" />
+      <input
+        ref={input}
+        type="search"
+        id="search"
+        value={text}
+        placeholder="Search (regex)"
+        aria-label="Search functions by regular expression"
+        aria-describedby="search-result"
+        aria-invalid={error !== ""}
+        autocomplete="off"
+        spellcheck={false}
+        onInput={(event) => onText(event.currentTarget.value)}
+        onKeyDown={key}
+      />
+      <output id="search-result" class="search-result" aria-live="polite">
+        {error || (flame && result ? searchSummary(flame, result) : "")}
+      </output>
+    </div>
+  );
+}
+
+/* ---- below the views ---- */
+
+function DetailLine({ flame, node, unit }: { flame: Flame; node: number; unit: string }) {
+  const { name, place, notes, facts } = describeNode(flame, node, unit);
+  return (
+    <div class="detail" aria-hidden="true">
+      <strong title={name}>{name}</strong>
+      {facts.map(([label, value]) => (
+        <span key={label} class="fact">
+          <em>{label}</em> {value}
+        </span>
+      ))}
+      <span class="detail-place" title={place}>{[place, ...notes].filter(Boolean).join(" · ")}</span>
+    </div>
+  );
+}
+
+/** The packages that hold most themselves, with their colour. */
+function PackageLegend({ flame, colours, isDark }: { flame: Flame; colours: FrameColours; isDark: boolean }) {
+  const top = useMemo(() => {
+    const sums = new Map<string, { value: number; frame: number; most: number }>();
+    for (let i = 1; i < flame.nodeCount; i++) {
+      const frame = flame.frame[i];
+      const value = flame.self[i];
+      if (value === 0) continue;
+      const part = colours.package[frame] || "(other)";
+      const sum = sums.get(part);
+      if (!sum) sums.set(part, { value, frame, most: value });
+      else sum.value += value;
+    }
+    return [...sums].sort((a, b) => b[1].value - a[1].value).slice(0, 8);
+  }, [flame, colours]);
+  const palette = useMemo(() => makePalette(isDark), [isDark]);
+  return (
+    <ul class="legend" aria-label="Colours: packages by their own value">
+      {top.map(([part, sum]) => (
+        <li key={part}>
+          <span class="swatch" style={{ background: palette.fills[colours.fill[sum.frame]] }} />
+          {part} <em>{formatPercent(sum.value, flame.total)}</em>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+function DiffLegend({ isDark }: { isDark: boolean }) {
+  const palette = makePalette(isDark);
+  return (
+    <div class="legend diff-legend" role="img" aria-label="Colours: blue became less, orange became more, hatched is gone">
+      <span>gone</span>
+      <span class="diff-scale">
+        {palette.diff.map((colour, i) => (
+          <i key={i} class={i === diffSteps ? "middle" : ""} style={{ background: colour }} />
+        ))}
+      </span>
+      <span>new</span>
+      <span class="legend-note">Boxes are as wide as the larger side.</span>
+    </div>
+  );
+}
+
+/** What a reader must know to read the numbers rightly. */
+function notesAbout(flame: Flame): string[] {
+  const notes: string[] = [];
+  if (flame.isCut) {
+    const count = flame.metadata.cut?.nodes;
+    notes.push(`${count ? count.toLocaleString("en-US") + " small stacks" : "The smallest stacks"} are merged into “other” boxes.`);
+  }
+  let unnamed = 0;
+  for (let i = 1; i < flame.nodeCount; i++)
+    if (flame.frames.flags(flame.frame[i]) & FrameFlag.NotSymbolised) unnamed += Math.abs(flame.self[i]);
+  if (unnamed > 0.005 * Math.abs(flame.total))
+    notes.push(`${formatPercent(unnamed, flame.total)} is in code without symbols.`);
+  return notes;
+}
+
+/* ---- keys ---- */
+
+const keySheet: [string, string][] = [
+  ["/", "Search"],
+  ["n  N", "Next or previous match"],
+  ["Esc", "Clear the search, then the marked function"],
+  ["← ↑ ↓ →", "Move between frames"],
+  ["Enter", "Zoom to the frame"],
+  ["Backspace", "Zoom to the caller"],
+  ["0", "Show everything"],
+  ["1  2  3", "Icicle, table, both"],
+  ["t", "Next sample type"],
+  ["g", "Next grouping"],
+  ["m", "Mark the function in every view"],
+  ["c  C", "Copy the function’s name, the whole stack"],
+  ["y", "Copy the link to this view"],
+  ["x", "Swap sides (comparison)"],
+  ["%", "Normalise (comparison)"],
+  ["?", "This sheet"],
+];
+
+function KeySheet({ onClose }: { onClose: () => void }) {
+  return (
+    <Dialog title="Keys" onClose={onClose} isWide>
+      <dl class="keys">
+        {keySheet.map(([keys, what]) => (
+          <div key={keys}>
+            <dt>
+              {keys.split(/\s+/).map((key) => (
+                <kbd key={key}>{key}</kbd>
+              ))}
+            </dt>
+            <dd>{what}</dd>
+          </div>
+        ))}
+      </dl>
+      <h3>How to read it</h3>
+      <p>
+        Each box is a function in a stack; the box above it called it. Its width is its share of the total: wide is
+        much. Left to right is not time but order of size. What a box has below itself was spent in callees; the part
+        without a box below was spent in the function itself.
+      </p>
+    </Dialog>
+  );
+}
+
+const isTyping = (target: EventTarget | null) =>
+  target instanceof HTMLElement && (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName));
+
+function useKeys(actions: Record<string, () => void>): void {
+  const latest = useRef(actions);
+  latest.current = actions;
+  useEffect(() => {
+    const press = (event: KeyboardEvent) => {
+      if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return;
+      if (isTyping(event.target) || document.querySelector("dialog[open]")) return;
+      const action = latest.current[event.key];
+      if (!action) return;
+      event.preventDefault();
+      action();
+    };
+    addEventListener("keydown", press);
+    return () => removeEventListener("keydown", press);
+  }, []);
+}
+
+/* ---- sample types ---- */
+
+/** How the state names a type: by name, or by number where names are empty, repeat or look like one. */
+export function sampleTypeToken(types: readonly SampleType[], index: number): string {
+  const name = types[index].type;
+  const isUnique = types.filter((other) => other.type === name).length === 1;
+  return name && isUnique && !/^\d+$/.test(name) ? name : String(index);
+}
+
+function sampleTypeLabel(type: SampleType, index: number): string {
+  return `${type.type || `type ${index + 1}`}${type.unit ? ` (${type.unit})` : ""}`;
+}
+
+function shownType(flame: Flame, types: readonly SampleType[]): number {
+  const byIndex = flame.metadata.sample_type_index;
+  if (typeof byIndex === "number" && byIndex < types.length) return byIndex;
+  return Math.max(0, types.findIndex((type) => type.type === flame.metadata.sample_type));
+}
+
+/* ---- the whole ---- */
+
+export interface ViewerProps {
+  state: ViewState;
+  update: Update;
+  /** Names what load would give: a change loads anew. */
+  flameKey: string;
+  load: (signal: AbortSignal) => Promise<Flame>;
+  isDiff: boolean;
+  tools?: ComponentChildren;
+  extraKeys?: Record<string, () => void>;
+  onFlame?: (flame: Flame) => void;
+}
+
+const noKeys = {};
+
+export function Viewer(props: ViewerProps) {
+  const { state, update } = props;
+  const isDark = useIsDark();
+  const { flame, isCurrent, problem, retry } = useFlame(props.flameKey, props.load);
+  const [cursor, setCursor] = useState(0);
+  const [hover, setHover] = useState(-1);
+  const [hasSheet, setSheet] = useState(false);
+  const searching = useSearch(flame, state.search);
+  const marking = useSearch(flame, state.marked ? exactly(state.marked) : "");
+  const rows = useMemo(() => (flame ? listFunctions(flame) : []), [flame]);
+  const colours = useMemo(() => (flame ? colourFrames(flame) : null), [flame]);
+  const notes = useMemo(() => (flame ? notesAbout(flame) : []), [flame]);
+  const zoom = useMemo(() => (flame && state.zoom ? Math.max(0, findByPathHash(flame, state.zoom)) : 0), [flame, state.zoom]);
+
+  useEffect(() => {
+    if (flame) props.onFlame?.(flame);
+  }, [flame]);
+  useEffect(() => setCursor(zoom), [flame, zoom]);
+
+  const zoomTo = (node: number) => {
+    if (!flame) return;
+    // A second press on the frame zoomed to goes back up to its caller.
+    const target = node === zoom && node !== 0 ? parentOf(flame, node) : node;
+    update({ zoom: target > 0 ? pathHash(flame, target) : "" });
+  };
+  const seekMatch = (step: 1 | -1) => {
+    const found = searching.result ?? marking.result;
+    if (!flame || !found) return;
+    const next = nextMatch(flame, found, cursor, step);
+    if (next < 0) return;
+    setCursor(next);
+    update({ zoom: pathHash(flame, next) }, "replace");
+  };
+  const mark = (name: string) => update({ marked: state.marked === name ? "" : name });
+  const types = flame?.metadata.sample_types ?? [];
+  const typeIndex = flame ? shownType(flame, types) : 0;
+  const chooseType = (index: number) => update({ sampleType: sampleTypeToken(types, index) });
+  const groupChoices = groups.map((group) => ({ value: group as string, label: `by ${group}` }));
+  if (!groups.includes(state.group as never)) groupChoices.push({ value: state.group, label: `by ${state.group}` });
+  const cursorName = () => (flame && cursor < flame.nodeCount ? flame.frames.name(flame.frame[cursor]) : "");
+  const setView = (view: View) => update({ view });
+
+  useKeys({
+    ...(props.extraKeys ?? noKeys),
+    "/": () => document.getElementById("search")?.focus(),
+    n: () => seekMatch(1),
+    N: () => seekMatch(-1),
+    Escape: () => update(state.search ? { search: "" } : { marked: "" }),
+    Backspace: () => flame && zoom > 0 && update({ zoom: parentOf(flame, zoom) > 0 ? pathHash(flame, parentOf(flame, zoom)) : "" }),
+    "0": () => update({ zoom: "" }),
+    "1": () => setView("icicle"),
+    "2": () => setView("table"),
+    "3": () => setView("both"),
+    t: () => types.length > 1 && chooseType((typeIndex + 1) % types.length),
+    g: () => update({ group: groups[(groups.indexOf(state.group as never) + 1) % groups.length], zoom: "" }),
+    m: () => cursor > 0 && mark(cursorName()),
+    c: () => void copyText(cursorName(), "Name"),
+    C: () => flame && void copyText(pathOf(flame, cursor).slice(1).map((node) => flame.frames.name(flame.frame[node])).join("\n"), "Stack"),
+    y: () => void copyText(location.href, "Link"),
+    "?": () => setSheet(true),
+  });
+
+  const unit = flame?.metadata.unit ?? "";
+  const pointed = flame && hover >= 0 && hover < flame.nodeCount ? hover : cursor;
+  const isEmpty = flame !== null && (flame.nodeCount <= 1 || (flame.width[0] === 0));
+
+  return (
+    <section class="viewer" aria-label="Profile" aria-busy={!isCurrent}>
+      <div class="toolbar">
+        <Segments
+          label="View"
+          value={state.view}
+          onChange={setView}
+          choices={[
+            { value: "icicle", label: "Icicle", icon: "icicle" },
+            { value: "table", label: "Table", icon: "table" },
+            { value: "both", label: "Both", icon: "both" },
+          ]}
+        />
+        {types.length > 0 && (
+          <Select
+            label="Sample type"
+            value={String(typeIndex)}
+            choices={types.map((type, i) => ({ value: String(i), label: sampleTypeLabel(type, i) }))}
+            onChange={(value) => chooseType(Number(value))}
+          />
+        )}
+        <Select label="Group" value={state.group} choices={groupChoices} onChange={(group) => update({ group, zoom: "" })} />
+        {props.tools}
+        <SearchBox
+          text={state.search}
+          flame={flame}
+          searching={searching}
+          onText={(text) => update({ search: text }, "replace")}
+          onNext={seekMatch}
+        />
+        {state.marked && flame && (
+          <Button class="marked" icon="close" onClick={() => update({ marked: "" })} title={`Stop marking ${state.marked}`}>
+            <bdi class="marked-name">{state.marked}</bdi>
+            {marking.result ? ` ${formatPercent(marking.result.value, flame.total)}` : ""}
+          </Button>
+        )}
+        <span class="toolbar-end">
+          <Button icon="zoomout" disabled={zoom === 0} onClick={() => update({ zoom: "" })} title="Show everything (0)">
+            Reset zoom
+          </Button>
+          <Button icon="keyboard" class="keys-button" onClick={() => setSheet(true)} title="Keys (?)" aria-label="Keys" />
+        </span>
+      </div>
+
+      {problem ? (
+        <ProblemView problem={problem} onRetry={retry} />
+      ) : !flame || !colours ? (
+        <div class="views">
+          <Loading label="Loading the profile" />
+        </div>
+      ) : isEmpty ? (
+        <Empty isFlameOf={unit} />
+      ) : (
+        <div class={`views view-${state.view} ${isCurrent ? "" : "stale"}`}>
+          {state.view !== "icicle" && (
+            <Table
+              flame={flame}
+              rows={rows}
+              colours={colours}
+              unit={unit}
+              isDark={isDark}
+              pattern={searching.pattern}
+              sort={state.sort}
+              chosen={state.marked}
+              onSort={(sort) => update({ sort })}
+              onChoose={mark}
+            />
+          )}
+          {state.view !== "table" && (
+            <Icicle
+              flame={flame}
+              colours={colours}
+              unit={unit}
+              isDark={isDark}
+              zoom={zoom}
+              marks={marking.result ?? searching.result}
+              cursor={Math.min(cursor, flame.nodeCount - 1)}
+              onCursor={setCursor}
+              onZoom={zoomTo}
+              onHover={setHover}
+            />
+          )}
+        </div>
+      )}
+
+      {flame && colours && !problem && !isEmpty && (
+        <footer class="viewer-foot">
+          {state.view !== "table" && <DetailLine flame={flame} node={Math.min(pointed, flame.nodeCount - 1)} unit={unit} />}
+          <div class="foot-line">
+            {flame.isDiff ? <DiffLegend isDark={isDark} /> : <PackageLegend flame={flame} colours={colours} isDark={isDark} />}
+            <span class="foot-end">
+              {notes.map((note) => (
+                <span class="note" key={note}>{note}</span>
+              ))}
+              <span class="foot-total">
+                {flame.isDiff ? `${formatValue(flame.baseTotal, unit)} → ${formatValue(flame.total, unit)}` : formatValue(flame.total, unit)} in{" "}
+                {rows.length.toLocaleString("en-US")} functions
+              </span>
+            </span>
+          </div>
+        </footer>
+      )}
+      {hasSheet && <KeySheet onClose={() => setSheet(false)} />}
+    </section>
+  );
+}
+
+function Empty({ isFlameOf }: { isFlameOf: string }) {
+  return (
+    <div class="views">
+      <div class="empty">
+        <h2>No samples of this type</h2>
+        <p>
+          The profile holds no value{isFlameOf ? ` in ${isFlameOf}` : ""} here. Try another sample type: the menu above lists what
+          was recorded.
+        </p>
+      </div>
+    </div>
+  );
+}
