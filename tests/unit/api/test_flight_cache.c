@@ -1,0 +1,189 @@
+#include "tests/unit/test.h"
+
+#include "api/flight_cache.h"
+#include "lib/base/clock.h"
+#include "lib/base/mem.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+static atomic_int made_count, destroyed_count;
+
+static void destroy_value(void *value)
+{
+    destroyed_count++;
+    mem_free(value);
+}
+
+static enum err_code make_100_bytes(void *context, void **ret_value, size_t *ret_bytes,
+                                    struct err *err)
+{
+    (void)err;
+    made_count++;
+    *ret_value = mem_strdup(context);
+    *ret_bytes = 100;
+    return ERR_NONE;
+}
+
+static enum err_code make_slowly(void *context, void **ret_value, size_t *ret_bytes,
+                                 struct err *err)
+{
+    clock_sleep_ms(100);
+    return make_100_bytes(context, ret_value, ret_bytes, err);
+}
+
+static enum err_code fail_to_make(void *context, void **ret_value, size_t *ret_bytes,
+                                  struct err *err)
+{
+    (void)context, (void)ret_value, (void)ret_bytes;
+    made_count++;
+    clock_sleep_ms(50);
+    return err_set(err, ERR_CORRUPT, "no luck");
+}
+
+static int start(void **state)
+{
+    made_count = destroyed_count = 0;
+    *state = flight_cache_create(250, destroy_value);
+    return 0;
+}
+
+static int stop(void **state)
+{
+    flight_cache_destroy(*state);
+    return 0;
+}
+
+static void touch(struct flight_cache *cache, const char *key)
+{
+    struct err err = {0};
+    struct flight_entry *entry;
+    char value[16];
+    snprintf(value, sizeof(value), "%s", key);
+    assert_int_equal(flight_cache_ref(cache, key, make_100_bytes, value, &entry, &err), ERR_NONE);
+    assert_string_equal(flight_cache_get(entry), key);
+    flight_cache_unref(entry);
+}
+
+static void makes_a_value_once(void **state)
+{
+    touch(*state, "a");
+    touch(*state, "a");
+    assert_int_equal(made_count, 1);
+    assert_int_equal(flight_cache_bytes(*state), 100);
+    assert_int_equal(flight_cache_made_count(*state), 1);
+}
+
+static void drops_what_was_unused_for_longest(void **state)
+{
+    touch(*state, "a");
+    touch(*state, "b");
+    touch(*state, "a");
+    touch(*state, "c"); /* 300 bytes: b has to go */
+    assert_int_equal(destroyed_count, 1);
+    assert_int_equal(flight_cache_bytes(*state), 200);
+    touch(*state, "a");
+    assert_int_equal(made_count, 3);
+    touch(*state, "b");
+    assert_int_equal(made_count, 4);
+}
+
+static void keeps_what_is_in_use_after_it_was_dropped(void **state)
+{
+    struct err err = {0};
+    struct flight_entry *entry;
+    char value[] = "held";
+    assert_int_equal(flight_cache_ref(*state, "held", make_100_bytes, value, &entry, &err), 0);
+    flight_cache_drop(*state, "he");
+    assert_int_equal(flight_cache_bytes(*state), 0);
+    assert_int_equal(destroyed_count, 0);
+    assert_string_equal(flight_cache_get(entry), "held");
+    flight_cache_unref(entry);
+    assert_int_equal(destroyed_count, 1);
+}
+
+static enum err_code make_too_large(void *context, void **ret_value, size_t *ret_bytes,
+                                    struct err *err)
+{
+    enum err_code code = make_100_bytes(context, ret_value, ret_bytes, err);
+    *ret_bytes = 251;
+    return code;
+}
+
+static void a_value_past_the_bound_is_used_and_not_kept(void **state)
+{
+    struct err err = {0};
+    struct flight_entry *entry;
+    char value[] = "large";
+    touch(*state, "a");
+    assert_int_equal(flight_cache_ref(*state, "large", make_too_large, value, &entry, &err), 0);
+    assert_string_equal(flight_cache_get(entry), "large");
+    assert_int_equal(flight_cache_bytes(*state), 100);
+    flight_cache_unref(entry);
+    assert_int_equal(destroyed_count, 1);
+}
+
+struct asker {
+    struct flight_cache *cache;
+    flight_make *make;
+    enum err_code code;
+    char value[8];
+};
+
+static void *ask(void *context)
+{
+    struct asker *asker = context;
+    struct err err = {0};
+    struct flight_entry *entry = NULL;
+    asker->code = flight_cache_ref(asker->cache, "k", asker->make, asker->value, &entry, &err);
+    flight_cache_unref(asker->code ? NULL : entry);
+    return NULL;
+}
+
+enum { ASKERS = 16 };
+
+static void ask_at_once(struct flight_cache *cache, flight_make *make, struct asker *askers)
+{
+    pthread_t threads[ASKERS];
+    for (int i = 0; i < ASKERS; i++) {
+        askers[i] = (struct asker){.cache = cache, .make = make, .value = "v"};
+        assert_int_equal(pthread_create(&threads[i], NULL, ask, &askers[i]), 0);
+    }
+    for (int i = 0; i < ASKERS; i++)
+        pthread_join(threads[i], NULL);
+}
+
+static void many_who_ask_at_once_cost_one_making(void **state)
+{
+    struct asker askers[ASKERS];
+    ask_at_once(*state, make_slowly, askers);
+    assert_int_equal(made_count, 1);
+    for (int i = 0; i < ASKERS; i++)
+        assert_int_equal(askers[i].code, ERR_NONE);
+}
+
+static void a_failure_reaches_all_who_wait_and_is_not_kept(void **state)
+{
+    struct asker askers[ASKERS];
+    ask_at_once(*state, fail_to_make, askers);
+    for (int i = 0; i < ASKERS; i++)
+        assert_int_equal(askers[i].code, ERR_CORRUPT);
+    touch(*state, "k");
+    assert_int_equal(flight_cache_bytes(*state), 100);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(makes_a_value_once, start, stop),
+        cmocka_unit_test_setup_teardown(drops_what_was_unused_for_longest, start, stop),
+        cmocka_unit_test_setup_teardown(keeps_what_is_in_use_after_it_was_dropped, start, stop),
+        cmocka_unit_test_setup_teardown(a_value_past_the_bound_is_used_and_not_kept, start, stop),
+        cmocka_unit_test_setup_teardown(many_who_ask_at_once_cost_one_making, start, stop),
+        cmocka_unit_test_setup_teardown(a_failure_reaches_all_who_wait_and_is_not_kept, start,
+                                        stop),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
