@@ -21,7 +21,7 @@ struct walk {
 };
 
 /* Hue, saturation (per cent) and the lightness of three shades. Warm for most, one cool pair, so
- * that neighbours differ and dark text stays readable (contrast above 7:1). */
+ * that neighbours differ and dark text stays readable (contrast above 4.5:1). */
 static const struct {
     double hue;
     double saturation;
@@ -69,7 +69,7 @@ void picture_theme_init(struct picture_theme *theme, bool is_dark)
     for (int i = 0; i < PICTURE_HUES; i++) {
         for (int shade = 0; shade < PICTURE_SHADES; shade++)
             theme->colours[i * PICTURE_SHADES + shade] =
-                colour_of(hues[i].hue, hues[i].saturation, 62 + 6 * shade);
+                colour_of(hues[i].hue, hues[i].saturation, 66 + 6 * shade);
     }
     uint32_t *diff = &theme->colours[PICTURE_FRAME_COLOURS + PICTURE_DIFF_STEPS];
     for (int step = 0; step <= PICTURE_DIFF_STEPS; step++) {
@@ -192,20 +192,26 @@ static uint32_t hash_name(struct span name)
     return hash * 0x2c1b3c6du >> 8;
 }
 
-/* What a function belongs to: its binary, else its package, class or name space. */
+/* What a function belongs to: its package ("net/http" of net/http.(*conn).serve), class or name
+ * space, else its binary or file. */
 static struct span family_of(const struct frame *frame)
 {
     size_t end = 0;
+    bool has_path = false;
     for (size_t i = 0; i < frame->name.size; i++) {
         uint8_t byte = frame->name.data[i];
-        if (byte == '(' || byte == '<')
+        if (byte == '(' || byte == '<' || (byte == '.' && has_path && end))
             break;
-        if (byte == '.' || byte == ':' || byte == '/')
+        if (byte == '/') {
+            has_path = true;
+            end = 0;
+        } else if (byte == '.' || byte == ':') {
             end = i;
+        }
     }
-    return end                   ? span_of(frame->name.data, end)
-           : frame->mapping.size ? frame->mapping
-                                 : frame->file;
+    if (end)
+        return span_of(frame->name.data, end);
+    return frame->mapping.size ? frame->mapping : frame->file;
 }
 
 static uint32_t diff_colour(const struct flame *flame, uint32_t node)

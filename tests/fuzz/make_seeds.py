@@ -1,0 +1,239 @@
+#!/usr/bin/env python3
+"""Writes the seeds of the fuzzers, tests/fuzz/corpus/<fuzzer>/seed-*: small inputs that reach every
+part of a format. Deterministic; run it again after a change and commit what differs."""
+import gzip
+import json
+import pathlib
+import struct
+import zlib
+
+CORPUS = pathlib.Path(__file__).resolve().parent / "corpus"
+
+
+# --- pprof -----------------------------------------------------------------------------------
+def varint(number):
+    number &= (1 << 64) - 1
+    out = bytearray()
+    while number >= 0x80:
+        out.append(number & 0x7f | 0x80)
+        number >>= 7
+    out.append(number)
+    return bytes(out)
+
+
+def field(number, value):
+    if isinstance(value, int):
+        return varint(number << 3) + varint(value)
+    return varint(number << 3 | 2) + varint(len(value)) + bytes(value)
+
+
+def message(*fields):
+    return b"".join(field(number, value) for number, value in fields)
+
+
+def packed(*numbers):
+    return b"".join(varint(number) for number in numbers)
+
+
+STRINGS = ["", "samples", "count", "cpu", "nanoseconds", "main", "main.c", "inner", "/bin/app",
+           "0123abcd", "thread", "worker", "bytes", "a comment", "^runtime", "[kernel.kallsyms]",
+           "leaf \u00e9", "https://example.org/doc"]
+
+
+def pprof(is_packed=True):
+    text = {word: index for index, word in enumerate(STRINGS)}
+    out = message((1, message((1, text["samples"]), (2, text["count"]))),
+                  (1, message((1, text["cpu"]), (2, text["nanoseconds"]))))
+    label = message((1, text["thread"]), (2, text["worker"]))
+    number = message((1, text["bytes"]), (3, 4096), (4, text["bytes"]))
+    if is_packed:
+        out += message((2, message((1, packed(3, 2, 1)), (2, packed(1, 10)), (3, label),
+                                   (3, number))),
+                       (2, message((1, packed(2, 1)), (2, packed(4, 40)))))
+    else:
+        out += message((2, message((1, 3), (1, 2), (1, 1), (2, 1), (2, 10))),
+                       (2, message((2, 3), (2, -30))))
+    out += message(
+        (3, message((1, 1), (2, 0x400000), (3, 0x500000), (5, text["/bin/app"]),
+                    (6, text["0123abcd"]), (7, 1), (8, 1), (9, 1), (10, 1))),
+        (3, message((1, 9), (2, 1 << 63), (3, (1 << 64) - 1), (5, text["[kernel.kallsyms]"]))),
+        (4, message((1, 1), (2, 1), (3, 0x400010), (4, message((1, 1), (2, 12))))),
+        (4, message((1, 2), (2, 1), (3, 0x400020), (4, message((1, 2), (2, 3), (3, 7))),
+                    (4, message((1, 1), (2, 13))))),
+        (4, message((1, 3), (2, 9), (3, (1 << 63) + 5), (5, 1))),
+        (5, message((1, 1), (2, text["main"]), (3, text["main"]), (4, text["main.c"]), (5, 10))),
+        (5, message((1, 2), (2, text["leaf \u00e9"]), (4, text["main.c"]))))
+    for word in STRINGS:
+        out += field(6, word.encode())
+    return out + message((7, text["^runtime"]), (8, text["main"]), (9, 1700000000000000000),
+                         (10, 10 ** 10), (11, message((1, text["cpu"]), (2, text["nanoseconds"]))),
+                         (12, 10 ** 7), (13, packed(text["a comment"])), (14, text["samples"]),
+                         (15, text["https://example.org/doc"]))
+
+
+# --- text ------------------------------------------------------------------------------------
+FOLDED = {
+    "plain": "main;run;leaf 12\nmain;run 3\nmain;run;run;run 1\n",
+    "annotated": "app;sys_read_[k];copy_[k] 4\napp;run;small_[i] 2\nJava;Foo.bar_[j];x_[i] 1\n",
+    "odd": "# a comment\n// another\n\na;b 1.25\r\nno value\na;;c 2.5e-3\n;x -7\n a b c\t9",
+    "many": "".join(f"root;worker{i % 7};step{i % 3};f{i} {i}\n" for i in range(60)),
+    "edge": "x 9223372036854775807\nx 9223372036854775807\ny -9223372036854775808\n{main};f 1\n",
+}
+
+PERF = {
+    "plain": "app 1/2 [003] 12.000001:  1001001 cpu-clock: \n"
+             "\t  6f1 beta+0x12 (/work/app)\n\t  789 main (/work/app)\n\n"
+             "app 1/2 [000] 12.010001:  1001001 cpu-clock: \n"
+             "\tffffffffad14d115 [unknown] ([kernel.kallsyms])\n\t  789 main (/work/app)\n\n",
+    "header": "# ========\n# hostname : box\n# cmdline : perf record -g ./app\n# ========\n#\n"
+              "Web Content  77 1.5: cycles:ppp: \n\t 7f00 std::map<int, (x)>::at(int) const+0xf "
+              "(/lib/x y.so (deleted))\n\n",
+    "events": "a 1 1.000: 5 cycles: \n\t1 f (a)\n\nb 2 1.001: 6 cache-misses:u: \n\t2 g (b)\n\n"
+              "c 3 [001] 1.002: sched:sched_switch: prev_comm=c prev_pid=3 ==> next_comm=d\n"
+              "\t3 h (c)\n",
+    "inline": "a 1 1.0: cycles: \n\t10 in1 (inlined)\n\t10 in2 (inlined)\n\t10 out (/bin/a)\n"
+              "  src/out.c:12\n\t20 main (/bin/a)\n\n",
+    "one-line": "            perf  1234 [000]   123.456789:     250000 cycles:  ffffffff81063956 "
+                "native_write_msr+0x6 ([kernel.kallsyms])\n",
+    "no-time": "comm 12 [001] 33 cycles: \n\tabc f (d)\n\ncomm 12\n\tabc f (d)\n\n",
+}
+
+
+def cpuprofile_node(number, name, **more):
+    return {"id": number, "callFrame": {"functionName": name, "scriptId": "1", "url": "a.js",
+                                        "lineNumber": number, "columnNumber": 2}, **more}
+
+
+CPUPROFILE = {
+    "children": {"nodes": [cpuprofile_node(1, "(root)", children=[2, 3]),
+                           cpuprofile_node(2, "", hitCount=1, children=[4]),
+                           cpuprofile_node(3, "(idle)"), cpuprofile_node(4, "leaf")],
+                 "startTime": 1000, "endTime": 5000, "samples": [2, 4, 4, 3],
+                 "timeDeltas": [100, 250, -10, 400]},
+    "parents": {"nodes": [cpuprofile_node(1, "(root)"), cpuprofile_node(2, "a", parent=1),
+                          cpuprofile_node(3, "b", parent=2)],
+                "startTime": 0, "endTime": 10, "samples": [3, 2], "timestamps": [1, 4]},
+    "hits": {"nodes": [cpuprofile_node(1, "a", hitCount=3), cpuprofile_node(2, "b", hitCount=4)],
+             "startTime": 0, "endTime": 700},
+    "old": {"head": {"functionName": "(root)", "url": "", "lineNumber": 0, "id": 1, "hitCount": 0,
+                     "children": [{"functionName": "f", "url": "x.js", "lineNumber": 3, "id": 2,
+                                   "hitCount": 2, "children": []}]},
+            "startTime": 1.5, "endTime": 2.5, "samples": [2, 2], "timestamps": [1500000, 1600000]},
+    "loop": {"nodes": [cpuprofile_node(1, "a", children=[2]),
+                       cpuprofile_node(2, "b", children=[1])], "startTime": 0, "endTime": 1},
+}
+
+FRAMES = [{"name": "main", "file": "a.py", "line": 3, "col": 1}, {"name": "run"}, {"name": "leaf"}]
+
+
+def speedscope(*profiles, **more):
+    return {"$schema": "https://www.speedscope.app/file-format-schema.json",
+            "shared": {"frames": FRAMES}, "profiles": list(profiles), **more}
+
+
+SAMPLED = {"type": "sampled", "name": "one", "unit": "seconds", "startValue": 0, "endValue": 3,
+           "samples": [[0, 1], [0, 1, 2], []], "weights": [1, 2, 0.5]}
+EVENTED = {"type": "evented", "name": "two", "unit": "milliseconds", "startValue": 0,
+           "endValue": 9, "events": [{"type": "O", "frame": 0, "at": 0},
+                                     {"type": "O", "frame": 2, "at": 1.5},
+                                     {"type": "C", "frame": 2, "at": 4},
+                                     {"type": "C", "frame": 0, "at": 9}]}
+SPEEDSCOPE = {
+    "sampled": speedscope(SAMPLED),
+    "evented": speedscope(EVENTED, version="0.0.1"),
+    "both": speedscope(SAMPLED, EVENTED, activeProfileIndex=1, exporter="x"),
+    "open": speedscope({**EVENTED, "unit": "none", "events": EVENTED["events"][:2]}),
+    "bytes": speedscope({**SAMPLED, "unit": "bytes", "weights": [1, 2, 3]}),
+}
+
+
+# --- compression -----------------------------------------------------------------------------
+def zstd_raw(data, is_last=True):
+    """A frame of one raw block, since Python 3.11 has no zstd writer (RFC 8878)."""
+    block = struct.pack("<I", len(data) << 3 | int(is_last))[:3] + data
+    return b"\x28\xb5\x2f\xfd" + b"\x60" + struct.pack("<H", max(len(data), 256) - 256) + block \
+        if len(data) >= 256 else b"\x28\xb5\x2f\xfd\x20" + bytes([len(data)]) + block
+
+
+def zstd_run(byte, count):
+    """A frame of one run-length block: a small bomb."""
+    return b"\x28\xb5\x2f\xfd\xa0" + struct.pack("<I", count) + \
+        struct.pack("<I", count << 3 | 2 | 1)[:3] + byte
+
+
+def gzip_bytes(data):
+    return gzip.compress(data, 6, mtime=0)
+
+
+def stored_gzip(data):
+    body = zlib.compressobj(0, zlib.DEFLATED, -15)
+    raw = body.compress(data) + body.flush()
+    return b"\x1f\x8b\x08\x18" + bytes(4) + b"\0\3name\0comment\0" + raw + \
+        struct.pack("<II", zlib.crc32(data), len(data))
+
+
+REQUESTS = {
+    "share": "POST\n/api/v1/shares\ntitle=A+b%20c&label=k%3Dv&label=x=y&expires=7d\n"
+             "content-type: application/octet-stream\nx-perfolio-password: secret\n",
+    "page": "GET\n/p/0123456789abcdefghijAB.pb.gz\nsample_type=cpu&focus=%5Emain\n"
+            "cookie: a=b; __Host-perfolio_session=abcdef; c=d\naccept-encoding: gzip;q=0, zstd\n"
+            "if-none-match: W/\"abc\", \"x\"\n",
+    "diff": "GET\n/d/0123456789abcdefghijAB..0123456789abcdefghijAC\n\n",
+    "odd": "DELETE\n/api//v1/%2e%2e/x\n&&=&%&%zz&limit=-5&limit=99999999999999999999&=\n"
+           ": \ncookie: =;;=\n",
+    "part": "PUT\n/api/v1/uploads/0123456789abcdefghijAB/parts/7\nlimit=12\n",
+}
+
+REGEX = ["^runtime\\.(gc|malloc).*$\nruntime.mallocgc", "(?i)[a-z_]+\\d{2,5}?\\b\nFoo_123 bar",
+         "(a+)+$\naaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa!", "(?=x)\nx", "[^\\s\\w]|\\x41\n A", "\n",
+         "(?:a|b)*c\nababac", "\\1\na"]
+
+VIEWS = ["cycles\nfunction\nmain\n\n\n\n0", "misses\nline\n\nlibc\n\n\n100",
+         "0\naddress\n\n\nouter\n\n", "\nbinary\napp\n\n\nouter|main\n", "\nlabel:comm\n\n\n\n\n",
+         "cycles\nfile\n(\n\n\n\n", "1\npid\n.\nx\n^h\n.*\n9"]
+
+
+def write(fuzzer, name, data):
+    folder = CORPUS / fuzzer
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"seed-{name}").write_bytes(data if isinstance(data, bytes) else data.encode())
+
+
+def main():
+    for old in CORPUS.glob("*/seed-*"):
+        old.unlink()
+    plain = pprof()
+    for fuzzer in ("fuzz_pprof", "fuzz_format"):
+        write(fuzzer, "pprof", plain)
+        write(fuzzer, "pprof-unpacked", pprof(False))
+        write(fuzzer, "pprof-cut", plain[:-9])
+    for group, seeds in (("folded", FOLDED), ("perf_script", PERF)):
+        for name, text in seeds.items():
+            write(f"fuzz_{group}", name, text)
+            write("fuzz_format", f"{group}-{name}", text)
+    for group, seeds in (("cpuprofile", CPUPROFILE), ("speedscope", SPEEDSCOPE)):
+        for name, value in seeds.items():
+            text = json.dumps(value, separators=(",", ":"))
+            write(f"fuzz_{group}", name, text)
+            write("fuzz_format", f"{group}-{name}", text)
+    write("fuzz_format", "utf16", "a;b 1\r\n\U0001d11e;c 2".encode("utf-16"))
+    write("fuzz_format", "gzip", gzip_bytes(plain))
+    write("fuzz_format", "zstd", zstd_raw(FOLDED["plain"].encode()))
+    compressed = {"gzip": gzip_bytes(plain), "gzip-stored": stored_gzip(b"stored"),
+                  "gzip-two": gzip_bytes(b"one ") + gzip_bytes(b"two"),
+                  "gzip-bomb": gzip_bytes(bytes(3 << 20)), "gzip-cut": gzip_bytes(plain)[:-5],
+                  "zstd": zstd_raw(b"some bytes"), "zstd-large": zstd_raw(plain),
+                  "zstd-two": zstd_raw(b"a") + b"\x50\x2a\x4d\x18\2\0\0\0zz" + zstd_raw(b"b"),
+                  "zstd-run": zstd_run(b"x", 1000), "zstd-bomb": zstd_run(b"x", 100000) * 20,
+                  "plain": b"not compressed"}
+    for name, data in compressed.items():
+        write("fuzz_compress", name, data)
+    for name, text in REQUESTS.items():
+        write("fuzz_request", name, text)
+    for fuzzer, texts in (("fuzz_regex", REGEX), ("fuzz_flame_options", VIEWS)):
+        for index, text in enumerate(texts):
+            write(fuzzer, str(index), text)
+
+
+if __name__ == "__main__":
+    main()

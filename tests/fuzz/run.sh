@@ -1,0 +1,54 @@
+#!/bin/sh
+# Runs every fuzzer: tests/fuzz/run.sh SECONDS [FUZZER ...]
+# Prints one line each, "ok" or "not ok"; findings and logs are left in build/fuzz/findings. Works on
+# a copy of the seeds; FUZZ_KEEP=1 merges what reached new code back into tests/fuzz/corpus.
+# FUZZ_JOBS fuzzers run at a time (default: one per processor).
+set -u
+cd "$(dirname "$0")/../.." || exit 1
+seconds=${1:-60}
+[ $# -gt 0 ] && shift
+bin=build/fuzz/tests/fuzz
+out=build/fuzz/findings
+
+run_one() {
+    name=$1
+    work=build/fuzz/corpus/$name
+    rm -rf "$work" "${out:?}/$name"
+    mkdir -p "$work" "$out/$name"
+    [ -d "tests/fuzz/corpus/$name" ] && cp "tests/fuzz/corpus/$name"/* "$work/"
+    dictionary=
+    [ -f "tests/fuzz/$name.dict" ] && dictionary=-dict=tests/fuzz/$name.dict
+    log=$out/$name/log
+    # shellcheck disable=SC2086
+    if "$bin/$name" -max_total_time="$seconds" -rss_limit_mb=1024 -timeout=10 -max_len=65536 \
+        -print_final_stats=1 -artifact_prefix="$out/$name/" $dictionary "$work" >"$log" 2>&1; then
+        runs=$(sed -n 's/^stat::number_of_executed_units: *//p' "$log")
+        echo "ok $name: $runs runs, $(find "$work" -type f | wc -l) inputs"
+    else
+        echo "not ok $name: see $log"
+        tail -n 40 "$log" | sed 's/^/    /'
+        return 1
+    fi
+    if [ -n "${FUZZ_KEEP:-}" ]; then
+        "$bin/$name" -merge=1 "tests/fuzz/corpus/$name" "$work" >>"$log" 2>&1
+    fi
+    return 0
+}
+
+if [ "${1:-}" = --one ]; then
+    run_one "$2"
+    exit
+fi
+if [ $# -eq 0 ]; then
+    set -- "$bin"/fuzz_*
+fi
+names=
+for program in "$@"; do
+    program=${program##*/}
+    case $program in
+    *.o | *.d) ;;
+    *) names="$names $program" ;;
+    esac
+done
+# shellcheck disable=SC2086
+printf '%s\n' $names | xargs -P "${FUZZ_JOBS:-$(nproc)}" -n 1 sh tests/fuzz/run.sh "$seconds" --one
