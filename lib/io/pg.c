@@ -201,15 +201,13 @@ static enum err_code connection_open(struct pg_pool *pool, struct pg_connection 
     return ERR_NONE;
 }
 
-/* An idle connection has nothing to say: what is readable is the server's farewell. */
+/* An idle connection has nothing to say: what is readable is the server's farewell (or news of a
+ * changed setting, for which a new connection is as good). */
 static bool is_alive(struct pg_connection *connection)
 {
     struct pollfd poll_fd = {.fd = PQsocket(connection->handle), .events = POLLIN};
-    if (poll_fd.fd < 0)
-        return false;
-    if (poll(&poll_fd, 1, 0) > 0 && !PQconsumeInput(connection->handle))
-        return false;
-    return PQstatus(connection->handle) == CONNECTION_OK;
+    return poll_fd.fd >= 0 && poll(&poll_fd, 1, 0) == 0 &&
+           PQstatus(connection->handle) == CONNECTION_OK;
 }
 
 /* ---- the pool ---- */

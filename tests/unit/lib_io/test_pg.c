@@ -1,0 +1,372 @@
+/*
+ * The door to PostgreSQL against a real one: PERFOLIO_TEST_DATABASE is a libpq connection text of a
+ * role that may create tables and roles. Without it all is skipped; tests/integration/test_pg.py
+ * sets it.
+ */
+#include "tests/unit/test.h"
+
+#include "lib/base/clock.h"
+#include "lib/base/mem.h"
+#include "lib/io/pg.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct fixture {
+    struct pg_pool *pool;
+    struct arena *arena;
+    struct err err;
+};
+
+static const char schema[] =
+    "DROP TABLE IF EXISTS door_test;"
+    "CREATE TABLE door_test (id bigint PRIMARY KEY, tenant_id bigint NOT NULL, name text NOT NULL,"
+    " data bytea, flag boolean);"
+    "ALTER TABLE door_test ENABLE ROW LEVEL SECURITY;"
+    "DO $$ BEGIN CREATE ROLE door_test_role NOLOGIN; EXCEPTION WHEN duplicate_object THEN NULL; END"
+    " $$;"
+    "CREATE POLICY tenant_rows ON door_test TO door_test_role"
+    " USING (tenant_id = nullif(current_setting('app.tenant', true), '')::bigint)"
+    " WITH CHECK (tenant_id = nullif(current_setting('app.tenant', true), '')::bigint);"
+    "GRANT ALL ON door_test TO door_test_role;"
+    "INSERT INTO door_test VALUES (1, 10, 'one', '\\x00ff', true), (2, 20, 'two', NULL, false)";
+
+static const char *database(void)
+{
+    return getenv("PERFOLIO_TEST_DATABASE");
+}
+
+static int set_up(void **state)
+{
+    struct fixture *fixture = mem_new(struct fixture, 1);
+    *state = fixture;
+    fixture->arena = arena_create();
+    if (!database())
+        return 0;
+    struct pg_pool *owner = pg_pool_create(database(), NULL, 1);
+    struct pg_connection *connection;
+    if (pg_take(owner, &connection, &fixture->err) ||
+        pg_script(connection, schema, &fixture->err)) {
+        print_error("%s\n", fixture->err.message);
+        return -1;
+    }
+    pg_give(connection);
+    pg_pool_destroy(owner);
+    fixture->pool = pg_pool_create(database(), "door_test_role", 2);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct fixture *fixture = *state;
+    pg_pool_destroy(fixture->pool);
+    arena_destroy(fixture->arena);
+    mem_free(fixture);
+    return 0;
+}
+
+static struct fixture *start(void **state)
+{
+    if (!database())
+        skip();
+    return *state;
+}
+
+static struct pg_connection *take(struct fixture *fixture)
+{
+    struct pg_connection *connection = NULL;
+    if (pg_take(fixture->pool, &connection, &fixture->err))
+        fail_msg("%s", fixture->err.message);
+    return connection;
+}
+
+static int64_t count_rows(struct fixture *fixture, struct pg_connection *connection,
+                          int64_t tenant_id)
+{
+    struct pg_result *result;
+    if (pg_query(connection, tenant_id, "SELECT count(*) FROM door_test", NULL, 0, fixture->arena,
+                 &result, &fixture->err))
+        fail_msg("%s", fixture->err.message);
+    return pg_get_i64(result, 0, 0);
+}
+
+static void a_query_sees_its_tenants_rows_only(void **state)
+{
+    struct fixture *fixture = start(state);
+    struct pg_connection *connection = take(fixture);
+    assert_int_equal(count_rows(fixture, connection, 10), 1);
+    assert_int_equal(count_rows(fixture, connection, PG_NO_TENANT), 0);
+    assert_int_equal(count_rows(fixture, connection, 20), 1);
+    assert_int_equal(count_rows(fixture, connection, 30), 0);
+    pg_give(connection);
+}
+
+static void values_and_cells_of_every_kind_survive(void **state)
+{
+    struct fixture *fixture = start(state);
+    pg_auto connection = take(fixture);
+    struct pg_result *result;
+    uint8_t bytes[] = {0, 1, 0xfe, '\\', 'x'};
+    enum err_code code = pg_query_values(
+        connection, 10,
+        "INSERT INTO door_test VALUES ($1, $2, $3, $4, $5) RETURNING id, name, data, flag",
+        fixture->arena, &result, &fixture->err, PG_I64(INT64_MIN), PG_I64(10),
+        PG_SPAN(span_of("Ü and more", 2)), PG_BYTES(span_of(bytes, sizeof(bytes))), PG_BOOL(true));
+    assert_int_equal(code, ERR_NONE);
+    assert_int_equal(pg_affected(result), 1);
+    assert_true(pg_get_i64(result, 0, 0) == INT64_MIN);
+    assert_string_equal(pg_get_text(result, 0, 1), "Ü");
+    assert_int_equal(pg_get_bytes(result, 0, 2).size, sizeof(bytes));
+    assert_memory_equal(pg_get_bytes(result, 0, 2).data, bytes, sizeof(bytes));
+    assert_true(pg_get_bool(result, 0, 3));
+    code = pg_query_values(connection, 10, "UPDATE door_test SET data = $1 RETURNING data",
+                           fixture->arena, &result, &fixture->err, PG_NULL);
+    assert_int_equal(code, ERR_NONE);
+    assert_int_equal(pg_row_count(result), 2);
+    assert_true(pg_is_null(result, 0, 0));
+    assert_int_equal(pg_get_bytes(result, 0, 0).size, 0);
+    assert_string_equal(pg_get_text(result, 0, 0), "");
+}
+
+static void errors_have_their_class_and_leave_the_connection_usable(void **state)
+{
+    struct fixture *fixture = start(state);
+    pg_auto connection = take(fixture);
+    static const struct {
+        const char *sql;
+        enum err_code code;
+    } cases[] = {
+        {"INSERT INTO door_test VALUES (1, 10, 'again')", ERR_CONFLICT},
+        {"INSERT INTO door_test VALUES (3, 20, 'foreign')", ERR_FORBIDDEN},
+        {"INSERT INTO door_test VALUES (3, 10, NULL)", ERR_INVALID},
+        {"SELECT 'x'::bigint", ERR_INVALID},
+        {"SELECT 1/0", ERR_INVALID},
+        {"SELECT no_such_column FROM door_test", ERR_DATABASE},
+        {"ALTER TABLE door_test DISABLE ROW LEVEL SECURITY", ERR_FORBIDDEN},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        for (int repeat = 0; repeat < 2; repeat++) {
+            enum err_code code = pg_query(connection, 10, cases[i].sql, NULL, 0, fixture->arena,
+                                          NULL, &fixture->err);
+            assert_int_equal(code, cases[i].code);
+            assert_int_equal(count_rows(fixture, connection, 10), 1);
+        }
+    }
+}
+
+static void texts_that_postgresql_cannot_hold_are_refused(void **state)
+{
+    struct fixture *fixture = start(state);
+    pg_auto connection = take(fixture);
+    struct span bad[] = {span_of("a\0b", 3), span_of("\xff", 1)};
+    for (size_t i = 0; i < 2; i++) {
+        enum err_code code = pg_query_values(connection, 10, "SELECT $1::text", fixture->arena,
+                                             NULL, &fixture->err, PG_SPAN(bad[i]));
+        assert_int_equal(code, ERR_INVALID);
+    }
+    assert_int_equal(count_rows(fixture, connection, 10), 1);
+}
+
+static void insert(struct fixture *fixture, struct pg_connection *connection, int64_t id)
+{
+    if (pg_query_values(connection, 10, "INSERT INTO door_test VALUES ($1, 10, 'new')",
+                        fixture->arena, NULL, &fixture->err, PG_I64(id)))
+        fail_msg("%s", fixture->err.message);
+}
+
+static void transactions_commit_or_vanish(void **state)
+{
+    struct fixture *fixture = start(state);
+    struct pg_connection *connection = take(fixture);
+    assert_int_equal(pg_begin(connection, 10, &fixture->err), ERR_NONE);
+    insert(fixture, connection, 5);
+    insert(fixture, connection, 6);
+    assert_int_equal(count_rows(fixture, connection, 10), 3);
+    assert_int_equal(pg_commit(connection, &fixture->err), ERR_NONE);
+    assert_int_equal(pg_begin(connection, 10, &fixture->err), ERR_NONE);
+    insert(fixture, connection, 7);
+    pg_rollback(connection);
+    assert_int_equal(pg_begin(connection, 10, &fixture->err), ERR_NONE);
+    insert(fixture, connection, 8);
+    pg_give(connection); /* rolls back */
+    connection = take(fixture);
+    assert_int_equal(count_rows(fixture, connection, 10), 3);
+    assert_int_equal(pg_begin(connection, 10, &fixture->err), ERR_NONE);
+    assert_int_equal(pg_commit(connection, &fixture->err), ERR_NONE);
+    pg_give(connection);
+}
+
+static void a_failed_transaction_takes_nothing_but_a_rollback(void **state)
+{
+    struct fixture *fixture = start(state);
+    pg_auto connection = take(fixture);
+    assert_int_equal(pg_begin(connection, 10, &fixture->err), ERR_NONE);
+    insert(fixture, connection, 5);
+    assert_int_equal(pg_query(connection, 10, "INSERT INTO door_test VALUES (1, 10, 'again')", NULL,
+                              0, fixture->arena, NULL, &fixture->err),
+                     ERR_CONFLICT);
+    assert_int_equal(
+        pg_query(connection, 10, "SELECT 1", NULL, 0, fixture->arena, NULL, &fixture->err),
+        ERR_INTERNAL);
+    assert_int_equal(pg_commit(connection, &fixture->err), ERR_INTERNAL);
+    pg_rollback(connection);
+    assert_int_equal(count_rows(fixture, connection, 10), 1);
+}
+
+static void a_transaction_keeps_to_its_tenant(void **state)
+{
+    struct fixture *fixture = start(state);
+    pg_auto connection = take(fixture);
+    assert_int_equal(pg_begin(connection, 10, &fixture->err), ERR_NONE);
+    assert_int_equal(count_rows(fixture, connection, 10), 1);
+    assert_int_equal(
+        pg_query(connection, 20, "SELECT 1", NULL, 0, fixture->arena, NULL, &fixture->err),
+        ERR_INTERNAL);
+    assert_int_equal(pg_commit(connection, &fixture->err), ERR_NONE);
+    assert_int_equal(pg_begin(connection, PG_NO_TENANT, &fixture->err), ERR_NONE);
+    assert_int_equal(count_rows(fixture, connection, 20), 0);
+}
+
+/* The server ends the session; the next taker gets a new one. */
+static void a_connection_that_died_is_replaced(void **state)
+{
+    struct fixture *fixture = start(state);
+    struct pg_connection *first = take(fixture);
+    struct pg_result *result;
+    assert_int_equal(pg_query(first, PG_NO_TENANT, "SELECT pg_backend_pid()", NULL, 0,
+                              fixture->arena, &result, &fixture->err),
+                     ERR_NONE);
+    int64_t pid = pg_get_i64(result, 0, 0);
+    pg_give(first);
+    struct pg_pool *owner = pg_pool_create(database(), NULL, 1);
+    struct pg_connection *killer;
+    assert_int_equal(pg_take(owner, &killer, &fixture->err), ERR_NONE);
+    assert_int_equal(pg_query_values(killer, PG_NO_TENANT, "SELECT pg_terminate_backend($1::int)",
+                                     fixture->arena, NULL, &fixture->err, PG_I64(pid)),
+                     ERR_NONE);
+    clock_sleep_ms(200);
+    struct pg_connection *second = take(fixture);
+    assert_int_equal(count_rows(fixture, second, 10), 1);
+    pg_give(second);
+    /* And one that dies in the middle of a statement. */
+    assert_int_equal(pg_query_values(killer, PG_NO_TENANT,
+                                     "SELECT pg_terminate_backend(pg_backend_pid()), $1::text",
+                                     fixture->arena, NULL, &fixture->err, PG_TEXT("x")),
+                     ERR_DATABASE);
+    pg_give(killer);
+    assert_int_equal(pg_take(owner, &killer, &fixture->err), ERR_NONE);
+    assert_int_equal(
+        pg_query(killer, PG_NO_TENANT, "SELECT 1", NULL, 0, fixture->arena, NULL, &fixture->err),
+        ERR_NONE);
+    pg_give(killer);
+    pg_pool_destroy(owner);
+}
+
+static void a_changed_table_costs_at_most_one_failure(void **state)
+{
+    struct fixture *fixture = start(state);
+    static const char sql[] = "SELECT * FROM door_test";
+    struct pg_connection *connection = take(fixture);
+    assert_int_equal(pg_query(connection, 10, sql, NULL, 0, fixture->arena, NULL, &fixture->err),
+                     ERR_NONE);
+    pg_give(connection);
+    struct pg_pool *owner = pg_pool_create(database(), NULL, 1);
+    struct pg_connection *changer;
+    assert_int_equal(pg_take(owner, &changer, &fixture->err), ERR_NONE);
+    assert_int_equal(
+        pg_script(changer, "ALTER TABLE door_test ADD COLUMN extra text", &fixture->err), ERR_NONE);
+    pg_give(changer);
+    pg_pool_destroy(owner);
+    connection = take(fixture);
+    assert_int_equal(pg_query(connection, 10, sql, NULL, 0, fixture->arena, NULL, &fixture->err),
+                     ERR_DATABASE);
+    pg_give(connection);
+    connection = take(fixture);
+    assert_int_equal(pg_query(connection, 10, sql, NULL, 0, fixture->arena, NULL, &fixture->err),
+                     ERR_NONE);
+    pg_give(connection);
+}
+
+static void a_script_is_all_or_nothing(void **state)
+{
+    struct fixture *fixture = start(state);
+    pg_auto connection = take(fixture);
+    assert_int_equal(pg_script(connection,
+                               "SELECT set_config('app.tenant', '10', true);"
+                               "INSERT INTO door_test VALUES (40, 10, 'x'); SELECT 1/0",
+                               &fixture->err),
+                     ERR_INVALID);
+    assert_int_equal(count_rows(fixture, connection, 10), 1);
+}
+
+struct waiter {
+    struct fixture *fixture;
+    enum err_code code;
+};
+
+static void *take_and_give(void *context)
+{
+    struct waiter *waiter = context;
+    struct err err;
+    struct pg_connection *connection;
+    waiter->code = pg_take(waiter->fixture->pool, &connection, &err);
+    if (!waiter->code)
+        pg_give(connection);
+    return NULL;
+}
+
+static void takers_past_the_maximum_wait_for_their_turn(void **state)
+{
+    struct fixture *fixture = start(state);
+    struct pg_connection *first = take(fixture);
+    struct pg_connection *second = take(fixture);
+    struct waiter waiters[3];
+    pthread_t threads[3];
+    for (int i = 0; i < 3; i++) {
+        waiters[i].fixture = fixture;
+        assert_int_equal(pthread_create(&threads[i], NULL, take_and_give, &waiters[i]), 0);
+    }
+    clock_sleep_ms(100);
+    pg_give(first);
+    pg_give(second);
+    for (int i = 0; i < 3; i++) {
+        pthread_join(threads[i], NULL);
+        assert_int_equal(waiters[i].code, ERR_NONE);
+    }
+}
+
+static void no_database_is_an_error_that_says_so(void **state)
+{
+    (void)state;
+    struct err err = {0};
+    struct pg_connection *connection;
+    struct pg_pool *pool = pg_pool_create("host=/nonexistent dbname=x", NULL, 1);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(pg_take(pool, &connection, &err), ERR_DATABASE);
+        assert_true(err.retry_after_s > 0);
+    }
+    pg_give(NULL);
+    pg_pool_destroy(pool);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(a_query_sees_its_tenants_rows_only),
+        TEST(values_and_cells_of_every_kind_survive),
+        TEST(errors_have_their_class_and_leave_the_connection_usable),
+        TEST(texts_that_postgresql_cannot_hold_are_refused),
+        TEST(transactions_commit_or_vanish),
+        TEST(a_failed_transaction_takes_nothing_but_a_rollback),
+        TEST(a_transaction_keeps_to_its_tenant),
+        TEST(a_connection_that_died_is_replaced),
+        TEST(a_changed_table_costs_at_most_one_failure),
+        TEST(a_script_is_all_or_nothing),
+        TEST(takers_past_the_maximum_wait_for_their_turn),
+        cmocka_unit_test(no_database_is_an_error_that_says_so),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
