@@ -54,7 +54,7 @@ static const struct call calls[] = {
      NULL,
      0,
      NULL,
-     {"id", "name", "created_at", "bytes_stored", "max_bytes_stored"}},
+     {"id", "name", "created_at", "usage.users", "usage.bytes_stored", "quotas.max_bytes_stored"}},
     {"tenant", "create", "NAME", "make a tenant", "POST", TENANTS, NULL, "name", 0, "id", {0}},
     {"tenant",
      "show",
@@ -242,7 +242,7 @@ static const struct call calls[] = {
      NULL,
      IS_PAGED,
      NULL,
-     {"time", "actor", "action", "target", "address"}},
+     {"at", "actor", "action", "target", "address"}},
 };
 enum { CALL_COUNT = sizeof(calls) / sizeof(calls[0]) };
 
@@ -334,8 +334,8 @@ static bool fill_body(struct admin *admin, const struct call *call, json_t *body
         if (!has_any)
             return false;
     }
-    if ((call->uses & TAKES_ROLE) && admin->role)
-        json_object_set_new(body, "role", json_string(admin->role));
+    if (call->uses & TAKES_ROLE)
+        json_object_set_new(body, "role", json_string(admin->role ? admin->role : "member"));
     if ((call->uses & TAKES_NAME) && admin->name)
         json_object_set_new(body, "name", json_string(admin->name));
     if ((call->uses & TAKES_EXPIRES) && admin->expires)
@@ -404,6 +404,16 @@ static void append_cell(struct buf *cell, const json_t *value)
     }
 }
 
+/* A member by name, or by "outer.inner". */
+static const json_t *member_of(const json_t *row, const char *name)
+{
+    struct span outer, inner;
+    if (!span_split(span_text(name), '.', &outer, &inner))
+        return json_object_get(row, name);
+    return json_object_get(json_object_getn(row, (const char *)outer.data, outer.size),
+                           (const char *)inner.data);
+}
+
 static const json_t *find_list(const json_t *answer)
 {
     const char *name;
@@ -418,6 +428,12 @@ static const json_t *find_list(const json_t *answer)
     return NULL;
 }
 
+static const char *heading_of(const char *column)
+{
+    const char *dot = strchr(column, '.');
+    return dot ? dot + 1 : column;
+}
+
 static void print_columns(const struct cli *cli, const struct call *call, const json_t *list)
 {
     int widths[MAX_COLUMNS] = {0};
@@ -426,11 +442,11 @@ static void print_columns(const struct cli *cli, const struct call *call, const 
     size_t i;
     const json_t *row;
     for (int column = 0; column < MAX_COLUMNS && call->columns[column]; column++) {
-        widths[column] = (int)strlen(call->columns[column]);
+        widths[column] = (int)strlen(heading_of(call->columns[column]));
         json_array_foreach(list, i, row)
         {
             buf_clear(&cell);
-            append_cell(&cell, json_object_get(row, call->columns[column]));
+            append_cell(&cell, member_of(row, call->columns[column]));
             int width = terminal_width(buf_span(&cell));
             widths[column] = width > widths[column] ? width : widths[column];
         }
@@ -439,13 +455,13 @@ static void print_columns(const struct cli *cli, const struct call *call, const 
     }
     fputs(terminal_style(&cli->terminal, stdout, STYLE_BOLD), stdout);
     for (int column = 0; column < MAX_COLUMNS && call->columns[column]; column++)
-        printf("%s%-*s", column ? "  " : "", widths[column], call->columns[column]);
+        printf("%s%-*s", column ? "  " : "", widths[column], heading_of(call->columns[column]));
     printf("%s\n", terminal_style(&cli->terminal, stdout, STYLE_RESET));
     json_array_foreach(list, i, row)
     {
         for (int column = 0; column < MAX_COLUMNS && call->columns[column]; column++) {
             buf_clear(&cell);
-            append_cell(&cell, json_object_get(row, call->columns[column]));
+            append_cell(&cell, member_of(row, call->columns[column]));
             fputs(column ? "  " : "", stdout);
             terminal_print_cell(stdout, buf_span(&cell), widths[column]);
         }
