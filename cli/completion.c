@@ -117,11 +117,15 @@ static void print_bash(void)
          "complete -o filenames -F _perfolio perfolio");
 }
 
-/* A description without what quotes and brackets mean to the shell. */
+/* A description without what quotes, colons and brackets mean to the shells. */
 static void print_plain(const char *text)
 {
     for (; *text; text++) {
-        if (!strchr("'\"[]:\\`$", *text))
+        if (*text == '\'')
+            fputs("’", stdout);
+        else if (*text == ':')
+            fputs(" –", stdout);
+        else if (!strchr("\"[]\\`$", *text))
             putchar(*text);
     }
 }
@@ -131,7 +135,7 @@ static void print_zsh_option(const struct command *command, const struct argp_op
     (void)command;
     if (!option->doc)
         return;
-    printf("            '*--%s[", option->name);
+    printf("            '*--%s%s[", option->name, option->arg ? "=" : "");
     print_plain(option->doc);
     if (!option->arg)
         puts("]' \\");
@@ -231,7 +235,7 @@ static enum err_code run(struct cli *cli, int argc, char **argv, struct err *err
 
 const struct command completion_command = {
     .name = "completion",
-    .summary = "print a shell's completion script",
+    .summary = "print the completion script of a shell",
     .argp = &argp,
     .arguments = ARGUMENTS_WORDS,
     .words = shells,

@@ -1,0 +1,105 @@
+# Completion of perfolio for bash; made by `perfolio completion bash`.
+_perfolio()
+{
+    local word=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]}
+    local options words files
+    COMPREPLY=()
+    if [ "$COMP_CWORD" -eq 1 ]; then
+        mapfile -t COMPREPLY < <(compgen -W 'push diff top get delete list open merge login logout admin completion version help' -- "$word")
+        return
+    fi
+    case $previous in
+    --*-file | --output | -o)
+        mapfile -t COMPREPLY < <(compgen -f -- "$word")
+        return
+        ;;
+    --visibility)
+        mapfile -t COMPREPLY < <(compgen -W 'public unlisted team password' -- "$word")
+        return
+        ;;
+    --format)
+        mapfile -t COMPREPLY < <(compgen -W 'raw pb.gz folded json svg png' -- "$word")
+        return
+        ;;
+    esac
+    case ${COMP_WORDS[1]} in
+    push)
+        options='--help --merge --seconds --no-check --open --quiet --title --description --expires --visibility --password-file --label --name --json --markdown'
+        words=''
+        files=yes
+        ;;
+    diff)
+        options='--help --local --normalized --normalised --expires --visibility --open --quiet --sample-type --focus --ignore --hide --show --group-by --limit --json --password-file'
+        words=''
+        files=yes
+        ;;
+    top)
+        options='--help --sample-type --focus --ignore --hide --show --group-by --limit --json --password-file'
+        words=''
+        files=yes
+        ;;
+    get)
+        options='--help --format --output --force --password-file --quiet'
+        words=''
+        files=
+        ;;
+    delete)
+        options='--help --token --quiet'
+        words=''
+        files=
+        ;;
+    list)
+        options='--help --limit --json --local'
+        words=''
+        files=
+        ;;
+    open)
+        options='--help'
+        words=''
+        files=
+        ;;
+    merge)
+        options='--help --output --force --push --quiet --title --description --expires --visibility --password-file --label --name --json --markdown'
+        words=''
+        files=yes
+        ;;
+    login)
+        options='--help --ca-file --token-file --anonymous'
+        words=''
+        files=
+        ;;
+    logout)
+        options='--help'
+        words=''
+        files=
+        ;;
+    admin)
+        options='--help --tenant --role --scopes --expires --reason --name --yes --json'
+        words='tenant user token invite login-link report share audit backup restore help'
+        files=
+        ;;
+    completion)
+        options='--help'
+        words='bash zsh fish'
+        files=
+        ;;
+    version)
+        options='--help'
+        words=''
+        files=
+        ;;
+    help)
+        options='--help'
+        words=''
+        files=
+        ;;
+    esac
+    if [[ $word == -* ]]; then
+        mapfile -t COMPREPLY < <(compgen -W "$options" -- "$word")
+    elif [ -n "$words" ]; then
+        mapfile -t COMPREPLY < <(compgen -W "$words" -- "$word")
+    elif [ -n "$files" ]; then
+        mapfile -t COMPREPLY < <(compgen -f -- "$word")
+    fi
+}
+complete -o filenames -F _perfolio perfolio

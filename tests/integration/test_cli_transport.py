@@ -1,0 +1,587 @@
+"""How `perfolio` behaves when the network or the server does not: retries, resumed uploads, exit
+codes, secrets. Against small servers made here, which fail on purpose and count what they see."""
+
+import http.server
+import json
+import os
+import pathlib
+import random
+import re
+import socket
+import stat
+import subprocess
+import threading
+import time
+
+import pytest
+
+from conftest import PERFOLIO
+
+PART = 4 << 20
+TOKEN = "pf_" + "x" * 43
+FOLDED = b"main;work;hot 90\nmain;work;cold 9\nmain;idle 1\n"
+
+
+def free_port():
+    """In the range that is this file's; the kernel's own ports may be taken by other tests."""
+    for port in random.sample(range(7800, 7850), 50):
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+                return port
+            except OSError:
+                continue
+    raise OSError("no free port from 7800 to 7849")
+
+
+class FakeServer(http.server.ThreadingHTTPServer):
+    """Takes shares and uploads in memory; answer_with makes the next requests fail."""
+
+    daemon_threads = True
+    allow_reuse_address = True
+
+    def __init__(self):
+        super().__init__(("127.0.0.1", free_port()), Handler)
+        self.url = f"http://127.0.0.1:{self.server_address[1]}"
+        self.requests = []      # (method, path)
+        self.fields = []        # header fields of each
+        self.failures = []      # (status, header fields) for the next requests
+        self.cut_after_request = 0  # connections to close without an answer, after reading all
+        self.shares = {}        # id -> body
+        self.uploads = {}       # id -> {"size", "parts"}
+        self.thread = threading.Thread(target=self.serve_forever, daemon=True)
+        self.thread.start()
+
+    def count(self, method, pattern):
+        return sum(1 for m, path in self.requests if m == method and re.search(pattern, path))
+
+    def close(self):
+        self.shutdown()
+        self.server_close()
+        self.thread.join()
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, *arguments):
+        pass
+
+    def handle(self):
+        try:
+            super().handle()
+        except ConnectionError:
+            pass
+
+    def reply(self, status, document=None, fields=(), content_type="application/json"):
+        body = b"" if document is None else json.dumps(document).encode()
+        self.send_response(status)
+        for name, value in fields:
+            self.send_header(name, value)
+        self.send_header("Content-Type", content_type)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def problem(self, status, name, detail, fields=()):
+        self.reply(status, {"type": f"/problems/{name}", "title": name, "status": status,
+                            "detail": detail, "request_id": "r1"}, fields,
+                   "application/problem+json")
+
+    def share(self, body):
+        identity = "A" * 18 + f"{len(self.server.shares):04d}"
+        self.server.shares[identity] = body
+        url = f"{self.server.url}/p/{identity}"
+        self.reply(201, {"id": identity, "url": url, "raw_url": url + "/raw",
+                         "delete_token": "d" * 43, "delete_url": f"{url}/delete#{'d' * 43}",
+                         "expires_at": None, "markdown": f"[profile]({url})"})
+
+    def do_any(self):
+        server = self.server
+        length = int(self.headers.get("Content-Length") or 0)
+        body = self.rfile.read(length)
+        if len(body) < length:  # cut off: a real server would not take it either
+            self.close_connection = True
+            return
+        server.requests.append((self.command, self.path))
+        server.fields.append({k.lower(): v for k, v in self.headers.items()})
+        if server.cut_after_request:
+            server.cut_after_request -= 1
+            self.close_connection = True
+            self.connection.shutdown(socket.SHUT_RDWR)
+            return
+        if server.failures:
+            status, fields = server.failures.pop(0)
+            self.problem(status, "busy" if status in (502, 503, 504) else "other",
+                         "not now", fields)
+            return
+        path = self.path.partition("?")[0]
+        part = re.fullmatch(r"/api/v1/uploads/(\w+)/parts/(\d+)", path)
+        upload = re.fullmatch(r"/api/v1/uploads/(\w+)(/complete)?", path)
+        if (self.command, path) == ("POST", "/api/v1/shares"):
+            self.share(body)
+        elif (self.command, path) == ("POST", "/api/v1/uploads"):
+            size = json.loads(body)["size"]
+            identity = "U" * 21 + str(len(server.uploads))
+            server.uploads[identity] = {"size": size, "parts": {}}
+            self.reply(201, {"id": identity, "part_bytes": PART,
+                             "part_count": -(-size // PART), "upload_token": "u" * 43})
+        elif part and self.command == "PUT":
+            server.uploads[part[1]]["parts"][int(part[2])] = body
+            self.reply(204)
+        elif upload and upload[1] not in server.uploads:
+            self.problem(404, "not-found", "no such upload")
+        elif upload and self.command == "GET":
+            size = server.uploads[upload[1]]["size"]
+            self.reply(200, {"id": upload[1], "part_bytes": PART, "part_count": -(-size // PART),
+                             "parts_received": sorted(server.uploads[upload[1]]["parts"])})
+        elif upload and upload[2]:
+            parts = server.uploads[upload[1]]["parts"]
+            self.share(b"".join(parts[i] for i in sorted(parts)))
+        elif self.command == "DELETE" and "/api/v1/shares/" in path:
+            is_right = self.headers.get("X-Perfolio-Delete-Token") == "d" * 43
+            if is_right:
+                self.reply(204)
+            else:
+                self.problem(403, "forbidden", "wrong token")
+        elif path == "/api/v1/session":
+            is_known = self.headers.get("Authorization") == f"Bearer {TOKEN}"
+            if self.headers.get("Authorization") and not is_known:
+                self.problem(401, "unauthenticated", "this token is not known")
+            else:
+                self.reply(200, {"kind": "token" if is_known else "anonymous",
+                                 "tenant": {"id": 2, "name": "default"},
+                                 "anonymous_sharing": True})
+        elif path == "/debug/pprof/profile":
+            self.reply(200, None)
+        elif path == "/stacks.folded":
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(FOLDED)))
+            self.end_headers()
+            self.wfile.write(FOLDED)
+        else:
+            self.problem(404, "not-found", "no such share")
+
+    do_GET = do_POST = do_PUT = do_DELETE = do_PATCH = do_any
+
+
+class CuttingProxy:
+    """Passes bytes on to a port; cuts a connection off after so many bytes from the client."""
+
+    def __init__(self, target_port, limits):
+        self.limits = list(limits)  # per connection; None: all
+        self.listener = socket.create_server(("127.0.0.1", free_port()))
+        self.port = self.listener.getsockname()[1]
+        self.target_port = target_port
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        while True:
+            try:
+                client, _ = self.listener.accept()
+            except OSError:
+                return
+            limit = self.limits.pop(0) if self.limits else None
+            threading.Thread(target=self.serve, args=(client, limit), daemon=True).start()
+
+    def serve(self, client, limit):
+        target = socket.create_connection(("127.0.0.1", self.target_port))
+        threading.Thread(target=self.copy, args=(target, client, None), daemon=True).start()
+        self.copy(client, target, limit)
+
+    @staticmethod
+    def copy(source, sink, limit):
+        passed = 0
+        try:
+            while limit is None or passed < limit:
+                piece = source.recv(65536 if limit is None else min(65536, limit - passed))
+                if not piece:
+                    break
+                sink.sendall(piece)
+                passed += len(piece)
+        except OSError:
+            pass
+        for end in (source, sink):
+            try:
+                end.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass
+            end.close()
+
+    def close(self):
+        self.listener.close()
+
+
+@pytest.fixture
+def fake():
+    server = FakeServer()
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def home(tmp_path):
+    folder = tmp_path / "home"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def run(home, fake):
+    """run("push", file, url=…, token=…, environment={}, input=…) -> CompletedProcess of texts"""
+
+    def call(*arguments, url=None, token=None, environment=None, input=None, timeout=60):
+        variables = {"PATH": os.environ["PATH"], "HOME": str(home),
+                     "PERFOLIO_URL": fake.url if url is None else url}
+        if token:
+            variables["PERFOLIO_TOKEN"] = token
+        variables.update(environment or {})
+        variables = {name: value for name, value in variables.items() if value != ""}
+        result = subprocess.run([str(PERFOLIO), *map(str, arguments)], input=input or b"",
+                                capture_output=True, env=variables, timeout=timeout)
+        result.out, result.log = result.stdout.decode(), result.stderr.decode()
+        return result
+
+    return call
+
+
+@pytest.fixture
+def stacks(tmp_path):
+    file = tmp_path / "stacks.folded"
+    file.write_bytes(FOLDED)
+    return file
+
+
+def make_large(path, size=10 * 1000 * 1000):
+    """A valid folded profile of about that size; no two stacks are the same."""
+    line = "main;work;function_{:09d};and_a_rather_long_name_of_a_leaf_that_fills_the_file {}\n"
+    count = size // len(line.format(0, 1))
+    path.write_text("".join(line.format(i, i % 97 + 1) for i in range(count)))
+    return path
+
+
+# ---- what goes where ----
+
+
+def test_push_prints_one_url_per_line_and_nothing_else(run, stacks, tmp_path):
+    other = tmp_path / "other.folded"
+    other.write_bytes(b"a;b 1\n")
+    result = run("push", stacks, other)
+    assert result.returncode == 0, result.log
+    lines = result.out.splitlines()
+    assert len(lines) == 2 and all(re.fullmatch(r"http://\S+/p/\w{22}", line) for line in lines)
+    assert "perfolio delete http" in result.log and "expires" in result.log
+    assert "\033" not in result.out + result.log and "\r" not in result.log
+
+
+def test_quiet_says_nothing(run, stacks):
+    result = run("push", "-q", stacks)
+    assert result.returncode == 0 and result.log == "" and result.out.count("\n") == 1
+
+
+def test_json_and_markdown(run, stacks):
+    answer = json.loads(run("push", "--json", stacks).out)
+    assert answer["url"].endswith(answer["id"]) and answer["delete_token"]
+    assert run("push", "--markdown", stacks).out.startswith("[profile](http")
+
+
+def test_settings_travel_as_parameters_and_the_password_does_not(run, fake, stacks, tmp_path):
+    secret = tmp_path / "secret"
+    secret.write_text("open sesame\nsecond line\n")
+    result = run("push", stacks, "--title", "a & b", "--description", "*d*", "--expires", "30d",
+                 "--label", "job=ci", "--label", "branch=x y", "--name", "n.folded",
+                 "--password-file", secret)
+    assert result.returncode == 0, result.log
+    query = fake.requests[-1][1].partition("?")[2].split("&")
+    assert query == ["title=a%20%26%20b", "description=%2Ad%2A", "expires=30d",
+                     "visibility=password", "filename=n.folded", "label=job%3Dci",
+                     "label=branch%3Dx%20y"]
+    assert fake.fields[-1]["x-perfolio-password"] == "open sesame"
+    assert "sesame" not in fake.requests[-1][1] + result.log
+
+
+def test_standard_input_and_urls_are_pushed(run, fake, stacks):
+    assert run("push", "-", input=FOLDED).returncode == 0
+    result = run("push", fake.url + "/stacks.folded")
+    assert result.returncode == 0, result.log
+    assert list(fake.shares.values()) == [FOLDED, FOLDED]
+
+
+def test_seconds_are_passed_on_to_a_pprof_url(run, fake):
+    result = run("push", "--seconds", "7", fake.url + "/debug/pprof/profile?x=1")
+    assert ("GET", "/debug/pprof/profile?x=1&seconds=7") in fake.requests
+    assert result.returncode == 7 and "is empty" in result.log
+
+
+def test_a_failing_file_does_not_stop_the_others(run, stacks, tmp_path):
+    result = run("push", tmp_path / "missing", stacks)
+    assert result.returncode == 5 and result.out.count("\n") == 1 and "missing" in result.log
+
+
+# ---- exit codes ----
+
+
+def test_exit_codes(run, fake, stacks, tmp_path):
+    bad = tmp_path / "bad.pb.gz"
+    bad.write_bytes(b"\x1f\x8b\x08\x00rubbish")
+    empty = tmp_path / "empty"
+    empty.touch()
+    once = {"PERFOLIO_RETRIES": "0"}
+    assert run("push").returncode == 2
+    assert run("nonsense").returncode == 2
+    assert run("push", "--visibility", "everyone", stacks).returncode == 2
+    assert run("push", stacks, url="").returncode == 2
+    assert run("push", stacks, url="ftp://host").returncode == 2
+    assert run("push", stacks, url=f"http://127.0.0.1:{free_port()}",
+               environment=once).returncode == 3
+    assert run("get", "A" * 22).returncode == 5
+    assert run("get", "no link").returncode == 2
+    assert run("push", tmp_path / "missing").returncode == 5
+    assert run("push", bad).returncode == 7
+    assert run("push", empty).returncode == 7
+    assert run("push", tmp_path).returncode == 7
+    assert fake.count("POST", "shares") == 0
+    for status, expected in [(401, 4), (403, 4), (404, 5), (410, 5), (413, 6), (400, 7), (409, 1),
+                             (500, 1), (503, 3), (429, 6)]:
+        fake.failures = [(status, ())]
+        assert run("push", stacks, environment=once).returncode == expected, status
+
+
+def test_no_check_sends_what_is_no_profile(run, fake, tmp_path):
+    rubbish = tmp_path / "rubbish"
+    rubbish.write_bytes(b"\x00\x01\x02")
+    refused = run("push", rubbish)
+    assert refused.returncode == 7 and "--no-check" in refused.log and not fake.shares
+    assert run("push", "--no-check", rubbish).returncode == 0
+    assert list(fake.shares.values()) == [b"\x00\x01\x02"]
+
+
+def test_a_full_disk_on_standard_output_is_an_error(run, home, fake, stacks):
+    with open("/dev/full", "wb") as full:
+        result = subprocess.run([str(PERFOLIO), "push", str(stacks)], stdout=full,
+                                stderr=subprocess.PIPE, timeout=60,
+                                env={"HOME": str(home), "PERFOLIO_URL": fake.url})
+    assert result.returncode == 1 and b"standard output" in result.stderr
+
+
+# ---- retries ----
+
+
+def test_retries_503_after_retry_after(run, fake, stacks):
+    fake.failures = [(503, [("Retry-After", "1")]), (429, [("Retry-After", "1")])]
+    begin = time.monotonic()
+    result = run("push", stacks)
+    assert result.returncode == 0, result.log
+    assert time.monotonic() - begin >= 2
+    assert len(fake.shares) == 1 and fake.count("POST", "shares") == 3
+    assert result.out.count("\n") == 1 and "trying again" in result.log
+
+
+def test_gives_up_when_retry_after_is_far_away(run, fake, stacks):
+    fake.failures = [(503, [("Retry-After", "3600")])]
+    result = run("push", stacks)
+    assert result.returncode == 3 and fake.count("POST", "shares") == 1
+    assert "3600 s" in result.log
+
+
+def test_a_post_whose_outcome_is_unknown_is_not_repeated(run, fake, stacks):
+    fake.cut_after_request = 1
+    result = run("push", stacks)
+    assert result.returncode == 3 and fake.count("POST", "shares") == 1
+    assert "outcome is not known" in result.log
+    fake.failures = [(502, ())]
+    assert run("push", stacks).returncode == 3
+    assert fake.count("POST", "shares") == 2 and not fake.shares
+
+
+def test_reads_are_repeated_after_a_broken_connection(run, fake):
+    fake.cut_after_request = 2
+    result = run("login", fake.url, "--anonymous")
+    assert result.returncode == 0, result.log
+    assert fake.count("GET", "session") == 3
+
+
+# ---- uploads in parts ----
+
+
+def test_large_files_go_in_parts_and_arrive_whole(run, fake, tmp_path):
+    large = make_large(tmp_path / "large.folded")
+    result = run("push", large)
+    assert result.returncode == 0, result.log
+    assert list(fake.shares.values()) == [large.read_bytes()]
+    assert fake.count("PUT", "parts") == 3 and fake.count("POST", "complete") == 1
+    tokens = [f.get("x-perfolio-upload-token") for f, (m, _) in zip(fake.fields, fake.requests)
+              if m == "PUT"]
+    assert tokens == ["u" * 43] * 3
+
+
+def test_parts_survive_broken_connections_in_one_run(run, fake, tmp_path):
+    large = make_large(tmp_path / "large.folded")
+    proxy = CuttingProxy(fake.server_address[1], [6 << 20, 1 << 20, None])
+    result = run("push", large, url=f"http://127.0.0.1:{proxy.port}")
+    proxy.close()
+    assert result.returncode == 0, result.log
+    assert list(fake.shares.values()) == [large.read_bytes()]
+    assert "trying again" in result.log
+
+
+def test_an_interrupted_upload_goes_on_where_it_stopped(run, fake, home, tmp_path):
+    large = make_large(tmp_path / "large.folded")
+    proxy = CuttingProxy(fake.server_address[1], [5 << 20])
+    proxied = f"http://127.0.0.1:{proxy.port}"
+    broken = run("push", large, url=proxied, environment={"PERFOLIO_RETRIES": "0"})
+    assert broken.returncode == 3 and broken.out == "" and "to go on" in broken.log
+    state = list((home / ".local/state/perfolio/uploads").iterdir())
+    assert len(state) == 1 and stat.S_IMODE(state[0].stat().st_mode) == 0o600
+    assert len(fake.uploads["U" * 21 + "0"]["parts"]) == 1
+
+    renamed = large.rename(tmp_path / "renamed.folded")
+    before = len(fake.requests)
+    result = run("push", renamed, url=proxied)
+    proxy.close()
+    assert result.returncode == 0, result.log
+    assert "going on with an upload" in result.log
+    assert len(fake.uploads) == 1
+    puts = [path for method, path in fake.requests[before:] if method == "PUT"]
+    assert [path[-1] for path in puts] == ["1", "2"]
+    assert list(fake.shares.values()) == [renamed.read_bytes()]
+    assert not list((home / ".local/state/perfolio/uploads").iterdir())
+
+
+def test_an_upload_that_the_server_forgot_starts_anew(run, fake, tmp_path):
+    large = make_large(tmp_path / "large.folded")
+    proxy = CuttingProxy(fake.server_address[1], [5 << 20])
+    proxied = f"http://127.0.0.1:{proxy.port}"
+    run("push", large, url=proxied, environment={"PERFOLIO_RETRIES": "0"})
+    fake.uploads.clear()
+    result = run("push", large, url=proxied)
+    proxy.close()
+    assert result.returncode == 0, result.log
+    assert list(fake.shares.values()) == [large.read_bytes()]
+
+
+# ---- secrets ----
+
+
+def test_delete_uses_the_token_that_push_kept(run, fake, home, stacks):
+    url = run("push", stacks).out.strip()
+    kept = list((home / ".local/state/perfolio/shares").iterdir())
+    assert len(kept) == 1 and stat.S_IMODE(kept[0].stat().st_mode) == 0o600
+    assert stat.S_IMODE(kept[0].parent.stat().st_mode) == 0o700
+    result = run("delete", url)
+    assert result.returncode == 0, result.log
+    assert result.out == "" and not list(kept[0].parent.iterdir())
+    again = run("delete", url)
+    assert again.returncode == 4 and "--token" in again.log
+    assert run("delete", url, "--token", "e" * 43).returncode == 4
+    assert run("delete", f"{url}/delete#{'d' * 43}").returncode == 0
+
+
+def test_kept_delete_tokens_go_to_their_own_server_only(run, fake, stacks):
+    url = run("push", stacks).out.strip()
+    stranger = FakeServer()
+    elsewhere = url.replace(fake.url, stranger.url)
+    assert run("delete", elsewhere).returncode == 4
+    assert stranger.requests == []
+    stranger.close()
+
+
+def test_the_account_token_goes_to_its_own_server_only(run, fake):
+    stranger = FakeServer()
+    result = run("top", f"{stranger.url}/p/{'A' * 22}", token=TOKEN)
+    assert result.returncode == 5
+    assert all("authorization" not in fields for fields in stranger.fields)
+    run("top", f"{fake.url}/p/{'A' * 22}", token=TOKEN)
+    assert fake.fields[-1]["authorization"] == f"Bearer {TOKEN}"
+    stranger.close()
+
+
+def test_tokens_never_travel_in_the_clear(run, stacks):
+    result = run("push", stacks, url="http://perfolio.example", token=TOKEN)
+    assert result.returncode == 2 and "https" in result.log
+
+
+def test_login_tries_the_token_and_keeps_it_private(run, fake, home, stacks):
+    config = home / ".config/perfolio/config.ini"
+    wrong = run("login", fake.url, url="", input=b"pf_wrong\n")
+    assert wrong.returncode == 4 and not config.exists()
+    right = run("login", fake.url + "/", url="", input=TOKEN.encode() + b"\n")
+    assert right.returncode == 0, right.log
+    assert right.out == "" and TOKEN not in right.log and "default" in right.log
+    assert stat.S_IMODE(config.stat().st_mode) == 0o600
+    assert run("push", stacks, url="").returncode == 0
+    assert fake.fields[-1]["authorization"] == f"Bearer {TOKEN}"
+    config.chmod(0o644)
+    assert "chmod 600" in run("push", stacks, url="").log
+    other = FakeServer()
+    assert run("push", stacks, url=other.url).returncode == 0
+    assert all("authorization" not in fields for fields in other.fields)
+    other.close()
+    assert run("logout", url="").returncode == 0
+    assert TOKEN not in config.read_text()
+    assert run("push", stacks, url="").returncode == 2
+
+
+def test_a_token_on_the_command_line_is_refused(run, fake):
+    result = run("login", fake.url, TOKEN, url="")
+    assert result.returncode == 2 and fake.requests == []
+
+
+def test_a_broken_settings_file_is_named(run, home, stacks):
+    config = home / ".config/perfolio/config.ini"
+    config.parent.mkdir(parents=True)
+    config.write_text("[server]\nthis is no setting\n")
+    result = run("push", stacks, url="")
+    assert result.returncode == 2 and "config.ini, line 2" in result.log
+
+
+def test_a_server_cannot_steer_the_terminal(run, fake, stacks):
+    fake.failures = [(400, [])]
+    Handler_problem = Handler.problem
+    try:
+        Handler.problem = lambda self, status, name, detail, fields=(): Handler_problem(
+            self, status, "invalid", "\x1b]0;owned\x07\x1b[2J", fields)
+        result = run("push", stacks)
+    finally:
+        Handler.problem = Handler_problem
+    assert result.returncode == 7 and "\x1b" not in result.log and "\x07" not in result.log
+
+
+# ---- on a terminal ----
+
+
+def test_the_bar_and_colours_are_for_terminals_only(home, fake, tmp_path):
+    import pty
+
+    large = make_large(tmp_path / "large.folded", 20 * 1000 * 1000)
+
+    def on_terminal(**variables):
+        main, side = pty.openpty()
+        environment = {"HOME": str(home), "PERFOLIO_URL": fake.url, "TERM": "xterm", **variables}
+        process = subprocess.Popen([str(PERFOLIO), "push", str(large)], stdin=side, stdout=side,
+                                   stderr=side, env=environment)
+        os.close(side)
+        seen = b""
+        while True:
+            try:
+                piece = os.read(main, 65536)
+            except OSError:
+                break
+            if not piece:
+                break
+            seen += piece
+        os.close(main)
+        assert process.wait(60) == 0
+        return seen
+
+    coloured = on_terminal()
+    assert b"\r\x1b[K" in coloured and b"%" in coloured and b"\x1b[34m" in coloured
+    assert b"\x1b[34m" not in on_terminal(NO_COLOR="1")
+
+
+def test_completion_files_are_what_the_program_prints():
+    folder = pathlib.Path(__file__).resolve().parents[2] / "deploy" / "completion"
+    for shell, name in [("bash", "perfolio.bash"), ("zsh", "_perfolio"), ("fish", "perfolio.fish")]:
+        printed = subprocess.run([str(PERFOLIO), "completion", shell], capture_output=True,
+                                 check=True, env={"HOME": "/nonexistent"}).stdout
+        assert printed == (folder / name).read_bytes(), f"run: perfolio completion {shell}"
