@@ -350,23 +350,9 @@ static void turn(struct http_loop *loop)
     http_connection_watch(loop, clock_monotonic_ns());
 }
 
-static void *run_loop(void *argument)
+static void init_loop(struct http_loop *loop)
 {
-    struct http_loop *loop = argument;
-    while (!loop->is_ending)
-        turn(loop);
-    start_draining(loop);
-    loop->is_cut = true;
-    int64_t deadline_ns = clock_monotonic_ns() + END_MS * CLOCK_NS_PER_MS;
-    while (!h2o_linklist_is_empty(&loop->connections) && clock_monotonic_ns() < deadline_ns)
-        turn(loop);
-    http_connection_drop_lingering(loop);
-    return NULL;
-}
-
-static void init_loop(struct http_server *http, struct http_loop *loop)
-{
-    loop->http = http;
+    struct http_server *http = loop->http;
     h2o_context_init(&loop->context, h2o_evloop_create(), &http->config);
     loop->accept_plain = (h2o_accept_ctx_t){.ctx = &loop->context, .hosts = http->config.hosts};
     loop->accept_tls = loop->accept_plain;
@@ -381,6 +367,31 @@ static void init_loop(struct http_server *http, struct http_loop *loop)
         loop->random_state = (uint64_t)clock_wall_ns();
 }
 
+static void *run_loop(void *argument)
+{
+    struct http_loop *loop = argument;
+    /* Here and not in the thread that starts us: h2o recycles the buffers of the context's own
+     * sockets in lists that belong to the thread which made them. */
+    init_loop(loop);
+    open_listeners(loop);
+    sem_post(&loop->http->has_started);
+    while (!loop->is_ending)
+        turn(loop);
+    start_draining(loop);
+    loop->is_cut = true;
+    int64_t deadline_ns = clock_monotonic_ns() + END_MS * CLOCK_NS_PER_MS;
+    while (!h2o_linklist_is_empty(&loop->connections) && clock_monotonic_ns() < deadline_ns)
+        turn(loop);
+    http_connection_drop_lingering(loop);
+    return NULL;
+}
+
+static void wait_for_start(struct http_server *http)
+{
+    while (sem_wait(&http->has_started) != 0) {
+    }
+}
+
 enum err_code http_server_start(struct http_server *http, struct err *err)
 {
     assert(!http->is_started);
@@ -389,19 +400,22 @@ enum err_code http_server_start(struct http_server *http, struct err *err)
     http->workers = worker_pool_create(options->worker_count, options->max_queued_requests,
                                        options->max_queued_bytes);
     http->is_started = true;
+    sem_init(&http->has_started, 0, 0);
     sigset_t all, before;
     sigfillset(&all);
-    for (int i = 0; i < options->loop_count; i++) {
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int failure = 0;
+    for (int i = 0; i < options->loop_count && !failure; i++) {
         struct http_loop *loop = &http->loops[i];
-        init_loop(http, loop);
-        open_listeners(loop);
-        pthread_sigmask(SIG_SETMASK, &all, &before);
-        int failure = pthread_create(&loop->thread, NULL, run_loop, loop);
-        pthread_sigmask(SIG_SETMASK, &before, NULL);
-        if (failure)
-            return err_set(err, ERR_IO, "starting a thread failed (%d)", failure);
-        loop->is_started = true;
+        loop->http = http;
+        failure = pthread_create(&loop->thread, NULL, run_loop, loop);
+        loop->is_started = failure == 0;
+        if (loop->is_started)
+            wait_for_start(http);
     }
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (failure)
+        return err_set(err, ERR_IO, "starting a thread failed (%d)", failure);
     return ERR_NONE;
 }
 
@@ -461,12 +475,9 @@ bool http_server_stop(struct http_server *http, int deadline_ms)
 
 static void fini_loop(struct http_loop *loop)
 {
-    if (!loop->http)
+    if (!loop->is_started)
         return;
-    if (loop->is_started)
-        pthread_join(loop->thread, NULL);
-    else
-        close_listeners(loop);
+    pthread_join(loop->thread, NULL);
     h2o_evloop_t *evloop = loop->context.loop;
     /* A connection that h2o still holds keeps its memory; the process is ending. */
     if (h2o_linklist_is_empty(&loop->connections)) {

@@ -15,6 +15,7 @@
 #include <h2o.h>
 
 #include <pthread.h>
+#include <semaphore.h>
 #include <stdatomic.h>
 
 struct access_log;
@@ -95,7 +96,7 @@ struct http_connection {
     uint64_t received_bytes, acked_bytes; /* TCP_INFO at the last sweep */
     int64_t progress_ns;                  /* when one of them last changed */
     int64_t window_ns;                    /* begin of the window for the minimal rate; 0: none */
-    uint64_t window_received;
+    uint64_t window_bytes;                /* what had come of the request by then */
 };
 
 /* One request on its way. Freed on the loop when neither h2o nor a worker has it any more. */
@@ -137,6 +138,7 @@ struct http_server {
     atomic_bool is_stopping;
     bool is_started;
     bool was_cut;
+    sem_t has_started; /* posted by each loop */
     struct metric *refusals[REFUSAL_COUNT];
     struct metric *failed_reads;
 };

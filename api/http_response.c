@@ -47,6 +47,7 @@ static const struct status_reason reasons[] = {
     {412, "Precondition Failed"},
     {413, "Content Too Large"},
     {415, "Unsupported Media Type"},
+    {417, "Expectation Failed"},
     {422, "Unprocessable Content"},
     {428, "Precondition Required"},
     {429, "Too Many Requests"},
@@ -260,8 +261,10 @@ static void describe_error(const h2o_req_t *req, struct err *err)
                 "the body passes %zu bytes, the most that one request may bring; upload it in "
                 "parts, as `perfolio push` does by itself",
                 HTTP_MAX_BODY_BYTES);
+    else if (req->res.status == 417)
+        err_set(err, ERR_INVALID, "the only Expect known here is 100-continue");
     else if (req->res.status < 500)
-        err_set(err, ERR_INVALID, "the request's header fields are malformed");
+        err_set(err, ERR_INVALID, "the request's length or its chunked body is malformed");
     else
         err_set(err, ERR_INTERNAL, "h2o answered %d", req->res.status);
 }
