@@ -149,6 +149,16 @@ static bool parse_without_time(const struct tokens *tokens, struct perf_script_e
     return false;
 }
 
+/* "comm 12" or "comm 12 [001]" and nothing else. */
+static bool ends_with_who(const struct tokens *tokens)
+{
+    struct perf_script_event event;
+    size_t end = tokens->count;
+    if (end > 2 && is_cpu(tokens->words[end - 1]))
+        end--;
+    return end > 1 && end < TOKENS_MAX && parse_pid(tokens->words[end - 1], &event);
+}
+
 bool perf_script_parse_event(struct span line, bool is_lenient, struct perf_script_event *ret_event)
 {
     struct tokens tokens;
@@ -167,7 +177,7 @@ bool perf_script_parse_event(struct span line, bool is_lenient, struct perf_scri
         return false;
     bool is_event = parse_without_time(&tokens, &event);
     if (!is_event && is_lenient)
-        is_event = tokens.count < TOKENS_MAX && parse_who(&tokens, tokens.count, &event);
+        is_event = ends_with_who(&tokens) && parse_who(&tokens, tokens.count, &event);
     if (is_event)
         *ret_event = event;
     return is_event;

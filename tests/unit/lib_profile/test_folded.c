@@ -1,0 +1,124 @@
+#include "tests/unit/lib_profile/stacks.h"
+
+#include "lib/profile/folded.h"
+
+static void equal_stacks_are_added_up(void **state)
+{
+    (void)state;
+    struct profile *profile =
+        decode_text(folded_decode, SPAN_LITERAL("a;b;c 1\na;b;c 1\na;b;d 4\na;b;c 3\na;b 5\n"));
+    assert_int_equal(profile->sample_count, 3);
+    assert_int_equal(profile->comment_count, 0);
+    assert_type(profile, 0, "samples", "count");
+    assert_stacks(profile, "", "a;b 5\na;b;c 5\na;b;d 4\n");
+    profile_destroy(profile);
+}
+
+static void names_keep_blanks_and_recursion_nests(void **state)
+{
+    (void)state;
+    struct profile *profile = decode_text(
+        folded_decode, SPAN_LITERAL("main;operator new(unsigned long);f<int, char> 2\r\n"
+                                    "  main;a;a;a\t7  \r\n"
+                                    "{main};Closure::{closure} 1"));
+    assert_stacks(profile, "",
+                  "main;a;a;a 7\n"
+                  "main;operator new(unsigned long);f<int, char> 2\n"
+                  "{main};Closure::{closure} 1\n");
+    profile_destroy(profile);
+}
+
+static void lines_without_a_value_are_skipped_and_counted(void **state)
+{
+    (void)state;
+    struct profile *profile =
+        decode_text(folded_decode, SPAN_LITERAL("# a comment 12\n// another 3\n\na;b 1\nno value\n"
+                                                "42\na;b twelve\na;b 0x10\na;b nan\na;c 2\n"));
+    assert_stacks(profile, "", "a;b 1\na;c 2\n");
+    assert_int_equal(profile->comment_count, 1);
+    assert_true(span_equal_text(profile_string(profile, profile->comments[0]),
+                                "5 lines without stack and value skipped"));
+    profile_destroy(profile);
+}
+
+static void text_without_any_stack_is_refused(void **state)
+{
+    (void)state;
+    assert_refused(folded_decode, "", NULL, ERR_INVALID, "no line");
+    assert_refused(folded_decode, "hello world\n# a 1\n12\n", NULL, ERR_INVALID, "no line");
+}
+
+static void decimals_are_kept_by_scaling(void **state)
+{
+    (void)state;
+    struct profile *profile =
+        decode_text(folded_decode, SPAN_LITERAL("a 1.25\nb 2\nc 0.5\nd -0.25\n"));
+    assert_type(profile, 0, "samples", "count/100");
+    assert_stacks(profile, "", "a 125\nb 200\nc 50\nd -25\n");
+    profile_destroy(profile);
+    profile = decode_text(folded_decode, SPAN_LITERAL("a 1e-3\nb 2.00000049\n"));
+    assert_type(profile, 0, "samples", "count/1000000");
+    assert_stacks(profile, "", "a 1000\nb 2000000\n");
+    profile_destroy(profile);
+}
+
+static void sums_stay_at_the_end_of_the_range(void **state)
+{
+    (void)state;
+    struct profile *profile = decode_text(
+        folded_decode, SPAN_LITERAL("a 9223372036854775807\na 9223372036854775807\n"
+                                    "b -9223372036854775808\nc 99999999999999999999\n"));
+    assert_stacks(profile, "", "a 9223372036854775807\nb -9223372036854775808\n");
+    assert_int_equal(profile->comment_count, 1); /* c is more than an integer holds */
+    profile_destroy(profile);
+    profile = decode_text(folded_decode, SPAN_LITERAL("a 9223372036854775807\nb 0.5\n"));
+    assert_stacks(profile, "", "a 9223372036854775807\nb 5\n");
+    profile_destroy(profile);
+}
+
+static void annotations_say_where_a_frame_belongs(void **state)
+{
+    (void)state;
+    struct profile *profile = decode_text(
+        folded_decode, SPAN_LITERAL("app;read_[k] 2\napp;Foo.bar_[j];Foo.get_[i];Foo.at_[i] 3\n"));
+    assert_stacks(profile, "", "app;Foo.bar_[j];Foo.get_[i];Foo.at_[i] 3\napp;read_[k] 2\n");
+    assert_stacks_by(profile, "", "binary", "<unknown>;[jit] 3\n<unknown>;[kernel.kallsyms] 2\n");
+    uint32_t inlining = 0;
+    for (uint32_t i = 0; i < profile->location_count; i++)
+        inlining += profile->locations[i].line_count == 3;
+    assert_int_equal(inlining, 1);
+    profile_destroy(profile);
+}
+
+static void an_inlined_frame_without_a_caller_is_a_frame(void **state)
+{
+    (void)state;
+    struct profile *profile = decode_text(folded_decode, SPAN_LITERAL("a_[i];b_[i] 1\nc_[i] 2\n"));
+    assert_stacks(profile, "", "a_[i];b_[i] 1\nc_[i] 2\n");
+    profile_destroy(profile);
+}
+
+static void limits_are_kept(void **state)
+{
+    (void)state;
+    const struct profile_limits depth = {.stack_depth = 3};
+    assert_refused(folded_decode, "a;b;c;d 1\n", &depth, ERR_TOO_LARGE, "3");
+    const struct profile_limits samples = {.sample_count = 2};
+    assert_refused(folded_decode, "a 1\nb 1\nc 1\n", &samples, ERR_TOO_LARGE, "samples");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(equal_stacks_are_added_up),
+        cmocka_unit_test(names_keep_blanks_and_recursion_nests),
+        cmocka_unit_test(lines_without_a_value_are_skipped_and_counted),
+        cmocka_unit_test(text_without_any_stack_is_refused),
+        cmocka_unit_test(decimals_are_kept_by_scaling),
+        cmocka_unit_test(sums_stay_at_the_end_of_the_range),
+        cmocka_unit_test(annotations_say_where_a_frame_belongs),
+        cmocka_unit_test(an_inlined_frame_without_a_caller_is_a_frame),
+        cmocka_unit_test(limits_are_kept),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
