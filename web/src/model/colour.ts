@@ -50,8 +50,10 @@ export function makePalette(isDark: boolean): Palette {
   const fills: string[] = [];
   for (let h = 0; h < hueCount; h++)
     for (let s = 0; s < shadeCount; s++) {
-      const chroma = h === neutral ? 0.012 : isDark ? 0.078 : 0.082;
-      const lightness = isDark ? 0.405 + 0.032 * s : 0.785 + 0.03 * s;
+      // The warm ones glow, the others stay behind them.
+      const isWarm = hues[h] >= 20 && hues[h] <= 110;
+      const chroma = h === neutral ? 0.012 : isWarm ? (isDark ? 0.092 : 0.098) : isDark ? 0.06 : 0.058;
+      const lightness = (isDark ? 0.42 + 0.032 * s : 0.795 + 0.028 * s) + (isWarm && isDark ? 0.02 : 0);
       fills.push(oklch(lightness, chroma, h === neutral ? 260 : hues[h]));
     }
   const diff: string[] = [];

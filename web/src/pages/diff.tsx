@@ -75,12 +75,11 @@ export function DiffPage({ a, b, session }: { a: string; b: string; session: Ses
         </div>
       </header>
       <Viewer
-        key={before.share && after.share ? "open" : `try-${before.attempt + after.attempt}`}
+        isReady={before.share !== null && after.share !== null}
         state={state}
         update={update}
         flameKey={`${state.sampleType}\n${state.group}\n${state.isNormalised}`}
         load={load}
-        isDiff
         onFlame={setFlame}
         extraKeys={{ x: () => location.assign(swapped), "%": normalise }}
         tools={

@@ -262,13 +262,13 @@ export function useShare(id: string) {
     );
     return () => void (isLeft = true);
   }, [id, attempt]);
-  return { share, problem, reload: () => setAttempt(attempt + 1), attempt };
+  return { share, problem, reload: () => setAttempt(attempt + 1) };
 }
 
 /* ---- pages ---- */
 
 export function SharePage({ id, session }: { id: string; session: Session | null }) {
-  const { share, problem, reload, attempt } = useShare(id);
+  const { share, problem, reload } = useShare(id);
   const [state, update] = useViewState();
   useTitle(share ? nameOf(share) : "");
   const load = useCallback(
@@ -285,12 +285,11 @@ export function SharePage({ id, session }: { id: string; session: Session | null
     <Shell session={session} isViewer>
       {share ? <ShareHeader share={share} session={session} onChanged={reload} /> : <HeaderLoading />}
       <Viewer
-        key={share ? "open" : `try-${attempt}`}
+        isReady={share !== null}
         state={state}
         update={update}
         flameKey={`${state.sampleType}\n${state.group}`}
         load={load}
-        isDiff={false}
       />
     </Shell>
   );

@@ -77,7 +77,9 @@ class Stage {
     const overlay = this.overlayElement.getContext("2d");
     if (!context || !overlay) return;
     for (const each of [context, overlay]) each.setTransform(this.ratio, 0, 0, this.ratio, 0, 0);
+    const isFirst = this.canvas === null;
     this.canvas = { context, overlay, painter: new IciclePainter(context) };
+    if (isFirst) this.reveal(this.props.zoom);
     this.paintNow();
   }
 
@@ -162,7 +164,9 @@ class Stage {
     return nodeAt(this.props.flame, row, this.window, this.width, clientX - bounds.left);
   }
 
+  /** Scrolls as little as needed to see a node; before the first size is known all are at the top. */
   reveal(node: number): void {
+    if (this.height === 0) return;
     const top = this.props.flame.depth[node] * rowHeight;
     if (top < this.scroller.scrollTop) this.scroller.scrollTop = Math.max(0, top - 2 * rowHeight);
     else if (top + rowHeight > this.scroller.scrollTop + this.height)

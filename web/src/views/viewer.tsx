@@ -312,7 +312,8 @@ export interface ViewerProps {
   /** Names what load would give: a change loads anew. */
   flameKey: string;
   load: (signal: AbortSignal) => Promise<Flame>;
-  isDiff: boolean;
+  /** False while what stands above is still to come: the viewer loads, but is not shown to jump later. */
+  isReady: boolean;
   tools?: ComponentChildren;
   extraKeys?: Record<string, () => void>;
   onFlame?: (flame: Flame) => void;
@@ -387,7 +388,7 @@ export function Viewer(props: ViewerProps) {
   const isEmpty = flame !== null && (flame.nodeCount <= 1 || (flame.width[0] === 0));
 
   return (
-    <section class="viewer" aria-label="Profile" aria-busy={!isCurrent}>
+    <section class={`viewer ${props.isReady ? "" : "waiting"}`} aria-label="Profile" aria-busy={!isCurrent}>
       <div class="toolbar">
         <Segments
           label="View"

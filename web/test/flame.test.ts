@@ -1,0 +1,213 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { decodeFlame, FlameError, parentOf, pathOf, type Flame } from "../src/model/flame.ts";
+import { listFunctions, sortFunctions } from "../src/model/functions.ts";
+import { layoutRow, nodeAt } from "../src/model/layout.ts";
+import { findByPathHash, pathHash } from "../src/model/path.ts";
+import { compileSearch, exactly, nextMatch, search } from "../src/model/search.ts";
+import { encodeFlame } from "./encode_flame.mjs";
+
+interface Tree {
+  name: string;
+  self?: number;
+  base?: number;
+  file?: string;
+  flags?: number;
+  children?: Tree[];
+}
+
+function decode(tree: Tree, options = {}): Flame {
+  const bytes: Buffer = encodeFlame(tree, options);
+  return decodeFlame(bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.length) as ArrayBuffer);
+}
+
+const names = (flame: Flame) => Array.from(flame.frame, (frame) => flame.frames.name(frame));
+
+const small: Tree = {
+  name: "root",
+  children: [
+    { name: "a", self: 1, children: [{ name: "b", self: 2, children: [{ name: "a", self: 4 }] }, { name: "c", self: 8 }] },
+    { name: "b", self: 16 },
+  ],
+};
+
+/** A tree of many nodes whose numbers do not depend on Math.random. */
+function bigTree(count: number, spread: number): Tree {
+  let seed = 7;
+  const random = () => (seed = (Math.imul(seed, 1103515245) + 12345) >>> 0) / 2 ** 32;
+  const root: Tree = { name: "root", children: [] };
+  const all = [root];
+  for (let i = 1; i < count; i++) {
+    const parent = all[Math.max(0, all.length - 1 - Math.floor(random() * spread))];
+    const node: Tree = { name: `f${Math.floor(random() * 50)}`, self: Math.floor(random() * 100), children: [] };
+    parent.children!.push(node);
+    all.push(node);
+  }
+  return root;
+}
+
+test("derives depth, end, cumulative value, start and rows", () => {
+  const flame = decode(small);
+  assert.deepEqual(names(flame), ["root", "b", "a", "c", "b", "a"]);
+  assert.deepEqual([...flame.cum], [31, 16, 15, 8, 6, 4]);
+  assert.deepEqual([...flame.depth], [0, 1, 1, 2, 2, 3]);
+  assert.deepEqual([...flame.end], [6, 2, 6, 4, 6, 6]);
+  assert.deepEqual([...flame.start], [0, 0, 16, 16, 24, 24]);
+  assert.deepEqual([...flame.rowOffset], [0, 1, 3, 5, 6]);
+  assert.equal(flame.total, 31);
+  assert.deepEqual(pathOf(flame, 5), [0, 2, 4, 5]);
+  assert.equal(parentOf(flame, 0), -1);
+});
+
+test("sums up as a recursive reader does, for a tree of many nodes", () => {
+  const tree = bigTree(3000, 40);
+  const flame = decode(tree);
+  const sum = (node: Tree): number => (node.self ?? 0) + (node.children ?? []).reduce((all, child) => all + sum(child), 0);
+  assert.equal(flame.cum[0], sum(tree));
+  for (let i = 1; i < flame.nodeCount; i++) {
+    const parent = parentOf(flame, i);
+    assert.ok(flame.start[i] >= flame.start[parent]);
+    assert.ok(flame.start[i] + flame.cum[i] <= flame.start[parent] + flame.cum[parent]);
+    assert.ok(flame.end[i] <= flame.end[parent]);
+  }
+});
+
+test("reads stacks that are 5,000 frames deep", () => {
+  const root: Tree = { name: "root", children: [] };
+  let at = root;
+  for (let i = 0; i < 5000; i++) {
+    const child: Tree = { name: `f${i % 7}`, self: 1, children: [] };
+    at.children!.push(child);
+    at = child;
+  }
+  const flame = decode(root);
+  assert.equal(flame.rowCount, 5001);
+  assert.equal(flame.cum[0], 5000);
+  const rows = listFunctions(flame);
+  assert.equal(rows.find((row) => row.name === "f0")!.cum, 5000);
+  assert.equal(findByPathHash(flame, pathHash(flame, 5000)), 5000);
+});
+
+test("draws a diff as wide as the larger side, and negative values as their size", () => {
+  const diff = decode({ name: "root", children: [{ name: "old", base: 30 }, { name: "both", self: 10, base: 5 }] }, { isDiff: true });
+  assert.deepEqual([...diff.width], [40, 30, 10]);
+  assert.deepEqual([...diff.baseCum!], [35, 30, 5]);
+  assert.equal(diff.baseTotal, 35);
+  assert.equal(diff.total, 10);
+  const negative = decode({ name: "root", children: [{ name: "less", self: -6 }, { name: "more", self: 4 }] });
+  assert.equal(negative.width[0], 10);
+  assert.equal(negative.cum[0], -2);
+});
+
+test("refuses bytes that are cut, foreign or point outside", () => {
+  const bytes: Buffer = encodeFlame(small);
+  const copy = () => new Uint8Array(bytes);
+  assert.throws(() => decodeFlame(new ArrayBuffer(10)), FlameError);
+  for (const length of [64, 100, 300, bytes.length - 40]) assert.throws(() => decodeFlame(copy().slice(0, length).buffer), FlameError);
+  const magic = copy();
+  magic[0] = 88;
+  assert.throws(() => decodeFlame(magic.buffer), FlameError);
+  const parents = copy();
+  const view = new DataView(parents.buffer);
+  for (let at = 64; ; at += 24)
+    if (view.getUint32(at, true) === 2) {
+      view.setUint32(Number(view.getBigUint64(at + 8, true)) + 4, 9, true);
+      break;
+    }
+  assert.throws(() => decodeFlame(parents.buffer), FlameError);
+});
+
+test("lists functions with recursion counted once", () => {
+  const rows = sortFunctions(listFunctions(decode(small)), { column: "cum", descending: true });
+  assert.deepEqual(
+    rows.map((row) => [row.name, row.flat, row.cum]),
+    [["b", 18, 22], ["a", 5, 15], ["c", 8, 8]],
+  );
+});
+
+test("sorts in both directions, equal rows by name", () => {
+  const rows = listFunctions(decode({ name: "root", children: [{ name: "z", self: 1 }, { name: "y", self: 1 }, { name: "x", self: 3 }] }));
+  assert.deepEqual(sortFunctions(rows, { column: "flat", descending: true }).map((row) => row.name), ["x", "y", "z"]);
+  assert.deepEqual(sortFunctions(rows, { column: "name", descending: true }).map((row) => row.name), ["z", "y", "x"]);
+});
+
+test("searches outermost matches only", () => {
+  const flame = decode(small);
+  const found = search(flame, compileSearch("^[ab]$"));
+  assert.equal(found.functionCount, 2);
+  assert.equal(found.value, 31);
+  assert.equal(found.nodeCount, 4);
+  assert.equal(search(flame, compileSearch("^a$")).value, 15);
+  assert.equal(search(flame, compileSearch("root")).value, 0);
+  assert.equal(nextMatch(flame, search(flame, compileSearch("c")), 0, 1), 3);
+  assert.equal(nextMatch(flame, search(flame, compileSearch("c")), 0, -1), 3);
+  assert.equal(nextMatch(flame, search(flame, compileSearch("nothing")), 0, 1), -1);
+});
+
+test("takes the server's subset of expressions", () => {
+  assert.ok(compileSearch("Foo").test("aFoo") && !compileSearch("Foo").test("foo"));
+  assert.ok(compileSearch("foo").test("FOO"));
+  assert.ok(compileSearch("\\W").flags.includes("i"));
+  assert.ok(compileSearch("(?i)FOO").test("foo"));
+  for (const wrong of ["(?=a)", "(?!a)", "(?<=a)", "(?<!a)", "(a)\\1", "(?<n>a)\\k<n>", "(", "[z-a]"])
+    assert.throws(() => compileSearch(wrong), Error, wrong);
+  const odd = "std::map<int, (a|b)>::operator[]";
+  assert.ok(compileSearch(exactly(odd)).test(odd));
+  assert.ok(!compileSearch(exactly(odd)).test(odd + "x"));
+});
+
+test("finds a node again by the hash of its path, also in another table order", () => {
+  const flame = decode(bigTree(2000, 30));
+  for (let i = 1; i < flame.nodeCount; i += 37) {
+    const found = findByPathHash(flame, pathHash(flame, i));
+    assert.deepEqual(pathOf(flame, found).map((node) => names(flame)[node]), pathOf(flame, i).map((node) => names(flame)[node]));
+  }
+  const other = decode({ name: "root", children: [{ name: "new", self: 99 }, ...small.children!] });
+  const place = names(other).lastIndexOf("a");
+  assert.equal(pathHash(decode(small), 5), pathHash(other, place));
+  assert.equal(findByPathHash(flame, "0123456789abcdef"), -1);
+  assert.equal(findByPathHash(flame, "no hash"), -1);
+});
+
+test("keeps the hash of a path, which links in the world hold", () => {
+  assert.equal(pathHash(decode(small), 5), "58cdc962eccc1057");
+});
+
+test("covers every row without gaps or overlaps, at every zoom", () => {
+  const flame = decode(bigTree(4000, 9));
+  const windows = [
+    { from: 0, to: flame.width[0] },
+    { from: flame.width[0] * 0.31, to: flame.width[0] * 0.33 },
+    { from: flame.width[0] * 0.5, to: flame.width[0] * 0.5 + 3 },
+  ];
+  for (const window of windows)
+    for (let row = 0; row < flame.rowCount; row++) {
+      let right = 0;
+      let last = -1;
+      const seen = new Set<number>();
+      layoutRow(flame, row, window, 300, (first, final, left, end) => {
+        assert.ok(first > last && final >= first);
+        assert.ok(left >= right - 1.0001, `row ${row}: ${left} after ${right}`);
+        assert.ok(end <= 300 && left >= 0);
+        for (let at = first; at <= final; at++) seen.add(flame.rowNodes[at]);
+        last = final;
+        right = end;
+      });
+      for (let at = flame.rowOffset[row]; at < flame.rowOffset[row + 1]; at++) {
+        const node = flame.rowNodes[at];
+        const isInside = flame.start[node] < window.to && flame.start[node] + flame.width[node] > window.from;
+        if (isInside && flame.width[node] > 0) assert.ok(seen.has(node), `row ${row} lacks node ${node}`);
+      }
+    }
+});
+
+test("merges slivers into few boxes and finds what is under the pointer", () => {
+  const flame = decode({ name: "root", children: Array.from({ length: 20000 }, (_, i) => ({ name: `f${i}`, self: 1 })) });
+  let boxes = 0;
+  layoutRow(flame, 1, { from: 0, to: 20000 }, 200, () => boxes++);
+  assert.ok(boxes < 10, `${boxes} boxes`);
+  const node = nodeAt(flame, 1, { from: 0, to: 20000 }, 200, 100);
+  assert.equal(flame.start[node], 10000);
+  assert.equal(nodeAt(flame, 2, { from: 0, to: 20000 }, 200, 100), -1);
+  assert.equal(nodeAt(flame, 1, { from: 0, to: 20000 }, 200, 200), -1);
+});

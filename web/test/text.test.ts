@@ -1,0 +1,102 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { VNode } from "preact";
+import { diffStep, diffSteps, makePalette, oklch, packageOf } from "../src/model/colour.ts";
+import { shorterNames } from "../src/model/names.ts";
+import { formatAgo, formatBytes, formatChange, formatPercent, formatSigned, formatValue } from "../src/model/units.ts";
+import { idIn } from "../src/pages/share.tsx";
+import { Markdown } from "../src/ui/markdown.tsx";
+
+test("values are told in the unit that fits", () => {
+  assert.equal(formatValue(0, "nanoseconds"), "0 ns");
+  assert.equal(formatValue(1_250_000_000, "nanoseconds"), "1.25 s");
+  assert.equal(formatValue(999_999, "nanoseconds"), "1.00 ms");
+  assert.equal(formatValue(1500, "ms"), "1.50 s");
+  assert.equal(formatValue(90, "seconds"), "1.50 min");
+  assert.equal(formatBytes(512), "512 B");
+  assert.equal(formatBytes(1_572_864), "1.50 MiB");
+  assert.equal(formatValue(12345678, "count"), "12,345,678");
+  assert.equal(formatValue(3, "goroutines"), "3 goroutines");
+  assert.equal(formatValue(5, "constructor"), "5 constructor");
+  assert.equal(formatSigned(-2048, "bytes"), "−2 KiB");
+});
+
+test("shares and changes are exact about nothing, little and all", () => {
+  assert.equal(formatPercent(0, 10), "0%");
+  assert.equal(formatPercent(10, 10), "100%");
+  assert.equal(formatPercent(1, 1e9), "<0.01%");
+  assert.equal(formatPercent(5, 0), "–");
+  assert.equal(formatChange(10, 10), "±0%");
+  assert.equal(formatChange(0, 10), "new");
+  assert.equal(formatChange(10, 0), "gone");
+  assert.equal(formatChange(10, 12), "+20%");
+  assert.equal(formatChange(200, 197), "−1.5%");
+  assert.equal(formatAgo(1_000, 3_601_000 + 1_000), "1 hour ago");
+});
+
+test("packages of Go, C++, Rust, Java and unnamed code", () => {
+  assert.equal(packageOf("github.com/acme/store.(*DB).Query", "", ""), "github.com/acme/store");
+  assert.equal(packageOf("runtime.mallocgc", "", ""), "runtime");
+  assert.equal(packageOf("std::vector<a::b>::push_back", "", ""), "std");
+  assert.equal(packageOf("<alloc::vec::Vec<T> as core::ops::Drop>::drop", "", ""), "alloc");
+  assert.equal(packageOf("java.util.concurrent.FutureTask.run", "", ""), "java.util");
+  assert.equal(packageOf("memcpy", "/lib/libc.so.6", ""), "libc.so.6");
+  assert.equal(packageOf("render", "", "src/page/render.py"), "src/page");
+  assert.equal(packageOf("<unknown>", "", ""), "");
+});
+
+test("names get shorter, never empty", () => {
+  assert.deepEqual(shorterNames("github.com/acme/store.(*DB).Query"), ["github.com/acme/store.(*DB).Query", "store.(*DB).Query", "DB.Query"]);
+  const cpp = shorterNames("std::map<int, std::string>::insert(std::pair<int, int> const&)");
+  assert.equal(cpp[cpp.length - 1], "insert");
+  for (const name of ["", "a", "::", "<", "operator<", "a::", "x/", "/", "(anonymous namespace)::f", ".", "..", "λ.μ"])
+    for (const [i, form] of shorterNames(name).entries()) assert.ok(form !== "" || i === 0, `${name} → ${form}`);
+});
+
+test("colours are colours, and a diff's ends are far apart", () => {
+  assert.equal(oklch(1, 0, 0), "#ffffff");
+  assert.equal(oklch(0, 0, 0), "#000000");
+  for (const isDark of [false, true]) {
+    const palette = makePalette(isDark);
+    for (const colour of [...palette.fills, ...palette.diff]) assert.match(colour, /^#[0-9a-f]{6}$/);
+    assert.equal(palette.diff.length, 2 * diffSteps + 1);
+  }
+  assert.equal(diffStep(0, 5), 2 * diffSteps);
+  assert.equal(diffStep(5, 0), 0);
+  assert.equal(diffStep(5, 5), diffSteps);
+  assert.ok(diffStep(100, 102) > diffSteps);
+});
+
+/** Tags, texts and link targets of what a component gives. */
+function flatten(node: unknown): string {
+  if (typeof node === "string" || typeof node === "number") return String(node);
+  if (Array.isArray(node)) return node.map(flatten).join("");
+  const element = node as VNode<{ children?: unknown; href?: string }> | null;
+  if (!element || typeof element !== "object") return "";
+  const link = element.props.href ? `(${element.props.href})` : "";
+  return `<${String(element.type)}${link}>${flatten(element.props.children)}</>`;
+}
+
+test("Markdown becomes elements", () => {
+  const text = "# Title\n\nSome **strong** and `code<b>`.\n- one\n- [two](https://x.test/a)\n\n> quote\n\n```\n<script>\n```";
+  assert.equal(
+    flatten(Markdown({ text })),
+    "<div><h2>Title</><p>Some <strong>strong</> and <code>code<b></>.</><ul><li>one</><li><a(https://x.test/a)>two</></></>" +
+      "<blockquote>quote</><pre><code><script></></></>",
+  );
+});
+
+test("Markdown makes no link of what could run, and no element of HTML", () => {
+  const text = "[a](javascript:alert(1)) [b](data:text/html,x) [c](//evil.test) <img src=x onerror=alert(1)> [d](/p/x)";
+  const flat = flatten(Markdown({ text }));
+  assert.ok(!flat.includes("<a(javascript") && !flat.includes("<a(data") && !flat.includes("<a(//"));
+  assert.ok(flat.includes("<img src=x onerror=alert(1)>")); // as text
+  assert.ok(flat.includes("<a(/p/x)>d</>"));
+  for (const odd of ["", "\n\n", "```", "#", "- ", ">", "**", "[](", "1.", "####### x", "-", " \n- x\n1. y"]) flatten(Markdown({ text: odd }));
+});
+
+test("an id is found in what people paste", () => {
+  const id = "ABCDEFGHIJKLMNOPQRSTU0";
+  for (const text of [id, ` ${id}\n`, `https://host/p/${id}`, `https://host/p/${id}?v=table#x`, `http://h/p/${id}.pb.gz`]) assert.equal(idIn(text), id);
+  for (const text of ["", "https://host/p/short", id + "X", `https://host/d/${id}..${id}`]) assert.equal(idIn(text), "");
+});
