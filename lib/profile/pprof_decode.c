@@ -886,7 +886,7 @@ static enum err_code fill_comments(struct decoder *decoder)
     profile->comments = comments;
     while (next_field(&range, PROFILE_COMMENT, &field)) {
         struct span bytes = field.bytes;
-        const uint8_t *at = bytes.data, *end = at + bytes.size;
+        const uint8_t *at = bytes.data, *end = bytes.size ? at + bytes.size : at;
         bool is_single = field.type != WIRE_BYTES;
         while (is_single || at < end) {
             uint64_t number = field.number;

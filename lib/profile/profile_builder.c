@@ -53,7 +53,7 @@ struct profile_builder {
 static void *list_grow(struct list *list, size_t count, size_t size)
 {
     size_t needed = list->count + count;
-    if (needed > list->capacity) {
+    if (needed > list->capacity || !list->items) {
         size_t capacity = list->capacity + list->capacity / 2;
         list->capacity = capacity > needed ? capacity : needed + 16;
         list->items = mem_resize(list->items, list->capacity, size);

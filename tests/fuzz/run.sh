@@ -26,7 +26,7 @@ run_one() {
         echo "ok $name: $runs runs, $(find "$work" -type f | wc -l) inputs"
     else
         echo "not ok $name: see $log"
-        tail -n 40 "$log" | sed 's/^/    /'
+        grep -v "REDUCE\|NEW  \|pulse" "$log" | tail -n 30 | cut -c1-300 | sed 's/^/    /'
         return 1
     fi
     if [ -n "${FUZZ_KEEP:-}" ]; then
