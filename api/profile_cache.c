@@ -2,6 +2,7 @@
 
 #include "api/decode_gate.h"
 #include "api/flight_cache.h"
+#include "api/metrics.h"
 #include "api/server.h"
 #include "api/settings.h"
 #include "api/share.h"
@@ -72,6 +73,9 @@ static enum err_code decode_share(void *context, void **ret_value, size_t *ret_b
     if (code)
         return code;
     struct profile *profile;
+    metric_add(metrics_counter(job->server->metrics, "perfolio_profile_decodes_total", "",
+                               "Stored profiles decoded for viewing."),
+               1);
     code = decode_object(job->server, fd, (size_t)size, &profile, err);
     if (code)
         return code;

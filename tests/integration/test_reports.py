@@ -1,0 +1,275 @@
+"""What is computed from shares: right numbers, every form, one decode for many viewers."""
+
+import gzip
+import json
+import shutil
+import struct
+import subprocess
+import threading
+
+import pytest
+
+import sample_profiles as samples
+from test_shares import problem, share
+
+
+def flat_and_cum(answer):
+    return {row["name"]: (row["flat"], row["cum"]) for row in answer.json()["functions"]}
+
+
+def tree_of(node):
+    return {node["name"]: (node["value"], node["self"],
+                           [tree_of(child) for child in node.get("children", [])])}
+
+
+def read_flame(body):
+    """The sections of the binary form, by their number, and the header's fields."""
+    assert body[:8] == b"PFFLAME1"
+    flags, nodes, frames, strings = struct.unpack_from("<4I", body, 8)
+    total, base_total = struct.unpack_from("<2d", body, 24)
+    (section_count,) = struct.unpack_from("<I", body, 40)
+    sections = {}
+    for i in range(section_count):
+        number, _, offset, length = struct.unpack_from("<IIQQ", body, 64 + 24 * i)
+        assert offset % 8 == 0 and offset + length <= len(body)
+        sections[number] = body[offset:offset + length]
+    return {"flags": flags, "nodes": nodes, "frames": frames, "strings": strings, "total": total,
+            "base_total": base_total, "sections": sections,
+            "metadata": json.loads(sections[12])}
+
+
+def names_of(flame):
+    offsets = struct.unpack(f"<{flame['strings'] + 1}I", flame["sections"][10])
+    text = flame["sections"][11]
+    strings = [text[a:b].decode() for a, b in zip(offsets, offsets[1:])]
+    frame_name = struct.unpack(f"<{flame['frames']}I", flame["sections"][5])
+    return [strings[frame_name[frame]] for frame in
+            struct.unpack(f"<{flame['nodes']}I", flame["sections"][1])]
+
+
+@pytest.fixture(scope="module")
+def made(server):
+    client = server.api()
+    a, b = share(client, samples.FOLDED, title="a"), share(client, samples.FOLDED_SLOWER)
+    yield {"a": a["id"], "b": b["id"]}
+    client.close()
+
+
+def test_top_counts_flat_and_cum(admin, made):
+    answer = admin.get(f"/api/v1/shares/{made['a']}/top")
+    assert flat_and_cum(answer) == {"main": (0, 100), "parse": (10, 40), "read": (30, 30),
+                                    "draw": (60, 60)}
+    body = answer.json()
+    assert body["total"] == 100 and body["truncated"] is False and body["function_count"] == 4
+    assert [row["name"] for row in body["functions"]][:2] == ["draw", "read"]
+
+
+def test_top_says_what_it_leaves_out(admin, made):
+    body = admin.get(f"/api/v1/shares/{made['a']}/top", query={"limit": 1}).json()
+    assert len(body["functions"]) == 1 and body["truncated"] is True
+    assert body["function_count"] == 4
+    body = admin.get(f"/api/v1/shares/{made['a']}/top", query={"limit": 0}).json()
+    assert len(body["functions"]) == 4 and body["truncated"] is False
+
+
+def test_filters_mean_what_pprof_means(admin, made):
+    top = f"/api/v1/shares/{made['a']}/top"
+    assert flat_and_cum(admin.get(top, query={"focus": "parse"})) == {
+        "main": (0, 40), "parse": (10, 40), "read": (30, 30)}
+    assert flat_and_cum(admin.get(top, query={"ignore": "parse"})) == {
+        "main": (0, 60), "draw": (60, 60)}
+    assert flat_and_cum(admin.get(top, query={"hide": "parse"})) == {
+        "main": (10, 100), "read": (30, 30), "draw": (60, 60)}
+    assert flat_and_cum(admin.get(top, query={"show": "^(main|draw)$"})) == {
+        "main": (40, 100), "draw": (60, 60)}
+    assert flat_and_cum(admin.get(top, query=[("focus", "main"), ("focus", "read")])) == {
+        "main": (0, 30), "parse": (0, 30), "read": (30, 30)}
+
+
+def test_callers_and_callees(admin, made):
+    body = admin.get(f"/api/v1/shares/{made['a']}/callers", query={"fn": "parse"}).json()
+    assert (body["function"], body["flat"], body["cum"], body["total"]) == ("parse", 10, 40, 100)
+    assert [(row["name"], row["value"]) for row in body["callers"]] == [("main", 40)]
+    assert [(row["name"], row["value"]) for row in body["callees"]] == [("read", 30)]
+
+
+def test_the_flame_graph_in_both_forms(admin, made):
+    path = f"/api/v1/shares/{made['a']}/flame"
+    tree = admin.get(path, headers={"Accept": "application/json"}).json()
+    assert tree["total"] == 100
+    assert tree_of(tree["root"]) == {"root": (100, 0, [{"main": (100, 0, [
+        {"draw": (60, 60, [])}, {"parse": (40, 10, [{"read": (30, 30, [])}])}])}])}
+    answer = admin.get(path)
+    assert answer.headers["content-type"] == "application/vnd.perfolio.flame"
+    flame = read_flame(answer.body)
+    assert flame["total"] == 100 and flame["flags"] == 0 and flame["nodes"] == 5
+    assert names_of(flame) == ["root", "main", "draw", "parse", "read"]
+    assert struct.unpack("<5d", flame["sections"][3]) == (0, 0, 60, 10, 30)
+    assert flame["metadata"]["cut"] is None
+    assert admin.get(f"/p/{made['a']}.json").json()["root"] == tree["root"]
+
+
+def test_a_flame_graph_that_is_cut_says_so(admin):
+    lines = "".join(f"main;f{i};g{i} {i + 1}\n" for i in range(500)).encode()
+    made = share(admin, lines)
+    flame = read_flame(admin.get(f"/api/v1/shares/{made['id']}/flame", query={"limit": 100}).body)
+    assert flame["flags"] & 2 and flame["nodes"] <= 110
+    assert flame["metadata"]["cut"]["nodes"] > 800
+    assert sum(struct.unpack(f"<{flame['nodes']}d", flame["sections"][3])) == 500 * 501 // 2
+    whole = read_flame(admin.get(f"/api/v1/shares/{made['id']}/flame").body)
+    assert not whole["flags"] & 2 and whole["nodes"] == 1002
+
+
+def test_a_flame_graph_travels_compressed(admin):
+    made = share(admin, samples.pprof_gzip(400))
+    path = f"/api/v1/shares/{made['id']}/flame"
+    plain = admin.get(path)
+    assert "content-encoding" not in plain.headers
+    packed = admin.get(path, headers={"Accept-Encoding": "gzip"})
+    assert packed.headers["content-encoding"] == "gzip"
+    assert gzip.decompress(packed.body) == plain.body
+    packed = admin.get(path, headers={"Accept-Encoding": "gzip, zstd;q=0.9"})
+    assert packed.headers["content-encoding"] in ("zstd", "gzip")
+    if packed.headers["content-encoding"] == "zstd" and shutil.which("zstd"):
+        unpacked = subprocess.run(["zstd", "-q", "-dc"], input=packed.body, capture_output=True,
+                                  check=True).stdout
+        assert unpacked == plain.body
+    assert "accept-encoding" in packed.headers["vary"].lower()
+
+
+def test_a_diff_is_b_minus_a(admin, made):
+    pair = {"a": made["a"], "b": made["b"]}
+    body = admin.get("/api/v1/diff/top", query=pair).json()
+    assert (body["total_a"], body["total_b"], body["mode"]) == (100, 200, "absolute")
+    rows = {row["name"]: row for row in body["functions"]}
+    assert rows["read"]["flat_delta"] == 60 and rows["wait"]["flat_delta"] == 40
+    assert rows["draw"]["flat_delta"] == 0 and rows["main"]["cum_delta"] == 100
+    body = admin.get("/api/v1/diff/top", query={**pair, "mode": "normalised"}).json()
+    rows = {row["name"]: row for row in body["functions"]}
+    assert (body["total_a"], body["total_b"], body["mode"]) == (100, 100, "normalised")
+    assert rows["draw"]["flat_delta"] == -30 and rows["read"]["flat_delta"] == 15
+    flame = read_flame(admin.get("/api/v1/diff", query=pair).body)
+    assert flame["flags"] & 1 and (flame["base_total"], flame["total"]) == (100, 200)
+    tree = admin.get("/api/v1/diff", query=pair, headers={"Accept": "application/json"}).json()
+    assert tree["root"]["value"] == 200
+
+
+def test_profiles_are_merged_into_a_new_share(admin, made):
+    answer = admin.post("/api/v1/merge?title=sum", json={"shares": [made["a"], made["b"]]})
+    assert answer.status == 201, answer
+    merged = answer.json()["id"]
+    shown = admin.get(f"/api/v1/shares/{merged}").json()
+    assert shown["title"] == "sum" and shown["format"] == "pprof"
+    assert flat_and_cum(admin.get(f"/api/v1/shares/{merged}/top")) == {
+        "main": (0, 300), "parse": (20, 140), "read": (120, 120), "draw": (120, 120),
+        "wait": (40, 40)}
+    problem(admin.post("/api/v1/merge", json={"shares": []}), 400, "shares")
+    problem(admin.post("/api/v1/merge", json={"shares": [made["a"]] * 65}), 400, "shares")
+    problem(admin.post("/api/v1/merge", json={"shares": [made["a"], "x"]}), 404)
+    cpu = share(admin, samples.pprof_gzip())["id"]
+    problem(admin.post("/api/v1/merge", json={"shares": [made["a"], cpu]}), 400, "2")
+
+
+def test_exports(admin, made):
+    base = f"/p/{made['a']}"
+    folded = admin.get(base + ".folded")
+    assert sorted(folded.body.splitlines()) == sorted(samples.FOLDED.splitlines())
+    assert folded.headers["content-type"].startswith("text/plain")
+    packed = admin.get(base + ".pb.gz")
+    assert f"{made['a']}.pb.gz" in packed.headers["content-disposition"]
+    again = share(admin, packed.body)
+    assert flat_and_cum(admin.get(f"/api/v1/shares/{again['id']}/top")) == flat_and_cum(
+        admin.get(f"/api/v1/shares/{made['a']}/top"))
+    svg = admin.get(base + ".svg")
+    assert svg.headers["content-type"].startswith("image/svg+xml")
+    assert b"<svg" in svg.body and b"parse" in svg.body and b"<script" not in svg.body
+    assert "default-src 'none'" in svg.headers["content-security-policy"]
+    for tail in (".png", "/og.png"):
+        png = admin.get(base + tail)
+        assert png.headers["content-type"] == "image/png"
+        assert png.body[:8] == b"\x89PNG\r\n\x1a\n"
+        assert struct.unpack(">2I", png.body[16:24]) == (1200, 630)
+
+
+def test_sample_types_by_name_and_index(admin):
+    made = share(admin, samples.pprof_gzip())["id"]
+    top = f"/api/v1/shares/{made}/top"
+    assert admin.get(top).json()["sample_type"] == "cpu"
+    by_name = admin.get(top, query={"sample_type": "samples"}).json()
+    by_index = admin.get(top, query={"sample_type": "0"}).json()
+    assert by_name == by_index and by_name["unit"] == "count"
+    totals = admin.get(f"/api/v1/shares/{made}").json()["totals"]
+    assert by_name["total"] == totals[0]
+    problem(admin.get(top, query={"sample_type": "wall"}), 400, "wall")
+    problem(admin.get(top, query={"sample_type": "2"}), 400)
+
+
+@pytest.mark.parametrize("query,word", [
+    ({"focus": "("}, "focus"), ({"hide": "(?=x)"}, "hide"), ({"show": r"(a)\1"}, "show"),
+    ({"ignore": "a" * 2000}, "ignore"), ({"limit": "-1"}, "limit"), ({"limit": "many"}, "limit"),
+    ({"group_by": "no-such-label"}, "no-such-label"), ({"sampletype": "cpu"}, "sampletype"),
+    ({"focus": [f"f{i}" for i in range(33)]}, "focus"),
+])
+def test_wrong_parameters_are_named(admin, made, query, word):
+    problem(admin.get(f"/api/v1/shares/{made['a']}/top", query=query), 400, word)
+
+
+def test_wrong_questions_are_named(admin, made):
+    one = f"/api/v1/shares/{made['a']}"
+    problem(admin.get(one + "/callers"), 400, "fn")
+    problem(admin.get(one + "/callers", query={"fn": "nobody"}), 404, "nobody")
+    problem(admin.get(one + "/flame", query={"limit": 1000001}), 400, "limit")
+    problem(admin.get("/api/v1/diff", query={"a": made["a"]}), 400, "b is missing")
+    problem(admin.get("/api/v1/diff", query={"a": made["a"], "b": "x"}), 404, "b")
+    problem(admin.get("/api/v1/diff", query={**made, "mode": "sideways"}), 400, "mode")
+    cpu = share(admin, samples.pprof_gzip())["id"]
+    problem(admin.get("/api/v1/diff", query={"a": made["a"], "b": cpu}), 400)
+
+
+def test_an_answer_that_the_client_has_is_not_sent_again(admin, made):
+    path = f"/api/v1/shares/{made['a']}/flame"
+    first = admin.get(path)
+    assert first.headers["cache-control"] == "public, no-cache"
+    tag = {"If-None-Match": first.headers["etag"]}
+    assert admin.get(path, headers=tag).status == 304
+    assert admin.get(path, query={"focus": "read"}, headers=tag).status == 200
+    assert admin.get(f"/api/v1/shares/{made['b']}/flame", headers=tag).status == 200
+
+
+def decodes(server):
+    metrics = server.api().get("/metrics").text
+    lines = [line for line in metrics.splitlines()
+             if line.startswith("perfolio_profile_decodes_total ")]
+    return int(float(lines[0].split()[1])) if lines else 0
+
+
+def test_many_viewers_of_one_cold_profile_cost_one_decode(start_server):
+    server = start_server()
+    made = share(server.api(), samples.pprof_gzip(3000))
+    before = decodes(server)
+    statuses = []
+
+    def view(group):
+        client = server.anonymous()
+        statuses.append(client.get(f"/api/v1/shares/{made['id']}/flame",
+                                   query={"group_by": group}).status)
+        client.close()
+
+    groups = ("function", "file", "line", "address", "binary") * 6
+    threads = [threading.Thread(target=view, args=(group,)) for group in groups]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert statuses == [200] * len(groups)
+    assert decodes(server) == before + 1
+
+
+def test_views_count_each_address_once(start_server):
+    from test_shares import wait_for
+    server = start_server("--jobs-interval", "1s")
+    admin, anonymous = server.api(), server.anonymous()
+    made = share(admin)
+    for _ in range(5):
+        assert anonymous.get(f"/api/v1/shares/{made['id']}/flame").status == 200
+    wait_for(lambda: admin.get(f"/api/v1/shares/{made['id']}").json()["views"] == 1, 20)

@@ -1,0 +1,461 @@
+"""Shares: made, shown, guarded, edited, expired, deleted, reported; their bytes stay as they came."""
+
+import gzip
+import time
+
+import pytest
+
+import sample_profiles as samples
+
+
+def share(client, body=samples.FOLDED, headers=None, **query):
+    answer = client.post("/api/v1/shares", body, query=query, headers=headers)
+    assert answer.status == 201, answer
+    return answer.json()
+
+
+def problem(answer, status, *words):
+    """The answer is a problem document of that status whose detail has the words."""
+    assert answer.status == status, answer
+    assert answer.headers["content-type"].startswith("application/problem+json")
+    document = answer.json()
+    assert document["status"] == status and document["request_id"]
+    for word in words:
+        assert word in document["detail"], document
+    return document
+
+
+def wait_for(condition, seconds=60):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(0.1)
+
+
+def query_one(server, sql, *values):
+    connection = server.database()
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute(sql, values)
+            return cursor.fetchone() if cursor.description else None
+    finally:
+        connection.close()
+
+
+def object_path(server, share_id):
+    return server.data_dir / "objects" / "share" / share_id
+
+
+def new_tenant(admin, name):
+    """A token with every scope of a new tenant."""
+    tenant = admin.post("/api/v1/admin/tenants", json={"name": name})
+    assert tenant.status == 201, tenant
+    token = admin.post(f"/api/v1/admin/tenants/{tenant.json()['id']}/tokens",
+                       json={"name": "test", "scopes": ["read", "share", "admin"]})
+    assert token.status == 201, token
+    return tenant.json()["id"], token.json()["token"]
+
+
+# ---- making and showing ----
+
+@pytest.mark.parametrize("name,body,form,types", samples.every_format(),
+                         ids=[row[0] for row in samples.every_format()])
+def test_every_format_is_understood_and_comes_back_byte_for_byte(admin, name, body, form, types):
+    made = share(admin, body, title=name)
+    shown = admin.get(f"/api/v1/shares/{made['id']}").json()
+    assert shown["format"] == form
+    assert shown["raw_bytes"] == len(body)
+    assert shown["sample_count"] > 0
+    if types:
+        assert shown["sample_types"] == types
+    for path in (f"/api/v1/shares/{made['id']}/raw", f"/p/{made['id']}/raw"):
+        raw = admin.get(path)
+        assert raw.status == 200 and raw.body == body
+        assert raw.headers["x-content-type-options"] == "nosniff"
+        assert raw.headers["content-disposition"].startswith("attachment; filename=")
+
+
+def test_a_new_share_answers_with_its_links(server, admin):
+    answer = admin.post("/api/v1/shares", samples.pprof_gzip(), query={
+        "title": "A [busy] day", "description": "**much** to do", "visibility": "public",
+        "expires": "2d", "label": ["commit=abc", "branch=main"], "filename": "dir/cpu.pb.gz"})
+    assert answer.status == 201, answer
+    made = answer.json()
+    assert len(made["id"]) == 22 and made["id"].isalnum()
+    assert made["url"].endswith("/p/" + made["id"])
+    assert made["raw_url"] == made["url"] + "/raw"
+    assert made["delete_url"] == made["url"] + "/delete#" + made["delete_token"]
+    assert len(made["delete_token"]) == 43
+    assert made["markdown"].endswith(f"]({made['url']})")
+    assert "\\[busy\\]" in made["markdown"] and "og.png" in made["markdown"]
+    assert answer.headers["location"] == made["url"]
+    shown = admin.get(f"/api/v1/shares/{made['id']}").json()
+    assert shown["title"] == "A [busy] day" and shown["description"] == "**much** to do"
+    assert shown["visibility"] == "public" and shown["filename"] == "cpu.pb.gz"
+    assert shown["labels"] == {"commit": "abc", "branch": "main"}
+    assert shown["expires_at"] == made["expires_at"] and made["expires_at"].endswith("Z")
+    assert shown["build_ids"] == ["0123456789abcdef0123456789abcdef01234567"]
+    assert shown["duration_ns"] == 30_000_000_000
+    assert shown["default_sample_type"] == "cpu"
+    assert shown["can_edit"] is True and shown["mine"] is True
+    assert object_path(server, made["id"]).exists()
+
+
+def test_a_tenants_share_never_expires_unless_asked(admin):
+    assert share(admin)["expires_at"] is None
+    assert share(admin, expires="never")["expires_at"] is None
+
+
+@pytest.mark.parametrize("query,words", [
+    ({"visibility": "secret"}, "visibility"),
+    ({"expires": "1m"}, "expires"),
+    ({"expires": "0h"}, "expires"),
+    ({"expires": "99999999999999999999d"}, "expires"),
+    ({"expires": "40000d"}, "expires"),
+    ({"title": "x" * 201}, "title"),
+    ({"title": "two\nlines"}, "title"),
+    ({"label": "novalue"}, "label"),
+    ({"label": ["a=1", "a=2"]}, "label"),
+    ({"label": [f"k{i}=v" for i in range(33)]}, "label"),
+    ({"titel": "typing error"}, "titel"),
+    ({"visibility": "password"}, "X-Perfolio-Password"),
+])
+def test_wrong_settings_are_named(admin, query, words):
+    problem(admin.post("/api/v1/shares", samples.FOLDED, query=query), 400, words)
+
+
+def test_a_password_for_a_share_without_one_is_a_mistake(admin):
+    answer = admin.post("/api/v1/shares", samples.FOLDED,
+                        headers={"X-Perfolio-Password": "open sesame"})
+    problem(answer, 400, "X-Perfolio-Password")
+
+
+def test_what_is_no_profile_is_refused_and_leaves_nothing(server, admin):
+    before = len(list((server.data_dir / "objects").rglob("*")))
+    assert admin.post("/api/v1/shares", b"").status == 400
+    answer = admin.post("/api/v1/shares", b"\x00\x01\x02 no profile at all \xff")
+    assert answer.status in (400, 415, 422), answer
+    cut = samples.pprof_gzip()[:-20]
+    assert admin.post("/api/v1/shares", cut).status == 400
+    assert len(list((server.data_dir / "objects").rglob("*"))) == before
+
+
+def test_bombs_are_refused(start_server):
+    server = start_server("--max-profile-bytes", "32MiB")
+    admin = server.api()
+    for bomb in (gzip.compress(bytes(400 << 20), 9), samples.zstd_zeros(1 << 32)):
+        assert len(bomb) < 8 << 20
+        started = time.monotonic()
+        answer = admin.post("/api/v1/shares", bomb)
+        assert answer.status in (400, 413), answer
+        assert time.monotonic() - started < 10
+    folded_bomb = gzip.compress(b"a;b 1\n" * (20 << 20), 6)
+    problem(admin.post("/api/v1/shares", folded_bomb), 413)
+    peak = int(next(line for line in
+                    open(f"/proc/{server.child_pid()}/status") if "VmHWM" in line).split()[1])
+    assert peak < 400 * 1024, "resident memory passed the bounds"
+
+
+# ---- who may see ----
+
+def test_an_unlisted_share_is_seen_by_whoever_has_the_link(admin, anonymous):
+    made = share(admin)
+    assert anonymous.get(f"/api/v1/shares/{made['id']}").json()["can_edit"] is False
+    assert anonymous.get(f"/p/{made['id']}/raw").body == samples.FOLDED
+    page = anonymous.get(f"/p/{made['id']}")
+    assert page.status == 200
+    assert "noindex" in page.headers.get("x-robots-tag", "") + page.text
+
+
+def test_a_team_share_is_for_the_team(admin, anonymous):
+    _, stranger_token = new_tenant(admin, "strangers")
+    made = share(admin, visibility="team")
+    paths = [f"/api/v1/shares/{made['id']}{tail}" for tail in ("", "/raw", "/flame", "/top")]
+    paths += [f"/p/{made['id']}{tail}" for tail in (".pb.gz", ".folded", ".svg", "/og.png")]
+    for path in paths:
+        assert admin.get(path).status == 200, path
+        assert anonymous.get(path).status == 401, path
+        assert anonymous.get(path, token=stranger_token).status == 404, path
+    assert anonymous.get("/api/v1/diff", query={"a": made["id"], "b": made["id"]}).status == 401
+    assert admin.get(f"/p/{made['id']}/raw").headers["cache-control"].startswith("private")
+
+
+def test_a_password_opens_by_header_and_by_cookie(server, admin, anonymous):
+    password = "open sesame \u2603"
+    header = {"X-Perfolio-Password": password.encode().decode("latin-1")}
+    made = share(admin, visibility="password", headers=header)
+    path = f"/api/v1/shares/{made['id']}"
+    problem(anonymous.get(path), 401, "password")
+    problem(anonymous.get(path + "/flame"), 401, "password")
+    problem(anonymous.get(path, headers={"X-Perfolio-Password": "open sesam"}), 401, "wrong")
+    assert anonymous.get(path, headers=header).status == 200
+    assert anonymous.get(path).status == 401, "the header opens one request only"
+    problem(anonymous.post(path + "/unlock", json={"password": "wrong one"}), 401)
+    opened = anonymous.post(path + "/unlock", json={"password": password})
+    assert opened.status == 204
+    cookie = opened.headers["set-cookie"]
+    for attribute in ("HttpOnly", "Secure", "SameSite", "Max-Age"):
+        assert attribute in cookie
+    assert password not in cookie
+    assert anonymous.get(path).status == 200
+    assert anonymous.get(path + "/raw").body == samples.FOLDED
+    name = next(iter(anonymous.cookies))
+    other = share(admin, visibility="password", headers=header)
+    stolen = server.anonymous()
+    stolen.cookies = {name.replace(made["id"], other["id"]): anonymous.cookies[name]}
+    assert stolen.get(f"/api/v1/shares/{other['id']}").status == 401
+    tampered = server.anonymous()
+    tampered.cookies = {name: "9" + anonymous.cookies[name]}
+    assert tampered.get(path).status == 401
+    changed = admin.patch(path, json={"password": "another one", "visibility": "password"})
+    assert changed.status == 200
+    assert anonymous.get(path).status == 401, "a new password closes what the old one opened"
+
+
+def test_a_form_opens_a_share_and_leads_back(server, admin):
+    made = share(admin, visibility="password", headers={"X-Perfolio-Password": "a+b c&d%"})
+    form = {"Content-Type": "application/x-www-form-urlencoded"}
+    browser = server.anonymous()
+    answer = browser.post(f"/api/v1/shares/{made['id']}/unlock", "password=a%2Bb+c%26d%25",
+                          headers=form)
+    assert answer.status == 303 and answer.headers["location"] == f"/p/{made['id']}"
+    assert browser.get(f"/api/v1/shares/{made['id']}").status == 200
+
+
+def test_guessing_a_password_is_slowed_down(start_server):
+    server = start_server()
+    admin, anonymous = server.api(), server.anonymous()
+    made = share(admin, visibility="password", headers={"X-Perfolio-Password": "open sesame"})
+    path = f"/api/v1/shares/{made['id']}"
+    answers = [anonymous.get(path, headers={"X-Perfolio-Password": f"guess {i}"})
+               for i in range(25)]
+    assert answers[0].status == 401
+    limited = [answer for answer in answers if answer.status == 429]
+    assert limited and int(limited[0].headers["retry-after"]) >= 1
+    right = anonymous.get(path, headers={"X-Perfolio-Password": "open sesame"})
+    assert right.status == 429, "while it lasts, the right password has to wait as well"
+    assert admin.get(path).status == 200, "the team does not need the password"
+
+
+def test_nobody_learns_of_a_password_or_a_token_from_database_or_log(server, admin):
+    made = share(admin, visibility="password", headers={"X-Perfolio-Password": "hunter2hunter2"})
+    row = query_one(server, "SELECT s::text FROM share s WHERE id = %s", made["id"])[0]
+    for secret in ("hunter2hunter2", made["delete_token"]):
+        assert secret not in row and secret not in server.log()
+
+
+# ---- anonymous sharing ----
+
+def test_anonymous_shares_live_while_they_are_looked_at(start_server):
+    server = start_server("--jobs-interval", "1s", "--anonymous-expiry", "10d")
+    anonymous = server.anonymous()
+    made = share(anonymous)
+    assert made["expires_at"] is not None
+    query_one(server, "UPDATE share SET expires_at = now() + interval '1 hour' WHERE id = %s",
+              made["id"])
+    assert anonymous.get(f"/api/v1/shares/{made['id']}/flame").status == 200
+    wait_for(lambda: query_one(server, "SELECT expires_at > now() + interval '9 days', views"
+                               " FROM share WHERE id = %s", made["id"]) == (True, 1), 20)
+    problem(anonymous.post("/api/v1/shares", samples.FOLDED, query={"expires": "never"}), 400,
+            "expires")
+    problem(anonymous.post("/api/v1/shares", samples.FOLDED, query={"expires": "11d"}), 400,
+            "expires")
+    problem(anonymous.post("/api/v1/shares", samples.FOLDED, query={"visibility": "team"}), 400,
+            "visibility")
+    assert share(anonymous, expires="1h")["expires_at"]
+
+
+def test_anonymous_sharing_is_limited_per_address(start_server):
+    server = start_server("--anonymous-uploads-per-minute", "3")
+    anonymous = server.anonymous()
+    answers = [anonymous.post("/api/v1/shares", samples.FOLDED) for _ in range(8)]
+    assert answers[0].status == 201
+    assert answers[-1].status == 429 and int(answers[-1].headers["retry-after"]) >= 1
+    assert server.api().post("/api/v1/shares", samples.FOLDED).status == 201
+
+
+def test_anonymous_sharing_can_be_turned_off(start_server):
+    server = start_server("--anonymous-sharing", "no")
+    anonymous = server.anonymous()
+    for path, body in (("/api/v1/shares", samples.FOLDED), ("/api/v1/uploads", b'{"size":10}'),
+                       ("/api/v1/merge", b'{"shares":[]}')):
+        problem(anonymous.post(path, body), 401)
+    made = share(server.api())
+    assert anonymous.get(f"/api/v1/shares/{made['id']}").status == 200
+
+
+# ---- editing, listing, deleting ----
+
+def test_edits_title_description_expiry_and_visibility(admin, anonymous):
+    made = share(admin, title="before")
+    path = f"/api/v1/shares/{made['id']}"
+    changed = admin.patch(path, json={"title": "after", "description": "# why", "expires": "1h",
+                                      "visibility": "public"}).json()
+    assert (changed["title"], changed["description"]) == ("after", "# why")
+    assert changed["expires_at"] and changed["visibility"] == "public"
+    assert admin.patch(path, json={"expires": "never"}).json()["expires_at"] is None
+    assert admin.patch(path, json={"title": "only"}).json()["description"] == "# why"
+    for body, word in (({"title": "x" * 201}, "title"), ({"expires": "soon"}, "expires"),
+                       ({"visibility": "password"}, "password"), ({"colour": "red"}, "colour"),
+                       ({"visibility": "password", "password": "short"}, "password"),
+                       ({"password": "long enough"}, "password")):
+        problem(admin.patch(path, json=body), 400, word)
+    problem(anonymous.patch(path, json={"title": "mine"}), 401)
+    token = {"X-Perfolio-Delete-Token": made["delete_token"]}
+    assert anonymous.patch(path, json={"title": "by token"}, headers=token).status == 200
+    assert admin.get(path).json()["title"] == "by token"
+
+
+def test_lists_own_shares_newest_first_in_pages(admin, anonymous):
+    _, token = new_tenant(admin, "listers")
+    team = anonymous.with_token(token)
+    ids = [share(team, title=f"run {i} 100%_done", label=f"n={i}")["id"] for i in range(5)]
+    share(admin, title="run of somebody else")
+    seen, cursor = [], None
+    while True:
+        query = {"limit": 2, **({"cursor": cursor} if cursor else {})}
+        page = team.get("/api/v1/shares", query=query).json()
+        assert len(page["shares"]) <= 2
+        seen += [row["id"] for row in page["shares"]]
+        cursor = page["next_cursor"]
+        if not cursor:
+            break
+    assert seen == ids[::-1]
+    found = team.get("/api/v1/shares", query={"q": "RUN 3"}).json()["shares"]
+    assert [row["id"] for row in found] == [ids[3]]
+    assert found[0]["sample_types"] and found[0]["labels"] == {"n": "3"}
+    assert len(team.get("/api/v1/shares", query={"q": "100%_d"}).json()["shares"]) == 5
+    assert team.get("/api/v1/shares", query={"q": "100_"}).json()["shares"] == []
+    assert len(team.get("/api/v1/shares", query={"q": '"n": "4"'}).json()["shares"]) <= 1
+    problem(team.get("/api/v1/shares", query={"cursor": "nonsense"}), 400, "cursor")
+    problem(team.get("/api/v1/shares", query={"limit": "0"}), 400, "limit")
+    problem(anonymous.get("/api/v1/shares"), 401)
+
+
+def test_deleting_gives_410_at_once_and_the_bytes_go_within_a_minute(server, admin, anonymous):
+    made = share(admin, samples.pprof_gzip())
+    path = f"/api/v1/shares/{made['id']}"
+    assert anonymous.get(path + "/flame").status == 200
+    used = admin.get("/api/v1/tenant").json()
+    problem(anonymous.delete(path), 401)
+    problem(anonymous.delete(path, headers={"X-Perfolio-Delete-Token": "x" * 43}), 403)
+    token = {"X-Perfolio-Delete-Token": made["delete_token"]}
+    assert anonymous.delete(path, headers=token).status == 204
+    for tail in ("", "/raw", "/flame", "/top"):
+        problem(anonymous.get(path + tail), 410, "deleted")
+    for tail in ("/raw", ".pb.gz", "/og.png"):
+        assert anonymous.get(f"/p/{made['id']}{tail}").status == 410
+    assert anonymous.get(f"/p/{made['id']}").status == 410
+    problem(anonymous.delete(path, headers=token), 410)
+    wait_for(lambda: not object_path(server, made["id"]).exists())
+    wait_for(lambda: query_one(server, "SELECT state FROM share WHERE id = %s",
+                               made["id"]) == ("gone",))
+    problem(anonymous.get(path), 410, "deleted")
+    assert admin.get("/api/v1/tenant").json() != used, "the quota got its bytes back"
+
+
+def test_an_expired_share_is_gone(start_server):
+    server = start_server("--jobs-interval", "1s")
+    admin = server.api()
+    made = share(admin, expires="1h")
+    query_one(server, "UPDATE share SET expires_at = now() - interval '1 second' WHERE id = %s",
+              made["id"])
+    problem(admin.get(f"/api/v1/shares/{made['id']}"), 410, "expired")
+    assert admin.get("/api/v1/shares").json()["shares"] == []
+    wait_for(lambda: not object_path(server, made["id"]).exists(), 20)
+    problem(admin.get(f"/api/v1/shares/{made['id']}/raw"), 410, "expired")
+    row = query_one(server, "SELECT state, raw_bytes, object_key FROM share WHERE id = %s",
+                    made["id"])
+    wait_for(lambda: query_one(server, "SELECT state, raw_bytes, object_key FROM share"
+                               " WHERE id = %s", made["id"]) == ("gone", 0, ""), 20)
+    assert row
+
+
+def test_an_object_without_a_row_is_collected(start_server):
+    import os
+    server = start_server(wait=False)
+    server.wait_ready()
+    kept = share(server.api())
+    assert server.stop() == 0
+    folder = server.data_dir / "objects" / "share"
+    old, young = folder / ("o" * 22), folder / ("y" * 22)
+    owner = object_path(server, kept["id"]).stat()
+    for path in (old, young):
+        path.write_bytes(b"left behind")
+        os.chown(path, owner.st_uid, owner.st_gid)
+    for path in (old, object_path(server, kept["id"])):
+        os.utime(path, (time.time() - 7200,) * 2)
+    server.start()
+    wait_for(lambda: not old.exists(), 30)
+    assert young.exists(), "it may belong to an upload that is not finished"
+    assert server.api().get(f"/p/{kept['id']}/raw").body == samples.FOLDED
+
+
+def test_deleting_a_tenant_removes_its_bytes(server, admin, anonymous):
+    tenant_id, token = new_tenant(admin, "short-lived")
+    made = share(anonymous.with_token(token))
+    assert admin.delete(f"/api/v1/admin/tenants/{tenant_id}").status == 204
+    wait_for(lambda: not object_path(server, made["id"]).exists())
+    assert anonymous.get(f"/api/v1/shares/{made['id']}").status in (404, 410)
+
+
+def test_quota_of_bytes_and_size(admin, anonymous):
+    tenant_id, token = new_tenant(admin, "small")
+    team = anonymous.with_token(token)
+    body = samples.pprof()
+    patch = admin.patch(f"/api/v1/admin/tenants/{tenant_id}",
+                        json={"max_bytes_stored": len(body) + 10})
+    assert patch.status == 200, patch
+    first = share(team, body)
+    problem(team.post("/api/v1/shares", body), 429)
+    assert team.delete(f"/api/v1/shares/{first['id']}").status == 204
+    wait_for(lambda: team.post("/api/v1/shares", body).status == 201)
+    assert admin.patch(f"/api/v1/admin/tenants/{tenant_id}",
+                       json={"max_upload_bytes": 1024}).status == 200
+    problem(team.post("/api/v1/shares", body), 413)
+
+
+# ---- reports and takedown ----
+
+def test_a_reported_share_is_taken_down(server, admin, anonymous):
+    _, token = new_tenant(admin, "reported")
+    made = share(anonymous.with_token(token), title="something bad")
+    path = f"/api/v1/shares/{made['id']}/reports"
+    problem(anonymous.post(path, json={}), 400, "reason")
+    problem(anonymous.post(path, json={"reason": "x" * 2001}), 400, "reason")
+    told = anonymous.post(path, json={"reason": "it has our secrets \u2603"})
+    assert told.status == 201
+    problem(anonymous.get("/api/v1/admin/reports"), 401)
+    problem(anonymous.get("/api/v1/admin/reports", token=token), 403)
+    reports = admin.get("/api/v1/admin/reports").json()["reports"]
+    mine = [row for row in reports if row["id"] == told.json()["id"]]
+    assert mine[0]["share_id"] == made["id"] and mine[0]["reason"] == "it has our secrets \u2603"
+    down = f"/api/v1/admin/shares/{made['id']}/takedown"
+    problem(anonymous.post(down, json={"reason": "no"}, token=token), 403)
+    assert admin.post(down, json={"reason": "secrets \u2603"}).status == 204
+    problem(anonymous.get(f"/api/v1/shares/{made['id']}"), 410, "taken down")
+    reports = admin.get("/api/v1/admin/reports").json()["reports"]
+    assert told.json()["id"] not in [row["id"] for row in reports]
+    audit = anonymous.get("/api/v1/audit", token=token).text
+    assert "share.takedown" in audit and made["id"] in audit
+    wait_for(lambda: not object_path(server, made["id"]).exists())
+
+
+# ---- HTTP ----
+
+def test_a_download_is_cached_by_its_etag_and_open_to_other_sites(admin, anonymous):
+    made = share(admin, filename='we"ird\u2603 name.txt')
+    raw = anonymous.get(f"/p/{made['id']}/raw", headers={"Origin": "https://example.com"})
+    assert raw.headers["access-control-allow-origin"] == "*"
+    assert 'filename="we_ird' in raw.headers["content-disposition"]
+    assert "filename*=UTF-8''we%22ird%E2%98%83%20name.txt" in raw.headers["content-disposition"]
+    again = anonymous.get(f"/p/{made['id']}/raw",
+                          headers={"If-None-Match": raw.headers["etag"]})
+    assert again.status == 304 and again.body == b""
+
+
+def test_ids_that_are_none_are_not_found(start_server):
+    anonymous = start_server().anonymous()
+    for share_id in ("x", "A" * 22, "A" * 23, "%00" * 22, "..%2f..%2fetc", "\u2603".encode().hex()):
+        for tail in ("", "/raw", "/flame"):
+            assert anonymous.get(f"/api/v1/shares/{share_id}{tail}").status == 404

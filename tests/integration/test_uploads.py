@@ -1,0 +1,220 @@
+"""Uploads in parts: resumable, durable part by part, bounded memory, whole shares."""
+
+import hashlib
+import threading
+import time
+
+import sample_profiles as samples
+from test_shares import new_tenant, problem, query_one, share, wait_for
+
+PART = 4 << 20
+
+
+def large_pprof(size):
+    """A valid pprof of exactly size bytes: a small profile and strings that nothing uses."""
+    data = bytearray(samples.pprof(20))
+    filler = 1 << 20
+    number = 0
+    while size - len(data) > filler + 16:
+        text = (b"%020d" % number) + b"x" * (filler - 20)
+        data += samples.profiles.block(6, text)
+        number += 1
+    rest = size - len(data)
+    for prefix in range(2, 7):
+        block = samples.profiles.block(6, b"y" * (rest - prefix))
+        if len(block) == rest:
+            return bytes(data + block)
+    raise AssertionError("no block has that size")
+
+
+def begin(client, size, **more):
+    answer = client.post("/api/v1/uploads", json={"size": size, **more})
+    assert answer.status == 201, answer
+    return answer.json()
+
+
+def put(client, upload, number, data, **options):
+    return client.put(f"/api/v1/uploads/{upload['id']}/parts/{number}",
+                      data[number * PART:(number + 1) * PART], **options)
+
+
+def part_objects(server):
+    folder = server.data_dir / "objects" / "part"
+    return list(folder.iterdir()) if folder.exists() else []
+
+
+def stored_bytes(server, tenant_id):
+    row = query_one(server, "SELECT coalesce(sum(bytes_stored), 0)::bigint FROM tenant_usage"
+                    " WHERE tenant_id = %s", tenant_id)
+    return row[0]
+
+
+def test_parts_in_any_order_become_one_share(server, admin):
+    data = large_pprof(2 * PART + 12345)
+    upload = begin(admin, len(data), filename="large.pb", sha256=hashlib.sha256(data).hexdigest())
+    assert upload["part_bytes"] == PART and upload["part_count"] == 3
+    path = f"/api/v1/uploads/{upload['id']}"
+    complete = path + "/complete?title=large"
+    for number in (2, 0):
+        assert put(admin, upload, number, data).status == 204
+    assert admin.get(path).json()["parts_received"] == [0, 2]
+    problem(admin.post(complete), 409, "1 of 3 parts are missing: 1")
+    assert put(admin, upload, 1, data).status == 204
+    answer = admin.post(complete)
+    assert answer.status == 201, answer
+    made = answer.json()
+    shown = admin.get(f"/api/v1/shares/{made['id']}").json()
+    assert shown["title"] == "large" and shown["filename"] == "large.pb"
+    assert shown["raw_bytes"] == len(data)
+    assert admin.get(f"/p/{made['id']}/raw").body == data
+    again = admin.post(complete)
+    assert again.status == 201 and again.json()["id"] == made["id"]
+    assert again.json()["delete_token"] == made["delete_token"]
+    problem(put(admin, upload, 0, data), 409)
+    problem(admin.delete(path), 409)
+    wait_for(lambda: not [p for p in part_objects(server) if upload["id"] in p.name])
+    token = {"X-Perfolio-Delete-Token": made["delete_token"]}
+    assert server.anonymous().delete(f"/api/v1/shares/{made['id']}",
+                                     headers=token).status == 204
+
+
+def test_a_part_may_be_put_again_and_the_last_one_counts(admin):
+    data = large_pprof(PART + 5000)
+    upload = begin(admin, len(data))
+    wrong = bytes(len(data))
+    assert put(admin, upload, 0, wrong).status == 204
+    assert put(admin, upload, 1, data).status == 204
+    answer = admin.post(f"/api/v1/uploads/{upload['id']}/complete")
+    assert answer.status in (400, 415, 422), "zeros are no profile"
+    assert put(admin, upload, 0, data).status == 204
+    made = admin.post(f"/api/v1/uploads/{upload['id']}/complete")
+    assert made.status == 201, made
+    assert admin.get(f"/p/{made.json()['id']}/raw").body == data
+
+
+def test_wrong_parts_and_announcements_are_named(admin):
+    for body, word in (({}, "size"), ({"size": 0}, "size"), ({"size": -5}, "size"),
+                       ({"size": "10"}, "size"), ({"size": 10, "sha256": "zz"}, "sha256"),
+                       ({"size": 10, "filename": "a\nb"}, "filename"),
+                       ({"size": 10, "color": 1}, "color")):
+        problem(admin.post("/api/v1/uploads", json=body), 400, word)
+    problem(admin.post("/api/v1/uploads", json={"size": 1 << 39}), 413)
+    upload = begin(admin, 5000)
+    base = f"/api/v1/uploads/{upload['id']}"
+    problem(admin.put(base + "/parts/1", b"x"), 400, "part 1")
+    problem(admin.put(base + "/parts/x", b"x"), 400, "part x")
+    problem(admin.put(base + "/parts/0", b"x" * 4999), 400, "5000")
+    problem(admin.post(base + "/complete?visibility=none"), 400, "visibility")
+    assert admin.delete(base).status == 204
+    problem(admin.get(base), 404)
+
+
+def test_a_wrong_sha256_is_told(admin):
+    upload = begin(admin, len(samples.FOLDED), sha256="0" * 64)
+    assert put(admin, upload, 0, samples.FOLDED).status == 204
+    problem(admin.post(f"/api/v1/uploads/{upload['id']}/complete"), 400, "SHA-256")
+
+
+def test_an_upload_is_its_makers_alone(admin, anonymous, server):
+    _, stranger = new_tenant(admin, "uploading strangers")
+    upload = begin(admin, len(samples.FOLDED))
+    base = f"/api/v1/uploads/{upload['id']}"
+    by_token = {"X-Perfolio-Upload-Token": upload["upload_token"]}
+    for client, headers in ((anonymous, {}), (anonymous.with_token(stranger), {}),
+                            (anonymous, by_token)):
+        assert client.get(base, headers=headers).status == 404
+        assert client.put(base + "/parts/0", samples.FOLDED, headers=headers).status == 404
+        assert client.post(base + "/complete", headers=headers).status == 404
+        assert client.delete(base, headers=headers).status == 404
+    mine = begin(anonymous, len(samples.FOLDED))
+    base = f"/api/v1/uploads/{mine['id']}"
+    by_token = {"X-Perfolio-Upload-Token": mine["upload_token"]}
+    assert anonymous.put(base + "/parts/0", samples.FOLDED).status == 404
+    assert anonymous.put(base + "/parts/0", samples.FOLDED, headers=by_token).status == 204
+    made = anonymous.post(base + "/complete", headers=by_token)
+    assert made.status == 201, made
+    assert server.anonymous().get(f"/p/{made.json()['id']}/raw").body == samples.FOLDED
+
+
+def test_an_abandoned_upload_goes_and_gives_its_bytes_back(start_server):
+    server = start_server("--jobs-interval", "1s")
+    admin = server.api()
+    before = stored_bytes(server, 2)
+    upload = begin(admin, PART + 1)
+    assert admin.put(f"/api/v1/uploads/{upload['id']}/parts/1", b"x").status == 204
+    assert stored_bytes(server, 2) == before + PART + 1
+    assert len(part_objects(server)) == 1
+    query_one(server, "UPDATE upload SET expires_at = now() - interval '1 second'"
+              " WHERE id = %s", upload["id"])
+    problem(admin.get(f"/api/v1/uploads/{upload['id']}"), 404)
+    wait_for(lambda: part_objects(server) == [] and stored_bytes(server, 2) == before, 20)
+
+
+def test_only_one_of_many_who_complete_at_once_makes_a_share(server, admin):
+    data = large_pprof(PART + 100)
+    upload = begin(admin, len(data))
+    for number in (0, 1):
+        assert put(admin, upload, number, data).status == 204
+    answers = []
+
+    def complete():
+        client = server.api()
+        answers.append(client.post(f"/api/v1/uploads/{upload['id']}/complete"))
+        client.close()
+
+    threads = [threading.Thread(target=complete) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    made = {answer.json()["id"] for answer in answers if answer.status == 201}
+    assert len(made) == 1, answers
+    assert {answer.status for answer in answers} <= {201, 409}
+
+
+def test_the_same_bytes_are_charged_once(server, admin, anonymous):
+    tenant_id, token = new_tenant(admin, "charged")
+    team = anonymous.with_token(token)
+    upload = begin(team, len(samples.FOLDED))
+    assert put(team, upload, 0, samples.FOLDED).status == 204
+    made = team.post(f"/api/v1/uploads/{upload['id']}/complete").json()
+    assert stored_bytes(server, tenant_id) == len(samples.FOLDED)
+    assert share(team)
+    assert stored_bytes(server, tenant_id) == 2 * len(samples.FOLDED)
+    assert team.delete(f"/api/v1/shares/{made['id']}").status == 204
+    wait_for(lambda: stored_bytes(server, tenant_id) == len(samples.FOLDED))
+
+
+def test_200_mib_work_with_bounded_memory(start_server):
+    server = start_server()
+    admin = server.api()
+    data = large_pprof(200 << 20)
+    upload = begin(admin, len(data))
+    peak = 0
+    started = time.monotonic()
+    for number in range(upload["part_count"]):
+        assert put(admin, upload, number, data).status == 204
+    during_parts = resident_kib(server)
+    made = admin.post(f"/api/v1/uploads/{upload['id']}/complete")
+    assert made.status == 201, made
+    peak = peak_kib(server)
+    shown = admin.get(f"/api/v1/shares/{made.json()['id']}/top").json()
+    assert shown["functions"]
+    raw = admin.get(f"/p/{made.json()['id']}/raw")
+    assert hashlib.sha256(raw.body).digest() == hashlib.sha256(data).digest()
+    assert during_parts < 150 * 1024, f"{during_parts} KiB resident while parts come"
+    assert peak < 700 * 1024, f"{peak} KiB resident at most"
+    assert time.monotonic() - started < 120
+
+
+def resident_kib(server):
+    return status_kib(server, "VmRSS")
+
+
+def peak_kib(server):
+    return status_kib(server, "VmHWM")
+
+
+def status_kib(server, name):
+    with open(f"/proc/{server.child_pid()}/status") as file:
+        return int(next(line for line in file if line.startswith(name)).split()[1])
