@@ -10,7 +10,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { MAX_NAME_BYTES = 64 << 10, VALUE_COLUMNS = 11, PERCENT_COLUMNS = 7 };
+enum { MAX_NAME_BYTES = 64 << 10, VALUE_COLUMNS = 12, PERCENT_COLUMNS = 7 };
 
 void report_from_view(const struct view *view, uint64_t limit, struct arena *arena,
                       struct report *ret_report)
@@ -161,15 +161,25 @@ static void print_count(const struct cli *cli, const struct report *report)
                terminal_style(&cli->terminal, stdout, STYLE_RESET));
 }
 
+/* Names of types come from the profile: any bytes. */
+static void print_type(const struct report *report)
+{
+    buf_auto name;
+    buf_init(&name, MAX_NAME_BYTES);
+    terminal_append_clean(&name, report->sample_type.size ? report->sample_type
+                                                          : SPAN_LITERAL("(no name)"));
+    printf("%.*s: ", SPAN_PRINT(buf_span(&name)));
+}
+
 static void print_top(const struct cli *cli, const struct report *report)
 {
     const struct terminal *terminal = &cli->terminal;
     const char *reset = terminal_style(terminal, stdout, STYLE_RESET);
     char total[VALUE_TEXT_BYTES];
     double sum = 0;
-    printf("%.*s: %s\n", SPAN_PRINT(report->sample_type),
-           value_format((double)report->total, report->unit, total));
-    print_rule(cli, "       flat  flat%   sum%         cum   cum%  function");
+    print_type(report);
+    printf("%s\n", value_format((double)report->total, report->unit, total));
+    print_rule(cli, "        flat  flat%   sum%         cum   cum%  function");
     for (size_t i = 0; i < report->row_count; i++) {
         const struct report_row *row = &report->rows[i];
         double flat = percent((double)row->flat, report->total);
@@ -208,12 +218,12 @@ static void print_diff(const struct cli *cli, const struct report *report)
 {
     char a[VALUE_TEXT_BYTES], b[VALUE_TEXT_BYTES], delta[VALUE_TEXT_BYTES];
     double change = (double)report->total - (double)report->base_total;
-    printf("%.*s: %s → %s (%s, %+.1f%%)%s\n", SPAN_PRINT(report->sample_type),
-           value_format((double)report->base_total, report->unit, a),
+    print_type(report);
+    printf("%s → %s (%s, %+.1f%%)%s\n", value_format((double)report->base_total, report->unit, a),
            value_format((double)report->total, report->unit, b),
            value_format_delta(change, report->unit, delta), percent(change, report->base_total),
            report->is_normalised ? ", B scaled to A's total" : "");
-    print_rule(cli, "     flat A     flat B  flat B − A       %   cum B − A       %  function");
+    print_rule(cli, "      flat A      flat B   flat B − A       %    cum B − A       %  function");
     for (size_t i = 0; i < report->row_count; i++) {
         const struct report_row *row = &report->rows[i];
         print_value((double)row->base_flat, report->unit);

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <time.h>
 
+enum { MAX_UNIT_BYTES = 20 };
+
 struct scale {
     double size;
     const char *name;
@@ -67,10 +69,15 @@ static void format_plain(double value, struct span unit, char text[VALUE_TEXT_BY
         value_count((int64_t)value, text);
     else
         snprintf(text, VALUE_TEXT_BYTES, "%.6g", value);
-    size_t length = strlen(text);
-    if (unit.size && !span_equal_text(unit, "count"))
-        snprintf(text + length, VALUE_TEXT_BYTES - length, " %.*s",
-                 unit.size > 20 ? 20 : (int)unit.size, (const char *)unit.data);
+    if (unit.size == 0 || span_equal_text(unit, "count"))
+        return;
+    /* Units come from the profile: any bytes, shown up to the first that is not plain ASCII. */
+    size_t length = strlen(text), shown = 0;
+    while (shown < unit.size && shown < MAX_UNIT_BYTES && unit.data[shown] >= ' ' &&
+           unit.data[shown] < 0x7f)
+        shown++;
+    snprintf(text + length, VALUE_TEXT_BYTES - length, " %.*s", (int)shown,
+             (const char *)unit.data);
 }
 
 const char *value_format(double value, struct span unit, char text[VALUE_TEXT_BYTES])
