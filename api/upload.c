@@ -221,7 +221,7 @@ static enum err_code parse_part(const struct request *request, const struct uplo
 static enum err_code put_part(struct request *request, struct response *response, struct err *err)
 {
     struct upload upload;
-    int64_t part;
+    int64_t part = 0;
     enum err_code code = find_mine(request, &upload, err);
     if (!code)
         code = parse_part(request, &upload, &part, err);
