@@ -1,0 +1,602 @@
+"""Sessions, users, invitations, tokens, tenants, quotas and the audit log."""
+
+import concurrent.futures
+import re
+import time
+
+import pytest
+
+from conftest import Api
+from people import PASSWORD, Browser, Tenant, unique
+
+PROFILE = b"main;work 10\nmain;idle 5\n"
+
+
+@pytest.fixture
+def tenant(server):
+    return Tenant(server)
+
+
+@pytest.fixture
+def owner(tenant):
+    return tenant.user("owner")
+
+
+def problem(answer, status, name):
+    assert answer.status == status, answer
+    assert answer.headers["content-type"] == "application/problem+json"
+    document = answer.json()
+    assert document["type"] == "/problems/" + name
+    return document["detail"]
+
+
+# ---- signing in ----
+
+
+def test_sign_in_and_out(server, tenant):
+    account = tenant.add_user("member")
+    browser = Browser(server)
+    answer = browser.sign_in(email=account["email"].upper(), password=PASSWORD)
+    assert answer.status == 200
+    me = answer.json()
+    assert me["kind"] == "user" and me["role"] == "member"
+    assert me["user"]["email"] == account["email"]
+    assert me["tenant"] == {"id": tenant.id, "name": tenant.name}
+    assert set(me["scopes"]) == {"ingest", "read", "share", "debuginfo"}
+    cookie = answer.headers["set-cookie"]
+    assert re.match(r"__Host-perfolio_session=[0-9A-Za-z]{43}; ", cookie)
+    for attribute in ("Path=/", "Secure", "HttpOnly", "SameSite=Lax"):
+        assert attribute in cookie.split("; ")
+    assert "domain" not in cookie.lower()
+    assert answer.headers["cache-control"] == "no-store"
+
+    again = browser.get("/api/v1/session").json()
+    assert again == me
+
+    stolen = dict(browser.cookies)
+    assert browser.delete("/api/v1/session").status == 204
+    assert not browser.cookies
+    assert Api(server, cookies=stolen).get("/api/v1/session").json()["kind"] == "anonymous"
+
+
+def test_a_session_that_ended_loses_its_cookie_and_shares_nothing_anonymously(server, owner):
+    stale = Browser(server, cookies=owner.cookies)
+    assert owner.delete("/api/v1/session").status == 204
+    problem(stale.post("/api/v1/shares", body=PROFILE), 401, "unauthenticated")
+    assert stale.get("/api/v1/session").json()["kind"] == "anonymous"
+    assert not stale.cookies
+
+
+def test_nobody_is_anonymous(server, anonymous):
+    me = anonymous.get("/api/v1/session").json()
+    assert me["kind"] == "anonymous" and me["tenant"] is None and me["scopes"] == []
+    assert me["csrf_token"] is None and me["anonymous_sharing"] is True
+    assert me["limits"]["max_upload_bytes"] > 0
+    assert anonymous.delete("/api/v1/session").status == 204
+
+
+def test_wrong_password_and_unknown_account_look_and_cost_the_same(start_server):
+    server = start_server()
+    account = Tenant(server).add_user("member")
+    answers, seconds = [], []
+    for email in (account["email"], "nobody@example.com"):
+        started = time.monotonic()
+        answer = Browser(server).sign_in(email=email, password="wrong password")
+        seconds.append(time.monotonic() - started)
+        answers.append(problem(answer, 401, "unauthenticated"))
+    assert answers[0] == answers[1]
+    assert min(seconds) > 0.25 * max(seconds), seconds
+
+
+def test_attempts_are_limited_for_known_and_unknown_accounts(start_server):
+    server = start_server()
+    account = Tenant(server).add_user("member")
+    for email in (account["email"], "unknown@example.com"):
+        statuses = []
+        for _ in range(8):
+            answer = Browser(server).sign_in(email=email, password="wrong password")
+            statuses.append(answer.status)
+            if answer.status == 429:
+                assert int(answer.headers["retry-after"]) >= 1
+        assert statuses[:5] == [401] * 5 and 429 in statuses, statuses
+    # The right password does not help while the back-off lasts, and then does.
+    answer = Browser(server).sign_in(email=account["email"], password=PASSWORD)
+    for _ in range(20):
+        if answer.status != 429:
+            break
+        time.sleep(int(answer.headers["retry-after"]))
+        answer = Browser(server).sign_in(email=account["email"], password=PASSWORD)
+    assert answer.status == 200
+
+
+def test_parallel_sign_ins_stay_within_memory_and_answer(start_server):
+    server = start_server()
+    tenant = Tenant(server)
+    accounts = [tenant.add_user("viewer") for _ in range(2)]
+
+    def attempt(i):
+        answer = Browser(server).sign_in(email=accounts[i % 2]["email"], password=PASSWORD)
+        return answer.status, answer.headers.get("retry-after")
+
+    with concurrent.futures.ThreadPoolExecutor(12) as pool:
+        outcomes = list(pool.map(attempt, range(12)))
+    assert {status for status, _ in outcomes} <= {200, 429, 503}, outcomes
+    assert sum(status == 200 for status, _ in outcomes) >= 2
+    assert all(retry for status, retry in outcomes if status != 200)
+
+
+def test_one_time_codes_sign_in_once(server, tenant):
+    answer = tenant.operator.post(f"/api/v1/admin/tenants/{tenant.id}/users",
+                                  json={"email": unique("new") + "@example.com", "role": "owner"})
+    assert answer.status == 201
+    url = answer.json()["login_url"]
+    assert url.startswith(server.url + "/login#code=")
+    code = url.partition("#code=")[2]
+    browser = Browser(server)
+    me = browser.sign_in(code=code)
+    assert me.status == 200 and me.json()["user"]["has_password"] is False
+    problem(Browser(server).sign_in(code=code), 401, "unauthenticated")
+    problem(Browser(server).sign_in(code="x"), 401, "unauthenticated")
+    # A first password needs no old one; a second does.
+    assert browser.post("/api/v1/password", json={"new": PASSWORD}).status == 204
+    problem(browser.post("/api/v1/password", json={"new": "another password"}), 403, "forbidden")
+
+
+def test_login_codes_of_the_operator(server, admin, tenant):
+    account = tenant.add_user("viewer")
+    answer = admin.post("/api/v1/admin/login-codes", json={"email": account["email"]})
+    assert answer.status == 201
+    code = answer.json()["url"].partition("#code=")[2]
+    assert Browser(server).sign_in(code=code).json()["user"]["id"] == account["id"]
+    answer = admin.post("/api/v1/admin/login-codes")
+    assert answer.status == 201 and answer.json()["email"] == "admin@localhost"
+    code = answer.json()["url"].partition("#code=")[2]
+    me = Browser(server).sign_in(code=code).json()
+    assert me["tenant"]["id"] == 2 and "operator" in me["scopes"]
+    problem(admin.post("/api/v1/admin/login-codes", json={"email": "no@example.com"}), 404,
+            "not-found")
+
+
+def test_changing_the_password_ends_other_sessions(server, tenant):
+    account = tenant.add_user("member")
+    here, there = Browser(server), Browser(server)
+    for browser in (here, there):
+        assert browser.sign_in(email=account["email"], password=PASSWORD).status == 200
+    problem(here.post("/api/v1/password", json={"old": "wrong", "new": "a new password"}), 403,
+            "forbidden")
+    problem(here.post("/api/v1/password", json={"old": PASSWORD, "new": "short"}), 400, "invalid")
+    assert here.post("/api/v1/password",
+                     json={"old": PASSWORD, "new": "a new password"}).status == 204
+    assert here.get("/api/v1/session").json()["kind"] == "user"
+    assert there.get("/api/v1/session").json()["kind"] == "anonymous"
+    problem(Browser(server).sign_in(email=account["email"], password=PASSWORD), 401,
+            "unauthenticated")
+    assert Browser(server).sign_in(email=account["email"], password="a new password").status == 200
+
+
+def test_sessions_end_when_idle_and_at_last(server, owner):
+    with server.database().cursor() as cursor:
+        cursor.execute("UPDATE session SET last_used_at = now() - interval '8 days' "
+                       "WHERE user_id = %s", [owner.user["id"]])
+    assert owner.get("/api/v1/session").json()["kind"] == "anonymous"
+    other = Tenant(server).user("owner")
+    with server.database().cursor() as cursor:
+        cursor.execute("UPDATE session SET expires_at = now() - interval '1 second' "
+                       "WHERE user_id = %s", [other.user["id"]])
+    assert other.get("/api/v1/session").json()["kind"] == "anonymous"
+
+
+def test_secrets_are_stored_as_hashes_only(server, owner):
+    token = owner.post("/api/v1/tokens", json={"name": "x", "scopes": ["read"]}).json()["token"]
+    secrets = [token, owner.cookies["__Host-perfolio_session"], PASSWORD]
+    with server.database().cursor() as cursor:
+        cursor.execute("SELECT table_name FROM information_schema.tables "
+                       "WHERE table_schema = 'public'")
+        for (table,) in cursor.fetchall():
+            cursor.execute(f"SELECT coalesce(string_agg(t::text, ' '), '') FROM \"{table}\" t")
+            text = cursor.fetchone()[0]
+            for secret in secrets:
+                assert secret not in text, table
+    for secret in secrets:
+        assert secret not in server.log()
+
+
+# ---- forgery ----
+
+
+def test_unsafe_requests_of_a_session_need_its_csrf_token(server, tenant, owner):
+    wish = {"name": "x", "scopes": ["read"]}
+    for token in (None, "", "0" * 64, tenant.user("owner").csrf_token):
+        bare = Api(server, cookies=owner.cookies)
+        headers = {} if token is None else {"X-CSRF-Token": token}
+        problem(bare.post("/api/v1/tokens", json=wish, headers=headers), 403, "forbidden")
+    assert owner.post("/api/v1/tokens", json=wish).status == 201
+
+
+@pytest.mark.parametrize("headers", [
+    {"Origin": "https://evil.example"},
+    {"Origin": "null"},
+    {"Sec-Fetch-Site": "cross-site"},
+    {"Sec-Fetch-Site": "same-site"},
+])
+def test_requests_from_other_sites_are_refused(server, owner, headers):
+    problem(owner.post("/api/v1/tokens", json={"name": "x", "scopes": ["read"]}, headers=headers),
+            403, "forbidden")
+    problem(Browser(server).post("/api/v1/session", json={"code": "x"}, headers=headers), 403,
+            "forbidden")
+
+
+def test_requests_from_the_own_pages_pass(server, owner):
+    headers = {"Origin": server.url, "Sec-Fetch-Site": "same-origin"}
+    assert owner.post("/api/v1/tokens", json={"name": "x", "scopes": ["read"]},
+                      headers=headers).status == 201
+
+
+# ---- tokens ----
+
+
+def test_tokens_are_made_used_listed_and_revoked(server, tenant, owner):
+    answer = owner.post("/api/v1/tokens",
+                        json={"name": "ci", "scopes": ["share", "read"], "expires": "90d"})
+    assert answer.status == 201
+    token = answer.json()
+    assert re.fullmatch(r"pf_[0-9A-Za-z]{43}", token["token"])
+    assert answer.headers["location"] == f"/api/v1/tokens/{token['id']}"
+    client = Api(server, token["token"])
+    me = client.get("/api/v1/session").json()
+    assert me["kind"] == "token" and me["token"]["name"] == "ci"
+    assert me["tenant"]["id"] == tenant.id and set(me["scopes"]) == {"read", "share"}
+
+    listed = {row["id"]: row for row in owner.get("/api/v1/tokens").json()["tokens"]}
+    row = listed[token["id"]]
+    assert "token" not in row and row["created_by"] == owner.user["email"]
+    assert row["last_used_at"] is not None and row["expires_at"] == token["expires_at"]
+
+    assert owner.delete(f"/api/v1/tokens/{token['id']}").status == 204
+    problem(client.get("/api/v1/session"), 401, "unauthenticated")
+    problem(owner.delete(f"/api/v1/tokens/{token['id']}"), 404, "not-found")
+
+
+def test_last_use_is_written_at_most_once_a_minute(server, tenant):
+    token = tenant.make_token("read")
+    client = Api(server, token["token"])
+
+    def last_used():
+        with server.database().cursor() as cursor:
+            cursor.execute("SELECT last_used_at FROM token WHERE id = %s", [token["id"]])
+            return cursor.fetchone()[0]
+
+    assert last_used() is None
+    client.get("/api/v1/session")
+    first = last_used()
+    assert first is not None
+    time.sleep(5.5)  # past the look-up cache
+    client.get("/api/v1/session")
+    assert last_used() == first
+
+
+def test_a_token_past_its_expiry_is_refused(server, tenant):
+    token = tenant.make_token("read", expires="1h")
+    with server.database().cursor() as cursor:
+        cursor.execute("UPDATE token SET expires_at = now() - interval '1 s' WHERE id = %s",
+                       [token["id"]])
+    problem(Api(server, token["token"]).get("/api/v1/session"), 401, "unauthenticated")
+
+
+@pytest.mark.parametrize("authorization", ["Bearer", "Bearer x", "Basic YTpi", "Bearer pf_" + "a" * 43,
+                                           "Bearer pf_" + "a" * 42 + "-", "Bearer " + "p" * 5000])
+def test_bad_credentials_are_refused_even_where_none_are_needed(anonymous, authorization):
+    answer = anonymous.get("/api/v1/session", headers={"Authorization": authorization})
+    problem(answer, 401, "unauthenticated")
+
+
+@pytest.mark.parametrize("wish", [
+    {"name": "x"}, {"name": "x", "scopes": []}, {"scopes": ["read"]}, {"name": "", "scopes": ["read"]},
+    {"name": "x", "scopes": ["all"]}, {"name": "x", "scopes": "read"}, {"name": "x", "scopes": [1]},
+    {"name": "x" * 101, "scopes": ["read"]}, {"name": "x", "scopes": ["read"], "expires": "soon"},
+    {"name": "x", "scopes": ["read"], "expires": "0d"}, {"name": "x", "scopes": ["read"], "extra": 1},
+    {"name": "x", "scopes": ["read"], "expires": "99999999999999w"}, {"name": "a\0b", "scopes": ["read"]},
+])
+def test_malformed_wishes_for_tokens_are_named(owner, wish):
+    problem(owner.post("/api/v1/tokens", json=wish), 400, "invalid")
+
+
+@pytest.mark.parametrize("body", [b"{", b"[]", b"null", b"\xff", b'{"name":"a","name":"b"}', b"[" * 5000])
+def test_bodies_that_are_no_object_are_refused(owner, body):
+    problem(owner.post("/api/v1/tokens", body=body), 400, "invalid")
+
+
+def test_nobody_gives_more_scopes_than_they_have(server, tenant, owner):
+    viewer, member = tenant.user("viewer"), tenant.user("member")
+    for client, scope in ((viewer, "share"), (member, "admin"), (owner, "operator"),
+                          (tenant.api("admin", "read"), "share")):
+        problem(client.post("/api/v1/tokens", json={"name": "x", "scopes": ["read", scope]}), 403,
+                "forbidden")
+    operator = server.api()
+    problem(operator.post("/api/v1/tokens", json={"name": "x", "scopes": ["operator"]}), 403,
+            "forbidden")
+    problem(operator.post(f"/api/v1/admin/tenants/{tenant.id}/tokens",
+                          json={"name": "x", "scopes": ["operator"]}), 403, "forbidden")
+    assert viewer.post("/api/v1/tokens", json={"name": "x", "scopes": ["read"]}).status == 201
+
+
+def test_tokens_lose_what_their_maker_loses(server, tenant, owner):
+    member = tenant.user("member")
+    token = member.post("/api/v1/tokens", json={"name": "x", "scopes": ["read", "share"]}).json()
+    client = Api(server, token["token"])
+    assert set(client.get("/api/v1/session").json()["scopes"]) == {"read", "share"}
+    path = f"/api/v1/users/{member.user['id']}"
+    assert owner.patch(path, json={"role": "viewer"}).json()["role"] == "viewer"
+    assert client.get("/api/v1/session").json()["scopes"] == ["read"]
+    assert owner.delete(path).status == 204
+    problem(client.get("/api/v1/session"), 401, "unauthenticated")
+    assert member.get("/api/v1/session").json()["kind"] == "anonymous"
+
+
+def test_members_see_and_revoke_their_own_tokens_only(tenant, owner):
+    member, other = tenant.user("member"), tenant.user("member")
+    mine = member.post("/api/v1/tokens", json={"name": "mine", "scopes": ["read"]}).json()["id"]
+    theirs = other.post("/api/v1/tokens", json={"name": "theirs", "scopes": ["read"]}).json()["id"]
+    ids = [row["id"] for row in member.get("/api/v1/tokens").json()["tokens"]]
+    assert ids == [mine]
+    problem(member.delete(f"/api/v1/tokens/{theirs}"), 404, "not-found")
+    assert member.delete(f"/api/v1/tokens/{mine}").status == 204
+    ids = [row["id"] for row in owner.get("/api/v1/tokens").json()["tokens"]]
+    assert theirs in ids
+    assert owner.delete(f"/api/v1/tokens/{theirs}").status == 204
+
+
+def test_a_token_may_revoke_itself(server, tenant):
+    token = tenant.make_token("read")
+    client = Api(server, token["token"])
+    problem(client.get("/api/v1/tokens"), 403, "forbidden")
+    problem(client.post("/api/v1/tokens", json={"name": "x", "scopes": ["read"]}), 403, "forbidden")
+    assert client.delete(f"/api/v1/tokens/{token['id']}").status == 204
+    problem(client.get("/api/v1/session"), 401, "unauthenticated")
+
+
+# ---- users and invitations ----
+
+
+def test_invitations_are_for_one_use(server, tenant, owner):
+    email = unique("invited") + "@example.com"
+    answer = owner.post("/api/v1/invitations", json={"email": email, "role": "member"})
+    assert answer.status == 201
+    url = answer.json()["url"]
+    assert url.startswith(server.url + "/invite#")
+    token = url.partition("#")[2]
+    listed = owner.get("/api/v1/invitations").json()["invitations"]
+    assert [row["email"] for row in listed] == [email] and "url" not in listed[0]
+
+    browser = Browser(server)
+    wish = {"token": token, "password": "a fine password", "name": "Ada"}
+    problem(browser.post("/api/v1/invitations/accept", json={**wish, "password": "short"}), 400,
+            "invalid")
+    answer = browser.post("/api/v1/invitations/accept", json=wish)
+    assert answer.status == 201
+    me = answer.json()
+    assert me["user"]["email"] == email and me["user"]["name"] == "Ada" and me["role"] == "member"
+    assert browser.get("/api/v1/session").json()["tenant"]["id"] == tenant.id
+    problem(Browser(server).post("/api/v1/invitations/accept", json=wish), 404, "not-found")
+    assert owner.get("/api/v1/invitations").json()["invitations"] == []
+    assert Browser(server).sign_in(email=email, password="a fine password").status == 200
+
+
+def test_invitations_can_be_withdrawn_and_expire(server, owner):
+    def invite():
+        answer = owner.post("/api/v1/invitations",
+                            json={"email": unique("late") + "@example.com", "role": "viewer"})
+        return answer.json()["id"], answer.json()["url"].partition("#")[2]
+
+    first, first_token = invite()
+    assert owner.delete(f"/api/v1/invitations/{first}").status == 204
+    problem(owner.delete(f"/api/v1/invitations/{first}"), 404, "not-found")
+    second, second_token = invite()
+    with server.database().cursor() as cursor:
+        cursor.execute("UPDATE invitation SET expires_at = now() WHERE id = %s", [second])
+    for token in (first_token, second_token, "x"):
+        problem(Browser(server).post("/api/v1/invitations/accept",
+                                     json={"token": token, "password": PASSWORD}), 404, "not-found")
+
+
+def test_an_email_has_one_account(server, tenant, owner):
+    email = tenant.add_user("viewer")["email"]
+    url = owner.post("/api/v1/invitations", json={"email": email, "role": "member"}).json()["url"]
+    answer = Browser(server).post("/api/v1/invitations/accept",
+                                  json={"token": url.partition("#")[2], "password": PASSWORD})
+    problem(answer, 409, "conflict")
+    answer = tenant.operator.post(f"/api/v1/admin/tenants/{tenant.id}/users",
+                                  json={"email": email.upper(), "role": "viewer"})
+    problem(answer, 409, "conflict")
+
+
+@pytest.mark.parametrize("email", ["", "x", "@x", "x@", "a b@c", "a@b@c", "a@b\n", "x" * 250 + "@b.com",
+                                   "<a@b>"])
+def test_what_is_no_email_is_refused(owner, email):
+    problem(owner.post("/api/v1/invitations", json={"email": email, "role": "member"}), 400,
+            "invalid")
+
+
+def test_the_last_owner_stays(tenant, owner):
+    path = f"/api/v1/users/{owner.user['id']}"
+    problem(owner.patch(path, json={"role": "member"}), 409, "conflict")
+    problem(owner.delete(path), 409, "conflict")
+    second = tenant.user("owner")
+    assert owner.patch(path, json={"role": "member"}).status == 200
+    problem(second.delete(f"/api/v1/users/{second.user['id']}"), 409, "conflict")
+
+
+def test_two_owners_cannot_step_down_at_once(tenant):
+    for _ in range(5):
+        owners = [tenant.user("owner") for _ in range(2)]
+        everybody = owners[0].get("/api/v1/users").json()["users"]
+        for user in everybody:
+            if user["id"] not in [owner.user["id"] for owner in owners]:
+                assert owners[0].delete(f"/api/v1/users/{user['id']}").status == 204
+        with concurrent.futures.ThreadPoolExecutor(2) as pool:
+            answers = list(pool.map(
+                lambda owner: owner.patch(f"/api/v1/users/{owner.user['id']}",
+                                          json={"role": "viewer"}).status, owners))
+        assert sorted(answers) in ([200, 409], [200, 403]), answers
+
+
+def test_an_admin_token_gives_no_role_beyond_its_scopes(tenant):
+    client = tenant.api("admin", "read")
+    problem(client.post("/api/v1/invitations", json={"email": "a@b.example", "role": "member"}), 403,
+            "forbidden")
+    assert client.post("/api/v1/invitations",
+                       json={"email": "a@b.example", "role": "viewer"}).status == 201
+    viewer = tenant.add_user("viewer")
+    problem(client.patch(f"/api/v1/users/{viewer['id']}", json={"role": "owner"}), 403, "forbidden")
+
+
+# ---- the tenant, quotas, audit ----
+
+
+def test_the_tenant_shows_quotas_and_use(tenant, owner):
+    answer = owner.get("/api/v1/tenant").json()
+    assert answer["id"] == tenant.id and answer["usage"]["bytes_stored"] == 0
+    assert answer["quotas"]["max_upload_bytes"] > 0
+    name = unique("renamed")
+    assert owner.patch("/api/v1/tenant", json={"name": name}).json()["name"] == name
+    problem(owner.patch("/api/v1/tenant", json={"name": "DEFAULT"}), 409, "conflict")
+    problem(owner.patch("/api/v1/tenant", json={"max_bytes_stored": 1}), 400, "invalid")
+
+
+def test_uploads_per_minute_are_limited(server):
+    tenant = Tenant(server, uploads_per_minute=2)
+    client = tenant.api("share", "read")
+    assert [client.post("/api/v1/shares", body=PROFILE).status for _ in range(2)] == [201, 201]
+    answer = client.post("/api/v1/shares", body=PROFILE)
+    problem(answer, 429, "rate-limited")
+    assert 1 <= int(answer.headers["retry-after"]) <= 60
+    assert Tenant(server).api("share").post("/api/v1/shares", body=PROFILE).status == 201
+
+
+def test_the_largest_upload_is_limited(server):
+    client = Tenant(server, max_upload_bytes=len(PROFILE)).api("share")
+    assert client.post("/api/v1/shares", body=PROFILE).status == 201
+    problem(client.post("/api/v1/shares", body=PROFILE + b"x 1\n"), 413, "too-large")
+    answer = client.post("/api/v1/uploads", json={"size": 10 << 20, "filename": "x"})
+    problem(answer, 413, "too-large")
+
+
+def test_stored_bytes_are_limited_and_given_back(server):
+    tenant = Tenant(server, max_bytes_stored=2 * len(PROFILE))
+    client = tenant.api("share", "read")
+    shares = [client.post("/api/v1/shares", body=PROFILE) for _ in range(2)]
+    assert [answer.status for answer in shares] == [201, 201]
+    assert client.get("/api/v1/tenant").json()["usage"]["bytes_stored"] == 2 * len(PROFILE)
+    answer = client.post("/api/v1/shares", body=PROFILE)
+    problem(answer, 429, "quota")
+    assert int(answer.headers["retry-after"]) > 0
+    assert client.delete(f"/api/v1/shares/{shares[0].json()['id']}").status == 204
+    deadline = time.monotonic() + 60
+    while client.get("/api/v1/tenant").json()["usage"]["bytes_stored"] > len(PROFILE):
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
+    assert client.post("/api/v1/shares", body=PROFILE).status == 201
+
+
+def test_the_audit_log_says_who_did_what_from_where(server, tenant, owner):
+    token = owner.post("/api/v1/tokens", json={"name": "ci", "scopes": ["read", "share"]})
+    share = Api(server, token.json()["token"]).post("/api/v1/shares", body=PROFILE).json()
+    owner.delete(f"/api/v1/tokens/{token.json()['id']}")
+    entries = owner.get("/api/v1/audit").json()["entries"]
+    actions = [entry["action"] for entry in entries]
+    assert actions[:3] == ["token.revoke", "share.create", "token.create"], actions
+    assert "session.create" in actions and "user.create" in actions
+    by_action = {entry["action"]: entry for entry in entries}
+    created = by_action["token.create"]
+    assert created["actor_kind"] == "user" and created["actor"] == owner.user["email"]
+    assert created["address"] in ("127.0.0.1", "::1") and created["request_id"]
+    assert created["request_id"] == token.headers["x-request-id"]
+    assert by_action["share.create"]["actor_kind"] == "token"
+    assert by_action["share.create"]["actor"] == "ci"
+    assert share["id"] in by_action["share.create"]["target"]
+
+    first = owner.get("/api/v1/audit", query={"limit": 2}).json()
+    second = owner.get("/api/v1/audit", query={"limit": 2, "cursor": first["next_cursor"]}).json()
+    assert [e["id"] for e in first["entries"] + second["entries"]] == [e["id"] for e in entries[:4]]
+    problem(owner.get("/api/v1/audit", query={"limit": 0}), 400, "invalid")
+    problem(owner.get("/api/v1/audit", query={"page": 2}), 400, "invalid")
+
+
+# ---- the operator ----
+
+
+def test_tenants_are_made_changed_and_listed(server, admin):
+    name = unique("tenant")
+    answer = admin.post("/api/v1/admin/tenants", json={"name": name, "max_bytes_stored": 1000})
+    assert answer.status == 201
+    made = answer.json()
+    assert made["quotas"] == {"max_bytes_stored": 1000, "uploads_per_minute": None,
+                              "max_upload_bytes": None}
+    path = f"/api/v1/admin/tenants/{made['id']}"
+    assert answer.headers["location"] == path
+    problem(admin.post("/api/v1/admin/tenants", json={"name": name.upper()}), 409, "conflict")
+    changed = admin.patch(path, json={"max_bytes_stored": None, "uploads_per_minute": 7}).json()
+    assert changed["quotas"]["max_bytes_stored"] is None
+    assert changed["quotas"]["uploads_per_minute"] == 7 and changed["name"] == name
+    assert admin.get(path).json() == changed
+    seen, cursor = [], None
+    while True:
+        page = admin.get("/api/v1/admin/tenants",
+                         query={"limit": 3, **({"cursor": cursor} if cursor else {})}).json()
+        seen += [row["id"] for row in page["tenants"]]
+        cursor = page["next_cursor"]
+        if cursor is None:
+            break
+    assert seen == sorted(set(seen)) and {1, 2, made["id"]} <= set(seen)
+    for bad in ({"max_bytes_stored": -1}, {"name": ""}, {"uploads_per_minute": 1.5}, {"is_operator": True}):
+        problem(admin.patch(path, json=bad), 400, "invalid")
+    for missing in ("/api/v1/admin/tenants/999999999", "/api/v1/admin/tenants/x"):
+        problem(admin.get(missing), 404, "not-found")
+
+
+def test_deleting_a_tenant_removes_all_that_it_had(server, admin):
+    tenant = Tenant(server)
+    owner = tenant.user("owner")
+    client = tenant.api("share", "read")
+    owner.post("/api/v1/invitations", json={"email": "x@y.example", "role": "viewer"})
+    share = client.post("/api/v1/shares", body=PROFILE)
+    assert share.status == 201
+    objects = {path for path in (server.data_dir / "objects").rglob("*") if path.is_file()}
+    assert admin.delete(f"/api/v1/admin/tenants/{tenant.id}").status == 204
+    problem(client.get("/api/v1/session"), 401, "unauthenticated")
+    assert owner.get("/api/v1/session").json()["kind"] == "anonymous"
+    problem(Browser(server).sign_in(email=owner.user["email"], password=PASSWORD), 401,
+            "unauthenticated")
+    assert Api(server).get(f"/api/v1/shares/{share.json()['id']}").status in (404, 410)
+    with server.database().cursor() as cursor:
+        cursor.execute("SELECT table_name FROM information_schema.columns "
+                       "WHERE table_schema = 'public' AND column_name = 'tenant_id'")
+        for (table,) in cursor.fetchall():
+            cursor.execute(f"SELECT count(*) FROM \"{table}\" WHERE tenant_id = %s", [tenant.id])
+            assert cursor.fetchone()[0] == 0, table
+    deadline = time.monotonic() + 60
+    while True:
+        left = {path for path in objects if path.exists()}
+        if len(left) < len(objects):
+            break
+        assert time.monotonic() < deadline, "the share's bytes are still there"
+        time.sleep(0.2)
+    problem(admin.delete(f"/api/v1/admin/tenants/{tenant.id}"), 404, "not-found")
+    for needed in (1, 2):
+        problem(admin.delete(f"/api/v1/admin/tenants/{needed}"), 409, "conflict")
+
+
+def test_a_restart_keeps_the_admin_token_and_gives_a_new_link(start_server):
+    server = start_server()
+    token = server.token
+    codes = re.findall(r"/login#code=([0-9A-Za-z]{43})", server.log())
+    assert codes, server.log()
+    assert server.stop() == 0
+    server.start()
+    assert server.token == token
+    assert server.api().get("/api/v1/session").json()["scopes"][-1] == "operator"
+    new_codes = re.findall(r"/login#code=([0-9A-Za-z]{43})", server.log())
+    assert new_codes[-1] != codes[-1]
+    problem(Browser(server).sign_in(code=codes[-1]), 401, "unauthenticated")
+    me = Browser(server).sign_in(code=new_codes[-1])
+    assert me.status == 200 and me.json()["user"]["email"] == "admin@localhost"
