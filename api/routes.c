@@ -3,6 +3,8 @@
 #include "api/health.h"
 #include "api/identity.h"
 #include "api/pages.h"
+#include "api/share.h"
+#include "api/upload.h"
 
 #include <string.h>
 
@@ -11,6 +13,9 @@ static const struct route_table *const joined[] = {
     &health_routes,
     &identity_routes,
     &operator_routes,
+    &share_routes,
+    &upload_routes,
+    &report_routes,
     &page_routes,
 };
 
