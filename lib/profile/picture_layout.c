@@ -327,7 +327,7 @@ const char *picture_value(double value, struct span unit, char text[PICTURE_VALU
     } times[] = {
         {"nanoseconds", 1}, {"microseconds", 1e3}, {"milliseconds", 1e6}, {"seconds", 1e9}};
     static const char *const time_names[] = {"ns", "\xc2\xb5s", "ms", "s", "min", "h"};
-    static const double time_steps[] = {1e3, 1e3, 1e3, 120, 60, 0};
+    static const double time_steps[] = {1e3, 1e3, 1e3, 60, 60, 0};
     static const char *const byte_names[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
     static const double byte_steps[] = {1024, 1024, 1024, 1024, 1024, 0};
     for (size_t i = 0; i < sizeof(times) / sizeof(times[0]); i++) {

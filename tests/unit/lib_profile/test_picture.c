@@ -1,0 +1,302 @@
+#include "tests/unit/lib_profile/stacks.h"
+
+#include "lib/base/clock.h"
+#include "lib/profile/diff.h"
+#include "lib/profile/flame.h"
+#include "lib/profile/folded.h"
+#include "lib/profile/picture.h"
+#include "lib/profile/picture_layout.h"
+
+static const char font_path[] = "/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf";
+
+static struct span read_font(struct arena *arena)
+{
+    enum { FONT_BYTES_MAX = 4 << 20 };
+    uint8_t *bytes = arena_new(arena, uint8_t, FONT_BYTES_MAX);
+    FILE *file = fopen(font_path, "rb");
+    if (!file)
+        return span_of(NULL, 0);
+    size_t size = fread(bytes, 1, FONT_BYTES_MAX, file);
+    fclose(file);
+    return span_of(bytes, size);
+}
+
+static const struct flame *flame_of(struct arena *arena, const struct view *view)
+{
+    const struct flame *flame;
+    struct err err;
+    assert_int_equal(flame_create(arena, view, 0, &flame, &err), ERR_NONE);
+    return flame;
+}
+
+static const struct flame *plain_flame(struct arena *arena, const struct profile *profile)
+{
+    const struct view *view;
+    struct err err;
+    const struct view_options options = {.sample_type = SPAN_LITERAL("")};
+    assert_int_equal(view_create(arena, profile, &options, &view, &err), ERR_NONE);
+    return flame_of(arena, view);
+}
+
+static bool holds(const struct buf *buf, const char *text)
+{
+    return memmem(buf->data, buf->size, text, strlen(text)) != NULL;
+}
+
+static void values_are_written_as_people_read_them(void **state)
+{
+    (void)state;
+    static const struct {
+        double value;
+        const char *unit;
+        const char *text;
+    } cases[] = {
+        {0, "nanoseconds", "0 ns"},
+        {999, "nanoseconds", "999 ns"},
+        {1500, "nanoseconds", "1.50 \xc2\xb5s"},
+        {1.284e9, "nanoseconds", "1.28 s"},
+        {36317, "microseconds", "36.3 ms"},
+        {14, "seconds", "14 s"},
+        {7.5e12, "nanoseconds", "2.08 h"},
+        {1536, "bytes", "1.50 KiB"},
+        {116e9, "bytes", "108 GiB"},
+        {7, "count", "7"},
+        {12345, "count", "12,345"},
+        {-12345, "count", "-12,345"},
+        {12345678, "count", "12.35 M"},
+        {5, "furlongs", "5 furlongs"},
+        {-2e9, "nanoseconds", "-2 s"},
+        {3, "", "3"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char text[PICTURE_VALUE_BYTES];
+        assert_string_equal(picture_value(cases[i].value, span_text(cases[i].unit), text),
+                            cases[i].text);
+    }
+}
+
+static void names_are_shortened_to_what_tells_them_apart(void **state)
+{
+    (void)state;
+    static const char *const cases[][2] = {
+        {"github.com/x/y.(*T).Run", "y.(*T).Run"},
+        {"main.main", "main.main"},
+        {"std::vector<int>::push_back(int)", "std::vector"},
+        {"a/b/", "b/"},
+        {"", ""},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        assert_true(span_equal_text(picture_short_name(span_text(cases[i][0])), cases[i][1]));
+}
+
+static void svg_holds_every_wide_frame_and_no_markup_of_names(void **state)
+{
+    (void)state;
+    arena_auto arena = arena_create();
+    struct profile *profile =
+        decode_text(folded_decode, SPAN_LITERAL("main;<b>&\"x\" 60\nmain;run 40\n"));
+    const struct picture_options options = {.title = SPAN_LITERAL("</text><script>"),
+                                            .subtitle = SPAN_LITERAL("focus=run")};
+    buf_auto svg;
+    struct err err;
+    buf_init(&svg, 1 << 20);
+    assert_int_equal(picture_svg(plain_flame(arena, profile), &options, &svg, &err), ERR_NONE);
+    assert_true(holds(&svg, "<title>&lt;b&gt;&amp;&quot;x&quot; (60, 60.00 %)</title>"));
+    assert_true(holds(&svg, "<title>main (100, 100.00 %)</title>"));
+    assert_true(holds(&svg, "&lt;/text&gt;&lt;script&gt;"));
+    assert_true(holds(&svg, "samples: 100"));
+    assert_true(holds(&svg, "focus=run"));
+    assert_false(holds(&svg, "<script"));
+    assert_false(holds(&svg, "href"));
+    assert_false(holds(&svg, "<style"));
+    profile_destroy(profile);
+}
+
+static void what_svg_cuts_off_is_said(void **state)
+{
+    (void)state;
+    arena_auto arena = arena_create();
+    struct profile *profile = decode_text(folded_decode, SPAN_LITERAL("a;b;c;d;e;f 1\n"));
+    const struct picture_options options = {.svg_depth = 3, .svg_width = 400};
+    buf_auto svg;
+    struct err err;
+    buf_init(&svg, 1 << 20);
+    assert_int_equal(picture_svg(plain_flame(arena, profile), &options, &svg, &err), ERR_NONE);
+    assert_true(holds(&svg, "the deepest 3 levels are not drawn"));
+    assert_true(holds(&svg, "<title>c "));
+    assert_false(holds(&svg, "<title>d "));
+    assert_true(holds(&svg, "width=\"400\""));
+    profile_destroy(profile);
+}
+
+struct sums {
+    double width[8]; /* per depth */
+    double right[8];
+};
+
+static void sum_boxes(const struct picture_box *box, void *context)
+{
+    struct sums *sums = context;
+    assert_true(box->depth < 8);
+    assert_true(box->left >= sums->right[box->depth] - 1e-6); /* from left to right, no overlap */
+    sums->right[box->depth] = box->right;
+    sums->width[box->depth] += box->right - box->left;
+}
+
+static void children_fit_into_their_parents_with_negative_values_too(void **state)
+{
+    (void)state;
+    arena_auto arena = arena_create();
+    struct profile *profile =
+        decode_text(folded_decode, SPAN_LITERAL("a;b -5\na;c 4\na;d;e 3\na;d;f -3\ng 1\n"));
+    struct sums sums = {0};
+    const struct picture_layout layout = {.flame = plain_flame(arena, profile),
+                                          .width = 100,
+                                          .narrow_width = 0.1,
+                                          .max_depth = 8,
+                                          .draw = sum_boxes,
+                                          .context = &sums};
+    assert_int_equal(picture_layout_run(&layout), 4);
+    for (int depth = 0; depth < 2; depth++)
+        assert_true(sums.width[depth] > 99.999 && sums.width[depth] < 100.001);
+    assert_true(sums.width[2] < sums.width[1] && sums.width[3] <= sums.width[2]);
+    profile_destroy(profile);
+}
+
+static uint32_t read_u32(const uint8_t *data)
+{
+    return (uint32_t)data[0] << 24 | (uint32_t)data[1] << 16 | (uint32_t)data[2] << 8 | data[3];
+}
+
+static void png_has_its_size_and_a_palette(void **state)
+{
+    (void)state;
+    arena_auto arena = arena_create();
+    struct span font = read_font(arena);
+    if (!font.size)
+        skip();
+    struct profile *profile = decode_text(folded_decode, SPAN_LITERAL("main;a 60\nmain;b 40\n"));
+    const struct picture_options options = {.title =
+                                                SPAN_LITERAL("A title, \xc3\xa9\xe4\xbd\xa0 \xff")};
+    buf_auto png;
+    struct err err;
+    buf_init(&png, 1 << 20);
+    assert_int_equal(picture_png(plain_flame(arena, profile), &options, font, &png, &err), 0);
+    assert_memory_equal(png.data, "\x89PNG\r\n\x1a\n", 8);
+    assert_int_equal(read_u32(png.data + 16), PICTURE_PNG_WIDTH);
+    assert_int_equal(read_u32(png.data + 20), PICTURE_PNG_HEIGHT);
+    assert_int_equal(png.data[25], 3); /* colour type: palette */
+    assert_true(png.size < 30000);
+    profile_destroy(profile);
+}
+
+static void a_busy_png_stays_small(void **state)
+{
+    (void)state;
+    arena_auto arena = arena_create();
+    struct span font = read_font(arena);
+    if (!font.size)
+        skip();
+    buf_auto text, png;
+    struct err err;
+    buf_init(&text, 1 << 22);
+    buf_init(&png, 1 << 20);
+    uint32_t random = 7;
+    for (int i = 0; i < 6000; i++) {
+        for (int depth = 0; depth < 24; depth++) {
+            random = random * 1664525 + 1013904223;
+            buf_printf(&text, "%sname%u", depth ? ";" : "", depth < 3 ? 0 : random >> 30);
+        }
+        buf_printf(&text, " %u\n", 1 + (random >> 24));
+    }
+    struct profile *profile = decode_text(folded_decode, buf_span(&text));
+    assert_int_equal(picture_png(plain_flame(arena, profile), NULL, font, &png, &err), ERR_NONE);
+    assert_true(png.size <= 30000);
+    profile_destroy(profile);
+}
+
+static void a_diff_is_drawn_in_its_own_colours(void **state)
+{
+    (void)state;
+    arena_auto arena = arena_create();
+    struct profile *a =
+        decode_text(folded_decode, SPAN_LITERAL("x;grew 5\nx;shrank 9\nx;same 3\n"));
+    struct profile *b = decode_text(folded_decode, SPAN_LITERAL("x;grew 9\nx;same 3\nx;new 1\n"));
+    const struct view *view;
+    struct err err;
+    const struct view_options options = {.sample_type = SPAN_LITERAL("")};
+    assert_int_equal(diff_view_create(arena, a, b, DIFF_ABSOLUTE, &options, &view, &err), 0);
+    const struct flame *flame = flame_of(arena, view);
+    uint32_t equal = PICTURE_FRAME_COLOURS + PICTURE_DIFF_STEPS;
+    for (uint32_t i = 0; i < flame->node_count; i++) {
+        struct span name = flame->frames[flame->node_frame[i]].name;
+        uint32_t colour = picture_colour(flame, i);
+        assert_true(!span_equal_text(name, "grew") || colour > equal);
+        assert_true(!span_equal_text(name, "new") || colour == equal + PICTURE_DIFF_STEPS);
+        assert_true(!span_equal_text(name, "shrank") || colour == equal - PICTURE_DIFF_STEPS);
+        assert_true(!span_equal_text(name, "same") || colour == equal);
+    }
+    buf_auto svg;
+    buf_init(&svg, 1 << 20);
+    assert_int_equal(picture_svg(flame, NULL, &svg, &err), ERR_NONE);
+    assert_true(holds(&svg, "shrank (9, 52.94 % \xe2\x86\x92 0, 0.00 %)"));
+    profile_destroy(a);
+    profile_destroy(b);
+}
+
+static double luminance(uint32_t colour)
+{
+    double sum = 0;
+    static const double weights[] = {0.2126, 0.7152, 0.0722};
+    for (int i = 0; i < 3; i++) {
+        double part = (double)(colour >> (16 - 8 * i) & 0xff) / 255;
+        part *= part; /* near enough to sRGB's curve for a bound */
+        sum += weights[i] * part;
+    }
+    return sum;
+}
+
+static void text_is_readable_on_every_colour(void **state)
+{
+    (void)state;
+    for (int is_dark = 0; is_dark < 2; is_dark++) {
+        struct picture_theme theme;
+        picture_theme_init(&theme, is_dark);
+        for (int i = 0; i < PICTURE_SHADE_COLOUR; i++)
+            assert_true(
+                (luminance(theme.colours[i]) + 0.05) / (luminance(theme.frame_text) + 0.05) > 4.5);
+        double text = luminance(theme.text), background = luminance(theme.background);
+        assert_true((is_dark ? (text + 0.05) / (background + 0.05)
+                             : (background + 0.05) / (text + 0.05)) > 7);
+    }
+}
+
+static void a_font_that_is_none_is_refused(void **state)
+{
+    (void)state;
+    arena_auto arena = arena_create();
+    struct profile *profile = decode_text(folded_decode, SPAN_LITERAL("main;a 60\n"));
+    buf_auto png;
+    struct err err;
+    buf_init(&png, 1 << 20);
+    struct span font = SPAN_LITERAL("no font");
+    assert_int_equal(picture_png(plain_flame(arena, profile), NULL, font, &png, &err), ERR_INVALID);
+    profile_destroy(profile);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(values_are_written_as_people_read_them),
+        cmocka_unit_test(names_are_shortened_to_what_tells_them_apart),
+        cmocka_unit_test(svg_holds_every_wide_frame_and_no_markup_of_names),
+        cmocka_unit_test(what_svg_cuts_off_is_said),
+        cmocka_unit_test(children_fit_into_their_parents_with_negative_values_too),
+        cmocka_unit_test(png_has_its_size_and_a_palette),
+        cmocka_unit_test(a_busy_png_stays_small),
+        cmocka_unit_test(a_diff_is_drawn_in_its_own_colours),
+        cmocka_unit_test(text_is_readable_on_every_colour),
+        cmocka_unit_test(a_font_that_is_none_is_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
