@@ -44,7 +44,7 @@ def one(name, command):
 def count_tap(output):
     """(passed, failed, skipped); cmocka writes a skipped test as "not ok N # SKIP"."""
     passed = len(re.findall(r"^ok \d+", output, re.M))
-    failed = len(re.findall(r"^not ok \d+(?! # SKIP)", output, re.M))
+    failed = len(re.findall(r"^not ok \d+\b(?! # SKIP)", output, re.M))
     return passed, failed, len(re.findall(r"^not ok \d+ # SKIP", output, re.M))
 
 
