@@ -1,8 +1,13 @@
 /*
- * server: the parts of a running perfoliod, built by main and passed down; no globals.
+ * server: the parts of a running perfoliod, built once and passed down; no globals.
  */
 #ifndef API_SERVER_H
 #define API_SERVER_H
+
+#include "lib/base/err.h"
+
+#include <stdbool.h>
+#include <stdint.h>
 
 struct auth;
 struct http_server;
@@ -26,5 +31,28 @@ struct server {
     struct metrics *metrics;        /* api/metrics.h */
     struct http_server *http;       /* api/http.h */
 };
+
+enum { SERVER_MAX_LISTENERS = 16 };
+
+/* pg_try_advisory_lock on it: whoever holds it may delete objects, or keeps others from it. */
+#define SERVER_SWEEP_LOCK INT64_C(0x50465357) /* "PFSW" */
+
+/* What the supervisor hands to the process that serves. */
+struct server_start {
+    const char *conninfo;      /* of perfolio_server, or of an external database */
+    const char *jobs_conninfo; /* of perfolio_jobs, or of the same external database */
+    bool set_roles;            /* SET ROLE to those two after connecting (external database) */
+    int listeners[SERVER_MAX_LISTENERS]; /* bound and listening */
+    int listener_count;
+    int ready_fd; /* gets one byte when requests are answered; -1: nobody waits */
+};
+
+/*
+ * Builds all parts, serves until SIGTERM or SIGINT, then lets requests in flight finish. SIGHUP
+ * reads the certificate again and reopens the access log. settings name the certificate, the key
+ * and the data folder as this process sees them. Called once, by main.
+ */
+enum err_code server_run(const struct settings *settings, const struct server_start *start,
+                         struct err *err) MUST_USE;
 
 #endif

@@ -516,10 +516,10 @@ char **settings_to_environment(const struct settings *settings)
         if (strncmp(environ[i], "PERFOLIO_", 9) != 0)
             result[count++] = mem_strdup(environ[i]);
     for (int i = 0; i < KNOB_COUNT_ALL; i++) {
-        char name[80];
-        buf_auto text;
         if (strcmp(knobs[i].name, "config") == 0)
             continue; /* the child need not read it, nor may it be able to */
+        char name[80];
+        buf_auto text;
         buf_init(&text, 64 * 1024);
         environment_name(&knobs[i], name, sizeof(name));
         buf_printf(&text, "%s=", name);

@@ -1,0 +1,55 @@
+/*
+ * postgres: the private PostgreSQL cluster in the data folder: made, started, stopped, and stopped
+ * on behalf of a supervisor that was killed.
+ *
+ * It listens on a unix socket only and knows who connects from the operating system (peer): the
+ * cluster's user may be perfolio_cluster (superuser) and perfolio_owner (the schema's owner), the
+ * server's user perfolio_server and perfolio_jobs, root all of them. A system's own cluster is
+ * never touched. For the supervisor's one thread.
+ */
+#ifndef API_POSTGRES_H
+#define API_POSTGRES_H
+
+#include "api/account.h"
+#include "lib/base/err.h"
+
+#include <limits.h>
+#include <sys/types.h>
+
+/* sizeof(sun_path) is 108 with its NUL; "/.s.PGSQL.5432" comes after the folder. */
+enum { POSTGRES_SOCKET_DIR_BYTES = 108 - 14, POSTGRES_CONNINFO_BYTES = 512 };
+
+struct postgres {
+    struct account account;        /* runs PostgreSQL */
+    struct account server_account; /* connects as perfolio_server and perfolio_jobs */
+    char path[PATH_MAX];           /* of the cluster, for us */
+    char child_path[PATH_MAX];     /* of the cluster, for processes of account */
+    int kept_fd;                   /* that child_path goes through, or -1 */
+    char socket_dir[POSTGRES_SOCKET_DIR_BYTES];
+    char bin_dir[128];
+    int max_connections;
+    int log_fd; /* where PostgreSQL writes what happens to it */
+    pid_t pid;  /* 0: not running */
+};
+
+/*
+ * Finds PostgreSQL's programs (for the cluster's version, where there is one), makes the cluster
+ * unless it is there, and writes who may connect. socket_dir must exist. A cluster appears under
+ * its name only when it is complete. Handles: ERR_NOT_FOUND (PostgreSQL is not installed).
+ */
+enum err_code postgres_prepare(struct postgres *postgres, struct err *err) MUST_USE;
+
+/* Stops a server that a killed supervisor left behind on this cluster, if there is one. */
+enum err_code postgres_stop_orphan(const struct postgres *postgres, struct err *err) MUST_USE;
+
+/* Starts the server and waits until it takes connections (recovery included). */
+enum err_code postgres_start(struct postgres *postgres, struct err *err) MUST_USE;
+
+/* Ends all sessions and writes a checkpoint; harder after half a minute. */
+void postgres_stop(struct postgres *postgres);
+
+/* libpq's connection text for a role. */
+void postgres_conninfo(const char *socket_dir, const char *role,
+                       char ret_text[POSTGRES_CONNINFO_BYTES]);
+
+#endif

@@ -1,0 +1,252 @@
+#include "api/server.h"
+
+#include "api/auth.h"
+#include "api/http.h"
+#include "api/identity.h"
+#include "api/limiter.h"
+#include "api/metrics.h"
+#include "api/profile_cache.h"
+#include "api/settings.h"
+#include "api/share.h"
+#include "lib/base/clock.h"
+#include "lib/base/log.h"
+#include "lib/base/mem.h"
+#include "lib/io/object.h"
+#include "lib/io/pg.h"
+
+#include <limits.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+    JOBS_CONNECTIONS = 3,
+    LIMITER_ENTRIES = 1 << 18,
+    AUTH_ENTRIES = 1 << 12,
+};
+
+/* Background work: one thread that wakes up every few seconds. */
+struct jobs {
+    struct server *server;
+    pthread_t thread;
+    pthread_mutex_t mutex; /* guards should_stop */
+    pthread_cond_t wake;
+    bool should_stop;
+};
+
+static void run_job(struct server *server, const char *name,
+                    enum err_code (*run)(struct server *server, struct err *err))
+{
+    struct err err;
+    char text[ERR_MESSAGE_BYTES + 16];
+    if (run(server, &err))
+        log_event(LOG_ERROR, "background work failed", "job=%s code=%s error=%s", name,
+                  err_code_name(err.code), log_quote(err.message, text, sizeof(text)));
+}
+
+/*
+ * What deletes objects runs under a lock, which a backup holds while it copies them. The lock
+ * belongs to the session, so that its connection is kept until the round is over.
+ */
+static enum err_code sweep(struct server *server, struct err *err)
+{
+    arena_auto arena = arena_create();
+    pg_auto connection = NULL;
+    struct pg_result *result;
+    enum err_code code = pg_take(server->jobs_database, &connection, err);
+    if (!code)
+        code = pg_query_values(connection, PG_NO_TENANT, "SELECT pg_try_advisory_lock($1)", arena,
+                               &result, err, PG_I64(SERVER_SWEEP_LOCK));
+    if (code || !pg_get_bool(result, 0, 0))
+        return code;
+    code = share_jobs_run(server, err);
+    struct err unlock_err;
+    if (pg_query_values(connection, PG_NO_TENANT, "SELECT pg_advisory_unlock($1)", arena, &result,
+                        code ? &unlock_err : err, PG_I64(SERVER_SWEEP_LOCK)) &&
+        !code)
+        code = err_add(err, "unlocking the sweep");
+    return code;
+}
+
+/* Sleeps for the interval; false when it is time to end. */
+static bool wait_for_round(struct jobs *jobs)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += jobs->server->settings->jobs_interval_s;
+    pthread_mutex_lock(&jobs->mutex);
+    while (!jobs->should_stop)
+        if (pthread_cond_timedwait(&jobs->wake, &jobs->mutex, &until) != 0)
+            break;
+    bool goes_on = !jobs->should_stop;
+    pthread_mutex_unlock(&jobs->mutex);
+    return goes_on;
+}
+
+static void *jobs_main(void *context)
+{
+    struct jobs *jobs = context;
+    while (wait_for_round(jobs)) {
+        run_job(jobs->server, "shares", sweep);
+        run_job(jobs->server, "identity", identity_jobs_run);
+    }
+    return NULL;
+}
+
+static enum err_code jobs_start(struct jobs *jobs, struct server *server, struct err *err)
+{
+    pthread_condattr_t attributes;
+    *jobs = (struct jobs){.server = server};
+    pthread_mutex_init(&jobs->mutex, NULL);
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&jobs->wake, &attributes);
+    pthread_condattr_destroy(&attributes);
+    if (pthread_create(&jobs->thread, NULL, jobs_main, jobs) != 0)
+        return err_set(err, ERR_INTERNAL, "cannot start the thread for background work");
+    return ERR_NONE;
+}
+
+static void jobs_stop(struct jobs *jobs)
+{
+    pthread_mutex_lock(&jobs->mutex);
+    jobs->should_stop = true;
+    pthread_cond_signal(&jobs->wake);
+    pthread_mutex_unlock(&jobs->mutex);
+    pthread_join(jobs->thread, NULL);
+    /* Once more, for what is counted in memory and written down by the round (views). */
+    run_job(jobs->server, "shares", sweep);
+    pthread_cond_destroy(&jobs->wake);
+    pthread_mutex_destroy(&jobs->mutex);
+}
+
+static enum err_code open_objects(struct server *server, struct err *err)
+{
+    char path[PATH_MAX];
+    snprintf(path, sizeof(path), "%s/objects", server->settings->data_dir);
+    enum err_code code = object_folder_open(path, &server->objects, err);
+    return code ? code : object_sweep_temporary(server->objects, err);
+}
+
+static enum err_code create_http(struct server *server, const struct server_start *start,
+                                 struct err *err)
+{
+    const struct settings *settings = server->settings;
+    struct http_listener listeners[SERVER_MAX_LISTENERS];
+    for (int i = 0; i < start->listener_count; i++)
+        listeners[i] = (struct http_listener){.fd = start->listeners[i], .is_tls = true};
+    const struct http_options options = {
+        .listeners = listeners,
+        .listener_count = (size_t)start->listener_count,
+        .certificate_path = settings->tls_cert,
+        .key_path = settings->tls_key,
+        .access_log_path = *settings->access_log ? settings->access_log : NULL,
+        .public_url = settings->public_url,
+        .enable_http2 = settings->http2,
+        .loop_count = settings->loop_threads,
+        .worker_count = settings->worker_threads,
+        .max_queued_requests = settings->worker_queue,
+        .max_buffered_bytes = (size_t)settings->max_buffered_bytes,
+        .max_connections = settings->max_connections,
+        .idle_timeout_s = settings->idle_timeout_s,
+        .slow_timeout_s = settings->request_timeout_s,
+        .send_timeout_s = settings->idle_timeout_s,
+    };
+    return http_server_create(server, &options, &server->http, err);
+}
+
+static enum err_code build(struct server *server, const struct server_start *start, struct err *err)
+{
+    const struct settings *settings = server->settings;
+    enum err_code code = open_objects(server, err);
+    if (code)
+        return code;
+    server->database = pg_pool_create(start->conninfo, start->set_roles ? "perfolio_server" : NULL,
+                                      settings->database_connections);
+    server->jobs_database = pg_pool_create(
+        start->jobs_conninfo, start->set_roles ? "perfolio_jobs" : NULL, JOBS_CONNECTIONS);
+    server->metrics = metrics_create();
+    server->limiter = limiter_create(LIMITER_ENTRIES, clock_monotonic_ns);
+    server->auth = auth_create(AUTH_ENTRIES);
+    server->profiles = profile_cache_create((size_t)settings->profile_cache_bytes);
+    server->shares = share_memory_create();
+    return create_http(server, start, err);
+}
+
+static void tear_down(struct server *server)
+{
+    http_server_destroy(server->http);
+    share_memory_destroy(server->shares);
+    profile_cache_destroy(server->profiles);
+    auth_destroy(server->auth);
+    limiter_destroy(server->limiter);
+    metrics_destroy(server->metrics);
+    if (server->jobs_database)
+        pg_pool_destroy(server->jobs_database);
+    if (server->database)
+        pg_pool_destroy(server->database);
+    object_store_close(server->objects);
+}
+
+static void reload(struct server *server)
+{
+    struct err err;
+    char text[ERR_MESSAGE_BYTES + 16];
+    if (http_server_reload(server->http, &err))
+        log_event(LOG_ERROR, "reload failed, the old settings stay in use", "error=%s",
+                  log_quote(err.message, text, sizeof(text)));
+    else
+        log_event(LOG_INFO, "reloaded certificate and access log", "pid=%d", (int)getpid());
+}
+
+static void serve_until_stopped(struct server *server, const sigset_t *signals)
+{
+    for (;;) {
+        int number = sigwaitinfo(signals, NULL);
+        if (number == SIGHUP)
+            reload(server);
+        else if (number == SIGTERM || number == SIGINT)
+            return;
+    }
+}
+
+static void report_ready(int fd)
+{
+    if (fd < 0)
+        return;
+    ssize_t written = write(fd, "R", 1);
+    (void)written; /* a supervisor that is gone takes us with it */
+    close(fd);
+}
+
+enum err_code server_run(const struct settings *settings, const struct server_start *start,
+                         struct err *err)
+{
+    struct server server = {.settings = settings};
+    struct jobs jobs;
+    sigset_t signals;
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGHUP);
+    sigaddset(&signals, SIGTERM);
+    sigaddset(&signals, SIGINT);
+    /* Before the first thread, so that all inherit it and only sigwaitinfo below sees them. */
+    pthread_sigmask(SIG_BLOCK, &signals, NULL);
+    signal(SIGPIPE, SIG_IGN);
+    enum err_code code = build(&server, start, err);
+    if (!code)
+        code = http_server_start(server.http, err);
+    if (!code)
+        code = jobs_start(&jobs, &server, err);
+    if (!code) {
+        report_ready(start->ready_fd);
+        serve_until_stopped(&server, &signals);
+        bool was_quiet = http_server_stop(server.http, settings->shutdown_timeout_s * 1000);
+        jobs_stop(&jobs);
+        log_event(LOG_INFO, "stopped", "requests_cut_off=%s", was_quiet ? "none" : "some");
+    }
+    tear_down(&server);
+    return code;
+}

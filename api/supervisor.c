@@ -1,0 +1,614 @@
+#include "api/supervisor.h"
+
+#include "api/data_folder.h"
+#include "api/listener.h"
+#include "api/postgres.h"
+#include "api/process.h"
+#include "api/server.h"
+#include "api/settings.h"
+#include "api/tls_files.h"
+#include "lib/base/buf.h"
+#include "lib/base/clock.h"
+#include "lib/base/digest.h"
+#include "lib/base/log.h"
+#include "lib/base/mem.h"
+#include "lib/base/os.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum {
+    FIRST_RESTART_MS = 100,
+    LAST_RESTART_MS = 10000,
+    CALM_S = 60, /* a server that ran this long starts again at once */
+    CERTIFICATE_CHECK_S = 3600,
+    STOP_GRACE_MS = 10000, /* past shutdown-timeout: the last round of background work */
+    DATABASE_LOG_MAX_BYTES = 16 << 20,
+    EXTRA_CONNECTIONS = 12, /* background work, backup, psql */
+};
+
+struct supervisor {
+    struct settings *settings;
+    char *custom_cert; /* what --tls-cert and --tls-key said; settings name our copies */
+    char *custom_key;
+    struct data_folder folder;
+    struct postgres postgres;
+    bool has_cluster;
+    int listeners[SERVER_MAX_LISTENERS];
+    int listener_count;
+    char hosts[TLS_MAX_NAMES][LISTENER_HOST_BYTES]; /* names for the certificate */
+    size_t host_count;
+    char **environment; /* of children */
+    char admin_token[DIGEST_TOKEN_BYTES];
+    char login_code[DIGEST_SECRET_BYTES];
+    pid_t server_pid; /* 0: not running */
+    int64_t server_start_ns;
+    int64_t restart_at_ns; /* of the server, when it is not running */
+    int64_t restart_ms;    /* the next pause */
+    int64_t next_certificate_check_ns;
+};
+
+static int64_t after_ms(int64_t duration_ms)
+{
+    return clock_monotonic_ns() + duration_ms * CLOCK_NS_PER_MS;
+}
+
+static void log_failure(const char *message, const struct err *err)
+{
+    char text[ERR_MESSAGE_BYTES + 16];
+    log_event(LOG_ERROR, message, "code=%s error=%s", err_code_name(err->code),
+              log_quote(err->message, text, sizeof(text)));
+}
+
+/* ---- listeners, names and certificates ---- */
+
+static void add_host(struct supervisor *supervisor, const char *host)
+{
+    for (size_t i = 0; i < supervisor->host_count; i++)
+        if (strcmp(supervisor->hosts[i], host) == 0)
+            return;
+    if (supervisor->host_count < TLS_MAX_NAMES && *host)
+        snprintf(supervisor->hosts[supervisor->host_count++], LISTENER_HOST_BYTES, "%s", host);
+}
+
+static bool is_wildcard(const char *host)
+{
+    return strcmp(host, "0.0.0.0") == 0 || strcmp(host, "::") == 0 || strcmp(host, "*") == 0;
+}
+
+/* "https://host:port/…" to host. */
+static void add_public_host(struct supervisor *supervisor)
+{
+    char host[LISTENER_HOST_BYTES];
+    const char *start = strstr(supervisor->settings->public_url, "://");
+    if (!start)
+        return;
+    start += 3;
+    bool is_bracketed = *start == '[';
+    size_t size = is_bracketed ? strcspn(++start, "]/") : strcspn(start, ":/");
+    if (size == 0 || size >= sizeof(host))
+        return;
+    snprintf(host, sizeof(host), "%.*s", (int)size, start);
+    add_host(supervisor, host);
+}
+
+static void set_public_url(struct supervisor *supervisor, const char *host, int port)
+{
+    char url[LISTENER_HOST_BYTES + 32], port_text[16] = "";
+    if (port != 443)
+        snprintf(port_text, sizeof(port_text), ":%d", port);
+    if (is_wildcard(host))
+        snprintf(url, sizeof(url), "https://localhost%s", port_text);
+    else
+        snprintf(url, sizeof(url), strchr(host, ':') ? "https://[%s]%s" : "https://%s%s", host,
+                 port_text);
+    settings_set_text(&supervisor->settings->public_url, url);
+}
+
+static enum err_code open_listeners(struct supervisor *supervisor, struct err *err)
+{
+    struct settings *settings = supervisor->settings;
+    add_host(supervisor, "localhost");
+    add_host(supervisor, "127.0.0.1");
+    add_host(supervisor, "::1");
+    for (int i = 0; i < settings->listen_count; i++) {
+        char host[LISTENER_HOST_BYTES];
+        int port;
+        enum err_code code = listener_split(settings->listen[i], host, &port, err);
+        if (!code)
+            code = listener_open(settings->listen[i], supervisor->listeners, SERVER_MAX_LISTENERS,
+                                 &supervisor->listener_count, &port, err);
+        if (code)
+            return code;
+        if (!*settings->public_url)
+            set_public_url(supervisor, host, port);
+        if (is_wildcard(host))
+            gethostname(host, sizeof(host) - 1);
+        add_host(supervisor, host);
+    }
+    add_public_host(supervisor);
+    return ERR_NONE;
+}
+
+/* Returns true in *ret_is_new when the server has to read its certificate again. */
+static enum err_code refresh_certificates(struct supervisor *supervisor, bool *ret_is_new,
+                                          struct err *err)
+{
+    char folder[PATH_MAX];
+    const char *names[TLS_MAX_NAMES];
+    gid_t group = supervisor->folder.server.gid;
+    snprintf(folder, sizeof(folder), "%s/tls", supervisor->folder.path);
+    for (size_t i = 0; i < supervisor->host_count; i++)
+        names[i] = supervisor->hosts[i];
+    enum err_code code =
+        tls_files_prepare(folder, group, names, supervisor->host_count, ret_is_new, err);
+    if (!code && *supervisor->custom_cert)
+        code = tls_files_take_custom(folder, group, supervisor->custom_cert, supervisor->custom_key,
+                                     err);
+    return code;
+}
+
+/* The server's user may create nothing where logs usually lie, so that the file is made for it. */
+static enum err_code prepare_access_log(const struct supervisor *supervisor, struct err *err)
+{
+    const char *path = supervisor->settings->access_log;
+    if (!*path || strcmp(path, "-") == 0)
+        return ERR_NONE;
+    fd_auto fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0640);
+    if (fd < 0)
+        return err_set_errno(err, ERR_IO, "cannot open the access log %s", path);
+    if (geteuid() == 0 &&
+        fchown(fd, supervisor->folder.server.uid, supervisor->folder.server.gid) != 0)
+        return err_set_errno(err, ERR_IO, "cannot give the access log %s to the server", path);
+    return ERR_NONE;
+}
+
+static void make_absolute(char **path)
+{
+    char working[PATH_MAX], absolute[2 * PATH_MAX];
+    if (!**path || **path == '/' || strcmp(*path, "-") == 0 || !getcwd(working, sizeof(working)))
+        return;
+    snprintf(absolute, sizeof(absolute), "%s/%s", working, *path);
+    settings_set_text(path, absolute);
+}
+
+/* ---- the admin's token ---- */
+
+static void read_admin_token(struct supervisor *supervisor)
+{
+    char text[DIGEST_TOKEN_BYTES + 8];
+    fd_auto fd = openat(supervisor->folder.fd, "admin.token", O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    ssize_t size = fd < 0 ? 0 : read(fd, text, sizeof(text));
+    struct span token = span_trim(span_of(text, size < 0 ? 0 : (size_t)size));
+    if (token.size < DIGEST_TOKEN_BYTES)
+        snprintf(supervisor->admin_token, sizeof(supervisor->admin_token), "%.*s",
+                 SPAN_PRINT(token));
+}
+
+/* Whoever typed sudo shall be able to read it. */
+static enum err_code give_to_sudo_user(int fd, struct err *err)
+{
+    const char *uid = getenv("SUDO_UID"), *gid = getenv("SUDO_GID");
+    uint64_t uid_number, gid_number;
+    if (geteuid() != 0 || !uid || !gid || !span_parse_u64(span_text(uid), &uid_number) ||
+        !span_parse_u64(span_text(gid), &gid_number))
+        return ERR_NONE;
+    if (fchown(fd, (uid_t)uid_number, (gid_t)gid_number) != 0)
+        return err_set_errno(err, ERR_IO, "cannot give admin.token to user %s", uid);
+    return ERR_NONE;
+}
+
+static enum err_code write_admin_token(const struct supervisor *supervisor, struct err *err)
+{
+    int folder_fd = supervisor->folder.fd;
+    char text[DIGEST_TOKEN_BYTES + 2];
+    int size = snprintf(text, sizeof(text), "%s\n", supervisor->admin_token);
+    unlinkat(folder_fd, "admin.token.new", 0);
+    fd_auto fd =
+        os_openat(folder_fd, "admin.token.new", O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
+    if (fd < 0 || os_write_all(fd, text, (size_t)size) != 0 || os_fsync(fd) != 0)
+        return err_set_errno(err, ERR_IO, "cannot write %s/admin.token", supervisor->folder.path);
+    enum err_code code = give_to_sudo_user(fd, err);
+    if (!code && os_renameat(folder_fd, "admin.token.new", folder_fd, "admin.token") != 0)
+        code = err_set_errno(err, ERR_IO, "cannot write %s/admin.token", supervisor->folder.path);
+    return code;
+}
+
+/* ---- children ---- */
+
+/* What every child of ours may need to keep: the way to D. */
+static int add_folder_fd(const struct supervisor *supervisor, int *fds, int count)
+{
+    if (supervisor->folder.needs_fd)
+        fds[count++] = supervisor->folder.fd;
+    return count;
+}
+
+static enum err_code start_self(const struct supervisor *supervisor,
+                                const struct process_options *base, pid_t *ret_pid, struct err *err)
+{
+    struct process_options options = *base;
+    options.environment = (const char *const *)supervisor->environment;
+    options.death_signal = SIGKILL; /* what is acknowledged is durable: nothing is lost */
+    return process_start(&options, ret_pid, err);
+}
+
+/* Two lines: the token that D/admin.token shall hold, and the one-time sign-in code. */
+static enum err_code take_bootstrap(struct supervisor *supervisor, int fd, struct err *err)
+{
+    char text[256];
+    size_t size = 0;
+    for (ssize_t got; size < sizeof(text) && (got = read(fd, text + size, sizeof(text) - size));) {
+        if (got < 0 && errno != EINTR)
+            return err_set_errno(err, ERR_IO, "cannot read from a child");
+        size += got > 0 ? (size_t)got : 0;
+    }
+    struct span rest = span_of(text, size), token, code;
+    if (!span_take_line(&rest, &token) || !span_take_line(&rest, &code) ||
+        token.size >= sizeof(supervisor->admin_token) ||
+        code.size >= sizeof(supervisor->login_code))
+        return err_set(err, ERR_DATABASE, "preparing the database failed; see the messages above");
+    bool is_new = !span_equal_text(token, supervisor->admin_token);
+    snprintf(supervisor->admin_token, sizeof(supervisor->admin_token), "%.*s", SPAN_PRINT(token));
+    snprintf(supervisor->login_code, sizeof(supervisor->login_code), "%.*s", SPAN_PRINT(code));
+    return is_new ? write_admin_token(supervisor, err) : ERR_NONE;
+}
+
+static enum err_code migrate(struct supervisor *supervisor, struct err *err)
+{
+    int to_child[2], from_child[2], kept[1];
+    if (pipe2(to_child, O_CLOEXEC) != 0)
+        return err_set_errno(err, ERR_IO, "cannot make a pipe");
+    if (pipe2(from_child, O_CLOEXEC) != 0) {
+        err_set_errno(err, ERR_IO, "cannot make a pipe");
+        close(to_child[0]);
+        close(to_child[1]);
+        return ERR_IO;
+    }
+    read_admin_token(supervisor);
+    const char *const arguments[] = {"perfoliod", "migrate-child", supervisor->postgres.socket_dir,
+                                     NULL};
+    pid_t pid = 0;
+    bool is_success = false;
+    enum err_code code =
+        start_self(supervisor,
+                   &(struct process_options){.arguments = arguments,
+                                             .account = &supervisor->folder.database,
+                                             .stdin_fd = to_child[0],
+                                             .stdout_fd = from_child[1],
+                                             .kept_fds = kept,
+                                             .kept_fd_count = add_folder_fd(supervisor, kept, 0)},
+                   &pid, err);
+    close(to_child[0]);
+    close(from_child[1]);
+    if (!code &&
+        os_write_all(to_child[1], supervisor->admin_token, strlen(supervisor->admin_token)) != 0)
+        code = err_set_errno(err, ERR_IO, "cannot write to a child");
+    close(to_child[1]);
+    if (!code)
+        code = take_bootstrap(supervisor, from_child[0], err);
+    close(from_child[0]);
+    struct err wait_err;
+    if (pid > 0 && process_wait(pid, &is_success, code ? &wait_err : err) && !code)
+        code = err->code;
+    return code;
+}
+
+static enum err_code start_server(struct supervisor *supervisor, int ready_fd, struct err *err)
+{
+    char ready[16], fds[16 * SERVER_MAX_LISTENERS] = "";
+    int kept[PROCESS_MAX_KEPT_FDS + SERVER_MAX_LISTENERS], kept_count = 0;
+    size_t used = 0;
+    for (int i = 0; i < supervisor->listener_count; i++) {
+        kept[kept_count++] = supervisor->listeners[i];
+        used += (size_t)snprintf(fds + used, sizeof(fds) - used, "%s%d", i ? "," : "",
+                                 supervisor->listeners[i]);
+    }
+    kept[kept_count++] = supervisor->folder.lock_fd;
+    if (ready_fd >= 0)
+        kept[kept_count++] = ready_fd;
+    kept_count = add_folder_fd(supervisor, kept, kept_count);
+    snprintf(ready, sizeof(ready), "%d", ready_fd);
+    const char *const arguments[] = {"perfoliod", "serve-child", supervisor->postgres.socket_dir,
+                                     ready,       fds,           NULL};
+    enum err_code code = start_self(supervisor,
+                                    &(struct process_options){.arguments = arguments,
+                                                              .account = &supervisor->folder.server,
+                                                              .stdin_fd = -1,
+                                                              .stdout_fd = -1,
+                                                              .kept_fds = kept,
+                                                              .kept_fd_count = kept_count},
+                                    &supervisor->server_pid, err);
+    supervisor->server_start_ns = clock_monotonic_ns();
+    return code;
+}
+
+/* The first start is waited for, so that what is printed is true. */
+static enum err_code start_first_server(struct supervisor *supervisor, struct err *err)
+{
+    int ready[2];
+    if (pipe2(ready, O_CLOEXEC) != 0)
+        return err_set_errno(err, ERR_IO, "cannot make a pipe");
+    enum err_code code = start_server(supervisor, ready[1], err);
+    close(ready[1]);
+    struct pollfd wait = {.fd = ready[0], .events = POLLIN};
+    while (!code && poll(&wait, 1, 100) <= 0)
+        if (process_is_stop_wanted())
+            break;
+    char byte;
+    if (!code && wait.revents && read(ready[0], &byte, 1) != 1)
+        code =
+            err_set(err, ERR_INTERNAL, "the server ended while it started; see the messages above");
+    close(ready[0]);
+    return code;
+}
+
+/* ---- preparing ---- */
+
+/* PostgreSQL's own log, begun anew when it has grown large; our standard error if that fails. */
+static int open_database_log(const struct data_folder *folder)
+{
+    struct stat status;
+    if (fstatat(folder->fd, "postgres.log", &status, AT_SYMLINK_NOFOLLOW) == 0 &&
+        status.st_size > DATABASE_LOG_MAX_BYTES)
+        renameat(folder->fd, "postgres.log", folder->fd, "postgres.log.old");
+    return openat(folder->fd, "postgres.log",
+                  O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
+}
+
+static enum err_code prepare_cluster(struct supervisor *supervisor, struct err *err)
+{
+    struct postgres *postgres = &supervisor->postgres;
+    const struct data_folder *folder = &supervisor->folder;
+    postgres->account = folder->database;
+    postgres->server_account = folder->server;
+    postgres->kept_fd = folder->needs_fd ? folder->fd : -1;
+    postgres->max_connections = supervisor->settings->database_connections + EXTRA_CONNECTIONS;
+    snprintf(postgres->path, sizeof(postgres->path), "%s/pg", folder->path);
+    snprintf(postgres->child_path, sizeof(postgres->child_path), "%s/pg", folder->child_path);
+    postgres->log_fd = open_database_log(folder);
+    enum err_code code = data_folder_make_socket_dir(folder, postgres->socket_dir,
+                                                     sizeof(postgres->socket_dir), err);
+    if (!code)
+        code = postgres_stop_orphan(postgres, err);
+    if (!code)
+        code = postgres_prepare(postgres, err);
+    if (!code)
+        code = postgres_start(postgres, err);
+    return code;
+}
+
+static enum err_code prepare_folders(struct supervisor *supervisor, struct err *err)
+{
+    const struct data_folder *folder = &supervisor->folder;
+    enum err_code code = data_folder_make(folder, "objects", &folder->server, 0700, err);
+    return code ? code : data_folder_make(folder, "tls", &folder->ours, 0755, err);
+}
+
+/* Children read settings from here, with paths as they see them. */
+static void prepare_environment(struct supervisor *supervisor)
+{
+    struct settings *settings = supervisor->settings;
+    char path[PATH_MAX + 32];
+    const char *name = *supervisor->custom_cert ? "custom" : "server";
+    settings_set_text(&settings->data_dir, supervisor->folder.child_path);
+    snprintf(path, sizeof(path), "%s/tls/%s.crt", supervisor->folder.child_path, name);
+    settings_set_text(&settings->tls_cert, path);
+    snprintf(path, sizeof(path), "%s/tls/%s.key", supervisor->folder.child_path, name);
+    settings_set_text(&settings->tls_key, path);
+    supervisor->environment = settings_to_environment(settings);
+}
+
+static enum err_code prepare(struct supervisor *supervisor, struct err *err)
+{
+    bool is_new;
+    struct settings *settings = supervisor->settings;
+    make_absolute(&settings->access_log);
+    supervisor->custom_cert = mem_strdup(settings->tls_cert);
+    supervisor->custom_key = mem_strdup(settings->tls_key);
+    supervisor->has_cluster = !*settings->database_url;
+    enum err_code code =
+        data_folder_open(settings->data_dir, supervisor->has_cluster, &supervisor->folder, err);
+    if (!code)
+        code = open_listeners(supervisor, err);
+    if (!code)
+        code = prepare_folders(supervisor, err);
+    if (!code)
+        code = refresh_certificates(supervisor, &is_new, err);
+    if (!code)
+        code = prepare_access_log(supervisor, err);
+    if (!code)
+        prepare_environment(supervisor);
+    if (!code && supervisor->has_cluster && !process_is_stop_wanted())
+        code = prepare_cluster(supervisor, err);
+    if (!code && !process_is_stop_wanted())
+        code = migrate(supervisor, err);
+    if (!code && !process_is_stop_wanted())
+        code = start_first_server(supervisor, err);
+    return code;
+}
+
+/* The program of that name beside ours, or the bare name. */
+static void find_beside(const char *name, char *path, size_t path_bytes)
+{
+    char self[PATH_MAX];
+    ssize_t size = readlink("/proc/self/exe", self, sizeof(self) - 1);
+    self[size < 0 ? 0 : size] = '\0';
+    char *slash = strrchr(self, '/');
+    if (slash)
+        slash[1] = '\0';
+    snprintf(path, path_bytes, "%s%s", slash ? self : "", name);
+    if (access(path, X_OK) != 0)
+        snprintf(path, path_bytes, "%s", name);
+}
+
+static void print_banner(const struct supervisor *supervisor)
+{
+    char program[PATH_MAX + 16];
+    const char *url = supervisor->settings->public_url, *folder = supervisor->folder.path;
+    find_beside("perfolio", program, sizeof(program));
+    printf("\nPerfolio is ready.\n\n"
+           "  Open            %s\n"
+           "  Sign in (once)  %s/login#code=%s\n"
+           "  Push a profile  ",
+           url, url, supervisor->login_code);
+    if (!*supervisor->custom_cert)
+        printf("PERFOLIO_CA_FILE='%s/tls/ca.crt' ", folder);
+    printf("PERFOLIO_URL=%s PERFOLIO_TOKEN=\"$(cat '%s/admin.token')\" \\\n"
+           "                  '%s' push cpu.pb.gz\n\n",
+           url, folder, program);
+    fflush(stdout);
+}
+
+/* ---- running ---- */
+
+static void server_ended(struct supervisor *supervisor)
+{
+    bool was_calm = clock_monotonic_ns() - supervisor->server_start_ns > CALM_S * CLOCK_NS_PER_S;
+    supervisor->server_pid = 0;
+    if (was_calm || supervisor->restart_ms == 0)
+        supervisor->restart_ms = FIRST_RESTART_MS;
+    supervisor->restart_at_ns = after_ms(supervisor->restart_ms);
+    log_event(LOG_ERROR, "the server has ended and will be started again", "in_ms=%lld",
+              (long long)supervisor->restart_ms);
+    supervisor->restart_ms *= 2;
+    if (supervisor->restart_ms > LAST_RESTART_MS)
+        supervisor->restart_ms = LAST_RESTART_MS;
+}
+
+static bool has_ended(pid_t pid)
+{
+    struct err err;
+    bool is_success;
+    return pid > 0 && process_wait_ms(pid, 0, &is_success, &err) != ERR_TIMEOUT;
+}
+
+static void notice_ends(struct supervisor *supervisor)
+{
+    if (has_ended(supervisor->server_pid))
+        server_ended(supervisor);
+    if (has_ended(supervisor->postgres.pid)) {
+        supervisor->postgres.pid = 0;
+        log_event(LOG_ERROR, "the database has ended and is started again", "path=%s",
+                  supervisor->postgres.path);
+    }
+}
+
+static void restart_what_ended(struct supervisor *supervisor)
+{
+    struct err err;
+    if (supervisor->has_cluster && supervisor->postgres.pid == 0 &&
+        postgres_start(&supervisor->postgres, &err))
+        log_failure("the database does not start", &err);
+    if (supervisor->server_pid == 0 && clock_monotonic_ns() >= supervisor->restart_at_ns &&
+        start_server(supervisor, -1, &err)) {
+        log_failure("the server does not start", &err);
+        server_ended(supervisor);
+    }
+}
+
+static void reload(struct supervisor *supervisor)
+{
+    struct err err;
+    bool is_new;
+    if (refresh_certificates(supervisor, &is_new, &err) || prepare_access_log(supervisor, &err))
+        log_failure("reload failed, the old settings stay in use", &err);
+    else if (supervisor->server_pid > 0)
+        kill(supervisor->server_pid, SIGHUP);
+}
+
+static void check_certificates(struct supervisor *supervisor)
+{
+    struct err err;
+    bool is_new = false;
+    if (clock_monotonic_ns() < supervisor->next_certificate_check_ns)
+        return;
+    supervisor->next_certificate_check_ns = after_ms(CERTIFICATE_CHECK_S * 1000);
+    if (refresh_certificates(supervisor, &is_new, &err))
+        log_failure("cannot renew the certificate", &err);
+    else if (is_new && supervisor->server_pid > 0)
+        kill(supervisor->server_pid, SIGHUP);
+}
+
+static void run_until_stopped(struct supervisor *supervisor, const sigset_t *signals)
+{
+    supervisor->next_certificate_check_ns = after_ms(CERTIFICATE_CHECK_S * 1000);
+    for (;;) {
+        bool is_whole = supervisor->server_pid > 0 &&
+                        (!supervisor->has_cluster || supervisor->postgres.pid > 0);
+        const struct timespec pause = {.tv_sec = is_whole ? 60 : 0,
+                                       .tv_nsec = is_whole ? 0 : 50 * CLOCK_NS_PER_MS};
+        int number = sigtimedwait(signals, NULL, &pause);
+        if (number == SIGTERM || number == SIGINT)
+            return;
+        if (number == SIGHUP)
+            reload(supervisor);
+        notice_ends(supervisor);
+        restart_what_ended(supervisor);
+        check_certificates(supervisor);
+    }
+}
+
+static void stop_server(struct supervisor *supervisor)
+{
+    struct err err;
+    bool is_success;
+    int64_t deadline_ns = after_ms(supervisor->settings->shutdown_timeout_s * 1000 + STOP_GRACE_MS);
+    if (supervisor->server_pid <= 0)
+        return;
+    kill(supervisor->server_pid, SIGTERM);
+    while (process_wait_ms(supervisor->server_pid, 100, &is_success, &err) == ERR_TIMEOUT)
+        if (clock_monotonic_ns() > deadline_ns || process_is_stop_wanted()) /* a second Ctrl-C */
+            kill(supervisor->server_pid, SIGKILL);
+    supervisor->server_pid = 0;
+}
+
+static void tear_down(struct supervisor *supervisor)
+{
+    postgres_stop(&supervisor->postgres);
+    /* Made again at each start; outside of D it would otherwise stay for ever. */
+    if (*supervisor->postgres.socket_dir)
+        rmdir(supervisor->postgres.socket_dir);
+    if (supervisor->postgres.log_fd > 0)
+        close(supervisor->postgres.log_fd);
+    for (int i = 0; i < supervisor->listener_count; i++)
+        close(supervisor->listeners[i]);
+    settings_free_environment(supervisor->environment);
+    mem_free(supervisor->custom_cert);
+    mem_free(supervisor->custom_key);
+    data_folder_close(&supervisor->folder);
+}
+
+enum err_code supervisor_run(struct settings *settings, struct err *err)
+{
+    struct supervisor supervisor = {.settings = settings, .folder = {.fd = -1, .lock_fd = -1}};
+    sigset_t signals;
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGTERM);
+    sigaddset(&signals, SIGINT);
+    sigaddset(&signals, SIGHUP);
+    sigaddset(&signals, SIGCHLD);
+    sigprocmask(SIG_BLOCK, &signals, NULL);
+    signal(SIGPIPE, SIG_IGN);
+    enum err_code code = prepare(&supervisor, err);
+    if (!code && supervisor.server_pid > 0 && !process_is_stop_wanted())
+        print_banner(&supervisor);
+    if (!code) {
+        run_until_stopped(&supervisor, &signals);
+        log_event(LOG_INFO, "stopping", "server_pid=%d", (int)supervisor.server_pid);
+    }
+    stop_server(&supervisor);
+    tear_down(&supervisor);
+    if (code == ERR_CANCELLED)
+        code = ERR_NONE; /* asked to stop before everything ran */
+    if (!code)
+        log_event(LOG_INFO, "stopped, the data folder is at rest", "pid=%d", (int)getpid());
+    return code;
+}
