@@ -55,6 +55,7 @@ all: $(PROGRAMS)
 $(OUT)/%.o: %.c
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) -MMD -MP -c $< -o $@
+build/release/lib/profile/pprof_decode.o: CFLAGS += -O3
 $(OUT)/lib.a: $(call objects,$(LIB_C))
 $(OUT)/api.a: $(call objects,$(API_C)) $(OUT)/assets.o
 $(OUT)/cli.a: $(call objects,$(CLI_C))

@@ -280,7 +280,7 @@ static enum err_code check_counts(struct decoder *decoder)
 /* ---- second pass: walking and look-ups ---- */
 
 /* Steps to the next field with that number; false at the end. The first pass has checked it. */
-static bool next_field(struct range *range, uint32_t id, struct wire_field *field)
+WIRE_INLINE bool next_field(struct range *range, uint32_t id, struct wire_field *field)
 {
     while (range->start < range->end) {
         range->start = wire_read_field(range->start, range->end, field);
@@ -718,48 +718,55 @@ static enum err_code fill_label(struct decoder *decoder, struct span bytes, uint
     return code;
 }
 
+/* Ids that are no plain sequence, or the last few bytes of the file. */
+static bool read_other_ids(struct decoder *decoder, const uint8_t *at, const uint8_t *end)
+{
+    while (at < end) {
+        uint64_t id;
+        at = wire_read_varint(at, end, &id);
+        if (!at)
+            return false;
+        uint32_t index = id_table_find(&decoder->location_ids, id);
+        *decoder->stack++ = index;
+        if (index == PROFILE_NONE)
+            return false;
+    }
+    return true;
+}
+
 /*
- * The innermost loop of decoding: packed location ids, usually one to three bytes each. An id that
- * is out of range is noticed once, behind the loop. Space was counted: every number ends in a byte
- * of its own, so this never writes more entries than the first pass counted.
+ * The innermost loop of decoding: packed location ids, mostly of two bytes. Byte by byte is faster
+ * here than cutting numbers out of 64-bit words without branches (measured: a tenth of the whole
+ * decoding), since lengths are predictable. An id that is out of range is noticed once, behind the
+ * loop. Every number ends in a byte of its own and so was counted: this never writes past the
+ * array.
  */
 static bool read_packed_ids(struct decoder *decoder, struct span bytes)
 {
     const uint8_t *at = bytes.data, *end = at + bytes.size;
-    const struct id_table *table = &decoder->location_ids;
+    uint64_t count = decoder->location_ids.count;
     uint32_t *stack = decoder->stack;
     bool is_wrong = false;
-    if (table->is_in_order) {
-        uint64_t count = table->count;
-        while (at < end) {
-            uint64_t id = at[0];
-            if (id < 0x80) {
-                at++;
-            } else if (end - at >= 2 && at[1] < 0x80) {
-                id = (id & 0x7f) | (uint64_t)at[1] << 7;
-                at += 2;
-            } else if (end - at >= 3 && at[2] < 0x80) {
-                id = (id & 0x7f) | (uint64_t)(at[1] & 0x7f) << 7 | (uint64_t)at[2] << 14;
-                at += 3;
-            } else if (!(at = wire_read_long_varint(at, end, &id))) {
-                return false;
-            }
-            is_wrong |= id - 1 >= count;
-            *stack++ = (uint32_t)(id - 1);
+    if (!decoder->location_ids.is_in_order)
+        return read_other_ids(decoder, at, end);
+    while (end - at >= 3) {
+        uint64_t id = at[0];
+        if (id < 0x80) {
+            at++;
+        } else if (at[1] < 0x80) {
+            id = (id & 0x7f) | (uint64_t)at[1] << 7;
+            at += 2;
+        } else if (at[2] < 0x80) {
+            id = (id & 0x7f) | (uint64_t)(at[1] & 0x7f) << 7 | (uint64_t)at[2] << 14;
+            at += 3;
+        } else if (!(at = wire_read_long_varint(at, end, &id))) {
+            return false;
         }
-    } else {
-        while (at < end) {
-            uint64_t id;
-            at = wire_read_varint(at, end, &id);
-            if (!at)
-                return false;
-            uint32_t index = id_table_find(table, id);
-            is_wrong |= index == PROFILE_NONE;
-            *stack++ = index;
-        }
+        is_wrong |= id - 1 >= count;
+        *stack++ = (uint32_t)(id - 1);
     }
     decoder->stack = stack;
-    return !is_wrong;
+    return !is_wrong && read_other_ids(decoder, at, end);
 }
 
 static bool read_packed_values(struct decoder *decoder, struct span bytes)

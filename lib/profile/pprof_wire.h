@@ -80,8 +80,11 @@ struct wire_field {
 
 const uint8_t *wire_read_long_varint(const uint8_t *at, const uint8_t *end, uint64_t *ret_number);
 
-static inline const uint8_t *wire_read_varint(const uint8_t *at, const uint8_t *end,
-                                              uint64_t *ret_number)
+/* gcc would rather call these than have them in each of the loops that live from them. */
+#define WIRE_INLINE static inline __attribute__((always_inline))
+
+WIRE_INLINE const uint8_t *wire_read_varint(const uint8_t *at, const uint8_t *end,
+                                            uint64_t *ret_number)
 {
     if (at < end && at[0] < 0x80) {
         *ret_number = at[0];
@@ -96,8 +99,8 @@ static inline const uint8_t *wire_read_varint(const uint8_t *at, const uint8_t *
 
 const uint8_t *wire_read_fixed(const uint8_t *at, const uint8_t *end, struct wire_field *field);
 
-static inline const uint8_t *wire_read_field(const uint8_t *at, const uint8_t *end,
-                                             struct wire_field *field)
+WIRE_INLINE const uint8_t *wire_read_field(const uint8_t *at, const uint8_t *end,
+                                           struct wire_field *field)
 {
     uint64_t tag;
     at = wire_read_varint(at, end, &tag);
@@ -106,6 +109,7 @@ static inline const uint8_t *wire_read_field(const uint8_t *at, const uint8_t *e
     field->id = (uint32_t)(tag >> 3);
     field->type = (enum wire_type)(tag & 7);
     field->bytes = (struct span){0};
+    field->number = 0;
     if (field->type == WIRE_VARINT)
         return wire_read_varint(at, end, &field->number);
     if (field->type != WIRE_BYTES)
