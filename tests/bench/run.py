@@ -120,6 +120,24 @@ def part_decode():
     large = shared / "data" / "pprof" / "large-cpu.pb.gz"
     path = large if large.exists() else profile_file("1mb", 1_000_000)
     run_c_bench("bench_pprof", [path])
+    go_decode(path)
+
+
+def go_decode(path):
+    """google/pprof's own reader on the same file, where Go is there to build it."""
+    if not shutil.which("go"):
+        return print("(no Go here: google/pprof is not measured)")
+    program = WORK / "go-pprof"
+    built = subprocess.run(["go", "build", "-o", program, "."], cwd=HERE / "go-pprof")
+    if built.returncode != 0:
+        return print("(go-pprof could not be built: google/pprof is not measured)")
+    done = subprocess.run([program, path], stdout=subprocess.PIPE, text=True, check=True)
+    best, median = map(float, done.stdout.split(","))
+    row("google/pprof profile.Parse, best", best, "MB/s")
+    row("google/pprof profile.Parse, median", median, "MB/s")
+    ours = next(r[1] for r in reversed(ROWS) if "warm memory, median" in r[0])
+    row("decode: times as fast as google/pprof", ours / median, "x", "at least 5",
+        ours >= 5 * median)
 
 
 def part_flame():
