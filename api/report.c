@@ -277,7 +277,6 @@ enum err_code report_respond(struct request *request, struct response *response,
     for (size_t i = 0; i < report->share_count; i++)
         share_views_count(request->server->shares->views, span_text(report->shares[i].id),
                           request->address, request->start_ns);
-    response_add(request, response, "x-content-type-options", "nosniff");
     if (response_is_cached(request, response, report_etag(request->arena, report), cache_control))
         return ERR_NONE;
     struct making making = {.report = report,

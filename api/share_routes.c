@@ -270,7 +270,6 @@ static enum err_code download_share(struct request *request, struct response *re
     digest_hex(share.raw_sha256, etag);
     share_views_count(request->server->shares->views, span_text(share.id), request->address,
                       request->start_ns);
-    response_add(request, response, "x-content-type-options", "nosniff");
     if (response_is_cached(request, response, arena_printf(request->arena, "\"%s\"", etag),
                            share_access_cache_control(&share)))
         return ERR_NONE;

@@ -134,7 +134,8 @@ def test_a_flame_graph_travels_compressed(admin):
         unpacked = subprocess.run(["zstd", "-q", "-dc"], input=packed.body, capture_output=True,
                                   check=True).stdout
         assert unpacked == plain.body
-    assert "accept-encoding" in packed.headers["vary"].lower()
+    assert "accept-encoding" in " ".join(value.lower() for name, value in packed.fields
+                                      if name.lower() == "vary")
 
 
 def test_a_diff_is_b_minus_a(admin, made):
@@ -206,7 +207,7 @@ def test_sample_types_by_name_and_index(admin):
 
 @pytest.mark.parametrize("query,word", [
     ({"focus": "("}, "focus"), ({"hide": "(?=x)"}, "hide"), ({"show": r"(a)\1"}, "show"),
-    ({"ignore": "a" * 2000}, "ignore"), ({"limit": "-1"}, "limit"), ({"limit": "many"}, "limit"),
+    ({"ignore": "a" * 5000}, "ignore"), ({"limit": "-1"}, "limit"), ({"limit": "many"}, "limit"),
     ({"group_by": "no-such-label"}, "no-such-label"), ({"sampletype": "cpu"}, "sampletype"),
     ({"focus": [f"f{i}" for i in range(33)]}, "focus"),
 ])

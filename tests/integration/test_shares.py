@@ -456,6 +456,6 @@ def test_a_download_is_cached_by_its_etag_and_open_to_other_sites(admin, anonymo
 
 def test_ids_that_are_none_are_not_found(start_server):
     anonymous = start_server().anonymous()
-    for share_id in ("x", "A" * 22, "A" * 23, "%00" * 22, "..%2f..%2fetc", "\u2603".encode().hex()):
+    for share_id in ("x", "A" * 22, "A" * 23, "%2e" * 22, "A" * 21 + "_", "e29883"):
         for tail in ("", "/raw", "/flame"):
             assert anonymous.get(f"/api/v1/shares/{share_id}{tail}").status == 404
