@@ -9,6 +9,7 @@
 
 #include <assert.h>
 #include <fcntl.h>
+#include <malloc.h>
 #include <signal.h>
 #include <sys/random.h>
 #include <sys/resource.h>
@@ -20,7 +21,8 @@ enum {
     MAX_WORKERS = 16,
     TURN_MS = 100,           /* a loop looks around at least this often */
     SPARE_DESCRIPTORS = 512, /* for files, the database and lingering sockets */
-    END_MS = 2000,           /* for h2o to notice that its sockets are shut down */
+    MMAP_BYTES = 512 << 10,
+    END_MS = 2000, /* for h2o to notice that its sockets are shut down */
 };
 
 struct listener_slot {
@@ -298,8 +300,21 @@ static void start_draining(struct http_loop *loop)
     h2o_context_request_shutdown(&loop->context);
 }
 
+/* While a slow peer takes the answer, the body need not be kept, unless it is the answer. */
+static void drop_body(struct http_job *job)
+{
+    const uint8_t *body = job->request.body.data;
+    const uint8_t *answer = job->response.bytes.data;
+    if (!job->stolen_input || (answer >= body && answer < body + job->request.body.size))
+        return;
+    job->request.body = (struct span){0};
+    h2o_buffer_dispose(&job->stolen_input);
+    job->stolen_input = NULL;
+}
+
 static void on_answer(struct http_job *job)
 {
+    drop_body(job);
     if (job->req && !job->is_answered)
         http_response_send(job);
     else if (job->req)
@@ -395,6 +410,9 @@ static void wait_for_start(struct http_server *http)
 enum err_code http_server_start(struct http_server *http, struct err *err)
 {
     assert(!http->is_started);
+    /* Bodies and answers of this size go back to the system when they are freed; by default the
+     * allocator would learn to keep them, up to 32 MiB each, in every thread's heap. */
+    mallopt(M_MMAP_THRESHOLD, MMAP_BYTES);
     signal(SIGPIPE, SIG_IGN); /* writing to a closed connection is an error, not a signal */
     const struct http_options *options = &http->options;
     http->workers = worker_pool_create(options->worker_count, options->max_queued_requests,

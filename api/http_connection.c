@@ -7,10 +7,17 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 /* Connections accepted per event, so that a flood of them does not starve the others. */
-enum { ACCEPTS_PER_EVENT = 16, LOOK_MS = 20, SWEEP_MS = 1000, LINGER_MAX_BYTES = 64 << 20 };
+enum {
+    ACCEPTS_PER_EVENT = 16,
+    LOOK_MS = 20,
+    SWEEP_MS = 1000,
+    PRESSURE_WINDOW_S = 3,
+    LINGER_MAX_BYTES = 64 << 20
+};
 
 /* What is left of a connection after h2o closed it: its peer is still sending. */
 struct http_lingering {
@@ -305,8 +312,11 @@ static void look_at_buffers(struct http_loop *loop)
     size_t before = atomic_exchange_explicit(&loop->buffered_bytes, bytes, memory_order_relaxed);
     size_t free_bytes;
     if (bytes == 0 && before == 0)
-        return;
-    if (is_under_pressure(loop->http, &free_bytes))
+        return; /* nothing can be paused */
+    bool is_pressed = is_under_pressure(loop->http, &free_bytes);
+    loop->is_filling = bytes > loop->http->options.max_buffered_bytes /
+                                   (2 * (size_t)loop->http->options.loop_count);
+    if (is_pressed)
         pause_youngest(loop, free_bytes);
     else
         resume_all(loop);
@@ -326,26 +336,42 @@ static uint64_t request_bytes(const struct http_connection *connection)
     return connection->is_http2 ? connection->received_bytes : connection->sock->input->size;
 }
 
+/* Under pressure those that may go on must be quick: the others wait for them. */
+static bool must_be_quick(const struct http_connection *connection)
+{
+    size_t free_bytes;
+    return held_bytes(connection) > HTTP_PRESSURE_FREE_BYTES &&
+           is_under_pressure(connection->loop->http, &free_bytes);
+}
+
 /* Cuts a request that comes slower than the minimal rate over slow_timeout_s. */
 static void check_rate(struct http_connection *connection, int64_t now_ns)
 {
-    const struct http_server *http = connection->loop->http;
     if (connection->window_ns == 0) {
         connection->window_ns = now_ns;
         connection->window_bytes = request_bytes(connection);
         return;
     }
-    int64_t window_s = http->options.slow_timeout_s;
+    int64_t window_s = connection->loop->http->options.slow_timeout_s;
+    uint64_t bytes_per_s = HTTP_MIN_BYTES_PER_S;
+    if (must_be_quick(connection)) {
+        window_s = window_s < PRESSURE_WINDOW_S ? window_s : PRESSURE_WINDOW_S;
+        bytes_per_s = HTTP_MIN_BYTES_PER_S_UNDER_PRESSURE;
+    }
     if (now_ns - connection->window_ns < window_s * CLOCK_NS_PER_S)
         return;
-    size_t free_bytes;
-    bool is_pressed =
-        is_under_pressure(http, &free_bytes) && held_bytes(connection) > HTTP_PRESSURE_FREE_BYTES;
-    uint64_t wanted = (uint64_t)window_s *
-                      (is_pressed ? HTTP_MIN_BYTES_PER_S_UNDER_PRESSURE : HTTP_MIN_BYTES_PER_S);
-    if (request_bytes(connection) - connection->window_bytes < wanted)
+    uint64_t passed_s = (uint64_t)((now_ns - connection->window_ns) / CLOCK_NS_PER_S);
+    if (request_bytes(connection) - connection->window_bytes < passed_s * bytes_per_s)
         http_connection_cut(connection, REFUSED_SLOW);
     connection->window_ns = 0;
+}
+
+/* A paused peer that is still there has filled the kernel's buffer by now. */
+static bool has_more_to_read(const struct http_connection *connection)
+{
+    int waiting_bytes = 0;
+    return ioctl(connection->fd, FIONREAD, &waiting_bytes) == 0 &&
+           waiting_bytes >= HTTP_PRESSURE_FREE_BYTES / 4;
 }
 
 static void sweep_connection(struct http_connection *connection, int64_t now_ns)
@@ -357,13 +383,16 @@ static void sweep_connection(struct http_connection *connection, int64_t now_ns)
     bool is_writing = connection->sock->_cb.write != NULL;
     bool is_handled = !h2o_linklist_is_empty(&connection->jobs);
     if (received != connection->received_bytes || acked != connection->acked_bytes ||
-        connection->paused_read || (is_handled && !is_writing))
+        (connection->paused_read && has_more_to_read(connection)) || (is_handled && !is_writing))
         connection->progress_ns = now_ns;
     connection->received_bytes = received;
     connection->acked_bytes = acked;
     int64_t quiet_ns = now_ns - connection->progress_ns;
-    if (connection->paused_read)
+    if (connection->paused_read) {
+        if (quiet_ns > options->slow_timeout_s * CLOCK_NS_PER_S)
+            http_connection_cut(connection, REFUSED_SLOW);
         return;
+    }
     if (is_request_coming(connection))
         check_rate(connection, now_ns);
     else
@@ -399,7 +428,8 @@ static void sweep(struct http_loop *loop, int64_t now_ns)
 
 void http_connection_watch(struct http_loop *loop, int64_t now_ns)
 {
-    if (now_ns >= loop->next_look_ns) {
+    /* Each connection may bring a kernel buffer's worth per turn: near the cap, look at each. */
+    if (now_ns >= loop->next_look_ns || loop->is_filling) {
         look_at_buffers(loop);
         loop->next_look_ns = now_ns + LOOK_MS * CLOCK_NS_PER_MS;
     }

@@ -26,7 +26,7 @@ enum {
     HTTP_STEAL_BYTES = 64 << 10,  /* larger bodies are taken over instead of copied */
     HTTP_MAX_EARLY_CANCELS = 200, /* HTTP/2: of one connection, before it is cut */
     HTTP_LINGER_MS = 3000,        /* how long what still comes is discarded after an early error */
-    HTTP_RECEIVE_BUFFER = 512 << 10,
+    HTTP_RECEIVE_BUFFER = 128 << 10, /* the kernel doubles it; 5 MB/s at 50 ms */
     HTTP_MIN_BYTES_PER_S = 64,
     HTTP_MIN_BYTES_PER_S_UNDER_PRESSURE = 8 << 10,
     HTTP_PRESSURE_FREE_BYTES = 64 << 10, /* connections that hold less are never paused */
@@ -54,6 +54,7 @@ struct http_loop {
     h2o_linklist_t connections;          /* struct http_connection, oldest first */
     h2o_linklist_t lingering;            /* struct http_lingering */
     _Atomic size_t buffered_bytes;       /* input of this loop's connections, at the last look */
+    bool is_filling; /* more than half of this loop's share of the cap is in use */
     int64_t next_look_ns;
     int64_t next_sweep_ns;
     uint64_t random_state; /* of request ids */
