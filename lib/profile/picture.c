@@ -209,7 +209,7 @@ static void fill(struct canvas *canvas, int left, int top, int right, int bottom
 static void draw_label(struct canvas *canvas, uint32_t node, uint8_t index, int left, int right,
                        int top)
 {
-    enum { PADDING = 5, LEAST_ROOM = 24 };
+    enum { PADDING = 5, LEAST_ROOM = 34 };
     const struct flame *flame = canvas->flame;
     struct span name = flame->frames[flame->node_frame[node]].name;
     int room = right - left - 2 * PADDING;
@@ -273,7 +273,9 @@ static void draw_foot(struct canvas *canvas, uint32_t level_count, uint32_t show
 {
     buf_auto text;
     buf_init(&text, 256);
-    buf_printf(&text, "%u frames, %u levels", canvas->flame->node_count - 1, level_count - 1);
+    char count[PICTURE_VALUE_BYTES];
+    picture_value(canvas->flame->node_count - 1, SPAN_LITERAL("count"), count);
+    buf_printf(&text, "%s frames, %u levels", count, level_count - 1);
     if (level_count > shown_count)
         buf_printf(&text, ", the deepest %u not drawn", level_count - shown_count);
     set_size(canvas->face, FOOT_SIZE);

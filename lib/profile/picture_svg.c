@@ -142,7 +142,9 @@ static void append_foot(struct svg *svg, uint32_t level_count, uint32_t shown_co
     const struct flame *flame = svg->flame;
     buf_printf(svg->output, "<text x=\"%d\" y=\"%d\" fill=\"#%06x\">", MARGIN,
                HEAD_HEIGHT + (int)shown_count * ROW_HEIGHT + 16, svg->theme.faint_text);
-    buf_printf(svg->output, "%u frames, %u levels", flame->node_count - 1, level_count - 1);
+    char count[PICTURE_VALUE_BYTES];
+    picture_value(flame->node_count - 1, SPAN_LITERAL("count"), count);
+    buf_printf(svg->output, "%s frames, %u levels", count, level_count - 1);
     if (level_count > shown_count)
         buf_printf(svg->output, "; the deepest %u levels are not drawn", level_count - shown_count);
     if (flame->cut_hidden_count)

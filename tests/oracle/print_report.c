@@ -7,10 +7,10 @@
  *   print_report pprof FILE                           the profile encoded again, raw, to stdout
  * Options: sample_type, group_by, focus, ignore, hide, show, mode.
  */
-#include "lib/base/compress.h"
 #include "lib/base/mem.h"
 #include "lib/profile/diff.h"
 #include "lib/profile/filter.h"
+#include "lib/profile/format.h"
 #include "lib/profile/pprof.h"
 #include "lib/profile/top.h"
 
@@ -34,9 +34,8 @@ static void fail(const char *what, const struct err *err)
 
 static struct profile *read_profile(const char *path)
 {
-    buf_auto bytes, raw;
+    buf_auto bytes;
     buf_init(&bytes, FILE_BYTES_MAX);
-    buf_init(&raw, FILE_BYTES_MAX);
     struct err err = {.message = "cannot be read"};
     FILE *file = fopen(path, "rb");
     if (!file)
@@ -46,8 +45,7 @@ static struct profile *read_profile(const char *path)
         buf_append(&bytes, block, size);
     fclose(file);
     struct profile *profile = NULL;
-    if (compress_expand(compress_sniff(buf_span(&bytes)), buf_span(&bytes), &raw, &err) ||
-        pprof_decode(buf_span(&raw), NULL, &profile, &err))
+    if (format_decode(buf_span(&bytes), NULL, NULL, &profile, &err))
         fail(path, &err);
     return profile;
 }
