@@ -181,8 +181,8 @@ enum err_code identity_bootstrap(struct pg_connection *connection, const char *k
 enum err_code identity_jobs_run(struct server *server, struct err *err)
 {
     static const char *const sweeps[] = {
-        "DELETE FROM session WHERE expires_at <= now()"
-        " OR last_used_at <= now() - interval '7 days'",
+        ("DELETE FROM session WHERE expires_at <= now()"
+         " OR last_used_at <= now() - interval '7 days'"),
         "DELETE FROM login_code WHERE expires_at <= now()",
         "DELETE FROM invitation WHERE expires_at <= now()",
         "DELETE FROM token WHERE expires_at <= now() - interval '30 days'",
