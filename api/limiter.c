@@ -33,7 +33,7 @@ static const struct kind_rule rules[LIMIT_KIND_COUNT] = {
     [LIMIT_SHARE_PASSWORD] = {false, 10, 1, 60, 3600, "Too many wrong passwords for this share"},
     [LIMIT_SHARE_PASSWORD_ADDRESS] = {true, 20, 1, 3600, 7200,
                                       "Too many wrong passwords from your address"},
-    [LIMIT_MISS_ADDRESS] = {true, 60, 1, 600, 600,
+    [LIMIT_MISS_ADDRESS] = {true, 200, 1, 600, 600,
                             "Too many requests from your address for what does not exist"},
     [LIMIT_UPLOAD_TENANT] = {.message = "Your tenant's uploads per minute are used up"},
     [LIMIT_UPLOAD_ADDRESS] = {.is_address = true,

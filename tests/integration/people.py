@@ -1,7 +1,9 @@
 """Tenants and people for tests: who asks, by token or by browser session."""
 
+import http.client
 import itertools
 import os
+import ssl
 
 from conftest import Api
 
@@ -11,6 +13,15 @@ PASSWORD = "correct horse battery"
 
 def unique(text):
     return f"{text}-{os.getpid()}-{next(UNIQUE)}"
+
+
+def come_from(client, address):
+    """Lets the client's next connection come from another address of 127.0.0.0/8."""
+    context = ssl.create_default_context(cafile=str(client.server.ca_file))
+    client.close()
+    client.connection = http.client.HTTPSConnection("localhost", client.server.port, context=context,
+                                                    timeout=client.timeout,
+                                                    source_address=(address, 0))
 
 
 class Browser(Api):
@@ -50,10 +61,10 @@ class Tenant:
         return answer.json()
 
     def user(self, role):
-        """A signed-in browser; .user is the account."""
-        account = self.add_user(role)
+        """A signed-in browser of a new user, who has no password; .user is the account."""
+        account = self.add_user(role, password=None)
         browser = Browser(self.server)
-        answer = browser.sign_in(email=account["email"], password=PASSWORD)
+        answer = browser.sign_in(code=account["login_url"].partition("#code=")[2])
         assert answer.status == 200, answer
         browser.user = account
         return browser

@@ -1,0 +1,377 @@
+"""Who may do what: every route of the server times everybody who may ask.
+
+Home is the tenant that owns what is asked for; foreign people belong to another one, and the
+operator to tenant default. A route without a row here fails test_every_route_has_a_row: a new
+route is not done before it is said who may use it.
+"""
+
+import gzip
+import json
+import re
+import subprocess
+
+import pytest
+
+from conftest import PERFOLIOD, Api
+from people import Browser, Tenant, come_from, unique
+
+PROFILE = b"main;work 10\nmain;idle 5\n"
+MARK = "only-for-home"  # in every name of home; it may reach nobody else
+SHARE_PASSWORD = "sesame open please"
+
+HOME_USERS = ["viewer", "member", "owner"]
+HOME_TOKENS = ["token:ingest", "token:read", "token:share", "token:debuginfo", "token:admin",
+               "token:all"]
+HOME = HOME_USERS + HOME_TOKENS
+FOREIGN = ["foreign owner", "foreign token", "operator"]
+EVERYBODY = ["anonymous"] + HOME + FOREIGN
+
+READERS = ["viewer", "member", "owner", "token:read", "token:share", "token:all"]
+SHARERS = ["member", "owner", "token:share", "token:all"]
+ADMINS = ["owner", "token:admin", "token:all"]
+SCOPES = {"token:all": ["ingest", "read", "share", "debuginfo", "admin"]}
+
+
+class World:
+    """One server with home, a foreign tenant and a client for each who asks."""
+
+    def __init__(self, server):
+        self.server = server
+        quotas = {"uploads_per_minute": 100000}
+        self.home, self.other = Tenant(server, **quotas), Tenant(server, **quotas)
+        self.operator = server.api()
+        self.operator.patch(f"/api/v1/admin/tenants/{self.home.id}", json={"name": unique(MARK)})
+        self.maker = self.home.api(*SCOPES["token:all"])
+        self.clients = {who: self.make_client(who) for who in EVERYBODY}
+        self.cached = {}
+
+    def make_client(self, who):
+        if who == "anonymous":
+            return Api(self.server)
+        if who == "operator":
+            return self.server.api()
+        if who == "foreign owner":
+            return self.other.user("owner")
+        if who == "foreign token":
+            return self.other.api(*SCOPES["token:all"])
+        if who in HOME_USERS:
+            return self.home.user(who)
+        return self.home.api(*SCOPES.get(who, [who.partition(":")[2]]))
+
+    def client(self, who, is_fresh):
+        """A copy, so that cookies which an answer sets change nothing for later questions.
+
+        Each comes from an address of its own, since what is limited is limited per address."""
+        original = self.make_client(who) if is_fresh else self.clients[who]
+        copy = type(original)(self.server, original.token, original.cookies)
+        if isinstance(copy, Browser):
+            copy.csrf_token = original.csrf_token
+        come_from(copy, f"127.0.2.{EVERYBODY.index(who) + 1}")
+        return copy
+
+    # What is asked for; all of it belongs to home.
+
+    def new_share(self, visibility):
+        headers = {"X-Perfolio-Password": SHARE_PASSWORD} if visibility == "password" else {}
+        answer = self.maker.post("/api/v1/shares", body=PROFILE, headers=headers,
+                                 query={"visibility": visibility, "title": MARK})
+        assert answer.status == 201, answer
+        return answer.json()["id"]
+
+    def share(self, visibility, n=0):
+        key = (visibility, n)
+        if key not in self.cached:
+            self.cached[key] = self.new_share(visibility)
+        return self.cached[key]
+
+    def new_upload(self, with_part=False):
+        answer = self.maker.post("/api/v1/uploads", json={"size": len(PROFILE), "filename": MARK})
+        assert answer.status == 201, answer
+        upload = answer.json()["id"]
+        if with_part:
+            assert self.maker.put(f"/api/v1/uploads/{upload}/parts/0", body=PROFILE).status == 204
+        return upload
+
+    def new_user(self):
+        return self.home.add_user("viewer", name=MARK, password=None)["id"]
+
+    def new_token(self):
+        return self.home.make_token("read")["id"]
+
+    def new_invitation(self, key="id"):
+        answer = self.maker.post("/api/v1/invitations",
+                                 json={"email": unique(MARK) + "@example.com", "role": "viewer"})
+        assert answer.status == 201, answer
+        return answer.json()[key]
+
+    def new_tenant(self):
+        return Tenant(self.server).id
+
+    def new_login_code(self):
+        user = self.home.add_user("viewer", password=None)
+        return user["login_url"].partition("#code=")[2]
+
+    def new_report(self):
+        with self.server.database().cursor() as cursor:
+            cursor.execute("INSERT INTO share_report (tenant_id, share_id, reason, address) "
+                           "VALUES (%s, %s, 'matrix', '::1') RETURNING id",
+                           [self.home.id, self.share("public")])
+            return cursor.fetchone()[0]
+
+    def asset(self):
+        page = Api(self.server).get("/").text
+        return re.search(r"/assets/([A-Za-z0-9._-]+)", page).group(1)
+
+
+class Row:
+    """One question: ask(world) gives path and options; may lists who gets a 2xx or 3xx.
+
+    Others get: anonymous 401, home 403, foreign people what `foreign` says (404 where the thing
+    itself is home's, 403 where only rights are missing)."""
+
+    def __init__(self, method, pattern, may, ask=None, variant="", home=(403,), foreign=(403,),
+                 anonymous=(401,), is_fresh=False, is_theirs=False):
+        self.method, self.pattern, self.variant = method, pattern, variant
+        self.may = set(may)
+        self.ask = ask or (lambda world: (pattern, {}))
+        self.denied = {"home": home, "foreign": foreign, "anonymous": anonymous}
+        self.is_fresh = is_fresh    # by an account made for this question
+        self.is_theirs = is_theirs  # what they get is of their own tenant and must not hold MARK
+
+    def __repr__(self):
+        return f"{self.method} {self.pattern}" + (f" ({self.variant})" if self.variant else "")
+
+    def expected(self, who):
+        if who in self.may:
+            return range(200, 400)
+        if who == "anonymous":
+            return self.denied["anonymous"]
+        return self.denied["home" if who in HOME else "foreign"]
+
+
+def of_share(method, pattern, path, may_public=EVERYBODY, options=None):
+    """A reading route of a share, for each visibility. {0} and {1} are two shares of home."""
+    def ask(visibility):
+        def question(world):
+            shares = [world.share(visibility, n) for n in range(2)]
+            body = options(shares) if options else {}
+            return path.format(*shares), body
+        return question
+
+    return [
+        Row(method, pattern, may_public, ask("public"), "public"),
+        Row(method, pattern, may_public, ask("unlisted"), "unlisted"),
+        Row(method, pattern, [who for who in READERS if who in may_public], ask("team"), "team",
+            home=(403, 404), foreign=(404,)),
+        Row(method, pattern, [who for who in READERS if who in may_public], ask("password"),
+            "password", home=(401, 403), foreign=(401,)),
+    ]
+
+
+def page(pattern, path=None, may=EVERYBODY):
+    return Row("GET", pattern, may, lambda world: (path(world) if path else pattern, {}))
+
+
+def admin_route(method, pattern, ask=None, **options):
+    return Row(method, pattern, ["operator"], ask, **options)
+
+
+def tenant_wish():
+    return {"json": {"name": unique("matrix")}}
+
+
+def user_wish():
+    return {"json": {"email": unique("matrix") + "@example.com", "role": "viewer"}}
+
+
+TOKEN_WISH = {"json": {"name": "matrix", "scopes": ["read"]}}
+USERS = HOME_USERS + ["foreign owner"]
+
+ROWS = [
+    # ---- identity ----
+    Row("GET", "/api/v1/session", EVERYBODY),
+    Row("POST", "/api/v1/session", EVERYBODY,
+        lambda world: ("/api/v1/session", {"json": {"code": world.new_login_code()}})),
+    Row("DELETE", "/api/v1/session", EVERYBODY, is_fresh=True),
+    Row("POST", "/api/v1/password", USERS, is_fresh=True,
+        ask=lambda world: ("/api/v1/password", {"json": {"new": "a new password"}})),
+    Row("GET", "/api/v1/tokens", USERS + ["token:admin", "token:all", "foreign token", "operator"],
+        is_theirs=True),
+    Row("POST", "/api/v1/tokens", USERS + ["token:all", "foreign token", "operator"],
+        lambda world: ("/api/v1/tokens", TOKEN_WISH)),
+    Row("DELETE", "/api/v1/tokens/{id}", ADMINS, home=(404,), foreign=(404,),
+        ask=lambda world: (f"/api/v1/tokens/{world.new_token()}", {})),
+    Row("GET", "/api/v1/users", ADMINS + FOREIGN, is_theirs=True),
+    Row("PATCH", "/api/v1/users/{id}", ["owner", "token:all"], foreign=(404,),
+        ask=lambda world: (f"/api/v1/users/{world.new_user()}", {"json": {"role": "viewer"}})),
+    Row("DELETE", "/api/v1/users/{id}", ADMINS, foreign=(404,),
+        ask=lambda world: (f"/api/v1/users/{world.new_user()}", {})),
+    Row("GET", "/api/v1/invitations", ADMINS + FOREIGN, is_theirs=True),
+    Row("POST", "/api/v1/invitations", ["owner", "token:all"] + FOREIGN,
+        lambda world: ("/api/v1/invitations", user_wish())),
+    Row("POST", "/api/v1/invitations/accept", EVERYBODY,
+        lambda world: ("/api/v1/invitations/accept",
+                       {"json": {"token": world.new_invitation("url").partition("#")[2],
+                                 "password": "a fine password"}})),
+    Row("DELETE", "/api/v1/invitations/{id}", ADMINS, foreign=(404,),
+        ask=lambda world: (f"/api/v1/invitations/{world.new_invitation()}", {})),
+    Row("GET", "/api/v1/tenant", HOME + FOREIGN, is_theirs=True),
+    Row("PATCH", "/api/v1/tenant", ADMINS + ["foreign owner", "foreign token"], is_theirs=True,
+        ask=lambda world: ("/api/v1/tenant", tenant_wish()), variant="not the operator's"),
+    Row("GET", "/api/v1/audit", ADMINS + ["foreign owner", "foreign token"], is_theirs=True,
+        variant="not the operator's, whose own log names what it did to home"),
+    # ---- operator ----
+    admin_route("GET", "/api/v1/admin/tenants"),
+    admin_route("POST", "/api/v1/admin/tenants", lambda w: ("/api/v1/admin/tenants", tenant_wish())),
+    admin_route("GET", "/api/v1/admin/tenants/{id}",
+                lambda w: (f"/api/v1/admin/tenants/{w.home.id}", {})),
+    admin_route("PATCH", "/api/v1/admin/tenants/{id}",
+                lambda w: (f"/api/v1/admin/tenants/{w.home.id}", {"json": {}})),
+    admin_route("DELETE", "/api/v1/admin/tenants/{id}",
+                lambda w: (f"/api/v1/admin/tenants/{w.new_tenant()}", {})),
+    admin_route("POST", "/api/v1/admin/tenants/{id}/users",
+                lambda w: (f"/api/v1/admin/tenants/{w.home.id}/users", user_wish())),
+    admin_route("POST", "/api/v1/admin/tenants/{id}/tokens",
+                lambda w: (f"/api/v1/admin/tenants/{w.home.id}/tokens", TOKEN_WISH)),
+    admin_route("POST", "/api/v1/admin/login-codes", lambda w: ("/api/v1/admin/login-codes", {})),
+    admin_route("GET", "/api/v1/admin/reports"),
+    admin_route("POST", "/api/v1/admin/reports/{id}/close",
+                lambda w: (f"/api/v1/admin/reports/{w.new_report()}/close", {})),
+    admin_route("POST", "/api/v1/admin/shares/{id}/takedown",
+                lambda w: (f"/api/v1/admin/shares/{w.new_share('public')}/takedown",
+                           {"json": {"reason": "matrix"}})),
+    # ---- shares ----
+    Row("POST", "/api/v1/shares", ["anonymous"] + SHARERS + FOREIGN,
+        lambda world: ("/api/v1/shares", {"body": PROFILE})),
+    Row("GET", "/api/v1/shares", ["viewer", "member", "owner", "token:read", "token:all"] + FOREIGN,
+        is_theirs=True),
+    *of_share("GET", "/api/v1/shares/{id}", "/api/v1/shares/{0}"),
+    *of_share("GET", "/api/v1/shares/{id}/raw", "/api/v1/shares/{0}/raw"),
+    *of_share("GET", "/p/{id}/raw", "/p/{0}/raw"),
+    *of_share("GET", "/api/v1/shares/{id}/flame", "/api/v1/shares/{0}/flame"),
+    *of_share("GET", "/api/v1/shares/{id}/top", "/api/v1/shares/{0}/top"),
+    *of_share("GET", "/api/v1/shares/{id}/callers", "/api/v1/shares/{0}/callers?fn=work"),
+    *of_share("GET", "/api/v1/diff", "/api/v1/diff?a={0}&b={1}"),
+    *of_share("GET", "/api/v1/diff/top", "/api/v1/diff/top?a={0}&b={1}"),
+    *of_share("GET", "/p/{id}.pb.gz", "/p/{0}.pb.gz"),
+    *of_share("GET", "/p/{id}.folded", "/p/{0}.folded"),
+    *of_share("GET", "/p/{id}.json", "/p/{0}.json"),
+    *of_share("GET", "/p/{id}.svg", "/p/{0}.svg"),
+    *of_share("GET", "/p/{id}.png", "/p/{0}.png"),
+    *of_share("GET", "/p/{id}/og.png", "/p/{0}/og.png"),
+    *of_share("POST", "/api/v1/merge", "/api/v1/merge", ["anonymous"] + SHARERS + FOREIGN,
+              lambda shares: {"json": {"shares": shares}}),
+    Row("PATCH", "/api/v1/shares/{id}", SHARERS, home=(403,), foreign=(404,),
+        ask=lambda world: (f"/api/v1/shares/{world.share('public')}", {"json": {"title": MARK}})),
+    Row("DELETE", "/api/v1/shares/{id}", SHARERS, home=(403,), foreign=(404,),
+        ask=lambda world: (f"/api/v1/shares/{world.new_share('public')}", {})),
+    Row("POST", "/api/v1/shares/{id}/unlock", EVERYBODY, variant="with the password",
+        ask=lambda world: (f"/api/v1/shares/{world.share('password')}/unlock",
+                           {"json": {"password": SHARE_PASSWORD}})),
+    Row("POST", "/api/v1/shares/{id}/reports", EVERYBODY, variant="public",
+        ask=lambda world: (f"/api/v1/shares/{world.share('public')}/reports",
+                           {"json": {"reason": "matrix"}})),
+    Row("POST", "/api/v1/uploads", ["anonymous"] + SHARERS + FOREIGN,
+        lambda world: ("/api/v1/uploads", {"json": {"size": 1000, "filename": "x"}})),
+    Row("GET", "/api/v1/uploads/{id}", SHARERS, foreign=(404,), anonymous=(404,),
+        ask=lambda world: (f"/api/v1/uploads/{world.new_upload()}", {})),
+    Row("DELETE", "/api/v1/uploads/{id}", SHARERS, foreign=(404,), anonymous=(404,),
+        ask=lambda world: (f"/api/v1/uploads/{world.new_upload()}", {})),
+    Row("PUT", "/api/v1/uploads/{id}/parts/{n}", SHARERS, foreign=(404,), anonymous=(404,),
+        ask=lambda world: (f"/api/v1/uploads/{world.new_upload()}/parts/0", {"body": PROFILE})),
+    Row("POST", "/api/v1/uploads/{id}/complete", SHARERS, foreign=(404,), anonymous=(404,),
+        ask=lambda world: (f"/api/v1/uploads/{world.new_upload(True)}/complete", {})),
+    # ---- pages and health ----
+    page("/"), page("/login"), page("/invite"), page("/shares"), page("/settings"),
+    page("/favicon.svg"), page("/robots.txt"), page("/healthz"), page("/readyz"),
+    page("/metrics", may=["operator"]), page("/api/openapi.yaml"),
+    page("/problems/{name}", lambda world: "/problems/not-found"),
+    page("/assets/{name}", lambda world: f"/assets/{world.asset()}"),
+    page("/p/{id}", lambda world: f"/p/{world.share('team')}"),
+    page("/p/{id}/delete", lambda world: f"/p/{world.share('team')}/delete"),
+    page("/d/{a}..{b}", lambda world: f"/d/{world.share('team')}..{world.share('team', 1)}"),
+]
+OPERATOR_TOO = {("PATCH", "/api/v1/tenant"), ("GET", "/api/v1/audit")}
+
+
+@pytest.fixture(scope="module")
+def world(cluster_template, session_folder):
+    from conftest import Server, copy_template
+
+    folder = session_folder / "matrix"
+    copy_template(cluster_template, folder)
+    server = Server(folder, ["--public-metrics", "no", "--anonymous-uploads-per-minute", "100000"])
+    server.start()
+    yield World(server)
+    assert server.stop() == 0, server.log()[-4000:]
+
+
+def all_routes():
+    lines = subprocess.run([PERFOLIOD, "routes", "--json"], check=True, capture_output=True).stdout
+    return [json.loads(line) for line in lines.splitlines()]
+
+
+def test_every_route_has_a_row():
+    routes = {(route["method"], route["pattern"]) for route in all_routes()}
+    rows = {(row.method, row.pattern) for row in ROWS}
+    assert routes - rows == set(), "say in ROWS who may use these"
+    assert rows - routes == set(), "there are no such routes"
+
+
+def text_of(answer):
+    body = answer.body
+    if answer.headers.get("content-encoding") == "gzip" or body[:2] == b"\x1f\x8b":
+        body = gzip.decompress(body)
+    return body.decode("utf-8", "replace")
+
+
+@pytest.mark.parametrize("row", ROWS, ids=repr)
+def test_who_may(world, row):
+    wrong = []
+    for who in EVERYBODY:
+        if who == "operator" and (row.method, row.pattern) in OPERATOR_TOO:
+            continue
+        client = world.client(who, row.is_fresh)
+        path, options = row.ask(world)
+        answer = client.request(row.method, path, **options)
+        client.close()
+        if answer.status not in row.expected(who):
+            wrong.append(f"{who}: {answer.status}, not {row.expected(who)}: {answer.body[:200]!r}")
+        if row.is_theirs and who not in HOME and MARK in text_of(answer):
+            wrong.append(f"{who} sees what is home's: {text_of(answer)[:500]}")
+        if answer.status >= 400 and MARK in text_of(answer):
+            wrong.append(f"{who} was refused with a name of home: {text_of(answer)[:500]}")
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize("method,pattern", sorted(OPERATOR_TOO))
+def test_the_operator_has_an_own_tenant_too(world, method, pattern):
+    body = {"json": {"name": "default"}} if method == "PATCH" else {}
+    assert world.operator.request(method, pattern, **body).status == 200
+
+
+def test_a_session_without_its_csrf_token_changes_nothing(world):
+    """Every unsafe route that a cookie opens, except those that say why they need no token."""
+    exempt = {("POST", "/api/v1/session"), ("POST", "/api/v1/invitations/accept"),
+              ("POST", "/api/v1/shares/{id}/unlock"), ("POST", "/api/v1/shares/{id}/reports")}
+    assert {(route["method"], route["pattern"]) for route in all_routes()
+            if "no_csrf" in route["flags"]} == exempt
+    for row in ROWS:
+        if row.method == "GET" or (row.method, row.pattern) in exempt:
+            continue
+        client = world.client("owner", False)
+        client.csrf_token = None
+        path, options = row.ask(world)
+        answer = client.request(row.method, path, **options)
+        client.close()
+        assert answer.status == 403, (row, answer)
+
+
+def test_no_anonymous_sharing_means_signing_in(start_server):
+    server = start_server("--anonymous-sharing", "no")
+    anonymous = server.anonymous()
+    assert anonymous.get("/api/v1/session").json()["anonymous_sharing"] is False
+    for row in ROWS:
+        if row.pattern in ("/api/v1/shares", "/api/v1/uploads") and row.method == "POST":
+            assert anonymous.post(row.pattern, body=PROFILE).status == 401
+    assert Tenant(server).api("share").post("/api/v1/shares", body=PROFILE).status == 201
