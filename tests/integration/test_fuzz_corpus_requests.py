@@ -1,0 +1,135 @@
+"""The fuzzers' inputs sent to a running server as requests: it stays up and answers 2xx or 4xx only.
+
+Profiles go to POST /api/v1/shares, and every report of what was taken is asked for; other corpora
+become queries, JSON bodies and raw request lines.
+"""
+
+import os
+import re
+import socket
+import ssl
+
+import pytest
+
+from conftest import ROOT
+
+CORPUS = ROOT / "tests" / "fuzz" / "corpus"
+PROFILE_FUZZERS = ["fuzz_pprof", "fuzz_folded", "fuzz_perf_script", "fuzz_cpuprofile",
+                   "fuzz_speedscope", "fuzz_compress", "fuzz_format"]
+ALLOWED = set(range(200, 300)) | set(range(400, 500))
+
+
+def inputs(fuzzer):
+    found = sorted((CORPUS / fuzzer).iterdir())
+    assert found
+    return [(path.name, path.read_bytes()) for path in found]
+
+
+@pytest.fixture
+def tenant(server):
+    """A token of a tenant that may upload as often as it likes."""
+    operator = server.api()
+    made = operator.post("/api/v1/admin/tenants", json={
+        "name": "fuzz", "uploads_per_minute": 100000, "max_bytes_stored": 1 << 30})
+    assert made.status == 201, made
+    number = made.json()["id"]
+    token = operator.post(f"/api/v1/admin/tenants/{number}/tokens",
+                          json={"name": "fuzz", "scopes": ["read", "share"]})
+    assert token.status == 201, token
+    before = server.child_pid()
+    client = server.api(token.json()["token"])
+    yield client
+    client.close()
+    assert server.anonymous().get("/readyz").status == 200
+    assert server.child_pid() == before, "the server was started again"
+    assert operator.delete(f"/api/v1/admin/tenants/{number}").status == 204
+    operator.close()
+
+
+def check(answer, what):
+    assert answer.status in ALLOWED, f"{what}: {answer}"
+    if answer.status >= 400:
+        assert answer.headers["content-type"].startswith("application/problem+json"), what
+        assert answer.json()["detail"], what
+    return answer
+
+
+def read_everything(client, share_id, body, what):
+    assert client.get(f"/p/{share_id}/raw").body == body, what
+    for path in (f"/api/v1/shares/{share_id}/flame", f"/api/v1/shares/{share_id}/top?limit=0",
+                 f"/p/{share_id}.pb.gz", f"/p/{share_id}.folded", f"/p/{share_id}.json",
+                 f"/p/{share_id}.svg", f"/p/{share_id}.png"):
+        answer = client.get(path)
+        assert answer.status == 200, f"{what}: {path}: {answer}"
+
+
+@pytest.mark.parametrize("fuzzer", PROFILE_FUZZERS)
+def test_profiles(tenant, fuzzer):
+    taken = 0
+    for name, body in inputs(fuzzer):
+        answer = check(tenant.post("/api/v1/shares", body), f"{fuzzer}/{name}")
+        assert answer.status != 429, answer
+        if answer.status == 201:
+            taken += 1
+            read_everything(tenant, answer.json()["id"], body, f"{fuzzer}/{name}")
+    assert taken or fuzzer == "fuzz_compress"
+
+
+def test_views(tenant):
+    body = (CORPUS / "fuzz_perf_script" / "seed-events").read_bytes()
+    share_id = tenant.post("/api/v1/shares", body).json()["id"]
+    names = ("sample_type", "group_by", "focus", "ignore", "hide", "show", "limit")
+    for name, data in inputs("fuzz_flame_options"):
+        lines = data.decode("latin-1").split("\n")
+        query = {key: value for key, value in zip(names, lines) if value}
+        for report in ("flame", "top"):
+            fields = {key: value for key, value in query.items()
+                      if report == "top" or key != "limit"}
+            check(tenant.get(f"/api/v1/shares/{share_id}/{report}", query=fields), name)
+    for name, data in inputs("fuzz_regex"):
+        pattern = data.split(b"\n")[0].decode("latin-1")
+        check(tenant.get(f"/api/v1/shares/{share_id}/top", query={"focus": pattern}), name)
+
+
+def test_json_bodies(tenant):
+    for fuzzer in ("fuzz_cpuprofile", "fuzz_speedscope", "fuzz_folded"):
+        for name, body in inputs(fuzzer):
+            for path in ("/api/v1/uploads", "/api/v1/session", "/api/v1/tokens", "/api/v1/merge",
+                         "/api/v1/invitations/accept"):
+                answer = tenant.post(path, body, headers={"Content-Type": "application/json"})
+                check(answer, f"{path} {fuzzer}/{name}")
+
+
+def raw_requests():
+    for name, data in inputs("fuzz_request"):
+        lines = data.split(b"\n")
+        method, path, query = (lines + [b"", b"", b""])[:3]
+        target = path + (b"?" + query if query else b"")
+        head = b" ".join((method, target, b"HTTP/1.1")) + b"\r\nhost: localhost\r\n"
+        yield name, head + b"".join(line + b"\r\n" for line in lines[3:] if line) + \
+            b"connection: close\r\ncontent-length: 0\r\n\r\n"
+        yield name + " as it is", data + b"\r\n\r\n"
+
+
+def send_raw(server, data):
+    """The first bytes of the answer; empty when the server closed the connection."""
+    context = ssl.create_default_context(cafile=str(server.ca_file))
+    with socket.create_connection(("localhost", server.port), 20) as plain, \
+            context.wrap_socket(plain, server_hostname="localhost") as connection:
+        try:
+            connection.sendall(data)
+            connection.settimeout(2)
+            return connection.recv(65536)
+        except TimeoutError:
+            return b""  # half a request: the server waits for the rest
+        except OSError:
+            return b""
+
+
+def test_raw_requests(server, tenant):
+    for name, data in raw_requests():
+        answer = send_raw(server, data)
+        status = re.match(rb"HTTP/1\.[01] (\d{3})", answer)
+        assert not answer or (status and int(status[1]) in ALLOWED | {301, 302, 303, 304, 308}), \
+            f"{name}: {answer[:200]}"
+        check(tenant.get("/healthz"), os.fspath(name))
