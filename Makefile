@@ -8,6 +8,9 @@ PREFIX   ?= /usr/local
 DESTDIR  ?=
 CC       := $(if $(filter fuzz,$(BUILD)),clang,$(if $(filter default,$(origin CC)),gcc,$(CC)))
 PYTHON   ?= /usr/bin/python3
+# One short line per file; V=1 shows the whole commands.
+Q        := $(if $(V),,@)
+say       = @printf '  %-5s %s\n' $(1) $(2)
 # Every core, unless -j says otherwise.
 MAKEFLAGS := $(MAKEFLAGS) $(if $(findstring -j,$(MAKEFLAGS)),,-j$(shell nproc))
 .DEFAULT_GOAL := all
@@ -54,18 +57,21 @@ all: $(PROGRAMS)
 
 $(OUT)/%.o: %.c
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS) -MMD -MP -c $< -o $@
+	$(call say,CC,$<)
+	$(Q)$(CC) $(CFLAGS) -MMD -MP -c $< -o $@
 build/release/lib/profile/pprof_decode.o: CFLAGS += -O3
 $(OUT)/lib.a: $(call objects,$(LIB_C))
 $(OUT)/api.a: $(call objects,$(API_C)) $(OUT)/assets.o
 $(OUT)/cli.a: $(call objects,$(CLI_C))
 $(OUT)/%.a:
 	@rm -f $@
-	ar rcs $@ $^
+	$(Q)ar rcs $@ $^
 $(OUT)/perfoliod: $(OUT)/api/main.o $(OUT)/api.a $(OUT)/lib.a
-	$(CC) $(LDFLAGS) $^ $(LDLIBS) -o $@
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(LDFLAGS) $^ $(LDLIBS) -o $@
 $(OUT)/perfolio: $(OUT)/cli/main.o $(OUT)/cli.a $(OUT)/lib.a
-	$(CC) $(LDFLAGS) $^ $(LDLIBS) -o $@
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(LDFLAGS) $^ $(LDLIBS) -o $@
 
 # Web pages, migrations and the preview font travel inside the server.
 WEB_SOURCES := $(shell find web -type f -not -path 'web/node_modules/*' -not -path 'web/dist/*')
@@ -78,10 +84,11 @@ web/dist/.done: web/node_modules/.done $(WEB_SOURCES)
 	@touch $@
 $(GEN)/assets.S: api/embed.sh web/dist/.done $(wildcard api/migrations/*.sql) api/openapi.yaml
 	@mkdir -p $(@D)
-	sh api/embed.sh > $@
+	$(Q)sh api/embed.sh > $@
 $(OUT)/assets.o: $(GEN)/assets.S
 	@mkdir -p $(@D)
-	$(CC) -c $< -o $@
+	$(call say,CC,$<)
+	$(Q)$(CC) -c $< -o $@
 
 deps:
 	sh deploy/install-packages.sh run build
@@ -98,7 +105,8 @@ check:
 
 UNIT_PROGRAMS := $(patsubst tests/%.c,$(OUT)/tests/%,$(UNIT_C))
 $(OUT)/tests/unit/%: $(OUT)/tests/unit/%.o $(OUT)/cli.a $(OUT)/api.a $(OUT)/lib.a
-	$(CC) $(LDFLAGS) $^ $(LDLIBS) -lcmocka -o $@
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(LDFLAGS) $^ $(LDLIBS) -lcmocka -o $@
 unit: $(UNIT_PROGRAMS)
 	prove $(if $(VERBOSE),-v) --exec '' $(UNIT_PROGRAMS)
 unit-programs: $(UNIT_PROGRAMS)
@@ -109,7 +117,8 @@ browser: all
 
 FUZZ_PROGRAMS := $(patsubst tests/%.c,build/fuzz/tests/%,$(FUZZ_C))
 build/fuzz/tests/fuzz/%: build/fuzz/tests/fuzz/%.o build/fuzz/api.a build/fuzz/lib.a
-	clang -fsanitize=fuzzer $(LDFLAGS) $^ $(LDLIBS) -o $@
+	$(call say,LINK,$@)
+	$(Q)clang -fsanitize=fuzzer $(LDFLAGS) $^ $(LDLIBS) -o $@
 fuzz-programs: $(FUZZ_PROGRAMS)
 # FUZZ_SECONDS=900 for the long run; new inputs are kept beside the seeds only when they are merged.
 FUZZ_SECONDS ?= 60
@@ -119,10 +128,12 @@ fuzz:
 
 BENCH_PROGRAMS := $(patsubst tests/%.c,$(OUT)/tests/%,$(BENCH_C))
 $(OUT)/tests/bench/%: $(OUT)/tests/bench/%.o $(OUT)/api.a $(OUT)/lib.a
-	$(CC) $(LDFLAGS) $^ $(LDLIBS) -o $@
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(LDFLAGS) $^ $(LDLIBS) -o $@
 bench-programs: $(BENCH_PROGRAMS)
 $(OUT)/tests/oracle/%: $(OUT)/tests/oracle/%.o $(OUT)/lib.a
-	$(CC) $(LDFLAGS) $^ $(LDLIBS) -o $@
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(LDFLAGS) $^ $(LDLIBS) -o $@
 bench: all bench-programs
 	$(PYTHON) tests/bench/run.py
 
