@@ -1,0 +1,169 @@
+"""Tenants stay apart in the database itself: with the WHERE clause forgotten, no foreign row appears."""
+
+import psycopg2
+import pytest
+
+from people import Tenant
+
+PROFILE = b"main;work 10\n"
+# Tables of the server as a whole; they name no tenant.
+UNSCOPED = {"object_trash", "server_secret", "schema_migration"}
+
+
+@pytest.fixture(scope="module")
+def tenants(server):
+    """Two tenants with rows in every table that a request can fill."""
+    made = []
+    for _ in range(2):
+        tenant = Tenant(server)
+        owner = tenant.user("owner")
+        owner.post("/api/v1/tokens", json={"name": "x", "scopes": ["read"]})
+        owner.post("/api/v1/invitations", json={"email": "x@example.com", "role": "viewer"})
+        client = tenant.api("share", "read")
+        share = client.post("/api/v1/shares", body=PROFILE).json()["id"]
+        upload = client.post("/api/v1/uploads", json={"size": len(PROFILE), "filename": "x"}).json()
+        assert client.put(f"/api/v1/uploads/{upload['id']}/parts/0", body=PROFILE).status == 204
+        tenant.add_user("viewer", password=None)  # leaves a login code
+        with server.database().cursor() as cursor:
+            cursor.execute("INSERT INTO share_report (tenant_id, share_id, reason, address) "
+                           "VALUES (%s, %s, 'x', '::1')", [tenant.id, share])
+        made.append(tenant)
+    return made
+
+
+@pytest.fixture
+def as_server(server):
+    connection = server.database("perfolio_server")
+    with connection.cursor() as cursor:
+        yield cursor
+    connection.close()
+
+
+def tenant_tables(server):
+    with server.database().cursor() as cursor:
+        cursor.execute("SELECT c.table_name FROM information_schema.columns c "
+                       "JOIN information_schema.tables t USING (table_schema, table_name) "
+                       "WHERE c.table_schema = 'public' AND c.column_name = 'tenant_id' "
+                       "AND t.table_type = 'BASE TABLE' ORDER BY 1")
+        return [row[0] for row in cursor.fetchall()]
+
+
+def set_tenant(cursor, value):
+    cursor.execute("SELECT set_config('app.tenant', %s, false)", [value])
+
+
+def readable(cursor, table):
+    cursor.execute("SELECT has_table_privilege(%s, 'SELECT')", [table])
+    return cursor.fetchone()[0]
+
+
+def test_every_table_is_known(server):
+    with server.database().cursor() as cursor:
+        cursor.execute("SELECT table_name FROM information_schema.tables "
+                       "WHERE table_schema = 'public' AND table_type = 'BASE TABLE'")
+        tables = {row[0] for row in cursor.fetchall()}
+    scoped = set(tenant_tables(server)) | {"tenant"}
+    assert len(scoped) >= 12
+    assert tables - scoped <= UNSCOPED, "a table without tenant_id: say so here, or add the column"
+
+
+def test_every_tenant_table_forces_row_level_security(server):
+    with server.database().cursor() as cursor:
+        for table in tenant_tables(server) + ["tenant"]:
+            cursor.execute("SELECT relrowsecurity, relforcerowsecurity FROM pg_class "
+                           "WHERE oid = %s::regclass", [table])
+            assert cursor.fetchone() == (True, True), table
+            cursor.execute("SELECT column_name FROM information_schema.columns WHERE is_nullable = 'YES' "
+                           "AND table_name = %s AND column_name = 'tenant_id'", [table])
+            assert cursor.fetchall() == [], table
+
+
+def test_without_a_where_clause_only_the_own_rows_appear(server, tenants, as_server):
+    for tenant in tenants:
+        set_tenant(as_server, str(tenant.id))
+        for table in tenant_tables(server):
+            if not readable(as_server, table):
+                continue
+            as_server.execute(f"SELECT DISTINCT tenant_id FROM {table}")
+            assert as_server.fetchall() == [(tenant.id,)], table
+        as_server.execute("SELECT id FROM tenant")
+        assert as_server.fetchall() == [(tenant.id,)]
+
+
+@pytest.mark.parametrize("value", [None, "", "0", "999999999"])
+def test_without_a_tenant_no_row_appears(server, tenants, as_server, value):
+    if value is not None:
+        set_tenant(as_server, value)
+    for table in tenant_tables(server) + ["tenant"]:
+        if readable(as_server, table):
+            as_server.execute(f"SELECT count(*) FROM {table}")
+            assert as_server.fetchone() == (0,), table
+
+
+def test_what_the_servers_role_cannot_read_is_only_what_it_need_not(server, as_server):
+    hidden = [table for table in tenant_tables(server) if not readable(as_server, table)]
+    assert hidden == ["login_code"]
+
+
+def test_rows_of_others_can_be_neither_changed_nor_written(server, tenants, as_server):
+    mine, theirs = tenants
+    set_tenant(as_server, str(mine.id))
+    as_server.execute("UPDATE app_user SET name = 'changed' WHERE tenant_id = %s", [theirs.id])
+    assert as_server.rowcount == 0
+    as_server.execute("DELETE FROM token WHERE tenant_id = %s", [theirs.id])
+    assert as_server.rowcount == 0
+    for statement in ("INSERT INTO audit_log (tenant_id, actor_kind, action) VALUES (%s, 'user', 'x')",
+                      "INSERT INTO tenant_usage (tenant_id, slot, bytes_stored) VALUES (%s, 31, 1)"):
+        with pytest.raises(psycopg2.errors.InsufficientPrivilege):
+            as_server.execute(statement, [theirs.id])
+    with pytest.raises(psycopg2.errors.InsufficientPrivilege):
+        as_server.execute("UPDATE app_user SET tenant_id = %s", [theirs.id])
+
+
+@pytest.mark.parametrize("statement", [
+    "UPDATE app_user SET is_operator = true",
+    "UPDATE tenant SET max_bytes_stored = 1",
+    "DELETE FROM audit_log",
+    "UPDATE audit_log SET action = 'x'",
+    "SELECT * FROM server_secret",
+    "SELECT * FROM login_code",
+    "CREATE TABLE mine (x int)",
+    "ALTER TABLE share DISABLE ROW LEVEL SECURITY",
+    "DROP POLICY tenant_rows ON share",
+    "CREATE TEMP TABLE x AS SELECT * FROM pg_authid",
+    "SET ROLE perfolio_owner",
+    "SET ROLE perfolio_jobs",
+])
+def test_the_servers_role_cannot_widen_its_rights(tenants, as_server, statement):
+    set_tenant(as_server, str(tenants[0].id))
+    with pytest.raises(psycopg2.errors.InsufficientPrivilege):
+        as_server.execute(statement)
+
+
+def test_the_roles_are_neither_owners_nor_superusers(server):
+    with server.database().cursor() as cursor:
+        cursor.execute("SELECT rolname, rolsuper, rolbypassrls, rolcreaterole, rolcreatedb, rolreplication "
+                       "FROM pg_roles WHERE rolname IN ('perfolio_server', 'perfolio_jobs') "
+                       "ORDER BY 1")
+        assert cursor.fetchall() == [("perfolio_jobs",) + (False,) * 5,
+                                     ("perfolio_server",) + (False,) * 5]
+        cursor.execute("SELECT c.relname FROM pg_class c JOIN pg_roles r ON r.oid = c.relowner "
+                       "WHERE r.rolname IN ('perfolio_server', 'perfolio_jobs')")
+        assert cursor.fetchall() == []
+        cursor.execute("SELECT r.rolname, m.rolname FROM pg_auth_members a "
+                       "JOIN pg_roles r ON r.oid = a.roleid JOIN pg_roles m ON m.oid = a.member "
+                       "WHERE m.rolname IN ('perfolio_server', 'perfolio_jobs')")
+        assert cursor.fetchall() == []
+
+
+def test_definer_functions_fix_their_search_path_and_are_not_for_everybody(server):
+    with server.database().cursor() as cursor:
+        cursor.execute("SELECT p.oid::regprocedure::text, p.proconfig, "
+                       "has_function_privilege('public', p.oid, 'EXECUTE') FROM pg_proc p "
+                       "JOIN pg_namespace n ON n.oid = p.pronamespace "
+                       "WHERE n.nspname = 'public' AND p.prosecdef")
+        functions = cursor.fetchall()
+    assert len(functions) >= 8
+    for name, settings, is_public in functions:
+        assert settings and "search_path=public, pg_temp" in settings, name
+        assert not is_public, name
