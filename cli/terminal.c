@@ -131,8 +131,9 @@ void terminal_print_cell(FILE *file, struct span text, int columns)
     fprintf(file, "%*s", room - used, "");
 }
 
-static void print_line(struct terminal *terminal, enum style style, const char *word,
-                       const char *format, va_list arguments)
+__attribute__((format(printf, 4, 0))) static void print_line(struct terminal *terminal,
+                                                             enum style style, const char *word,
+                                                             const char *format, va_list arguments)
 {
     char message[4096];
     buf_auto clean;

@@ -1,7 +1,6 @@
 #include "cli/view_options.h"
 
 #include "lib/base/mem.h"
-#include "lib/profile/filter.h"
 
 enum {
     OPTION_SAMPLE_TYPE = 0x300,
@@ -94,8 +93,7 @@ void view_options_append_query(struct buf *text, const struct view_options_input
     append_parameter(text, "sample_type", input->sample_type);
     append_parameter(text, "group_by", input->group_by);
     for (size_t i = 0; i < input->rule_count; i++)
-        append_parameter(text, filter_action_name((enum filter_action)input->rules[i].action),
-                         input->rules[i].pattern);
+        append_parameter(text, filter_action_name(input->rules[i].action), input->rules[i].pattern);
     snprintf(limit, sizeof(limit), "%llu", (unsigned long long)input->limit);
     append_parameter(text, "limit", limit);
 }
@@ -109,7 +107,7 @@ enum err_code view_options_make(const struct view_options_input *input,
         .group_by = span_text(input->group_by ? input->group_by : ""),
     };
     for (size_t i = 0; i < input->rule_count; i++)
-        rules[i] = (struct filter_rule){.action = (enum filter_action)input->rules[i].action,
+        rules[i] = (struct filter_rule){.action = input->rules[i].action,
                                         .pattern = span_text(input->rules[i].pattern)};
     enum err_code code =
         filter_create(input->cli->arena, rules, input->rule_count, &view.filter, err);

@@ -5,6 +5,7 @@
 #define CLI_VIEW_OPTIONS_H
 
 #include "cli/cli.h"
+#include "lib/profile/filter.h"
 #include "lib/profile/view.h"
 
 struct buf;
@@ -19,7 +20,7 @@ struct view_options_input {
     bool is_json;
     const char *password_file;
     struct {
-        int action; /* enum filter_action */
+        enum filter_action action;
         const char *pattern;
     } rules[VIEW_OPTIONS_MAX_RULES];
     size_t rule_count;
