@@ -1,0 +1,336 @@
+"""`perfolio` against a real server: every subcommand end to end."""
+
+import json
+import os
+import pathlib
+import re
+import stat
+import subprocess
+
+import pytest
+
+from conftest import PERFOLIO
+from test_cli_transport import CuttingProxy, make_large
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BEFORE = b"main;work;hot 60\nmain;work;cold 30\nmain;idle 10\n"
+AFTER = b"main;work;hot 20\nmain;work;cold 45\nmain;fresh 15\n"
+
+
+@pytest.fixture
+def cli(server, tmp_path):
+    """cli("push", file, token=…, url=…, input=…) -> CompletedProcess, with out and log as text"""
+    home = tmp_path / "home"
+    home.mkdir()
+
+    def call(*arguments, token=server.token, url=server.url, input=b"", environment=None,
+             folder=None):
+        variables = {"HOME": str(home), "PATH": os.environ["PATH"], "PERFOLIO_URL": url,
+                     "PERFOLIO_TOKEN": token, "PERFOLIO_CA_FILE": str(server.ca_file)}
+        variables.update(environment or {})
+        variables = {name: value for name, value in variables.items() if value}
+        result = subprocess.run([str(PERFOLIO), *map(str, arguments)], input=input,
+                                capture_output=True, env=variables, timeout=120, cwd=folder)
+        result.out, result.log = result.stdout.decode(errors="replace"), result.stderr.decode()
+        return result
+
+    call.home = home
+    return call
+
+
+@pytest.fixture
+def before(tmp_path):
+    file = tmp_path / "before.folded"
+    file.write_bytes(BEFORE)
+    return file
+
+
+@pytest.fixture
+def after(tmp_path):
+    file = tmp_path / "after.folded"
+    file.write_bytes(AFTER)
+    return file
+
+
+def pushed(cli, *arguments, **options):
+    result = cli("push", *arguments, **options)
+    assert result.returncode == 0, result.log
+    assert re.fullmatch(r"https://localhost:\d+/p/[0-9A-Za-z]{22}\n", result.out)
+    return result.out.strip()
+
+
+def test_push_then_get_returns_the_same_bytes(cli, before, tmp_path):
+    link = pushed(cli, before)
+    result = cli("get", link, "-o", "-")
+    assert result.returncode == 0 and result.stdout == BEFORE and result.log == ""
+    target = tmp_path / "copy"
+    assert cli("get", link, "-o", target).returncode == 0
+    assert target.read_bytes() == BEFORE
+    assert cli("get", link, "-o", target).returncode == 1
+    assert cli("get", "-f", link, "-o", target).returncode == 0
+
+
+def test_get_names_the_file_as_it_was(cli, before, tmp_path):
+    link = pushed(cli, before)
+    folder = tmp_path / "downloads"
+    folder.mkdir()
+    result = cli("get", link, folder=folder)
+    assert result.returncode == 0, result.log
+    assert result.out == "before.folded\n"
+    assert (folder / "before.folded").read_bytes() == BEFORE
+    assert cli("get", link, folder=folder).returncode == 1
+    assert [file.name for file in folder.iterdir()] == ["before.folded"]
+
+
+def test_get_other_formats(cli, before):
+    link = pushed(cli, before)
+    folded = cli("get", link, "--format", "folded", "-o", "-").out
+    assert sorted(folded.splitlines()) == sorted(BEFORE.decode().splitlines())
+    assert json.loads(cli("get", link, "--format", "json", "-o", "-").out)["total"] == 100
+    assert cli("get", link, "--format", "pb.gz", "-o", "-").stdout[:2] == b"\x1f\x8b"
+    assert b"<svg" in cli("get", link, "--format", "svg", "-o", "-").stdout[:300]
+    assert cli("get", link, "--format", "png", "-o", "-").stdout[:4] == b"\x89PNG"
+    assert cli("get", link, "--format", "gif").returncode == 2
+
+
+def test_settings_arrive(cli, before, admin):
+    link = pushed(cli, before, "--title", "a title & more", "--description", "*x*", "--expires",
+                  "2d", "--label", "job=ci", "--visibility", "public", "--name", "n.folded")
+    share = admin.get("/api/v1/shares/" + link[-22:]).json()
+    assert share["title"] == "a title & more" and share["description"] == "*x*"
+    assert share["labels"] == {"job": "ci"} and share["visibility"] == "public"
+    assert share["filename"] == "n.folded" and share["expires_at"]
+    wrong = cli("push", before, "--expires", "tomorrow")
+    assert wrong.returncode == 7 and "expires" in wrong.log and wrong.out == ""
+
+
+def test_json_holds_the_whole_answer(cli, before):
+    answer = json.loads(cli("push", "--json", before).out)
+    assert {"id", "url", "raw_url", "delete_token", "delete_url", "expires_at",
+            "markdown"} <= set(answer)
+    markdown = cli("push", "--markdown", before).out
+    assert re.search(r"\(https://localhost:\d+/p/\w{22}", markdown)
+
+
+def test_top_of_a_link_equals_top_of_the_file(cli, before):
+    link = pushed(cli, before)
+    local = json.loads(cli("top", "--json", before).out)
+    remote = json.loads(cli("top", "--json", link).out)
+    assert local == remote
+    assert {f["name"]: (f["flat"], f["cum"]) for f in local["functions"]} == {
+        "hot": (60, 60), "cold": (30, 30), "idle": (10, 10), "work": (0, 90), "main": (0, 100)}
+    filtered = json.loads(cli("top", "--json", link, "--focus", "work", "--limit", "1").out)
+    assert [f["name"] for f in filtered["functions"]] == ["hot"] and filtered["truncated"]
+    table = cli("top", link).out.splitlines()
+    assert re.search(r"\b60\s+60\.0%\s+60\.0%\s+60\s+60\.0%  hot$", table[2])
+    assert cli("top", link, "--focus", "(").returncode == 7
+    assert cli("top", link, "--sample-type", "nope").returncode == 7
+
+
+def test_diff_of_files_uploads_both_and_prints_one_link(cli, before, after, admin):
+    result = cli("diff", before, after)
+    assert result.returncode == 0, result.log
+    found = re.fullmatch(r"https://localhost:\d+/d/(\w{22})\.\.(\w{22})\n", result.out)
+    a, b = found.groups()
+    assert admin.get(f"/api/v1/shares/{a}/raw").body == BEFORE
+    assert admin.get(f"/api/v1/shares/{b}/raw").body == AFTER
+    numbers = admin.get(f"/api/v1/diff/top?a={a}&b={b}&limit=0").json()
+    assert {f["name"]: f["flat_delta"] for f in numbers["functions"]}["hot"] == -40
+    assert admin.get(f"/d/{a}..{b}").status == 200
+
+
+def test_diff_of_links_uploads_nothing(cli, before, after, admin):
+    a, b = pushed(cli, before), pushed(cli, after)
+    result = cli("diff", a, b[-22:])
+    assert result.returncode == 0, result.log
+    assert result.out.endswith(f"/d/{a[-22:]}..{b[-22:]}\n")
+    mixed = cli("diff", "--normalized", a, after)
+    assert mixed.returncode == 0 and a[-22:] in mixed.out and "mode=normalised" in mixed.out
+    count = len(admin.get("/api/v1/shares?limit=100").json()["shares"])
+    missing = cli("diff", "A" * 22, after)
+    assert missing.returncode == 5 and missing.out == ""
+    assert len(admin.get("/api/v1/shares?limit=100").json()["shares"]) == count
+
+
+def test_diff_local_numbers(cli, before, after):
+    numbers = json.loads(cli("diff", "--local", "--json", before, after).out)
+    assert (numbers["total_a"], numbers["total_b"]) == (100, 80)
+    rows = {f["name"]: f for f in numbers["functions"]}
+    assert {name: (f["flat_delta"], f["cum_delta"]) for name, f in rows.items()} == {
+        "hot": (-40, -40), "cold": (15, 15), "fresh": (15, 15), "idle": (-10, -10),
+        "work": (0, -25), "main": (0, -20)}
+    scaled = json.loads(cli("diff", "--local", "--json", "--normalized", before, after).out)
+    assert scaled["mode"] == "normalised"
+    assert {f["name"]: f["flat_b"] for f in scaled["functions"]}["hot"] == 25
+    assert "hot" in cli("diff", "--local", before, after).out
+
+
+def test_diff_local_of_links_equals_that_of_files(cli, before, after):
+    a, b = pushed(cli, before), pushed(cli, after)
+    assert cli("diff", "--local", a, b).out == cli("diff", "--local", before, after).out
+
+
+def test_merge(cli, before, after, tmp_path):
+    target = tmp_path / "merged.pb.gz"
+    assert cli("merge", before, after, "-o", target).returncode == 0
+    numbers = json.loads(cli("top", "--json", target).out)
+    assert numbers["total"] == 180
+    assert {f["name"]: f["flat"] for f in numbers["functions"]}["cold"] == 75
+    for link in (cli("merge", "--push", before, after).out.strip(),
+                 pushed(cli, "--merge", before, after)):
+        assert json.loads(cli("top", "--json", link).out) == numbers
+    assert cli("merge", before, after).returncode == 2
+
+
+def test_list_search_and_delete(cli, before):
+    link = pushed(cli, before, "--title", "needle in a haystack")
+    rows = cli("list", "needle").out.splitlines()
+    assert len(rows) == 1 and link in rows[0] and "never" in rows[0]
+    as_json = [json.loads(line) for line in cli("list", "--json", "needle").out.splitlines()]
+    assert [share["url"] for share in as_json] == [link]
+    assert link in cli("list", "--local").out
+    assert cli("delete", link).returncode == 0
+    assert cli("list", "needle").out == ""
+    gone = cli("get", link, "-o", "-")
+    assert gone.returncode == 5 and gone.out == ""
+
+
+def test_anonymous_shares_are_deleted_by_the_kept_token(cli, before, server):
+    link = pushed(cli, before, token="")
+    assert link in cli("list", token="").out
+    assert cli("delete", link, token="", environment={"HOME": "/nonexistent"}).returncode == 4
+    wrong = cli("delete", link, "--token", "x" * 43, token="")
+    assert wrong.returncode in (4, 5), wrong.log
+    assert cli("delete", link, token="").returncode == 0
+    assert server.anonymous().get("/api/v1/shares/" + link[-22:]).status == 410
+
+
+def test_password(cli, before, tmp_path):
+    secret, wrong = tmp_path / "secret", tmp_path / "wrong"
+    secret.write_text("correct horse\n")
+    wrong.write_text("battery staple\n")
+    link = pushed(cli, before, "--password-file", secret, token="")
+    assert cli("top", link, token="").returncode == 4
+    assert cli("top", link, "--password-file", wrong, token="").returncode == 4
+    assert cli("top", link, "--password-file", secret, token="").returncode == 0
+    assert cli("get", link, "--password-file", "-", "-o", "-", token="",
+               input=b"correct horse\n").stdout == BEFORE
+
+
+def test_large_profiles_go_in_parts_and_come_back_whole(cli, tmp_path):
+    large = make_large(tmp_path / "large.folded")
+    link = pushed(cli, large)
+    assert cli("get", link, "-o", tmp_path / "copy").returncode == 0
+    assert (tmp_path / "copy").read_bytes() == large.read_bytes()
+
+
+def test_a_broken_large_upload_goes_on(cli, server, tmp_path):
+    large = make_large(tmp_path / "large.folded", 14 * 1000 * 1000)
+    proxy = CuttingProxy(server.port, [6 << 20])
+    url = f"https://localhost:{proxy.port}"
+    broken = cli("push", large, url=url, environment={"PERFOLIO_RETRIES": "0"})
+    assert broken.returncode == 3 and broken.out == "", broken.log
+    result = cli("push", large, url=url)
+    proxy.close()
+    assert result.returncode == 0, result.log
+    assert "going on with an upload" in result.log
+    assert cli("get", result.out.strip(), "-o", tmp_path / "copy").returncode == 0
+    assert (tmp_path / "copy").read_bytes() == large.read_bytes()
+
+
+def test_what_the_server_refuses(cli, tmp_path):
+    rubbish = tmp_path / "rubbish"
+    rubbish.write_bytes(b"\x00\x01\x02rubbish")
+    assert cli("push", rubbish).returncode == 7
+    refused = cli("push", "--no-check", rubbish)
+    assert refused.returncode == 7 and refused.out == ""
+    assert cli("push", "--no-check", rubbish, token="pf_" + "0" * 43).returncode == 4
+
+
+def test_an_unknown_certificate_is_refused_with_a_hint(cli, before):
+    result = cli("push", before, environment={"PERFOLIO_CA_FILE": ""})
+    assert result.returncode == 4 and "PERFOLIO_CA_FILE" in result.log
+    assert "trying again" not in result.log
+
+
+def test_login(cli, server, before):
+    config = cli.home / ".config/perfolio/config.ini"
+    bare = {"PERFOLIO_URL": "", "PERFOLIO_CA_FILE": ""}
+    wrong = cli("login", server.url, "--ca-file", server.ca_file, token="", environment=bare,
+                input=b"pf_" + b"0" * 43)
+    assert wrong.returncode == 4 and not config.exists()
+    result = cli("login", server.url, "--ca-file", server.ca_file, token="", environment=bare,
+                 input=server.token.encode())
+    assert result.returncode == 0, result.log
+    assert "tenant default" in result.log and server.token not in result.log
+    assert stat.S_IMODE(config.stat().st_mode) == 0o600
+    link = cli("push", before, token="", environment=bare)
+    assert link.returncode == 0, link.log
+    assert link.out.strip() in cli("list", token="", environment=bare).out
+    assert cli("logout", token="", environment=bare).returncode == 0
+    assert cli("push", before, token="", environment=bare).returncode == 2
+
+
+def test_admin(cli, server, before):
+    tenant = cli("admin", "tenant", "create", "cli team").out.strip()
+    assert tenant.isdigit()
+    assert re.search(rf"^{tenant} +cli team", cli("admin", "tenant", "list").out, re.MULTILINE)
+    changed = cli("admin", "tenant", "set", tenant, "max_upload_bytes=1000", "name=renamed")
+    assert changed.returncode == 0, changed.log
+    assert "renamed" in cli("admin", "tenant", "show", tenant).out
+    added = cli("admin", "user", "add", "cli@example.org", "--tenant", tenant, "--role", "owner")
+    assert added.returncode == 0 and "/login#" in added.out, added.log
+    token = cli("admin", "token", "create", "ci", "--tenant", tenant, "--scopes",
+                "share,read,admin", "--expires", "30d").out.strip()
+    assert re.fullmatch(r"pf_\w{43}", token)
+    users = json.loads(cli("admin", "user", "list", "--json", token=token).out)["users"]
+    assert [user["email"] for user in users] == ["cli@example.org"]
+    invited = cli("admin", "invite", "create", "new@example.org", token=token)
+    assert invited.returncode == 0 and "/invite#" in invited.out, invited.log
+    assert "new@example.org" in cli("admin", "invite", "list", token=token).out
+    pushed(cli, before, token=token)
+    assert "share.create" in cli("admin", "audit", token=token).out
+    large = cli.home / "large.folded"
+    large.write_text("".join(f"a;b{i} 1\n" for i in range(200)))
+    assert cli("push", large, token=token).returncode == 6
+    assert cli("admin", "tenant", "list", token=token).returncode == 4
+    link = cli("admin", "login-link").out
+    assert link.startswith(server.url + "/login#code=")
+    assert cli("admin", "tenant", "delete", tenant).returncode == 2
+    assert cli("admin", "tenant", "delete", tenant, "--yes").returncode == 0
+    assert cli("admin", "user", "list", token=token).returncode == 4
+    assert cli("admin", "nonsense").returncode == 2
+    assert cli("admin", "user", "role", "1").returncode == 2
+
+
+def test_takedown(cli, before):
+    link = pushed(cli, before)
+    result = cli("admin", "share", "takedown", link, "--reason", "a test")
+    assert result.returncode == 0, result.log
+    assert cli("get", link, "-o", "-").returncode == 5
+
+
+def test_open_starts_the_browser(cli, before, tmp_path):
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    browser = programs / "xdg-open"
+    browser.write_text(f"#!/bin/sh\necho noise\necho \"$1\" > {tmp_path}/opened\n")
+    browser.chmod(0o755)
+    link = pushed(cli, before)
+    result = cli("open", link[-22:], environment={"PATH": f"{programs}:/usr/bin:/bin"})
+    assert result.returncode == 0 and result.out == "", result.log
+    assert (tmp_path / "opened").read_text().strip() == link
+
+
+def test_manual_names_every_option_and_setting():
+    pages = "".join(page.read_text().replace("\\-", "-")
+                    for page in (ROOT / "deploy" / "man").iterdir())
+    script = (ROOT / "deploy" / "completion" / "perfolio.bash").read_text()
+    for option in set(re.findall(r" --([a-z][a-z-]+)", script)) - {"help", "normalised"}:
+        assert f"Fl Fl {option}" in pages, option
+    help_text = subprocess.run([str(PERFOLIO.parent / "perfoliod"), "serve", "--help"],
+                               capture_output=True, text=True, timeout=30).stdout
+    names = re.findall(r"^ *--([a-z][a-z0-9-]+)", help_text, re.MULTILINE)
+    assert len(names) > 20
+    for name in names:
+        assert name == "help" or f"Fl Fl {name}" in pages, name
