@@ -83,11 +83,9 @@ static void print_row(struct list *list, const struct row *row)
     const char *reset = terminal_style(terminal, stdout, STYLE_RESET);
     value_distance(row->expires_at ? row->expires_at : "", clock_wall_ns() / CLOCK_NS_PER_S,
                    distance);
-    if (row->expires_at && !row->expires_at[0])
-        row = &(struct row){row->url, row->title, row->visibility, row->created_at, NULL};
     printf("%s%.16s%s  %-9.9s  ", dim, value_time(row->created_at, created), reset,
            row->visibility);
-    printf("%-11.11s  ", row->expires_at ? distance : "never");
+    printf("%-11.11s  ", distance[0] ? distance : "never");
     print_clean(span_text(row->url), 0);
     fputs("  ", stdout);
     int room = terminal->columns - 42 - terminal_width(span_text(row->url));

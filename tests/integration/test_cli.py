@@ -285,7 +285,8 @@ def test_admin(cli, server, before):
     assert re.fullmatch(r"pf_\w{43}", token)
     users = json.loads(cli("admin", "user", "list", "--json", token=token).out)["users"]
     assert [user["email"] for user in users] == ["cli@example.org"]
-    invited = cli("admin", "invite", "create", "new@example.org", token=token)
+    invited = cli("admin", "invite", "create", "new@example.org", "--role", "viewer",
+                  token=token)
     assert invited.returncode == 0 and "/invite#" in invited.out, invited.log
     assert "new@example.org" in cli("admin", "invite", "list", token=token).out
     pushed(cli, before, token=token)
