@@ -95,29 +95,34 @@ static void print_columns(const struct cli *cli, const struct admin_call *call, 
             buf_clear(&cell);
             append_cell(&cell, member_of(row, call->columns[column]));
             fputs(column ? "  " : "", stdout);
-            terminal_print_cell(stdout, buf_span(&cell), widths[column]);
+            bool is_last = column + 1 == ADMIN_MAX_COLUMNS || !call->columns[column + 1];
+            int width = terminal_width(buf_span(&cell));
+            terminal_print_cell(stdout, buf_span(&cell),
+                                is_last && width < widths[column] ? width : widths[column]);
         }
         putchar('\n');
     }
 }
 
-static void print_members(const json_t *answer)
+/* One member per line; those of an inner object as "outer.inner". */
+static void print_members(const char *prefix, const json_t *object)
 {
     const char *name;
     json_t *member;
     buf_auto cell;
     buf_init(&cell, MAX_CELL_BYTES);
-    json_object_foreach((json_t *)(uintptr_t)answer, name, member)
+    json_object_foreach((json_t *)(uintptr_t)object, name, member)
     {
         buf_clear(&cell);
+        buf_printf(&cell, "%s%s%s", prefix, prefix[0] ? "." : "", name);
         if (json_is_object(member)) {
-            char *text = json_dumps(member, 0);
-            terminal_append_clean(&cell, span_text(text));
-            free(text);
-        } else {
-            append_cell(&cell, member);
+            print_members(name, member);
+            continue;
         }
-        printf("%-24s %.*s\n", name, SPAN_PRINT(buf_span(&cell)));
+        printf("%-26.*s  ", SPAN_PRINT(buf_span(&cell)));
+        buf_clear(&cell);
+        append_cell(&cell, member);
+        printf("%.*s\n", SPAN_PRINT(buf_span(&cell)));
     }
 }
 
@@ -137,7 +142,7 @@ void admin_print_answer(const struct admin *admin, const struct admin_call *call
     } else if (result && json_is_integer(result)) {
         printf("%" JSON_INTEGER_FORMAT "\n", json_integer_value(result));
     } else if (answer && strcmp(call->method, "GET") == 0) {
-        print_members(answer);
+        print_members("", answer);
     } else {
         terminal_note(&cli->terminal, "done");
     }

@@ -184,13 +184,13 @@ static void print_top(const struct cli *cli, const struct report *report)
         const struct report_row *row = &report->rows[i];
         double flat = percent((double)row->flat, report->total);
         sum += (double)row->flat;
-        fputs(flat >= 10  ? terminal_style(terminal, stdout, STYLE_RED)
-              : flat >= 2 ? terminal_style(terminal, stdout, STYLE_YELLOW)
-                          : "",
-              stdout);
+        bool is_hot = flat >= 2;
+        if (is_hot)
+            fputs(terminal_style(terminal, stdout, flat >= 10 ? STYLE_RED : STYLE_YELLOW), stdout);
         print_value((double)row->flat, report->unit);
         print_percent(flat, false);
-        fputs(reset, stdout);
+        if (is_hot)
+            fputs(reset, stdout);
         print_percent(percent(sum, report->total), false);
         print_value((double)row->cum, report->unit);
         print_percent(percent((double)row->cum, report->total), false);

@@ -34,7 +34,7 @@ static void append_types(struct buf *line, const struct profile *profile)
     uint32_t count = profile->value_type_count;
     for (uint32_t i = 0; i < count && i < MAX_LISTED_TYPES; i++) {
         struct span type = profile_string(profile, profile->value_types[i].type);
-        buf_append_text(line, i == 0 ? "" : i + 1 == count ? " and " : ", ");
+        buf_append_text(line, i ? ", " : "");
         buf_append_span(line, type.size ? type : SPAN_LITERAL("(no name)"));
     }
     if (count > MAX_LISTED_TYPES)
@@ -47,9 +47,10 @@ void share_print_profile(struct cli *cli, const struct input *input, const char 
     char size[VALUE_TEXT_BYTES], count[VALUE_TEXT_BYTES];
     buf_auto line;
     buf_init(&line, MAX_LINE_BYTES);
-    buf_printf(&line, "%.200s: %s, %s, %s samples of ", input->name, format,
+    buf_printf(&line, "%.200s: %s, %s, %s samples (", input->name, format,
                value_bytes(input->bytes, size), value_count(profile->sample_count, count));
     append_types(&line, profile);
+    buf_append_text(&line, ")");
     terminal_note(&cli->terminal, "%.*s", SPAN_PRINT(buf_span(&line)));
 }
 

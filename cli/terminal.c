@@ -188,11 +188,13 @@ void terminal_progress(struct terminal *terminal, const char *what, uint64_t don
 {
     int64_t now = clock_monotonic_ns();
     if (!terminal->is_error_terminal || terminal->is_quiet ||
-        (terminal->has_bar && now - terminal->bar_ns < BAR_INTERVAL_NS && done != total))
+        (terminal->has_bar && (done == terminal->bar_done ||
+                               (now - terminal->bar_ns < BAR_INTERVAL_NS && done != total))))
         return;
     terminal->has_bar = true;
     terminal->bar_ns = now;
-    int room = terminal->error_columns - BAR_CELLS - 26;
+    terminal->bar_done = done;
+    int room = terminal->error_columns - BAR_CELLS - 32;
     fputs("\r\033[K", stderr);
     terminal_print_cell(stderr, span_text(what), room < 8 ? 8 : room > 30 ? 30 : room);
     if (total) {
@@ -205,6 +207,8 @@ void terminal_progress(struct terminal *terminal, const char *what, uint64_t don
     }
     fputs("  ", stderr);
     print_bytes(stderr, done);
+    if (total && done == total)
+        fputs(", waiting", stderr);
     fflush(stderr);
 }
 

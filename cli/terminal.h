@@ -34,6 +34,7 @@ struct terminal {
     int error_columns;
     bool has_bar; /* the bar is on the screen */
     int64_t bar_ns;
+    uint64_t bar_done; /* what it shows */
 };
 
 void terminal_init(struct terminal *terminal, const char *program);
@@ -46,8 +47,8 @@ void terminal_note(struct terminal *terminal, const char *format, ...) PRINTF_LI
 void terminal_warn(struct terminal *terminal, const char *format, ...) PRINTF_LIKE(2, 3);
 void terminal_fail(struct terminal *terminal, const char *format, ...) PRINTF_LIKE(2, 3);
 
-/* Draws or redraws the bar, at most ten times a second; total 0 is unknown. Nothing happens unless
- * standard error is a terminal. */
+/* Draws or redraws the bar, at most ten times a second; total 0 is unknown. When all is done it
+ * says that the answer is awaited. Nothing happens unless standard error is a terminal. */
 void terminal_progress(struct terminal *terminal, const char *what, uint64_t done, uint64_t total);
 /* Wipes the bar. Messages do it themselves. */
 void terminal_progress_end(struct terminal *terminal);
