@@ -1,12 +1,13 @@
 /*
- * backup: `perfoliod backup` and `perfoliod restore`: database and objects in one folder.
+ * backup: `perfoliod backup` and `perfoliod restore`: all that a data folder holds, in one folder.
  *
- * A backup is a folder: database.dump (pg_dump's custom format), objects/…, and manifest.txt, one
- * line "sha256  bytes  path" per file and its own hash at the end. It is taken while the server
- * runs: objects never change, and a lock keeps the server from deleting any from before the
- * database is dumped until all are copied. A backup appears under its name when it is complete.
- * Restore checks every file against the manifest before it makes a data folder that is not there
- * yet or empty; `perfoliod serve` then starts on it as on any other.
+ * A backup is a folder, readable by its maker only: database.dump (pg_dump's custom format), the
+ * folders objects/ and tls/ as they are in the data folder, and manifest.txt with one line
+ * "sha256 bytes path" per file and a last line "sha256 end" over the lines before it. It may be
+ * taken while the server runs: objects never change, and a lock keeps the server from deleting any
+ * from before the database is dumped until all are copied. It appears under its name only when it
+ * is complete and synced. A restore checks every file against the manifest before it makes
+ * anything, and the data folder appears under its name only when it is complete, too.
  */
 #ifndef API_BACKUP_H
 #define API_BACKUP_H
@@ -15,11 +16,15 @@
 
 struct settings;
 
-/* Of settings' data folder (its server runs or not) or database URL, to the new folder target. */
-enum err_code backup_run(struct settings *settings, const char *target, struct err *err) MUST_USE;
+/* Of settings' data folder (its server runs or not) and database, to the new folder target. */
+enum err_code backup_run(const struct settings *settings, const char *target,
+                         struct err *err) MUST_USE;
 
-/* From the backup source into settings' data folder, which must be absent or empty. */
-enum err_code backup_restore(struct settings *settings, const char *source,
+/*
+ * From the backup source into settings' data folder, which must be absent or empty. With a database
+ * URL the dump goes there, into an empty database.
+ */
+enum err_code backup_restore(const struct settings *settings, const char *source,
                              struct err *err) MUST_USE;
 
 #endif

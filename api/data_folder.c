@@ -114,12 +114,12 @@ static enum err_code open_folder(struct data_folder *folder, const char *path, s
     return account_of_uid(geteuid(), &folder->ours, err);
 }
 
-enum err_code data_folder_open(const char *path, bool has_cluster, struct data_folder *ret_folder,
-                               struct err *err)
+static enum err_code open_with(const char *path, bool has_cluster, bool takes_lock,
+                               struct data_folder *ret_folder, struct err *err)
 {
     struct data_folder folder = {.fd = -1, .lock_fd = -1};
     enum err_code code = open_folder(&folder, path, err);
-    if (!code)
+    if (!code && takes_lock)
         code = take_lock(&folder, err);
     if (!code)
         code = find_user(&folder, "objects", "perfolio", &folder.server, err);
@@ -135,6 +135,18 @@ enum err_code data_folder_open(const char *path, bool has_cluster, struct data_f
     }
     *ret_folder = folder;
     return ERR_NONE;
+}
+
+enum err_code data_folder_open(const char *path, bool has_cluster, struct data_folder *ret_folder,
+                               struct err *err)
+{
+    return open_with(path, has_cluster, true, ret_folder, err);
+}
+
+enum err_code data_folder_open_served(const char *path, bool has_cluster,
+                                      struct data_folder *ret_folder, struct err *err)
+{
+    return open_with(path, has_cluster, false, ret_folder, err);
 }
 
 void data_folder_close(struct data_folder *folder)

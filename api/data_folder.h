@@ -33,6 +33,9 @@ struct data_folder {
  */
 enum err_code data_folder_open(const char *path, bool has_cluster, struct data_folder *ret_folder,
                                struct err *err) MUST_USE;
+/* As data_folder_open without the lock: beside the perfoliod that serves it. */
+enum err_code data_folder_open_served(const char *path, bool has_cluster,
+                                      struct data_folder *ret_folder, struct err *err) MUST_USE;
 void data_folder_close(struct data_folder *folder);
 
 /* Creates D/name unless it is there, and gives it to account. */

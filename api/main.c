@@ -1,4 +1,5 @@
 /* perfoliod: a table of subcommands. */
+#include "api/backup.h"
 #include "api/migrate.h"
 #include "api/routes.h"
 #include "api/settings.h"
@@ -18,6 +19,7 @@ struct command {
     const char *arguments; /* NULL: for perfoliod's own use, not shown */
     const char *help;
     int operand_count; /* that come before the settings */
+    bool has_last;     /* one more comes after the settings, given to run first */
     enum err_code (*run)(struct settings *settings, char *const *operands, struct err *err);
 };
 
@@ -58,6 +60,16 @@ static enum err_code run_migrate(struct settings *settings, char *const *operand
     return code;
 }
 
+static enum err_code run_backup(struct settings *settings, char *const *operands, struct err *err)
+{
+    return backup_run(settings, operands[0], err);
+}
+
+static enum err_code run_restore(struct settings *settings, char *const *operands, struct err *err)
+{
+    return backup_restore(settings, operands[0], err);
+}
+
 static enum err_code run_routes(struct settings *settings, char *const *operands, struct err *err)
 {
     (void)settings;
@@ -68,11 +80,17 @@ static enum err_code run_routes(struct settings *settings, char *const *operands
 }
 
 static const struct command commands[] = {
-    {"serve", "[settings]", "start everything and serve until SIGTERM", 0, run_serve},
-    {"migrate", "--database-url URL", "bring an external database up to date", 0, run_migrate},
-    {"routes", "--json", "print what the server answers, one JSON object per line", 1, run_routes},
-    {"serve-child", NULL, NULL, 3, run_serve_child},
-    {"migrate-child", NULL, NULL, 1, run_migrate_child},
+    {"serve", "[settings]", "start everything and serve until SIGTERM", 0, false, run_serve},
+    {"migrate", "--database-url URL", "bring an external database up to date", 0, false,
+     run_migrate},
+    {"backup", "[settings] FOLDER", "copy database and profiles to a new folder, while it serves",
+     0, true, run_backup},
+    {"restore", "[settings] FOLDER", "make the data folder, absent or empty, from a backup", 0,
+     true, run_restore},
+    {"routes", "--json", "print what the server answers, one JSON object per line", 1, false,
+     run_routes},
+    {"serve-child", NULL, NULL, 3, false, run_serve_child},
+    {"migrate-child", NULL, NULL, 1, false, run_migrate_child},
 };
 enum { COMMAND_COUNT = sizeof(commands) / sizeof(commands[0]) };
 
@@ -103,26 +121,48 @@ static int fail(const struct err *err)
     return err->code == ERR_INVALID ? 2 : 1;
 }
 
+static bool is_help(const char *argument)
+{
+    return strcmp(argument, "--help") == 0 || strcmp(argument, "-h") == 0;
+}
+
+/* Splits what follows the subcommand into operands and settings. */
+static enum err_code take_operands(const struct command *command, int *argument_count,
+                                   char *const **arguments, char *const **ret_operands,
+                                   struct err *err)
+{
+    int wanted = command->operand_count + command->has_last;
+    *ret_operands = *arguments;
+    for (int i = 0; i < *argument_count; i++)
+        if (is_help((*arguments)[i]))
+            return ERR_NONE;
+    if (*argument_count < wanted ||
+        (command->has_last && (*arguments)[*argument_count - 1][0] == '-'))
+        return err_set(err, ERR_INVALID, "%s wants %s", command->name,
+                       command->arguments ? command->arguments : "other arguments");
+    if (command->has_last)
+        *ret_operands = *arguments + *argument_count - 1;
+    else
+        *arguments += command->operand_count;
+    *argument_count -= wanted;
+    return ERR_NONE;
+}
+
 static int run_command(const struct command *command, int argument_count, char *const *arguments)
 {
     struct settings settings;
     struct err err;
     bool wants_help = false;
+    char *const *operands;
     settings_init(&settings);
-    int operand_count =
-        command->operand_count < argument_count ? command->operand_count : argument_count;
-    enum err_code code = settings_load(&settings, argument_count - operand_count,
-                                       arguments + operand_count, &wants_help, &err);
-    if (operand_count > 0 && strcmp(arguments[0], "--help") == 0)
-        wants_help = true;
-    if (!code && !wants_help && operand_count < command->operand_count)
-        code = err_set(&err, ERR_INVALID, "%s wants %s", command->name,
-                       command->arguments ? command->arguments : "other arguments");
+    enum err_code code = take_operands(command, &argument_count, &arguments, &operands, &err);
+    if (!code)
+        code = settings_load(&settings, argument_count, arguments, &wants_help, &err);
     log_set_level(settings.log_level);
     if (!code && wants_help)
         print_help(stdout);
     else if (!code)
-        code = command->run(&settings, arguments, &err);
+        code = command->run(&settings, operands, &err);
     settings_fini(&settings);
     return code ? fail(&err) : 0;
 }
@@ -130,7 +170,7 @@ static int run_command(const struct command *command, int argument_count, char *
 int main(int argc, char **argv)
 {
     const char *name = argc > 1 ? argv[1] : "help";
-    if (strcmp(name, "help") == 0 || strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0) {
+    if (strcmp(name, "help") == 0 || is_help(name)) {
         print_help(argc > 1 ? stdout : stderr);
         return argc > 1 ? 0 : 2;
     }

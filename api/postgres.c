@@ -72,25 +72,33 @@ static int remove_entry(const char *path, const struct stat *status, int kind, s
     return remove(path);
 }
 
-/* arguments[0] is set here: PostgreSQL's programs find each other by it. */
-static enum err_code run_program(const struct postgres *postgres, const char *name,
-                                 const char **arguments, int stdin_fd, struct err *err)
+/* PostgreSQL's programs find each other by arguments[0]. */
+enum err_code postgres_run_tool(const struct postgres *postgres, const char *name,
+                                const char **arguments, const char *const *environment,
+                                int stdin_fd, int stdout_fd, struct err *err)
 {
     char program[PATH_MAX];
     snprintf(program, sizeof(program), "%s/%s", postgres->bin_dir, name);
     arguments[0] = program;
+    return process_run(
+        &(struct process_options){.program = program,
+                                  .arguments = arguments,
+                                  .environment = environment ? environment : clean_environment,
+                                  .account = &postgres->account,
+                                  .death_signal = SIGKILL,
+                                  .log_fd = postgres->log_fd,
+                                  .stdin_fd = stdin_fd,
+                                  .stdout_fd = stdout_fd,
+                                  .kept_fds = &postgres->kept_fd,
+                                  .kept_fd_count = postgres->kept_fd >= 0},
+        err);
+}
+
+static enum err_code run_quietly(const struct postgres *postgres, const char *name,
+                                 const char **arguments, int stdin_fd, struct err *err)
+{
     fd_auto quiet_fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
-    return process_run(&(struct process_options){.program = program,
-                                                 .arguments = arguments,
-                                                 .environment = clean_environment,
-                                                 .account = &postgres->account,
-                                                 .death_signal = SIGKILL,
-                                                 .log_fd = postgres->log_fd,
-                                                 .stdin_fd = stdin_fd,
-                                                 .stdout_fd = quiet_fd,
-                                                 .kept_fds = &postgres->kept_fd,
-                                                 .kept_fd_count = postgres->kept_fd >= 0},
-                       err);
+    return postgres_run_tool(postgres, name, arguments, NULL, stdin_fd, quiet_fd, err);
 }
 
 /* Runs before anybody can connect: PostgreSQL's single-user mode takes one statement per line. */
@@ -116,7 +124,7 @@ static enum err_code create_roles(const struct postgres *postgres, const char *f
     const char *arguments[] = {NULL, "--single",         "-D",       folder,
                                "-c", "exit_on_error=on", "postgres", NULL};
     enum err_code code = written == 0
-                             ? run_program(postgres, "postgres", arguments, statements[0], err)
+                             ? run_quietly(postgres, "postgres", arguments, statements[0], err)
                              : err_set_errno(err, ERR_IO, "cannot write to a pipe");
     close(statements[0]);
     return code;
@@ -151,7 +159,7 @@ static enum err_code create_cluster(const struct postgres *postgres, struct err 
                                "--no-sync",
                                "--no-instructions",
                                NULL};
-    enum err_code code = run_program(postgres, "initdb", arguments, -1, err);
+    enum err_code code = run_quietly(postgres, "initdb", arguments, -1, err);
     if (!code)
         code = create_roles(postgres, child_path, err);
     if (!code)
@@ -195,6 +203,18 @@ static enum err_code write_access(const struct postgres *postgres, struct err *e
     return code ? code : write_file(postgres, "pg_ident.conf", (const char *)ident.data, err);
 }
 
+enum err_code postgres_find_newest_programs(struct postgres *postgres, struct err *err)
+{
+    for (int i = LAST_VERSION; i >= FIRST_VERSION; i--) {
+        snprintf(postgres->bin_dir, sizeof(postgres->bin_dir), "/usr/lib/postgresql/%d/bin", i);
+        if (is_executable(postgres->bin_dir, "pg_dump"))
+            return ERR_NONE;
+    }
+    return err_set(err, ERR_NOT_FOUND,
+                   "pg_dump is not installed: install the package "
+                   "postgresql-client");
+}
+
 enum err_code postgres_prepare(struct postgres *postgres, struct err *err)
 {
     enum err_code code = find_programs(postgres, err);
@@ -224,7 +244,7 @@ static void read_pid_file_line(const struct postgres *postgres, int number, char
 }
 
 /* The process that the cluster's pid file names, if it runs and works in this very folder. */
-static pid_t find_orphan(const struct postgres *postgres)
+static pid_t find_process(const struct postgres *postgres)
 {
     char line[LINE_BYTES], path[64];
     struct stat cluster, working;
@@ -239,10 +259,23 @@ static pid_t find_orphan(const struct postgres *postgres)
     return pid;
 }
 
+enum err_code postgres_find_running(struct postgres *postgres, struct err *err)
+{
+    char line[LINE_BYTES];
+    enum err_code code = find_programs(postgres, err);
+    if (code)
+        return code;
+    read_pid_file_line(postgres, 5, line, sizeof(line));
+    if (find_process(postgres) == 0 || strlen(line) >= sizeof(postgres->socket_dir))
+        return err_set(err, ERR_NOT_FOUND, "the database of %s does not run", postgres->path);
+    snprintf(postgres->socket_dir, sizeof(postgres->socket_dir), "%s", line);
+    return ERR_NONE;
+}
+
 static bool is_gone_within(const struct postgres *postgres, pid_t pid, int64_t duration_ms)
 {
     int64_t deadline_ns = clock_monotonic_ns() + duration_ms * CLOCK_NS_PER_MS;
-    while (find_orphan(postgres) == pid) {
+    while (find_process(postgres) == pid) {
         if (clock_monotonic_ns() >= deadline_ns)
             return false;
         clock_sleep_ms(5);
@@ -256,7 +289,7 @@ enum err_code postgres_stop_orphan(const struct postgres *postgres, struct err *
         int signal;
         int64_t wait_ms;
     } steps[] = {{SIGINT, FAST_STOP_MS}, {SIGQUIT, IMMEDIATE_STOP_MS}, {SIGKILL, 5000}};
-    pid_t pid = find_orphan(postgres);
+    pid_t pid = find_process(postgres);
     if (pid == 0)
         return ERR_NONE;
     log_event(LOG_WARN, "stopping the database that an earlier run left behind", "pid=%d",

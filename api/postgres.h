@@ -48,6 +48,18 @@ enum err_code postgres_start(struct postgres *postgres, struct err *err) MUST_US
 /* Ends all sessions and writes a checkpoint; harder after half a minute. */
 void postgres_stop(struct postgres *postgres);
 
+/*
+ * Runs one of PostgreSQL's programs (pg_dump, pg_restore) as the cluster's user to its end;
+ * arguments end with NULL, and the first is set here. environment NULL: a clean one.
+ */
+enum err_code postgres_run_tool(const struct postgres *postgres, const char *name,
+                                const char **arguments, const char *const *environment,
+                                int stdin_fd, int stdout_fd, struct err *err) MUST_USE;
+/* Finds the newest programs, for a database that is not ours. Handles: ERR_NOT_FOUND. */
+enum err_code postgres_find_newest_programs(struct postgres *postgres, struct err *err) MUST_USE;
+/* Fills socket_dir from the server that runs on the cluster. Handles: ERR_NOT_FOUND. */
+enum err_code postgres_find_running(struct postgres *postgres, struct err *err) MUST_USE;
+
 /* libpq's connection text for a role. */
 void postgres_conninfo(const char *socket_dir, const char *role,
                        char ret_text[POSTGRES_CONNINFO_BYTES]);

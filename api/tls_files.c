@@ -278,8 +278,9 @@ enum err_code tls_files_prepare(const char *folder, gid_t reader_group, const ch
     bool has_ca = is_sound(&ca);
     *ret_is_new = false;
     if (has_ca && is_leaf_for(&leaf, &ca, &wanted)) {
-        /* The reader's group may be another than the last time. */
-        if (reader_group != getegid() && chown(paths[3], (uid_t)-1, reader_group) != 0)
+        /* The reader's group may be another than the last time, or the file come from a backup. */
+        if ((reader_group != getegid() && chown(paths[3], (uid_t)-1, reader_group) != 0) ||
+            chmod(paths[0], 0644) != 0 || chmod(paths[2], 0644) != 0 || chmod(paths[3], 0640) != 0)
             return err_set_errno(err, ERR_IO, "cannot give %s to the server", paths[3]);
         return ERR_NONE;
     }

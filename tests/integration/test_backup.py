@@ -1,0 +1,155 @@
+"""perfoliod backup and restore: taken while the server works, whole or refused."""
+
+import hashlib
+import os
+import shutil
+import subprocess
+import threading
+
+import pytest
+
+from conftest import PERFOLIOD, Server
+
+
+def folded(number):
+    """A small profile that no other number gives."""
+    return "".join(f"main;step{number};work{i} {i + 1}\n" for i in range(50))
+
+
+def run(*arguments, check=True):
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("PERFOLIO_")}
+    return subprocess.run([PERFOLIOD, *map(str, arguments)], capture_output=True, text=True,
+                          env=environment, timeout=120, check=check)
+
+
+def push(api, text):
+    answer = api.post("/api/v1/shares", text, query={"title": "for the backup"})
+    assert answer.status == 201, answer
+    return answer.json()["id"]
+
+
+@pytest.fixture
+def folder(start_server):
+    """start_server cleans up after this, so that files may lie beside its data folders."""
+    server = start_server()
+    return server, server.data_dir.parent
+
+
+def test_a_backup_of_a_working_server_restores_all_that_was_acknowledged_before_it(folder):
+    server, beside = folder
+    api = server.api()
+    before = {push(api, text := folded(i)): text for i in range(20)}
+    deleted = push(api, folded(100))
+    assert api.delete(f"/api/v1/shares/{deleted}").status == 204
+
+    # Somebody goes on pushing and deleting meanwhile.
+    stop = threading.Event()
+
+    def work():
+        other = server.api()
+        number = 1000
+        while not stop.is_set():
+            share = push(other, folded(number))
+            assert other.delete(f"/api/v1/shares/{share}").status == 204
+            number += 1
+
+    worker = threading.Thread(target=work)
+    worker.start()
+    try:
+        run("backup", "--data-dir", server.data_dir, beside / "backup")
+    finally:
+        stop.set()
+        worker.join()
+    token = server.token
+    assert (beside / "backup").stat().st_mode & 0o077 == 0
+    assert server.stop() == 0
+
+    run("restore", "--data-dir", beside / "again", beside / "backup")
+    again = Server(beside / "again").start()
+    try:
+        restored = again.api(token)  # tokens come back with the database
+        for share, text in before.items():
+            answer = restored.get(f"/api/v1/shares/{share}/raw")
+            assert answer.status == 200 and answer.body == text.encode(), answer
+            assert restored.get(f"/api/v1/shares/{share}").json()["title"] == "for the backup"
+        assert restored.get(f"/api/v1/shares/{deleted}").status == 410
+        assert push(restored, folded(7))
+        # Clients that trust the old CA still do.
+        assert (again.data_dir / "tls/ca.crt").read_bytes() == \
+            (server.data_dir / "tls/ca.crt").read_bytes()
+    finally:
+        assert again.stop() == 0, again.log()[-3000:]
+
+
+def test_a_stopped_server_can_be_backed_up_too(folder):
+    server, beside = folder
+    share = push(server.api(), folded(1))
+    assert server.stop() == 0
+    run("backup", "--data-dir", server.data_dir, beside / "backup")
+    names = [line.split(" ", 2)[2] for line in
+             (beside / "backup/manifest.txt").read_text().splitlines()[:-1]]
+    assert "database.dump" in names and any(share in name for name in names)
+    for line in (beside / "backup/manifest.txt").read_text().splitlines()[:-1]:
+        digest, size, name = line.split(" ", 2)
+        data = (beside / "backup" / name).read_bytes()
+        assert (len(data), hashlib.sha256(data).hexdigest()) == (int(size), digest)
+    server.start()
+    assert server.api().get(f"/api/v1/shares/{share}").status == 200
+
+
+def spoil_object(backup):
+    path = next(path for path in (backup / "objects").rglob("*") if path.is_file())
+    data = bytearray(path.read_bytes())
+    data[0] ^= 1
+    path.write_bytes(data)
+
+
+def spoil_manifest(backup):
+    path = backup / "manifest.txt"
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text("".join(lines[1:]))
+
+
+def drop_object(backup):
+    next(path for path in (backup / "objects").rglob("*") if path.is_file()).unlink()
+
+
+def add_object(backup):
+    (backup / "objects" / "stranger").write_text("not in the manifest")
+
+
+def drop_end(backup):
+    path = backup / "manifest.txt"
+    path.write_text("".join(path.read_text().splitlines(keepends=True)[:-1]))
+
+
+@pytest.mark.parametrize("spoil", [spoil_object, spoil_manifest, drop_object, add_object, drop_end])
+def test_a_damaged_backup_is_refused_and_nothing_is_made(folder, spoil):
+    server, beside = folder
+    push(server.api(), folded(1))
+    run("backup", "--data-dir", server.data_dir, beside / "backup")
+    spoil(beside / "backup")
+    result = run("restore", "--data-dir", beside / "again", beside / "backup", check=False)
+    assert result.returncode == 1 and result.stderr.strip(), result
+    assert not (beside / "again").exists() and not (beside / "again.partial").exists()
+
+
+def test_a_restore_never_touches_a_folder_that_holds_something(folder):
+    server, beside = folder
+    run("backup", "--data-dir", server.data_dir, beside / "backup")
+    result = run("restore", "--data-dir", server.data_dir, beside / "backup", check=False)
+    assert result.returncode == 1 and "absent or empty" in result.stderr
+    assert server.api().get("/api/v1/shares").status == 200
+    result = run("backup", "--data-dir", server.data_dir, beside / "backup", check=False)
+    assert result.returncode == 1 and "new folder" in result.stderr
+    result = run("backup", "--data-dir", beside / "nothing", beside / "other", check=False)
+    assert result.returncode == 1 and not (beside / "other").exists()
+    assert not (beside / "nothing").exists()
+
+
+def test_the_command_line_tool_hands_backups_on(folder):
+    server, beside = folder
+    result = server.cli("admin", "backup", "--data-dir", server.data_dir, beside / "backup")
+    assert result.returncode == 0, result
+    assert (beside / "backup/manifest.txt").exists()
+    shutil.rmtree(beside / "backup")
