@@ -186,11 +186,13 @@ static bool is_old_form(const struct reader *reader)
     return !json_is_array(json_object_get(reader->root, "nodes"));
 }
 
+/* Asked for every node of every stack, so the look-up in JSON comes last. */
 static bool is_root_node(const struct node *node)
 {
+    if (node->parent != PROFILE_NONE)
+        return false;
     const json_t *call = json_object_get(node->json, "callFrame");
-    return node->parent == PROFILE_NONE &&
-           span_equal_text(get_text(call ? call : node->json, "functionName"), "(root)");
+    return span_equal_text(get_text(call ? call : node->json, "functionName"), "(root)");
 }
 
 static uint32_t location_of(struct reader *reader, struct node *node)
