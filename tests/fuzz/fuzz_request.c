@@ -1,20 +1,24 @@
 /*
- * Lines: method, path, query, then header fields "name: value". What reaches a handler before it
- * reads a body: the route, its parameters, query and cookies.
+ * Lines: method, path, query, header fields "name: value", an empty line, a body. What handlers
+ * read of a request: the route and its parameters, query, cookies, a share's settings, a JSON body.
  */
 #include "tests/fuzz/fuzz.h"
 
+#include "api/json_body.h"
 #include "api/request.h"
 #include "api/routes.h"
+#include "api/server.h"
+#include "api/settings.h"
+#include "api/share_settings.h"
 #include "lib/base/mem.h"
 
 enum { FIELDS_MAX = 16 };
 
-static size_t read_fields(struct span rest, struct http_field fields[FIELDS_MAX])
+static size_t read_fields(struct span *rest, struct http_field fields[FIELDS_MAX])
 {
     size_t count = 0;
     struct span line;
-    while (count < FIELDS_MAX && span_take_line(&rest, &line)) {
+    while (count < FIELDS_MAX && span_take_line(rest, &line) && line.size) {
         span_split(line, ':', &fields[count].name, &fields[count].value);
         fields[count].value = span_trim(fields[count].value);
         count++;
@@ -60,6 +64,49 @@ static void read_query(const struct request *request)
     fuzz_check(code == ERR_NONE || code == ERR_INVALID);
 }
 
+/* What is taken must keep the promises that the database relies on. */
+static void read_settings(struct request *request)
+{
+    struct share_settings settings;
+    struct err err;
+    for (int64_t tenant_id = TENANT_ANONYMOUS; tenant_id <= TENANT_DEFAULT; tenant_id++) {
+        request->principal.tenant_id = tenant_id;
+        enum err_code code = share_settings_read(request, &settings, &err);
+        fuzz_check(code == ERR_NONE || code == ERR_INVALID);
+        if (code)
+            continue;
+        fuzz_check(span_is_utf8(span_text(settings.title)));
+        fuzz_check(span_is_utf8(span_text(settings.labels)));
+        fuzz_check(!strpbrk(settings.filename, "/\\\r\n"));
+        fuzz_check(settings.expires_s == 0 || settings.expires_s >= 3600);
+        fuzz_check((settings.visibility == SHARE_PASSWORD) == (settings.password.size > 0));
+        fuzz_check(tenant_id != TENANT_ANONYMOUS || settings.visibility != SHARE_TEAM);
+    }
+}
+
+static void read_body(struct request *request)
+{
+    static const char *const known[] = {"name", "scopes", "role", "expires", NULL};
+    struct json_body *body;
+    struct err err;
+    const char *text, *const *texts;
+    size_t count;
+    int64_t number;
+    if (json_body_parse(request, known, &body, &err)) {
+        fuzz_check(err.code == ERR_INVALID && err.message[0]);
+        return;
+    }
+    for (size_t i = 0; known[i]; i++) {
+        if (!json_body_text(body, known[i], 0, 20, &text, &err))
+            fuzz_check(!text || strlen(text) <= 20);
+        if (!json_body_i64(body, known[i], 1, 9, 5, &number, &err))
+            fuzz_check(number >= 1 && number <= 9);
+        if (!json_body_texts(body, known[i], 3, &texts, &count, &err))
+            fuzz_check(count <= 3);
+        fuzz_check(!json_body_is_null(body, known[i]) || json_body_has(body, known[i]));
+    }
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct span rest = span_of(data, size), method = {0}, path = {0}, query = {0};
@@ -68,14 +115,21 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     span_take_line(&rest, &query);
     struct http_field fields[FIELDS_MAX];
     arena_auto arena = arena_create();
-    struct request request = {.arena = arena, .path = path, .query = query, .fields = fields};
-    request.field_count = read_fields(rest, fields);
+    const struct settings settings = {.anonymous_expiry_s = INT64_C(365) * 24 * 3600};
+    struct server server = {.settings = &settings};
+    struct request request = {
+        .arena = arena, .server = &server, .path = path, .query = query, .fields = fields};
+    struct span head = rest;
+    request.field_count = read_fields(&rest, fields);
+    request.body = rest;
     request.method = HTTP_GET;
     http_method_parse(method, &request.method);
     match_route(&request);
     read_query(&request);
-    fuzz_check(is_within(request_cookie(&request, "__Host-perfolio_session"), rest));
-    fuzz_check(is_within(request_field(&request, "x-csrf-token"), rest));
+    read_settings(&request);
+    read_body(&request);
+    fuzz_check(is_within(request_cookie(&request, "__Host-perfolio_session"), head));
+    fuzz_check(is_within(request_field(&request, "x-csrf-token"), head));
     request_accepts_encoding(&request, "zstd");
     struct response response = {0};
     response_is_cached(&request, &response, "\"abc\"", "no-cache");

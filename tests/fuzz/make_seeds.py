@@ -181,6 +181,11 @@ REQUESTS = {
     "diff": "GET\n/d/0123456789abcdefghijAB..0123456789abcdefghijAC\n\n",
     "odd": "DELETE\n/api//v1/%2e%2e/x\n&&=&%&%zz&limit=-5&limit=99999999999999999999&=\n"
            ": \ncookie: =;;=\n",
+    "team": "POST\n/api/v1/shares\nvisibility=team&expires=never&filename=a%2Fb.pb.gz\n",
+    "password": "POST\n/api/v1/shares\nvisibility=password&expires=3h\n"
+                "x-perfolio-password: long enough\n",
+    "json": "POST\n/api/v1/tokens\n\ncontent-type: application/json\n\n"
+            '{"name":"ci","scopes":["read","share"],"role":null,"expires":7}',
     "part": "PUT\n/api/v1/uploads/0123456789abcdefghijAB/parts/7\nlimit=12\n",
 }
 
