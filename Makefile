@@ -17,7 +17,7 @@ MAKEFLAGS := $(MAKEFLAGS) $(if $(findstring -j,$(MAKEFLAGS)),,-j$(shell nproc))
 .DELETE_ON_ERROR:
 .SUFFIXES:
 .PHONY: all run deps deps-test test check unit integration browser fuzz bench install clean \
-        test-fresh format help web
+        test-fresh format flags help web
 
 LIBRARIES := libh2o-evloop libpq openssl libzstd jansson libdeflate libpcre2-8 libxxhash inih libcurl \
              libpng freetype2 zlib
@@ -141,6 +141,8 @@ install: all
 	sh deploy/install.sh "$(OUT)" "$(DESTDIR)" "$(PREFIX)"
 test-fresh:
 	sh tests/fresh.sh
+flags:
+	@echo $(filter-out -Wl%,$(CFLAGS))
 format:
 	git ls-files '*.c' '*.h' | xargs clang-format -i
 clean:

@@ -1,0 +1,85 @@
+#!/bin/sh
+# make check: lint only, no tests. Runs every check, shows what failed, fails if one did.
+#   sh tests/lint/check.sh [CHECK ...]      only these: format gcc clang rooms shell openapi types man
+set -eu
+cd "$(dirname "$0")/../.."
+export LC_ALL=C.UTF-8
+python=${PYTHON:-/usr/bin/python3}
+jobs=$(nproc)
+output=$(mktemp)
+trap 'rm -f "$output"' EXIT
+failed=0
+
+# Files that exist, known to git or new.
+list() {
+    git ls-files --cached --others --exclude-standard -- "$@" |
+        while IFS= read -r file; do if [ -f "$file" ]; then echo "$file"; fi; done
+}
+
+check_format() {
+    list '*.c' '*.h' | xargs -P "$jobs" -n 40 clang-format --dry-run -Werror
+}
+
+# The flags of the release build. Warnings that need the optimiser come with the build itself.
+compile() {
+    flags=$(make -s flags CC="$1" BUILD=release)
+    # shellcheck disable=SC2086  # the flags are split on purpose
+    list 'lib/*.c' 'api/*.c' 'cli/*.c' 'tests/unit/*.c' |
+        xargs -P "$jobs" -n 8 "$1" $flags -Wno-unknown-warning-option -fsyntax-only
+}
+check_shell() {
+    list '*.sh' .ci/run | xargs shellcheck
+}
+
+check_openapi() {
+    if [ -x build/release/perfoliod ]; then
+        "$python" tests/lint/openapi.py build/release/perfoliod
+    else
+        "$python" tests/lint/openapi.py
+    fi
+}
+
+check_types() {
+    make -s web/node_modules/.done
+    (cd web && npm run --silent typecheck)
+}
+
+check_man() {
+    list 'deploy/man/*.[0-9]' | xargs mandoc -T lint -W warning
+}
+
+check() {
+    case $1 in
+    format) check_format ;;
+    gcc) compile gcc ;;
+    clang) compile clang ;;
+    rooms) sh tests/lint/rooms.sh ;;
+    shell) check_shell ;;
+    openapi) check_openapi ;;
+    types) check_types ;;
+    man) check_man ;;
+    *)
+        echo "there is no check of that name"
+        return 1
+        ;;
+    esac
+}
+
+run() {
+    start=$(date +%s)
+    if check "$1" >"$output" 2>&1; then
+        echo "ok $1 ($(($(date +%s) - start)) s)"
+    else
+        failed=1
+        echo "not ok $1"
+        head -n 200 "$output"
+    fi
+}
+
+if [ $# -eq 0 ]; then
+    set -- format gcc clang rooms shell openapi types man
+fi
+for name in "$@"; do
+    run "$name"
+done
+exit "$failed"
