@@ -1,0 +1,196 @@
+"""api/openapi.yaml says what the server does: same routes, and real answers fit its schemas."""
+
+import copy
+import json
+import re
+import urllib.parse
+
+import jsonschema
+import pytest
+import yaml
+
+from conftest import ROOT
+from test_authorization_matrix import PROFILE, ROWS, World, all_routes
+from test_authorization_matrix import world as world  # the fixture
+
+METHODS = ("get", "post", "put", "patch", "delete")
+# Who asks when several may: one of home where possible, so that there is something to see.
+ASKERS = ["token:all", "operator", "owner"]
+
+
+def load():
+    with open(ROOT / "api" / "openapi.yaml", encoding="utf-8") as file:
+        return yaml.safe_load(file)
+
+
+def close_objects(node):
+    """Every described object may hold only what is described, so that a field cannot be forgotten."""
+    if isinstance(node, dict):
+        if "properties" in node and "additionalProperties" not in node:
+            node["additionalProperties"] = False
+        for name, value in node.items():
+            if name != "allOf":
+                close_objects(value)
+    elif isinstance(node, list):
+        for value in node:
+            close_objects(value)
+
+
+DOCUMENT = load()
+STRICT = copy.deepcopy(DOCUMENT)
+close_objects(STRICT["paths"])
+close_objects({name: schema for name, schema in STRICT["components"]["schemas"].items()
+               if name not in ("TenantChange", "Frame")})  # these are parts of others, by allOf
+close_objects(STRICT["components"]["responses"])
+CHECKER = jsonschema.FormatChecker(formats=())
+
+
+@CHECKER.checks("date-time")
+def is_date_time(value):
+    return not isinstance(value, str) or bool(
+        re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", value))
+
+
+@CHECKER.checks("uri")
+def is_uri(value):
+    return not isinstance(value, str) or urllib.parse.urlsplit(value).scheme == "https"
+
+
+def resolve(node, document=STRICT):
+    while "$ref" in node:
+        target = document
+        for key in node["$ref"].removeprefix("#/").split("/"):
+            target = target[key]
+        node = target
+    return node
+
+
+def validate(value, schema):
+    resolver = jsonschema.RefResolver("", STRICT)
+    validator = jsonschema.Draft202012Validator(schema, resolver=resolver, format_checker=CHECKER)
+    errors = [f"{list(error.absolute_path)}: {error.message[:300]}"
+              for error in validator.iter_errors(value)]
+    assert not errors, errors
+
+
+def operations():
+    for path, item in STRICT["paths"].items():
+        for method in METHODS:
+            if method in item:
+                yield method.upper(), path, item[method], item.get("parameters", [])
+
+
+def test_paths_and_routes_are_the_same():
+    documented = {(method, path) for method, path, _, _ in operations()}
+    routes = {(route["method"], route["pattern"]) for route in all_routes()}
+    assert documented - routes == set(), "documented, but no such route"
+    assert routes - documented == set(), "routes that api/openapi.yaml does not tell of"
+
+
+def references(node):
+    if isinstance(node, dict):
+        if isinstance(node.get("$ref"), str):
+            yield node["$ref"]
+        for value in node.values():
+            yield from references(value)
+    elif isinstance(node, list):
+        for value in node:
+            yield from references(value)
+
+
+def test_the_document_is_whole():
+    assert DOCUMENT["openapi"].startswith("3.1.")
+    used = set(references(DOCUMENT))
+    for reference in used:
+        resolve({"$ref": reference}, DOCUMENT)
+    for kind, parts in DOCUMENT["components"].items():
+        for name in parts:
+            if kind != "securitySchemes":
+                assert f"#/components/{kind}/{name}" in used, f"{kind}/{name} is used nowhere"
+    for schema in STRICT["components"]["schemas"].values():
+        jsonschema.Draft202012Validator.check_schema(schema)
+
+
+def test_operations_are_well_formed():
+    tags = {tag["name"] for tag in DOCUMENT["tags"]}
+    seen = set()
+    for method, path, operation, shared in operations():
+        where = f"{method} {path}"
+        assert operation["operationId"] not in seen, where
+        seen.add(operation["operationId"])
+        assert set(operation["tags"]) <= tags and operation["summary"], where
+        assert "default" in operation["responses"], where
+        parameters = [resolve(one) for one in shared + operation.get("parameters", [])]
+        in_path = {one["name"] for one in parameters if one["in"] == "path"}
+        assert in_path == set(re.findall(r"{(\w+)}", path)), where
+        names = [(one["in"], one["name"]) for one in parameters]
+        assert len(names) == len(set(names)), where
+
+
+def test_body_limits_and_documented_bodies_agree():
+    limits = {(route["method"], route["pattern"]): route["max_body_bytes"] for route in all_routes()}
+    for method, path, operation, _ in operations():
+        if "requestBody" in operation:
+            assert limits[method, path] > 0, f"{method} {path} takes no body"
+
+
+@pytest.mark.parametrize("row", ROWS, ids=repr)
+def test_real_answers_fit(world, row):
+    path, options = row.ask(world)
+    operation = STRICT["paths"][row.pattern][row.method.lower()]
+    who = next(who for who in ASKERS + sorted(row.may) if who in row.may)
+    client = world.client(who, row.is_fresh)
+    if "json" in options:
+        body = resolve(operation["requestBody"])
+        validate(options["json"], body["content"]["application/json"]["schema"])
+    answer = client.request(row.method, path, **options)
+    client.close()
+    check_answer(operation, answer)
+    assert answer.status < 400, answer
+
+
+def check_answer(operation, answer):
+    response = operation["responses"].get(str(answer.status))
+    if response is None and answer.status >= 400:
+        response = operation["responses"]["default"]
+    assert response is not None, f"{answer.status} is not documented"
+    content = resolve(response).get("content", {})
+    content_type = answer.headers.get("content-type", "").partition(";")[0]
+    if not content:
+        assert answer.body == b"", answer
+        return
+    media = content.get(content_type, content.get("*/*"))
+    assert media is not None, f"{content_type} is not documented"
+    if content_type in ("application/json", "application/problem+json"):
+        validate(answer.json(), media["schema"])
+
+
+PROBLEMS = [
+    ("anonymous", "GET", "/api/v1/tokens", {}, 401),
+    ("token:read", "GET", "/api/v1/users", {}, 403),
+    ("owner", "DELETE", "/api/v1/tokens/1", {}, 404),
+    ("token:all", "POST", "/api/v1/tokens", {"body": b"{"}, 400),
+    ("owner", "PATCH", "/api/v1/tenant", {"json": {"name": "default"}}, 409),
+    ("token:all", "POST", "/api/v1/shares", {"body": b"\x00\x01nothing known"}, 415),
+    ("token:all", "POST", "/api/v1/uploads", {"json": {"size": 1 << 39}}, 413),
+    ("anonymous", "GET", "/api/v1/shares/" + "0" * 22, {}, 404),
+]
+
+
+@pytest.mark.parametrize("who,method,path,options,status", PROBLEMS)
+def test_problems_fit(world, who, method, path, options, status):
+    client = world.client(who, False)
+    answer = client.request(method, path, **options)
+    client.close()
+    assert answer.status == status, answer
+    assert answer.json()["status"] == status
+    validate(answer.json(), STRICT["components"]["schemas"]["Problem"])
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert answer.headers["x-request-id"] == answer.json()["request_id"]
+    page = world.client("anonymous", False).get(answer.json()["type"])
+    assert page.status == 200 and page.headers["content-type"].startswith("text/html")
+
+
+def test_the_server_hands_out_the_same_page(world):
+    answer = world.client("anonymous", False).get("/api/openapi.yaml")
+    assert answer.body == (ROOT / "api" / "openapi.yaml").read_bytes()
