@@ -91,13 +91,18 @@ static bool matches_location(struct matcher *matcher, uint32_t first_line, uint3
     return matches_mapping(matcher, location);
 }
 
-/* For hide and show; false when no line of the location is left. */
+/*
+ * For hide and show; false when no line of the location is left. A location without lines goes
+ * under a show, since no name of it matches, and under a hide if its binary does.
+ */
 static bool hide_lines(struct matcher *matcher, enum filter_action action, uint32_t first_line,
                        uint32_t end_line, const struct profile_location *location,
                        uint8_t *line_is_hidden)
 {
     bool is_hide = action == FILTER_HIDE, has_visible = false;
     bool is_all = matches_mapping(matcher, location);
+    if (is_hide && location->line_count == 0)
+        return !is_all;
     for (uint32_t i = first_line; i < end_line; i++) {
         const struct profile_line *line = &matcher->profile->lines[i];
         bool is_match = is_all || matches_line(matcher, line);

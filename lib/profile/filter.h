@@ -9,7 +9,7 @@
  * As in github.com/google/pprof (profile/filter.go): an expression matches a line (one frame, an
  * inlined call too) when it matches the function's name or its file name; for focus and ignore a
  * location also matches by the file name of its mapping, and then hide takes out and show keeps the
- * location with all its lines. A location without lines goes away under any hide or show. A sample
+ * location with all its lines. A location without lines goes away under any show. A sample
  * that loses all its frames is left out; so is, under any rule, one that had none. ignore wins
  * over focus. focus and ignore look at the frames as they are in the profile, whatever is hidden.
  *

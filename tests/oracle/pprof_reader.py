@@ -237,7 +237,9 @@ class Profile:
         """{name: (flat, cum)} of one sample type; names that are 0 and 0 are left out."""
         flat, cum = {}, {}
         for sample, stack in zip(self.samples, self.pruned_stacks()):
-            value = scaled(sample.values[index], scale)
+            value = sample.values[index]
+            if scale != 1:
+                value = scaled(value, scale)
             if stack:
                 flat[stack[0]] = flat.get(stack[0], 0) + value
             for name in set(stack):
@@ -261,8 +263,6 @@ def goes(name, drop, keep):
 
 def scaled(value, scale):
     """Rounded half away from zero, as Go's math.Round."""
-    if scale == 1:
-        return value
     number = value * scale
     return int(math.copysign(math.floor(abs(number) + 0.5), number))
 
@@ -273,7 +273,8 @@ def load(path):
 
 
 def diff_top(a, b, index, normalised=False):
-    """{name: (flat_a, cum_a, flat_b, cum_b)}; normalised: b is scaled to a's total."""
+    """{name: (flat_a, cum_a, flat_b, cum_b)}; normalised: b is scaled to a's total, each sample
+    by itself, as `go tool pprof -normalize` does."""
     scale = 1
     if normalised:
         scale = a.total(index) / b.total(index) if b.total(index) else 0.0

@@ -1,0 +1,247 @@
+"""Numbers are right: every profile, every sample type, against an independent reader of pprof
+(tests/oracle/pprof_reader.py) and, where Go is, against `go tool pprof`; and a diff is the
+difference. Profiles are those of ../shared/data (PERFOLIO_SHARED), where that folder is there, and
+odd ones that tests/oracle/pprof_maker.py makes.
+
+go tool pprof cuts away drop_frames when it loads a file, and so do we. It prints one row per binary
+for what has no name where we print one per name, so names that it prints twice are left out of the
+comparison with it (the reader still checks them), and so are values that a double cannot hold.
+"""
+
+import functools
+import gzip
+import itertools
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from conftest import ROOT, Server, copy_template, make_folder
+
+sys.path.insert(0, str(ROOT / "tests" / "oracle"))
+import pprof_maker  # noqa: E402
+import pprof_reader  # noqa: E402
+
+SHARED = pathlib.Path(os.environ.get("PERFOLIO_SHARED", ROOT.parent / "shared"))
+MADE = pprof_maker.all_profiles()
+
+
+def shared_profiles():
+    found = itertools.chain((SHARED / "data" / "pprof").glob("*.gz"),
+                            (SHARED / "data" / "pprof" / "series").glob("*.gz"),
+                            (SHARED / "data" / "symbolize").glob("*pprof"),
+                            (SHARED / "data" / "symbolize").glob("*.pb.gz"))
+    return {str(path.relative_to(SHARED)): path for path in sorted(found)}
+
+
+NAMES = sorted(shared_profiles()) + sorted(MADE)
+SERIES = [name for name in NAMES if "/series/" in name]
+DIFFS = [(a, b) for a, b in zip(SERIES, SERIES[1:])] + [
+    ("heap", "delta"), ("cpu", "sparse-ids"), ("dropping", "cpu"), ("unpacked", "fields"),
+    ("cpu", "no-samples")]
+
+
+def read_bytes(name):
+    return MADE[name] if name in MADE else shared_profiles()[name].read_bytes()
+
+
+@functools.cache
+def read_profile(name):
+    return pprof_reader.Profile(read_bytes(name))
+
+
+class Uploaded:
+    """Profiles on a server of their own, each uploaded once."""
+
+    def __init__(self, server):
+        self.api = server.api()
+        self.ids = {}
+
+    def id_of(self, name):
+        if name not in self.ids:
+            answer = self.api.post("/api/v1/shares", read_bytes(name))
+            assert answer.status == 201, answer
+            self.ids[name] = answer.json()["id"]
+        return self.ids[name]
+
+    def json(self, path, **query):
+        answer = self.api.get(path, query=query)
+        assert answer.status == 200, answer
+        return answer.json()
+
+    def top(self, name, **query):
+        return self.json(f"/api/v1/shares/{self.id_of(name)}/top", limit=0, **query)
+
+
+@pytest.fixture(scope="module")
+def uploaded(cluster_template):
+    folder = make_folder()
+    copy_template(cluster_template, folder / "data")
+    server = Server(folder / "data", ["--tenant-uploads-per-minute", "1000000"]).start()
+    profiles = Uploaded(server)
+    yield profiles
+    profiles.api.close()
+    server.stop()
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def rows_of(answer, *fields):
+    rows = {}
+    for row in answer["functions"]:
+        assert row["name"] not in rows, f"{row['name']} twice"
+        rows[row["name"]] = tuple(row[field] for field in fields)
+    return rows
+
+
+def shown(rows):
+    """Names as JSON can carry them: a byte that is no UTF-8 becomes U+FFFD."""
+    return {re.sub("[\udc80-\udcff]", "\ufffd", name): row for name, row in rows.items()}
+
+
+def is_alone(profile, index):
+    """Does the type's name mean this type alone?"""
+    kinds = [kind for kind, _ in profile.sample_types]
+    return kinds[index] != "" and kinds.count(kinds[index]) == 1
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_top_equals_the_independent_reader(uploaded, name):
+    profile = read_profile(name)
+    facts = uploaded.json(f"/api/v1/shares/{uploaded.id_of(name)}")
+    assert [(t["type"], t["unit"]) for t in facts["sample_types"]] == profile.sample_types
+    for index, (kind, unit) in enumerate(profile.sample_types):
+        wanted = shown(profile.top(index))
+        for asked in [index] + [kind] * is_alone(profile, index):
+            answer = uploaded.top(name, sample_type=asked)
+            assert (answer["sample_type"], answer["unit"]) == (kind, unit)
+            assert answer["total"] == profile.total(index)
+            assert rows_of(answer, "flat", "cum") == wanted
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_normalised_pprof_says_all_that_the_original_says(uploaded, name):
+    answer = uploaded.api.get(f"/p/{uploaded.id_of(name)}.pb.gz")
+    assert answer.status == 200, answer
+    wanted = read_profile(name).facts()
+    assert pprof_reader.Profile(answer.body).facts() == wanted
+    raw = uploaded.api.get(f"/p/{uploaded.id_of(name)}/raw")
+    assert raw.body == read_bytes(name)
+
+
+@pytest.mark.parametrize("mode", ["absolute", "normalised"])
+@pytest.mark.parametrize("a, b", DIFFS)
+def test_diff_equals_the_difference(uploaded, a, b, mode):
+    one, other = read_profile(a), read_profile(b)
+    for index in range(len(other.sample_types)):
+        wanted = shown(pprof_reader.diff_top(one, other, index, mode == "normalised"))
+        answer = uploaded.json("/api/v1/diff/top", a=uploaded.id_of(a), b=uploaded.id_of(b),
+                               mode=mode, sample_type=index, limit=0)
+        rows = rows_of(answer, "flat_a", "cum_a", "flat_b", "cum_b", "flat_delta", "cum_delta")
+        assert {name: row[:4] for name, row in rows.items()} == wanted
+        for row in rows.values():
+            assert row[4:] == (row[2] - row[0], row[3] - row[1])
+
+
+# ---- go tool pprof ----
+
+HAS_GO = shutil.which("go") is not None
+needs_go = pytest.mark.skipif(not HAS_GO, reason="no Go here")
+ROW = re.compile(r"^\s*(-?[\d.]+)\w*\s+\S+%\s+\S+%\s+(-?[\d.]+)\w*\s+\S+%  (.*)$")
+
+
+def go_top(path, index, unit, *options):
+    """({name: (flat, cum)}, names printed more than once)"""
+    command = ["go", "tool", "pprof", "-top", "-symbolize=none", "-nodefraction=0",
+               "-edgefraction=0", "-nodecount=1000000", f"-sample_index={index}",
+               f"-unit={unit or 'count'}", *options, str(path)]
+    done = subprocess.run(command, capture_output=True, timeout=120)
+    output = done.stdout.decode("utf-8", "surrogateescape")
+    assert done.returncode == 0, done.stderr.decode(errors="replace")
+    lines = output.split("\n")
+    header = next(i for i, line in enumerate(lines) if line.split()[:2] == ["flat", "flat%"])
+    rows, repeated = {}, set()
+    for line in lines[header + 1:]:
+        if not line.strip():
+            continue
+        match = ROW.match(line)
+        assert match, line
+        flat, cum, name = match.groups()
+        name = re.sub(r" \((partial-)?inline\)$", "", name)
+        repeated |= {name} & rows.keys()
+        rows[name] = (float(flat), float(cum))
+    return rows, repeated
+
+
+def write_file(folder, name):
+    path = folder / (re.sub(r"\W", "_", name) + ".pb.gz")
+    data = read_bytes(name)
+    path.write_bytes(data if data[:2] == b"\x1f\x8b" else gzip.compress(data, mtime=0))
+    return path
+
+
+# Values beyond 2^53; a name that ends like go's own suffix; pprof merges types of the same name.
+NOT_FOR_GO = {"large-values", "bytes-as-names", "repeated-types"}
+FOR_GO = [name for name in NAMES if name not in NOT_FOR_GO
+          and (name not in SERIES or name == SERIES[-1])]
+
+
+def without(rows, names):
+    return {name: row for name, row in rows.items() if name not in names}
+
+
+@needs_go
+@pytest.mark.parametrize("name", FOR_GO)
+def test_top_equals_go_tool_pprof(uploaded, tmp_path, name):
+    path = write_file(tmp_path, name)
+    profile = read_profile(name)
+    for index, (_, unit) in enumerate(profile.sample_types):
+        if not profile.samples:
+            continue
+        wanted, repeated = go_top(path, index, unit)
+        rows = rows_of(uploaded.top(name, sample_type=index), "flat", "cum")
+        # What has a system name only: pprof prints its binary, we print the name.
+        repeated |= {"_system_only", "[app]"} if name == "nameless" else set()
+        assert without(rows, repeated) == without(wanted, repeated)
+
+
+FILTERS = [
+    {"focus": "Function1"}, {"ignore": "Function1[0-9]"}, {"hide": "f3[.]go"},
+    {"show": "Function2|Function5"}, {"focus": "libc", "hide": "Function7"},
+    {"focus": "Function", "ignore": "Function2", "hide": "Function1", "show": "Function|app"},
+    {"hide": "app"}, {"show": "libc"}, {"focus": "(?i)fUNCTION9"}, {"focus": "^$"}]
+
+
+@needs_go
+@pytest.mark.parametrize("filters", FILTERS, ids=lambda filters: ",".join(filters))
+@pytest.mark.parametrize("name", ["cpu", "delta", "fields"])
+def test_filters_equal_go_tool_pprof(uploaded, tmp_path, name, filters):
+    path = write_file(tmp_path, name)
+    profile = read_profile(name)
+    options = [f"-{key}={value}" for key, value in filters.items()]
+    wanted, repeated = go_top(path, 1, profile.sample_types[1][1], *options)
+    rows = rows_of(uploaded.top(name, sample_type=1, **filters), "flat", "cum")
+    assert without(rows, repeated) == without(wanted, repeated)
+
+
+# pprof wants one period type, and applies the base's drop_frames to both.
+GO_DIFFS = [("heap", "delta"), ("cpu", "sparse-ids")] + DIFFS[:2] * bool(SERIES)
+
+
+@needs_go
+@pytest.mark.parametrize("mode", ["absolute", "normalised"])
+@pytest.mark.parametrize("a, b", GO_DIFFS)
+def test_diff_equals_go_tool_pprof(uploaded, tmp_path, a, b, mode):
+    base, path = write_file(tmp_path, a), write_file(tmp_path, b)
+    profile = read_profile(b)
+    options = [f"-diff_base={base}"] + ["-normalize"] * (mode == "normalised")
+    for index, (_, unit) in enumerate(profile.sample_types):
+        wanted, repeated = go_top(path, index, unit, *options)
+        answer = uploaded.json("/api/v1/diff/top", a=uploaded.id_of(a), b=uploaded.id_of(b),
+                               mode=mode, sample_type=index, limit=0)
+        rows = rows_of(answer, "flat_delta", "cum_delta")
+        rows = {name: row for name, row in rows.items() if row != (0, 0)}
+        assert without(rows, repeated) == without(wanted, repeated)
