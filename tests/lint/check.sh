@@ -20,13 +20,16 @@ check_format() {
     list '*.c' '*.h' | xargs -P "$jobs" -n 40 clang-format --dry-run -Werror
 }
 
-# The flags of the release build. Warnings that need the optimiser come with the build itself.
+# The flags of the release build. Warnings that need the optimiser come with the build itself. In
+# tests clang may pass an int loop variable as an enum, as gcc does.
 compile() {
     flags=$(make -s flags CC="$1" BUILD=release)
     # shellcheck disable=SC2086  # the flags are split on purpose
-    list 'lib/*.c' 'api/*.c' 'cli/*.c' 'tests/unit/*.c' |
-        xargs -P "$jobs" -n 8 "$1" $flags -Wno-unknown-warning-option -fsyntax-only
+    list 'lib/*.c' 'api/*.c' 'cli/*.c' | xargs -P "$jobs" -n 8 "$1" $flags -fsyntax-only &&
+        list 'tests/unit/*.c' |
+        xargs -P "$jobs" -n 8 "$1" $flags -Wno-sign-conversion -fsyntax-only
 }
+
 check_shell() {
     list '*.sh' .ci/run | xargs shellcheck
 }
@@ -40,8 +43,7 @@ check_openapi() {
 }
 
 check_types() {
-    make -s web/node_modules/.done
-    (cd web && npm run --silent typecheck)
+    make -s web/node_modules/.done && (cd web && npm run --silent typecheck)
 }
 
 check_man() {
