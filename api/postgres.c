@@ -243,6 +243,22 @@ static void read_pid_file_line(const struct postgres *postgres, int number, char
     line[strcspn(line, "\n")] = '\0';
 }
 
+/* For root without CAP_SYS_PTRACE, as in containers: is pid a postgres started on this path? */
+static bool is_named_in_command(const struct postgres *postgres, pid_t pid)
+{
+    char path[64], command[2 * PATH_MAX];
+    snprintf(path, sizeof(path), "/proc/%d/cmdline", (int)pid);
+    fd_auto fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t size = fd < 0 ? -1 : read(fd, command, sizeof(command) - 1);
+    if (size <= 0)
+        return false;
+    command[size] = '\0';
+    for (const char *at = command; at < command + size; at += strlen(at) + 1)
+        if (strcmp(at, postgres->path) == 0 || strcmp(at, postgres->child_path) == 0)
+            return strstr(command, "postgres") != NULL;
+    return false;
+}
+
 /* The process that the cluster's pid file names, if it runs and works in this very folder. */
 static pid_t find_process(const struct postgres *postgres)
 {
@@ -253,8 +269,10 @@ static pid_t find_process(const struct postgres *postgres)
     if (pid <= 1 || kill(pid, 0) != 0)
         return 0;
     snprintf(path, sizeof(path), "/proc/%d/cwd", (int)pid);
-    if (stat(path, &working) != 0 || stat(postgres->path, &cluster) != 0 ||
-        working.st_dev != cluster.st_dev || working.st_ino != cluster.st_ino)
+    if (stat(path, &working) != 0)
+        return errno == EACCES && is_named_in_command(postgres, pid) ? pid : 0;
+    if (stat(postgres->path, &cluster) != 0 || working.st_dev != cluster.st_dev ||
+        working.st_ino != cluster.st_ino)
         return 0;
     return pid;
 }
