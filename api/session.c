@@ -198,7 +198,8 @@ enum err_code session_start(struct request *request, struct pg_connection *conne
         "WITH signed_in AS (UPDATE app_user SET last_sign_in_at = now() WHERE id = $2"
         " RETURNING id, role, is_operator), started AS (INSERT INTO session"
         " (tenant_id, user_id, secret_hash, expires_at, address, user_agent)"
-        " SELECT $1::bigint, id, $3, now() + make_interval(secs => $4::bigint), $5, $6 FROM signed_in)"
+        " SELECT $1::bigint, id, $3, now() + make_interval(secs => $4::bigint), $5, $6 FROM "
+        "signed_in)"
         " SELECT role, is_operator FROM signed_in",
         request->arena, &row, err, PG_I64(tenant_id), PG_I64(user_id),
         PG_BYTES(hash_of(request, span_text(secret))),
