@@ -7,7 +7,7 @@ import { formatState } from "../state.ts";
 import { Button, copyText, ProblemView, useTitle } from "../ui/kit.tsx";
 import { Shell } from "../ui/shell.tsx";
 import { useViewState, Viewer } from "../views/viewer.tsx";
-import { nameOf, PasswordPrompt, useShare } from "./share.tsx";
+import { nameOf, needsPassword, PasswordPrompt, useShare } from "./share.tsx";
 
 function Side({ word, share, value }: { word: string; share: Share | null; value: string }) {
   return (
@@ -46,7 +46,7 @@ export function DiffPage({ a, b, session }: { a: string; b: string; session: Ses
     (signal: AbortSignal) => getDiff(a, b, { sampleType: state.sampleType, group: state.group, isNormalised: state.isNormalised }, signal),
     [a, b, state.sampleType, state.group, state.isNormalised],
   );
-  const locked = before.problem?.status === 401 ? before : after.problem?.status === 401 ? after : null;
+  const locked = needsPassword(before.problem) ? before : needsPassword(after.problem) ? after : null;
   if (locked)
     return (
       <Shell session={session}>

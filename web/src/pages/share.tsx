@@ -214,6 +214,9 @@ function HeaderLoading() {
 
 /* ---- password ---- */
 
+/** A team's share is refused with 401 too, but then it is an account that is needed. */
+export const needsPassword = (problem: Problem | null | undefined) => problem?.status === 401 && problem.detail.includes("password");
+
 export function PasswordPrompt({ id, onOpen }: { id: string; onOpen: () => void }) {
   const [password, setPassword] = useState("");
   const [error, setError] = useState<Problem | null>(null);
@@ -278,7 +281,7 @@ export function SharePage({ id, session }: { id: string; session: Session | null
   if (problem)
     return (
       <Shell session={session}>
-        {problem.status === 401 ? <PasswordPrompt id={id} onOpen={reload} /> : <ProblemView problem={problem} onRetry={problem.status >= 500 || !problem.status ? reload : undefined} />}
+        {needsPassword(problem) ? <PasswordPrompt id={id} onOpen={reload} /> : <ProblemView problem={problem} onRetry={problem.status >= 500 || !problem.status ? reload : undefined} />}
       </Shell>
     );
   return (
