@@ -78,8 +78,10 @@ enum err_code decode_gate_decode(struct decode_gate *gate, struct span bytes,
         struct profile_limits light = *limits;
         if (light.raw_bytes == 0 || light.raw_bytes > DECODE_GATE_LIGHT_BYTES)
             light.raw_bytes = DECODE_GATE_LIGHT_BYTES;
+        /* Varints of one byte become arrays of eight: what is decoded is bounded by itself. */
+        light.memory_bytes = (uint64_t)4 * DECODE_GATE_LIGHT_BYTES;
         enum err_code code = format_decode(bytes, &light, ret_format, ret_profile, err);
-        if (code != ERR_TOO_LARGE || light.raw_bytes == limits->raw_bytes)
+        if (code != ERR_TOO_LARGE)
             return code;
     }
     enum err_code code = decode_gate_enter(gate, err);

@@ -226,6 +226,18 @@ struct making {
     bool is_zstd;
 };
 
+/* Compressors reserve for the worst case; what is kept shall be as large as it is. */
+static void shrink(struct buf *body)
+{
+    if (body->capacity <= body->size + body->size / 4 + 4096)
+        return;
+    struct buf exact;
+    buf_init(&exact, body->size);
+    buf_append_span(&exact, buf_span(body));
+    buf_fini(body);
+    *body = exact;
+}
+
 static enum err_code make_answer(void *context, void **ret_value, size_t *ret_bytes,
                                  struct err *err)
 {
@@ -244,6 +256,7 @@ static enum err_code make_answer(void *context, void **ret_value, size_t *ret_by
         mem_free(answer);
         return code;
     }
+    shrink(&answer->body);
     answer->is_zstd = making->is_zstd;
     *ret_value = answer;
     *ret_bytes = sizeof(*answer) + answer->body.capacity;

@@ -459,3 +459,13 @@ def test_ids_that_are_none_are_not_found(start_server):
     for share_id in ("x", "A" * 22, "A" * 23, "%2e" * 22, "A" * 21 + "_", "e29883"):
         for tail in ("", "/raw", "/flame"):
             assert anonymous.get(f"/api/v1/shares/{share_id}{tail}").status == 404
+
+
+def test_head_tells_what_get_would_send(admin):
+    made = share(admin)
+    for path in (f"/p/{made['id']}/raw", f"/api/v1/shares/{made['id']}/top",
+                 f"/p/{made['id']}/og.png"):
+        got, head = admin.get(path), admin.request("HEAD", path)
+        assert head.status == 200 and head.body == b""
+        for name in ("content-type", "content-length", "etag", "cache-control"):
+            assert head.headers[name] == got.headers[name], name
