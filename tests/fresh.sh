@@ -36,6 +36,7 @@ fail() {
 }
 
 # This machine's Debian mirrors, as one-line sources: "site release component".
+# shellcheck disable=SC2016 # apt-get expands these names itself
 sources=$(apt-get indextargets --format '$(SITE) $(RELEASE) $(COMPONENT)' 'Created-By: Packages' |
     grep -E ' bookworm[^ ]* ' | sort -u || true)
 mirror=$(echo "$sources" | sed -n 's/^\([^ ]*\) bookworm main$/\1/p' | head -n 1)
