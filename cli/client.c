@@ -217,6 +217,7 @@ static enum err_code send_once(struct client *client, const struct client_reques
     if (client->authorization)
         fields[count++] = (struct http_client_field){"Authorization", client->authorization};
     http.url = (const char *)url.data;
+    http.must_not_repeat = !request->is_repeatable;
     http.fields = fields;
     http.field_count = count;
     enum err_code code = http_client_send(client->http, &http, answer, err);

@@ -2,6 +2,7 @@
 
 #include "lib/base/clock.h"
 
+#include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
@@ -221,23 +222,47 @@ void terminal_progress_end(struct terminal *terminal)
     terminal->has_bar = false;
 }
 
+/* Nothing but EINTR for the read under way: the terminal must get its echo back first. */
+static void on_interrupt(int number)
+{
+    (void)number;
+}
+
+/* One line; false when a signal came in between. */
+static bool read_line(FILE *file, struct buf *line)
+{
+    for (int byte = getc(file); byte != '\n'; byte = getc(file)) {
+        if (byte == EOF)
+            return !ferror(file);
+        buf_append_byte(line, (uint8_t)byte);
+    }
+    return true;
+}
+
 enum err_code terminal_ask_secret(const char *prompt, struct buf *answer, struct err *err)
 {
     struct termios before, silent;
+    struct sigaction interrupt = {.sa_handler = on_interrupt}, usual;
     FILE *file = fopen("/dev/tty", "r+e");
-    if (!file)
-        return err_set_errno(err, ERR_IO, "there is no terminal to ask on");
-    tcgetattr(fileno(file), &before);
+    if (!file || tcgetattr(fileno(file), &before)) {
+        err_set_errno(err, ERR_IO, "there is no terminal to ask on");
+        if (file)
+            fclose(file);
+        return err->code;
+    }
     silent = before;
     silent.c_lflag &= ~(tcflag_t)ECHO;
     fputs(prompt, file);
     fflush(file);
+    sigaction(SIGINT, &interrupt, &usual);
     tcsetattr(fileno(file), TCSAFLUSH, &silent);
     buf_clear(answer);
-    for (int byte = getc(file); byte != EOF && byte != '\n'; byte = getc(file))
-        buf_append_byte(answer, (uint8_t)byte);
+    bool is_read = read_line(file, answer);
     tcsetattr(fileno(file), TCSAFLUSH, &before);
+    sigaction(SIGINT, &usual, NULL);
     fputs("\n", file);
     fclose(file);
+    if (!is_read)
+        raise(SIGINT);
     return buf_failed(answer) ? err_set(err, ERR_INVALID, "what was typed is too long") : ERR_NONE;
 }

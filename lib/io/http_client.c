@@ -393,6 +393,7 @@ enum err_code http_client_send(struct http_client *client,
     set_policy(curl, client);
     set_body(curl, &sized, &transfer);
     curl_easy_setopt(curl, CURLOPT_URL, request->url);
+    curl_easy_setopt(curl, CURLOPT_FRESH_CONNECT, request->must_not_repeat ? 1L : 0L);
     curl_easy_setopt(curl, CURLOPT_HTTPHEADER, fields);
     curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, detail);
     curl_easy_setopt(curl, CURLOPT_ACCEPT_ENCODING, request->accept_compressed ? "" : NULL);

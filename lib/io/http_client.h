@@ -57,6 +57,9 @@ struct http_client_request {
     uint64_t body_offset;
     uint64_t body_bytes;
 
+    /* On a kept connection that dies before any answer, libcurl sends a request again by itself, as
+     * browsers do. What must not act twice goes on a fresh connection, where that cannot be. */
+    bool must_not_repeat;
     bool accept_compressed; /* offers gzip, zstd, …; what arrives is decompressed and then capped */
     uint64_t max_answer_bytes; /* past it the request fails with ERR_TOO_LARGE; 0: 64 MiB */
     /* Bodies of 2xx answers go here as they arrive, others into the answer's body. Not for zero
