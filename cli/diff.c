@@ -103,7 +103,7 @@ static enum err_code compare(struct diff *diff, struct profile *profiles[2], str
         code = cli_read_secret(cli, diff->view.password_file, &password, err);
     for (int i = 0; i < 2 && !code; i++) {
         input_auto input = INPUT_NONE;
-        code = source_open(cli, diff->sides[i], password, &input, err);
+        code = source_open(cli, diff->sides[i], 0, password, &input, err);
         if (!code)
             code = input_decode(&input, NULL, &profiles[i], err);
     }

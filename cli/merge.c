@@ -2,9 +2,9 @@
 
 #include "cli/cli.h"
 #include "cli/client.h"
-#include "cli/input.h"
 #include "cli/save.h"
 #include "cli/settings_options.h"
+#include "cli/source.h"
 #include "lib/base/compress.h"
 #include "lib/base/mem.h"
 #include "lib/profile/merge.h"
@@ -67,7 +67,7 @@ static error_t parse(int key, char *text, struct argp_state *state)
 static const struct argp argp = {
     .options = options,
     .parser = parse,
-    .args_doc = "FILE|-|URL...",
+    .args_doc = "FILE|-|URL|LINK...",
     .doc = "Add up several profiles of one kind into one pprof file.",
     .children = settings_options_children,
 };
@@ -77,8 +77,7 @@ static enum err_code decode_all(struct cli *cli, const char *const *arguments, s
 {
     for (size_t i = 0; i < count; i++) {
         input_auto input = INPUT_NONE;
-        enum err_code code =
-            input_open(arguments[i], seconds, &cli->terminal, cli->arena, &input, err);
+        enum err_code code = source_open(cli, arguments[i], seconds, NULL, &input, err);
         if (!code)
             code = input_decode(&input, NULL, &profiles[i], err);
         if (code)

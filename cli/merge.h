@@ -13,7 +13,7 @@ struct input;
 
 /*
  * Reads, merges and encodes (gzip) into *ret_input, which the caller closes. Handles what
- * input_open, input_decode and merge_profiles do.
+ * source_open, input_decode and merge_profiles do.
  */
 enum err_code merge_inputs(struct cli *cli, const char *const *arguments, size_t count, int seconds,
                            struct input *ret_input, struct err *err) MUST_USE;

@@ -31,12 +31,12 @@ static enum err_code download(struct cli *cli, const char *text, const char *pas
     return client_send(target.client, &request, &answer, err);
 }
 
-enum err_code source_open(struct cli *cli, const char *text, const char *password,
+enum err_code source_open(struct cli *cli, const char *text, int seconds, const char *password,
                           struct input *ret_input, struct err *err)
 {
     struct link link;
     if (!source_is_link(text, cli, &link))
-        return input_open(text, 0, &cli->terminal, cli->arena, ret_input, err);
+        return input_open(text, seconds, &cli->terminal, cli->arena, ret_input, err);
     struct input input = INPUT_NONE;
     enum err_code code = input_temporary(text, link.a, cli->arena, &input, err);
     if (!code)

@@ -75,7 +75,7 @@ static enum err_code compute(struct top_command *top, struct profile **ret_profi
     input_auto input = INPUT_NONE;
     enum err_code code = view_options_make(&top->view, &options, err);
     if (!code)
-        code = source_open(top->cli, top->source, NULL, &input, err);
+        code = source_open(top->cli, top->source, 0, NULL, &input, err);
     if (!code)
         code = input_decode(&input, NULL, ret_profile, err);
     if (!code)

@@ -179,6 +179,9 @@ def test_merge(cli, before, after, tmp_path):
     for link in (cli("merge", "--push", before, after).out.strip(),
                  pushed(cli, "--merge", before, after)):
         assert json.loads(cli("top", "--json", link).out) == numbers
+    links = pushed(cli, before), pushed(cli, after)[-22:]
+    assert cli("merge", *links, "-f", "-o", target).returncode == 0
+    assert json.loads(cli("top", "--json", target).out) == numbers
     assert cli("merge", before, after).returncode == 2
 
 
