@@ -79,14 +79,14 @@ const share = (id, title) => ({
 let isSignedIn = true;
 const session = () =>
   isSignedIn
-    ? { kind: "user", user: { id: 1, email: "ada@example.org", name: "Ada" }, tenant: { id: 2, name: "Acme" }, role: "owner", scopes: ["ingest", "read", "share", "debuginfo", "admin"], csrf_token: "x", anonymous_sharing: true, limits: { max_upload_bytes: 268435456 } }
-    : { kind: "anonymous", anonymous_sharing: true, limits: { max_upload_bytes: 268435456 } };
+    ? { kind: "user", user: { id: 1, email: "ada@example.org", name: "Ada", has_password: true }, tenant: { id: 2, name: "Acme" }, role: "owner", scopes: ["ingest", "read", "share", "debuginfo", "admin"], csrf_token: "x", anonymous_sharing: true, limits: { max_upload_bytes: 268435456 } }
+    : { kind: "anonymous", tenant: null, role: "none", scopes: [], csrf_token: null, anonymous_sharing: true, limits: { max_upload_bytes: 268435456 } };
 
 const ago = (days) => new Date(Date.now() - days * 86.4e6).toISOString();
 const lists = {
   "/api/v1/shares": () => ({ shares: ["Checkout under load", "Nightly benchmark", "Before the new encoder", "Leak hunt"].map((title, i) => ({ ...share("ABCDEFGHIJKLMNOPQRSTU" + i, title), created_at: ago(i * 2 + 0.1) })), next_cursor: null }),
   "/api/v1/tokens": () => ({ tokens: [{ id: 1, name: "ci", scopes: ["share"], created_at: ago(40), expires_at: null, last_used_at: ago(0.2) }] }),
-  "/api/v1/users": () => ({ users: [{ id: 1, email: "ada@example.org", name: "Ada", role: "owner" }, { id: 2, email: "brian@example.org", name: "Brian", role: "member" }] }),
+  "/api/v1/users": () => ({ users: [{ id: 1, email: "ada@example.org", name: "Ada", role: "owner", is_me: true, last_sign_in_at: ago(0.1) }, { id: 2, email: "brian@example.org", name: "Brian", role: "member", is_me: false, last_sign_in_at: null }] }),
   "/api/v1/invitations": () => ({ invitations: [{ id: 1, email: "new@example.org", role: "viewer", expires_at: new Date(Date.now() + 5e8).toISOString() }] }),
   "/api/v1/tenant": () => ({ id: 2, name: "Acme", usage: { bytes_stored: 3.2e9 }, quotas: { max_bytes_stored: 1e10, uploads_per_minute: 60, max_upload_bytes: 2.6e8 } }),
   "/api/v1/audit": () => ({ entries: [1, 2, 3].map((id) => ({ id, at: ago(id), actor: "ada@example.org", action: "share.create", target: "ABCDEFGHIJKLMNOPQRSTU1", address: "192.0.2.7" })), next_cursor: null }),

@@ -67,14 +67,19 @@ export interface ShareSettings {
 
 export interface Session {
   kind: string;
-  user?: { id: number; email: string; name?: string };
-  tenant?: { id: number; name: string };
-  role?: string;
-  scopes?: string[];
-  csrf_token?: string;
-  anonymous_sharing?: boolean;
-  limits?: { max_upload_bytes?: number };
+  user?: { id: number; email: string; name: string; has_password: boolean };
+  tenant: { id: number; name: string } | null;
+  role: string;
+  scopes: string[];
+  csrf_token: string | null;
+  anonymous_sharing: boolean;
+  limits: { max_upload_bytes: number };
 }
+
+/** What is assumed of somebody when the server does not say who they are. */
+export const nobody: Session = {
+  kind: "anonymous", tenant: null, role: "none", scopes: [], csrf_token: null, anonymous_sharing: true, limits: { max_upload_bytes: 0 },
+};
 
 let csrfToken = "";
 let sessionPromise: Promise<Session> | null = null;
@@ -342,16 +347,16 @@ export interface User {
   email: string;
   name: string;
   role: string;
-  created_at?: string;
-  last_seen_at?: string | null;
+  last_sign_in_at: string | null;
+  is_me: boolean;
 }
 export interface Invitation {
   id: number;
   email: string;
   role: string;
+  expires_at: string;
+  /** Only in the answer that made it. */
   url?: string;
-  created_at?: string;
-  expires_at?: string | null;
 }
 export interface AuditEntry {
   id: number;
@@ -364,39 +369,25 @@ export interface AuditEntry {
 export interface Tenant {
   id: number;
   name: string;
-  usage?: { bytes_stored?: number; shares?: number };
-  quotas?: { max_bytes_stored?: number | null; uploads_per_minute?: number | null; max_upload_bytes?: number | null };
-  bytes_stored?: number;
-  max_bytes_stored?: number | null;
-  uploads_per_minute?: number | null;
-  max_upload_bytes?: number | null;
+  usage: { bytes_stored: number };
+  quotas: { max_bytes_stored: number; uploads_per_minute: number; max_upload_bytes: number };
 }
 
-/** A list answer is an object with one array in it, whatever its name. */
-function listOf<T>(answer: unknown): T[] {
-  if (Array.isArray(answer)) return answer as T[];
-  if (typeof answer === "object" && answer !== null)
-    for (const value of Object.values(answer)) if (Array.isArray(value)) return value as T[];
-  return [];
-}
-
-export const listTokens = async () => listOf<Token>(await getJson("/api/v1/tokens"));
+export const listTokens = async () => (await getJson<{ tokens: Token[] }>("/api/v1/tokens")).tokens;
 export const createToken = (name: string, scopes: string[], expires: string) =>
   change<Token>("POST", "/api/v1/tokens", { name, scopes, expires });
 export const revokeToken = (id: number) => change<void>("DELETE", `/api/v1/tokens/${id}`);
-export const listUsers = async () => listOf<User>(await getJson("/api/v1/users"));
+export const listUsers = async () => (await getJson<{ users: User[] }>("/api/v1/users")).users;
 export const changeRole = (id: number, role: string) => change<void>("PATCH", `/api/v1/users/${id}`, { role });
 export const removeUser = (id: number) => change<void>("DELETE", `/api/v1/users/${id}`);
-export const listInvitations = async () => listOf<Invitation>(await getJson("/api/v1/invitations"));
+export const listInvitations = async () => (await getJson<{ invitations: Invitation[] }>("/api/v1/invitations")).invitations;
 export const invite = (email: string, role: string) => change<Invitation>("POST", "/api/v1/invitations", { email, role });
 export const withdrawInvitation = (id: number) => change<void>("DELETE", `/api/v1/invitations/${id}`);
 export const acceptInvitation = (token: string, name: string, password: string) =>
   sendJson<Session>("POST", "/api/v1/invitations/accept", { token, name, password });
 export const changePassword = (old: string, fresh: string) =>
-  change<void>("POST", "/api/v1/password", { old, new: fresh });
+  change<void>("POST", "/api/v1/password", old ? { old, new: fresh } : { new: fresh });
 export const getTenant = () => getJson<Tenant>("/api/v1/tenant");
 export const renameTenant = (name: string) => change<Tenant>("PATCH", "/api/v1/tenant", { name });
-export async function listAudit(cursor: string): Promise<{ entries: AuditEntry[]; next: string | null }> {
-  const answer = await getJson<{ next_cursor?: string | null }>("/api/v1/audit" + queryOf({ cursor, limit: 50 }));
-  return { entries: listOf<AuditEntry>(answer), next: answer.next_cursor ?? null };
-}
+export const listAudit = (cursor: string) =>
+  getJson<{ entries: AuditEntry[]; next_cursor: string | null }>("/api/v1/audit" + queryOf({ cursor, limit: 50 }));

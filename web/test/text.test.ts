@@ -12,7 +12,9 @@ test("values are told in the unit that fits", () => {
   assert.equal(formatValue(1_250_000_000, "nanoseconds"), "1.25 s");
   assert.equal(formatValue(999_999, "nanoseconds"), "1.00 ms");
   assert.equal(formatValue(1500, "ms"), "1.50 s");
-  assert.equal(formatValue(90, "seconds"), "1.50 min");
+  assert.equal(formatValue(90, "seconds"), "90 s");
+  assert.equal(formatValue(1800, "seconds"), "30 min");
+  assert.equal(formatValue(3, "hours"), "3 hours");
   assert.equal(formatBytes(512), "512 B");
   assert.equal(formatBytes(1_572_864), "1.50 MiB");
   assert.equal(formatValue(12345678, "count"), "12,345,678");

@@ -1,23 +1,26 @@
 /* units: values as people read them. */
 
-const timeUnits: [string, number][] = [
-  ["ns", 1],
-  ["µs", 1e3],
-  ["ms", 1e6],
-  ["s", 1e9],
-  ["min", 60e9],
-  ["h", 3600e9],
+/** Name, how many of the base it is, and from how many of itself on it is used. */
+type Unit = [name: string, size: number, from: number];
+
+const timeUnits: Unit[] = [
+  ["ns", 1, 1],
+  ["µs", 1e3, 1],
+  ["ms", 1e6, 1],
+  ["s", 1e9, 1],
+  ["min", 60e9, 10], // 540 s is easier to compare with 90 s than 9 min is
+  ["h", 3600e9, 3],
 ];
-const byteUnits: [string, number][] = [
-  ["B", 1],
-  ["KiB", 1024],
-  ["MiB", 1024 ** 2],
-  ["GiB", 1024 ** 3],
-  ["TiB", 1024 ** 4],
+const byteUnits: Unit[] = [
+  ["B", 1, 1],
+  ["KiB", 1024, 1],
+  ["MiB", 1024 ** 2, 1],
+  ["GiB", 1024 ** 3, 1],
+  ["TiB", 1024 ** 4, 1],
 ];
 
 /** How many of the base unit (ns, B) one of `unit` is; null for what is only counted. */
-function baseOf(unit: string): { scale: number; table: [string, number][] } | null {
+function baseOf(unit: string): { scale: number; table: Unit[] } | null {
   const times: Record<string, number> = {
     ns: 1, nanosecond: 1, nanoseconds: 1, us: 1e3, "µs": 1e3, microsecond: 1e3, microseconds: 1e3,
     ms: 1e6, millisecond: 1e6, milliseconds: 1e6, s: 1e9, sec: 1e9, second: 1e9, seconds: 1e9,
@@ -47,7 +50,7 @@ export function formatValue(value: number, unit: string): string {
   }
   const amount = value * base.scale;
   let chosen = base.table[0];
-  for (const candidate of base.table) if (Math.abs(amount) >= candidate[1] * 0.9995) chosen = candidate;
+  for (const candidate of base.table) if (Math.abs(amount) >= candidate[1] * candidate[2] * 0.9995) chosen = candidate;
   return `${threeDigits(amount / chosen[1])} ${chosen[0]}`;
 }
 

@@ -317,7 +317,7 @@ export function LandingPage({ session }: { session: Session | null }) {
     setCreated(null);
     setFiles((old) => [...old, ...incoming]);
   });
-  const mustSignIn = session !== null && session.anonymous_sharing === false && !isSignedIn(session);
+  const mustSignIn = session !== null && !session.anonymous_sharing && !isSignedIn(session);
   return (
     <Shell session={session}>
       <div class={`landing ${isOver ? "over" : ""}`}>
@@ -342,7 +342,7 @@ export function LandingPage({ session }: { session: Session | null }) {
           ) : files.length > 0 ? (
             <Ready files={files} session={session} onFiles={setFiles} onCreated={setCreated} />
           ) : (
-            <DropZone onFiles={setFiles} limit={session?.limits?.max_upload_bytes} />
+            <DropZone onFiles={setFiles} limit={session?.limits.max_upload_bytes} />
           )}
         </section>
         <Recent list={created || files.length ? [] : listRemembered()} />

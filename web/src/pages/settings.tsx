@@ -117,7 +117,7 @@ function Tokens({ session }: { session: Session }) {
           <CopyField text={made.token} what="Token" isSecret />
         </div>
       )}
-      <NewToken mine={session.scopes ?? []} onMade={(token) => (setMade(token), void reload())} />
+      <NewToken mine={session.scopes} onMade={(token) => (setMade(token), void reload())} />
       <ErrorLine error={error} />
       {!value ? <Loading /> : value.length === 0 ? <p class="hint">No tokens yet.</p> : (
         <ul class="rows-list">
@@ -171,10 +171,9 @@ function Invite({ onMade }: { onMade: (invitation: api.Invitation) => void }) {
   );
 }
 
-function People({ session }: { session: Session }) {
-  const isOwner = (session.scopes ?? []).includes("admin");
+function People() {
   const users = useList(api.listUsers);
-  const invitations = useList(isOwner ? api.listInvitations : async () => []);
+  const invitations = useList(api.listInvitations);
   const [made, setMade] = useState<api.Invitation | null>(null);
   return (
     <Section id="people" title="People" text="Owners manage, members share, viewers read.">
@@ -184,7 +183,7 @@ function People({ session }: { session: Session }) {
           <CopyField text={made.url} what="Invitation link" isSecret />
         </div>
       )}
-      {isOwner && <Invite onMade={(invitation) => (setMade(invitation), void invitations.reload())} />}
+      <Invite onMade={(invitation) => (setMade(invitation), void invitations.reload())} />
       <ErrorLine error={users.error ?? invitations.error} />
       {!users.value ? <Loading /> : (
         <ul class="rows-list">
@@ -192,9 +191,9 @@ function People({ session }: { session: Session }) {
             <li key={user.id}>
               <span class="grow">
                 <strong>{user.name || user.email}</strong>
-                <span class="hint">{user.email}</span>
+                <span class="hint">{user.name ? `${user.email} · ` : ""}{user.last_sign_in_at ? `signed in ${formatAgo(user.last_sign_in_at)}` : "never signed in"}</span>
               </span>
-              {isOwner && user.id !== session.user?.id ? (
+              {!user.is_me ? (
                 <>
                   <Select label={`Role of ${user.email}`} value={user.role} choices={roleChoices} onChange={(role) => void users.attempt(() => api.changeRole(user.id, role), "Role changed")} />
                   <IconButton icon="trash" label={`Remove ${user.email}`} onClick={() => void users.attempt(() => api.removeUser(user.id), "Removed")} />
@@ -208,7 +207,7 @@ function People({ session }: { session: Session }) {
             <li key={`i${invitation.id}`}>
               <span class="grow">
                 <strong>{invitation.email}</strong>
-                <span class="hint">invited as {invitation.role}{invitation.expires_at ? ` · expires ${formatAgo(invitation.expires_at)}` : ""}</span>
+                <span class="hint">invited as {invitation.role} · expires {formatAgo(invitation.expires_at)}</span>
               </span>
               <IconButton icon="close" label={`Withdraw the invitation of ${invitation.email}`} onClick={() => void invitations.attempt(() => api.withdrawInvitation(invitation.id), "Invitation withdrawn")} />
             </li>
@@ -221,7 +220,7 @@ function People({ session }: { session: Session }) {
 
 /* ---- password, use, audit ---- */
 
-function Password() {
+function Password({ hasOld }: { hasOld: boolean }) {
   const [old, setOld] = useState("");
   const [fresh, setFresh] = useState("");
   const [error, setError] = useState<api.Problem | null>(null);
@@ -238,12 +237,12 @@ function Password() {
     }
   };
   return (
-    <Section id="password" title="Password" text="Changing it ends your other sessions. Leave the old one empty if you have none yet.">
+    <Section id="password" title="Password" text={hasOld ? "Changing it ends your other sessions." : "You sign in by links so far. With a password you need none."}>
       <form onSubmit={send}>
         <div class="field-row">
-          <Field label="Old password">
-            {(id) => <input id={id} type="password" autocomplete="current-password" value={old} onInput={(event) => setOld(event.currentTarget.value)} />}
-          </Field>
+          {hasOld && <Field label="Old password">
+            {(id) => <input id={id} type="password" autocomplete="current-password" required value={old} onInput={(event) => setOld(event.currentTarget.value)} />}
+          </Field>}
           <Field label="New password">
             {(id) => <input id={id} type="password" autocomplete="new-password" required minLength={10} value={fresh} onInput={(event) => setFresh(event.currentTarget.value)} />}
           </Field>
@@ -255,14 +254,14 @@ function Password() {
   );
 }
 
-function Meter({ label, value, most }: { label: string; value: number; most: number | null }) {
+function Meter({ label, value, most }: { label: string; value: number; most: number }) {
   return (
     <div class="meter">
       <p>
         <span>{label}</span>
-        <em>{formatBytes(value)}{most ? ` of ${formatBytes(most)}` : ", without a limit"}</em>
+        <em>{formatBytes(value)} of {formatBytes(most)}</em>
       </p>
-      {most ? <meter min={0} max={most} high={most * 0.85} value={Math.min(value, most)} aria-label={label} /> : null}
+      <meter min={0} max={most || 1} high={most * 0.85} value={Math.min(value, most)} aria-label={label} />
     </div>
   );
 }
@@ -271,8 +270,7 @@ function Use({ session }: { session: Session }) {
   const { value, error, attempt } = useList(api.getTenant);
   const [name, setName] = useState("");
   useEffect(() => setName(value?.name ?? ""), [value]);
-  const isOwner = (session.scopes ?? []).includes("admin");
-  const quota = value?.quotas ?? value;
+  const isOwner = session.scopes.includes("admin");
   return (
     <Section id="team" title="Team" text="What it is called, what it stores and may store.">
       <ErrorLine error={error} />
@@ -284,10 +282,9 @@ function Use({ session }: { session: Session }) {
               <Button type="submit" disabled={name === value.name || !name.trim()}>Rename</Button>
             </form>
           )}
-          <Meter label="Stored" value={value.usage?.bytes_stored ?? value.bytes_stored ?? 0} most={quota?.max_bytes_stored ?? null} />
+          <Meter label="Stored" value={value.usage.bytes_stored} most={value.quotas.max_bytes_stored} />
           <p class="hint">
-            {quota?.max_upload_bytes ? `Largest upload ${formatBytes(quota.max_upload_bytes)}. ` : ""}
-            {quota?.uploads_per_minute ? `${quota.uploads_per_minute} uploads a minute.` : ""}
+            Largest upload {formatBytes(value.quotas.max_upload_bytes)}; {value.quotas.uploads_per_minute.toLocaleString("en-US")} uploads a minute.
           </p>
         </>
       )}
@@ -303,7 +300,7 @@ function Audit() {
     try {
       const page = await api.listAudit(cursor);
       setEntries((old) => [...(cursor ? (old ?? []) : []), ...page.entries]);
-      setNext(page.next);
+      setNext(page.next_cursor);
     } catch (caught) {
       setError(asProblem(caught));
     }
@@ -347,9 +344,9 @@ export function SettingsPage({ session }: { session: Session | null }) {
   useMustSignIn(session);
   useTitle("Settings");
   if (!session?.user) return <Shell session={session}><Loading /></Shell>;
-  const isOwner = (session.scopes ?? []).includes("admin");
-  const places: [string, string][] = [["tokens", "Tokens"], ["people", "People"], ["password", "Password"], ["team", "Team"]];
-  if (isOwner) places.push(["audit", "Audit log"]);
+  const isOwner = session.scopes.includes("admin");
+  const places: [string, string][] = [["tokens", "Tokens"], ["password", "Password"], ["team", "Team"]];
+  if (isOwner) places.push(["people", "People"], ["audit", "Audit log"]);
   return (
     <Shell session={session}>
       <div class="page-head">
@@ -359,9 +356,9 @@ export function SettingsPage({ session }: { session: Session | null }) {
         </nav>
       </div>
       <Tokens session={session} />
-      <People session={session} />
-      <Password />
+      <Password hasOld={session.user.has_password} />
       <Use session={session} />
+      {isOwner && <People />}
       {isOwner && <Audit />}
     </Shell>
   );

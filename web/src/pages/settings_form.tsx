@@ -53,7 +53,7 @@ export function SettingsForm({ settings, hasTeam, keepExpiry, onChange }: Settin
       {settings.visibility === "password" && (
         <Field label="Password" hint="Whoever has the link is asked for it. It is not kept in the link.">
           {(id) => (
-            <input id={id} type="password" autocomplete="new-password" value={settings.password ?? ""} onInput={(event) => set({ password: event.currentTarget.value })} />
+            <input id={id} type="password" autocomplete="new-password" minLength={6} maxLength={256} value={settings.password ?? ""} onInput={(event) => set({ password: event.currentTarget.value })} />
           )}
         </Field>
       )}

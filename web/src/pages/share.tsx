@@ -13,7 +13,7 @@ import { cleanSettings, SettingsForm } from "./settings_form.tsx";
 export const nameOf = (share: Pick<Share, "title" | "filename" | "id">): string => share.title || share.filename || `Profile ${share.id.slice(0, 6)}`;
 
 const formatNames: Record<string, string> = {
-  pprof: "pprof", folded: "folded stacks", perf_script: "perf script", cpuprofile: "Chrome CPU profile", speedscope: "speedscope",
+  pprof: "pprof", folded: "folded stacks", "perf-script": "perf script", cpuprofile: "Chrome CPU profile", speedscope: "speedscope",
 };
 const visibilityNames: Record<string, string> = {
   public: "public", unlisted: "anyone with the link", team: "team only", password: "with a password",

@@ -1,7 +1,7 @@
 /* shell: what stands around every page. */
 import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import { getSession, signOut, type Session } from "../api.ts";
+import { getSession, nobody, signOut, type Session } from "../api.ts";
 import { IconButton, Menu, Messages } from "./kit.tsx";
 import { Mark } from "./icons.tsx";
 import { toggleTheme, useIsDark } from "./theme.ts";
@@ -11,7 +11,7 @@ export const isSignedIn = (session: Session | null): boolean => Boolean(session?
 export function useSession(): Session | null {
   const [session, setSession] = useState<Session | null>(null);
   useEffect(() => {
-    getSession().then(setSession, () => setSession({ kind: "anonymous" }));
+    getSession().then(setSession, () => setSession(nobody));
   }, []);
   return session;
 }

@@ -7,7 +7,7 @@
  */
 import { FrameFlag, type Flame } from "../model/flame.ts";
 import { type FrameColours, type Palette, diffStep } from "../model/colour.ts";
-import { layoutRow, type Window } from "../model/layout.ts";
+import { firstEndingAfter, layoutRow, type Window } from "../model/layout.ts";
 import { shorterNames } from "../model/names.ts";
 import type { SearchResult } from "../model/search.ts";
 
@@ -105,9 +105,8 @@ export class IciclePainter {
     this.paintLabels(picture);
   }
 
-  private fillOf(picture: Picture, node: number, isMarked: boolean): string {
-    const { flame, palette, colours, marks } = picture;
-    if (marks && !isMarked) return palette.dimmed;
+  private fillOf(picture: Picture, node: number): string {
+    const { flame, palette, colours } = picture;
     if (node === 0 && !flame.isDiff) return palette.root;
     if (flame.baseCum) return palette.diff[diffStep(flame.baseCum[node], flame.cum[node])];
     return palette.fills[colours.fill[flame.frame[node]]];
@@ -115,21 +114,46 @@ export class IciclePainter {
 
   private paintRow(picture: Picture, row: number): void {
     const { context, boxes } = this;
-    const { flame, marks, window, widthPx, scrollTop } = picture;
+    const { flame, marks, window, widthPx, scrollTop, palette } = picture;
     const y = row * rowHeight - scrollTop;
     context.globalAlpha = row < picture.zoomDepth ? 0.55 : 1;
     layoutRow(flame, row, window, widthPx, (first, last, left, right) => {
       const node = flame.rowNodes[first];
-      const isMarked = marks !== null && marks.rowPrefix[last + 1] > marks.rowPrefix[first];
+      const isMarked = !marks || (first === last && marks.rowPrefix[first + 1] > marks.rowPrefix[first]);
       const gap = right - left > 3 ? 1 : 0;
-      context.fillStyle = this.fillOf(picture, node, isMarked);
+      context.fillStyle = isMarked ? this.fillOf(picture, node) : palette.dimmed;
       context.fillRect(left, y, right - left - gap, rowHeight - 1);
-      if (first === last) {
-        boxes.push(node, row, left, right - left - gap);
-        if (this.isHatched(flame, node) && right - left > 3) this.paintHatch(picture, left, y, right - left - gap);
+      if (first !== last) {
+        if (marks) this.paintMarksOfRun(picture, first, last, y);
+        return;
       }
+      boxes.push(node, row, left, right - left - gap);
+      if (this.isHatched(flame, node) && right - left > 3) this.paintHatch(picture, left, y, right - left - gap);
     });
     context.globalAlpha = 1;
+  }
+
+  /** Marked slivers show, at least one pixel wide each, so that a search overlooks nothing. */
+  private paintMarksOfRun(picture: Picture, first: number, last: number, y: number): void {
+    const { context } = this;
+    const { flame, window, widthPx } = picture;
+    const { rowPrefix } = picture.marks!;
+    const scale = widthPx / (window.to - window.from);
+    let at = first;
+    while (at <= last && rowPrefix[last + 1] > rowPrefix[at]) {
+      let [low, high] = [at, last];
+      while (low < high) {
+        const middle = (low + high) >>> 1;
+        if (rowPrefix[middle + 1] > rowPrefix[at]) high = middle;
+        else low = middle + 1;
+      }
+      const node = flame.rowNodes[low];
+      const left = (flame.start[node] - window.from) * scale;
+      const width = Math.max(1, flame.width[node] * scale);
+      context.fillStyle = this.fillOf(picture, node);
+      context.fillRect(Math.max(0, left), y, width, rowHeight - 1);
+      at = Math.max(low + 1, firstEndingAfter(flame, low, last + 1, window.from + (left + width) / scale));
+    }
   }
 
   /** Stacks that are gone in a diff, and what stands for nodes that were cut. */

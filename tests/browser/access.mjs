@@ -1,0 +1,66 @@
+// Who may see what: passwords, teams, what is gone or never was; editing; reports.
+import assert from "node:assert/strict";
+import { viewReady, withPage } from "./harness.mjs";
+import { cpuProfile } from "./profiles.mjs";
+
+export async function testAccess(runner, browser, server) {
+  await runner.test("a share with a password asks for it, once", async () => {
+    const shared = await server.share(cpuProfile(31), { title: "Locked", visibility: "password" }, { headers: { "X-Perfolio-Password": "open sesame" } });
+    await withPage(browser, server, async (page, watch) => {
+      watch.allowed.add(401);
+      await page.goto(`${server.url}/p/${shared.id}`);
+      await page.waitForSelector("text=This profile has a password");
+      await page.fill("input[type=password]", "wrong one");
+      await page.click("button:has-text('Open')");
+      await page.waitForSelector("text=That is not the password.");
+      await page.fill("input[type=password]", "open sesame");
+      await page.click("button:has-text('Open')");
+      await viewReady(page);
+      assert.equal(await page.textContent("h1"), "Locked");
+      await page.reload();
+      await viewReady(page);
+      assert.ok(!page.url().includes("sesame"));
+    });
+  });
+
+  await runner.test("an unknown id, a team's share and a wrong path say what to do", async () => {
+    const team = await server.share(cpuProfile(32), { visibility: "team" });
+    await withPage(browser, server, async (page, watch) => {
+      watch.allowed.add(404).add(400);
+      for (const path of [`/p/${"0".repeat(22)}`, `/p/${team.id}`, "/p/short"]) {
+        await page.goto(server.url + path);
+        await page.waitForSelector("text=There is nothing here");
+      }
+      await page.goto(`${server.url}/problems/rate-limited`);
+      await page.waitForSelector("text=Retry-After");
+    });
+  });
+
+  await runner.test("a description is Markdown that cannot run", async () => {
+    const description = "**Bold** <img src=x onerror=alert(1)> [bad](javascript:alert(1)) [good](https://example.org/)\n\n- item";
+    const shared = await server.share(cpuProfile(33), { title: "<script>alert(1)</script>", description });
+    await withPage(browser, server, async (page) => {
+      await page.goto(`${server.url}/p/${shared.id}`);
+      await viewReady(page);
+      assert.equal(await page.textContent("h1"), "<script>alert(1)</script>");
+      assert.equal(await page.locator(".markdown img, .markdown script").count(), 0);
+      assert.deepEqual(await page.$$eval(".markdown a", (all) => all.map((one) => one.href)), ["https://example.org/"]);
+      assert.equal(await page.textContent(".markdown strong"), "Bold");
+    });
+  });
+
+  await runner.test("a stranger may report, not edit", async () => {
+    const shared = await server.share(cpuProfile(34), { title: "Strange" });
+    await withPage(browser, server, async (page) => {
+      await page.goto(`${server.url}/p/${shared.id}`);
+      await viewReady(page);
+      assert.equal(await page.locator("button:has-text('Settings')").count(), 0);
+      await page.click("[aria-label=Report]");
+      await page.fill("dialog textarea", "It is not a profile");
+      await page.click("dialog button:has-text('Report')");
+      await page.waitForSelector("text=Reported. Thank you.");
+    });
+    const reports = await server.call("GET", "/api/v1/admin/reports", { token: server.token });
+    assert.ok(reports.json.reports.some((report) => report.share_id === shared.id));
+  });
+}

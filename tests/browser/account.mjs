@@ -1,0 +1,152 @@
+// Signing in, the team's list, settings: tokens, people, password, audit log.
+import assert from "node:assert/strict";
+import { looks, viewReady, withPage } from "./harness.mjs";
+import { cpuProfile } from "./profiles.mjs";
+
+/** A browser context whose user has signed in through a one-time link. */
+export async function signedIn(browser, server, look = "light", bypassCSP = false) {
+  const context = await browser.newContext({ ...looks[look], reducedMotion: "reduce", ignoreHTTPSErrors: true, bypassCSP, permissions: ["clipboard-read", "clipboard-write"] });
+  const page = await context.newPage();
+  await page.goto(await server.signInLink());
+  await page.waitForURL(`${server.url}/shares`);
+  await page.close();
+  return context;
+}
+
+export async function testAccount(runner, browser, server) {
+  await runner.test("a one-time link signs in, once, and leaves no code in the address bar", () =>
+    withPage(browser, server, async (page, watch) => {
+      const link = await server.signInLink();
+      await page.goto(link);
+      await page.waitForURL(`${server.url}/shares`);
+      await page.click("button:has-text('default')");
+      await page.click("text=Sign out");
+      await page.waitForURL(`${server.url}/`);
+      await page.waitForSelector("text=Sign in");
+      watch.allowed.add(401);
+      await page.goto(link);
+      await page.waitForSelector("text=was used already or has expired");
+      assert.ok(!page.url().includes("code="));
+    }),
+  );
+
+  await runner.test("whoever is not signed in is led to the sign-in page and back", () =>
+    withPage(browser, server, async (page, watch) => {
+      watch.allowed.add(401);
+      await page.goto(`${server.url}/settings`);
+      await page.waitForURL(/\/login\?next=%2Fsettings/);
+      await page.fill("input[type=email]", "nobody@example.org");
+      await page.fill("input[type=password]", "not the password");
+      await page.click("button:has-text('Sign in')");
+      await page.waitForSelector(".error-line span");
+    }),
+  );
+
+  const context = await signedIn(browser, server);
+  const inside = (use) => withPage(browser, server, use, { context });
+
+  await runner.test("the list: search, edit, compare, delete", async () => {
+    const needle = await server.share(cpuProfile(41), { title: "Needle in the list" });
+    const other = await server.share(cpuProfile(42), { title: "Hay", label: "env=needlework" });
+    await inside(async (page, watch) => {
+      await page.goto(`${server.url}/shares`);
+      await page.waitForSelector(".list tbody tr");
+      await page.fill("[aria-label='Search profiles']", "needle");
+      await page.waitForFunction(() => document.querySelectorAll(".list tbody tr").length === 2);
+      for (const box of await page.$$(".list tbody input")) await box.check();
+      await page.click("button:has-text('Compare')");
+      await page.waitForURL(`${server.url}/d/${needle.id}..${other.id}`);
+      await viewReady(page);
+
+      await page.goto(`${server.url}/p/${needle.id}`);
+      await viewReady(page);
+      await page.click("button:has-text('Settings')");
+      await page.fill("dialog label:has-text('Title') + input", "Found");
+      await page.fill("dialog textarea", "- with a *note*");
+      await page.selectOption("dialog label:has-text('Expires') ~ .select select", "1d");
+      await page.click("dialog button:has-text('Save')");
+      await page.waitForSelector("h1:has-text('Found')");
+      assert.equal(await page.textContent(".markdown em"), "note");
+      assert.match(await page.textContent(".facts"), /expires (in 23 hours|in 24 hours|tomorrow|in 1 day)/);
+
+      await page.click("button:has-text('Settings')");
+      await page.click("dialog a:has-text('Delete')");
+      await page.click("text=Delete for ever");
+      await page.waitForSelector("h1:has-text('Deleted')");
+      watch.allowed.add(410);
+      await page.goto(`${server.url}/p/${needle.id}`);
+      await page.waitForSelector("text=This profile is gone");
+    });
+  });
+
+  await runner.test("the list shows more when asked", async () => {
+    const bytes = cpuProfile(43, 20);
+    for (let i = 0; i < 52; i++) await server.share(bytes, { title: `Paged ${i}` });
+    await inside(async (page) => {
+      await page.goto(`${server.url}/shares?q=paged`);
+      await page.waitForFunction(() => document.querySelectorAll(".list tbody tr").length === 50);
+      await page.click("text=Show more");
+      await page.waitForFunction(() => document.querySelectorAll(".list tbody tr").length === 52);
+      assert.equal(await page.locator("text=Show more").count(), 0);
+    });
+  });
+
+  await runner.test("a token is shown once, works, and works no more when revoked", () =>
+    inside(async (page) => {
+      await page.goto(`${server.url}/settings`);
+      await page.fill("#tokens label:has-text('Name') + input", "browser test");
+      await page.click("text=Create token");
+      const token = await page.textContent("#tokens .made code");
+      assert.match(token, /^pf_[0-9A-Za-z]{43}$/);
+      assert.equal((await server.call("GET", "/api/v1/shares", { token })).status, 200);
+      await page.reload();
+      await page.waitForSelector("#tokens .rows-list");
+      assert.equal(await page.locator(".made").count(), 0);
+      await page.click("#tokens li:has-text('browser test') button:has-text('Revoke')");
+      await page.waitForSelector("text=Token revoked");
+      assert.equal((await server.call("GET", "/api/v1/shares", { token })).status, 401);
+    }),
+  );
+
+  await runner.test("an invitation is accepted, the role changed, the password too", async () => {
+    let link = "";
+    await inside(async (page) => {
+      await page.goto(`${server.url}/settings#people`);
+      await page.fill("#people input[type=email]", "new@example.org");
+      await page.click("text=Make invitation link");
+      link = await page.textContent("#people .made code");
+    });
+    await withPage(browser, server, async (page) => {
+      await page.goto(link);
+      await page.fill("label:has-text('Name') + input", "New Person");
+      await page.fill("input[type=password]", "a long enough one");
+      await page.click("button:has-text('Join')");
+      await page.waitForURL(`${server.url}/shares`);
+      await page.goto(`${server.url}/settings`);
+      await page.waitForSelector("#password");
+      assert.equal(await page.locator("#people, #audit").count(), 0, "only owners manage people");
+      await page.fill("[autocomplete=current-password]", "a long enough one");
+      await page.fill("[autocomplete=new-password]", "another long enough");
+      await page.click("button:has-text('Change password')");
+      await page.waitForSelector("text=Password changed");
+    });
+    await withPage(browser, server, async (page) => {
+      await page.goto(`${server.url}/login?next=/settings`);
+      await page.fill("input[type=email]", "new@example.org");
+      await page.fill("input[type=password]", "another long enough");
+      await page.click("button:has-text('Sign in')");
+      await page.waitForURL(`${server.url}/settings`);
+    });
+    await inside(async (page) => {
+      await page.goto(`${server.url}/settings`);
+      await page.selectOption("[aria-label='Role of new@example.org']", "viewer");
+      await page.waitForSelector("text=Role changed");
+      await page.click("[aria-label='Remove new@example.org']");
+      await page.waitForFunction(() => !document.querySelector("#people").textContent.includes("New Person"));
+      assert.match(await page.textContent("#audit"), /user\./);
+      assert.match(await page.textContent("#team"), /Stored/);
+    });
+  });
+
+  await context.close();
+}

@@ -1,0 +1,129 @@
+// What every browser test needs: a browser, pages that are watched, a runner with counts.
+import { createRequire } from "node:module";
+import { mkdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { root } from "./server.mjs";
+
+// The tests live beside the other tests, their packages in web/.
+const require = createRequire(join(root, "web/package.json"));
+const { chromium } = require("playwright-core");
+const axeSource = readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
+
+export const screenshots = join(root, "build/screenshots");
+mkdirSync(screenshots, { recursive: true });
+
+export function launch() {
+  const args = [
+    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+    "--disable-component-update", "--disable-sync",
+  ];
+  return chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args });
+}
+
+/** Faults that a page may not have: policy violations, errors, requests to other sites. */
+export class Watch {
+  faults = [];
+  /** Statuses whose "Failed to load resource" line the test expects. */
+  allowed = new Set();
+
+  constructor(page, origin) {
+    page.on("console", (message) => {
+      if (message.type() !== "error" && message.type() !== "warning") return;
+      const status = /responded with a status of (\d+)/.exec(message.text())?.[1];
+      if (!status || !this.allowed.has(Number(status))) this.faults.push(`console: ${message.text()}`);
+    });
+    page.on("pageerror", (error) => this.faults.push(`error: ${error.stack}`));
+    page.on("request", (request) => {
+      const url = new URL(request.url());
+      const isOwn = url.origin === origin || url.protocol === "data:" || url.protocol === "blob:";
+      if (!isOwn) this.faults.push(`request to ${url.origin}`);
+    });
+  }
+}
+
+export const looks = {
+  light: { viewport: { width: 1440, height: 900 }, colorScheme: "light" },
+  dark: { viewport: { width: 1440, height: 900 }, colorScheme: "dark" },
+  phone: { viewport: { width: 390, height: 844 }, colorScheme: "light", deviceScaleFactor: 2, hasTouch: true, isMobile: true },
+};
+
+/** A page of its own context, watched; `use` gets it, and afterwards it must have no fault. */
+export async function withPage(browser, server, use, { look = "light", bypassCSP = false, context = null } = {}) {
+  const own = context ?? (await browser.newContext({ ...looks[look], ignoreHTTPSErrors: true, bypassCSP, permissions: ["clipboard-read", "clipboard-write"] }));
+  try {
+    const page = await own.newPage();
+    page.setDefaultTimeout(15_000);
+    const watch = new Watch(page, server.url);
+    await page.addInitScript(() => {
+      addEventListener("securitypolicyviolation", (event) => console.error(`CSP: ${event.violatedDirective} ${event.blockedURI}`));
+    });
+    await use(page, watch);
+    if (watch.faults.length) throw new Error(watch.faults.join("\n"));
+    await page.close();
+  } finally {
+    if (!context) await own.close();
+  }
+}
+
+/** Findings of axe-core that are serious or worse. */
+export async function axeFindings(page) {
+  await page.evaluate(axeSource);
+  const result = await page.evaluate(() => globalThis.axe.run(document, { resultTypes: ["violations"] }));
+  return result.violations
+    .filter((finding) => finding.impact === "serious" || finding.impact === "critical")
+    .map((finding) => `${finding.id}: ${finding.nodes.map((node) => `${node.target.join(" ")} (${node.failureSummary?.split("\n")[1]?.trim()})`).join("; ")}`);
+}
+
+/** Drops files as a hand would: one event with their bytes, anywhere on the page. */
+export function dropFiles(page, files) {
+  const plain = files.map(({ name, bytes }) => ({ name, base64: bytes.toString("base64") }));
+  return page.evaluate((list) => {
+    const transfer = new DataTransfer();
+    for (const { name, base64 } of list) {
+      const text = atob(base64);
+      const content = Uint8Array.from(text, (letter) => letter.charCodeAt(0));
+      transfer.items.add(new File([content], name));
+    }
+    document.body.dispatchEvent(new DragEvent("drop", { dataTransfer: transfer, bubbles: true, cancelable: true }));
+  }, plain);
+}
+
+/** Until the tree is there and painted. */
+export async function viewReady(page) {
+  await page.waitForSelector(".viewer:not(.waiting)[aria-busy=false] .viewer-foot");
+  await page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))));
+}
+
+/** What the tree says of the frame that the cursor stands on. */
+export const spoken = (page) => page.textContent("#icicle-cursor");
+
+/** Rows of the table as texts, from the top of the list. */
+export const tableRows = (page) =>
+  page.$$eval(".rows .row", (rows) =>
+    rows
+      .sort((a, b) => a.getAttribute("aria-rowindex") - b.getAttribute("aria-rowindex"))
+      .map((row) => [...row.querySelectorAll("[role=cell]")].map((cell) => (cell.querySelector(".amount")?.textContent ?? cell.textContent).trim())),
+  );
+
+/* ---- runner ---- */
+
+export class Runner {
+  passed = 0;
+  failed = 0;
+
+  constructor(filter) {
+    this.filter = filter;
+  }
+  async test(name, run) {
+    if (this.filter && !name.includes(this.filter)) return;
+    const begun = Date.now();
+    try {
+      await run();
+      this.passed++;
+      console.log(`ok - ${name} (${Date.now() - begun} ms)`);
+    } catch (error) {
+      this.failed++;
+      console.log(`not ok - ${name}\n${String(error?.stack ?? error).replace(/^/gm, "    ")}`);
+    }
+  }
+}

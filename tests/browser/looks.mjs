@@ -1,0 +1,70 @@
+// Every page in light, dark and phone width: screenshots to look at, axe-core, nothing sticks out.
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { axeFindings, looks, screenshots, viewReady, withPage } from "./harness.mjs";
+import { cpuProfile } from "./profiles.mjs";
+import { signedIn } from "./account.mjs";
+
+const description = "Checkout under load, **30 s** at 400 requests/s.\n\n- `GOMAXPROCS=8`\n- the JSON encoder looks heavy";
+
+export async function testLooks(runner, browser, server) {
+  const first = await server.share(cpuProfile(51, 1500), { title: "Checkout under load", description, filename: "checkout-cpu.pb.gz", label: "service=checkout", expires: "30d" });
+  const second = await server.share(cpuProfile(52, 1500), { title: "Checkout with the new encoder", filename: "checkout-cpu-2.pb.gz" });
+  const locked = await server.share(cpuProfile(53), { visibility: "password" }, { headers: { "X-Perfolio-Password": "a password" } });
+  const gone = await server.share(cpuProfile(54));
+  await server.call("DELETE", `/api/v1/shares/${gone.id}`, { token: server.token });
+
+  const share = `/p/${first.id}`;
+  const diff = `/d/${first.id}..${second.id}`;
+  const key = (text) => (page) => page.keyboard.press(text);
+  const pages = [
+    ["landing", "/", null],
+    ["share", share, "view"],
+    ["share-both", `${share}?v=both&sv=1`, "view"],
+    ["share-table", `${share}?v=table&sv=1`, "view"],
+    ["share-search", `${share}?q=json&sv=1`, "view"],
+    ["share-wrong-search", `${share}?q=%28&sv=1`, "view"],
+    ["share-marked", `${share}?v=both&m=runtime.mallocgc&sv=1`, "view"],
+    ["keys", share, "view", key("?")],
+    ["download", share, "view", (page) => page.click("button:has-text('Download')")],
+    ["compare", share, "view", (page) => page.click("button:has-text('Compare')")],
+    ["diff", diff, "view"],
+    ["diff-both", `${diff}?v=both&sv=1`, "view"],
+    ["password", `/p/${locked.id}`, "text=has a password"],
+    ["gone", `/p/${gone.id}`, "text=is gone"],
+    ["missing", `/p/${"0".repeat(22)}`, "text=nothing here"],
+    ["delete", `${share}/delete#x`, "text=cannot be undone"],
+    ["login", "/login", "input[type=email]"],
+    ["invite", "/invite#code", "text=Join your team"],
+    ["problem", "/problems/too-large", "text=limit"],
+    ["shares", "/shares", ".list tbody tr", null, true],
+    ["settings", "/settings", "#audit td", null, true],
+    ["edit", share, "view", (page) => page.click("button:has-text('Settings')"), true],
+  ];
+
+  for (const look of Object.keys(looks)) {
+    const inside = await signedIn(browser, server, look, true);
+    const outside = await browser.newContext({ ...looks[look], reducedMotion: "reduce", ignoreHTTPSErrors: true, bypassCSP: true });
+    for (const [name, path, ready, act, isInside] of pages)
+      await runner.test(`${look}: ${name} is accessible and fits`, () =>
+        withPage(
+          browser, server,
+          async (page, watch) => {
+            for (const status of [400, 401, 404, 410]) watch.allowed.add(status);
+            await page.goto(server.url + path);
+            if (ready === "view") await viewReady(page);
+            else if (ready) await page.waitForSelector(ready);
+            if (act) await act(page);
+                        await page.screenshot({ path: join(screenshots, `${look}-${name}.png`) });
+            const overflow = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+            assert.ok(overflow <= 0, `${overflow} pixels stick out`);
+            assert.ok(await page.title());
+            assert.deepEqual(await axeFindings(page), []);
+          },
+          { context: isInside ? inside : outside },
+        ),
+      );
+    await inside.close();
+    await outside.close();
+  }
+}

@@ -1,0 +1,116 @@
+// Profiles that the tests make, and what must be read from them: a second reader, by brute force.
+import { gzipSync } from "node:zlib";
+
+/* ---- a small pprof writer ---- */
+
+function varint(value) {
+  const bytes = [];
+  let rest = BigInt.asUintN(64, BigInt(value));
+  do {
+    bytes.push(Number(rest & 127n) | (rest > 127n ? 128 : 0));
+    rest >>= 7n;
+  } while (rest > 0n);
+  return Buffer.from(bytes);
+}
+const number = (field, value) => Buffer.concat([varint(field << 3), varint(value)]);
+const bytes = (field, value) => Buffer.concat([varint((field << 3) | 2), varint(value.length), value]);
+const packed = (field, values) => bytes(field, Buffer.concat(values.map(varint)));
+
+/** types: [[name, unit], …]; samples: [{stack: [root … leaf], values: [per type]}]. */
+export function encodePprof({ types, samples, durationNs = 0, defaultType = "", comments = [] }) {
+  const strings = new Map([["", 0]]);
+  const intern = (text) => strings.get(text) ?? strings.set(text, strings.size).get(text);
+  const functions = new Map();
+  const idOf = (name) => functions.get(name) ?? functions.set(name, functions.size + 1).get(name);
+  const out = types.map(([type, unit]) => bytes(1, Buffer.concat([number(1, intern(type)), number(2, intern(unit))])));
+  for (const { stack, values } of samples)
+    out.push(bytes(2, Buffer.concat([packed(1, stack.map(idOf).reverse()), packed(2, values)])));
+  for (const [name, id] of functions) {
+    out.push(bytes(4, Buffer.concat([number(1, id), bytes(4, Buffer.concat([number(1, id), number(2, 10 + id)]))])));
+    out.push(bytes(5, Buffer.concat([number(1, id), number(2, intern(name)), number(4, intern(`/src/${name.split(".")[0]}.go`))])));
+  }
+  const commentIds = comments.map(intern);
+  const defaultId = intern(defaultType);
+  for (const text of strings.keys()) out.push(bytes(6, Buffer.from(text)));
+  out.push(number(10, durationNs), number(14, defaultId));
+  if (commentIds.length) out.push(packed(13, commentIds));
+  return gzipSync(Buffer.concat(out));
+}
+
+/* ---- profiles ---- */
+
+function generator(seed) {
+  let state = seed;
+  return (below) => {
+    state ^= state << 13;
+    state ^= state >>> 17;
+    state ^= state << 5;
+    return (state >>> 0) % below;
+  };
+}
+
+const names = [
+  "main.main", "main.serve", "main.handle", "net/http.(*conn).serve", "net/http.HandlerFunc.ServeHTTP", "encoding/json.Marshal",
+  "encoding/json.(*encodeState).marshal", "encoding/json.structEncoder.encode", "runtime.mallocgc", "runtime.gcBgMarkWorker", "runtime.scanobject",
+  "runtime.memmove", "compress/flate.(*compressor).deflate", "github.com/acme/store.(*DB).Query", "github.com/acme/store.decodeRow",
+  "crypto/tls.(*Conn).Write", "syscall.write", "main.parse", "sort.Sort", "strings.Builder.Grow",
+];
+
+export const twoTypes = [["samples", "count"], ["cpu", "nanoseconds"]];
+
+/** A CPU profile with recursion, of two sample types. */
+export function cpuSamples(seed = 1, count = 400) {
+  const random = generator(seed);
+  const samples = [];
+  for (let i = 0; i < count; i++) {
+    const stack = ["main.main"];
+    const depth = 2 + random(9);
+    for (let level = 0; level < depth; level++) stack.push(names[(random(4) + level * 2 + random(5)) % names.length]);
+    const hits = 1 + random(9);
+    samples.push({ stack, values: [hits, hits * 10_000_000] });
+  }
+  return samples;
+}
+
+export const cpuProfile = (seed, count) => encodePprof({ types: twoTypes, samples: cpuSamples(seed, count), durationNs: 30e9, defaultType: "cpu", comments: ["made by a test"] });
+
+/** Many different stacks as folded text; for large uploads and many nodes. */
+export function foldedText(lines, { seed = 5, functions = 3000, depth = 22 } = {}) {
+  const random = generator(seed);
+  const out = [];
+  for (let i = 0; i < lines; i++) {
+    const stack = ["start"];
+    for (let level = 0; level < depth; level++) stack.push(`mod${(level * 7) % 40}::fn_${random(3) ? (i >> (depth - level)) % functions : random(functions)}`);
+    out.push(`${stack.join(";")} ${1 + random(1000)}`);
+  }
+  return Buffer.from(out.join("\n") + "\n");
+}
+
+export const deepText = (depth) => Buffer.from(Array.from({ length: depth }, (_, i) => `level_${i}`).join(";") + " 7\n");
+
+/* ---- brute force ---- */
+
+/** Map of name to {flat, cum}, a function counted once per sample. */
+export function topOf(samples, type) {
+  const rows = new Map();
+  const row = (name) => rows.get(name) ?? rows.set(name, { flat: 0, cum: 0 }).get(name);
+  for (const { stack, values } of samples) {
+    row(stack[stack.length - 1]).flat += values[type];
+    for (const name of new Set(stack)) row(name).cum += values[type];
+  }
+  return rows;
+}
+
+export const totalOf = (samples, type) => samples.reduce((sum, sample) => sum + sample.values[type], 0);
+
+/** What samples with a matching frame hold, and how many functions match. */
+export function matchOf(samples, type, pattern) {
+  const functions = new Set();
+  let value = 0;
+  for (const { stack, values } of samples) {
+    const found = stack.filter((name) => pattern.test(name));
+    for (const name of found) functions.add(name);
+    if (found.length) value += values[type];
+  }
+  return { value, functions: functions.size };
+}

@@ -1,0 +1,33 @@
+// The browser tests: a real server, the distribution's chromium, pages used as people use them.
+//   npm run test:browser [-- part of a test's name]     in web/; BUILD chooses build/<BUILD>/perfoliod
+// Screenshots go to build/screenshots. The last line says how many passed and failed.
+import { launch, Runner } from "./harness.mjs";
+import { Server } from "./server.mjs";
+import { testAccess } from "./access.mjs";
+import { testAccount } from "./account.mjs";
+import { testDiff } from "./diff.mjs";
+import { testLooks } from "./looks.mjs";
+import { testUpload } from "./upload.mjs";
+import { testViewer } from "./viewer.mjs";
+
+const runner = new Runner(process.argv[2]);
+let server = null;
+let browser = null;
+try {
+  server = await Server.start();
+  browser = await launch();
+  for (const suite of [testUpload, testViewer, testDiff, testAccess, testAccount, testLooks]) await suite(runner, browser, server);
+} catch (error) {
+  runner.failed++;
+  console.log(error?.stack ?? error);
+} finally {
+  await browser?.close();
+  if (runner.failed && server) console.log(`--- end of the server's log\n${server.log()}`);
+  const status = await server?.stop();
+  if (server && status !== 0) {
+    runner.failed++;
+    console.log(`not ok - the server stopped with ${status}`);
+  }
+}
+console.log(`${runner.passed} passed, ${runner.failed} failed`);
+process.exitCode = runner.failed ? 1 : 0;

@@ -1,0 +1,108 @@
+// A real perfoliod with its own data folder, on a free port, for one run of the browser tests.
+import { spawn } from "node:child_process";
+import { chmodSync, existsSync, mkdtempSync, openSync, readFileSync, rmSync } from "node:fs";
+import { request } from "node:https";
+import { createServer } from "node:net";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+export const root = join(dirname(fileURLToPath(import.meta.url)), "../..");
+
+function freePort() {
+  return new Promise((resolve, reject) => {
+    const probe = createServer();
+    probe.on("error", reject);
+    probe.listen(0, "127.0.0.1", () => {
+      const { port } = probe.address();
+      probe.close(() => resolve(port));
+    });
+  });
+}
+
+const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+
+export class Server {
+  /** Starts build/$BUILD/perfoliod and waits until it is ready. */
+  static async start() {
+    const server = new Server();
+    // Open to the users that the server drops its rights to.
+    server.folder = mkdtempSync("/tmp/perfolio-browser-");
+    chmodSync(server.folder, 0o755);
+    server.dataDir = join(server.folder, "data");
+    server.port = await freePort();
+    server.url = `https://localhost:${server.port}`;
+    server.logPath = join(server.folder, "server.log");
+    const program = join(root, "build", process.env.BUILD ?? "release", "perfoliod");
+    const log = openSync(server.logPath, "a");
+    const environment = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith("PERFOLIO_")));
+    const settings = ["--data-dir", server.dataDir, "--listen", `localhost:${server.port}`];
+    server.process = spawn(program, ["serve", ...settings], { stdio: ["ignore", log, log], env: environment });
+    await server.waitReady();
+    return server;
+  }
+
+  async waitReady() {
+    const deadline = Date.now() + 120_000;
+    while (Date.now() < deadline) {
+      if (this.process.exitCode !== null) throw new Error(`perfoliod ended:\n${this.log()}`);
+      const isReady = existsSync(join(this.dataDir, "admin.token")) && (await this.call("GET", "/readyz").catch(() => null))?.status === 200;
+      if (isReady) return;
+      await pause(100);
+    }
+    throw new Error(`perfoliod is not ready:\n${this.log()}`);
+  }
+
+  log() {
+    return existsSync(this.logPath) ? readFileSync(this.logPath, "utf8").slice(-4000) : "";
+  }
+
+  get token() {
+    return readFileSync(join(this.dataDir, "admin.token"), "utf8").trim();
+  }
+
+  /** One request; body is bytes, or an object that is sent as JSON. */
+  call(method, path, { body, token, headers = {} } = {}) {
+    const isJson = body !== undefined && !Buffer.isBuffer(body);
+    const bytes = isJson ? Buffer.from(JSON.stringify(body)) : body;
+    const fields = { ...headers, ...(isJson ? { "Content-Type": "application/json" } : {}), ...(token ? { Authorization: `Bearer ${token}` } : {}) };
+    return new Promise((resolve, reject) => {
+      const sent = request(this.url + path, { method, headers: fields, ca: readFileSync(join(this.dataDir, "tls/ca.crt")) }, (response) => {
+        const parts = [];
+        response.on("data", (part) => parts.push(part));
+        response.on("end", () => {
+          const content = Buffer.concat(parts);
+          const isText = (response.headers["content-type"] ?? "").includes("json");
+          resolve({ status: response.statusCode, headers: response.headers, bytes: content, json: isText ? JSON.parse(content) : null });
+        });
+      });
+      sent.on("error", reject);
+      sent.setTimeout(60_000, () => sent.destroy(new Error("no answer")));
+      sent.end(bytes);
+    });
+  }
+
+  /** Shares bytes; settings are query parameters. As the admin unless told otherwise. */
+  async share(bytes, settings = {}, { isAnonymous = false, headers = {} } = {}) {
+    const path = "/api/v1/shares?" + new URLSearchParams(settings);
+    const answer = await this.call("POST", path, { body: bytes, token: isAnonymous ? undefined : this.token, headers });
+    if (answer.status !== 201) throw new Error(`share: ${answer.status} ${answer.bytes}`);
+    return answer.json;
+  }
+
+  /** A one-time sign-in link for the admin. */
+  async signInLink() {
+    const answer = await this.call("POST", "/api/v1/admin/login-codes", { body: {}, token: this.token });
+    if (answer.status !== 201) throw new Error(`login code: ${answer.status} ${answer.bytes}`);
+    return answer.json.url;
+  }
+
+  async stop() {
+    if (this.process.exitCode === null) {
+      const ended = new Promise((resolve) => this.process.once("exit", resolve));
+      this.process.kill("SIGTERM");
+      await ended;
+    }
+    rmSync(this.folder, { recursive: true, force: true });
+    return this.process.exitCode;
+  }
+}

@@ -1,0 +1,127 @@
+// From a file to a link: drop, choose, paste, many at once, large, refused; and deletion.
+import assert from "node:assert/strict";
+import { dropFiles, spoken, viewReady, withPage } from "./harness.mjs";
+import { cpuProfile, cpuSamples, foldedText, totalOf } from "./profiles.mjs";
+
+async function createLink(page) {
+  await page.click("button:has-text('Create link')");
+  await page.waitForSelector(".done");
+  return page.getAttribute(".done a.primary", "href");
+}
+
+export async function testUpload(runner, browser, server) {
+  const bytes = cpuProfile(1);
+
+  await runner.test("a dropped profile becomes a link, is viewed and deleted", () =>
+    withPage(browser, server, async (page, watch) => {
+      await page.goto(server.url + "/");
+      await dropFiles(page, [{ name: "cpu.pb.gz", bytes }]);
+      await page.fill("label:has-text('Title') + input", "Dropped by a test");
+      await page.selectOption("label:has-text('Expires') ~ .select select", "7d");
+      const link = await createLink(page);
+      assert.match(link, /^https:\/\/localhost:\d+\/p\/[0-9A-Za-z]{22}$/);
+      await page.click("summary:has-text('Delete link')");
+      const deleteLink = await page.textContent(".copy-field.secret code");
+
+      await page.click("text=Open the profile");
+      await viewReady(page);
+      assert.equal(await page.textContent("h1"), "Dropped by a test");
+      assert.match(await page.textContent(".facts"), /expires in 6 days|expires in 7 days|expires next week|expires in 1 week/);
+      const total = totalOf(cpuSamples(1), 1);
+      assert.ok((await spoken(page)).startsWith(`all, total ${(total / 1e9).toFixed(1)} s (100%)`), await spoken(page));
+      const raw = await server.call("GET", new URL(link).pathname + "/raw");
+      assert.ok(raw.bytes.equals(bytes), "the original bytes");
+
+      await page.goto(deleteLink);
+      await page.waitForSelector("text=cannot be undone");
+      assert.equal((await server.call("GET", new URL(link).pathname.replace("/p/", "/api/v1/shares/"))).status, 200, "a GET deletes nothing");
+      await page.click("text=Delete for ever");
+      await page.waitForSelector("h1:has-text('Deleted')");
+      watch.allowed.add(410);
+      await page.goto(link);
+      await page.waitForSelector("text=This profile is gone");
+    }),
+  );
+
+  await runner.test("a chosen file, and the copied link", () =>
+    withPage(browser, server, async (page) => {
+      await page.goto(server.url + "/");
+      await page.setInputFiles("#file", { name: "chosen.pb.gz", mimeType: "application/gzip", buffer: bytes });
+      const link = await createLink(page);
+      await page.click(".done > .copy-field button");
+      assert.equal(await page.evaluate(() => navigator.clipboard.readText()), link);
+      await page.goto(server.url + "/");
+      assert.equal(await page.textContent(".recent li a"), "chosen.pb.gz");
+      await page.click(".recent li a");
+      await viewReady(page);
+      assert.equal(await page.textContent("h1"), "chosen.pb.gz");
+      assert.equal(await page.locator("button:has-text('Settings')").count(), 1, "the browser that shared it may change it");
+    }),
+  );
+
+  await runner.test("pasted folded stacks", () =>
+    withPage(browser, server, async (page) => {
+      await page.goto(server.url + "/");
+      await page.evaluate(() => {
+        const data = new DataTransfer();
+        data.setData("text/plain", "main;run;work 30\nmain;run;rest 12\n");
+        document.body.dispatchEvent(new ClipboardEvent("paste", { clipboardData: data, bubbles: true, cancelable: true }));
+      });
+      await page.goto(await createLink(page));
+      await viewReady(page);
+      assert.match(await spoken(page), /^all, total 42/);
+      assert.match(await page.textContent(".facts"), /folded stacks/);
+    }),
+  );
+
+  await runner.test("two dropped files become a comparison", () =>
+    withPage(browser, server, async (page) => {
+      await page.goto(server.url + "/");
+      await dropFiles(page, [{ name: "before.pb.gz", bytes: cpuProfile(2) }, { name: "after.pb.gz", bytes: cpuProfile(3) }]);
+      await page.click("text=Compare the two");
+      await page.waitForURL(/\/d\/\w{22}\.\.\w{22}$/);
+      await viewReady(page);
+      assert.deepEqual(await page.$$eval(".side a", (links) => links.map((link) => link.textContent)), ["before.pb.gz", "after.pb.gz"]);
+    }),
+  );
+
+  await runner.test("three dropped files become one merged profile", () =>
+    withPage(browser, server, async (page) => {
+      await page.goto(server.url + "/");
+      await dropFiles(page, [4, 5, 6].map((seed) => ({ name: `run${seed}.pb.gz`, bytes: cpuProfile(seed) })));
+      await page.click("text=Merge 3 into one");
+      await page.waitForSelector(".done");
+      await page.click("text=Open the profile");
+      await viewReady(page);
+      const total = [4, 5, 6].reduce((sum, seed) => sum + totalOf(cpuSamples(seed), 1), 0);
+      assert.ok((await spoken(page)).includes(`${(total / 1e9).toFixed(1)} s`), await spoken(page));
+    }),
+  );
+
+  await runner.test("a large file goes up in parts", () =>
+    withPage(browser, server, async (page) => {
+      const large = foldedText(40_000);
+      assert.ok(large.length > 8.5 * 2 ** 20);
+      await page.goto(server.url + "/");
+      const parts = [];
+      page.on("request", (request) => request.method() === "PUT" && parts.push(new URL(request.url()).pathname));
+      await page.setInputFiles("#file", { name: "large.folded", mimeType: "text/plain", buffer: large });
+      const link = await createLink(page);
+      assert.equal(parts.length, Math.ceil(large.length / (4 << 20)));
+      const raw = await server.call("GET", new URL(link).pathname + "/raw");
+      assert.ok(raw.bytes.equals(large), "the original bytes");
+    }),
+  );
+
+  await runner.test("what is no profile is refused with a reason, and the form stays", () =>
+    withPage(browser, server, async (page, watch) => {
+      watch.allowed.add(400).add(415).add(422);
+      await page.goto(server.url + "/");
+      await dropFiles(page, [{ name: "cat.jpg", bytes: Buffer.from([0xff, 0xd8, 0xff, 0xe0, 0, 1, 2, 3]) }]);
+      await page.click("button:has-text('Create link')");
+      await page.waitForSelector(".error-line span");
+      assert.ok((await page.textContent(".error-line")).length > 10);
+      assert.equal(await page.locator("button:has-text('Create link')").count(), 1);
+    }),
+  );
+}

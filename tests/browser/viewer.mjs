@@ -1,0 +1,273 @@
+// The share page: numbers equal a brute-force reader's, and everything is in the address bar.
+import assert from "node:assert/strict";
+import { spoken, tableRows, viewReady, withPage } from "./harness.mjs";
+import { cpuProfile, cpuSamples, deepText, encodePprof, foldedText, matchOf, topOf, totalOf, twoTypes } from "./profiles.mjs";
+
+const seconds = (ns) => {
+  const units = [["s", 1e9], ["ms", 1e6]]; // no sum here reaches ten minutes
+  const [unit, size] = units.find(([, size]) => ns >= size * 0.9995) ?? ["ns", 1];
+  const amount = ns / size;
+  const digits = amount >= 100 || Number.isInteger(amount) ? 0 : amount >= 10 ? 1 : 2;
+  return `${amount.toFixed(digits)} ${unit}`;
+};
+const percent = (part, whole) => {
+  const value = (100 * part) / whole;
+  return `${value.toFixed(value >= 99.95 ? 0 : value >= 10 ? 1 : 2)}%`;
+};
+
+export async function testViewer(runner, browser, server) {
+  const samples = cpuSamples(11);
+  const shared = await server.share(cpuProfile(11), { title: "Viewer", filename: "cpu.pb.gz", label: "env=test" });
+  const at = (query = "") => `${server.url}/p/${shared.id}${query}`;
+  const open = async (page, query) => {
+    await page.goto(at(query));
+    await viewReady(page);
+  };
+
+  for (const [type, name] of [[0, "samples"], [1, "cpu"]])
+    await runner.test(`the table equals a brute-force reader: ${name}`, () =>
+      withPage(browser, server, async (page) => {
+        await open(page, `?v=table&st=${name}&s=-cum&sv=1`);
+        const expected = [...topOf(samples, type)].sort((a, b) => b[1].cum - a[1].cum || (a[0] < b[0] ? -1 : 1));
+        const show = (value) => (type === 0 ? value.toLocaleString("en-US") : value === 0 ? "0 ns" : seconds(value));
+        const rows = await tableRows(page);
+        assert.equal(rows.length, expected.length);
+        for (const [i, [fn, { flat, cum }]] of expected.entries()) {
+          const row = rows.find((one) => one[2] === fn);
+          assert.deepEqual(row, [show(flat), show(cum), fn]);
+          if (i > 0) assert.ok(topOf(samples, type).get(rows[i][2]).cum <= topOf(samples, type).get(rows[i - 1][2]).cum, "sorted");
+        }
+      }),
+    );
+
+  await runner.test("search counts functions, and the share of samples once", () =>
+    withPage(browser, server, async (page) => {
+      await open(page);
+      for (const text of ["runtime", "^encoding/json\\.", "serve$", "(?i)MARSHAL", "nothing at all"]) {
+        await page.fill("#search", text);
+        const pattern = new RegExp(text.replace("(?i)", ""), /[A-Z]/.test(text.replace("(?i)", "")) && !text.startsWith("(?i)") ? "" : "i");
+        const found = matchOf(samples, 1, pattern);
+        const words = `${found.functions} ${found.functions === 1 ? "function" : "functions"} · ${found.value ? percent(found.value, totalOf(samples, 1)) : "0%"}`;
+        assert.equal(await page.textContent("#search-result"), words);
+        assert.equal(new URL(page.url()).searchParams.get("q"), text);
+      }
+      await page.fill("#search", "(?=x)");
+      assert.match(await page.textContent("#search-result"), /Look-around/);
+      await page.fill("#search", "(");
+      assert.ok(await page.$(".search.wrong"));
+      await page.fill("#search", "");
+      assert.equal(page.url(), at());
+    }),
+  );
+
+  await runner.test("the search filters the table, a row marks its function", () =>
+    withPage(browser, server, async (page) => {
+      await open(page, "?v=both&q=json&sv=1");
+      const rows = await tableRows(page);
+      assert.ok(rows.length > 0 && rows.every((row) => row.at(-1).includes("json")));
+      await page.click(".rows .row button");
+      assert.equal(new URL(page.url()).searchParams.get("m"), rows[0].at(-1));
+      assert.ok(await page.$(".button.marked"));
+      await page.keyboard.press("Escape");
+      await page.keyboard.press("Escape");
+      assert.equal(new URL(page.url()).search, "?v=both&sv=1");
+    }),
+  );
+
+  await runner.test("zoom by click, by key and by link; back and forward", () =>
+    withPage(browser, server, async (page) => {
+      await open(page);
+      const box = await page.locator(".icicle").boundingBox();
+      await page.mouse.click(box.x + 20, box.y + 2 * 22 + 8);
+      await page.waitForURL(/[?&]z=[0-9a-f]{16}/);
+      const zoomed = await spoken(page);
+      assert.notEqual(zoomed.slice(0, 4), "all,");
+      const link = page.url();
+      await page.reload();
+      await viewReady(page);
+      assert.equal(await spoken(page), zoomed);
+      await page.goBack();
+      await page.waitForURL(at());
+      await page.goForward();
+      await page.waitForURL(link);
+      await page.waitForFunction((text) => document.querySelector("#icicle-cursor").textContent === text, zoomed);
+      await page.click("text=Reset zoom");
+      assert.equal(page.url(), at());
+
+      await page.focus(".icicle");
+      for (const key of ["ArrowDown", "ArrowDown", "Enter"]) await page.keyboard.press(key);
+      await page.waitForURL(/[?&]z=/);
+      const deep = page.url();
+      await page.keyboard.press("Backspace");
+      await page.waitForFunction((old) => location.href !== old, deep);
+      await page.keyboard.press("0");
+      assert.equal(page.url(), at());
+    }),
+  );
+
+  await runner.test("sample types and grouping switch, by menu and by key", () =>
+    withPage(browser, server, async (page) => {
+      await open(page);
+      assert.match(await spoken(page), new RegExp(`^all, total ${seconds(totalOf(samples, 1))}`));
+      await page.selectOption("[aria-label='Sample type']", { label: "samples (count)" });
+      await page.waitForURL(/st=samples/);
+      await page.waitForFunction((total) => document.querySelector("#icicle-cursor").textContent.includes(`total ${total} `), totalOf(samples, 0).toLocaleString("en-US"));
+      await page.focus(".icicle");
+      await page.keyboard.press("t");
+      await page.waitForURL(/st=cpu/);
+      await page.keyboard.press("g");
+      await page.waitForURL(/g=file/);
+      await viewReady(page);
+      await page.keyboard.press("2");
+      assert.ok((await tableRows(page)).some((row) => row.at(-1).includes("/src/")));
+    }),
+  );
+
+  await runner.test("every setting comes back from the address bar", () =>
+    withPage(browser, server, async (page) => {
+      const queries = [
+        "", "?v=table&sv=1", "?v=both&st=samples&q=json&sv=1", "?st=cpu&q=%5Emain%5C.&m=main.main&sv=1", "?v=table&s=-cum&sv=1", "?v=table&s=name&sv=1",
+        "?g=file&sv=1", "?g=line&sv=1", "?v=both&q=a%26b%3D%C3%B6&sv=1", "?st=0&sv=1", "?q=x&sv=1&later=kept",
+      ];
+      for (const query of queries) {
+        await open(page, query);
+        assert.equal(page.url(), at(query));
+        const parameters = new URL(page.url()).searchParams;
+        assert.equal(await page.inputValue("#search"), parameters.get("q") ?? "");
+        assert.equal(await page.inputValue("[aria-label=Group]"), parameters.get("g") ?? "function");
+        const view = await page.textContent(".segments [aria-pressed=true]");
+        assert.equal(view.toLowerCase(), parameters.get("v") ?? "icicle");
+        if (parameters.has("st")) {
+          const index = await page.inputValue("[aria-label='Sample type']");
+          assert.equal(index, { samples: "0", cpu: "1", 0: "0" }[parameters.get("st")]);
+        }
+      }
+      await open(page, "?q=x&sv=1&later=kept");
+      await page.fill("#search", "y");
+      assert.equal(new URL(page.url()).searchParams.get("later"), "kept");
+    }),
+  );
+
+  await runner.test("the keys' sheet, the theme and copying", () =>
+    withPage(browser, server, async (page) => {
+      await open(page, "?q=json&sv=1");
+      await page.keyboard.press("?");
+      await page.waitForSelector("dialog[open] .keys");
+      await page.keyboard.press("Escape");
+      await page.waitForSelector("dialog", { state: "detached" });
+      await page.keyboard.press("y");
+      await page.waitForSelector(".message.shown");
+      assert.equal(await page.evaluate(() => navigator.clipboard.readText()), page.url());
+      await page.focus(".icicle");
+      await page.keyboard.press("n");
+      await page.waitForURL(/z=/);
+      assert.match(await spoken(page), /json/);
+      await page.keyboard.press("c");
+      await page.waitForTimeout(100);
+      assert.match(await page.evaluate(() => navigator.clipboard.readText()), /^encoding\/json/);
+      await page.keyboard.press("C");
+      await page.waitForTimeout(100);
+      assert.match(await page.evaluate(() => navigator.clipboard.readText()), /^main\.main\n/);
+      await page.click("[aria-label='Dark colours']");
+      assert.equal(await page.getAttribute("html", "data-theme"), "dark");
+      await page.reload();
+      assert.equal(await page.getAttribute("html", "data-theme"), "dark");
+    }),
+  );
+
+  await runner.test("hovering tells name, total, self and place", () =>
+    withPage(browser, server, async (page) => {
+      await open(page);
+      const box = await page.locator(".icicle").boundingBox();
+      await page.mouse.move(box.x + 60, box.y + 22 + 8);
+      await page.waitForSelector(".tip:not([hidden])");
+      const text = await page.textContent(".tip");
+      assert.match(text, /^main\.mainTotal.*Self.*\/src\/main\.go/);
+      assert.match(await page.textContent(".detail"), /main\.main/);
+    }),
+  );
+
+  await runner.test("downloads: original, pprof, folded, JSON, SVG, PNG", () =>
+    withPage(browser, server, async (page) => {
+      await open(page);
+      await page.click("button:has-text('Download')");
+      const links = await page.$$eval(".menu-panel a[download]", (all) => all.map((one) => one.getAttribute("href")));
+      assert.equal(links.length, 6);
+      for (const link of links) assert.equal((await server.call("GET", link)).status, 200, link);
+    }),
+  );
+
+  await runner.test("odd profiles: deep, single, UTF-8, long names, nothing of a type", async () => {
+    const long = "std::" + "very_long_namespace::".repeat(14) + "function<std::map<int, std::string>>(int) const";
+    const odd = [
+      [deepText(5000), /^all, total 7/, "level_0"],
+      [encodePprof({ types: twoTypes, samples: [{ stack: ["only"], values: [1, 10] }] }), /^all, total 10 ns/, "only"],
+      [encodePprof({ types: twoTypes, samples: [{ stack: ["größe", "東京.計算", "👩‍🚀"], values: [2, 5_000_000] }, { stack: [long], values: [1, 1_000_000] }] }), /^all, total 6 ms/, "größe"],
+    ];
+    for (const [bytes, total, first] of odd) {
+      const { id } = await server.share(bytes);
+      await withPage(browser, server, async (page) => {
+        await page.goto(`${server.url}/p/${id}`);
+        await viewReady(page);
+        assert.match(await spoken(page), total);
+        await page.focus(".icicle");
+        await page.keyboard.press("ArrowDown");
+        assert.ok((await spoken(page)).startsWith(first + ","), await spoken(page));
+        await page.evaluate(() => (document.querySelector(".icicle").scrollTop = 1e6));
+        await page.waitForTimeout(80);
+      });
+    }
+    const { id } = await server.share(encodePprof({ types: twoTypes, samples: [{ stack: ["idle"], values: [3, 0] }], defaultType: "cpu" }));
+    await withPage(browser, server, async (page) => {
+      await page.goto(`${server.url}/p/${id}`);
+      await page.waitForSelector("text=No samples of this type");
+    });
+  });
+
+  await runner.test("a profile of many nodes is there quickly and stays quick", async () => {
+    const { id } = await server.share(foldedText(6000), { title: "Many nodes" });
+    await server.call("GET", `/api/v1/shares/${id}/flame`);
+    await withPage(browser, server, async (page) => {
+      await page.goto(`${server.url}/p/${id}`);
+      await viewReady(page);
+      const ready = await page.evaluate(() => performance.now());
+      const searchMs = await page.evaluate(async () => {
+        const input = document.querySelector("#search");
+        const begun = performance.now();
+        input.value = "fn_1";
+        input.dispatchEvent(new Event("input", { bubbles: true }));
+        await new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)));
+        return performance.now() - begun;
+      });
+      console.log(`# many nodes: ready after ${Math.round(ready)} ms, search drawn after ${Math.round(searchMs)} ms`);
+      assert.ok(ready < 15_000 && searchMs < 2_000);
+    });
+  });
+
+  await runner.test("nothing on the page jumps while it loads", () =>
+    withPage(browser, server, async (page) => {
+      await page.addInitScript(() => {
+        globalThis.shifts = 0;
+        new PerformanceObserver((list) => {
+          for (const entry of list.getEntries()) globalThis.shifts += entry.value;
+        }).observe({ type: "layout-shift", buffered: true });
+      });
+      await open(page);
+      await page.waitForTimeout(300);
+      const shifts = await page.evaluate(() => globalThis.shifts);
+      assert.ok(shifts < 0.02, `layout shift ${shifts}`);
+    }),
+  );
+
+  await runner.test("the share page's scripts and styles stay within 60 KB gzip", () =>
+    withPage(browser, server, async (page) => {
+      const loaded = new Set();
+      page.on("request", (request) => /\/assets\/.*\.(js|css)$/.test(request.url()) && loaded.add(new URL(request.url()).pathname));
+      await open(page);
+      let total = 0;
+      for (const path of loaded) total += (await server.call("GET", path, { headers: { "Accept-Encoding": "gzip" } })).bytes.length;
+      console.log(`# share page: ${loaded.size} files, ${total} bytes gzip`);
+      assert.ok(loaded.size >= 3 && total <= 60 * 1024, `${total} bytes`);
+    }),
+  );
+}
