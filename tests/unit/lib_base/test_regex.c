@@ -1,0 +1,169 @@
+#include "tests/unit/test.h"
+
+#include "lib/base/clock.h"
+#include "lib/base/regex.h"
+
+static bool matches(const char *pattern, struct span subject)
+{
+    struct regex *regex;
+    struct err err = {0};
+    bool is_match = false;
+    if (regex_create(span_text(pattern), &regex, &err))
+        print_error("%s\n", err.message);
+    assert_int_equal(err.code, ERR_NONE);
+    assert_int_equal(regex_match(regex, subject, &is_match, &err), ERR_NONE);
+    regex_destroy(regex);
+    return is_match;
+}
+
+static void assert_refused(const char *pattern, const char *words)
+{
+    struct regex *regex = NULL;
+    struct err err = {0};
+    assert_int_equal(regex_create(span_text(pattern), &regex, &err), ERR_INVALID);
+    if (!strstr(err.message, words))
+        print_error("%s: %s\n", pattern, err.message);
+    assert_non_null(strstr(err.message, words));
+    assert_null(regex);
+}
+
+static void matches_anywhere_and_minds_case(void **state)
+{
+    (void)state;
+    assert_true(matches("park", SPAN_LITERAL("runtime.gopark")));
+    assert_false(matches("PARK", SPAN_LITERAL("runtime.gopark")));
+    assert_true(matches("(?i)PARK", SPAN_LITERAL("runtime.gopark")));
+    assert_true(matches("^runtime\\.(gopark|mcall)$", SPAN_LITERAL("runtime.mcall")));
+    assert_false(matches("^runtime$", SPAN_LITERAL("runtime.mcall")));
+    assert_true(matches("", SPAN_LITERAL("")));
+    assert_true(matches("^$", span_of(NULL, 0)));
+}
+
+static void the_end_is_the_very_end(void **state)
+{
+    (void)state;
+    assert_false(matches("a$", SPAN_LITERAL("a\n")));
+    assert_false(matches("a.b", SPAN_LITERAL("a\nb")));
+    assert_true(matches("a.b", SPAN_LITERAL("a\rb")));
+}
+
+static void braces_and_brackets_in_names_stand_for_themselves(void **state)
+{
+    (void)state;
+    assert_true(matches("{{closure}}", SPAN_LITERAL("core::ops::{{closure}}::h1")));
+    assert_true(matches("\\(\\*T\\)", SPAN_LITERAL("main.(*T).Run")));
+    assert_true(matches("a{2}b", SPAN_LITERAL("aab")));
+    assert_false(matches("a{2}b", SPAN_LITERAL("a{2}b")));
+}
+
+static void bytes_that_are_no_utf8_do_not_match_by_accident(void **state)
+{
+    (void)state;
+    assert_true(matches("caf", SPAN_LITERAL("caf\xe9 noir")));
+    assert_true(matches("noir$", SPAN_LITERAL("caf\xe9 noir")));
+    assert_false(matches("caf.n", SPAN_LITERAL("caf\xe9n")));
+    assert_true(matches("caf\xc3\xa9", SPAN_LITERAL("caf\xc3\xa9")));
+    assert_true(matches("^caf.$", SPAN_LITERAL("caf\xc3\xa9")));
+}
+
+static void refuses_what_others_do_not_have(void **state)
+{
+    (void)state;
+    assert_refused("(a)\\1", "backreference");
+    assert_refused("(?=a)", "look-around");
+    assert_refused("(?<!a)b", "look-around");
+    assert_refused("(?<name>a)", "not supported");
+    assert_refused("(?P<name>a)", "not supported");
+    assert_refused("(?>a)", "not supported");
+    assert_refused("(?R)", "not supported");
+    assert_refused("(?(1)a)", "not supported");
+    assert_refused("(?C1)", "not supported");
+    assert_refused("(*ACCEPT)a", "verb");
+    assert_refused("a(?i)b", "very beginning");
+    assert_refused("(?s)a", "not supported");
+    assert_refused("a++", "possessive");
+    assert_refused("a{1,2}+", "possessive");
+    assert_refused("a{,3}", "{0,n}");
+    assert_refused("[[:alpha:]]", "named class");
+    assert_refused("[]a]", "empty class");
+    assert_refused("[^]a]", "empty class");
+    assert_refused("[a\\b]", "inside a class");
+    assert_refused("[a", "closing bracket");
+    assert_refused("\\Qa\\E", "escape");
+    assert_refused("\\p{L}", "escape");
+    assert_refused("\\Aa", "escape");
+    assert_refused("\\x{41}", "hexadecimal");
+    assert_refused("\\", "backslash");
+    assert_refused("*a", "nothing before");
+    assert_refused("a|+", "nothing before");
+    assert_refused("a**", "nothing before");
+    assert_refused("a{2000}", "1000");
+    assert_refused("(a", "is wrong");
+    assert_refused("a)", "is wrong");
+    assert_refused("[b-a]", "is wrong");
+    assert_refused("\xff", "UTF-8");
+}
+
+static void a_refusal_says_where(void **state)
+{
+    (void)state;
+    assert_refused("abc(?=d)", "'abc(?=d)'");
+    assert_refused("abc(?=d)", "byte 4");
+}
+
+static void refuses_a_pattern_that_is_too_long(void **state)
+{
+    (void)state;
+    static char pattern[REGEX_PATTERN_BYTES + 2];
+    memset(pattern, 'a', REGEX_PATTERN_BYTES + 1);
+    assert_refused(pattern, "longer");
+}
+
+static void nested_repeats_cannot_grow_without_bound(void **state)
+{
+    (void)state;
+    assert_refused("(((a{1000}){1000}){1000}){1000}", "is wrong");
+}
+
+/* What a hostile pattern costs is bounded per match and over all matches of one object. */
+static void a_costly_pattern_is_given_up(void **state)
+{
+    (void)state;
+    static uint8_t subject[40];
+    memset(subject, 'a', sizeof(subject));
+    struct regex *regex;
+    struct err err = {0};
+    bool is_match;
+    assert_int_equal(regex_create(SPAN_LITERAL("(a+)+$b"), &regex, &err), ERR_NONE);
+    int64_t start = clock_thread_cpu_ns();
+    enum err_code code = regex_match(regex, span_of(subject, sizeof(subject)), &is_match, &err);
+    assert_true(code == ERR_INVALID || (code == ERR_NONE && !is_match));
+    assert_true(clock_thread_cpu_ns() - start < CLOCK_NS_PER_S);
+    regex_destroy(regex);
+
+    assert_int_equal(regex_create(SPAN_LITERAL("^(a+)+[bx]"), &regex, &err), ERR_NONE);
+    code = ERR_NONE;
+    start = clock_thread_cpu_ns();
+    for (int i = 0; i < 1000000 && !code; i++)
+        code = regex_match(regex, span_of(subject, 15), &is_match, &err);
+    assert_int_equal(code, ERR_INVALID);
+    assert_non_null(strstr(err.message, "too long"));
+    assert_true(clock_thread_cpu_ns() - start < 10 * CLOCK_NS_PER_S);
+    regex_destroy(regex);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(matches_anywhere_and_minds_case),
+        cmocka_unit_test(the_end_is_the_very_end),
+        cmocka_unit_test(braces_and_brackets_in_names_stand_for_themselves),
+        cmocka_unit_test(bytes_that_are_no_utf8_do_not_match_by_accident),
+        cmocka_unit_test(refuses_what_others_do_not_have),
+        cmocka_unit_test(a_refusal_says_where),
+        cmocka_unit_test(refuses_a_pattern_that_is_too_long),
+        cmocka_unit_test(nested_repeats_cannot_grow_without_bound),
+        cmocka_unit_test(a_costly_pattern_is_given_up),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

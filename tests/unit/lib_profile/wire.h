@@ -1,0 +1,46 @@
+/*
+ * wire: writes protobuf fields one by one, so that tests can make any pprof message, wrong ones
+ * too.
+ */
+#ifndef TESTS_UNIT_LIB_PROFILE_WIRE_H
+#define TESTS_UNIT_LIB_PROFILE_WIRE_H
+
+#include "lib/base/buf.h"
+
+static inline void wire_varint(struct buf *buf, uint64_t number)
+{
+    for (; number >= 0x80; number >>= 7)
+        buf_append_byte(buf, (uint8_t)(number | 0x80));
+    buf_append_byte(buf, (uint8_t)number);
+}
+
+static inline void wire_number(struct buf *buf, uint32_t field, int64_t number)
+{
+    wire_varint(buf, (uint64_t)field << 3);
+    wire_varint(buf, (uint64_t)number);
+}
+
+static inline void wire_bytes(struct buf *buf, uint32_t field, const void *data, size_t size)
+{
+    wire_varint(buf, (uint64_t)field << 3 | 2);
+    wire_varint(buf, size);
+    buf_append(buf, data, size);
+}
+
+static inline void wire_text(struct buf *buf, uint32_t field, const char *text)
+{
+    wire_bytes(buf, field, text, strlen(text));
+}
+
+/* A message of numeric fields: pairs of field and number, ended by field 0. */
+static inline void wire_message(struct buf *buf, uint32_t field, const int64_t *pairs)
+{
+    buf_auto message;
+    buf_init(&message, 1 << 16);
+    for (; pairs[0]; pairs += 2)
+        wire_number(&message, (uint32_t)pairs[0], pairs[1]);
+    wire_bytes(buf, field, message.data, message.size);
+}
+#define WIRE(buf, field, ...) wire_message((buf), (field), (const int64_t[]){__VA_ARGS__, 0})
+
+#endif
