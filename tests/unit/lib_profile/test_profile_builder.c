@@ -1,0 +1,190 @@
+#include "tests/unit/lib_profile/stacks.h"
+
+#include "lib/profile/profile_builder.h"
+
+static struct profile_builder *new_builder(const struct profile_limits *limits)
+{
+    struct profile_builder *builder = profile_builder_create(limits);
+    profile_builder_add_value_type(builder, SPAN_LITERAL("cpu"), SPAN_LITERAL("ns"));
+    return builder;
+}
+
+static uint32_t add_frame(struct profile_builder *builder, const char *name)
+{
+    const struct profile_builder_frame frame = {.name = span_text(name)};
+    return profile_builder_frame(builder, &frame);
+}
+
+static void add(struct profile_builder *builder, uint32_t leaf, uint32_t root, int64_t value)
+{
+    const uint32_t stack[] = {leaf, root};
+    profile_builder_add_sample(builder, stack, 2, &value, NULL, 0);
+}
+
+static struct profile *take(struct profile_builder *builder)
+{
+    struct profile *profile = NULL;
+    struct err err;
+    assert_int_equal(profile_builder_take(builder, &profile, &err), ERR_NONE);
+    return profile;
+}
+
+static void equal_things_become_one(void **state)
+{
+    (void)state;
+    profile_builder_auto builder = new_builder(NULL);
+    uint32_t a = add_frame(builder, "a"), b = add_frame(builder, "b");
+    assert_int_equal(add_frame(builder, "a"), a);
+    add(builder, a, b, 3);
+    add(builder, b, a, 5);
+    add(builder, a, b, 4);
+    struct profile *profile = take(builder);
+    assert_int_equal(profile->sample_count, 2);
+    assert_int_equal(profile->function_count, 2);
+    assert_stacks(profile, "", "a;b 5\nb;a 7\n");
+    profile_destroy(profile);
+}
+
+static void labels_keep_samples_apart(void **state)
+{
+    (void)state;
+    profile_builder_auto builder = new_builder(NULL);
+    uint32_t a = add_frame(builder, "a");
+    const int64_t one = 1;
+    struct profile_label label = {.key = profile_builder_string(builder, SPAN_LITERAL("thread"))};
+    label.text = profile_builder_string(builder, SPAN_LITERAL("main"));
+    profile_builder_add_sample(builder, &a, 1, &one, &label, 1);
+    label.number = 77; /* says nothing in a label that is text */
+    profile_builder_add_sample(builder, &a, 1, &one, &label, 1);
+    label.is_numeric = true;
+    profile_builder_add_sample(builder, &a, 1, &one, &label, 1);
+    profile_builder_add_sample(builder, &a, 1, &one, NULL, 0);
+    struct profile *profile = take(builder);
+    assert_int_equal(profile->sample_count, 3);
+    assert_int_equal(profile->values[0], 2);
+    assert_int_equal(profile->labels[1].number, 77);
+    profile_destroy(profile);
+}
+
+static void sums_stay_within_int64(void **state)
+{
+    (void)state;
+    profile_builder_auto builder = new_builder(NULL);
+    uint32_t a = add_frame(builder, "a"), b = add_frame(builder, "b");
+    add(builder, a, b, INT64_MAX);
+    add(builder, a, b, 1);
+    add(builder, b, a, INT64_MIN);
+    add(builder, b, a, -1);
+    struct profile *profile = take(builder);
+    assert_true(profile->values[0] == INT64_MAX);
+    assert_true(profile->values[1] == INT64_MIN);
+    profile_destroy(profile);
+}
+
+static void frames_say_where_they_are(void **state)
+{
+    (void)state;
+    profile_builder_auto builder = new_builder(NULL);
+    const struct profile_builder_frame frame = {.name = SPAN_LITERAL("f"),
+                                                .filename = SPAN_LITERAL("f.c"),
+                                                .mapping = SPAN_LITERAL("/bin/f"),
+                                                .address = 0x1234,
+                                                .line = 7,
+                                                .column = 3,
+                                                .start_line = 5};
+    const struct profile_builder_frame bare = {
+        .mapping = SPAN_LITERAL("/bin/f"), .address = 0x99, .is_not_symbolised = true};
+    uint32_t leaf = profile_builder_frame(builder, &frame);
+    add(builder, leaf, profile_builder_frame(builder, &bare), 1);
+    struct profile *profile = take(builder);
+    assert_int_equal(profile->lines[0].line, 7);
+    assert_int_equal(profile->lines[0].column, 3);
+    assert_int_equal(profile->functions[0].start_line, 5);
+    assert_int_equal(profile->locations[1].line_count, 0);
+    assert_stacks(profile, "", "[f];f 1\n");
+    profile_destroy(profile);
+}
+
+static void lines_without_a_function_are_left_out(void **state)
+{
+    (void)state;
+    profile_builder_auto builder = new_builder(NULL);
+    const struct profile_location location = {.address = 5, .mapping = PROFILE_NONE};
+    const struct profile_line line = {.function = PROFILE_NONE, .line = 3};
+    uint32_t index = profile_builder_location(builder, &location, &line, 1);
+    add(builder, index, index, 1);
+    struct profile *profile = take(builder);
+    assert_int_equal(profile->locations[index].line_count, 0);
+    profile_destroy(profile);
+}
+
+/* Past a limit everything goes on harmlessly, and the end says which limit it was. */
+static void assert_limited(const struct profile_limits *limits, const char *words)
+{
+    profile_builder_auto builder = new_builder(limits);
+    struct profile *profile = NULL;
+    struct err err;
+    for (int i = 0; i < 200; i++) {
+        char name[32];
+        snprintf(name, sizeof(name), "function %d", i);
+        uint32_t frame = add_frame(builder, name);
+        add(builder, frame, frame, i);
+        profile_builder_add_comment(builder, span_text(name));
+    }
+    assert_true(profile_builder_failed(builder));
+    assert_int_equal(profile_builder_take(builder, &profile, &err), ERR_TOO_LARGE);
+    assert_non_null(strstr(err.message, words));
+    assert_null(profile);
+}
+
+static void limits_are_kept(void **state)
+{
+    (void)state;
+    assert_limited(&(struct profile_limits){.sample_count = 10}, "samples");
+    assert_limited(&(struct profile_limits){.stack_depth = 1}, "frames in one stack");
+    assert_limited(&(struct profile_limits){.stack_entries = 9}, "stack entries");
+    assert_limited(&(struct profile_limits){.memory_bytes = 3000}, "bytes of memory");
+}
+
+static void needs_a_value_type(void **state)
+{
+    (void)state;
+    profile_builder_auto builder = profile_builder_create(NULL);
+    struct profile *profile = NULL;
+    struct err err;
+    assert_int_equal(profile_builder_take(builder, &profile, &err), ERR_INVALID);
+}
+
+static void many_of_everything_stay_findable(void **state)
+{
+    (void)state;
+    profile_builder_auto builder = new_builder(NULL);
+    for (int round = 0; round < 2; round++) {
+        for (uint32_t i = 0; i < 5000; i++) {
+            char name[32];
+            snprintf(name, sizeof(name), "f%u", i);
+            assert_int_equal(add_frame(builder, name), i);
+            add(builder, i, (i * 31) % (i + 1), 1);
+        }
+    }
+    struct profile *profile = take(builder);
+    assert_int_equal(profile->sample_count, 5000);
+    for (uint32_t i = 0; i < 5000; i++)
+        assert_int_equal(profile->values[i], 2);
+    profile_destroy(profile);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(equal_things_become_one),
+        cmocka_unit_test(labels_keep_samples_apart),
+        cmocka_unit_test(sums_stay_within_int64),
+        cmocka_unit_test(frames_say_where_they_are),
+        cmocka_unit_test(lines_without_a_function_are_left_out),
+        cmocka_unit_test(limits_are_kept),
+        cmocka_unit_test(needs_a_value_type),
+        cmocka_unit_test(many_of_everything_stay_findable),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
