@@ -1,0 +1,368 @@
+#include "tests/unit/lib_profile/reports.h"
+
+#include "lib/profile/profile_builder.h"
+
+/* A profile made by hand: inlined calls, two binaries, the kernel, labels, no names. */
+struct made {
+    struct profile_builder *builder;
+    uint32_t mappings[3]; /* /bin/app, [kernel.kallsyms], none */
+};
+
+static uint32_t function(struct made *made, const char *name, const char *file)
+{
+    const struct profile_function function = {
+        .name = profile_builder_string(made->builder, span_text(name)),
+        .system_name = profile_builder_string(made->builder, SPAN_LITERAL("_Zsystem")),
+        .filename = profile_builder_string(made->builder, span_text(file)),
+        .start_line = 10};
+    return profile_builder_function(made->builder, &function);
+}
+
+static uint32_t location(struct made *made, uint32_t mapping, uint64_t address,
+                         const uint32_t *functions, uint32_t count)
+{
+    struct profile_line lines[4];
+    for (uint32_t i = 0; i < count; i++)
+        lines[i] = (struct profile_line){.function = functions[i], .line = 100 + i};
+    const struct profile_location made_location = {.address = address, .mapping = mapping};
+    return profile_builder_location(made->builder, &made_location, lines, count);
+}
+
+static void sample(struct made *made, const uint32_t *stack, size_t depth, int64_t value,
+                   const char *thread)
+{
+    struct profile_label label = {
+        .key = profile_builder_string(made->builder, SPAN_LITERAL("thread"))};
+    label.text = profile_builder_string(made->builder, span_text(thread));
+    profile_builder_add_sample(made->builder, stack, depth, &value, &label, thread[0] != 0);
+}
+
+static const struct profile *make(struct arena *arena)
+{
+    struct made made = {.builder = profile_builder_create(NULL)};
+    profile_builder_add_value_type(made.builder, SPAN_LITERAL("n"), SPAN_LITERAL("count"));
+    static const char *const binaries[] = {"/bin/app", "[kernel.kallsyms]"};
+    for (uint32_t i = 0; i < 2; i++) {
+        const struct profile_mapping mapping = {
+            .start = 0x1000,
+            .limit = 0x2000,
+            .filename = profile_builder_string(made.builder, span_text(binaries[i]))};
+        made.mappings[i] = profile_builder_mapping(made.builder, &mapping);
+    }
+    made.mappings[2] = PROFILE_NONE;
+    uint32_t outer = function(&made, "outer", "outer.c"), inner = function(&made, "inner", "in.py");
+    uint32_t nameless = function(&made, "", "x.c");
+    const uint32_t inlined[] = {inner, outer};
+    uint32_t a = location(&made, made.mappings[0], 0x1010, inlined, 2);
+    uint32_t b = location(&made, made.mappings[0], 0x1020, &outer, 1);
+    uint32_t kernel = location(&made, made.mappings[1], 0x1030, NULL, 0);
+    uint32_t unknown = location(&made, made.mappings[2], 0x1040, NULL, 0);
+    uint32_t system_only = location(&made, made.mappings[0], 0x1050, &nameless, 1);
+    sample(&made, (const uint32_t[]){kernel, a, b}, 3, 5, "one");
+    sample(&made, (const uint32_t[]){unknown, system_only, b}, 3, 3, "two");
+    sample(&made, (const uint32_t[]){a, b}, 2, 0, "one");
+    sample(&made, NULL, 0, 2, "");
+    struct profile *profile;
+    struct err err;
+    assert_int_equal(profile_builder_take(made.builder, &profile, &err), ERR_NONE);
+    profile_builder_destroy(made.builder);
+    arena_on_destroy(arena, destroy_profile, profile);
+    return profile;
+}
+
+/* "a;b value\n" per stack, in the view's order. */
+static void assert_view(const struct view *view, const char *expected)
+{
+    buf_auto text;
+    buf_init(&text, 1 << 16);
+    for (uint32_t i = 0; i < view->stack_count; i++) {
+        for (uint64_t j = view->stack_start[i]; j < view->stack_start[i + 1]; j++) {
+            buf_append_text(&text, j > view->stack_start[i] ? ";" : "");
+            buf_append_span(&text, view->frames[view->entries[j]].name);
+        }
+        buf_printf(&text, " %lld\n", (long long)view->values[i]);
+    }
+    buf_append_byte(&text, '\0');
+    assert_string_equal((const char *)text.data, expected);
+}
+
+static const struct view *grouped(struct arena *arena, const char *group_by)
+{
+    const struct view_options options = {.group_by = span_text(group_by)};
+    return view_of(arena, make(arena), &options);
+}
+
+static void groups_by_function(void **state)
+{
+    (void)state;
+    arena_auto arena = arena_create();
+    const char *expected = "outer;outer;inner;[[kernel.kallsyms]] 5\n"
+                           "outer;_Zsystem;<unknown> 3\n 2\n";
+    assert_view(grouped(arena, ""), expected);
+    assert_view(grouped(arena, "function"), expected);
+}
+
+static void groups_by_file_line_address_and_binary(void **state)
+{
+    (void)state;
+    arena_auto arena = arena_create();
+    assert_view(grouped(arena, "file"), "outer.c;outer.c;in.py;[[kernel.kallsyms]] 5\n"
+                                        "outer.c;x.c;<unknown> 3\n 2\n");
+    assert_view(grouped(arena, "address"),
+                "0x1020 outer;0x1010 outer;0x1010 inner;0x1030 [[kernel.kallsyms]] 5\n"
+                "0x1020 outer;0x1050 _Zsystem;0x1040 <unknown> 3\n 2\n");
+    assert_view(grouped(arena, "binary"), "app;[kernel.kallsyms] 5\napp;<unknown> 3\n 2\n");
+    const struct view *lines = grouped(arena, "line");
+    assert_int_equal(lines->entries[0] == lines->entries[1], false); /* outer:100 and outer:101 */
+    assert_int_equal(lines->frames[lines->entries[0]].line, 100);
+    assert_int_equal(lines->frames[lines->entries[1]].line, 101);
+}
+
+static void groups_by_a_label(void **state)
+{
+    (void)state;
+    arena_auto arena = arena_create();
+    const char *expected = "one;outer;outer;inner;[[kernel.kallsyms]] 5\n"
+                           "two;outer;_Zsystem;<unknown> 3\n(no thread) 2\n";
+    assert_view(grouped(arena, "thread"), expected);
+    assert_view(grouped(arena, "label:thread"), expected);
+    const struct view *view = grouped(arena, "thread");
+    assert_int_equal(view->frames[view->entries[0]].flags, FRAME_LABEL);
+}
+
+static void an_unknown_grouping_is_refused_by_name(void **state)
+{
+    (void)state;
+    arena_auto arena = arena_create();
+    const struct view *view = NULL;
+    struct err err;
+    const struct view_options options = {.group_by = SPAN_LITERAL("colour")};
+    assert_int_equal(view_create(arena, make(arena), &options, &view, &err), ERR_INVALID);
+    assert_non_null(strstr(err.message, "'colour'"));
+    assert_non_null(strstr(err.message, "'thread'"));
+    assert_int_equal(view_create(arena, folded_profile(arena, "a 1\n"), &options, &view, &err),
+                     ERR_INVALID);
+    assert_non_null(strstr(err.message, "no labels"));
+    const struct view_options type = {.sample_type = SPAN_LITERAL("wall")};
+    assert_int_equal(view_create(arena, make(arena), &type, &view, &err), ERR_INVALID);
+    assert_non_null(strstr(err.message, "'wall'"));
+}
+
+static void flags_hold_for_all_occurrences(void **state)
+{
+    (void)state;
+    arena_auto arena = arena_create();
+    const struct view *view = grouped(arena, "");
+    assert_int_equal(view->frames[frame_named(view, "outer")].flags, 0);
+    assert_int_equal(view->frames[frame_named(view, "inner")].flags,
+                     FRAME_INLINED | FRAME_INTERPRETED);
+    assert_int_equal(view->frames[frame_named(view, "[[kernel.kallsyms]]")].flags,
+                     FRAME_KERNEL | FRAME_NOT_SYMBOLISED);
+    assert_int_equal(view->frames[frame_named(view, "outer")].line, 10);
+}
+
+static void totals_are_before_filtering(void **state)
+{
+    (void)state;
+    arena_auto arena = arena_create();
+    const struct filter_rule rule = {FILTER_FOCUS, SPAN_LITERAL("inner")};
+    struct view_options options = {0};
+    struct err err;
+    assert_int_equal(filter_create(arena, &rule, 1, &options.filter, &err), ERR_NONE);
+    const struct view *view = view_of(arena, make(arena), &options);
+    assert_int_equal(view->total[VIEW_SIDE_B], 10);
+    assert_int_equal(view->kept[VIEW_SIDE_B], 5);
+}
+
+static void assert_filtered(enum filter_action action, const char *pattern, const char *expected)
+{
+    arena_auto arena = arena_create();
+    const struct filter_rule rule = {action, span_text(pattern)};
+    struct view_options options = {0};
+    struct err err;
+    assert_int_equal(filter_create(arena, &rule, 1, &options.filter, &err), ERR_NONE);
+    assert_view(view_of(arena, make(arena), &options), expected);
+}
+
+static void focus_and_ignore_choose_samples(void **state)
+{
+    (void)state;
+    const char *first = "outer;outer;inner;[[kernel.kallsyms]] 5\n";
+    const char *second = "outer;_Zsystem;<unknown> 3\n";
+    assert_filtered(FILTER_FOCUS, "inner", first);
+    assert_filtered(FILTER_FOCUS, "in\\.py", first);
+    assert_filtered(FILTER_FOCUS, "kernel", first);
+    assert_filtered(FILTER_FOCUS, "nobody", "");
+    assert_filtered(FILTER_IGNORE, "inner", second);
+    assert_filtered(FILTER_IGNORE, "nobody",
+                    "outer;outer;inner;[[kernel.kallsyms]] 5\n"
+                    "outer;_Zsystem;<unknown> 3\n");
+}
+
+static void hide_and_show_choose_frames(void **state)
+{
+    (void)state;
+    assert_filtered(FILTER_HIDE, "inner",
+                    "outer;outer;[[kernel.kallsyms]] 5\nouter;_Zsystem;<unknown> 3\n");
+    assert_filtered(FILTER_HIDE, "kernel", "outer;outer;inner 5\nouter;_Zsystem;<unknown> 3\n");
+    assert_filtered(FILTER_HIDE, "/bin/app", "[[kernel.kallsyms]] 5\n<unknown> 3\n");
+    assert_filtered(FILTER_SHOW, "inner", "inner 5\n");
+    assert_filtered(FILTER_SHOW, "/bin/app", "outer;outer;inner 5\nouter;_Zsystem 3\n");
+}
+
+static void rules_add_up(void **state)
+{
+    (void)state;
+    arena_auto arena = arena_create();
+    const struct filter_rule rules[] = {{FILTER_HIDE, SPAN_LITERAL("inner")},
+                                        {FILTER_FOCUS, SPAN_LITERAL("inner")},
+                                        {FILTER_FOCUS, SPAN_LITERAL("kernel")},
+                                        {FILTER_IGNORE, SPAN_LITERAL("")}};
+    struct view_options options = {0};
+    struct err err;
+    assert_int_equal(filter_create(arena, rules, 4, &options.filter, &err), ERR_NONE);
+    assert_view(view_of(arena, make(arena), &options), "outer;outer;[[kernel.kallsyms]] 5\n");
+    const struct filter *filter = NULL;
+    assert_int_equal(filter_create(arena, rules + 3, 1, &filter, &err), ERR_NONE);
+    assert_null(filter);
+}
+
+static void a_bad_rule_is_named(void **state)
+{
+    (void)state;
+    arena_auto arena = arena_create();
+    const struct filter_rule bad = {FILTER_HIDE, SPAN_LITERAL("(?=x)")};
+    struct filter_rule many[FILTER_RULES_MAX + 1];
+    const struct filter *filter = NULL;
+    struct err err;
+    assert_int_equal(filter_create(arena, &bad, 1, &filter, &err), ERR_INVALID);
+    assert_true(strncmp(err.message, "hide: ", 6) == 0);
+    for (size_t i = 0; i <= FILTER_RULES_MAX; i++)
+        many[i] = (struct filter_rule){FILTER_FOCUS, SPAN_LITERAL("o|n")};
+    assert_int_equal(filter_create(arena, many, FILTER_RULES_MAX + 1, &filter, &err),
+                     ERR_TOO_LARGE);
+    struct view_options options = {0};
+    assert_int_equal(filter_create(arena, many, FILTER_RULES_MAX, &options.filter, &err), 0);
+    assert_int_equal(view_of(arena, make(arena), &options)->stack_count, 2);
+}
+
+/* ---- drop_frames ---- */
+
+static void assert_dropped(const char *drop, const char *keep, const char *expected)
+{
+    arena_auto arena = arena_create();
+    profile_builder_auto builder = profile_builder_create(NULL);
+    profile_builder_add_value_type(builder, SPAN_LITERAL("n"), SPAN_LITERAL("count"));
+    static const char *const names[] = {"main", "malloc(int)", ".malloc_dot", "operator()(int)",
+                                        "leaf"};
+    uint32_t frames[5];
+    for (size_t i = 0; i < 5; i++) {
+        const struct profile_builder_frame frame = {.name = span_text(names[i])};
+        frames[i] = profile_builder_frame(builder, &frame);
+    }
+    const int64_t one = 1, two = 2, three = 3;
+    profile_builder_add_sample(builder, (const uint32_t[]){frames[4], frames[1], frames[0]}, 3,
+                               &one, NULL, 0);
+    profile_builder_add_sample(builder, (const uint32_t[]){frames[4], frames[2]}, 2, &two, NULL, 0);
+    profile_builder_add_sample(builder, (const uint32_t[]){frames[3], frames[0]}, 2, &three, NULL,
+                               0);
+    struct profile *fields = profile_builder_fields(builder);
+    fields->drop_frames = profile_builder_string(builder, span_text(drop));
+    fields->keep_frames = profile_builder_string(builder, span_text(keep));
+    struct profile *profile;
+    struct err err;
+    assert_int_equal(profile_builder_take(builder, &profile, &err), ERR_NONE);
+    arena_on_destroy(arena, destroy_profile, profile);
+    const struct view *view = view_of(arena, profile, NULL);
+    assert_view(view, expected);
+    assert_int_equal(view->drop_frames_failed, strstr(drop, "(?=") != NULL);
+}
+
+static void drop_frames_cut_what_lies_beneath(void **state)
+{
+    (void)state;
+    const char *whole = "main;malloc(int);leaf 1\n.malloc_dot;leaf 2\nmain;operator()(int) 3\n";
+    assert_dropped("", "", whole);
+    assert_dropped("mall", "", whole); /* a whole name must match */
+    assert_dropped("malloc", "", "main 1\n.malloc_dot;leaf 2\nmain;operator()(int) 3\n");
+    assert_dropped("malloc.*|leaf", "", "main 1\n.malloc_dot;leaf 2\nmain;operator()(int) 3\n");
+    assert_dropped("malloc|leaf", "malloc",
+                   "main;malloc(int) 1\n.malloc_dot 2\nmain;operator()(int) 3\n");
+    assert_dropped("operator\\(\\)", "", "main;malloc(int);leaf 1\n.malloc_dot;leaf 2\nmain 3\n");
+    assert_dropped("(?=malloc)", "", whole);
+}
+
+/* ---- diffs ---- */
+
+static void a_diff_shares_frames_and_keeps_sides_apart(void **state)
+{
+    (void)state;
+    arena_auto arena = arena_create();
+    const struct view *view = folded_diff(arena, "a;b 5\n", "a;c 7\na;b 1\n", DIFF_ABSOLUTE);
+    assert_true(view->is_diff && !view->is_normalised);
+    assert_int_equal(view->frame_count, 4);
+    assert_int_equal(view->total[VIEW_SIDE_A], 5);
+    assert_int_equal(view->total[VIEW_SIDE_B], 8);
+}
+
+static void normalising_scales_b_to_the_total_of_a(void **state)
+{
+    (void)state;
+    arena_auto arena = arena_create();
+    const struct view *view = folded_diff(arena, "a 100\n", "a 100\nb 100\nc 1\n", DIFF_NORMALISED);
+    assert_true(view->is_normalised);
+    assert_int_equal(view->total[VIEW_SIDE_A], 100);
+    assert_view(view, "a 50\nb 50\na 100\n");
+    view = folded_diff(arena, "a 100\n", "a 0\n", DIFF_NORMALISED);
+    assert_view(view, "a 100\n");
+}
+
+static void a_diff_of_different_units_is_refused(void **state)
+{
+    (void)state;
+    arena_auto arena = arena_create();
+    const struct view_options options = {0};
+    const struct view *view = NULL;
+    struct err err;
+    profile_builder_auto builder = profile_builder_create(NULL);
+    profile_builder_add_value_type(builder, SPAN_LITERAL("samples"), SPAN_LITERAL("bytes"));
+    struct profile *bytes;
+    assert_int_equal(profile_builder_take(builder, &bytes, &err), ERR_NONE);
+    assert_int_equal(diff_view_create(arena, bytes, folded_profile(arena, "a 1\n"), DIFF_ABSOLUTE,
+                                      &options, &view, &err),
+                     ERR_INVALID);
+    profile_destroy(bytes);
+}
+
+static void modes_have_names(void **state)
+{
+    (void)state;
+    enum diff_mode mode;
+    assert_true(diff_find_mode(SPAN_LITERAL(""), &mode) && mode == DIFF_ABSOLUTE);
+    assert_true(diff_find_mode(SPAN_LITERAL("absolute"), &mode) && mode == DIFF_ABSOLUTE);
+    assert_true(diff_find_mode(SPAN_LITERAL("normalised"), &mode) && mode == DIFF_NORMALISED);
+    assert_true(diff_find_mode(SPAN_LITERAL("normalized"), &mode) && mode == DIFF_NORMALISED);
+    assert_false(diff_find_mode(SPAN_LITERAL("relative"), &mode));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(groups_by_function),
+        cmocka_unit_test(groups_by_file_line_address_and_binary),
+        cmocka_unit_test(groups_by_a_label),
+        cmocka_unit_test(an_unknown_grouping_is_refused_by_name),
+        cmocka_unit_test(flags_hold_for_all_occurrences),
+        cmocka_unit_test(totals_are_before_filtering),
+        cmocka_unit_test(focus_and_ignore_choose_samples),
+        cmocka_unit_test(hide_and_show_choose_frames),
+        cmocka_unit_test(rules_add_up),
+        cmocka_unit_test(a_bad_rule_is_named),
+        cmocka_unit_test(drop_frames_cut_what_lies_beneath),
+        cmocka_unit_test(a_diff_shares_frames_and_keeps_sides_apart),
+        cmocka_unit_test(normalising_scales_b_to_the_total_of_a),
+        cmocka_unit_test(a_diff_of_different_units_is_refused),
+        cmocka_unit_test(modes_have_names),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
