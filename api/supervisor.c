@@ -556,6 +556,13 @@ static void run_until_stopped(struct supervisor *supervisor, const sigset_t *sig
     }
 }
 
+static void close_listeners(struct supervisor *supervisor)
+{
+    for (int i = 0; i < supervisor->listener_count; i++)
+        close(supervisor->listeners[i]);
+    supervisor->listener_count = 0;
+}
+
 static void stop_server(struct supervisor *supervisor)
 {
     struct err err;
@@ -563,6 +570,8 @@ static void stop_server(struct supervisor *supervisor)
     int64_t deadline_ns = after_ms(supervisor->settings->shutdown_timeout_s * 1000 + STOP_GRACE_MS);
     if (supervisor->server_pid <= 0)
         return;
+    /* The server closes its copies: who comes now is refused instead of waiting for nobody. */
+    close_listeners(supervisor);
     kill(supervisor->server_pid, SIGTERM);
     while (process_wait_ms(supervisor->server_pid, 100, &is_success, &err) == ERR_TIMEOUT)
         if (clock_monotonic_ns() > deadline_ns || process_is_stop_wanted()) /* a second Ctrl-C */
@@ -578,8 +587,7 @@ static void tear_down(struct supervisor *supervisor)
         rmdir(supervisor->postgres.socket_dir);
     if (supervisor->postgres.log_fd > 0)
         close(supervisor->postgres.log_fd);
-    for (int i = 0; i < supervisor->listener_count; i++)
-        close(supervisor->listeners[i]);
+    close_listeners(supervisor);
     settings_free_environment(supervisor->environment);
     mem_free(supervisor->custom_cert);
     mem_free(supervisor->custom_key);

@@ -1,0 +1,613 @@
+"""HTTP as it should not be: shapes, limits, timeouts, resets and stops, byte by byte over TLS.
+
+Ordinary clients hide what these tests are about, so requests are written by hand and answers read
+from the socket.
+"""
+import os
+import re
+import signal
+import socket
+import ssl
+import struct
+import subprocess
+import threading
+import time
+import warnings
+
+import pytest
+
+LARGEST_BODY = 8 << 20
+
+
+class Wire:
+    """One TLS connection."""
+
+    def __init__(self, server, protocols=None, timeout=20):
+        context = ssl.create_default_context(cafile=str(server.ca_file))
+        if protocols:
+            context.set_alpn_protocols(protocols)
+        raw = socket.create_connection(("localhost", server.port), timeout=timeout)
+        self.socket = context.wrap_socket(raw, server_hostname="localhost")
+        self.rest = b""
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.socket.close()
+
+    def send(self, data):
+        self.socket.sendall(data)
+        return self
+
+    def receive(self):
+        """Some bytes; b"" when the server has closed, politely or not."""
+        try:
+            return self.socket.recv(65536)
+        except (ssl.SSLEOFError, ConnectionError):
+            return b""
+
+    def answer(self):
+        """(status, headers, body) of the next answer; None when there is none."""
+        data = self.rest
+        while b"\r\n\r\n" not in data:
+            more = self.receive()
+            if not more:
+                return None
+            data += more
+        head, _, body = data.partition(b"\r\n\r\n")
+        lines = head.decode("latin-1").split("\r\n")
+        headers = {}
+        for line in lines[1:]:
+            name, _, value = line.partition(":")
+            headers[name.strip().lower()] = value.strip()
+        size = int(headers.get("content-length", 0))
+        while len(body) < size:
+            more = self.receive()
+            if not more:
+                break
+            body += more
+        self.rest = body[size:]
+        return int(lines[0].split()[1]), headers, body[:size]
+
+    def is_closed(self, seconds=5):
+        self.socket.settimeout(seconds)
+        try:
+            return self.receive() == b""
+        except TimeoutError:
+            return False
+
+
+def get(path="/healthz", more=""):
+    return f"GET {path} HTTP/1.1\r\nHost: localhost\r\n{more}\r\n".encode()
+
+
+def post(size, path="/api/v1/shares", more=""):
+    return (f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {size}\r\n{more}\r\n").encode()
+
+
+def metric(server, name):
+    text = server.api().get("/metrics").text
+    found = re.search("^" + re.escape(name) + r" (\S+)$", text, re.M)
+    return float(found.group(1)) if found else 0.0
+
+
+def wait_until(condition, seconds=10):
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if condition():
+            return True
+        time.sleep(0.05)
+    return False
+
+
+def folded(size):
+    """A profile of about that many bytes that compresses badly."""
+    lines, total = [], 0
+    while total < size:
+        line = f"main;work_{os.urandom(40).hex()};leaf 1\n"
+        lines.append(line)
+        total += len(line)
+    return "".join(lines).encode()
+
+
+SMUGGLED = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
+WRONG_SHAPES = {
+    "two lengths": b"POST /api/v1/shares HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n"
+                   b"Content-Length: 43\r\n\r\nx" + SMUGGLED,
+    "equal lengths twice": b"POST /api/v1/shares HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n"
+                           b"Content-Length: 1\r\n\r\nx",
+    "length and chunked": b"POST /api/v1/shares HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n"
+                          b"Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n" + SMUGGLED,
+    "chunked in 1.0": b"POST /api/v1/shares HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+    "unknown coding": b"POST /api/v1/shares HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip, chunked\r\n\r\n",
+    "chunked twice": b"POST /api/v1/shares HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n"
+                     b"Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+    "no host": b"GET /healthz HTTP/1.1\r\n\r\n",
+    "two hosts": b"GET /healthz HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n",
+    "bare line feeds": b"GET /healthz HTTP/1.1\nHost: a\n\n",
+    "one bare line feed": b"GET /healthz HTTP/1.1\r\nHost: a\nX: y\r\n\r\n",
+    "continued line": b"GET /healthz HTTP/1.1\r\nHost: a\r\nX: y\r\n z\r\n\r\n",
+    "version 1.2": b"GET /healthz HTTP/1.2\r\nHost: a\r\n\r\n",
+    "blank before colon": b"GET /healthz HTTP/1.1\r\nHost: a\r\nX : y\r\n\r\n",
+    "NUL in a value": b"GET /healthz HTTP/1.1\r\nHost: a\r\nX: \x00\r\n\r\n",
+    "101 fields": b"GET /healthz HTTP/1.1\r\nHost: a\r\n" + b"X: y\r\n" * 101 + b"\r\n",
+    "negative length": b"POST /api/v1/shares HTTP/1.1\r\nHost: a\r\nContent-Length: -1\r\n\r\n",
+    "signed length": b"POST /api/v1/shares HTTP/1.1\r\nHost: a\r\nContent-Length: +1\r\n\r\nx",
+    "list of lengths": b"POST /api/v1/shares HTTP/1.1\r\nHost: a\r\nContent-Length: 1, 1\r\n\r\nx",
+    "bad chunk size": b"POST /api/v1/shares HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+    "HTTP/2 without asking": b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+    "not HTTP": b"\x00\x01\x02\x03\r\n\r\n",
+}
+
+
+@pytest.mark.parametrize("name", WRONG_SHAPES)
+def test_a_wrong_shape_gets_400_and_nothing_behind_it_is_read(server, name):
+    with Wire(server) as wire:
+        answer = wire.send(WRONG_SHAPES[name]).answer()
+        assert answer is not None and answer[0] == 400, answer
+        assert wire.is_closed(), "the connection must end: what follows may be anybody's"
+        assert wire.rest == b""
+
+
+WRONG_PATHS = ["/healthz%00", "/healthz%0a", "/p%2Fabc", "/p/%zz", "/p/%", "/p/%ff", "*", "healthz"]
+
+
+@pytest.mark.parametrize("path", WRONG_PATHS)
+def test_a_malformed_path_is_refused_by_name(server, path):
+    with Wire(server) as wire:
+        status, headers, body = wire.send(get(path)).answer()
+        assert status == 400
+        assert headers["content-type"] == "application/problem+json"
+        assert b"path" in body
+
+
+@pytest.mark.parametrize("path", ["/..", "/p/../healthz", "//healthz", "/healthz/", "/./healthz"])
+def test_paths_are_not_rewritten(server, path):
+    with Wire(server) as wire:
+        assert wire.send(get(path)).answer()[0] == 404
+
+
+def test_a_query_may_hold_anything(server):
+    with Wire(server) as wire:
+        assert wire.send(get("/healthz?a=%00%2f%zz&&=&b")).answer()[0] == 200
+
+
+def test_good_requests_in_rare_forms_work(server):
+    forms = [b"\r\n" + get(), b"GET /healthz HTTP/1.0\r\n\r\n",
+             b"GET https://localhost/healthz HTTP/1.1\r\nHost: localhost\r\n\r\n",
+             b"gEt /healthz HTTP/1.1\r\nhOST:localhost\r\n\r\n".replace(b"gEt", b"GET")]
+    for form in forms:
+        with Wire(server) as wire:
+            assert wire.send(form).answer()[0] == 200, form
+
+
+def test_pipelined_requests_are_answered_in_order(server):
+    with Wire(server) as wire:
+        wire.send(get("/healthz") + get("/nothing") + get("/readyz") + get("/robots.txt"))
+        assert [wire.answer()[0] for _ in range(4)] == [200, 404, 200, 200]
+
+
+def test_methods_and_head_and_options(server):
+    with Wire(server) as wire:
+        status, headers, _ = wire.send(b"BREW / HTTP/1.1\r\nHost: a\r\n\r\n").answer()
+        assert status == 501
+        status, headers, _ = wire.send(get().replace(b"GET", b"DELETE")).answer()
+        assert status == 405 and headers["allow"] == "GET, HEAD"
+        wire.send(get("/robots.txt").replace(b"GET", b"HEAD") + get())
+        head = b""
+        while b"\r\n\r\n" not in head:
+            head += wire.receive()
+        head, _, rest = head.partition(b"\r\n\r\n")
+        assert b"200 OK" in head and int(re.search(rb"(?i)content-length: (\d+)", head)[1]) > 10
+        wire.rest = rest
+        assert wire.answer()[0] == 200, "a HEAD answer has no body that would disturb the next"
+        status, headers, _ = wire.send(get("/api/openapi.yaml").replace(b"GET", b"OPTIONS")).answer()
+        assert status == 204
+        assert headers["access-control-allow-origin"] == "*"
+        assert headers["access-control-allow-methods"] == "GET, HEAD, OPTIONS"
+        status, headers, _ = wire.send(get("/login").replace(b"GET", b"OPTIONS")).answer()
+        assert status == 204 and "access-control-allow-origin" not in headers
+
+
+def test_every_answer_carries_the_security_fields(server):
+    for path, is_html in (("/", True), ("/nothing", False), ("/healthz", False), ("/robots.txt", False)):
+        with Wire(server) as wire:
+            _, headers, _ = wire.send(get(path)).answer()
+        assert headers["x-content-type-options"] == "nosniff"
+        assert headers["referrer-policy"] == "no-referrer"
+        assert headers["content-security-policy"].startswith("default-src 'none'")
+        assert ("script-src 'self'" in headers["content-security-policy"]) == is_html
+        assert headers["server"] == "perfolio", "the version is nobody's business"
+        assert re.fullmatch("[0-9a-f]{16}", headers["x-request-id"])
+        assert "strict-transport-security" not in headers, "localhost must not be pinned"
+
+
+def test_request_ids_differ_and_stand_in_problems(server):
+    ids = set()
+    for _ in range(50):
+        with Wire(server) as wire:
+            _, headers, body = wire.send(get("/nothing")).answer()
+        assert f'"request_id":"{headers["x-request-id"]}"'.encode() in body
+        ids.add(headers["x-request-id"])
+    assert len(ids) == 50
+
+
+def test_a_body_past_the_limit_gets_413_before_it_is_read(server):
+    with Wire(server) as wire:
+        status, headers, body = wire.send(post(LARGEST_BODY * 20)).answer()
+        assert status == 413
+        assert headers["content-type"] == "application/problem+json"
+        assert b"parts" in body, "the sentence says what to do"
+    with Wire(server) as wire:
+        status, _, _ = wire.send(post(LARGEST_BODY * 20, more="Expect: 100-continue\r\n")).answer()
+        assert status == 413
+
+
+def test_a_client_that_sends_regardless_still_reads_the_413(server):
+    for more, head in (("", post(LARGEST_BODY + 4096)),
+                       ("chunked", b"POST /api/v1/shares HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n")):
+        with Wire(server) as wire:
+            wire.send(head)
+            piece = b"x" * 65536
+            if more:
+                piece = b"10000\r\n" + piece + b"\r\n"
+            for _ in range(LARGEST_BODY // 65536 + 8):
+                wire.send(piece)
+            answer = wire.answer()
+            assert answer is not None and answer[0] == 413, answer
+
+
+def test_a_route_takes_no_more_than_it_says(server):
+    with Wire(server) as wire:
+        status, _, body = wire.send(get().replace(b"\r\n\r\n", b"\r\nContent-Length: 3\r\n\r\nabc")).answer()
+        assert status == 413 and b"takes no body" in body
+        status, _, body = wire.send(post(2 << 20, "/api/v1/session") + b" " * (2 << 20)).answer()
+        assert status == 413 and b"at most" in body
+
+
+def test_a_client_that_leaves_does_no_harm(server):
+    for _ in range(20):
+        Wire(server).send(get("/metrics")).socket.close()
+        Wire(server).send(post(100000) + b"x" * 50000).socket.close()
+    assert wait_until(lambda: metric(server, "perfolio_http_requests_in_flight") <= 1)
+
+
+def test_plain_text_on_the_tls_port_is_dropped(server):
+    with socket.create_connection(("localhost", server.port), timeout=10) as raw:
+        raw.sendall(get())
+        try:
+            assert b"200 OK" not in raw.recv(1000)
+        except ConnectionError:
+            pass
+    with Wire(server) as wire:
+        assert wire.send(get()).answer()[0] == 200
+
+
+@pytest.mark.parametrize("version,works", [(ssl.TLSVersion.TLSv1_1, False), (ssl.TLSVersion.TLSv1_2, True),
+                                           (ssl.TLSVersion.TLSv1_3, True)])
+def test_tls_versions(server, version, works):
+    context = ssl.create_default_context(cafile=str(server.ca_file))
+    context.set_ciphers("ALL:@SECLEVEL=0")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        context.minimum_version = version
+        context.maximum_version = version
+    raw = socket.create_connection(("localhost", server.port), timeout=10)
+    if not works:
+        with pytest.raises((ssl.SSLError, ConnectionError)):
+            context.wrap_socket(raw, server_hostname="localhost")
+        return
+    with context.wrap_socket(raw, server_hostname="localhost") as tls:
+        tls.sendall(get())
+        assert b"200 OK" in tls.recv(4096)
+
+
+def test_http2_is_off_unless_asked_for(server):
+    with Wire(server, ["h2", "http/1.1"]) as wire:
+        assert wire.socket.selected_alpn_protocol() == "http/1.1"
+        assert wire.send(get(more="Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\n"
+                                  "HTTP2-Settings: AAMAAABkAAQAAP__\r\n")).answer()[0] == 200
+
+
+@pytest.fixture(scope="module")
+def hasty(cluster_template, tmp_path_factory):
+    """A server with short patience and few connections."""
+    import conftest
+    folder = conftest.make_folder()
+    conftest.copy_template(cluster_template, folder / "data")
+    instance = conftest.Server(folder / "data", [
+        "--request-timeout", "2s", "--idle-timeout", "3s", "--max-connections", "40",
+        "--anonymous-uploads-per-minute", "1000", "--shutdown-timeout", "8s"])
+    instance.start()
+    yield instance
+    assert instance.stop() == 0
+    conftest.shutil.rmtree(folder, ignore_errors=True)
+
+
+def test_a_slow_upload_lives_while_bytes_flow(hasty):
+    profile = folded(6000)
+    with Wire(hasty) as wire:
+        wire.send(post(len(profile), more="Authorization: Bearer " + hasty.token + "\r\n"))
+        start = time.monotonic()
+        for at in range(0, len(profile), 100):
+            wire.send(profile[at:at + 100])
+            time.sleep(0.1)
+        status, _, body = wire.answer()
+        assert time.monotonic() - start > 5, "longer than every timeout of this server"
+        assert status == 201, body
+
+
+def test_a_trickled_request_is_cut(hasty):
+    before = metric(hasty, 'perfolio_http_connections_cut_total{reason="slow"}')
+    for begin, drop in ((b"GET /", b"a"), (post(100000), b"x")):
+        with Wire(hasty) as wire:
+            wire.send(begin)
+            start = time.monotonic()
+            with pytest.raises((ssl.SSLError, ConnectionError)):
+                while time.monotonic() - start < 10:
+                    wire.send(drop)
+                    time.sleep(0.1)
+            assert 1.5 < time.monotonic() - start < 8
+    assert metric(hasty, 'perfolio_http_connections_cut_total{reason="slow"}') >= before + 2
+
+
+def test_idle_connections_are_closed(hasty):
+    with Wire(hasty) as fresh, Wire(hasty) as kept:
+        assert kept.send(get()).answer()[0] == 200
+        start = time.monotonic()
+        assert fresh.is_closed(10) and kept.is_closed(10)
+        assert 2 < time.monotonic() - start < 8
+
+
+def test_connections_past_the_cap_are_refused_and_room_comes_back(hasty):
+    wires, refused = [], 0
+    for _ in range(60):
+        try:
+            wires.append(Wire(hasty))
+        except (ssl.SSLError, ConnectionError):
+            refused += 1
+    assert len(wires) <= 40 and refused >= 20
+    for wire in wires:
+        wire.socket.close()
+    assert wait_until(lambda: can_connect(hasty))
+    assert metric(hasty, 'perfolio_http_connections_cut_total{reason="connections"}') >= 20
+
+
+def can_connect(server):
+    try:
+        with Wire(server) as wire:
+            return wire.send(get()).answer()[0] == 200
+    except OSError:
+        return False
+
+
+def resident_mb(pid):
+    with open(f"/proc/{pid}/statm", encoding="ascii") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGESIZE") / 2**20
+
+
+def test_what_all_connections_buffer_is_bounded_and_all_uploads_end(start_server):
+    """40 uploads of 7 MiB at once through a cap of 32 MiB: a wait for some, an answer for each."""
+    server = start_server("--max-buffered-bytes", "32MiB", "--anonymous-uploads-per-minute", "1000")
+    count, body = 40, b"!" * (7 << 20)  # no profile: refused, but only once it is there
+    statuses, lock = [], threading.Lock()
+
+    def upload():
+        status = None
+        try:
+            with Wire(server, timeout=100) as wire:
+                wire.send(post(len(body)))
+                for at in range(0, len(body), 1 << 18):
+                    wire.send(body[at:at + (1 << 18)])
+                status = wire.answer()[0]
+        finally:
+            with lock:
+                statuses.append(status)
+
+    pid = server.child_pid()
+    before = resident_mb(pid)
+    threads = [threading.Thread(target=upload) for _ in range(count)]
+    for thread in threads:
+        thread.start()
+    peak = before
+    while any(thread.is_alive() for thread in threads):
+        peak = max(peak, resident_mb(pid))
+        time.sleep(0.02)
+    assert len(statuses) == count
+    assert all(status in (400, 415, 422, 429, 503) for status in statuses), statuses
+    assert peak - before < 200, "280 MiB came in; a cap of 32 MiB and what workers hold remain"
+    assert can_connect(server)
+
+
+def test_stalled_uploads_do_not_hold_the_others_for_ever(start_server):
+    server = start_server("--max-buffered-bytes", "32MiB", "--request-timeout", "2s")
+    stalled = []
+    for _ in range(8):
+        wire = Wire(server)
+        wire.send(post(8 << 20) + b"x" * (5 << 20))
+        stalled.append(wire)
+        if metric(server, "perfolio_http_buffered_bytes") > (24 << 20):
+            break
+    start = time.monotonic()
+    with Wire(server, timeout=60) as wire:
+        wire.send(post(7 << 20))
+        for _ in range(7 << 4):
+            wire.send(b"!" * (1 << 16))
+        assert wire.answer() is not None
+    assert time.monotonic() - start < 40
+    for wire in stalled:
+        wire.socket.close()
+
+
+def frame(kind, flags, stream, payload):
+    return struct.pack(">I", len(payload))[1:] + bytes([kind, flags]) + struct.pack(">I", stream) + payload
+
+
+HTTP2_START = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + frame(4, 0, 0, b"")
+# :method GET, :scheme https, :path /readyz, :authority localhost
+HTTP2_READYZ = b"\x82\x87" + b"\x04\x07/readyz" + b"\x41\x09localhost"
+
+
+def test_rapid_reset_ends_the_connection_and_not_the_server(start_server):
+    server = start_server("--http2", "yes")
+    with Wire(server, ["h2"]) as wire:
+        assert wire.socket.selected_alpn_protocol() == "h2"
+        wire.send(HTTP2_START)
+        sent = 0
+        with pytest.raises((ssl.SSLError, ConnectionError)):
+            for number in range(20000):
+                stream = 2 * number + 1
+                wire.send(frame(1, 5, stream, HTTP2_READYZ) + frame(3, 0, stream, struct.pack(">I", 8)))
+                sent += 1
+        assert sent < 5000
+    assert metric(server, 'perfolio_http_connections_cut_total{reason="cancels"}') == 1
+    assert wait_until(lambda: metric(server, "perfolio_http_queue_depth") == 0)
+    done = metric(server, 'perfolio_http_requests_total{method="GET",route="/readyz",status="200"}')
+    assert done < sent / 2, "requests that were reset are dropped before they are run"
+    with Wire(server, ["h2"]) as wire:
+        wire.send(HTTP2_START + frame(1, 5, 1, HTTP2_READYZ))
+        data = b""
+        while b"ready\n" not in data:
+            more = wire.receive()
+            assert more
+            data += more
+
+
+def test_http2_answers_through_an_ordinary_client(start_server):
+    server = start_server("--http2", "yes")
+    output = subprocess.run(
+        ["curl", "-sS", "--http2", "--cacert", str(server.ca_file), "-w", "%{http_version} %{http_code}",
+         "-o", "/dev/null", server.url + "/"], capture_output=True, text=True, check=True).stdout
+    assert output == "2 200"
+
+
+def test_a_stop_lets_the_upload_in_flight_finish(start_server):
+    server = start_server("--shutdown-timeout", "20s")
+    profile = folded(20000)
+    wire = Wire(server)
+    wire.send(post(len(profile), more="Authorization: Bearer " + server.token + "\r\n") + profile[:1000])
+    idle = Wire(server)
+    time.sleep(0.3)
+    server.process.send_signal(signal.SIGTERM)
+    assert idle.is_closed(10), "idle connections are closed at once"
+    assert wait_until(lambda: not can_connect(server))
+    time.sleep(0.5)
+    wire.send(profile[1000:])
+    status, headers, body = wire.answer()
+    assert status == 201, body
+    assert headers["connection"] == "close"
+    assert wire.is_closed(5)
+    assert server.process.wait(20) == 0
+
+
+def test_a_stop_has_an_end_even_with_a_stalled_upload(start_server):
+    server = start_server("--shutdown-timeout", "2s")
+    wire = Wire(server)
+    wire.send(post(1 << 20) + b"x" * 100)
+    time.sleep(0.3)
+    start = time.monotonic()
+    server.process.send_signal(signal.SIGTERM)
+    assert server.process.wait(30) == 0
+    assert time.monotonic() - start < 15
+    assert wire.is_closed(5)
+
+
+def test_sighup_reopens_the_access_log(start_server, tmp_path):
+    folder = tmp_path
+    os.chmod(folder, 0o777)
+    for parent in folder.parents:
+        if str(parent).startswith("/tmp/") and parent.owner() == "root":
+            os.chmod(parent, 0o755)
+    log = folder / "access.log"
+    server = start_server("--access-log", str(log))
+    with Wire(server) as wire:
+        _, headers, _ = wire.send(get("/nothing?x=1", more='User-Agent: "quote\r\n')).answer()
+        assert wait_until(lambda: headers["x-request-id"] in log.read_text())
+        line = [line for line in log.read_text().split("\n") if headers["x-request-id"] in line][0]
+        assert re.fullmatch(r'(127\.0\.0\.1|::1) - - \[\d\d/\w{3}/\d{4}:\d\d:\d\d:\d\d \+0000\] '
+                            r'"GET /nothing\?x=1 HTTP/1\.1" 404 \d+ "-" "\\x22quote" \d+\.\d{6} [0-9a-f]{16}',
+                            line), line
+        log.rename(folder / "access.log.1")
+        server.process.send_signal(signal.SIGHUP)
+        assert wait_until(log.exists)
+        _, headers, _ = wire.send(get()).answer()
+        assert wait_until(lambda: headers["x-request-id"] in log.read_text())
+        assert headers["x-request-id"] not in (folder / "access.log.1").read_text()
+
+
+def make_certificate(folder, name):
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256",
+                    "-nodes", "-keyout", str(folder / "key.pem"), "-out", str(folder / "cert.pem"),
+                    "-days", "2", "-subj", f"/CN={name}", "-addext", "subjectAltName=DNS:localhost"],
+                   check=True, capture_output=True)
+    os.chmod(folder / "key.pem", 0o644)
+
+
+def common_name(server):
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    with socket.create_connection(("localhost", server.port), timeout=10) as raw:
+        with context.wrap_socket(raw) as tls:
+            der = tls.getpeercert(binary_form=True)
+    text = subprocess.run(["openssl", "x509", "-inform", "der", "-noout", "-subject"], input=der,
+                          capture_output=True, check=True).stdout.decode()
+    return text.rpartition("=")[2].strip()
+
+
+def test_sighup_takes_up_a_new_certificate_and_a_broken_one_changes_nothing(start_server):
+    import conftest
+    folder = conftest.make_folder()
+    try:
+        make_certificate(folder, "first")
+        server = start_server("--tls-cert", str(folder / "cert.pem"), "--tls-key",
+                              str(folder / "key.pem"), wait=False)
+        assert wait_until(lambda: answers(server), 60), server.log()[-2000:]
+        assert common_name(server) == "first"
+        make_certificate(folder, "second")
+        server.process.send_signal(signal.SIGHUP)
+        assert wait_until(lambda: common_name(server) == "second")
+        (folder / "cert.pem").write_text("rubbish")
+        server.process.send_signal(signal.SIGHUP)
+        assert wait_until(lambda: "reload failed" in server.log())
+        assert common_name(server) == "second"
+    finally:
+        conftest.shutil.rmtree(folder, ignore_errors=True)
+
+
+def answers(server):
+    try:
+        return bool(common_name(server))
+    except (OSError, subprocess.CalledProcessError):
+        return False
+
+
+def test_metrics_are_well_formed(server):
+    text = server.api().get("/metrics").text
+    names = set()
+    for line in text.strip().split("\n"):
+        if line.startswith("# TYPE "):
+            name = line.split()[2]
+            assert name not in names, "each metric stands in one place"
+            names.add(name)
+            continue
+        assert line.startswith("# HELP ") or re.fullmatch(
+            r'[a-z_]+(\{[a-z_]+="[^"]*"(,[a-z_]+="[^"]*")*\})? -?[\d.e+]+(Inf)?', line), line
+    assert {"perfolio_http_requests_total", "perfolio_http_request_duration_seconds",
+            "perfolio_http_queue_depth", "perfolio_http_connections", "perfolio_http_buffered_bytes",
+            "process_resident_memory_bytes", "process_cpu_seconds_total"} <= names
+    assert server.anonymous().get("/metrics").status in (200, 401)
+
+
+def test_large_answers_are_compressed_as_the_client_accepts(server):
+    api = server.api()
+    plain = api.get("/api/openapi.yaml")
+    assert "content-encoding" not in plain.headers
+    for coding in ("gzip", "zstd"):
+        packed = api.get("/api/openapi.yaml", headers={"Accept-Encoding": coding})
+        assert packed.headers["content-encoding"] == coding
+        assert "accept-encoding" in packed.headers["vary"].lower()
+        assert len(packed.body) < len(plain.body) / 2
+    refused = api.get("/api/openapi.yaml", headers={"Accept-Encoding": "gzip;q=0, zstd;q=0.000"})
+    assert refused.body == plain.body
