@@ -1,0 +1,213 @@
+#include "tests/unit/lib_profile/reports.h"
+
+#include "lib/profile/flame_binary.h"
+
+#include <jansson.h>
+
+static uint32_t u32_at(const struct buf *raw, uint64_t offset)
+{
+    uint32_t number;
+    assert_true(offset + sizeof(number) <= raw->size);
+    memcpy(&number, raw->data + offset, sizeof(number));
+    return number;
+}
+
+static double f64_at(const struct buf *raw, uint64_t offset)
+{
+    double number;
+    assert_true(offset + sizeof(number) <= raw->size);
+    memcpy(&number, raw->data + offset, sizeof(number));
+    return number;
+}
+
+/* A section's bytes; size 0 when there is none. */
+static struct span section(const struct buf *raw, uint32_t id)
+{
+    for (uint32_t i = 0; i < u32_at(raw, 40); i++) {
+        uint64_t at = 64 + i * 24, offset, length;
+        memcpy(&offset, raw->data + at + 8, 8);
+        memcpy(&length, raw->data + at + 16, 8);
+        assert_int_equal(offset % 8, 0);
+        assert_true(offset + length <= raw->size);
+        if (u32_at(raw, at) == id)
+            return span_of(raw->data + offset, (size_t)length);
+    }
+    return span_of(NULL, 0);
+}
+
+static uint32_t item(struct span bytes, uint32_t index)
+{
+    uint32_t number;
+    assert_true(((size_t)index + 1) * sizeof(number) <= bytes.size);
+    memcpy(&number, bytes.data + (size_t)index * sizeof(number), sizeof(number));
+    return number;
+}
+
+static struct span string_at(const struct buf *raw, uint32_t index)
+{
+    struct span offsets = section(raw, 10), bytes = section(raw, 11);
+    uint32_t start = item(offsets, index), end = item(offsets, index + 1);
+    assert_true(start <= end && end <= bytes.size);
+    return span_of(bytes.data + start, end - start);
+}
+
+static struct span node_name(const struct buf *raw, uint32_t node)
+{
+    return string_at(raw, item(section(raw, 5), item(section(raw, 1), node)));
+}
+
+static void write(const struct view *view, uint32_t max_nodes,
+                  const struct flame_binary_options *options, struct buf *raw)
+{
+    arena_auto arena = arena_create();
+    const struct flame *flame;
+    struct err err;
+    buf_init(raw, 1 << 24);
+    assert_int_equal(flame_create(arena, view, max_nodes, &flame, &err), ERR_NONE);
+    assert_int_equal(flame_binary_write(flame, options, raw, &err), ERR_NONE);
+    assert_memory_equal(raw->data, "PFFLAME1", 8);
+    assert_int_equal(raw->size % 8, 0);
+    assert_int_equal(section(raw, 1).size, 4 * (size_t)u32_at(raw, 12));
+    assert_int_equal(section(raw, 10).size, 4 * ((size_t)u32_at(raw, 20) + 1));
+}
+
+static void nodes_frames_and_strings_are_there(void **state)
+{
+    (void)state;
+    arena_auto arena = arena_create();
+    buf_auto raw;
+    write(folded_view(arena, "main;a;x 1\nmain;b 5\n"), 0, NULL, &raw);
+    assert_int_equal(u32_at(&raw, 8), 0);
+    assert_int_equal(u32_at(&raw, 12), 5);
+    assert_true(f64_at(&raw, 24) == 6 && f64_at(&raw, 32) == 0);
+    static const char *const names[] = {"root", "main", "b", "a", "x"};
+    static const uint32_t deltas[] = {0, 1, 1, 2, 1};
+    static const double selfs[] = {0, 0, 5, 0, 1};
+    for (uint32_t i = 0; i < 5; i++) {
+        assert_true(span_equal_text(node_name(&raw, i), names[i]));
+        assert_int_equal(item(section(&raw, 2), i), deltas[i]);
+        double self;
+        memcpy(&self, section(&raw, 3).data + i * 8, 8);
+        assert_true(self == selfs[i]);
+    }
+    assert_int_equal(section(&raw, 4).size, 0);
+    assert_int_equal(section(&raw, 13).size, 0);
+    assert_true(string_at(&raw, 0).size == 0);
+}
+
+static void a_diff_carries_both_sides(void **state)
+{
+    (void)state;
+    arena_auto arena = arena_create();
+    buf_auto raw;
+    write(folded_diff(arena, "a 5\n", "a 7\nb 2\n", DIFF_ABSOLUTE), 0, NULL, &raw);
+    assert_int_equal(u32_at(&raw, 8), 1);
+    assert_true(f64_at(&raw, 24) == 9 && f64_at(&raw, 32) == 5);
+    assert_int_equal(section(&raw, 4).size, 3 * 8);
+}
+
+static void a_cut_is_said(void **state)
+{
+    (void)state;
+    arena_auto arena = arena_create();
+    buf_auto raw, text;
+    buf_init(&text, 1 << 16);
+    for (int i = 0; i < 500; i++)
+        buf_printf(&text, "m;f%d 1\n", i);
+    buf_append_text(&text, "m;large 1000\n");
+    buf_append_byte(&text, '\0');
+    write(folded_view(arena, (const char *)text.data), 100, NULL, &raw);
+    assert_int_equal(u32_at(&raw, 8), 2);
+    assert_int_equal(section(&raw, 14).size, 8);
+    uint32_t node = item(section(&raw, 14), 0);
+    assert_int_equal(item(section(&raw, 14), 1), 500);
+    assert_true(span_equal_text(node_name(&raw, node), "other"));
+    assert_int_equal(section(&raw, 9).data[item(section(&raw, 1), node)], FRAME_OTHER);
+}
+
+static void values_beyond_a_double_are_marked(void **state)
+{
+    (void)state;
+    arena_auto arena = arena_create();
+    buf_auto raw;
+    write(folded_view(arena, "a 9007199254740993\n"), 0, NULL, &raw);
+    assert_int_equal(u32_at(&raw, 8), 4);
+}
+
+static void strings_are_utf8(void **state)
+{
+    (void)state;
+    arena_auto arena = arena_create();
+    struct view view = *folded_view(arena, "cafe 1\n");
+    struct frame frames[2] = {view.frames[0], view.frames[1]};
+    frames[1].name = SPAN_LITERAL("caf\xe9\xc3\xa9");
+    view.frames = frames;
+    buf_auto raw;
+    write(&view, 0, NULL, &raw);
+    assert_true(span_equal_text(node_name(&raw, 1), "caf\xef\xbf\xbd\xc3\xa9"));
+}
+
+static void metadata_is_json_and_says_what_was_asked(void **state)
+{
+    (void)state;
+    arena_auto arena = arena_create();
+    buf_auto raw;
+    const struct filter_rule rules[] = {{FILTER_FOCUS, SPAN_LITERAL("a\"b")},
+                                        {FILTER_HIDE, SPAN_LITERAL("")}};
+    const struct flame_binary_options options = {
+        .title = SPAN_LITERAL("A <title>"), .rules = rules, .rule_count = 2};
+    write(folded_view(arena, "a 3\n"), 0, &options, &raw);
+    struct span text = section(&raw, 12);
+    json_t *metadata = json_loadb((const char *)text.data, text.size, 0, NULL);
+    assert_non_null(metadata);
+    const char *title, *group_by, *action, *pattern;
+    json_int_t total, kept;
+    json_t *cut;
+    assert_int_equal(json_unpack(metadata, "{s:s, s:s, s:I, s:I, s:o, s:[{s:s, s:s}!]}", "title",
+                                 &title, "group_by", &group_by, "total", &total, "kept", &kept,
+                                 "cut", &cut, "filters", "action", &action, "pattern", &pattern),
+                     0);
+    assert_string_equal(title, "A <title>");
+    assert_string_equal(group_by, "function");
+    assert_string_equal(pattern, "a\"b");
+    assert_int_equal(total, 3);
+    assert_true(json_is_null(cut));
+    json_decref(metadata);
+}
+
+static void addresses_travel_when_grouped_by_them(void **state)
+{
+    (void)state;
+    arena_auto arena = arena_create();
+    const struct view_options options = {.group_by = SPAN_LITERAL("address")};
+    buf_auto raw;
+    write(view_of(arena, folded_profile(arena, "a 1\n"), &options), 0, NULL, &raw);
+    assert_int_equal(section(&raw, 13).size, 8 * (size_t)u32_at(&raw, 16));
+}
+
+static void what_does_not_fit_is_refused(void **state)
+{
+    (void)state;
+    arena_auto arena = arena_create();
+    const struct flame *flame;
+    struct err err;
+    buf_auto raw;
+    buf_init(&raw, 500);
+    assert_int_equal(flame_create(arena, folded_view(arena, "a 1\n"), 0, &flame, &err), ERR_NONE);
+    assert_int_equal(flame_binary_write(flame, NULL, &raw, &err), ERR_TOO_LARGE);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(nodes_frames_and_strings_are_there),
+        cmocka_unit_test(a_diff_carries_both_sides),
+        cmocka_unit_test(a_cut_is_said),
+        cmocka_unit_test(values_beyond_a_double_are_marked),
+        cmocka_unit_test(strings_are_utf8),
+        cmocka_unit_test(metadata_is_json_and_says_what_was_asked),
+        cmocka_unit_test(addresses_travel_when_grouped_by_them),
+        cmocka_unit_test(what_does_not_fit_is_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
