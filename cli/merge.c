@@ -150,7 +150,7 @@ static enum err_code run(struct cli *cli, int argc, char **argv, struct err *err
     struct merge merge = {.cli = cli, .settings = {.cli = cli}};
     cli_parse(&merge_command, argc, argv, &merge);
     input_auto input = INPUT_NONE;
-    enum err_code code = settings_options_finish(&merge.settings, err);
+    enum err_code code = settings_options_finish(&merge.settings, &merge.arguments, err);
     if (!code)
         code = merge_inputs(cli, merge.arguments.texts, merge.arguments.count, 0, &input, err);
     if (code)

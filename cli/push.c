@@ -163,7 +163,7 @@ static enum err_code run(struct cli *cli, int argc, char **argv, struct err *err
     struct push push = {.cli = cli, .settings = {.cli = cli}};
     cli_parse(&push_command, argc, argv, &push);
     client_auto client = NULL;
-    enum err_code code = settings_options_finish(&push.settings, err);
+    enum err_code code = settings_options_finish(&push.settings, &push.arguments, err);
     if (!code)
         code = cli_connect(cli, NULL, &client, err);
     if (code)

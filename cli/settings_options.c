@@ -93,7 +93,17 @@ static enum err_code ask_password(struct settings_options *options, struct err *
     return code;
 }
 
-enum err_code settings_options_finish(struct settings_options *options, struct err *err)
+static bool wants_standard_input(const struct cli_texts *texts)
+{
+    for (size_t i = 0; i < texts->count; i++) {
+        if (strcmp(texts->texts[i], "-") == 0)
+            return true;
+    }
+    return false;
+}
+
+enum err_code settings_options_finish(struct settings_options *options,
+                                      const struct cli_texts *profiles, struct err *err)
 {
     struct upload_settings *settings = &options->settings;
     settings->labels = options->labels.texts;
@@ -101,6 +111,9 @@ enum err_code settings_options_finish(struct settings_options *options, struct e
     bool wants_password = settings->visibility && strcmp(settings->visibility, "password") == 0;
     if (options->password_file && settings->visibility && !wants_password)
         return cli_usage(options->cli, err, "a password goes with --visibility=password only");
+    if (options->password_file && strcmp(options->password_file, "-") == 0 &&
+        wants_standard_input(profiles))
+        return cli_usage(options->cli, err, "standard input cannot be both profile and password");
     if (options->password_file) {
         settings->visibility = "password";
         return cli_read_secret(options->cli, options->password_file, &settings->password, err);

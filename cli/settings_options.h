@@ -21,8 +21,10 @@ extern const struct argp settings_options_argp;
 /* For a command's children: the group's heading is part of it. */
 extern const struct argp_child settings_options_children[];
 
-/* After parsing: labels into place, the password from its file or asked for on the terminal.
+/* After parsing: labels into place, the password from its file or asked for on the terminal;
+ * profiles are the command's other arguments, which may not want standard input too.
  * Handles: ERR_INVALID, ERR_IO, ERR_NOT_FOUND. */
-enum err_code settings_options_finish(struct settings_options *options, struct err *err) MUST_USE;
+enum err_code settings_options_finish(struct settings_options *options,
+                                      const struct cli_texts *profiles, struct err *err) MUST_USE;
 
 #endif

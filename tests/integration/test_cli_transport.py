@@ -7,6 +7,7 @@ import os
 import pathlib
 import random
 import re
+import shutil
 import socket
 import stat
 import subprocess
@@ -342,6 +343,8 @@ def test_exit_codes(run, fake, stacks, tmp_path):
     assert run("push").returncode == 2
     assert run("nonsense").returncode == 2
     assert run("push", "--visibility", "everyone", stacks).returncode == 2
+    assert run("push", "--password-file", "-", "-").returncode == 2
+    assert run("push", "--visibility", "password", stacks).returncode == 2
     assert run("push", stacks, url="").returncode == 2
     assert run("push", stacks, url="ftp://host").returncode == 2
     assert run("push", stacks, url=f"http://127.0.0.1:{free_port()}",
@@ -647,6 +650,23 @@ def test_the_token_is_asked_for_without_echo(home, fake):
     assert TOKEN in (home / ".config/perfolio/config.ini").read_text()
     status, _ = answer(b"\x03")
     assert os.waitstatus_to_exitcode(status) == -2
+
+
+def test_backup_and_restore_are_those_of_perfoliod(run, tmp_path):
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    shutil.copy(PERFOLIO, folder / "perfolio")
+    environment = {"HOME": "/nonexistent", "PATH": "/nonexistent"}
+    missing = subprocess.run([folder / "perfolio", "admin", "backup"], capture_output=True,
+                             env=environment)
+    assert missing.returncode == 5 and b"perfoliod" in missing.stderr
+    server = folder / "perfoliod"
+    server.write_text('#!/bin/sh\necho "$0 $*"\nexit 42\n')
+    server.chmod(0o755)
+    result = subprocess.run([folder / "perfolio", "admin", "restore", "--data-dir", "d", "f f"],
+                            capture_output=True, env=environment)
+    assert result.returncode == 42
+    assert result.stdout.decode() == f"{server} restore --data-dir d f f\n"
 
 
 def test_completion_files_are_what_the_program_prints():
