@@ -251,7 +251,8 @@ def run(home, fake):
         variables.update(environment or {})
         variables = {name: value for name, value in variables.items() if value != ""}
         result = subprocess.run([str(PERFOLIO), *map(str, arguments)], input=input or b"",
-                                capture_output=True, env=variables, timeout=timeout)
+                                capture_output=True, env=variables, timeout=timeout,
+                                start_new_session=True)  # no terminal to ask on
         result.out, result.log = result.stdout.decode(), result.stderr.decode()
         return result
 
