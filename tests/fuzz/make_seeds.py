@@ -77,6 +77,7 @@ FOLDED = {
     "annotated": "app;sys_read_[k];copy_[k] 4\napp;run;small_[i] 2\nJava;Foo.bar_[j];x_[i] 1\n",
     "odd": "# a comment\n// another\n\na;b 1.25\r\nno value\na;;c 2.5e-3\n;x -7\n a b c\t9",
     "many": "".join(f"root;worker{i % 7};step{i % 3};f{i} {i}\n" for i in range(60)),
+    "ends": "x 9223372036854775806\ny -9223372036054775808\nz;y -9222376033854775808\nz 5\n",
     "edge": "x 9223372036854775807\nx 9223372036854775807\ny -9223372036854775808\n{main};f 1\n",
 }
 
