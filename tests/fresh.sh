@@ -18,6 +18,7 @@ command -v debootstrap >/dev/null || sh deploy/install-packages.sh test
 # Everything below runs in namespaces of its own: mounts and processes end with this script.
 if [ -z "${FRESH_INSIDE:-}" ]; then
     root=$(mktemp -d "${FRESH_DIR:-/var/tmp}/perfolio-fresh.XXXXXX")
+    chmod 755 "$root" # the users inside pass through it
     status=0
     FRESH_INSIDE=$root unshare --mount --pid --fork --kill-child --propagation private \
         sh tests/fresh.sh || status=$?
@@ -36,7 +37,7 @@ fail() {
 }
 
 # This machine's Debian mirrors, as one-line sources: "site release component".
-# shellcheck disable=SC2016 # apt-get expands these names itself
+# shellcheck disable=SC2016  # apt's own variables
 sources=$(apt-get indextargets --format '$(SITE) $(RELEASE) $(COMPONENT)' 'Created-By: Packages' |
     grep -E ' bookworm[^ ]* ' | sort -u || true)
 mirror=$(echo "$sources" | sed -n 's/^\([^ ]*\) bookworm main$/\1/p' | head -n 1)
