@@ -66,12 +66,15 @@ mount -t tmpfs -o mode=1777 tmpfs "$root/dev/shm" 2>/dev/null || true
 git clone -q --no-hardlinks . "$root/root/perfolio"
 
 # A clean environment, as after signing in; a proxy and the certificates are the exception.
-inside() {
-    env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root \
+become_inside() {
+    exec env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root \
         LANG=C.UTF-8 ${http_proxy:+"http_proxy=$http_proxy"} \
         ${https_proxy:+"https_proxy=$https_proxy"} ${no_proxy:+"no_proxy=$no_proxy"} \
         NODE_EXTRA_CA_CERTS=/usr/local/share/perfolio-fresh/ca.crt \
         chroot "$root" sh -c "cd /root/perfolio && $1"
+}
+inside() {
+    (become_inside "$1")
 }
 # Make is what the README's commands start with; git is how one got here.
 inside 'apt-get -q update && apt-get -q -y install --no-install-recommends make git' \
@@ -80,7 +83,7 @@ inside 'apt-get -q update && apt-get -q -y install --no-install-recommends make 
 # start COMMAND SECONDS: runs COMMAND inside until the server answers.
 start() {
     : >"$root/run.log"
-    inside "exec $1" >"$root/run.log" 2>&1 &
+    become_inside "exec $1" >"$root/run.log" 2>&1 &
     pid=$!
     waited=0
     while ! grep -q '^Perfolio is ready' "$root/run.log"; do

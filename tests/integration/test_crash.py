@@ -1,0 +1,168 @@
+"""kill -9 between upload and answer: what was acknowledged is there afterwards, whole.
+
+PERFOLIO_CRASH_ROUNDS=100 for the long run; each round kills one of the three kinds of process, or
+all at once, while four clients upload.
+"""
+
+import http.client
+import itertools
+import os
+import random
+import signal
+import ssl
+import threading
+import time
+
+import pytest
+
+ROUNDS = int(os.environ.get("PERFOLIO_CRASH_ROUNDS", "12"))
+SEED = int(os.environ.get("PERFOLIO_CRASH_SEED", "1"))
+
+
+def content(number):
+    """Profiles of very different sizes, each of its own."""
+    lines = 3000 if number % 7 == 0 else 40
+    return "".join(f"main;round{number};work{i} {i + 1}\n" for i in range(lines)).encode()
+
+
+class Uploader(threading.Thread):
+    """Uploads until told to stop; remembers what was sent and what was acknowledged."""
+
+    def __init__(self, server, numbers):
+        super().__init__(daemon=True)
+        self.server, self.numbers = server, numbers
+        self.sent, self.acknowledged, self.problems = set(), {}, []
+        self.should_stop = threading.Event()
+
+    def run(self):
+        while not self.should_stop.is_set():
+            api = None
+            try:
+                api = self.server.api()
+                api.timeout = 20
+                while not self.should_stop.is_set():
+                    self.upload(api)
+            except (OSError, http.client.HTTPException, ssl.SSLError):
+                time.sleep(0.02)  # it has just been killed
+            finally:
+                if api:
+                    api.close()
+
+    def upload(self, api):
+        body = content(next(self.numbers))
+        self.sent.add(body)
+        answer = api.post("/api/v1/shares", body)
+        if answer.status == 201:
+            self.acknowledged[answer.json()["id"]] = body
+        elif answer.status not in (500, 503):
+            self.problems.append(answer)
+
+
+def kill(pid):
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+
+
+def strike(server, victim):
+    """Kills, and starts again what does not start by itself."""
+    if victim == "server":
+        kill(server.child_pid() or server.process.pid)
+    elif victim == "database":
+        kill(server.postgres_pid())
+    elif victim == "backend":
+        for pid in server.descendants(server.postgres_pid())[-1:]:
+            kill(pid)
+    elif victim == "supervisor":
+        kill(server.process.pid)
+    else:
+        for pid in (server.process.pid, server.child_pid(), server.postgres_pid()):
+            kill(pid or server.process.pid)
+    if victim in ("supervisor", "all"):
+        server.process.wait(30)
+        server.launch()
+
+
+def wait_until_it_takes_uploads(server):
+    """The database may still be starting behind a server that is ready."""
+    deadline = time.monotonic() + 60
+    answer = None
+    while time.monotonic() < deadline:
+        server.wait_ready()
+        try:
+            answer = server.api().get("/api/v1/shares")
+            if answer.status == 200:
+                return
+        except (OSError, http.client.HTTPException):
+            pass
+        time.sleep(0.05)
+    pytest.fail(f"no answer after a kill: {answer}\n{server.log()[-3000:]}")
+
+
+def check(server, acknowledged):
+    api = server.api()
+    for share, body in acknowledged.items():
+        answer = api.get(f"/api/v1/shares/{share}/raw")
+        assert answer.status == 200 and answer.body == body, (share, answer, server.log()[-3000:])
+    api.close()
+
+
+def all_shares(api):
+    cursor, found = None, []
+    while True:
+        query = {"limit": 100, **({"cursor": cursor} if cursor else {})}
+        page = api.get("/api/v1/shares", query=query).json()
+        found += [share["id"] for share in page["shares"]]
+        cursor = page["next_cursor"]
+        if not cursor:
+            return found
+
+
+def test_acknowledged_shares_survive_kill_9_of_every_process(start_server):
+    server = start_server("--tenant-uploads-per-minute", "1000000")
+    random.seed(SEED)
+    numbers = itertools.count()  # next() of it is one step
+    everything, sent = {}, set()
+    victims = ["server", "supervisor", "database", "all", "server", "backend"]
+    for number in range(ROUNDS):
+        uploaders = [Uploader(server, numbers) for _ in range(4)]
+        for uploader in uploaders:
+            uploader.start()
+        time.sleep(random.uniform(0.05, 0.4))
+        victim = victims[number % len(victims)]
+        strike(server, victim)
+        wait_until_it_takes_uploads(server)
+        for uploader in uploaders:
+            uploader.should_stop.set()
+        fresh = {}
+        for uploader in uploaders:
+            uploader.join(60)
+            assert not uploader.is_alive()
+            assert not uploader.problems, (victim, uploader.problems[:3])
+            fresh.update(uploader.acknowledged)
+            sent |= uploader.sent
+        assert fresh, f"round {number}: nothing was acknowledged"
+        check(server, fresh)
+        everything.update(fresh)
+
+    assert server.stop() == 0, server.log()[-3000:]
+    server.start()
+    check(server, everything)
+    # What was never acknowledged may be there, but then it is whole too.
+    api = server.api()
+    listed = all_shares(api)
+    assert set(everything) <= set(listed)
+    for share in set(listed) - set(everything):
+        assert api.get(f"/api/v1/shares/{share}/raw").body in sent
+
+
+def test_a_kill_while_the_first_start_makes_the_cluster_does_no_harm(start_server):
+    server = start_server(is_fresh=True, wait=False)
+    for delay in (0.05, 0.2, 0.4, 0.8):
+        time.sleep(delay)
+        server.process.kill()
+        server.process.wait(30)
+        server.launch()
+    server.wait_ready()
+    assert server.api().post("/api/v1/shares", content(1)).status == 201
