@@ -39,7 +39,7 @@ static int tear_down(void **state)
 /* Arguments end with NULL. */
 static enum err_code load(struct fixture *fixture, const char *const *texts)
 {
-    char *arguments[MAX_ARGUMENTS];
+    char *arguments[MAX_ARGUMENTS] = {NULL};
     int count = 0;
     bool wants_help;
     for (; texts[count]; count++)
