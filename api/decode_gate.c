@@ -4,6 +4,7 @@
 #include "lib/base/mem.h"
 #include "lib/profile/profile.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <time.h>
@@ -12,6 +13,7 @@ struct decode_gate {
     pthread_mutex_t mutex;
     pthread_cond_t has_room;
     int free_count;
+    int waiting_count;
 };
 
 struct decode_gate *decode_gate_create(void)
@@ -43,8 +45,12 @@ enum err_code decode_gate_enter(struct decode_gate *gate, struct err *err)
     deadline.tv_sec += DECODE_GATE_WAIT_S;
     int failed = 0;
     pthread_mutex_lock(&gate->mutex);
+    if (gate->free_count == 0 && gate->waiting_count >= DECODE_GATE_WAITERS)
+        failed = EBUSY;
+    gate->waiting_count++;
     while (gate->free_count == 0 && !failed)
         failed = pthread_cond_timedwait(&gate->has_room, &gate->mutex, &deadline);
+    gate->waiting_count--;
     bool has_entered = gate->free_count > 0;
     gate->free_count -= has_entered;
     pthread_mutex_unlock(&gate->mutex);

@@ -20,6 +20,7 @@ struct profile_limits;
 enum {
     DECODE_GATE_HEAVY_COUNT = 2,        /* heavy decodes at the same time */
     DECODE_GATE_LIGHT_BYTES = 16 << 20, /* expanded; what each thread may decode outside the gate */
+    DECODE_GATE_WAITERS = 4,            /* more are refused at once: each holds a worker thread */
     DECODE_GATE_WAIT_S = 30
 };
 
@@ -27,7 +28,8 @@ struct decode_gate *decode_gate_create(void);
 /* NULL is a no-op. */
 void decode_gate_destroy(struct decode_gate *gate);
 
-/* As format_decode. Handles: the codes of format_decode, ERR_BUSY (waited DECODE_GATE_WAIT_S). */
+/* As format_decode. Handles: the codes of format_decode, ERR_BUSY (too many wait, or for too long).
+ */
 enum err_code decode_gate_decode(struct decode_gate *gate, struct span bytes,
                                  const struct profile_limits *limits, enum format *ret_format,
                                  struct profile **ret_profile, struct err *err) MUST_USE;

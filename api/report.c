@@ -290,6 +290,7 @@ enum err_code report_respond(struct request *request, struct response *response,
     for (size_t i = 0; i < report->share_count; i++)
         share_views_count(request->server->shares->views, span_text(report->shares[i].id),
                           request->address, request->start_ns);
+    share_access_add_robots(request, response, &report->shares[0]);
     if (response_is_cached(request, response, report_etag(request->arena, report), cache_control))
         return ERR_NONE;
     struct making making = {.report = report,

@@ -176,7 +176,13 @@ enum err_code share_access_unlock(struct request *request, struct response *resp
 
 const char *share_access_cache_control(const struct share *share)
 {
-    /* Always asked again, which is cheap with an ETag: a deleted share is gone at once. */
     bool is_open = share->visibility == SHARE_PUBLIC || share->visibility == SHARE_UNLISTED;
     return is_open ? "public, no-cache" : "private, no-cache";
+}
+
+void share_access_add_robots(struct request *request, struct response *response,
+                             const struct share *share)
+{
+    if (share->visibility != SHARE_PUBLIC)
+        response_add(request, response, "x-robots-tag", "noindex");
 }

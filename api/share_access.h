@@ -44,7 +44,12 @@ enum err_code share_access_unlock(struct request *request, struct response *resp
                                   const struct share *share, struct span password,
                                   struct err *err) MUST_USE;
 
-/* "public, max-age=…" or "private, …", as the share's visibility allows. */
+/* "public, no-cache" or "private, no-cache", as the share's visibility allows: always asked again,
+ * which is cheap with an ETag, so that a deleted share is gone at once. */
 const char *share_access_cache_control(const struct share *share);
+
+/* Tells search engines to stay away from all but public shares. */
+void share_access_add_robots(struct request *request, struct response *response,
+                             const struct share *share);
 
 #endif

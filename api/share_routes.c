@@ -270,6 +270,7 @@ static enum err_code download_share(struct request *request, struct response *re
     digest_hex(share.raw_sha256, etag);
     share_views_count(request->server->shares->views, span_text(share.id), request->address,
                       request->start_ns);
+    share_access_add_robots(request, response, &share);
     if (response_is_cached(request, response, arena_printf(request->arena, "\"%s\"", etag),
                            share_access_cache_control(&share)))
         return ERR_NONE;

@@ -188,7 +188,8 @@ static enum err_code insert_part(struct request *request, const struct upload *u
         connection, upload->tenant_id,
         "WITH renewed AS (UPDATE upload SET expires_at = 'epoch'::timestamptz +"
         "  $6::bigint * interval '1 ms' WHERE id = $1::text AND share_id IS NULL"
-        "  AND expires_at > now() RETURNING id)"
+        "  AND expires_at > now() AND (completing_until IS NULL OR completing_until <= now())"
+        "  RETURNING id)"
         " INSERT INTO upload_part (upload_id, tenant_id, part, size_bytes, object_key)"
         " SELECT id, $2::bigint, $3::bigint, $4::bigint, $5::text FROM renewed"
         " ON CONFLICT (upload_id, part) DO UPDATE SET size_bytes = excluded.size_bytes,"
@@ -198,7 +199,8 @@ static enum err_code insert_part(struct request *request, const struct upload *u
         PG_I64(clock_wall_ns() / CLOCK_NS_PER_MS +
                request->server->settings->upload_lifetime_s * 1000));
     if (!code && pg_affected(result) != 1)
-        return err_set(err, ERR_CONFLICT, "the upload was completed or deleted meanwhile");
+        return err_set(err, ERR_CONFLICT,
+                       "the upload is being completed, or was completed or deleted meanwhile");
     return code;
 }
 

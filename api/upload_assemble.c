@@ -55,7 +55,8 @@ static enum err_code check_complete(const struct upload *upload, const struct up
                    missing_count > SHOWN ? ", …" : "");
 }
 
-/* The claim ends by itself, in case this process dies while it holds it. */
+/* The claim ends by itself, in case this process dies while it holds it; should two ever hold it,
+ * the transaction that names the share lets only one through. */
 static enum err_code set_claim(struct request *request, const struct upload *upload, bool is_claim,
                                struct err *err)
 {
@@ -66,7 +67,7 @@ static enum err_code set_claim(struct request *request, const struct upload *upl
         code = pg_query_values(
             connection, upload->tenant_id,
             "UPDATE upload SET completing_until ="
-            " CASE WHEN $2::boolean THEN now() + interval '10 minutes' END"
+            " CASE WHEN $2::boolean THEN now() + interval '2 minutes' END"
             " WHERE id = $1::text AND share_id IS NULL"
             " AND (NOT $2::boolean OR completing_until IS NULL OR completing_until <= now())",
             request->arena, &result, err, PG_TEXT(upload->id), PG_BOOL(is_claim));

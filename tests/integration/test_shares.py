@@ -162,6 +162,10 @@ def test_an_unlisted_share_is_seen_by_whoever_has_the_link(admin, anonymous):
     made = share(admin)
     assert anonymous.get(f"/api/v1/shares/{made['id']}").json()["can_edit"] is False
     assert anonymous.get(f"/p/{made['id']}/raw").body == samples.FOLDED
+    assert anonymous.get(f"/p/{made['id']}/raw").headers["x-robots-tag"] == "noindex"
+    assert anonymous.get(f"/p/{made['id']}.svg").headers["x-robots-tag"] == "noindex"
+    public = share(admin, visibility="public")
+    assert "x-robots-tag" not in anonymous.get(f"/p/{public['id']}/raw").headers
     page = anonymous.get(f"/p/{made['id']}")
     assert page.status == 200
     assert "noindex" in page.headers.get("x-robots-tag", "") + page.text
