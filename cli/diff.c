@@ -10,6 +10,8 @@
 #include "lib/base/mem.h"
 #include "lib/profile/profile.h"
 
+enum { MAX_URL_BYTES = 8192 };
+
 enum { OPTION_LOCAL = 0x200, OPTION_NORMALIZED, OPTION_OPEN, OPTION_EXPIRES, OPTION_VISIBILITY };
 
 struct diff {
@@ -182,6 +184,25 @@ static enum err_code choose_base(struct diff *diff, const struct link links[2],
     return ERR_NONE;
 }
 
+/* The page's view state, as it writes it itself (web/src/state.ts). */
+static void append_view(struct buf *url, const struct diff *diff)
+{
+    if (!diff->is_normalised && !diff->view.sample_type && !diff->view.group_by)
+        return;
+    buf_append_text(url, "?");
+    if (diff->view.sample_type) {
+        buf_append_text(url, "st=");
+        buf_append_url(url, span_text(diff->view.sample_type));
+        buf_append_text(url, "&");
+    }
+    if (diff->view.group_by) {
+        buf_append_text(url, "g=");
+        buf_append_url(url, span_text(diff->view.group_by));
+        buf_append_text(url, "&");
+    }
+    buf_append_text(url, diff->is_normalised ? "norm=1&sv=1" : "sv=1");
+}
+
 static enum err_code diff_link(struct diff *diff, struct err *err)
 {
     struct cli *cli = diff->cli;
@@ -210,14 +231,9 @@ static enum err_code diff_link(struct diff *diff, struct err *err)
     if (code)
         return code;
     buf_auto url;
-    buf_init(&url, 4096);
+    buf_init(&url, MAX_URL_BYTES);
     buf_printf(&url, "%s/d/%s..%s", client_base(client), ids[0], ids[1]);
-    if (diff->is_normalised)
-        buf_append_text(&url, "?mode=normalised");
-    if (diff->view.sample_type) {
-        buf_printf(&url, "%csample_type=", diff->is_normalised ? '&' : '?');
-        buf_append_url(&url, span_text(diff->view.sample_type));
-    }
+    append_view(&url, diff);
     buf_append_byte(&url, 0);
     if (buf_failed(&url))
         return err_set(err, ERR_TOO_LARGE, "the link would be too long");

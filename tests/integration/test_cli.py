@@ -144,8 +144,9 @@ def test_diff_of_links_uploads_nothing(cli, before, after, admin):
     result = cli("diff", a, b[-22:])
     assert result.returncode == 0, result.log
     assert result.out.endswith(f"/d/{a[-22:]}..{b[-22:]}\n")
-    mixed = cli("diff", "--normalized", a, after)
-    assert mixed.returncode == 0 and a[-22:] in mixed.out and "mode=normalised" in mixed.out
+    mixed = cli("diff", "--normalized", "--sample-type", "a b", a, after)
+    assert mixed.returncode == 0 and a[-22:] in mixed.out, mixed.log
+    assert mixed.out.endswith("?st=a%20b&norm=1&sv=1\n")  # as web/src/state.ts reads it
     count = len(admin.get("/api/v1/shares?limit=100").json()["shares"])
     missing = cli("diff", "A" * 22, after)
     assert missing.returncode == 5 and missing.out == ""
