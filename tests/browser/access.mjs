@@ -26,11 +26,14 @@ export async function testAccess(runner, browser, server) {
   await runner.test("an unknown id, a team's share and a wrong path say what to do", async () => {
     const team = await server.share(cpuProfile(32), { visibility: "team" });
     await withPage(browser, server, async (page, watch) => {
-      watch.allowed.add(404).add(400);
-      for (const path of [`/p/${"0".repeat(22)}`, `/p/${team.id}`, "/p/short"]) {
+      watch.allowed.add(404).add(401);
+      for (const path of [`/p/${"0".repeat(22)}`, "/p/short"]) {
         await page.goto(server.url + path);
         await page.waitForSelector("text=There is nothing here");
       }
+      await page.goto(`${server.url}/p/${team.id}`);
+      await page.waitForSelector("text=This profile is for a team");
+      assert.equal(await page.getAttribute(".card a.primary", "href"), `/login?next=${encodeURIComponent(`/p/${team.id}`)}`);
       await page.goto(`${server.url}/problems/rate-limited`);
       await page.waitForSelector("text=Retry-After");
     });

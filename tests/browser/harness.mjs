@@ -57,7 +57,12 @@ export async function withPage(browser, server, use, { look = "light", bypassCSP
     await page.addInitScript(() => {
       addEventListener("securitypolicyviolation", (event) => console.error(`CSP: ${event.violatedDirective} ${event.blockedURI}`));
     });
-    await use(page, watch);
+    try {
+      await use(page, watch);
+    } catch (error) {
+      await page.screenshot({ path: join(screenshots, "failed.png") }).catch(() => undefined);
+      throw error;
+    }
     if (watch.faults.length) throw new Error(watch.faults.join("\n"));
     await page.close();
   } finally {

@@ -109,7 +109,7 @@ export async function testViewer(runner, browser, server) {
     withPage(browser, server, async (page) => {
       await open(page);
       assert.match(await spoken(page), new RegExp(`^all, total ${seconds(totalOf(samples, 1))}`));
-      await page.selectOption("[aria-label='Sample type']", { label: "samples (count)" });
+      await page.selectOption("[aria-label='Sample type']", { label: "samples" });
       await page.waitForURL(/st=samples/);
       await page.waitForFunction((total) => document.querySelector("#icicle-cursor").textContent.includes(`total ${total} `), totalOf(samples, 0).toLocaleString("en-US"));
       await page.focus(".icicle");

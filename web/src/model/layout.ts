@@ -3,9 +3,12 @@
  *
  * Cost does not follow the number of nodes: a row is entered by binary search, and where nodes are
  * narrower than a pixel the next box is found by search again, so that a row costs at most about
- * (width in pixels) * log(nodes). Neighbouring slivers become one box (a run).
+ * (width in pixels) * log(nodes). Neighbouring slivers become one box (a run), a few pixels wide at
+ * most: it stands for the colours around it and must not look like one large function.
  */
 import type { Flame } from "./flame.ts";
+
+const maxRunPx = 4;
 
 export interface Window {
   from: number;
@@ -60,7 +63,7 @@ function emitRun(
   while (at < high) {
     const node = rowNodes[at];
     const nodeLeft = (start[node] - window.from) * scale;
-    if (nodeLeft > right + 1 || width[node] * scale >= 1 || nodeLeft >= widthPx) break;
+    if (nodeLeft > right + 1 || nodeLeft > left + maxRunPx || width[node] * scale >= 1 || nodeLeft >= widthPx) break;
     // All that ends within this pixel is part of the run; jump behind it.
     const pixelEnd = Math.max(right, nodeLeft) + 0.5;
     const next = Math.max(at + 1, firstEndingAfter(flame, at, high, window.from + pixelEnd / scale));

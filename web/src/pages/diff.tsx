@@ -4,10 +4,10 @@ import { getDiff, type Session, type Share } from "../api.ts";
 import type { Flame } from "../model/flame.ts";
 import { formatChange, formatSigned, formatValue } from "../model/units.ts";
 import { formatState } from "../state.ts";
-import { Button, copyText, ProblemView, useTitle } from "../ui/kit.tsx";
+import { Button, copyText, useTitle } from "../ui/kit.tsx";
 import { Shell } from "../ui/shell.tsx";
 import { useViewState, Viewer } from "../views/viewer.tsx";
-import { nameOf, needsPassword, PasswordPrompt, useShare } from "./share.tsx";
+import { nameOf, ShareProblem, useShare } from "./share.tsx";
 
 function Side({ word, share, value }: { word: string; share: Share | null; value: string }) {
   return (
@@ -46,15 +46,13 @@ export function DiffPage({ a, b, session }: { a: string; b: string; session: Ses
     (signal: AbortSignal) => getDiff(a, b, { sampleType: state.sampleType, group: state.group, isNormalised: state.isNormalised }, signal),
     [a, b, state.sampleType, state.group, state.isNormalised],
   );
-  const locked = needsPassword(before.problem) ? before : needsPassword(after.problem) ? after : null;
-  if (locked)
+  const broken = [before, after].find((side) => side.problem);
+  if (broken?.problem)
     return (
       <Shell session={session}>
-        <PasswordPrompt key={locked === before ? a : b} id={locked === before ? a : b} onOpen={locked.reload} />
+        <ShareProblem id={broken === before ? a : b} problem={broken.problem} onRetry={broken.reload} />
       </Shell>
     );
-  const problem = before.problem ?? after.problem;
-  if (problem) return <Shell session={session}><ProblemView problem={problem} /></Shell>;
   const swapped = `/d/${b}..${a}${formatState(state)}`;
   const normalise = () => update({ isNormalised: !state.isNormalised });
   const unit = flame?.metadata.unit ?? "";

@@ -6,7 +6,7 @@ import { formatAgo, formatBytes, formatDate, formatValue } from "../model/units.
 import { asProblem, Button, copyText, CopyField, Dialog, ErrorLine, Field, Menu, ProblemView, say, useTitle } from "../ui/kit.tsx";
 import { Icon } from "../ui/icons.tsx";
 import { Markdown } from "../ui/markdown.tsx";
-import { isSignedIn, Shell } from "../ui/shell.tsx";
+import { isSignedIn, Shell, signInLink } from "../ui/shell.tsx";
 import { useViewState, Viewer } from "../views/viewer.tsx";
 import { cleanSettings, SettingsForm } from "./settings_form.tsx";
 
@@ -214,10 +214,7 @@ function HeaderLoading() {
 
 /* ---- password ---- */
 
-/** A team's share is refused with 401 too, but then it is an account that is needed. */
-export const needsPassword = (problem: Problem | null | undefined) => problem?.status === 401 && problem.detail.includes("password");
-
-export function PasswordPrompt({ id, onOpen }: { id: string; onOpen: () => void }) {
+function PasswordPrompt({ id, onOpen }: { id: string; onOpen: () => void }) {
   const [password, setPassword] = useState("");
   const [error, setError] = useState<Problem | null>(null);
   useTitle("Password");
@@ -251,6 +248,33 @@ export function PasswordPrompt({ id, onOpen }: { id: string; onOpen: () => void 
   );
 }
 
+/** A 401 means a password, or for a team's share, signing in; the problem's sentence says which. */
+const isForTeam = (problem: Problem) => problem.status === 401 && !problem.detail.includes("password");
+
+function TeamPrompt() {
+  useTitle("For a team");
+  return (
+    <section class="card narrow">
+      <h1>
+        <Icon name="lock" /> This profile is for a team
+      </h1>
+      <p>Sign in to see whether it is yours.</p>
+      <div class="actions">
+        <a class="button primary" href={signInLink()}>
+          <span>Sign in</span>
+        </a>
+      </div>
+    </section>
+  );
+}
+
+/** What is shown in place of a share that could not be read. */
+export function ShareProblem({ id, problem, onRetry }: { id: string; problem: Problem; onRetry: () => void }) {
+  if (isForTeam(problem)) return <TeamPrompt />;
+  if (problem.status === 401) return <PasswordPrompt key={id} id={id} onOpen={onRetry} />;
+  return <ProblemView problem={problem} onRetry={problem.status >= 500 || !problem.status ? onRetry : undefined} />;
+}
+
 /** The share's own data; loads again after reload(). */
 export function useShare(id: string) {
   const [share, setShare] = useState<Share | null>(null);
@@ -281,7 +305,7 @@ export function SharePage({ id, session }: { id: string; session: Session | null
   if (problem)
     return (
       <Shell session={session}>
-        {needsPassword(problem) ? <PasswordPrompt id={id} onOpen={reload} /> : <ProblemView problem={problem} onRetry={problem.status >= 500 || !problem.status ? reload : undefined} />}
+        <ShareProblem id={id} problem={problem} onRetry={reload} />
       </Shell>
     );
   return (

@@ -120,7 +120,7 @@ export class IciclePainter {
     layoutRow(flame, row, window, widthPx, (first, last, left, right) => {
       const node = flame.rowNodes[first];
       const isMarked = !marks || (first === last && marks.rowPrefix[first + 1] > marks.rowPrefix[first]);
-      const gap = right - left > 3 ? 1 : 0;
+      const gap = first === last && right - left > 3 ? 1 : 0;
       context.fillStyle = isMarked ? this.fillOf(picture, node) : palette.dimmed;
       context.fillRect(left, y, right - left - gap, rowHeight - 1);
       if (first !== last) {

@@ -294,8 +294,11 @@ export function sampleTypeToken(types: readonly SampleType[], index: number): st
   return name && isUnique && !/^\d+$/.test(name) ? name : String(index);
 }
 
-function sampleTypeLabel(type: SampleType, index: number): string {
-  return `${type.type || `type ${index + 1}`}${type.unit ? ` (${type.unit})` : ""}`;
+/** The name; with the unit where names alone do not tell types apart. */
+function sampleTypeLabel(types: readonly SampleType[], index: number): string {
+  const { type, unit } = types[index];
+  const isUnique = types.filter((other) => other.type === type).length === 1;
+  return type && isUnique ? type : `${type || `type ${index + 1}`}${unit ? ` (${unit})` : ""}`;
 }
 
 function shownType(flame: Flame, types: readonly SampleType[]): number {
@@ -404,7 +407,7 @@ export function Viewer(props: ViewerProps) {
           <Select
             label="Sample type"
             value={String(typeIndex)}
-            choices={types.map((type, i) => ({ value: String(i), label: sampleTypeLabel(type, i) }))}
+            choices={types.map((_, i) => ({ value: String(i), label: sampleTypeLabel(types, i) }))}
             onChange={(value) => chooseType(Number(value))}
           />
         )}
