@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { decodeFlame, FlameError, parentOf, pathOf, type Flame } from "../src/model/flame.ts";
-import { listFunctions, sortFunctions } from "../src/model/functions.ts";
+import { countFunctions, listFunctions, sortFunctions } from "../src/model/functions.ts";
 import { layoutRow, nodeAt } from "../src/model/layout.ts";
 import { findByPathHash, pathHash } from "../src/model/path.ts";
 import { compileSearch, exactly, nextMatch, search } from "../src/model/search.ts";
@@ -123,6 +123,13 @@ test("lists functions with recursion counted once", () => {
     rows.map((row) => [row.name, row.flat, row.cum]),
     [["b", 18, 22], ["a", 5, 15], ["c", 8, 8]],
   );
+});
+
+test("counts functions without listing them", () => {
+  for (const tree of [small, bigTree(500, 20), { name: "root", children: [{ name: "other", self: 1, flags: 16 }, { name: "a", self: 1 }] }]) {
+    const flame = decode(tree);
+    assert.equal(countFunctions(flame), listFunctions(flame).length);
+  }
 });
 
 test("sorts in both directions, equal rows by name", () => {

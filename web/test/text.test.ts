@@ -44,6 +44,8 @@ test("packages of Go, C++, Rust, Java and unnamed code", () => {
   assert.equal(packageOf("java.util.concurrent.FutureTask.run", "", ""), "java.util");
   assert.equal(packageOf("memcpy", "/lib/libc.so.6", ""), "libc.so.6");
   assert.equal(packageOf("render", "", "src/page/render.py"), "src/page");
+  assert.equal(packageOf("LazyCompile:*fib /usr/src/app/main.js:1", "", ""), "/usr/src/app");
+  assert.equal(packageOf("Function:^processTimers node:internal/timers:497", "", ""), "node:internal");
   assert.equal(packageOf("<unknown>", "", ""), "");
 });
 

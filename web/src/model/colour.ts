@@ -88,6 +88,9 @@ const baseName = (path: string) => path.slice(path.lastIndexOf("/") + 1);
 
 /** The package, namespace, crate or module that a function's name begins with; else its binary. */
 export function packageOf(name: string, mapping: string, file: string): string {
+  // V8's names in perf maps: "LazyCompile:*render /app/src/page.js:12".
+  const script = /^\w+:[*~^+]?\S* (?:file:\/\/)?(\S+?)(?::\d+)*$/.exec(name);
+  if (script) return script[1].replace(/[/:][^/:]*$/, "") || script[1];
   const plain = name.replace(/^(?:<|&|\*|dyn |impl )+/, "").replace(/[<({[].*$/s, "");
   if (plain.includes("::")) return plain.slice(0, plain.indexOf("::"));
   const slash = plain.lastIndexOf("/");
@@ -102,46 +105,54 @@ export function packageOf(name: string, mapping: string, file: string): string {
   return folder > 0 ? file.slice(0, folder) : file;
 }
 
-export interface FrameColours {
-  /** Index into palette.fills, per frame. */
-  fill: Uint16Array;
-  package: string[];
+/** How many frames, the heaviest first, have a say in which package gets which hue. */
+const rankedFrames = 3000;
+
+function heaviestFrames(flame: Flame): number[] {
+  const weight = new Float64Array(flame.frames.count);
+  for (let i = 1; i < flame.nodeCount; i++)
+    weight[flame.frame[i]] += flame.width[i] / (flame.depth[i] + 1) + Math.abs(flame.self[i]);
+  const order = Array.from(weight.keys()).filter((frame) => weight[frame] > 0);
+  return order.sort((a, b) => weight[b] - weight[a]).slice(0, rankedFrames);
 }
 
 /**
- * A hue per package: the one that its name hashes to, so that a package looks the same everywhere,
- * unless a package that holds more has it already; then the next free one.
+ * What colour a frame has: the hue of its package, a shade of its name. A package has the hue that its
+ * name hashes to, so that it looks the same everywhere, unless a heavier one has it already; then the
+ * next free one. Names are looked at when a frame is first painted, not all at once.
  */
-function chooseHues(flame: Flame, packages: string[]): Map<string, number> {
-  const own = new Map<string, number>();
-  for (let i = 1; i < flame.nodeCount; i++) {
-    const part = packages[flame.frame[i]];
-    own.set(part, (own.get(part) ?? 0) + flame.width[i] / (flame.depth[i] + 1) + Math.abs(flame.self[i]));
-  }
-  const chosen = new Map<string, number>([["", neutral], ["kernel", neutral]]);
-  const taken = new Set<number>();
-  for (const [part] of [...own].sort((a, b) => b[1] - a[1])) {
-    if (chosen.has(part)) continue;
-    let hue = hashText(part) % hues.length;
-    while (taken.has(hue) && taken.size < hues.length) hue = (hue + 3) % hues.length; // 3 and 16 share no factor
-    taken.add(hue);
-    chosen.set(part, hue);
-  }
-  return chosen;
-}
+export class FrameColours {
+  private readonly hues = new Map<string, number>([["", neutral], ["kernel", neutral]]);
+  private readonly fills: Uint16Array;
 
-export function colourFrames(flame: Flame): FrameColours {
-  const { frames } = flame;
-  const packages: string[] = new Array(frames.count);
-  for (let i = 0; i < frames.count; i++) {
-    const isKernel = (frames.flags(i) & FrameFlag.Kernel) !== 0;
-    packages[i] = isKernel ? "kernel" : packageOf(frames.name(i), frames.mapping(i), frames.file(i));
+  constructor(private readonly flame: Flame) {
+    this.fills = new Uint16Array(flame.frames.count).fill(0xffff);
+    const taken = new Set<number>();
+    for (const frame of heaviestFrames(flame)) {
+      const part = this.package(frame);
+      if (this.hues.has(part)) continue;
+      let hue = hashText(part) % hues.length;
+      while (taken.has(hue) && taken.size < hues.length) hue = (hue + 3) % hues.length; // 3 and 16 share no factor
+      taken.add(hue);
+      this.hues.set(part, hue);
+    }
   }
-  const hueOf = chooseHues(flame, packages);
-  const fill = new Uint16Array(frames.count);
-  for (let i = 0; i < frames.count; i++)
-    fill[i] = (hueOf.get(packages[i]) ?? neutral) * shadeCount + (hashText(frames.name(i)) % shadeCount);
-  return { fill, package: packages };
+
+  package(frame: number): string {
+    const { frames } = this.flame;
+    if (frames.flags(frame) & FrameFlag.Kernel) return "kernel";
+    return packageOf(frames.name(frame), frames.mapping(frame), frames.file(frame));
+  }
+
+  /** Index into palette.fills. */
+  fill(frame: number): number {
+    if (this.fills[frame] === 0xffff) {
+      const part = this.package(frame);
+      const hue = this.hues.get(part) ?? hashText(part) % hues.length;
+      this.fills[frame] = hue * shadeCount + (hashText(this.flame.frames.name(frame)) % shadeCount);
+    }
+    return this.fills[frame];
+  }
 }
 
 /** Index into palette.diff: how much a node changed, relative to its larger side. */

@@ -36,6 +36,20 @@ function groupFrames(flame: Flame): { groupOf: Uint32Array; first: number[] } {
   return { groupOf, first };
 }
 
+/** How many rows listFunctions would give, without making them. */
+export function countFunctions(flame: Flame): number {
+  const { groupOf, first } = groupFrames(flame);
+  const seen = new Uint8Array(first.length);
+  let count = 0;
+  for (let i = 1; i < flame.nodeCount; i++) {
+    const group = groupOf[flame.frame[i]];
+    if (seen[group]) continue;
+    seen[group] = 1;
+    if (!(flame.frames.flags(first[group]) & FrameFlag.Other)) count++;
+  }
+  return count;
+}
+
 export function listFunctions(flame: Flame): FunctionRow[] {
   const { groupOf, first } = groupFrames(flame);
   const count = first.length;

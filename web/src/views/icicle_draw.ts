@@ -6,7 +6,7 @@
  * for the overlay (hover, marks). Cost: layout_row's, and at most one label per 22 pixels.
  */
 import { FrameFlag, type Flame } from "../model/flame.ts";
-import { type FrameColours, type Palette, diffStep } from "../model/colour.ts";
+import { diffStep, type FrameColours, type Palette } from "../model/colour.ts";
 import { firstEndingAfter, layoutRow, type Window } from "../model/layout.ts";
 import { shorterNames } from "../model/names.ts";
 import type { SearchResult } from "../model/search.ts";
@@ -109,7 +109,7 @@ export class IciclePainter {
     const { flame, palette, colours } = picture;
     if (node === 0 && !flame.isDiff) return palette.root;
     if (flame.baseCum) return palette.diff[diffStep(flame.baseCum[node], flame.cum[node])];
-    return palette.fills[colours.fill[flame.frame[node]]];
+    return palette.fills[colours.fill(flame.frame[node])];
   }
 
   private paintRow(picture: Picture, row: number): void {

@@ -149,7 +149,7 @@ export function Table(props: TableProps) {
                 </>
               )}
               <div class="cell name" role="cell" title={row.file ? `${row.name}\n${row.file}` : row.name}>
-                {!flame.isDiff && <span class="swatch" style={{ background: palette.fills[colours.fill[row.frame]] }} />}
+                {!flame.isDiff && <span class="swatch" style={{ background: palette.fills[colours.fill(row.frame)] }} />}
                 <button
                   type="button"
                   aria-pressed={row.name === chosen}

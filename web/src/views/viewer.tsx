@@ -7,9 +7,9 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Problem } from "../api.ts";
-import { colourFrames, diffSteps, makePalette, type FrameColours } from "../model/colour.ts";
+import { diffSteps, FrameColours, makePalette } from "../model/colour.ts";
 import { FrameFlag, parentOf, pathOf, type Flame, type SampleType } from "../model/flame.ts";
-import { listFunctions } from "../model/functions.ts";
+import { countFunctions, listFunctions } from "../model/functions.ts";
 import { findByPathHash, pathHash } from "../model/path.ts";
 import { compileSearch, exactly, nextMatch, search, type SearchResult } from "../model/search.ts";
 import { formatPercent, formatValue } from "../model/units.ts";
@@ -160,28 +160,35 @@ function DetailLine({ flame, node, unit }: { flame: Flame; node: number; unit: s
   );
 }
 
-/** The packages that hold most themselves, with their colour. */
+/** Packages with a frame of theirs and what their functions hold themselves, most first. */
+function heaviestPackages(flame: Flame, colours: FrameColours): [string, { value: number; frame: number }][] {
+  const own = new Float64Array(flame.frames.count);
+  for (let i = 1; i < flame.nodeCount; i++) own[flame.frame[i]] += flame.self[i];
+  const sums = new Map<string, { value: number; frame: number }>();
+  for (let frame = 0; frame < own.length; frame++) {
+    if (own[frame] === 0) continue;
+    const part = colours.package(frame) || "(no package)";
+    const sum = sums.get(part);
+    if (sum) sum.value += own[frame];
+    else sums.set(part, { value: own[frame], frame });
+  }
+  return [...sums].sort((a, b) => b[1].value - a[1].value).slice(0, 8);
+}
+
 function PackageLegend({ flame, colours, isDark }: { flame: Flame; colours: FrameColours; isDark: boolean }) {
-  const top = useMemo(() => {
-    const sums = new Map<string, { value: number; frame: number; most: number }>();
-    for (let i = 1; i < flame.nodeCount; i++) {
-      const frame = flame.frame[i];
-      const value = flame.self[i];
-      if (value === 0) continue;
-      const part = colours.package[frame] || "(other)";
-      const sum = sums.get(part);
-      if (!sum) sums.set(part, { value, frame, most: value });
-      else sum.value += value;
-    }
-    return [...sums].sort((a, b) => b[1].value - a[1].value).slice(0, 8);
+  const [top, setTop] = useState<ReturnType<typeof heaviestPackages>>([]);
+  useEffect(() => {
+    // Looks at every name, so it waits until the picture is there.
+    const timer = setTimeout(() => setTop(heaviestPackages(flame, colours)), 30);
+    return () => clearTimeout(timer);
   }, [flame, colours]);
   const palette = useMemo(() => makePalette(isDark), [isDark]);
   return (
     <ul class="legend" aria-label="Colours: packages by their own value">
       {top.map(([part, sum]) => (
         <li key={part}>
-          <span class="swatch" style={{ background: palette.fills[colours.fill[sum.frame]] }} />
-          {part} <em>{formatPercent(sum.value, flame.total)}</em>
+          <span class="swatch" style={{ background: palette.fills[colours.fill(sum.frame)] }} />
+          <span class="legend-name">{part}</span> <em>{formatPercent(sum.value, flame.total)}</em>
         </li>
       ))}
     </ul>
@@ -333,8 +340,10 @@ export function Viewer(props: ViewerProps) {
   const [hasSheet, setSheet] = useState(false);
   const searching = useSearch(flame, state.search);
   const marking = useSearch(flame, state.marked ? exactly(state.marked) : "");
-  const rows = useMemo(() => (flame ? listFunctions(flame) : []), [flame]);
-  const colours = useMemo(() => (flame ? colourFrames(flame) : null), [flame]);
+  const needsRows = state.view !== "icicle";
+  const rows = useMemo(() => (flame && needsRows ? listFunctions(flame) : []), [flame, needsRows]);
+  const functionCount = useMemo(() => (flame ? countFunctions(flame) : 0), [flame]);
+  const colours = useMemo(() => (flame ? new FrameColours(flame) : null), [flame]);
   const notes = useMemo(() => (flame ? notesAbout(flame) : []), [flame]);
   const zoom = useMemo(() => (flame && state.zoom ? Math.max(0, findByPathHash(flame, state.zoom)) : 0), [flame, state.zoom]);
 
@@ -486,7 +495,7 @@ export function Viewer(props: ViewerProps) {
               ))}
               <span class="foot-total">
                 {flame.isDiff ? `${formatValue(flame.baseTotal, unit)} → ${formatValue(flame.total, unit)}` : formatValue(flame.total, unit)} in{" "}
-                {rows.length.toLocaleString("en-US")} functions
+                {functionCount.toLocaleString("en-US")} {functionCount === 1 ? "function" : "functions"}
               </span>
             </span>
           </div>
