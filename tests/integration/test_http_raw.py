@@ -416,7 +416,8 @@ def test_what_all_connections_buffer_is_bounded_and_all_uploads_end(start_server
         time.sleep(0.02)
     assert len(statuses) == count
     assert all(status in (400, 415, 422, 429, 503) for status in statuses), statuses
-    assert peak - before < 200, "280 MiB came in; a cap of 32 MiB and what workers hold remain"
+    if os.environ.get("BUILD", "release") in ("release", "debug"):  # sanitizers keep freed memory
+        assert peak - before < 200, "280 MiB came in; a cap of 32 MiB and what workers hold remain"
     assert can_connect(server)
 
 
