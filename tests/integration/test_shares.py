@@ -473,3 +473,17 @@ def test_head_tells_what_get_would_send(admin):
         assert head.status == 200 and head.body == b""
         for name in ("content-type", "content-length", "etag", "cache-control"):
             assert head.headers[name] == got.headers[name], name
+
+
+def test_an_opened_share_stays_open_after_a_restart(start_server):
+    server = start_server()
+    made = share(server.api(), visibility="password",
+                 headers={"X-Perfolio-Password": "open sesame"})
+    browser = server.anonymous()
+    path = f"/api/v1/shares/{made['id']}"
+    assert browser.post(path + "/unlock", json={"password": "open sesame"}).status == 204
+    browser.close()
+    assert server.stop() == 0
+    server.start()
+    assert browser.get(path).status == 200
+    browser.close()

@@ -1,0 +1,114 @@
+#include "tests/unit/test.h"
+
+#include "api/share_summary.h"
+#include "lib/profile/profile_builder.h"
+
+#include <stdio.h>
+
+static struct profile *build(const char *type, uint32_t extra_type_count, int64_t value)
+{
+    struct err err = {0};
+    struct profile *profile;
+    struct profile_builder *builder = profile_builder_create(NULL);
+    profile_builder_add_value_type(builder, span_text(type), SPAN_LITERAL("count"));
+    for (uint32_t i = 0; i < extra_type_count; i++)
+        profile_builder_add_value_type(builder, SPAN_LITERAL("more"), SPAN_LITERAL(""));
+    int64_t values[SHARE_SUMMARY_SAMPLE_TYPES + 1] = {value};
+    for (int i = 0; i < 3; i++) {
+        char name[8];
+        int length = snprintf(name, sizeof(name), "f%d", i);
+        struct profile_builder_frame frame = {.name = span_of(name, (size_t)length)};
+        uint32_t stack[] = {profile_builder_frame(builder, &frame)};
+        profile_builder_add_sample(builder, stack, 1, values, NULL, 0);
+    }
+    profile_builder_add_comment(builder, SPAN_LITERAL("made \"by\" hand"));
+    profile_builder_fields(builder)->duration_ns = 5;
+    assert_int_equal(profile_builder_take(builder, &profile, &err), ERR_NONE);
+    profile_builder_destroy(builder);
+    return profile;
+}
+
+static bool contains(const struct buf *buf, const char *text)
+{
+    return memmem(buf->data, buf->size, text, strlen(text)) != NULL;
+}
+
+static void tells_types_totals_and_counts(void **state)
+{
+    (void)state;
+    struct err err = {0};
+    struct buf json;
+    buf_init(&json, SHARE_SUMMARY_BYTES);
+    struct profile *profile = build("hits", 0, 7);
+    assert_int_equal(share_summary_append(profile, &json, &err), ERR_NONE);
+    assert_true(contains(&json, "{\"sample_types\":[{\"type\":\"hits\",\"unit\":\"count\"}]"));
+    assert_true(contains(&json, "\"totals\":[21]"));
+    assert_true(contains(&json, "\"sample_count\":3,"));
+    assert_true(contains(&json, "\"duration_ns\":5,"));
+    assert_true(contains(&json, "\"comments\":[\"made \\\"by\\\" hand\"],\"comment_count\":1"));
+    profile_destroy(profile);
+    buf_fini(&json);
+}
+
+static void totals_stay_within_their_type(void **state)
+{
+    (void)state;
+    struct err err = {0};
+    struct buf json;
+    buf_init(&json, SHARE_SUMMARY_BYTES);
+    struct profile *profile = build("hits", 0, INT64_MAX);
+    assert_int_equal(share_summary_append(profile, &json, &err), ERR_NONE);
+    assert_true(contains(&json, "\"totals\":[9223372036854775807]"));
+    profile_destroy(profile);
+    buf_clear(&json);
+    profile = build("hits", 0, INT64_MIN);
+    assert_int_equal(share_summary_append(profile, &json, &err), ERR_NONE);
+    assert_true(contains(&json, "\"totals\":[-9223372036854775808]"));
+    profile_destroy(profile);
+    buf_fini(&json);
+}
+
+static void finds_the_default_sample_type_behind_quotes(void **state)
+{
+    (void)state;
+    struct err err = {0};
+    struct buf json;
+    buf_init(&json, SHARE_SUMMARY_BYTES);
+    struct profile *profile = build("a\"b\\", 0, 1);
+    assert_int_equal(share_summary_append(profile, &json, &err), ERR_NONE);
+    struct span found = share_summary_default_sample_type(buf_span(&json));
+    assert_true(span_equal_text(found, "\"a\\\"b\\\\\""));
+    assert_true(span_equal_text(share_summary_default_sample_type(SPAN_LITERAL("{}")), "\"\""));
+    struct span cut = SPAN_LITERAL("{\"default_sample_type\":\"a\\");
+    assert_true(span_equal_text(share_summary_default_sample_type(cut), "\"\""));
+    profile_destroy(profile);
+    buf_fini(&json);
+}
+
+static void refuses_what_would_not_fit(void **state)
+{
+    (void)state;
+    struct err err = {0};
+    struct buf json;
+    buf_init(&json, SHARE_SUMMARY_BYTES);
+    struct profile *profile = build("hits", SHARE_SUMMARY_SAMPLE_TYPES, 1);
+    assert_int_equal(share_summary_append(profile, &json, &err), ERR_TOO_LARGE);
+    profile_destroy(profile);
+    buf_fini(&json);
+    buf_init(&json, 100);
+    profile = build("hits", 10, 1);
+    assert_int_equal(share_summary_append(profile, &json, &err), ERR_TOO_LARGE);
+    profile_destroy(profile);
+    buf_fini(&json);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(tells_types_totals_and_counts),
+        cmocka_unit_test(totals_stay_within_their_type),
+        cmocka_unit_test(finds_the_default_sample_type_behind_quotes),
+        cmocka_unit_test(refuses_what_would_not_fit),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
