@@ -1,5 +1,6 @@
 #include "lib/base/mem.h"
 
+#include <malloc.h>
 #include <stdalign.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -63,6 +64,11 @@ void *mem_resize(void *memory, size_t count, size_t size)
 void mem_free(void *memory)
 {
     free(memory);
+}
+
+void mem_trim(void)
+{
+    malloc_trim(0);
 }
 
 char *mem_strdup(const char *text)

@@ -18,6 +18,9 @@ void *mem_alloc(size_t count, size_t size);
 void *mem_resize(void *memory, size_t count, size_t size);
 void mem_free(void *memory);
 char *mem_strdup(const char *text);
+/* Gives freed memory back to the system, that of all threads: after freeing very many small pieces,
+ * which the allocator would keep otherwise. Walks the whole heap: not for every request. */
+void mem_trim(void);
 
 #define mem_new(type, count) ((type *)mem_alloc((count), sizeof(type)))
 

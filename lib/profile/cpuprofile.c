@@ -359,10 +359,11 @@ static enum err_code parse(struct span text, const struct profile_limits *limits
         return code;
     json_error_t error;
     *ret_root = json_loadb((const char *)text.data, text.size, JSON_ALLOW_NUL, &error);
-    if (!*ret_root)
-        return err_set(err, ERR_INVALID, "cpuprofile: line %d, column %d: %s", error.line,
-                       error.column, error.text);
-    return ERR_NONE;
+    if (*ret_root)
+        return ERR_NONE;
+    json_scan_trim(text);
+    return err_set(err, ERR_INVALID, "cpuprofile: line %d, column %d: %s", error.line, error.column,
+                   error.text);
 }
 
 enum err_code cpuprofile_decode(struct span text, const struct profile_limits *limits,
@@ -380,5 +381,6 @@ enum err_code cpuprofile_decode(struct span text, const struct profile_limits *l
     mem_free(reader.nodes);
     mem_free(reader.stack);
     json_decref(root);
+    json_scan_trim(text);
     return code ? code : profile_builder_take(builder, ret_profile, err);
 }

@@ -1,5 +1,7 @@
 #include "lib/profile/json_scan.h"
 
+#include "lib/base/mem.h"
+
 /* What jansson 2.14 takes from the heap on a 64-bit machine, malloc's own part included: an object
  * brings a table of eight buckets, a member its key and links, an element its slot and number. */
 enum { OBJECT_BYTES = 272, MEMBER_BYTES = 96, ELEMENT_BYTES = 48 };
@@ -81,4 +83,11 @@ enum err_code json_scan_check(struct span text, size_t limit_bytes, struct err *
                        (unsigned long long)(tree_bytes >> 20),
                        limit_bytes / (1024 * 1024) * JSON_SCAN_TREE_RATIO);
     return ERR_NONE;
+}
+
+void json_scan_trim(struct span text)
+{
+    enum { LARGE_BYTES = 2 << 20 };
+    if (text.size >= LARGE_BYTES)
+        mem_trim();
 }
