@@ -1,0 +1,115 @@
+"""The HTML shell of each page: status, title, OpenGraph lines, what search engines are told."""
+import html
+import re
+
+import pytest
+
+from test_http_raw import folded
+
+
+def share(api, **query):
+    answer = api.post("/api/v1/shares", folded(500), query=query)
+    assert answer.status == 201, answer
+    return answer.json()
+
+
+def meta(answer, name):
+    found = re.search(rf'<meta (?:property|name)="{re.escape(name)}" content="([^"]*)">', answer.text)
+    return html.unescape(found[1]) if found else None
+
+
+@pytest.mark.parametrize("path", ["/", "/login", "/invite", "/shares", "/settings", "/problems/gone"])
+def test_pages_are_there_for_everyone(anonymous, path):
+    answer = anonymous.get(path)
+    assert answer.status == 200
+    assert answer.headers["content-type"] == "text/html; charset=utf-8"
+    assert "<!--perfolio:head-->" not in answer.text
+    assert answer.text.count("<title>") == 1
+    policy = answer.headers["content-security-policy"]
+    assert "default-src 'none'" in policy and "unsafe" not in policy
+    assert "require-trusted-types-for 'script'" in policy and "frame-ancestors 'none'" in policy
+    assert answer.headers["cross-origin-opener-policy"] == "same-origin"
+
+
+def test_assets_that_the_shell_names_are_immutable_and_compressed(anonymous):
+    paths = re.findall(r'(?:src|href)="(/assets/[^"]+)"', anonymous.get("/").text)
+    assert len(paths) >= 2
+    for path in paths:
+        plain = anonymous.get(path)
+        assert plain.status == 200 and "immutable" in plain.headers["cache-control"]
+        packed = anonymous.get(path, headers={"Accept-Encoding": "br, gzip"})
+        if len(plain.body) > 2000:
+            assert packed.headers["content-encoding"] == "br"
+            assert len(packed.body) < len(plain.body)
+    for path in ("/assets/none.js", "/assets/..", "/assets/index.html", "/favicon.ico"):
+        assert anonymous.get(path).status == 404
+    assert anonymous.get("/favicon.svg").headers["content-type"] == "image/svg+xml"
+
+
+def test_a_share_page_tells_its_title_escaped(server, admin, anonymous):
+    title = 'a "quoted" <b>title</b> & more'
+    made = share(admin, title=title, description="First line\n\n**second** line", visibility="public")
+    answer = anonymous.get("/p/" + made["id"])
+    assert answer.status == 200
+    assert "<b>title" not in answer.text
+    assert meta(answer, "og:title").startswith(title)
+    assert meta(answer, "og:description") == "First line **second** line"
+    assert meta(answer, "og:url") == f"{server.url}/p/{made['id']}"
+    assert meta(answer, "og:image") == f"{server.url}/p/{made['id']}/og.png"
+    assert meta(answer, "robots") is None and "x-robots-tag" not in answer.headers
+    assert anonymous.get(f"/p/{made['id']}/og.png").headers["content-type"] == "image/png"
+
+
+def test_an_unlisted_share_is_kept_from_search_engines(admin, anonymous):
+    answer = anonymous.get("/p/" + share(admin, title="quiet")["id"])
+    assert meta(answer, "robots") == "noindex"
+    assert answer.headers["x-robots-tag"] == "noindex"
+
+
+def test_a_team_share_tells_strangers_nothing(admin, anonymous):
+    made = share(admin, title="our secret", description="very secret", visibility="team")
+    answer = anonymous.get("/p/" + made["id"])
+    assert "secret" not in answer.text
+    assert meta(answer, "og:image") is None
+
+
+def test_missing_and_deleted_shares_have_their_status_and_still_a_page(admin, anonymous):
+    missing = anonymous.get("/p/" + "0" * 22)
+    assert missing.status == 404 and '<div id="app">' in missing.text
+    made = share(admin, title="short-lived")
+    assert admin.delete("/api/v1/shares/" + made["id"]).status == 204
+    gone = anonymous.get("/p/" + made["id"])
+    assert gone.status == 410 and '<div id="app">' in gone.text
+    assert "short-lived" not in gone.text
+    assert anonymous.get(f"/p/{made['id']}/delete").status == 410
+
+
+def test_a_diff_page_names_both_and_has_the_worse_status(admin, anonymous):
+    first, second = share(admin, title="before"), share(admin, title="after")
+    answer = anonymous.get(f"/d/{first['id']}..{second['id']}")
+    assert answer.status == 200
+    assert meta(answer, "og:title").startswith("before → after")
+    assert anonymous.get(f"/d/{first['id']}..{'0' * 22}").status == 404
+    assert anonymous.get(f"/d/{first['id']}").status == 404
+
+
+def test_a_page_under_delete_asks_and_does_not_delete(admin, anonymous):
+    made = share(admin)
+    for method in ("GET", "HEAD"):
+        assert anonymous.request(method, f"/p/{made['id']}/delete").status == 200
+    assert anonymous.get(f"/p/{made['id']}/raw").status == 200
+
+
+def test_guessing_links_is_slowed_down(start_server):
+    server = start_server()
+    guesser = server.anonymous()
+    answer = None
+    for number in range(260):
+        answer = guesser.get(f"/p/{number:022d}")
+        if answer.status == 429:
+            break
+        assert answer.status == 404
+    assert answer.status == 429
+    assert int(answer.headers["retry-after"]) >= 1
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert guesser.get("/healthz").status == 200, "what is no guess still works"
