@@ -1,7 +1,8 @@
 """Numbers are right: every profile, every sample type, against an independent reader of pprof
 (tests/oracle/pprof_reader.py) and, where Go is, against `go tool pprof`; and a diff is the
 difference. Profiles are those of ../shared/data (PERFOLIO_SHARED), where that folder is there, and
-odd ones that tests/oracle/pprof_maker.py makes.
+those that the tests make: odd ones (tests/oracle/pprof_maker.py), the benchmark's, and CPU, heap and
+other profiles of a Go program (tests/oracle/go-load).
 
 go tool pprof cuts away drop_frames when it loads a file, and so do we. It prints one row per binary
 for what has no name where we print one per name, so names that it prints twice are left out of the
@@ -17,6 +18,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 
 import pytest
 
@@ -25,9 +27,25 @@ from conftest import ROOT, Server, copy_template, make_folder
 sys.path.insert(0, str(ROOT / "tests" / "oracle"))
 import pprof_maker  # noqa: E402
 import pprof_reader  # noqa: E402
+import sample_profiles  # noqa: E402
 
 SHARED = pathlib.Path(os.environ.get("PERFOLIO_SHARED", ROOT.parent / "shared"))
-MADE = pprof_maker.all_profiles()
+HAS_GO = shutil.which("go") is not None
+
+
+def go_profiles():
+    """Profiles that Go's runtime makes of a program that works for a moment."""
+    if not HAS_GO:
+        return {}
+    with tempfile.TemporaryDirectory() as folder:
+        done = subprocess.run(["go", "run", ".", folder], cwd=ROOT / "tests" / "oracle" / "go-load",
+                              capture_output=True)
+        assert done.returncode == 0, done.stderr.decode()
+        return {"go-" + path.name: path.read_bytes()
+                for path in sorted(pathlib.Path(folder).iterdir())}
+
+
+MADE = {**pprof_maker.all_profiles(), "bench": sample_profiles.pprof(300), **go_profiles()}
 
 
 def shared_profiles():
@@ -148,7 +166,6 @@ def test_diff_equals_the_difference(uploaded, a, b, mode):
 
 # ---- go tool pprof ----
 
-HAS_GO = shutil.which("go") is not None
 needs_go = pytest.mark.skipif(not HAS_GO, reason="no Go here")
 ROW = re.compile(r"^\s*(-?[\d.]+)\w*\s+\S+%\s+\S+%\s+(-?[\d.]+)\w*\s+\S+%  (.*)$")
 

@@ -1,0 +1,3 @@
+module perfolio/tests/oracle/go-load
+
+go 1.21
