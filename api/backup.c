@@ -149,11 +149,10 @@ static enum err_code dump(const struct source *source, int target_fd, struct err
 {
     const char *arguments[8] = {NULL, "--format=custom", "--no-password"};
     int count = 3;
-    if (!source->has_cluster) {
-        /* As the schema's owner, whose policies show every row, since RLS is forced. */
-        arguments[count++] = "--role=perfolio_owner";
+    /* RLS is forced on the owner too, but the policies for perfolio_owner, whose member it is, show
+     * every row. */
+    if (!source->has_cluster)
         arguments[count++] = "--enable-row-security";
-    }
     arguments[count++] = source->has_cluster ? source->conninfo : source->settings->database_url;
     fd_auto fd = os_openat(target_fd, "database.dump", O_WRONLY | O_CREAT | O_EXCL, 0600);
     if (fd < 0)
@@ -277,10 +276,13 @@ static enum err_code make_roles(const struct source *source, struct err *err)
 
 static enum err_code load_dump(const struct source *source, int backup_fd, struct err *err)
 {
-    const char *arguments[8] = {NULL, "--exit-on-error", "--single-transaction", "--no-password"};
-    int count = 4;
-    if (!source->has_cluster)
-        arguments[count++] = "--no-owner";
+    /* Whoever owned the tables where the dump was made; here the schema's owner does, or the URL's
+     * user. */
+    const char *arguments[10] = {NULL, "--exit-on-error", "--single-transaction", "--no-password",
+                                 "--no-owner"};
+    int count = 5;
+    if (source->has_cluster)
+        arguments[count++] = "--role=perfolio_owner";
     arguments[count++] = "--dbname";
     arguments[count++] = source->has_cluster ? source->conninfo : source->settings->database_url;
     if (!source->has_cluster && make_roles(source, err))

@@ -198,6 +198,8 @@ static bool may_sign(const struct identity *ca, const struct identity *leaf)
 {
     NAME_CONSTRAINTS *constraints =
         X509_get_ext_d2i(ca->certificate, NID_name_constraints, NULL, NULL);
+    /* Makes OpenSSL take notice of the names in a certificate that it has not read itself. */
+    X509_check_purpose(leaf->certificate, -1, 0);
     bool may = constraints && NAME_CONSTRAINTS_check(leaf->certificate, constraints) == X509_V_OK;
     NAME_CONSTRAINTS_free(constraints);
     return may;

@@ -1,0 +1,537 @@
+"""perfoliod serve from the outside: users, certificates, start, stop, settings that are wrong."""
+
+import os
+import pathlib
+import pwd
+import shutil
+import signal
+import socket
+import ssl
+import subprocess
+import sys
+import time
+
+import pytest
+
+from conftest import PERFOLIOD, Server, copy_template, free_port, make_folder
+
+IS_ROOT = os.geteuid() == 0
+needs_root = pytest.mark.skipif(not IS_ROOT, reason="starts servers as other users")
+FOLDED = b"main;work 3\nmain;rest 1\n"
+
+
+def run(*arguments, **environment):
+    variables = {k: v for k, v in os.environ.items() if not k.startswith("PERFOLIO_")}
+    variables.update(environment)
+    return subprocess.run([PERFOLIOD, *map(str, arguments)], capture_output=True, text=True,
+                          env=variables, timeout=60)
+
+
+def owner_of(pid):
+    return pathlib.Path("/proc", str(pid)).stat().st_uid
+
+
+def name_of(pid):
+    return pathlib.Path("/proc", str(pid), "comm").read_text().strip()
+
+
+# ---- users and files ----
+
+
+@needs_root
+def test_nothing_serves_as_root_and_the_two_users_differ(server):
+    serving = server.child_pid()
+    assert pwd.getpwuid(owner_of(serving)).pw_name == "perfolio"
+    assert pwd.getpwuid(owner_of(server.postgres_pid())).pw_name == "postgres"
+    for pid in server.descendants():
+        assert owner_of(pid) != 0, name_of(pid)
+        status = pathlib.Path("/proc", str(pid), "status").read_text()
+        assert "CapEff:\t0000000000000000" in status
+        assert [line for line in status.splitlines() if line.startswith("Groups:")][0].split()[1:] \
+            in ([], [str(pathlib.Path("/proc", str(pid)).stat().st_gid)]) or \
+            name_of(pid) == "postgres"  # Debian puts postgres into the group ssl-cert
+
+
+def test_the_data_folder_keeps_its_secrets(server):
+    def mode(name):
+        return (server.data_dir / name).stat().st_mode & 0o777
+
+    assert mode("admin.token") == 0o600
+    assert mode("tls/ca.key") == 0o600
+    assert mode("tls/server.key") == 0o640
+    assert mode("tls/ca.crt") == 0o644
+    assert mode("pg") == 0o700
+    assert mode("objects") == 0o700
+    assert server.token.startswith("pf_") and len(server.token) == 46
+
+
+@needs_root
+def test_the_token_belongs_to_whoever_typed_sudo(start_server):
+    server = start_server(environment={"SUDO_UID": "65534", "SUDO_GID": "65534"})
+    assert (server.data_dir / "admin.token").stat().st_uid == 65534
+
+
+def test_the_database_listens_on_no_network_and_knows_its_users(server):
+    with server.database("perfolio_cluster") as connection, connection.cursor() as cursor:
+        cursor.execute("SHOW listen_addresses")
+        assert cursor.fetchone() == ("",)
+        cursor.execute("SELECT rolname FROM pg_roles WHERE rolsuper OR rolbypassrls")
+        assert cursor.fetchall() == [("perfolio_cluster",)]
+        cursor.execute("SELECT DISTINCT usename FROM pg_stat_activity WHERE datname = 'perfolio' "
+                       "AND application_name = 'perfoliod'")
+        assert {name for (name,) in cursor} <= {"perfolio_server", "perfolio_jobs"}
+
+
+@needs_root
+@pytest.mark.parametrize("user, role, may", [
+    ("perfolio", "perfolio_server", True), ("perfolio", "perfolio_jobs", True),
+    ("perfolio", "perfolio_owner", False), ("perfolio", "perfolio_cluster", False),
+    ("nobody", "perfolio_server", False), ("postgres", "perfolio_owner", True),
+    ("postgres", "perfolio_server", False)])
+def test_only_the_right_user_becomes_a_role(server, user, role, may):
+    entry = pwd.getpwnam(user)
+    script = ("import psycopg2, sys\n"
+              "psycopg2.connect(host=sys.argv[1], dbname='perfolio', user=sys.argv[2])")
+    result = subprocess.run(
+        ["setpriv", f"--reuid={entry.pw_uid}", f"--regid={entry.pw_gid}", "--init-groups",
+         sys.executable, "-c", script, server.socket_dir(), role], capture_output=True, cwd="/")
+    assert (result.returncode == 0) == may, result.stderr
+
+
+# ---- start and stop ----
+
+
+def test_the_second_start_takes_less_than_two_seconds(start_server):
+    server = start_server()
+    assert server.stop() == 0
+    begin = time.monotonic()
+    server.start()
+    duration = time.monotonic() - begin
+    print(f"second start: {duration:.2f} s")
+    assert duration < (2 if PERFOLIOD.parent.name == "release" else 10)
+
+
+def test_a_first_start_prints_what_to_do_next_and_it_works(start_server):
+    server = start_server(is_fresh=True)
+    deadline = time.monotonic() + 5
+    while "push cpu.pb.gz" not in server.log() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    text = server.log()
+    lines = text[text.index("  Push a profile"):].split("\n\n")[0]
+    command = lines.replace("Push a profile", "").replace("cpu.pb.gz", "-").strip()
+    result = subprocess.run(command, shell=True, input=FOLDED, capture_output=True, timeout=60)
+    assert result.returncode == 0, result
+    link = result.stdout.decode().strip()
+    assert link.startswith(server.url + "/p/")
+    assert server.anonymous().get(link[len(server.url):] + "/raw").body == FOLDED
+    # The sign-in link works once.
+    code = text.split("/login#code=")[1].split()[0]
+    answer = server.anonymous().post("/api/v1/session", json={"code": code})
+    assert answer.status == 200 and answer.json()["role"] == "owner", answer
+    assert server.anonymous().post("/api/v1/session", json={"code": code}).status == 401
+
+
+def test_sigterm_lets_requests_finish_and_stops_the_database_cleanly(start_server):
+    server = start_server()
+    api = server.api()
+    connection = server.connect()
+    body = FOLDED * 1000
+    connection.putrequest("POST", "/api/v1/shares")
+    connection.putheader("Authorization", f"Bearer {server.token}")
+    connection.putheader("Content-Length", str(len(body)))
+    connection.endheaders(body[:100])
+    time.sleep(0.3)
+    server.process.send_signal(signal.SIGTERM)
+    time.sleep(0.5)
+    assert server.process.poll() is None
+    with pytest.raises(OSError):
+        server.connect(timeout=2).request("GET", "/healthz")
+    connection.sock.sendall(body[100:])
+    answer = connection.getresponse()
+    assert answer.status == 201, answer.read()
+    assert server.stop() == 0
+    assert not (server.data_dir / "pg/postmaster.pid").exists()
+    assert "database system is shut down" in \
+        (server.data_dir / "postgres.log").read_text().splitlines()[-1]
+    api.close()
+
+
+def test_a_stop_before_it_is_ready_is_clean(start_server):
+    server = start_server(is_fresh=True, wait=False)
+    time.sleep(0.3)
+    assert server.stop() == 0, server.log()
+    server.start()
+
+
+def test_a_lost_admin_token_is_replaced(start_server):
+    server = start_server()
+    old = server.token
+    assert server.stop() == 0
+    server.start()
+    assert server.token == old  # it is kept while it is there
+    assert server.stop() == 0
+    (server.data_dir / "admin.token").unlink()
+    server.start()
+    assert server.token != old
+    assert server.api().get("/api/v1/session").json()["tenant"]
+
+
+def test_a_data_folder_is_served_once(start_server):
+    server = start_server()
+    begin = time.monotonic()
+    result = run("serve", "--data-dir", server.data_dir, "--listen", f"localhost:{free_port()}")
+    assert result.returncode == 1 and "another perfoliod serves" in result.stderr
+    assert time.monotonic() - begin < 5
+    assert server.is_ready()
+
+
+def test_a_port_in_use_is_a_clear_error(server):
+    folder = make_folder()
+    try:
+        result = run("serve", "--data-dir", folder / "data", "--listen",
+                     f"localhost:{server.port}")
+        assert result.returncode == 1 and f"port {server.port} is in use" in result.stderr
+    finally:
+        shutil.rmtree(folder)
+
+
+def test_an_orphaned_database_is_stopped_at_the_next_start(start_server):
+    server = start_server()
+    orphan = server.postgres_pid()
+    os.kill(orphan, signal.SIGSTOP)  # so that it cannot notice its supervisor's death
+    server.process.kill()
+    server.process.wait(10)
+    server.launch()
+    time.sleep(0.5)
+    os.kill(orphan, signal.SIGCONT)
+    server.wait_ready()
+    assert server.postgres_pid() != orphan
+    assert "earlier run left behind" in server.log()
+
+
+# ---- where and as whom ----
+
+
+@needs_root
+def test_it_serves_below_a_folder_that_only_root_may_enter(cluster_template):
+    folder = make_folder()
+    folder.chmod(0o700)
+    server = Server(folder / "data")
+    try:
+        copy_template(cluster_template, server.data_dir)
+        server.start()
+        assert server.api().post("/api/v1/shares", FOLDED).status == 201
+        assert pwd.getpwuid(owner_of(server.child_pid())).pw_name == "perfolio"
+        assert server.stop() == 0
+        server.start()  # and again
+    finally:
+        assert server.stop() == 0
+        shutil.rmtree(folder)
+
+
+@needs_root
+def test_a_plain_user_runs_all_of_it():
+    folder = make_folder()
+    shutil.copy(PERFOLIOD, folder / "perfoliod")  # the build may lie where nobody cannot go
+    wrapper = folder / "as-nobody"
+    wrapper.write_text("#!/bin/sh\nexec setpriv --reuid=nobody --regid=nogroup --clear-groups "
+                       f"{folder}/perfoliod \"$@\"\n")
+    wrapper.chmod(0o755)
+    home = folder / "home"
+    home.mkdir()
+    shutil.chown(home, "nobody", "nogroup")
+    server = Server(home / "data", program=wrapper)
+    server.log_path = folder / "log"
+    try:
+        server.start()
+        assert {owner_of(pid) for pid in server.descendants()} == {pwd.getpwnam("nobody").pw_uid}
+        assert server.api().post("/api/v1/shares", FOLDED).status == 201
+        assert server.stop() == 0
+        # Root then goes on with the users that it finds.
+        server.program = PERFOLIOD
+        server.start()
+        assert owner_of(server.child_pid()) == pwd.getpwnam("nobody").pw_uid
+        assert len(server.api().get("/api/v1/shares").json()["shares"]) == 1
+    finally:
+        assert server.stop() == 0
+        shutil.rmtree(folder)
+
+
+def test_a_path_too_long_for_a_socket_is_no_problem(cluster_template):
+    folder = make_folder()
+    server = Server(folder / ("x" * 100) / "data")
+    server.data_dir.parent.mkdir()
+    try:
+        copy_template(cluster_template, server.data_dir)
+        server.start()
+        assert server.api().post("/api/v1/shares", FOLDED).status == 201
+        socket_dir = server.socket_dir()
+        assert len(socket_dir) < 94 and not socket_dir.startswith(str(folder))
+        assert server.stop() == 0
+        assert not os.path.exists(socket_dir)
+    finally:
+        server.stop()
+        shutil.rmtree(folder)
+
+
+def test_it_runs_from_any_folder_it_is_installed_to(start_server, tmp_path):
+    target = make_folder()
+    try:
+        subprocess.run(["make", "-s", "install", f"BUILD={PERFOLIOD.parent.name}",
+                        f"DESTDIR={target}", "PREFIX=/opt/perfolio"], check=True, timeout=600,
+                       cwd=PERFOLIOD.parents[2], capture_output=True)
+        for name in ("bin/perfolio", "share/man/man1/perfolio.1", "share/man/man8/perfoliod.8",
+                     "share/bash-completion/completions/perfolio",
+                     "lib/systemd/system/perfoliod.service"):
+            assert (target / "opt/perfolio" / name).is_file(), name
+        unit = (target / "opt/perfolio/lib/systemd/system/perfoliod.service").read_text()
+        assert "ExecStart=/opt/perfolio/bin/perfoliod serve" in unit
+        settings = target / "etc/perfolio/perfolio.ini"
+        server = start_server("--config", settings, program=target / "opt/perfolio/bin/perfoliod")
+        assert server.api().post("/api/v1/shares", FOLDED).status == 201
+        assert f"'{target}/opt/perfolio/bin/perfolio' push" in server.log()
+        assert server.stop() == 0
+        settings.write_text("[server]\n; changed by hand\n")
+        subprocess.run(["sh", "deploy/install.sh", PERFOLIOD.parent, target, "/opt/perfolio"],
+                       check=True, cwd=PERFOLIOD.parents[2])
+        assert "changed by hand" in settings.read_text()
+    finally:
+        shutil.rmtree(target)
+
+
+@pytest.fixture
+def external_database():
+    """A PostgreSQL of its own, and a URL for a role in it that is no superuser."""
+    bin_dir = sorted(pathlib.Path("/usr/lib/postgresql").glob("*/bin/initdb"))[-1].parent
+    folder = make_folder()
+    become = []
+    if IS_ROOT:
+        shutil.chown(folder, "postgres", "postgres")
+        become = ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups"]
+    subprocess.run([*become, bin_dir / "initdb", "-D", folder / "pg", "-U", "root_role", "-N",
+                    "--auth=trust", "--encoding=UTF8", "--locale=C.UTF-8"],
+                   check=True, capture_output=True, cwd="/")
+    process = subprocess.Popen([*become, bin_dir / "postgres", "-D", folder / "pg", "-k", folder,
+                                "-c", "listen_addresses="], cwd="/", stderr=subprocess.DEVNULL)
+    import psycopg2
+
+    deadline = time.monotonic() + 30
+    while True:
+        try:
+            connection = psycopg2.connect(host=str(folder), dbname="postgres", user="root_role")
+            break
+        except psycopg2.OperationalError:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+    connection.autocommit = True
+    with connection.cursor() as cursor:
+        cursor.execute("CREATE ROLE app LOGIN CREATEROLE")
+        cursor.execute("CREATE DATABASE app OWNER app")
+    connection.close()
+    yield f"postgresql://app@/app?host={folder}"
+    process.send_signal(signal.SIGINT)
+    process.wait(30)
+    shutil.rmtree(folder)
+
+
+def test_an_external_database_serves_as_well(start_server, external_database):
+    assert run("migrate", "--database-url", external_database).returncode == 0
+    server = start_server("--database-url", external_database, is_fresh=True)
+    api = server.api()
+    answer = api.post("/api/v1/shares", FOLDED)
+    assert answer.status == 201, answer
+    share = answer.json()["id"]
+    assert server.anonymous().get(f"/api/v1/shares/{share}/raw").body == FOLDED
+    assert not (server.data_dir / "pg").exists()
+    assert api.get("/api/v1/admin/tenants").status == 200
+    # Row-level security holds although the connection's own role may see all.
+    import psycopg2
+
+    connection = psycopg2.connect(external_database)
+    with connection.cursor() as cursor:
+        cursor.execute("SET ROLE perfolio_server; SELECT count(*) FROM share")
+        assert cursor.fetchone() == (0,)
+        cursor.execute("SET app.tenant = '2'; SELECT count(*) FROM share")
+        assert cursor.fetchone() == (1,)
+    connection.close()
+    # A backup of it restores into a folder with a private cluster.
+    backup, again = server.data_dir.parent / "backup", server.data_dir.parent / "again"
+    result = run("backup", "--data-dir", server.data_dir, "--database-url", external_database,
+                 backup)
+    assert result.returncode == 0, result
+    token = server.token
+    assert server.stop() == 0
+    result = run("restore", "--data-dir", again, backup)
+    assert result.returncode == 0, result
+    restored = Server(again).start()
+    try:
+        assert restored.api(token).get(f"/api/v1/shares/{share}/raw").body == FOLDED
+    finally:
+        assert restored.stop() == 0
+
+
+# ---- certificates ----
+
+
+def served_certificate(server, name="localhost"):
+    context = ssl.create_default_context(cafile=str(server.ca_file))
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    with socket.create_connection(("127.0.0.1", server.port), 10) as raw, \
+            context.wrap_socket(raw, server_hostname=name) as connection:
+        return connection.getpeercert(binary_form=True)
+
+
+def openssl(*arguments):
+    return subprocess.run(["openssl", *map(str, arguments)], check=True, capture_output=True,
+                          text=True).stdout
+
+
+def test_the_local_ca_vouches_for_this_machine_only(server):
+    text = openssl("x509", "-in", server.ca_file, "-noout", "-text")
+    assert "CA:TRUE, pathlen:0" in text
+    constraints = text.split("X509v3 Name Constraints: critical")[1].split("X509v3")[0]
+    assert "DNS:localhost" in constraints and "IP:127.0.0.1/255.255.255.255" in constraints
+    leaf = openssl("x509", "-in", server.data_dir / "tls/server.crt", "-noout", "-text")
+    assert "DNS:localhost, IP Address:127.0.0.1, IP Address:0:0:0:0:0:0:0:1" in leaf
+    assert "prime256v1" in leaf
+    for host in ("localhost", "127.0.0.1", "::1"):
+        context = ssl.create_default_context(cafile=str(server.ca_file))
+        try:
+            raw = socket.create_connection((host, server.port), 10)
+        except OSError:
+            assert host == "::1"  # IPv6 may be off
+            continue
+        with raw, context.wrap_socket(raw, server_hostname=host) as connection:
+            assert connection.version() in ("TLSv1.2", "TLSv1.3")
+
+
+def make_certificate(folder, name, days=30):
+    openssl("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
+            "-keyout", folder / f"{name}.key", "-out", folder / f"{name}.crt", "-days", days,
+            "-subj", f"/CN={name}", "-addext", "subjectAltName=DNS:localhost")
+    return folder / f"{name}.crt", folder / f"{name}.key"
+
+
+def der(path):
+    return ssl.PEM_cert_to_DER_cert(path.read_text())
+
+
+def wait_for(condition, seconds=10):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def test_an_own_certificate_is_read_again_on_sighup(start_server, tmp_path):
+    certificate, key = make_certificate(tmp_path, "first")
+    second, second_key = make_certificate(tmp_path, "second")
+    server = start_server("--tls-cert", certificate, "--tls-key", key, wait=False)
+    wait_for(lambda: "Perfolio is ready" in server.log(), 60)
+    assert served_certificate(server) == der(certificate)
+    first = der(certificate)
+
+    # A pair that does not fit is refused, and the old one stays.
+    shutil.copy(second, certificate)
+    server.process.send_signal(signal.SIGHUP)
+    wait_for(lambda: "is not the key of" in server.log())
+    assert served_certificate(server) == first
+    shutil.copy(second_key, key)
+    server.process.send_signal(signal.SIGHUP)
+    wait_for(lambda: served_certificate(server) == der(second))
+
+
+def test_a_certificate_that_ends_soon_or_lacks_a_name_is_renewed(start_server):
+    server = start_server()
+    first = served_certificate(server)
+    ca = server.ca_file.read_bytes()
+    assert server.stop() == 0
+    server.start()
+    assert served_certificate(server) == first  # nothing to do
+
+    assert server.stop() == 0
+    tls = server.data_dir / "tls"
+    openssl("req", "-new", "-key", tls / "server.key", "-subj", "/CN=localhost",
+            "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1,IP:::1",
+            "-out", tls / "request.pem")
+    openssl("x509", "-req", "-in", tls / "request.pem", "-CA", tls / "ca.crt", "-CAkey",
+            tls / "ca.key", "-days", "10", "-copy_extensions", "copyall", "-out",
+            tls / "server.crt")
+    ending = der(tls / "server.crt")
+    server.start()
+    assert served_certificate(server) not in (first, ending)
+    assert server.ca_file.read_bytes() == ca  # clients need not trust anew
+
+    # A name that the CA may not sign for needs another CA.
+    assert server.stop() == 0
+    server.arguments += ["--public-url", "https://perf.example.org"]
+    server.start()
+    assert server.ca_file.read_bytes() != ca
+    assert "DNS:perf.example.org" in \
+        openssl("x509", "-in", tls / "server.crt", "-noout", "-text")
+    answer = server.api().post("/api/v1/shares", FOLDED)
+    assert answer.json()["url"].startswith("https://perf.example.org/p/")
+
+
+def test_a_crash_of_the_server_leaves_the_certificate_and_the_token(start_server):
+    server = start_server()
+    token, certificate = server.token, served_certificate(server)
+    os.kill(server.child_pid(), signal.SIGKILL)
+    wait_for(lambda: "will be started again" in server.log())
+    server.wait_ready()
+    assert (server.token, served_certificate(server)) == (token, certificate)
+
+
+# ---- settings ----
+
+
+@pytest.mark.parametrize("arguments, message", [
+    (["--wrong", "1"], "there is no flag --wrong"),
+    (["--listen", "localhost"], "host:port"),
+    (["--listen", "no-such-host.invalid:0"], "no-such-host.invalid"),
+    (["--worker-threads", "0"], "outside 1 to"),
+    (["--http2", "maybe"], "yes or no"),
+    (["--config", "/does/not/exist.ini"], "/does/not/exist.ini"),
+    (["--tls-cert", "/does/not/exist.pem"], "go together"),
+    (["--tls-cert", "/does/not/exist", "--tls-key", "/does/not/exist"], "/does/not/exist"),
+    (["--public-url", "localhost"], "https://"),
+])
+def test_wrong_settings_end_it_with_a_sentence(arguments, message):
+    folder = make_folder()
+    try:
+        result = run("serve", "--data-dir", folder / "data", *arguments)
+        assert result.returncode == 2
+        assert result.stderr.startswith("perfoliod: ") and message in result.stderr
+    finally:
+        shutil.rmtree(folder)
+
+
+def test_help_version_and_unknown_subcommands():
+    for arguments in (["help"], ["--help"], ["serve", "--help"], ["backup", "--help"]):
+        result = run(*arguments)
+        assert result.returncode == 0 and "--data-dir" in result.stdout
+    assert run("version").stdout.startswith("perfoliod ")
+    result = run("sevre")
+    assert result.returncode == 2 and "sevre" in result.stderr
+    assert run().returncode == 2
+    assert run("serve-child").returncode == 2
+    assert run("migrate").returncode == 2
+
+
+def test_the_example_settings_file_names_every_setting_rightly(tmp_path):
+    text = (PERFOLIOD.parents[2] / "deploy/perfolio.ini").read_text()
+    lines = [line[1:] if line.startswith(";") and " = " in line and not line.startswith("; ")
+             else line for line in text.splitlines()]
+    (tmp_path / "all.ini").write_text("\n".join(lines))
+    result = run("serve", "--config", tmp_path / "all.ini", "--worker-threads", "0")
+    assert "outside 1 to" in result.stderr  # and no complaint about the file
+
+
+def test_the_manual_page_names_every_setting():
+    page = (PERFOLIOD.parents[2] / "deploy/man/perfoliod.8").read_text()
+    flags = [line.split()[0][2:] for line in run("help").stdout.splitlines()
+             if line.startswith("  --")]
+    assert len(flags) > 20
+    for flag in flags:
+        assert f".It Fl Fl {flag} Ns" in page, flag
