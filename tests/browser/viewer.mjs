@@ -224,6 +224,25 @@ export async function testViewer(runner, browser, server) {
     });
   });
 
+  await runner.test("a tree that was cut says so, and its table is still whole", () =>
+    withPage(browser, server, async (page) => {
+      await page.route("**/flame*", (route) => {
+        const url = new URL(route.request().url());
+        url.searchParams.set("limit", "100");
+        return route.continue({ url: url.href });
+      });
+      await open(page, "?v=both&st=samples&s=-cum&sv=1");
+      assert.match(await page.textContent(".viewer-foot"), /merged into “other”/);
+      await page.waitForFunction((count) => document.querySelectorAll(".rows .row").length === count, topOf(samples, 0).size);
+      for (const [flat, cum, name] of await tableRows(page)) {
+        const expected = topOf(samples, 0).get(name);
+        assert.deepEqual([flat, cum], [expected.flat.toLocaleString("en-US"), expected.cum.toLocaleString("en-US")]);
+      }
+      await page.fill("#search", "runtime");
+      assert.match(await page.textContent("#search-result"), /≥/);
+    }),
+  );
+
   await runner.test("a profile of many nodes is there quickly and stays quick", async () => {
     const { id } = await server.share(foldedText(6000), { title: "Many nodes" });
     await server.call("GET", `/api/v1/shares/${id}/flame`);

@@ -4,6 +4,7 @@
  * Answers are JSON, or the flame's binary form. A refusal is a Problem (RFC 9457), thrown.
  */
 import { decodeFlame, type Flame, type SampleType } from "./model/flame.ts";
+import type { FunctionSums } from "./model/functions.ts";
 
 export class Problem extends Error {
   constructor(
@@ -226,6 +227,29 @@ export const getDiff = (a: string, b: string, query: FlameQuery & { isNormalised
       }),
     signal,
   );
+
+interface TopAnswer {
+  functions: { name: string; file: string; flat: number; cum: number }[];
+}
+interface DiffTopAnswer {
+  functions: { name: string; file: string; flat_a: number; flat_b: number; cum_a: number; cum_b: number }[];
+}
+
+/** All rows of the table as the server counts them, for trees that were cut. */
+export async function getTop(id: string, query: FlameQuery, signal: AbortSignal): Promise<FunctionSums[]> {
+  const parameters = { sample_type: query.sampleType, group_by: groupParameter(query.group), limit: 0 };
+  const answer = await getJson<TopAnswer>(`${share(id)}/top${queryOf(parameters)}`, signal);
+  return answer.functions.map(({ name, file, flat, cum }) => ({ name, file, flat, cum, baseFlat: 0, baseCum: 0 }));
+}
+
+export async function getDiffTop(a: string, b: string, query: FlameQuery & { isNormalised: boolean }, signal: AbortSignal): Promise<FunctionSums[]> {
+  const mode = query.isNormalised ? "normalised" : "absolute";
+  const parameters = { a, b, sample_type: query.sampleType, group_by: groupParameter(query.group), mode, limit: 0 };
+  const answer = await getJson<DiffTopAnswer>(`/api/v1/diff/top${queryOf(parameters)}`, signal);
+  return answer.functions.map((row) => ({
+    name: row.name, file: row.file, flat: row.flat_b, cum: row.cum_b, baseFlat: row.flat_a, baseCum: row.cum_a,
+  }));
+}
 
 /* ---- upload ---- */
 

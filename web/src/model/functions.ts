@@ -6,15 +6,18 @@
  */
 import { FrameFlag, type Flame } from "./flame.ts";
 
-export interface FunctionRow {
+export interface FunctionSums {
   name: string;
   file: string;
-  /** One of its frames, for colour. */
-  frame: number;
   flat: number;
   cum: number;
   baseFlat: number;
   baseCum: number;
+}
+
+export interface FunctionRow extends FunctionSums {
+  /** One of its frames, for colour; -1 where the tree shows none. */
+  frame: number;
 }
 
 /** Groups of frames: by name, or each frame for itself where several share a name on purpose. */
@@ -89,6 +92,13 @@ export function listFunctions(flame: Flame): FunctionRow[] {
     });
   }
   return rows;
+}
+
+/** Rows counted elsewhere, each with a frame of the tree that has its name. */
+export function joinFunctions(flame: Flame, sums: readonly FunctionSums[]): FunctionRow[] {
+  const frameOf = new Map<string, number>();
+  for (let i = flame.frames.count - 1; i > 0; i--) frameOf.set(flame.frames.name(i), i);
+  return sums.map((row) => ({ ...row, frame: frameOf.get(row.name) ?? -1 }));
 }
 
 export type SortColumn = "name" | "flat" | "cum" | "change" | "before" | "after" | "flatchange";

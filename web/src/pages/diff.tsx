@@ -1,6 +1,6 @@
 /* diff: two profiles as one tree, before and after. */
 import { useCallback, useState } from "preact/hooks";
-import { getDiff, type Session, type Share } from "../api.ts";
+import { getDiff, getDiffTop, type Session, type Share } from "../api.ts";
 import type { Flame } from "../model/flame.ts";
 import { formatChange, formatSigned, formatValue } from "../model/units.ts";
 import { formatState } from "../state.ts";
@@ -78,6 +78,7 @@ export function DiffPage({ a, b, session }: { a: string; b: string; session: Ses
         update={update}
         flameKey={`${state.sampleType}\n${state.group}\n${state.isNormalised}`}
         load={load}
+        loadRows={(signal) => getDiffTop(a, b, { sampleType: state.sampleType, group: state.group, isNormalised: state.isNormalised }, signal)}
         onFlame={setFlame}
         extraKeys={{ x: () => location.assign(swapped), "%": normalise }}
         tools={

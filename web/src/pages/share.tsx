@@ -1,6 +1,6 @@
 /* share: one profile: what it is, and the viewer. */
 import { useCallback, useEffect, useState } from "preact/hooks";
-import { deleteShare, editShare, getFlame, getShare, Problem, reportShare, unlockShare, type Session, type Share, type ShareSettings } from "../api.ts";
+import { deleteShare, editShare, getFlame, getShare, getTop, Problem, reportShare, unlockShare, type Session, type Share, type ShareSettings } from "../api.ts";
 import { deleteTokenOf, forget, listRemembered } from "../model/remembered.ts";
 import { formatAgo, formatBytes, formatDate, formatValue } from "../model/units.ts";
 import { asProblem, Button, copyText, CopyField, Dialog, ErrorLine, Field, Menu, ProblemView, say, useTitle } from "../ui/kit.tsx";
@@ -317,6 +317,7 @@ export function SharePage({ id, session }: { id: string; session: Session | null
         update={update}
         flameKey={`${state.sampleType}\n${state.group}`}
         load={load}
+        loadRows={(signal) => getTop(id, { sampleType: state.sampleType, group: state.group }, signal)}
       />
     </Shell>
   );

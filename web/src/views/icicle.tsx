@@ -144,7 +144,7 @@ class Stage {
     const hovered = this.hover > 0 ? flame.frames.nameId[flame.frame[this.hover]] : -1;
     const { boxes } = painter;
     overlay.strokeStyle = this.palette.outline;
-    overlay.fillStyle = this.palette.isDark ? "rgba(255,255,255,0.14)" : "rgba(255,255,255,0.42)";
+    overlay.fillStyle = this.palette.isDark ? "rgba(255,255,255,0.13)" : "rgba(60,35,0,0.09)";
     const isFocused = document.activeElement === this.scroller && this.scroller.matches(":focus-visible");
     for (let i = 0; i < boxes.count; i++) {
       const node = boxes.node[i];

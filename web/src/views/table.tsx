@@ -132,7 +132,7 @@ export function Table(props: TableProps) {
               class={`row ${row.name === chosen ? "chosen" : ""}`}
               role="row"
               aria-rowindex={first + i + 2}
-              key={row.frame}
+              key={first + i}
               style={{ transform: `translateY(${(first + i) * rowPx}px)` }}
               onClick={() => props.onChoose(row.name)}
             >
@@ -149,7 +149,7 @@ export function Table(props: TableProps) {
                 </>
               )}
               <div class="cell name" role="cell" title={row.file ? `${row.name}\n${row.file}` : row.name}>
-                {!flame.isDiff && <span class="swatch" style={{ background: palette.fills[colours.fill(row.frame)] }} />}
+                {!flame.isDiff && <span class="swatch" style={{ background: row.frame < 0 ? "transparent" : palette.fills[colours.fill(row.frame)] }} />}
                 <button
                   type="button"
                   aria-pressed={row.name === chosen}

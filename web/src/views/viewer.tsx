@@ -9,7 +9,7 @@ import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Problem } from "../api.ts";
 import { diffSteps, FrameColours, makePalette } from "../model/colour.ts";
 import { FrameFlag, parentOf, pathOf, type Flame, type SampleType } from "../model/flame.ts";
-import { countFunctions, listFunctions } from "../model/functions.ts";
+import { countFunctions, joinFunctions, listFunctions, type FunctionRow, type FunctionSums } from "../model/functions.ts";
 import { findByPathHash, pathHash } from "../model/path.ts";
 import { compileSearch, exactly, nextMatch, search, type SearchResult } from "../model/search.ts";
 import { formatPercent, formatValue } from "../model/units.ts";
@@ -21,6 +21,7 @@ import { describeNode } from "./describe.ts";
 import { Icicle } from "./icicle.tsx";
 import { Table } from "./table.tsx";
 
+type LoadRows = (signal: AbortSignal) => Promise<FunctionSums[]>;
 export type Update = (patch: Partial<ViewState>, how?: "push" | "replace") => void;
 
 /** The state in the address bar; changes are written to it, back and forward are followed. */
@@ -73,6 +74,27 @@ function useFlame(key: string, load: (signal: AbortSignal) => Promise<Flame>) {
   return { flame: loaded?.flame ?? null, isCurrent: loaded?.key === key, problem, retry: () => setAttempt(attempt + 1) };
 }
 
+/**
+ * The table's rows: from the tree, or from the server where the tree was cut and lacks some.
+ * Counted only when they are wanted.
+ */
+function useRows(flame: Flame | null, isWanted: boolean, loadRows: LoadRows): { rows: FunctionRow[]; problem: Problem | null } {
+  const own = useMemo(() => (flame && isWanted && !flame.isCut ? listFunctions(flame) : null), [flame, isWanted]);
+  const [loaded, setLoaded] = useState<{ flame: Flame; rows: FunctionRow[] } | null>(null);
+  const [problem, setProblem] = useState<Problem | null>(null);
+  useEffect(() => {
+    if (!flame?.isCut || !isWanted) return;
+    const abort = new AbortController();
+    setProblem(null);
+    loadRows(abort.signal).then(
+      (sums) => setLoaded({ flame, rows: joinFunctions(flame, sums) }),
+      (error) => abort.signal.aborted || setProblem(asProblem(error)),
+    );
+    return () => abort.abort();
+  }, [flame, isWanted]);
+  return { rows: own ?? (loaded?.flame === flame ? loaded.rows : []), problem };
+}
+
 /* ---- search ---- */
 
 interface Searching {
@@ -95,7 +117,8 @@ function useSearch(flame: Flame | null, text: string): Searching {
 
 function searchSummary(flame: Flame, result: SearchResult): string {
   const functions = `${result.functionCount.toLocaleString("en-US")} ${result.functionCount === 1 ? "function" : "functions"}`;
-  const share = formatPercent(result.value, flame.total);
+  // What was merged into "other" may match too.
+  const share = (flame.isCut ? "≥ " : "") + formatPercent(result.value, flame.total);
   return flame.isDiff ? `${functions} · ${formatPercent(result.baseValue, flame.baseTotal)} → ${share}` : `${functions} · ${share}`;
 }
 
@@ -322,6 +345,8 @@ export interface ViewerProps {
   /** Names what load would give: a change loads anew. */
   flameKey: string;
   load: (signal: AbortSignal) => Promise<Flame>;
+  /** All functions, for when the tree was cut. */
+  loadRows: LoadRows;
   /** False while what stands above is still to come: the viewer loads, but is not shown to jump later. */
   isReady: boolean;
   tools?: ComponentChildren;
@@ -334,14 +359,14 @@ const noKeys = {};
 export function Viewer(props: ViewerProps) {
   const { state, update } = props;
   const isDark = useIsDark();
-  const { flame, isCurrent, problem, retry } = useFlame(props.flameKey, props.load);
+  const { flame, isCurrent, problem: flameProblem, retry } = useFlame(props.flameKey, props.load);
   const [cursor, setCursor] = useState(0);
   const [hover, setHover] = useState(-1);
   const [hasSheet, setSheet] = useState(false);
+  const problem = flameProblem ?? rowsProblem;
   const searching = useSearch(flame, state.search);
   const marking = useSearch(flame, state.marked ? exactly(state.marked) : "");
-  const needsRows = state.view !== "icicle";
-  const rows = useMemo(() => (flame && needsRows ? listFunctions(flame) : []), [flame, needsRows]);
+  const { rows, problem: rowsProblem } = useRows(flame, state.view !== "icicle", props.loadRows);
   const functionCount = useMemo(() => (flame ? countFunctions(flame) : 0), [flame]);
   const colours = useMemo(() => (flame ? new FrameColours(flame) : null), [flame]);
   const notes = useMemo(() => (flame ? notesAbout(flame) : []), [flame]);
@@ -495,6 +520,7 @@ export function Viewer(props: ViewerProps) {
               ))}
               <span class="foot-total">
                 {flame.isDiff ? `${formatValue(flame.baseTotal, unit)} → ${formatValue(flame.total, unit)}` : formatValue(flame.total, unit)} in{" "}
+                {flame.isCut ? "at least " : ""}
                 {functionCount.toLocaleString("en-US")} {functionCount === 1 ? "function" : "functions"}
               </span>
             </span>
