@@ -363,10 +363,10 @@ export function Viewer(props: ViewerProps) {
   const [cursor, setCursor] = useState(0);
   const [hover, setHover] = useState(-1);
   const [hasSheet, setSheet] = useState(false);
-  const problem = flameProblem ?? rowsProblem;
   const searching = useSearch(flame, state.search);
   const marking = useSearch(flame, state.marked ? exactly(state.marked) : "");
   const { rows, problem: rowsProblem } = useRows(flame, state.view !== "icicle", props.loadRows);
+  const problem = flameProblem ?? rowsProblem;
   const functionCount = useMemo(() => (flame ? countFunctions(flame) : 0), [flame]);
   const colours = useMemo(() => (flame ? new FrameColours(flame) : null), [flame]);
   const notes = useMemo(() => (flame ? notesAbout(flame) : []), [flame]);
