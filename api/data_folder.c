@@ -3,6 +3,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/os.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -95,6 +96,29 @@ static enum err_code let_users_pass(struct data_folder *folder, struct err *err)
     return ERR_NONE;
 }
 
+/* A wrong --data-dir shall not spread a server over somebody's home. */
+static enum err_code check_content(const struct data_folder *folder, struct err *err)
+{
+    static const char *const ours[] = {"lock", "objects", "tls", "pg"};
+    for (size_t i = 0; i < sizeof(ours) / sizeof(ours[0]); i++)
+        if (faccessat(folder->fd, ours[i], F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+            return ERR_NONE;
+    int count = 0;
+    DIR *entries = opendir(folder->path);
+    if (!entries)
+        return err_set_errno(err, ERR_IO, "cannot list the folder %s", folder->path);
+    for (struct dirent *entry; (entry = readdir(entries));)
+        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0 &&
+            strcmp(entry->d_name, "lost+found") != 0)
+            count++;
+    closedir(entries);
+    if (count > 0)
+        return err_set(err, ERR_INVALID,
+                       "the folder %s holds other things: choose an empty or new --data-dir",
+                       folder->path);
+    return ERR_NONE;
+}
+
 static enum err_code open_folder(struct data_folder *folder, const char *path, struct err *err)
 {
     enum err_code code = make_parents(path, err);
@@ -111,7 +135,8 @@ static enum err_code open_folder(struct data_folder *folder, const char *path, s
     os_close(fd);
     if (folder->fd < 0)
         return err_set_errno(err, ERR_IO, "cannot open the folder %s", path);
-    return account_of_uid(geteuid(), &folder->ours, err);
+    code = check_content(folder, err);
+    return code ? code : account_of_uid(geteuid(), &folder->ours, err);
 }
 
 static enum err_code open_with(const char *path, bool has_cluster, bool takes_lock,

@@ -19,7 +19,11 @@ extern char **environ;
 
 static enum err_code connect_streams(const struct process_options *options, struct err *err)
 {
-    int input = options->stdin_fd >= 0 ? options->stdin_fd : open("/dev/null", O_RDONLY);
+    int input =
+        options->stdin_fd >= 0 ? options->stdin_fd : open("/dev/null", O_RDONLY | O_CLOEXEC);
+    /* Also what we have inherited ourselves. Kernels before 5.11 cannot, and our own have the flag
+     * anyway. */
+    close_range(STDERR_FILENO + 1, ~0U, CLOSE_RANGE_CLOEXEC);
     int output = options->stdout_fd >= 0 ? options->stdout_fd : STDERR_FILENO;
     if (input < 0 || (options->log_fd > 0 && dup2(options->log_fd, STDERR_FILENO) < 0) ||
         dup2(input, STDIN_FILENO) < 0 || dup2(output, STDOUT_FILENO) < 0)

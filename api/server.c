@@ -24,7 +24,7 @@
 
 enum {
     JOBS_CONNECTIONS = 3,
-    LIMITER_ENTRIES = 1 << 18,
+    LIMITER_ENTRIES = 1 << 16,
     AUTH_ENTRIES = 1 << 12,
 };
 

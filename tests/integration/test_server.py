@@ -185,6 +185,19 @@ def test_a_data_folder_is_served_once(start_server):
     assert server.is_ready()
 
 
+def test_a_folder_with_other_things_in_it_is_left_alone():
+    folder = make_folder()
+    try:
+        (folder / "thesis.tex").write_text("mine")
+        folder.chmod(0o700)
+        result = run("serve", "--data-dir", folder, "--listen", f"localhost:{free_port()}")
+        assert result.returncode == 2 and "holds other things" in result.stderr
+        assert os.listdir(folder) == ["thesis.tex"]
+        assert folder.stat().st_mode & 0o777 == 0o700
+    finally:
+        shutil.rmtree(folder)
+
+
 def test_a_port_in_use_is_a_clear_error(server):
     folder = make_folder()
     try:
