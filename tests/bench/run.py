@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs the benchmarks and prints a table; build/bench/results.csv keeps the same rows.
 
-  tests/bench/run.py [PART …]     parts: decode flame upload memory load
+  tests/bench/run.py [PART …]     parts: decode flame formats upload memory load
   BENCH_SECONDS=60                how long each round of "load" takes
 
 Goals are those of the project; a figure that misses its goal is marked, and nothing fails because
@@ -144,6 +144,10 @@ def part_flame():
     run_c_bench("bench_flame")
 
 
+def part_formats():
+    run_c_bench("bench_formats")
+
+
 def part_upload():
     with Running() as server:
         sync_ms = fdatasync_p50_ms(server.data_dir)
@@ -234,8 +238,8 @@ def part_load():
     row("accepted with 200 clients / with 8", ratio, "", ">= 0.70", ratio >= 0.7)
 
 
-PARTS = {"decode": part_decode, "flame": part_flame, "upload": part_upload,
-         "memory": part_memory, "load": part_load}
+PARTS = {"decode": part_decode, "flame": part_flame, "formats": part_formats,
+         "upload": part_upload, "memory": part_memory, "load": part_load}
 
 
 def main():
