@@ -102,12 +102,12 @@ export async function viewReady(page) {
 /** What the tree says of the frame that the cursor stands on. */
 export const spoken = (page) => page.textContent("#icicle-cursor");
 
-/** Rows of the table as texts, from the top of the list. */
+/** Rows of the table as texts, from the top of the list; names whole, however they are shown. */
 export const tableRows = (page) =>
   page.$$eval(".rows .row", (rows) =>
     rows
       .sort((a, b) => a.getAttribute("aria-rowindex") - b.getAttribute("aria-rowindex"))
-      .map((row) => [...row.querySelectorAll("[role=cell]")].map((cell) => (cell.querySelector(".amount")?.textContent ?? cell.textContent).trim())),
+      .map((row) => [...row.querySelectorAll("[role=cell]")].map((cell) => (cell.querySelector("button")?.ariaLabel ?? cell.querySelector(".amount")?.textContent ?? "").trim())),
   );
 
 /* ---- runner ---- */

@@ -248,7 +248,7 @@ function Password({ hasOld }: { hasOld: boolean }) {
           </Field>
         </div>
         <ErrorLine error={error} />
-        <div class="actions start"><Button look="primary" type="submit">Change password</Button></div>
+        <div class="actions start"><Button look="primary" type="submit">{hasOld ? "Change password" : "Set password"}</Button></div>
       </form>
     </Section>
   );

@@ -8,8 +8,8 @@
 import { FrameFlag, type Flame } from "../model/flame.ts";
 import { diffStep, type FrameColours, type Palette } from "../model/colour.ts";
 import { firstEndingAfter, layoutRow, type Window } from "../model/layout.ts";
-import { shorterNames } from "../model/names.ts";
 import type { SearchResult } from "../model/search.ts";
+import { LabelFitter } from "./fitter.ts";
 
 export const rowHeight = 22;
 const fontPx = 12;
@@ -52,33 +52,6 @@ export class PaintedBoxes {
     this.row = copy(this.row, new Uint32Array(size));
     this.x = copy(this.x, new Float32Array(size));
     this.width = copy(this.width, new Float32Array(size));
-  }
-}
-
-/** Widths of names in pixels, measured once per name and picture size. */
-class LabelFitter {
-  private widths = new Map<string, number>();
-  constructor(private readonly context: CanvasRenderingContext2D) {}
-
-  private measure(text: string): number {
-    let width = this.widths.get(text);
-    if (width === undefined) this.widths.set(text, (width = this.context.measureText(text).width));
-    return width;
-  }
-  /** The longest form of the name that fits, else its beginning with an ellipsis; "" if hopeless. */
-  fit(name: string, available: number): string {
-    if (this.measure(name) <= available) return name;
-    const forms = shorterNames(name);
-    for (const form of forms) if (this.measure(form) <= available) return form;
-    const shortest = forms[forms.length - 1];
-    const perLetter = this.measure(shortest) / shortest.length;
-    let letters = Math.min(shortest.length - 1, Math.floor(available / perLetter) - 1);
-    while (letters > 0) {
-      const text = shortest.slice(0, letters) + "…";
-      if (this.context.measureText(text).width <= available) return letters > 1 ? text : "";
-      letters--;
-    }
-    return "";
   }
 }
 

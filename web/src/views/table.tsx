@@ -7,6 +7,7 @@ import type { Flame } from "../model/flame.ts";
 import { sortFunctions, type FunctionRow, type Sort, type SortColumn } from "../model/functions.ts";
 import { formatChange, formatExact, formatPercent, formatSigned, formatValue } from "../model/units.ts";
 import { Icon } from "../ui/icons.tsx";
+import { fitterFor, type LabelFitter } from "./fitter.ts";
 
 const rowPx = 30;
 const spareRows = 8;
@@ -90,23 +91,25 @@ function ChangeCell({ row, unit }: { row: FunctionRow; unit: string }) {
   );
 }
 
-/** Boxes of the viewport and its scroll position, kept up to date. */
+/** Which rows are seen and how wide their names may be, kept up to date. */
 function useSeenRows(count: number) {
   const scroller = useRef<HTMLDivElement>(null);
-  const [seen, setSeen] = useState({ first: 0, last: 40 });
+  const [seen, setSeen] = useState({ first: 0, last: 40, nameWidth: 0 });
   const update = () => {
     const element = scroller.current;
     if (!element) return;
     const first = Math.max(0, Math.floor(element.scrollTop / rowPx) - spareRows);
     const last = Math.ceil((element.scrollTop + element.clientHeight) / rowPx) + spareRows;
-    setSeen((old) => (old.first === first && old.last === last ? old : { first, last }));
+    const nameWidth = element.querySelector(".cell.name")?.clientWidth ?? 0;
+    setSeen((old) => (old.first === first && old.last === last && old.nameWidth === nameWidth ? old : { first, last, nameWidth }));
   };
   useLayoutEffect(() => {
     const observer = new ResizeObserver(update);
     observer.observe(scroller.current!);
     return () => observer.disconnect();
   }, []);
-  return { scroller, update, first: Math.min(seen.first, Math.max(0, count - 1)), last: Math.min(count, seen.last) };
+  useLayoutEffect(update, [count > 0]);
+  return { scroller, update, nameWidth: seen.nameWidth, first: Math.min(seen.first, Math.max(0, count - 1)), last: Math.min(count, seen.last) };
 }
 
 export function Table(props: TableProps) {
@@ -118,7 +121,13 @@ export function Table(props: TableProps) {
     const wanted = pattern ? rows.filter((row) => pattern.test(row.name)) : rows;
     return sortFunctions(wanted, sort);
   }, [rows, pattern, sort.column, sort.descending]);
-  const { scroller, update, first, last } = useSeenRows(sorted.length);
+  const { scroller, update, nameWidth, first, last } = useSeenRows(sorted.length);
+  const fitter = useRef<LabelFitter | null>(null);
+  const shown = (name: string) => {
+    if (nameWidth === 0) return name;
+    fitter.current ??= scroller.current && fitterFor(scroller.current);
+    return fitter.current?.fit(name, nameWidth - (flame.isDiff ? 4 : 24)) || name;
+  };
 
   return (
     <div class={`table ${flame.isDiff ? "diff" : ""}`} role="table" aria-label="Functions" aria-rowcount={sorted.length + 1}>
@@ -153,12 +162,13 @@ export function Table(props: TableProps) {
                 <button
                   type="button"
                   aria-pressed={row.name === chosen}
+                  aria-label={row.name}
                   onClick={(event) => {
                     event.stopPropagation();
                     props.onChoose(row.name);
                   }}
                 >
-                  <bdi>{row.name}</bdi>
+                  <bdi>{shown(row.name)}</bdi>
                 </button>
               </div>
             </div>
