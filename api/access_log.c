@@ -63,12 +63,12 @@ static void *write_lines(void *argument)
         int next_fd = log->next_fd;
         log->next_fd = -1;
         pthread_mutex_unlock(&log->lock);
-        write_all(log->fd, buf_span(&lines));
-        buf_clear(&lines);
-        if (next_fd >= 0) {
+        if (next_fd >= 0) { /* first: what was appended after the reopen belongs there */
             close(log->fd);
             log->fd = next_fd;
         }
+        write_all(log->fd, buf_span(&lines));
+        buf_clear(&lines);
         pthread_mutex_lock(&log->lock);
     }
     pthread_mutex_unlock(&log->lock);

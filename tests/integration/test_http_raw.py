@@ -532,6 +532,7 @@ def test_sighup_reopens_the_access_log(start_server, tmp_path):
         log.rename(folder / "access.log.1")
         server.process.send_signal(signal.SIGHUP)
         assert wait_until(log.exists)
+        assert wait_until(lambda: "reloaded" in server.log())
         _, headers, _ = wire.send(get()).answer()
         assert wait_until(lambda: headers["x-request-id"] in log.read_text())
         assert headers["x-request-id"] not in (folder / "access.log.1").read_text()
