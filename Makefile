@@ -59,7 +59,7 @@ $(OUT)/%.o: %.c
 	@mkdir -p $(@D)
 	$(call say,CC,$<)
 	$(Q)$(CC) $(CFLAGS) -MMD -MP -c $< -o $@
-build/release/lib/profile/pprof_decode.o: CFLAGS += -O3
+build/release/lib/profile/pprof_%.o: CFLAGS += -O3
 $(OUT)/lib.a: $(call objects,$(LIB_C))
 $(OUT)/api.a: $(call objects,$(API_C)) $(OUT)/assets.o
 $(OUT)/cli.a: $(call objects,$(CLI_C))

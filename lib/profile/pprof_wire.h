@@ -1,7 +1,7 @@
 /*
  * pprof_wire: the protobuf wire format (protobuf.dev/programming-guides/encoding) as far as pprof
- * needs it, inline because decoding spends its time here. Private to pprof_decode.c and
- * pprof_encode.c. Readers return the position behind what they read, or NULL when it is malformed.
+ * needs it, inline because decoding spends its time here. Private to the files lib/profile/pprof_*.
+ * Readers return the position behind what they read, or NULL when it is malformed.
  */
 #ifndef LIB_PROFILE_PPROF_WIRE_H
 #define LIB_PROFILE_PPROF_WIRE_H
