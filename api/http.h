@@ -8,11 +8,16 @@
  * auth_check_access, handler; an error from any of them becomes a problem document (api/problem.h).
  *
  * Limits: connections past max_connections are closed at once; when all connections together hold
- * more than max_buffered_bytes of unhandled input, the youngest stop being read until others have
- * been answered; requests past the pool's queue get 503 with Retry-After. There is no deadline for
- * a transfer while bytes flow: a sweep looks at TCP_INFO every few seconds and closes connections
- * that are idle (60 s), whose request trickles (30 s below 64 B/s) or whose peer takes no bytes (60
- * s).
+ * more than 3/4 of max_buffered_bytes of unhandled input, the youngest uploads stop being read
+ * until older ones have been answered, and those that go on must bring 8 KiB/s; requests past the
+ * pool's queue get 503 with Retry-After. There is no deadline for a transfer while bytes flow: a
+ * sweep looks at TCP_INFO every second and closes connections that are idle (60 s), whose request
+ * trickles (30 s below 64 B/s) or whose peer takes no bytes (60 s). HTTP/1 heads that two programs
+ * may read differently get 400 and the connection ends (api/http_strict.h); so do not put a proxy
+ * that shares connections between clients in front without the same strictness there.
+ *
+ * HTTP/2 is opt-in: libh2o 2.2.5 answers an oversize body there with a stream reset instead of 413,
+ * and has no fix for rapid reset, which is met by cutting a connection after 200 early cancels.
  *
  * Threads: create, start, stop and destroy belong to one thread; http_server_reload may be called
  * from any thread, not from a signal handler.

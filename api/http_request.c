@@ -158,7 +158,7 @@ static bool steal_body(struct http_job *job, h2o_req_t *req)
 
 static void take_body(struct http_job *job, h2o_req_t *req)
 {
-    if (job->connection->is_http2)
+    if (job->connection->streams_base > 0) /* HTTP/2: no longer among what its streams hold */
         job->connection->streams_base += req->entity.len;
     if (req->entity.len > 0 && !steal_body(job, req))
         job->request.body = copy_span(job->request.arena, req->entity);
