@@ -418,7 +418,7 @@ enum err_code postgres_start(struct postgres *postgres, struct err *err)
         enum err_code code = launch(postgres, err);
         if (!code)
             code = wait_ready(postgres, err);
-        if (code != ERR_BUSY || clock_monotonic_ns() > deadline_ns)
+        if (code != ERR_BUSY || clock_monotonic_ns() > deadline_ns || process_is_stop_wanted())
             return code ? err_add(err, "starting the database") : ERR_NONE;
         clock_sleep_ms(200);
     }

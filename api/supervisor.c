@@ -1,18 +1,11 @@
 #include "api/supervisor.h"
 
-#include "api/data_folder.h"
-#include "api/listener.h"
-#include "api/postgres.h"
 #include "api/process.h"
-#include "api/server.h"
 #include "api/settings.h"
-#include "api/tls_files.h"
-#include "lib/base/buf.h"
+#include "api/supervisor_state.h"
 #include "lib/base/clock.h"
-#include "lib/base/digest.h"
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
-#include "lib/base/os.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -30,29 +23,9 @@ enum {
     CALM_S = 60, /* a server that ran this long starts again at once */
     CERTIFICATE_CHECK_S = 3600,
     STOP_GRACE_MS = 10000, /* past shutdown-timeout: the last round of background work */
+    SAME_STOP_MS = 1000,
     DATABASE_LOG_MAX_BYTES = 16 << 20,
     EXTRA_CONNECTIONS = 12, /* background work, backup, psql */
-};
-
-struct supervisor {
-    struct settings *settings;
-    char *custom_cert; /* what --tls-cert and --tls-key said; settings name our copies */
-    char *custom_key;
-    struct data_folder folder;
-    struct postgres postgres;
-    bool has_cluster;
-    int listeners[SERVER_MAX_LISTENERS];
-    int listener_count;
-    char hosts[TLS_MAX_NAMES][LISTENER_HOST_BYTES]; /* names for the certificate */
-    size_t host_count;
-    char **environment; /* of children */
-    char admin_token[DIGEST_TOKEN_BYTES];
-    char login_code[DIGEST_SECRET_BYTES];
-    pid_t server_pid; /* 0: not running */
-    int64_t server_start_ns;
-    int64_t restart_at_ns; /* of the server, when it is not running */
-    int64_t restart_ms;    /* the next pause */
-    int64_t next_certificate_check_ns;
 };
 
 static int64_t after_ms(int64_t duration_ms)
@@ -67,109 +40,22 @@ static void log_failure(const char *message, const struct err *err)
               log_quote(err->message, text, sizeof(text)));
 }
 
-/* ---- listeners, names and certificates ---- */
-
-static void add_host(struct supervisor *supervisor, const char *host)
+int supervisor_add_folder_fd(const struct supervisor *supervisor, int *fds, int count)
 {
-    for (size_t i = 0; i < supervisor->host_count; i++)
-        if (strcmp(supervisor->hosts[i], host) == 0)
-            return;
-    if (supervisor->host_count < TLS_MAX_NAMES && *host)
-        snprintf(supervisor->hosts[supervisor->host_count++], LISTENER_HOST_BYTES, "%s", host);
+    if (supervisor->folder.needs_fd)
+        fds[count++] = supervisor->folder.fd;
+    return count;
 }
 
-static bool is_wildcard(const char *host)
+enum err_code supervisor_start_self(const struct supervisor *supervisor,
+                                    const struct process_options *base, pid_t *ret_pid,
+                                    struct err *err)
 {
-    return strcmp(host, "0.0.0.0") == 0 || strcmp(host, "::") == 0 || strcmp(host, "*") == 0;
+    struct process_options options = *base;
+    options.environment = (const char *const *)supervisor->environment;
+    options.death_signal = SIGKILL; /* what is acknowledged is durable: nothing is lost */
+    return process_start(&options, ret_pid, err);
 }
-
-/* "https://host:port/…" to host. */
-static void add_public_host(struct supervisor *supervisor)
-{
-    char host[LISTENER_HOST_BYTES];
-    const char *start = strstr(supervisor->settings->public_url, "://");
-    if (!start)
-        return;
-    start += 3;
-    bool is_bracketed = *start == '[';
-    size_t size = is_bracketed ? strcspn(++start, "]/") : strcspn(start, ":/");
-    if (size == 0 || size >= sizeof(host))
-        return;
-    snprintf(host, sizeof(host), "%.*s", (int)size, start);
-    add_host(supervisor, host);
-}
-
-static void set_public_url(struct supervisor *supervisor, const char *host, int port)
-{
-    char url[LISTENER_HOST_BYTES + 32], port_text[16] = "";
-    if (port != 443)
-        snprintf(port_text, sizeof(port_text), ":%d", port);
-    if (is_wildcard(host))
-        snprintf(url, sizeof(url), "https://localhost%s", port_text);
-    else
-        snprintf(url, sizeof(url), strchr(host, ':') ? "https://[%s]%s" : "https://%s%s", host,
-                 port_text);
-    settings_set_text(&supervisor->settings->public_url, url);
-}
-
-static enum err_code open_listeners(struct supervisor *supervisor, struct err *err)
-{
-    struct settings *settings = supervisor->settings;
-    add_host(supervisor, "localhost");
-    add_host(supervisor, "127.0.0.1");
-    add_host(supervisor, "::1");
-    for (int i = 0; i < settings->listen_count; i++) {
-        char host[LISTENER_HOST_BYTES];
-        int port;
-        enum err_code code = listener_split(settings->listen[i], host, &port, err);
-        if (!code)
-            code = listener_open(settings->listen[i], supervisor->listeners, SERVER_MAX_LISTENERS,
-                                 &supervisor->listener_count, &port, err);
-        if (code)
-            return code;
-        if (!*settings->public_url)
-            set_public_url(supervisor, host, port);
-        if (is_wildcard(host))
-            gethostname(host, sizeof(host) - 1);
-        add_host(supervisor, host);
-    }
-    add_public_host(supervisor);
-    return ERR_NONE;
-}
-
-/* Returns true in *ret_is_new when the server has to read its certificate again. */
-static enum err_code refresh_certificates(struct supervisor *supervisor, bool *ret_is_new,
-                                          struct err *err)
-{
-    char folder[PATH_MAX];
-    const char *names[TLS_MAX_NAMES];
-    gid_t group = supervisor->folder.server.gid;
-    snprintf(folder, sizeof(folder), "%s/tls", supervisor->folder.path);
-    for (size_t i = 0; i < supervisor->host_count; i++)
-        names[i] = supervisor->hosts[i];
-    enum err_code code =
-        tls_files_prepare(folder, group, names, supervisor->host_count, ret_is_new, err);
-    if (!code && *supervisor->custom_cert)
-        code = tls_files_take_custom(folder, group, supervisor->custom_cert, supervisor->custom_key,
-                                     err);
-    return code;
-}
-
-/* The server's user may create nothing where logs usually lie, so that the file is made for it. */
-static enum err_code prepare_access_log(const struct supervisor *supervisor, struct err *err)
-{
-    const char *path = supervisor->settings->access_log;
-    if (!*path || strcmp(path, "-") == 0)
-        return ERR_NONE;
-    fd_auto fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0640);
-    if (fd < 0)
-        return err_set_errno(err, ERR_IO, "cannot open the access log %s", path);
-    if (geteuid() == 0 &&
-        fchown(fd, supervisor->folder.server.uid, supervisor->folder.server.gid) != 0)
-        return err_set_errno(err, ERR_IO, "cannot give the access log %s to the server", path);
-    return ERR_NONE;
-}
-
 static void make_absolute(char **path)
 {
     char working[PATH_MAX], absolute[2 * PATH_MAX];
@@ -177,128 +63,6 @@ static void make_absolute(char **path)
         return;
     snprintf(absolute, sizeof(absolute), "%s/%s", working, *path);
     settings_set_text(path, absolute);
-}
-
-/* ---- the admin's token ---- */
-
-static void read_admin_token(struct supervisor *supervisor)
-{
-    char text[DIGEST_TOKEN_BYTES + 8];
-    fd_auto fd = openat(supervisor->folder.fd, "admin.token", O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-    ssize_t size = fd < 0 ? 0 : read(fd, text, sizeof(text));
-    struct span token = span_trim(span_of(text, size < 0 ? 0 : (size_t)size));
-    if (token.size < DIGEST_TOKEN_BYTES)
-        snprintf(supervisor->admin_token, sizeof(supervisor->admin_token), "%.*s",
-                 SPAN_PRINT(token));
-}
-
-/* Whoever typed sudo shall be able to read it. */
-static enum err_code give_to_sudo_user(int fd, struct err *err)
-{
-    const char *uid = getenv("SUDO_UID"), *gid = getenv("SUDO_GID");
-    uint64_t uid_number, gid_number;
-    if (geteuid() != 0 || !uid || !gid || !span_parse_u64(span_text(uid), &uid_number) ||
-        !span_parse_u64(span_text(gid), &gid_number))
-        return ERR_NONE;
-    if (fchown(fd, (uid_t)uid_number, (gid_t)gid_number) != 0)
-        return err_set_errno(err, ERR_IO, "cannot give admin.token to user %s", uid);
-    return ERR_NONE;
-}
-
-static enum err_code write_admin_token(const struct supervisor *supervisor, struct err *err)
-{
-    int folder_fd = supervisor->folder.fd;
-    char text[DIGEST_TOKEN_BYTES + 2];
-    int size = snprintf(text, sizeof(text), "%s\n", supervisor->admin_token);
-    unlinkat(folder_fd, "admin.token.new", 0);
-    fd_auto fd =
-        os_openat(folder_fd, "admin.token.new", O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
-    if (fd < 0 || os_write_all(fd, text, (size_t)size) != 0 || os_fsync(fd) != 0)
-        return err_set_errno(err, ERR_IO, "cannot write %s/admin.token", supervisor->folder.path);
-    enum err_code code = give_to_sudo_user(fd, err);
-    if (!code && os_renameat(folder_fd, "admin.token.new", folder_fd, "admin.token") != 0)
-        code = err_set_errno(err, ERR_IO, "cannot write %s/admin.token", supervisor->folder.path);
-    return code;
-}
-
-/* ---- children ---- */
-
-/* What every child of ours may need to keep: the way to D. */
-static int add_folder_fd(const struct supervisor *supervisor, int *fds, int count)
-{
-    if (supervisor->folder.needs_fd)
-        fds[count++] = supervisor->folder.fd;
-    return count;
-}
-
-static enum err_code start_self(const struct supervisor *supervisor,
-                                const struct process_options *base, pid_t *ret_pid, struct err *err)
-{
-    struct process_options options = *base;
-    options.environment = (const char *const *)supervisor->environment;
-    options.death_signal = SIGKILL; /* what is acknowledged is durable: nothing is lost */
-    return process_start(&options, ret_pid, err);
-}
-
-/* Two lines: the token that D/admin.token shall hold, and the one-time sign-in code. */
-static enum err_code take_bootstrap(struct supervisor *supervisor, int fd, struct err *err)
-{
-    char text[256];
-    size_t size = 0;
-    for (ssize_t got; size < sizeof(text) && (got = read(fd, text + size, sizeof(text) - size));) {
-        if (got < 0 && errno != EINTR)
-            return err_set_errno(err, ERR_IO, "cannot read from a child");
-        size += got > 0 ? (size_t)got : 0;
-    }
-    struct span rest = span_of(text, size), token, code;
-    if (!span_take_line(&rest, &token) || !span_take_line(&rest, &code) ||
-        token.size >= sizeof(supervisor->admin_token) ||
-        code.size >= sizeof(supervisor->login_code))
-        return err_set(err, ERR_DATABASE, "preparing the database failed; see the messages above");
-    bool is_new = !span_equal_text(token, supervisor->admin_token);
-    snprintf(supervisor->admin_token, sizeof(supervisor->admin_token), "%.*s", SPAN_PRINT(token));
-    snprintf(supervisor->login_code, sizeof(supervisor->login_code), "%.*s", SPAN_PRINT(code));
-    return is_new ? write_admin_token(supervisor, err) : ERR_NONE;
-}
-
-static enum err_code migrate(struct supervisor *supervisor, struct err *err)
-{
-    int to_child[2], from_child[2], kept[1];
-    if (pipe2(to_child, O_CLOEXEC) != 0)
-        return err_set_errno(err, ERR_IO, "cannot make a pipe");
-    if (pipe2(from_child, O_CLOEXEC) != 0) {
-        err_set_errno(err, ERR_IO, "cannot make a pipe");
-        close(to_child[0]);
-        close(to_child[1]);
-        return ERR_IO;
-    }
-    read_admin_token(supervisor);
-    const char *const arguments[] = {"perfoliod", "migrate-child", supervisor->postgres.socket_dir,
-                                     NULL};
-    pid_t pid = 0;
-    bool is_success = false;
-    enum err_code code =
-        start_self(supervisor,
-                   &(struct process_options){.arguments = arguments,
-                                             .account = &supervisor->folder.database,
-                                             .stdin_fd = to_child[0],
-                                             .stdout_fd = from_child[1],
-                                             .kept_fds = kept,
-                                             .kept_fd_count = add_folder_fd(supervisor, kept, 0)},
-                   &pid, err);
-    close(to_child[0]);
-    close(from_child[1]);
-    if (!code &&
-        os_write_all(to_child[1], supervisor->admin_token, strlen(supervisor->admin_token)) != 0)
-        code = err_set_errno(err, ERR_IO, "cannot write to a child");
-    close(to_child[1]);
-    if (!code)
-        code = take_bootstrap(supervisor, from_child[0], err);
-    close(from_child[0]);
-    struct err wait_err;
-    if (pid > 0 && process_wait(pid, &is_success, code ? &wait_err : err) && !code)
-        code = err->code;
-    return code;
 }
 
 static enum err_code start_server(struct supervisor *supervisor, int ready_fd, struct err *err)
@@ -314,18 +78,19 @@ static enum err_code start_server(struct supervisor *supervisor, int ready_fd, s
     kept[kept_count++] = supervisor->folder.lock_fd;
     if (ready_fd >= 0)
         kept[kept_count++] = ready_fd;
-    kept_count = add_folder_fd(supervisor, kept, kept_count);
+    kept_count = supervisor_add_folder_fd(supervisor, kept, kept_count);
     snprintf(ready, sizeof(ready), "%d", ready_fd);
     const char *const arguments[] = {"perfoliod", "serve-child", supervisor->postgres.socket_dir,
                                      ready,       fds,           NULL};
-    enum err_code code = start_self(supervisor,
-                                    &(struct process_options){.arguments = arguments,
-                                                              .account = &supervisor->folder.server,
-                                                              .stdin_fd = -1,
-                                                              .stdout_fd = -1,
-                                                              .kept_fds = kept,
-                                                              .kept_fd_count = kept_count},
-                                    &supervisor->server_pid, err);
+    enum err_code code =
+        supervisor_start_self(supervisor,
+                              &(struct process_options){.arguments = arguments,
+                                                        .account = &supervisor->folder.server,
+                                                        .stdin_fd = -1,
+                                                        .stdout_fd = -1,
+                                                        .kept_fds = kept,
+                                                        .kept_fd_count = kept_count},
+                              &supervisor->server_pid, err);
     supervisor->server_start_ns = clock_monotonic_ns();
     return code;
 }
@@ -403,6 +168,9 @@ static void prepare_environment(struct supervisor *supervisor)
     settings_set_text(&settings->tls_cert, path);
     snprintf(path, sizeof(path), "%s/tls/%s.key", supervisor->folder.child_path, name);
     settings_set_text(&settings->tls_key, path);
+    /* Root's home is closed to them, and libpq gives up when it may not look for files there. */
+    if (geteuid() == 0)
+        setenv("HOME", "/nonexistent", 1);
     supervisor->environment = settings_to_environment(settings);
 }
 
@@ -417,19 +185,19 @@ static enum err_code prepare(struct supervisor *supervisor, struct err *err)
     enum err_code code =
         data_folder_open(settings->data_dir, supervisor->has_cluster, &supervisor->folder, err);
     if (!code)
-        code = open_listeners(supervisor, err);
+        code = supervisor_open_listeners(supervisor, err);
     if (!code)
         code = prepare_folders(supervisor, err);
     if (!code)
-        code = refresh_certificates(supervisor, &is_new, err);
+        code = supervisor_refresh_certificates(supervisor, &is_new, err);
     if (!code)
-        code = prepare_access_log(supervisor, err);
+        code = supervisor_prepare_access_log(supervisor, err);
     if (!code)
         prepare_environment(supervisor);
     if (!code && supervisor->has_cluster && !process_is_stop_wanted())
         code = prepare_cluster(supervisor, err);
     if (!code && !process_is_stop_wanted())
-        code = migrate(supervisor, err);
+        code = supervisor_migrate(supervisor, err);
     if (!code && !process_is_stop_wanted())
         code = start_first_server(supervisor, err);
     return code;
@@ -518,7 +286,8 @@ static void reload(struct supervisor *supervisor)
 {
     struct err err;
     bool is_new;
-    if (refresh_certificates(supervisor, &is_new, &err) || prepare_access_log(supervisor, &err))
+    if (supervisor_refresh_certificates(supervisor, &is_new, &err) ||
+        supervisor_prepare_access_log(supervisor, &err))
         log_failure("reload failed, the old settings stay in use", &err);
     else if (supervisor->server_pid > 0)
         kill(supervisor->server_pid, SIGHUP);
@@ -531,7 +300,7 @@ static void check_certificates(struct supervisor *supervisor)
     if (clock_monotonic_ns() < supervisor->next_certificate_check_ns)
         return;
     supervisor->next_certificate_check_ns = after_ms(CERTIFICATE_CHECK_S * 1000);
-    if (refresh_certificates(supervisor, &is_new, &err))
+    if (supervisor_refresh_certificates(supervisor, &is_new, &err))
         log_failure("cannot renew the certificate", &err);
     else if (is_new && supervisor->server_pid > 0)
         kill(supervisor->server_pid, SIGHUP);
@@ -563,6 +332,19 @@ static void close_listeners(struct supervisor *supervisor)
     supervisor->listener_count = 0;
 }
 
+/* One wish to stop may arrive twice: from the terminal or the process group, and from make. */
+static void forget_stops(void)
+{
+    const struct timespec now = {0};
+    sigset_t stops;
+    sigemptyset(&stops);
+    sigaddset(&stops, SIGTERM);
+    sigaddset(&stops, SIGINT);
+    while (sigtimedwait(&stops, NULL, &now) > 0)
+        ;
+}
+
+/* A second Ctrl-C cuts off what is in flight. */
 static void stop_server(struct supervisor *supervisor)
 {
     struct err err;
@@ -573,9 +355,13 @@ static void stop_server(struct supervisor *supervisor)
     /* The server closes its copies: who comes now is refused instead of waiting for nobody. */
     close_listeners(supervisor);
     kill(supervisor->server_pid, SIGTERM);
-    while (process_wait_ms(supervisor->server_pid, 100, &is_success, &err) == ERR_TIMEOUT)
-        if (clock_monotonic_ns() > deadline_ns || process_is_stop_wanted()) /* a second Ctrl-C */
+    int64_t patience_ns = after_ms(SAME_STOP_MS);
+    while (process_wait_ms(supervisor->server_pid, 100, &is_success, &err) == ERR_TIMEOUT) {
+        if (clock_monotonic_ns() < patience_ns)
+            forget_stops();
+        else if (clock_monotonic_ns() > deadline_ns || process_is_stop_wanted())
             kill(supervisor->server_pid, SIGKILL);
+    }
     supervisor->server_pid = 0;
 }
 

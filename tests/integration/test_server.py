@@ -156,6 +156,58 @@ def test_sigterm_lets_requests_finish_and_stops_the_database_cleanly(start_serve
     api.close()
 
 
+def test_the_same_signal_twice_still_lets_requests_finish(start_server):
+    server = start_server()
+    connection = server.connect()
+    body = FOLDED * 1000
+    connection.putrequest("POST", "/api/v1/shares")
+    connection.putheader("Content-Length", str(len(body)))
+    connection.endheaders(body[:100])
+    time.sleep(0.3)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGTERM):  # as make and a terminal do
+        server.process.send_signal(number)
+        time.sleep(0.2)
+    connection.sock.sendall(body[100:])
+    assert connection.getresponse().status == 201
+    assert server.stop() == 0
+
+
+def test_a_second_ctrl_c_waits_for_nobody(start_server):
+    server = start_server()
+    connection = server.connect()
+    connection.putrequest("POST", "/api/v1/shares")
+    connection.putheader("Content-Length", "1000")
+    connection.endheaders(b"x")
+    time.sleep(0.3)
+    server.process.send_signal(signal.SIGINT)
+    time.sleep(1.5)
+    assert server.process.poll() is None
+    begin = time.monotonic()
+    server.process.send_signal(signal.SIGINT)
+    server.process.wait(20)
+    assert server.process.returncode == 0 and time.monotonic() - begin < 10
+    assert "database system is shut down" in \
+        (server.data_dir / "postgres.log").read_text().splitlines()[-1]
+
+
+def test_the_access_log_is_opened_again_on_sighup(start_server):
+    folder = make_folder()
+    try:
+        log = folder / "access.log"
+        server = start_server("--access-log", log)
+        server.anonymous().get("/first-path")
+        wait_for(lambda: "/first-path" in log.read_text())
+        log.rename(folder / "access.log.1")
+        server.process.send_signal(signal.SIGHUP)
+        wait_for(lambda: "reloaded certificate and access log" in server.log())
+        server.anonymous().get("/second-path")
+        wait_for(lambda: "/second-path" in log.read_text())
+        assert "/second-path" not in (folder / "access.log.1").read_text()
+        assert server.stop() == 0
+    finally:
+        shutil.rmtree(folder)
+
+
 def test_a_stop_before_it_is_ready_is_clean(start_server):
     server = start_server(is_fresh=True, wait=False)
     time.sleep(0.3)
