@@ -29,6 +29,7 @@ function Facts({ share }: { share: Share }) {
   if (share.time_ns > 0) facts.push([`taken ${formatDate(share.time_ns / 1e6)}`, ""]);
   facts.push([`shared ${formatAgo(share.created_at)}`, formatDate(share.created_at)]);
   facts.push([visibilityNames[share.visibility] ?? share.visibility, ""]);
+  if (share.views > 0) facts.push([`${share.views.toLocaleString("en-US")} ${share.views === 1 ? "view" : "views"}`, "An address counts once in half an hour"]);
   if (share.expires_at) facts.push([`expires ${formatAgo(share.expires_at)}`, formatDate(share.expires_at)]);
   return (
     <ul class="facts">

@@ -24,6 +24,15 @@ import { Table } from "./table.tsx";
 type LoadRows = (signal: AbortSignal) => Promise<FunctionSums[]>;
 export type Update = (patch: Partial<ViewState>, how?: "push" | "replace") => void;
 
+function writeAddress(address: string, how: "push" | "replace"): void {
+  if (address === location.pathname + location.search) return;
+  try {
+    history[how === "push" ? "pushState" : "replaceState"](null, "", address);
+  } catch {
+    // Some browsers refuse more than a hundred changes in half a minute; the next one will do.
+  }
+}
+
 /** The state in the address bar; changes are written to it, back and forward are followed. */
 export function useViewState(): [ViewState, Update] {
   const [state, setState] = useState(() => parseState(location.search));
@@ -35,9 +44,7 @@ export function useViewState(): [ViewState, Update] {
   }, []);
   const update: Update = (patch, how = "push") => {
     const next = { ...latest.current, ...patch };
-    const address = location.pathname + formatState(next);
-    if (address !== location.pathname + location.search)
-      history[how === "push" ? "pushState" : "replaceState"](null, "", address);
+    writeAddress(location.pathname + formatState(next), how);
     latest.current = next;
     setState(next);
   };
