@@ -16,7 +16,8 @@ struct request;
 
 enum { AUDIT_KEEP_DAYS = 400 };
 
-/* Into the log of the principal's tenant. Inside a transaction the tenant is that of pg_begin. */
+/* Into the log of the principal's tenant. Inside a transaction the tenant is that of pg_begin, and
+ * the row travels with the next statement or the commit (pg_queue). */
 enum err_code audit_record(struct pg_connection *connection, const struct request *request,
                            const char *action, const char *target, struct err *err) MUST_USE;
 /* Into another tenant's log: what an operator did to it, or who signed in. */

@@ -105,10 +105,10 @@ enum err_code quota_charge_bytes(struct pg_connection *connection, int64_t tenan
                                  struct arena *arena, struct err *err)
 {
     /* The backend's process id spreads a tenant's uploads over rows: connections meet rarely. */
-    return pg_query_values(connection, tenant_id,
+    return pg_queue_values(connection, tenant_id,
                            "INSERT INTO tenant_usage AS u (tenant_id, slot, bytes_stored)"
                            " VALUES ($1, pg_backend_pid() % 32, $2)"
                            " ON CONFLICT (tenant_id, slot)"
                            " DO UPDATE SET bytes_stored = u.bytes_stored + excluded.bytes_stored",
-                           arena, NULL, err, PG_I64(tenant_id), PG_I64(delta));
+                           arena, err, PG_I64(tenant_id), PG_I64(delta));
 }

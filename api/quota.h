@@ -40,7 +40,8 @@ enum err_code quota_take_upload(struct request *request, uint64_t bytes, struct 
 
 /*
  * Adds to the bytes that the tenant stores, in the caller's transaction; delta is negative for what
- * was deleted. Works under both database roles. Checks no limit: quota_take_upload did.
+ * was deleted. Works under both database roles. Checks no limit: quota_take_upload did. Travels
+ * with the transaction's next statement or its commit (pg_queue).
  */
 enum err_code quota_charge_bytes(struct pg_connection *connection, int64_t tenant_id, int64_t delta,
                                  struct arena *arena, struct err *err) MUST_USE;

@@ -8,6 +8,7 @@
 #include "api/profile_cache.h"
 #include "api/settings.h"
 #include "api/share.h"
+#include "api/worker.h"
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
@@ -164,6 +165,9 @@ static enum err_code build(struct server *server, const struct server_start *sta
     enum err_code code = open_objects(server, err);
     if (code)
         return code;
+    /* One for each thread that may handle an upload. */
+    server->writers =
+        worker_pool_create(settings->worker_threads, settings->worker_threads, SIZE_MAX);
     server->database = pg_pool_create(start->conninfo, start->set_roles ? "perfolio_server" : NULL,
                                       settings->database_connections);
     server->jobs_database = pg_pool_create(
@@ -188,6 +192,7 @@ static void tear_down(struct server *server)
         pg_pool_destroy(server->jobs_database);
     if (server->database)
         pg_pool_destroy(server->database);
+    worker_pool_destroy(server->writers);
     object_store_close(server->objects);
 }
 

@@ -18,12 +18,14 @@ struct pg_pool;
 struct profile_cache;
 struct settings;
 struct share_memory;
+struct worker_pool;
 
 struct server {
     const struct settings *settings; /* api/settings.h */
     struct pg_pool *database;        /* role perfolio_server: row-level security applies */
     struct pg_pool *jobs_database;   /* role perfolio_jobs: background work, operator routes */
     struct object_store *objects;
+    struct worker_pool *writers;    /* api/object_task.h: threads that wait for the disk */
     struct auth *auth;              /* api/auth.h: tokens seen lately */
     struct limiter *limiter;        /* api/limiter.h: rates per address, token, tenant */
     struct profile_cache *profiles; /* api/profile_cache.h: decoded profiles, single flight */

@@ -2,7 +2,7 @@
  * share: a profile with a permalink: the uploaded bytes exactly as they came, and its settings.
  *
  * Bytes lie in the object store, settings in the table share (api/migrations/0002_shares.sql).
- * Creating writes the object first, durably, and then commits one row: what is acknowledged is
+ * Creating commits the row only when the object is durable and understood: what is acknowledged is
  * whole; an object without a row is collected by share_jobs_run. Looking up needs no tenant: the
  * row says which it is, and api/share_access.h decides who may see it. Threads: any.
  */
@@ -79,7 +79,7 @@ struct share_source {
     bool is_stored;           /* the bytes are already durable, under share_object_key(id) */
     const char *id;           /* NULL: a random one */
     const char *delete_token; /* NULL: a random one */
-    const uint8_t *sha256;    /* NULL: to be computed */
+    const uint8_t *sha256;    /* of what is stored already */
     const char *upload_id;    /* NULL, or the upload that becomes this share in one transaction;
                                  its bytes have been charged already */
 };

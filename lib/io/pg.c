@@ -17,6 +17,8 @@
 enum {
     TAKE_TIMEOUT_S = 5,
     MAX_VALUES = 32,
+    MAX_QUEUED = 8,                   /* statements of pg_queue that wait to be sent */
+    MAX_STEPS = 2 * (MAX_QUEUED + 4), /* each may have to be prepared first */
     NUMBER_TEXT_BYTES = 24,
     STATEMENT_NAME_BYTES = 16,
     TYPE_BYTEA = 17, /* pg_type.oid, fixed for ever */
@@ -28,6 +30,7 @@ enum {
     "SET idle_in_transaction_session_timeout = '60s'; SET client_min_messages = 'warning';"
 
 static const char begin_sql[] = "BEGIN";
+static const char commit_sql[] = "COMMIT";
 static const char tenant_sql[] = "SELECT set_config('app.tenant', $1, true)";
 
 enum transaction {
@@ -35,6 +38,19 @@ enum transaction {
     TRANSACTION_WANTED, /* pg_begin was called; BEGIN travels with the first statement */
     TRANSACTION_OPEN,
     TRANSACTION_FAILED, /* a statement failed; only a rollback may follow */
+};
+
+struct arguments {
+    const char *texts[MAX_VALUES];
+    int sizes[MAX_VALUES];
+    int formats[MAX_VALUES]; /* 0 text, 1 binary */
+    char numbers[MAX_VALUES][NUMBER_TEXT_BYTES];
+    int count;
+};
+
+struct statement {
+    const char *sql;
+    const struct arguments *arguments;
 };
 
 struct pg_connection {
@@ -45,7 +61,9 @@ struct pg_connection {
     uint32_t statement_count;
     enum transaction transaction;
     int64_t tenant_id; /* of the transaction */
-    bool must_close;   /* broken, or its prepared statements no longer fit the tables */
+    struct statement queued[MAX_QUEUED];
+    int queued_count;
+    bool must_close; /* broken, or its prepared statements no longer fit the tables */
 };
 
 struct pg_pool {
@@ -316,14 +334,8 @@ void pg_give(struct pg_connection *connection)
     give_place(pool, NULL);
 }
 
-/* ---- one pipeline: BEGIN and tenant where needed, then the statement, then one Sync ---- */
-
-struct arguments {
-    const char *texts[MAX_VALUES];
-    int sizes[MAX_VALUES];
-    int formats[MAX_VALUES]; /* 0 text, 1 binary */
-    char numbers[MAX_VALUES][NUMBER_TEXT_BYTES];
-};
+/* ---- one pipeline: BEGIN and tenant where needed, what was queued, the statement or COMMIT, then
+ * one Sync ---- */
 
 static enum err_code set_text(struct arguments *arguments, int i, struct span text,
                               struct arena *arena, struct err *err)
@@ -365,14 +377,28 @@ static enum err_code set_argument(struct arguments *arguments, int i, const stru
     return err_set(err, ERR_INTERNAL, "value %d of a statement has no kind", i + 1);
 }
 
+static enum err_code set_arguments(struct arguments *arguments, const struct pg_value *values,
+                                   int count, struct arena *arena, struct err *err)
+{
+    if (count > MAX_VALUES)
+        return err_set(err, ERR_INTERNAL, "a statement has %d values", count);
+    arguments->count = count;
+    for (int i = 0; i < count; i++) {
+        enum err_code code = set_argument(arguments, i, &values[i], arena, err);
+        if (code)
+            return code;
+    }
+    return ERR_NONE;
+}
+
 /* What was sent and whose answers are still to be read, in order. */
 enum step { STEP_PREPARE, STEP_SETUP, STEP_STATEMENT };
 
 struct pipeline {
     struct pg_connection *connection;
-    enum step steps[8];
-    const char *prepared[8]; /* of STEP_PREPARE: the sql and the number in its name */
-    uint32_t numbers[8];
+    enum step steps[MAX_STEPS];
+    const char *prepared[MAX_STEPS]; /* of STEP_PREPARE: the sql and the number in its name */
+    uint32_t numbers[MAX_STEPS];
     int step_count;
     bool has_failed_to_send;
 };
@@ -390,9 +416,11 @@ static void add_step(struct pipeline *pipeline, enum step step, const char *sql,
 
 /* A name for sql on this connection; the Parse message goes ahead of its first use. It counts as
  * prepared only when its answer says so. */
-static void send_statement(struct pipeline *pipeline, enum step step, const char *sql,
-                           const struct arguments *arguments, int count)
+static void send_statement(struct pipeline *pipeline, enum step step, struct statement statement)
 {
+    static const struct arguments none = {0};
+    const char *sql = statement.sql;
+    const struct arguments *arguments = statement.arguments ? statement.arguments : &none;
     struct pg_connection *connection = pipeline->connection;
     char name[STATEMENT_NAME_BYTES];
     uint32_t number = map_bytes_find(&connection->statements, span_text(sql));
@@ -404,9 +432,8 @@ static void send_statement(struct pipeline *pipeline, enum step step, const char
         add_step(pipeline, STEP_PREPARE, sql, number,
                  PQsendPrepare(connection->handle, name, sql, 0, NULL));
     add_step(pipeline, step, sql, number,
-             PQsendQueryPrepared(connection->handle, name, count, count ? arguments->texts : NULL,
-                                 count ? arguments->sizes : NULL, count ? arguments->formats : NULL,
-                                 0));
+             PQsendQueryPrepared(connection->handle, name, arguments->count, arguments->texts,
+                                 arguments->sizes, arguments->formats, 0));
 }
 
 /* A transaction without a tenant takes every statement: the role of background work sees all
@@ -423,15 +450,24 @@ static void send_setup(struct pipeline *pipeline, int64_t tenant_id)
     if (connection->transaction == TRANSACTION_OPEN)
         return;
     if (connection->transaction == TRANSACTION_WANTED)
-        send_statement(pipeline, STEP_SETUP, begin_sql, NULL, 0);
+        send_statement(pipeline, STEP_SETUP, (struct statement){begin_sql, NULL});
     if (connection->transaction == TRANSACTION_WANTED)
         tenant_id = connection->tenant_id;
     if (tenant_id == PG_NO_TENANT)
         return;
-    struct arguments tenant = {0};
+    struct arguments tenant = {.count = 1};
     snprintf(tenant.numbers[0], NUMBER_TEXT_BYTES, "%" PRId64, tenant_id);
     tenant.texts[0] = tenant.numbers[0];
-    send_statement(pipeline, STEP_SETUP, tenant_sql, &tenant, 1);
+    send_statement(pipeline, STEP_SETUP, (struct statement){tenant_sql, &tenant});
+}
+
+/* As part of the set-up: nobody reads their results. */
+static void send_queued(struct pipeline *pipeline)
+{
+    struct pg_connection *connection = pipeline->connection;
+    for (int i = 0; i < connection->queued_count; i++)
+        send_statement(pipeline, STEP_SETUP, connection->queued[i]);
+    connection->queued_count = 0;
 }
 
 static bool is_success(ExecStatusType status)
@@ -492,14 +528,15 @@ static enum err_code read_pipeline(struct pipeline *pipeline, PGresult **ret_res
 }
 
 static enum err_code run_pipeline(struct pg_connection *connection, int64_t tenant_id,
-                                  const char *sql, const struct arguments *arguments, int count,
-                                  PGresult **ret_result, struct err *err)
+                                  struct statement statement, PGresult **ret_result,
+                                  struct err *err)
 {
     struct pipeline pipeline = {.connection = connection};
     if (!PQenterPipelineMode(connection->handle))
         return fail_connection(connection, err);
     send_setup(&pipeline, tenant_id);
-    send_statement(&pipeline, STEP_STATEMENT, sql, arguments, count);
+    send_queued(&pipeline);
+    send_statement(&pipeline, STEP_STATEMENT, statement);
     if (pipeline.has_failed_to_send || !PQpipelineSync(connection->handle))
         return fail_connection(connection, err);
     return read_pipeline(&pipeline, ret_result, err);
@@ -551,25 +588,29 @@ static struct pg_result *wrap_result(PGresult *handle, struct arena *arena)
     return result;
 }
 
-enum err_code pg_query(struct pg_connection *connection, int64_t tenant_id, const char *sql,
-                       const struct pg_value *values, int value_count, struct arena *arena,
-                       struct pg_result **ret_result, struct err *err)
+/* May a statement of this tenant run now? */
+static enum err_code check_turn(const struct pg_connection *connection, int64_t tenant_id,
+                                struct err *err)
 {
     if (connection->transaction == TRANSACTION_FAILED)
         return err_set(err, ERR_INTERNAL, "a statement follows a failed one in its transaction");
     if (!is_tenant_right(connection, tenant_id))
         return err_set(err, ERR_INTERNAL, "a statement's tenant is not its transaction's");
-    if (value_count > MAX_VALUES)
-        return err_set(err, ERR_INTERNAL, "a statement has %d values", value_count);
+    return ERR_NONE;
+}
+
+enum err_code pg_query(struct pg_connection *connection, int64_t tenant_id, const char *sql,
+                       const struct pg_value *values, int value_count, struct arena *arena,
+                       struct pg_result **ret_result, struct err *err)
+{
     struct arguments arguments;
-    for (int i = 0; i < value_count; i++) {
-        enum err_code code = set_argument(&arguments, i, &values[i], arena, err);
-        if (code)
-            return code;
-    }
+    enum err_code code = check_turn(connection, tenant_id, err);
+    if (!code)
+        code = set_arguments(&arguments, values, value_count, arena, err);
+    if (code)
+        return code;
     PGresult *handle = NULL;
-    enum err_code code =
-        run_pipeline(connection, tenant_id, sql, &arguments, value_count, &handle, err);
+    code = run_pipeline(connection, tenant_id, (struct statement){sql, &arguments}, &handle, err);
     if (connection->transaction != TRANSACTION_NONE)
         connection->transaction = code ? TRANSACTION_FAILED : TRANSACTION_OPEN;
     if (code) {
@@ -579,6 +620,22 @@ enum err_code pg_query(struct pg_connection *connection, int64_t tenant_id, cons
     struct pg_result *result = wrap_result(handle, arena);
     if (ret_result)
         *ret_result = result;
+    return ERR_NONE;
+}
+
+enum err_code pg_queue(struct pg_connection *connection, int64_t tenant_id, const char *sql,
+                       const struct pg_value *values, int value_count, struct arena *arena,
+                       struct err *err)
+{
+    if (connection->transaction == TRANSACTION_NONE || connection->queued_count == MAX_QUEUED)
+        return pg_query(connection, tenant_id, sql, values, value_count, arena, NULL, err);
+    struct arguments *arguments = arena_new(arena, struct arguments, 1);
+    enum err_code code = check_turn(connection, tenant_id, err);
+    if (!code)
+        code = set_arguments(arguments, values, value_count, arena, err);
+    if (code)
+        return code;
+    connection->queued[connection->queued_count++] = (struct statement){sql, arguments};
     return ERR_NONE;
 }
 
@@ -628,6 +685,7 @@ enum err_code pg_begin(struct pg_connection *connection, int64_t tenant_id, stru
     if (connection->transaction != TRANSACTION_NONE)
         return err_set(err, ERR_INTERNAL, "a transaction is open already");
     connection->transaction = TRANSACTION_WANTED;
+    connection->queued_count = 0;
     connection->tenant_id = tenant_id;
     return ERR_NONE;
 }
@@ -635,13 +693,16 @@ enum err_code pg_begin(struct pg_connection *connection, int64_t tenant_id, stru
 enum err_code pg_commit(struct pg_connection *connection, struct err *err)
 {
     enum transaction transaction = connection->transaction;
-    if (transaction == TRANSACTION_WANTED) {
+    if (transaction == TRANSACTION_WANTED && connection->queued_count == 0) {
         connection->transaction = TRANSACTION_NONE;
         return ERR_NONE;
     }
-    if (transaction != TRANSACTION_OPEN)
+    if (transaction != TRANSACTION_OPEN && transaction != TRANSACTION_WANTED)
         return err_set(err, ERR_INTERNAL, "there is no transaction to commit");
-    enum err_code code = run_simple(connection, "COMMIT", err);
+    PGresult *handle = NULL;
+    enum err_code code = run_pipeline(connection, connection->tenant_id,
+                                      (struct statement){commit_sql, NULL}, &handle, err);
+    PQclear(handle);
     /* After a failed COMMIT the session's state says whether anything is left to roll back. */
     connection->transaction = code ? TRANSACTION_FAILED : TRANSACTION_NONE;
     return code;
@@ -652,6 +713,7 @@ void pg_rollback(struct pg_connection *connection)
     bool has_begun = connection->transaction == TRANSACTION_OPEN ||
                      connection->transaction == TRANSACTION_FAILED;
     connection->transaction = TRANSACTION_NONE;
+    connection->queued_count = 0;
     if (!has_begun || connection->must_close ||
         PQtransactionStatus(connection->handle) == PQTRANS_IDLE)
         return;

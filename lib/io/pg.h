@@ -78,8 +78,27 @@ enum err_code pg_query(struct pg_connection *connection, int64_t tenant_id, cons
              (int)(sizeof((struct pg_value[]){__VA_ARGS__}) / sizeof(struct pg_value)), (arena),   \
              (ret_result), (err))
 
+/*
+ * pg_query for a statement whose result nobody reads: in a transaction it costs no round trip,
+ * since it travels with the transaction's next pg_query or pg_commit, which then also reports its
+ * failure. Outside of one it runs at once. arena and bytes in values must live until then.
+ */
+enum err_code pg_queue(struct pg_connection *connection, int64_t tenant_id, const char *sql,
+                       const struct pg_value *values, int value_count, struct arena *arena,
+                       struct err *err) MUST_USE;
+
+#define pg_queue_values(connection, tenant_id, sql, arena, err, ...)                               \
+    pg_queue((connection), (tenant_id), (sql), (const struct pg_value[]){__VA_ARGS__},             \
+             (int)(sizeof((struct pg_value[]){__VA_ARGS__}) / sizeof(struct pg_value)), (arena),   \
+             (err))
+
 enum err_code pg_begin(struct pg_connection *connection, int64_t tenant_id,
                        struct err *err) MUST_USE;
+/*
+ * Handles what pg_query does, of queued statements too. After ERR_DATABASE it is not known whether
+ * the transaction was committed (the connection broke, or the server stopped); after any other
+ * error it was not.
+ */
 enum err_code pg_commit(struct pg_connection *connection, struct err *err) MUST_USE;
 void pg_rollback(struct pg_connection *connection);
 

@@ -228,6 +228,58 @@ static void a_transaction_keeps_to_its_tenant(void **state)
     assert_int_equal(count_rows(fixture, connection, 20), 0);
 }
 
+static void queue(struct fixture *fixture, struct pg_connection *connection, int64_t id)
+{
+    assert_int_equal(pg_queue_values(connection, 10, "INSERT INTO door_test VALUES ($1, 10, $2)",
+                                     fixture->arena, &fixture->err, PG_I64(id), PG_TEXT("queued")),
+                     ERR_NONE);
+}
+
+static void queued_statements_travel_with_the_next_one_or_the_commit(void **state)
+{
+    struct fixture *fixture = start(state);
+    pg_auto connection = take(fixture);
+    assert_int_equal(pg_begin(connection, 10, &fixture->err), ERR_NONE);
+    queue(fixture, connection, 5);
+    queue(fixture, connection, 6);
+    assert_int_equal(count_rows(fixture, connection, 10), 3);
+    for (int64_t id = 7; id < 27; id++) /* more than are kept waiting */
+        queue(fixture, connection, id);
+    assert_int_equal(pg_commit(connection, &fixture->err), ERR_NONE);
+    assert_int_equal(count_rows(fixture, connection, 10), 23);
+    queue(fixture, connection, 27); /* no transaction: at once */
+    assert_int_equal(pg_begin(connection, 10, &fixture->err), ERR_NONE);
+    queue(fixture, connection, 28);
+    assert_int_equal(pg_commit(connection, &fixture->err), ERR_NONE);
+    assert_int_equal(count_rows(fixture, connection, 10), 25);
+}
+
+static void a_queued_statement_that_fails_takes_the_transaction_with_it(void **state)
+{
+    struct fixture *fixture = start(state);
+    pg_auto connection = take(fixture);
+    assert_int_equal(pg_begin(connection, 10, &fixture->err), ERR_NONE);
+    queue(fixture, connection, 5);
+    queue(fixture, connection, 1);
+    queue(fixture, connection, 6);
+    assert_int_equal(pg_commit(connection, &fixture->err), ERR_CONFLICT);
+    pg_rollback(connection);
+    assert_int_equal(count_rows(fixture, connection, 10), 1);
+    assert_int_equal(pg_begin(connection, 10, &fixture->err), ERR_NONE);
+    queue(fixture, connection, 5);
+    pg_rollback(connection); /* with what waits */
+    assert_int_equal(count_rows(fixture, connection, 10), 1);
+    assert_int_equal(pg_begin(connection, 10, &fixture->err), ERR_NONE);
+    assert_int_equal(pg_queue_values(connection, 20, "SELECT $1::text", fixture->arena,
+                                     &fixture->err, PG_TEXT("a")),
+                     ERR_INTERNAL);
+    assert_int_equal(pg_queue_values(connection, 10,
+                                     "INSERT INTO door_test VALUES ($1, 20, 'foreign')",
+                                     fixture->arena, &fixture->err, PG_I64(9)),
+                     ERR_NONE);
+    assert_int_equal(pg_commit(connection, &fixture->err), ERR_FORBIDDEN);
+}
+
 /* The server ends the session; the next taker gets a new one. */
 static void a_connection_that_died_is_replaced(void **state)
 {
@@ -362,6 +414,8 @@ int main(void)
         TEST(transactions_commit_or_vanish),
         TEST(a_failed_transaction_takes_nothing_but_a_rollback),
         TEST(a_transaction_keeps_to_its_tenant),
+        TEST(queued_statements_travel_with_the_next_one_or_the_commit),
+        TEST(a_queued_statement_that_fails_takes_the_transaction_with_it),
         TEST(a_connection_that_died_is_replaced),
         TEST(a_changed_table_costs_at_most_one_failure),
         TEST(a_script_is_all_or_nothing),
