@@ -23,7 +23,7 @@ check_format() {
 # The flags of the release build. Warnings that need the optimiser come with the build itself. In
 # tests clang may pass an int loop variable as an enum, as gcc does.
 compile() {
-    flags=$(make -s flags CC="$1" BUILD=release)
+    flags=$(make -s --no-print-directory flags CC="$1" BUILD=release)
     # shellcheck disable=SC2086  # the flags are split on purpose
     list 'lib/*.c' 'api/*.c' 'cli/*.c' | xargs -P "$jobs" -n 8 "$1" $flags -fsyntax-only &&
         list 'tests/unit/*.c' |
