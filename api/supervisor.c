@@ -390,6 +390,10 @@ enum err_code supervisor_run(struct settings *settings, struct err *err)
     sigaddset(&signals, SIGHUP);
     sigaddset(&signals, SIGCHLD);
     sigprocmask(SIG_BLOCK, &signals, NULL);
+    /* A shell's background jobs start with SIGINT ignored, nohup's with SIGHUP: what is ignored
+     * does not even become pending. */
+    signal(SIGINT, SIG_DFL);
+    signal(SIGHUP, SIG_DFL);
     signal(SIGPIPE, SIG_IGN);
     enum err_code code = prepare(&supervisor, err);
     if (!code && supervisor.server_pid > 0 && !process_is_stop_wanted())

@@ -8,6 +8,7 @@ import pathlib
 import random
 import re
 import shutil
+import signal
 import socket
 import stat
 import subprocess
@@ -628,6 +629,7 @@ def test_the_token_is_asked_for_without_echo(home, fake):
     def answer(typed):
         pid, terminal = pty.fork()
         if pid == 0:
+            signal.signal(signal.SIGINT, signal.SIG_DFL)  # ignored in a shell's background jobs
             os.execve(str(PERFOLIO), ["perfolio", "login", fake.url], {"HOME": str(home)})
         seen = b""
         while b"Token for" not in seen:
