@@ -111,9 +111,9 @@ unit: $(UNIT_PROGRAMS)
 	prove $(if $(VERBOSE),-v) --exec '' $(UNIT_PROGRAMS)
 unit-programs: $(UNIT_PROGRAMS)
 integration: all
-	$(PYTHON) -m pytest -q tests/integration
+	$(PYTHON) tests/run.py integration
 browser: all
-	cd web && npm run --silent test:browser
+	$(PYTHON) tests/run.py browser
 
 FUZZ_PROGRAMS := $(patsubst tests/%.c,build/fuzz/tests/%,$(FUZZ_C))
 build/fuzz/tests/fuzz/%: build/fuzz/tests/fuzz/%.o build/fuzz/api.a build/fuzz/lib.a

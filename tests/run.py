@@ -100,9 +100,10 @@ def from_node(status, output):
 
 
 def step_integration():
-    status, output = run("integration", [sys.executable, "-m", "pytest", "-q", "-x" if
-                                         os.environ.get("FAIL_FAST") else "-q", "-rs",
-                                         "--durations=15", "tests/integration"])
+    # Many of these tests wait for a server; a few processes keep the machine busy.
+    status, output = run("integration", [sys.executable, "-m", "pytest", "-q", "-rfEs", "-n",
+                                         os.environ.get("PYTEST_PROCESSES", "3"), "--dist",
+                                         "loadfile", "--durations=15", "tests/integration"])
     numbers = {"passed": 0, "failed": 0, "error": 0, "errors": 0, "skipped": 0}
     lines = PYTEST_LINE.findall(output)
     if lines:

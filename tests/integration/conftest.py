@@ -15,6 +15,7 @@ import http.client
 import json as json_module
 import os
 import pathlib
+import random
 import shutil
 import signal
 import socket
@@ -292,10 +293,17 @@ class Server:
 
 
 def free_port():
-    """A port that is free on 127.0.0.1 and ::1, below the range the kernel hands out itself."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    """A port that is free on 127.0.0.1 and ::1, below the range the kernel hands out itself, so that
+    no client's end takes it before the server does."""
+    for port in random.sample(range(10240, 32768), 200):
+        try:
+            for family, host in ((socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1")):
+                with socket.socket(family) as probe:
+                    probe.bind((host, port))
+            return port
+        except OSError:
+            continue
+    raise OSError("no free port between 10240 and 32767")
 
 
 def make_folder():

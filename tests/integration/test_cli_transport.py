@@ -5,7 +5,6 @@ import http.server
 import json
 import os
 import pathlib
-import random
 import re
 import shutil
 import signal
@@ -17,23 +16,11 @@ import time
 
 import pytest
 
-from conftest import PERFOLIO
+from conftest import PERFOLIO, free_port
 
 PART = 4 << 20
 TOKEN = "pf_" + "x" * 43
 FOLDED = b"main;work;hot 90\nmain;work;cold 9\nmain;idle 1\n"
-
-
-def free_port():
-    """In the range that is this file's; the kernel's own ports may be taken by other tests."""
-    for port in random.sample(range(7800, 7850), 50):
-        with socket.socket() as probe:
-            try:
-                probe.bind(("127.0.0.1", port))
-                return port
-            except OSError:
-                continue
-    raise OSError("no free port from 7800 to 7849")
 
 
 class FakeServer(http.server.ThreadingHTTPServer):

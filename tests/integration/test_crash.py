@@ -100,10 +100,21 @@ def wait_until_it_takes_uploads(server):
     pytest.fail(f"no answer after a kill: {answer}\n{server.log()[-3000:]}")
 
 
+def patient_get(api, path, seconds=30):
+    """A database that still recovers is answered 503 with Retry-After; any other answer counts."""
+    deadline = time.monotonic() + seconds
+    while True:
+        answer = api.get(path)
+        if answer.status != 503 or time.monotonic() > deadline:
+            return answer
+        assert int(answer.headers["retry-after"]) > 0, answer
+        time.sleep(0.1)
+
+
 def check(server, acknowledged):
     api = server.api()
     for share, number in acknowledged.items():
-        answer = api.get(f"/api/v1/shares/{share}/raw")
+        answer = patient_get(api, f"/api/v1/shares/{share}/raw")
         assert answer.status == 200 and answer.body == content(number), \
             (share, number, answer, server.log()[-3000:])
     api.close()

@@ -586,16 +586,26 @@ def test_deleting_a_tenant_removes_all_that_it_had(server, admin):
         problem(admin.delete(f"/api/v1/admin/tenants/{needed}"), 409, "conflict")
 
 
+def sign_in_codes(server, count):
+    """The codes printed so far, once there are count of them: they come just after readiness."""
+    deadline = time.monotonic() + 10
+    while True:
+        codes = re.findall(r"/login#code=([0-9A-Za-z]{43})", server.log())
+        if len(codes) >= count:
+            return codes
+        assert time.monotonic() < deadline, server.log()
+        time.sleep(0.05)
+
+
 def test_a_restart_keeps_the_admin_token_and_gives_a_new_link(start_server):
     server = start_server()
     token = server.token
-    codes = re.findall(r"/login#code=([0-9A-Za-z]{43})", server.log())
-    assert codes, server.log()
+    codes = sign_in_codes(server, 1)
     assert server.stop() == 0
     server.start()
     assert server.token == token
     assert server.api().get("/api/v1/session").json()["scopes"][-1] == "operator"
-    new_codes = re.findall(r"/login#code=([0-9A-Za-z]{43})", server.log())
+    new_codes = sign_in_codes(server, 2)
     assert new_codes[-1] != codes[-1]
     problem(Browser(server).sign_in(code=codes[-1]), 401, "unauthenticated")
     me = Browser(server).sign_in(code=new_codes[-1])
