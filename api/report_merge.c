@@ -1,6 +1,7 @@
 #include "api/report_merge.h"
 
 #include "api/decode_gate.h"
+#include "api/idempotency.h"
 #include "api/json_body.h"
 #include "api/profile_cache.h"
 #include "api/quota.h"
@@ -92,25 +93,38 @@ static enum err_code read_ids(struct request *request, const char *const **ret_i
     return code;
 }
 
-enum err_code report_merge_handle(struct request *request, struct response *response,
-                                  struct err *err)
+static enum err_code merge_and_share(struct request *request, struct share_settings *settings,
+                                     struct idempotency *idempotency, struct response *response,
+                                     struct err *err)
 {
     const char *const *ids;
     size_t id_count;
-    struct share_settings settings;
     buf_auto packed;
     buf_init(&packed, 1 << 30);
-    enum err_code code = share_settings_read(request, &settings, err);
-    if (!code)
-        code = read_ids(request, &ids, &id_count, err);
+    enum err_code code = read_ids(request, &ids, &id_count, err);
     if (!code)
         code = merge_shares(request, ids, id_count, &packed, err);
     if (!code)
         code = quota_take_upload(request, packed.size, err);
     if (code)
         return code;
-    if (!*settings.filename)
-        settings.filename = "merged.pb.gz";
-    struct share_source source = {.bytes = buf_span(&packed)};
-    return share_create(request, &settings, &source, response, err);
+    if (!*settings->filename)
+        settings->filename = "merged.pb.gz";
+    return share_create_once(request, settings, buf_span(&packed), idempotency, response, err);
+}
+
+enum err_code report_merge_handle(struct request *request, struct response *response,
+                                  struct err *err)
+{
+    struct share_settings settings;
+    struct idempotency idempotency;
+    enum err_code code = share_settings_read(request, &settings, err);
+    if (!code)
+        code = idempotency_find(request, &idempotency, err);
+    if (code)
+        return code;
+    if (idempotency.is_known)
+        return share_create_answer_again(request, idempotency.id, idempotency.secret, response,
+                                         err);
+    return merge_and_share(request, &settings, &idempotency, response, err);
 }

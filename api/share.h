@@ -13,6 +13,7 @@
 #include "api/share_memory.h"
 
 struct arena;
+struct idempotency;
 struct pg_connection;
 struct share_settings;
 
@@ -82,6 +83,7 @@ struct share_source {
     const uint8_t *sha256;    /* of what is stored already */
     const char *upload_id;    /* NULL, or the upload that becomes this share in one transaction;
                                  its bytes have been charged already */
+    const struct idempotency *idempotency; /* NULL, or what is to be recorded with the share */
 };
 
 enum { SHARE_OBJECT_KEY_BYTES = 40 };
@@ -90,13 +92,20 @@ const char *share_object_key(const char *id, char ret_key[SHARE_OBJECT_KEY_BYTES
 /*
  * Decodes and checks the bytes, stores them, commits the row with its quota charge and audit
  * record, and answers 201 with links and the delete token.
- * Handles: ERR_INVALID, ERR_UNSUPPORTED, ERR_TOO_LARGE, ERR_QUOTA, ERR_RATE_LIMITED, ERR_BUSY.
+ * Handles: ERR_INVALID, ERR_UNSUPPORTED, ERR_TOO_LARGE, ERR_QUOTA, ERR_RATE_LIMITED, ERR_BUSY,
+ * ERR_CONFLICT (with an upload or an idempotency key: another request came first).
  */
 enum err_code share_create(struct request *request, const struct share_settings *settings,
                            const struct share_source *source, struct response *response,
                            struct err *err) MUST_USE;
 
-/* The same answer once more, for an upload whose first answer got lost. Handles: ERR_GONE. */
+/* share_create for a request's key, which was not known when it was looked up: id and secret of
+ * idempotency become the share's id and delete token. */
+enum err_code share_create_once(struct request *request, const struct share_settings *settings,
+                                struct span bytes, struct idempotency *idempotency,
+                                struct response *response, struct err *err) MUST_USE;
+
+/* The same answer once more, for a request whose first answer got lost. Handles: ERR_GONE. */
 enum err_code share_create_answer_again(struct request *request, const char *id,
                                         const char *delete_token, struct response *response,
                                         struct err *err) MUST_USE;

@@ -9,6 +9,7 @@
 
 #include "api/audit.h"
 #include "api/decode_gate.h"
+#include "api/idempotency.h"
 #include "api/metrics.h"
 #include "api/object_task.h"
 #include "api/password.h"
@@ -144,6 +145,8 @@ static enum err_code commit_row(struct request *request, const struct share_sett
     enum err_code code = pg_take(request->server->database, &connection, err);
     if (!code)
         code = pg_begin(connection, tenant_id, err);
+    if (!code && source->idempotency)
+        code = idempotency_record(connection, request, source->idempotency, err);
     if (!code)
         code = insert_row(connection, request, settings, source, share, err);
     if (!code && source->upload_id)
@@ -300,4 +303,22 @@ enum err_code share_create(struct request *request, const struct share_settings 
         settings->visibility == SHARE_PUBLIC || settings->visibility == SHARE_UNLISTED;
     return answer(request, share.id, share.delete_token, settings->title, may_preview,
                   share.expires_ms, response, err);
+}
+
+enum err_code share_create_once(struct request *request, const struct share_settings *settings,
+                                struct span bytes, struct idempotency *idempotency,
+                                struct response *response, struct err *err)
+{
+    struct share_source source = {.bytes = bytes, .idempotency = idempotency};
+    if (idempotency->is_wanted) {
+        source.id = idempotency->id;
+        source.delete_token = idempotency->secret;
+    }
+    enum err_code code = share_create(request, settings, &source, response, err);
+    if (!code)
+        return ERR_NONE;
+    code = idempotency_find_winner(request, code, idempotency, err);
+    return code ? code
+                : share_create_answer_again(request, idempotency->id, idempotency->secret, response,
+                                            err);
 }

@@ -4,6 +4,7 @@
  */
 #include "api/share.h"
 
+#include "api/idempotency.h"
 #include "api/quota.h"
 #include "api/server.h"
 #include "api/share_views.h"
@@ -177,6 +178,15 @@ static enum err_code expire_uploads(struct job *job, struct err *err)
     return pg_commit(job->connection, err);
 }
 
+static enum err_code forget_keys(struct job *job, struct err *err)
+{
+    enum err_code code = pg_query_values(job->connection, PG_NO_TENANT,
+                                         "DELETE FROM idempotency WHERE created_at < now() -"
+                                         " $1::bigint * interval '1 hour'",
+                                         job->arena, NULL, err, PG_I64(IDEMPOTENCY_KEEP_HOURS));
+    return code ? err_add(err, "forgetting idempotency keys") : ERR_NONE;
+}
+
 static enum err_code empty_trash(struct job *job, struct err *err)
 {
     struct pg_result *result;
@@ -265,7 +275,7 @@ static enum err_code sweep_orphans(struct job *job, struct err *err)
 enum err_code share_jobs_run(struct server *server, struct err *err)
 {
     static enum err_code (*const steps[])(struct job *, struct err *) = {
-        flush_views, expire, delete_bytes, expire_uploads, empty_trash, sweep_orphans};
+        flush_views, expire, delete_bytes, expire_uploads, forget_keys, empty_trash, sweep_orphans};
     pg_auto connection = NULL;
     enum err_code first = pg_take(server->jobs_database, &connection, err);
     if (first)

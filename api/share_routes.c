@@ -4,6 +4,7 @@
 #include "api/share.h"
 
 #include "api/audit.h"
+#include "api/idempotency.h"
 #include "api/json_body.h"
 #include "api/password.h"
 #include "api/quota.h"
@@ -31,11 +32,18 @@ static enum err_code create_share(struct request *request, struct response *resp
                                   struct err *err)
 {
     struct share_settings settings;
-    struct share_source source = {.bytes = request->body};
+    struct idempotency idempotency;
     enum err_code code = share_settings_read(request, &settings, err);
     if (!code)
-        code = quota_take_upload(request, request->body.size, err);
-    return code ? code : share_create(request, &settings, &source, response, err);
+        code = idempotency_find(request, &idempotency, err);
+    if (code)
+        return code;
+    if (idempotency.is_known)
+        return share_create_answer_again(request, idempotency.id, idempotency.secret, response,
+                                         err);
+    code = quota_take_upload(request, request->body.size, err);
+    return code ? code
+                : share_create_once(request, &settings, request->body, &idempotency, response, err);
 }
 
 static enum err_code answer_share(struct request *request, const struct share *share,

@@ -1,5 +1,6 @@
 #include "api/upload.h"
 
+#include "api/idempotency.h"
 #include "api/json_body.h"
 #include "api/quota.h"
 #include "api/server.h"
@@ -25,24 +26,26 @@ static int64_t part_size(const struct upload *upload, int64_t part)
 }
 
 static enum err_code insert_upload(struct request *request, const struct upload *upload,
-                                   const char *upload_token, struct span sha256, struct err *err)
+                                   const char *upload_token, struct span sha256,
+                                   const struct idempotency *idempotency, struct err *err)
 {
     uint8_t token_hash[DIGEST_BYTES];
     digest_sha256(span_text(upload_token), token_hash);
     const struct principal *principal = &request->principal;
     pg_auto connection = NULL;
-    struct pg_result *result;
     enum err_code code = pg_take(request->server->database, &connection, err);
     if (!code)
         code = pg_begin(connection, principal->tenant_id, err);
     if (!code)
-        code = pg_query_values(
+        code = idempotency_record(connection, request, idempotency, err);
+    if (!code)
+        code = pg_queue_values(
             connection, principal->tenant_id,
             "INSERT INTO upload (id, tenant_id, user_id, token_id, token_hash, size_bytes,"
             " part_bytes, part_count, filename, sha256, expires_at) VALUES ($1::text, $2::bigint,"
             " $3::bigint, $4::bigint, $5::bytea, $6::bigint, $7::bigint, $8::bigint, $9::text,"
             " $10::bytea, 'epoch'::timestamptz + $11::bigint * interval '1 ms')",
-            request->arena, &result, err, PG_TEXT(upload->id), PG_I64(principal->tenant_id),
+            request->arena, err, PG_TEXT(upload->id), PG_I64(principal->tenant_id),
             principal->user_id ? PG_I64(principal->user_id) : PG_NULL,
             principal->token_id ? PG_I64(principal->token_id) : PG_NULL,
             PG_BYTES(span_of(token_hash, DIGEST_BYTES)), PG_I64(upload->size_bytes),
@@ -87,42 +90,9 @@ static enum err_code read_announcement(struct request *request, struct upload *u
     return ERR_NONE;
 }
 
-static enum err_code begin_upload(struct request *request, struct response *response,
-                                  struct err *err)
-{
-    struct upload upload = {.part_bytes = UPLOAD_PART_BYTES};
-    struct span sha256;
-    char id[DIGEST_ID_BYTES], token[DIGEST_SECRET_BYTES], expires[CLOCK_TEXT_BYTES];
-    enum err_code code = read_announcement(request, &upload, &sha256, err);
-    if (!code)
-        code = quota_take_upload(request, (uint64_t)upload.size_bytes, err);
-    if (code)
-        return code;
-    digest_random_id(id);
-    digest_random_secret(token);
-    upload.id = id;
-    upload.part_count = (upload.size_bytes + UPLOAD_PART_BYTES - 1) / UPLOAD_PART_BYTES;
-    upload.expires_ms =
-        clock_wall_ns() / CLOCK_NS_PER_MS + request->server->settings->upload_lifetime_s * 1000;
-    code = insert_upload(request, &upload, token, sha256, err);
-    if (code)
-        return code;
-    char *json = arena_printf(request->arena,
-                              "{\"id\":\"%s\",\"part_bytes\":%" PRId64 ",\"part_count\":%" PRId64
-                              ",\"expires_at\":\"%s\",\"upload_token\":\"%s\"}",
-                              id, upload.part_bytes, upload.part_count,
-                              clock_format(upload.expires_ms * CLOCK_NS_PER_MS, expires), token);
-    response_add(request, response, "location",
-                 arena_printf(request->arena, "/api/v1/uploads/%s", id));
-    response_add(request, response, "cache-control", "no-store");
-    response_bytes(response, 201, "application/json", span_text(json));
-    return ERR_NONE;
-}
-
-static enum err_code find_upload(struct request *request, struct upload *ret_upload,
+static enum err_code find_upload(struct request *request, struct span id, struct upload *ret_upload,
                                  struct err *err)
 {
-    struct span id = request->path_params[0];
     if (!digest_is_id(id))
         return err_set(err, ERR_NOT_FOUND, "there is no such upload");
     pg_auto connection = NULL;
@@ -151,6 +121,59 @@ static enum err_code find_upload(struct request *request, struct upload *ret_upl
     return ERR_NONE;
 }
 
+/* The upload's id and token are random, or those of the request's key. */
+static enum err_code make_upload(struct request *request, struct upload *upload, struct span sha256,
+                                 struct idempotency *idempotency, struct err *err)
+{
+    if (!idempotency->is_wanted) {
+        digest_random_id(idempotency->id);
+        digest_random_secret(idempotency->secret);
+    }
+    upload->id = idempotency->id;
+    upload->part_count = (upload->size_bytes + UPLOAD_PART_BYTES - 1) / UPLOAD_PART_BYTES;
+    upload->expires_ms =
+        clock_wall_ns() / CLOCK_NS_PER_MS + request->server->settings->upload_lifetime_s * 1000;
+    return insert_upload(request, upload, idempotency->secret, sha256, idempotency, err);
+}
+
+static void answer_begun(struct request *request, const struct upload *upload, const char *token,
+                         struct response *response)
+{
+    char expires[CLOCK_TEXT_BYTES];
+    char *json = arena_printf(request->arena,
+                              "{\"id\":\"%s\",\"part_bytes\":%" PRId64 ",\"part_count\":%" PRId64
+                              ",\"expires_at\":\"%s\",\"upload_token\":\"%s\"}",
+                              upload->id, upload->part_bytes, upload->part_count,
+                              clock_format(upload->expires_ms * CLOCK_NS_PER_MS, expires), token);
+    response_add(request, response, "location",
+                 arena_printf(request->arena, "/api/v1/uploads/%s", upload->id));
+    response_add(request, response, "cache-control", "no-store");
+    response_bytes(response, 201, "application/json", span_text(json));
+}
+
+static enum err_code begin_upload(struct request *request, struct response *response,
+                                  struct err *err)
+{
+    struct upload upload = {.part_bytes = UPLOAD_PART_BYTES};
+    struct span sha256;
+    struct idempotency idempotency;
+    enum err_code code = read_announcement(request, &upload, &sha256, err);
+    if (!code)
+        code = idempotency_find(request, &idempotency, err);
+    if (!code && !idempotency.is_known)
+        code = quota_take_upload(request, (uint64_t)upload.size_bytes, err);
+    if (code)
+        return code;
+    if (!idempotency.is_known)
+        code = idempotency_find_winner(
+            request, make_upload(request, &upload, sha256, &idempotency, err), &idempotency, err);
+    if (!code && idempotency.is_known)
+        code = find_upload(request, span_text(idempotency.id), &upload, err);
+    if (!code)
+        answer_begun(request, &upload, idempotency.secret, response);
+    return code;
+}
+
 /* Its tenant's members may go on with it, and whoever holds its token. */
 static enum err_code check_rights(struct request *request, const struct upload *upload,
                                   struct err *err)
@@ -172,7 +195,7 @@ static enum err_code check_rights(struct request *request, const struct upload *
 
 static enum err_code find_mine(struct request *request, struct upload *ret_upload, struct err *err)
 {
-    enum err_code code = find_upload(request, ret_upload, err);
+    enum err_code code = find_upload(request, request->path_params[0], ret_upload, err);
     return code ? code : check_rights(request, ret_upload, err);
 }
 

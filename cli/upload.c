@@ -5,6 +5,7 @@
 #include "cli/terminal.h"
 #include "cli/upload_state.h"
 #include "lib/base/clock.h"
+#include "lib/base/digest.h"
 #include "lib/base/mem.h"
 
 #include <stdlib.h>
@@ -84,6 +85,14 @@ static void add_password(struct client_request *request, const struct upload_set
         client_request_add(request, "X-Perfolio-Password", settings->password);
 }
 
+/* ret_key lives as long as the request. */
+static void make_repeatable(struct client_request *request, char ret_key[DIGEST_ID_BYTES])
+{
+    digest_random_id(ret_key);
+    client_request_add(request, "Idempotency-Key", ret_key);
+    request->is_repeatable = true;
+}
+
 static enum err_code post_whole(struct client *client, struct terminal *terminal,
                                 const struct input *input, const struct upload_settings *settings,
                                 json_t **ret_share, struct err *err)
@@ -96,7 +105,9 @@ static enum err_code post_whole(struct client *client, struct terminal *terminal
     struct progress progress = {
         .terminal = terminal, .name = input->filename, .total = input->bytes};
     struct client_request request;
+    char key[DIGEST_ID_BYTES];
     client_request_init(&request, "POST", (const char *)path.data);
+    make_repeatable(&request, key);
     request.http.body_kind = HTTP_CLIENT_BODY_FILE;
     request.http.body_fd = input->fd;
     request.http.body_bytes = input->bytes;
@@ -182,8 +193,9 @@ static enum err_code begin(struct parts *parts, const char *filename, struct err
         json_object_set_new(body, "filename", json_string(filename));
     char *text = json_dumps(body, JSON_COMPACT);
     struct client_request request;
+    char key[DIGEST_ID_BYTES];
     client_request_init(&request, "POST", "/api/v1/uploads");
-    request.is_repeatable = true; /* one that nobody uses goes away by itself */
+    make_repeatable(&request, key);
     request.http.body_kind = HTTP_CLIENT_BODY_BYTES;
     request.http.body = span_text(text);
     client_request_add(&request, "Content-Type", "application/json");

@@ -1,11 +1,11 @@
 /*
  * upload: an input becomes a share.
  *
- * Up to UPLOAD_PART_BYTES in one POST. That is not repeated when its outcome is not known (the
- * connection broke after it was sent), since it would make two shares. Larger inputs go in parts,
- * each of which may be repeated; which upload belongs to which bytes is kept in
- * $XDG_STATE_HOME/perfolio/uploads, so that the same bytes pushed again to the same server go on
- * where an earlier push broke off.
+ * Up to UPLOAD_PART_BYTES in one POST, with an Idempotency-Key, so that it may be repeated when its
+ * outcome is not known (the connection broke after it was sent): the server makes one share and
+ * answers again. Larger inputs go in parts, each of which may be repeated; which upload belongs to
+ * which bytes is kept in $XDG_STATE_HOME/perfolio/uploads, so that the same bytes pushed again to
+ * the same server go on where an earlier push broke off.
  */
 #ifndef CLI_UPLOAD_H
 #define CLI_UPLOAD_H

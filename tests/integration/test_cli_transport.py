@@ -38,6 +38,7 @@ class FakeServer(http.server.ThreadingHTTPServer):
         self.cut_after_request = 0  # connections to close without an answer, after reading all
         self.lose_answers_of = []  # patterns: such requests are carried out, but not answered
         self.shares = {}        # id -> body
+        self.keys = {}          # Idempotency-Key -> id
         self.uploads = {}       # id -> {"size", "parts"}
         self.thread = threading.Thread(target=self.serve_forever, daemon=True)
         self.thread.start()
@@ -115,7 +116,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
         part = re.fullmatch(r"/api/v1/uploads/(\w+)/parts/(\d+)", path)
         upload = re.fullmatch(r"/api/v1/uploads/(\w+)(/complete)?", path)
         if (self.command, path) == ("POST", "/api/v1/shares"):
-            self.share(body)
+            key = self.headers["Idempotency-Key"]
+            known = server.keys.setdefault(key, "A" * 18 + f"{len(server.shares):04d}")
+            self.share(body, known)
         elif (self.command, path) == ("POST", "/api/v1/uploads"):
             size = json.loads(body)["size"]
             identity = "U" * 21 + str(len(server.uploads))
@@ -388,23 +391,26 @@ def test_gives_up_when_retry_after_is_far_away(run, fake, stacks):
     assert "3600 s" in result.log
 
 
-def test_a_post_whose_outcome_is_unknown_is_not_repeated(run, fake, stacks):
-    fake.cut_after_request = 1
-    result = run("push", stacks)
-    assert result.returncode == 3 and fake.count("POST", "shares") == 1
-    assert "outcome is not known" in result.log
-    fake.failures = [(502, ())]
-    assert run("push", stacks).returncode == 3
-    assert fake.count("POST", "shares") == 2 and not fake.shares
-
-
-def test_a_post_on_a_kept_connection_is_not_repeated_either(run, fake, stacks):
-    fake.lose_answers_of = ["filename=second"]
+def test_a_push_whose_answer_is_lost_is_repeated_under_its_key(run, fake, stacks):
+    fake.lose_answers_of = ["filename=stacks", "filename=second"]
     second = stacks.with_name("second")
     second.write_bytes(FOLDED)
     result = run("push", stacks, second)
-    assert result.returncode == 3 and result.out.count("\n") == 1
-    assert fake.count("POST", "shares") == 2
+    assert result.returncode == 0 and result.out.count("\n") == 2, result.log
+    assert fake.count("POST", "shares") >= 4 and len(fake.shares) == 2
+    keys = [fields["idempotency-key"] for fields in fake.fields]
+    assert len(set(keys)) == 2 and all(re.fullmatch(r"[0-9A-Za-z]{22}", key) for key in keys)
+    fake.failures = [(502, ())]
+    assert run("push", stacks).returncode == 0
+    assert len(fake.shares) == 3
+
+
+def test_another_post_whose_outcome_is_unknown_is_not_repeated(run, fake):
+    fake.cut_after_request = 1
+    result = run("admin", "tenant", "create", "acme", token=TOKEN)
+    assert result.returncode == 3 and fake.count("POST", "tenants") == 1
+    assert "outcome is not known" in result.log
+    assert "idempotency-key" not in fake.fields[-1]
 
 
 def test_reads_are_repeated_after_a_broken_connection(run, fake):

@@ -20,7 +20,8 @@ def tenants(server):
         owner.post("/api/v1/tokens", json={"name": "x", "scopes": ["read"]})
         owner.post("/api/v1/invitations", json={"email": "x@example.com", "role": "viewer"})
         client = tenant.api("share", "read")
-        share = client.post("/api/v1/shares", body=PROFILE).json()["id"]
+        share = client.post("/api/v1/shares", body=PROFILE,
+                            headers={"Idempotency-Key": "x"}).json()["id"]
         upload = client.post("/api/v1/uploads", json={"size": len(PROFILE), "filename": "x"}).json()
         assert client.put(f"/api/v1/uploads/{upload['id']}/parts/0", body=PROFILE).status == 204
         tenant.add_user("viewer", password=None)  # leaves a login code

@@ -1,6 +1,7 @@
 """Shares: made, shown, guarded, edited, expired, deleted, reported; their bytes stay as they came."""
 
 import gzip
+import threading
 import time
 
 import pytest
@@ -246,6 +247,99 @@ def test_nobody_learns_of_a_password_or_a_token_from_database_or_log(server, adm
     row = query_one(server, "SELECT s::text FROM share s WHERE id = %s", made["id"])[0]
     for secret in ("hunter2hunter2", made["delete_token"]):
         assert secret not in row and secret not in server.log()
+
+
+# ---- the same request again ----
+
+
+def key(text):
+    return {"Idempotency-Key": text}
+
+
+def test_the_same_request_under_the_same_key_makes_one_share(server, admin):
+    before = len(admin.get("/api/v1/shares", query={"q": "oncemade"}).json()["shares"])
+    first = share(admin, headers=key("once-1"), title="oncemade")
+    again = share(admin, headers=key("once-1"), title="oncemade")
+    assert again == first
+    shares = admin.get("/api/v1/shares", query={"q": "oncemade"}).json()["shares"]
+    assert len(shares) == before + 1
+    assert share(admin, headers=key("once-2"), title="oncemade")["id"] != first["id"]
+    problem(admin.post("/api/v1/shares", samples.FOLDED, query={"title": "other"},
+                       headers=key("once-1")), 409, "Idempotency-Key")
+    problem(admin.post("/api/v1/shares", samples.FOLDED + b"more 1\n", query={"title": "oncemade"},
+                       headers=key("once-1")), 409, "Idempotency-Key")
+    assert server.anonymous().delete(
+        f"/api/v1/shares/{first['id']}",
+        headers={"X-Perfolio-Delete-Token": again["delete_token"]}).status == 204
+    assert admin.post("/api/v1/shares", samples.FOLDED, query={"title": "oncemade"},
+                      headers=key("once-1")).status == 410
+
+
+def test_a_key_is_its_tenants_own(admin, anonymous):
+    _, token = new_tenant(admin, "keys")
+    made = {share(client, headers=key("shared-key"))["id"]
+            for client in (admin, anonymous, anonymous.with_token(token))}
+    assert len(made) == 3
+    again = {share(client, headers=key("shared-key"))["id"]
+             for client in (admin, anonymous, anonymous.with_token(token))}
+    assert again == made
+
+
+@pytest.mark.parametrize("text", ["x" * 65, "with blank", "caf\xe9"])
+def test_a_key_that_is_none_is_refused(admin, text):
+    problem(admin.post("/api/v1/shares", samples.FOLDED, headers=key(text)), 400,
+            "Idempotency-Key")
+
+
+def test_a_request_that_failed_leaves_its_key_free(admin):
+    assert admin.post("/api/v1/shares", b"\x00\x01\x02", headers=key("free")).status == 415
+    assert share(admin, headers=key("free"))
+
+
+def test_of_many_at_once_under_one_key_one_makes_the_share(server, admin):
+    tenant_id, token = new_tenant(admin, "at once")
+    answers = []
+
+    def post(body):
+        client = server.api().with_token(token)
+        answers.append(client.post("/api/v1/shares", body, headers=key("at-once")))
+        client.close()
+
+    other = samples.FOLDED + b"more 1\n"
+    threads = [threading.Thread(target=post, args=(body,))
+               for body in [samples.FOLDED] * 8 + [other] * 2]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    made = [answer for answer in answers if answer.status == 201]
+    assert len(made) in (2, 8), answers
+    assert len({answer.body for answer in made}) == 1
+    assert all("Idempotency-Key" in problem(answer, 409)["detail"]
+               for answer in answers if answer.status != 201)
+    assert query_one(server, "SELECT count(*), min(raw_bytes) FROM share WHERE tenant_id = %s",
+                     tenant_id)[0] == 1
+    stored = query_one(server, "SELECT sum(bytes_stored)::bigint FROM tenant_usage"
+                       " WHERE tenant_id = %s", tenant_id)[0]
+    assert stored in (len(samples.FOLDED), len(other))
+
+
+def test_a_merge_under_a_key_is_made_once(admin):
+    ids = [share(admin)["id"] for _ in range(2)]
+    answers = [admin.post("/api/v1/merge", json={"shares": ids}, headers=key("merge"))
+               for _ in range(2)]
+    assert [answer.status for answer in answers] == [201, 201]
+    assert answers[0].body == answers[1].body
+    problem(admin.post("/api/v1/merge", json={"shares": ids[:1]}, headers=key("merge")), 409,
+            "Idempotency-Key")
+
+
+def test_keys_are_forgotten_after_a_day(start_server):
+    server = start_server("--jobs-interval", "1s")
+    first = share(server.api(), headers=key("yesterday"))
+    query_one(server, "UPDATE idempotency SET created_at = now() - interval '25 hours'")
+    wait_for(lambda: query_one(server, "SELECT count(*) FROM idempotency")[0] == 0)
+    assert share(server.api(), headers=key("yesterday"))["id"] != first["id"]
 
 
 # ---- anonymous sharing ----

@@ -172,6 +172,25 @@ def test_only_one_of_many_who_complete_at_once_makes_a_share(server, admin):
     assert {answer.status for answer in answers} <= {201, 409}
 
 
+def test_an_announcement_under_a_key_begins_one_upload(server, admin):
+    tenant_id, token = new_tenant(admin, "announced")
+    team = admin.with_token(token)
+    headers = {"Idempotency-Key": "announced"}
+    first, again = (team.post("/api/v1/uploads", json={"size": len(samples.FOLDED)},
+                              headers=headers) for _ in range(2))
+    assert first.status == again.status == 201 and first.json() == again.json()
+    assert stored_bytes(server, tenant_id) == len(samples.FOLDED)
+    problem(team.post("/api/v1/uploads", json={"size": 5}, headers=headers), 409,
+            "Idempotency-Key")
+    anonymous = server.anonymous()
+    own = anonymous.post("/api/v1/uploads", json={"size": len(samples.FOLDED)}, headers=headers)
+    assert own.status == 201 and own.json()["id"] != first.json()["id"]
+    token = {"X-Perfolio-Upload-Token": own.json()["upload_token"]}
+    assert put(anonymous, own.json(), 0, samples.FOLDED, headers=token).status == 204
+    assert anonymous.post(f"/api/v1/uploads/{own.json()['id']}/complete",
+                          headers=token).status == 201
+
+
 def test_the_same_bytes_are_charged_once(server, admin, anonymous):
     tenant_id, token = new_tenant(admin, "charged")
     team = anonymous.with_token(token)
