@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Runs every test of the project and ends with the line "N passed, N failed".
 
-Steps run one after another, except the fuzzers, which share the machine with the steps that mostly
-wait. Each step's output goes to build/test-logs/<step>.log and is shown when the step fails.
+The integration tests, which mostly wait, run beside all other steps, which run one by one. Each step's output goes to build/test-logs/<step>.log and is shown when the step fails.
   tests/run.py [STEP …]     only these steps: check unit sanitizers web integration browser fuzz
 """
+import concurrent.futures
 import os
 import pathlib
 import re
@@ -134,27 +134,36 @@ STEPS = {"check": step_check, "unit": step_unit, "sanitizers": step_sanitizers, 
          "integration": step_integration, "browser": step_browser, "fuzz": step_fuzz}
 
 
+def run_step(name):
+    """Runs a step and shows its result when it is there; the log too when it failed."""
+    start = time.monotonic()
+    result = STEPS[name]()
+    lines = [f"{name}: {result.passed} passed, {result.failed} failed, {result.skipped} skipped "
+             f"({time.monotonic() - start:.0f} s)"]
+    if result.failed:
+        log = (LOGS / f"{name}.log").read_text(errors="replace").splitlines()
+        lines += [f"    {line}" for line in log[-120:]]
+    print("\n".join(lines), flush=True)
+    return result
+
+
+def run_steps(names):
+    return [run_step(name) for name in names]
+
+
 def main():
     wanted = sys.argv[1:] or list(STEPS)
     unknown = [name for name in wanted if name not in STEPS]
     if unknown:
         sys.exit(f"unknown step {unknown[0]}; there are {' '.join(STEPS)}")
-    total = Result(0, 0)
-    for name in wanted:
-        start = time.monotonic()
-        print(f"== {name}", flush=True)
-        result = STEPS[name]()
-        total.passed += result.passed
-        total.failed += result.failed
-        total.skipped += result.skipped
-        print(f"   {result.passed} passed, {result.failed} failed, {result.skipped} skipped "
-              f"({time.monotonic() - start:.0f} s)", flush=True)
-        if result.failed:
-            lines = (LOGS / f"{name}.log").read_text(errors="replace").splitlines()
-            print("\n".join(lines[-120:]), flush=True)
-    skipped = f", {total.skipped} skipped" if total.skipped else ""
-    print(f"{total.passed} passed, {total.failed} failed{skipped}")
-    sys.exit(1 if total.failed else 0)
+    lanes = [[name for name in wanted if name == "integration"],
+             [name for name in wanted if name != "integration"]]
+    with concurrent.futures.ThreadPoolExecutor(len(lanes)) as pool:
+        results = [result for lane in pool.map(run_steps, lanes) for result in lane]
+    passed, failed, skipped = (sum(getattr(result, key) for result in results)
+                               for key in ("passed", "failed", "skipped"))
+    print(f"{passed} passed, {failed} failed" + (f", {skipped} skipped" if skipped else ""))
+    sys.exit(1 if failed else 0)
 
 
 if __name__ == "__main__":

@@ -3,6 +3,8 @@
 #   sh tests/lint/check.sh [CHECK ...]      only these: format gcc clang rooms shell openapi types man
 set -eu
 cd "$(dirname "$0")/../.."
+# Flags of a make above, such as w for "Entering directory", are not for the ones below.
+unset MAKEFLAGS MFLAGS MAKELEVEL
 export LC_ALL=C.UTF-8
 python=${PYTHON:-/usr/bin/python3}
 jobs=$(nproc)
