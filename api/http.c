@@ -189,6 +189,12 @@ static double read_buffered(void *context)
     return (double)bytes;
 }
 
+static double read_answers(void *context)
+{
+    struct http_server *http = context;
+    return (double)atomic_load(&http->answer_bytes);
+}
+
 static double read_dropped_lines(void *context)
 {
     struct http_server *http = context;
@@ -221,6 +227,8 @@ static void register_metrics(struct http_server *http)
                   http);
     metrics_gauge(metrics, "perfolio_http_buffered_bytes", "",
                   "Request bytes received and not yet handed on.", read_buffered, http);
+    metrics_gauge(metrics, "perfolio_http_answer_bytes", "",
+                  "Held by large answers that their peers have not taken yet.", read_answers, http);
     metrics_gauge(metrics, "perfolio_access_log_dropped_lines", "",
                   "Access log lines that could not be written in time.", read_dropped_lines, http);
 }

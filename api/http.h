@@ -9,8 +9,10 @@
  *
  * Limits: connections past max_connections are closed at once; when all connections together hold
  * more than 3/4 of max_buffered_bytes of unhandled input, the youngest uploads stop being read
- * until older ones have been answered, and those that go on must bring 8 KiB/s; requests past the
- * pool's queue get 503 with Retry-After. There is no deadline for a transfer while bytes flow: a
+ * until older ones have been answered, and those that go on must bring 8 KiB/s; answers that peers
+ * have not taken yet may hold as much again, past which large ones become 503, and from half of it
+ * on whoever takes a large one slower than 8 KiB/s is cut; requests past the pool's queue get 503
+ * with Retry-After. There is no deadline for a transfer while bytes flow: a
  * sweep looks at TCP_INFO every second and closes connections that are idle (60 s), whose request
  * trickles (30 s below 64 B/s) or whose peer takes no bytes (60 s). HTTP/1 heads that two programs
  * may read differently get 400 and the connection ends (api/http_strict.h); so do not put a proxy
@@ -56,7 +58,7 @@ struct http_options {
     int worker_count;          /* max(4, 2 * cores), at most 16 */
     int max_queued_requests;   /* 256 */
     size_t max_queued_bytes;   /* 128 MiB: bodies of queued and running requests */
-    size_t max_buffered_bytes; /* 192 MiB: input that all connections hold together */
+    size_t max_buffered_bytes; /* 192 MiB: input that all connections hold together; answers too */
     int max_connections;       /* 4096 */
     int idle_timeout_s;        /* 60 */
     int slow_timeout_s;        /* 30 */

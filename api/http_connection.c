@@ -374,6 +374,41 @@ static bool has_more_to_read(const struct http_connection *connection)
            waiting_bytes >= HTTP_PRESSURE_FREE_BYTES / 4;
 }
 
+/* And it is the peer that we wait for, not a worker. */
+static bool takes_large_answer(const struct http_connection *connection)
+{
+    if (!connection->sock->_cb.write)
+        return false;
+    for (const h2o_linklist_t *link = connection->jobs.next; link != &connection->jobs;
+         link = link->next) {
+        const struct http_job *job = H2O_STRUCT_FROM_MEMBER(struct http_job, connection_link, link);
+        if (job->is_answered && job->charged_bytes > 0)
+            return true;
+    }
+    return false;
+}
+
+/* Cuts a peer that takes a large answer slowly while such answers fill half of their cap. */
+static void check_taking(struct http_connection *connection, int64_t now_ns)
+{
+    const struct http_server *http = connection->loop->http;
+    bool is_pressed = atomic_load_explicit(&http->answer_bytes, memory_order_relaxed) >
+                      http->options.max_buffered_bytes / 2;
+    int64_t passed_ns = now_ns - connection->taking_ns;
+    if (!is_pressed || !takes_large_answer(connection)) {
+        connection->taking_ns = 0;
+        return;
+    }
+    if (connection->taking_ns != 0 && passed_ns < PRESSURE_WINDOW_S * CLOCK_NS_PER_S)
+        return;
+    uint64_t taken = connection->acked_bytes - connection->taking_acked;
+    uint64_t wanted = (uint64_t)(passed_ns / CLOCK_NS_PER_S) * HTTP_MIN_BYTES_PER_S_UNDER_PRESSURE;
+    if (connection->taking_ns != 0 && taken < wanted)
+        http_connection_cut(connection, REFUSED_UNREAD);
+    connection->taking_ns = now_ns;
+    connection->taking_acked = connection->acked_bytes;
+}
+
 static void sweep_connection(struct http_connection *connection, int64_t now_ns)
 {
     const struct http_options *options = &connection->loop->http->options;
@@ -387,6 +422,7 @@ static void sweep_connection(struct http_connection *connection, int64_t now_ns)
         connection->progress_ns = now_ns;
     connection->received_bytes = received;
     connection->acked_bytes = acked;
+    check_taking(connection, now_ns);
     int64_t quiet_ns = now_ns - connection->progress_ns;
     if (connection->paused_read) {
         if (quiet_ns > options->slow_timeout_s * CLOCK_NS_PER_S)

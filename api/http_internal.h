@@ -30,6 +30,7 @@ enum {
     HTTP_MIN_BYTES_PER_S = 64,
     HTTP_MIN_BYTES_PER_S_UNDER_PRESSURE = 8 << 10,
     HTTP_PRESSURE_FREE_BYTES = 64 << 10, /* connections that hold less are never paused */
+    HTTP_LARGE_ANSWER_BYTES = 64 << 10,  /* answers that hold more count against the cap */
 };
 
 enum http_refusal {
@@ -98,6 +99,8 @@ struct http_connection {
     int64_t progress_ns;                  /* when one of them last changed */
     int64_t window_ns;                    /* begin of the window for the minimal rate; 0: none */
     uint64_t window_bytes;                /* what had come of the request by then */
+    int64_t taking_ns;                    /* begin of the window for taking an answer; 0: none */
+    uint64_t taking_acked;                /* acked_bytes at that time */
 };
 
 /* One request on its way. Freed on the loop when neither h2o nor a worker has it any more. */
@@ -117,6 +120,7 @@ struct http_job {
     struct response response;
     struct err err; /* what the handler returned, for the log */
     h2o_generator_t generator;
+    size_t charged_bytes; /* of http_server.answer_bytes; set before the answer is sent */
     uint64_t sent_bytes;
     uint64_t chunk_bytes; /* in chunk, read by a worker */
     bool has_failed;      /* reading the file */
@@ -134,7 +138,8 @@ struct http_server {
     bool sends_hsts;
     struct http_loop *loops;
     _Atomic int connection_count;
-    _Atomic int job_count; /* requests between their arrival and the end of their answer */
+    _Atomic int job_count;       /* requests between their arrival and the end of their answer */
+    _Atomic size_t answer_bytes; /* held by large answers that are being made or sent */
     _Atomic int64_t ready_ns;
     atomic_bool is_stopping;
     bool is_started;

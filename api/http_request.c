@@ -174,6 +174,7 @@ void http_job_release(struct http_job *job)
         close(job->response.file_fd);
     if (job->stolen_input)
         h2o_buffer_dispose(&job->stolen_input);
+    atomic_fetch_sub(&job->loop->http->answer_bytes, job->charged_bytes);
     atomic_fetch_sub(&job->loop->http->job_count, 1);
     arena_destroy(job->request.arena); /* the job is in it */
 }
@@ -302,6 +303,32 @@ static void name_user(struct http_job *job)
                  (long long)principal->tenant_id);
 }
 
+/*
+ * What a peer takes slowly stays in memory meanwhile: the body, the one it was packed from, which
+ * the request's arena may hold, and the piece that TLS has copied. False past the cap; a single
+ * answer always passes.
+ */
+static bool charge_answer(struct http_job *job, size_t plain_bytes)
+{
+    const struct response *response = &job->response;
+    bool is_file = response->body_kind == RESPONSE_FILE;
+    size_t body = is_file ? (size_t)response->file_bytes : response->bytes.size;
+    size_t piece = body < HTTP_CHUNK_BYTES ? body : HTTP_CHUNK_BYTES;
+    size_t held = piece + (is_file ? piece : body);
+    if (!is_file && plain_bytes != body)
+        held += plain_bytes;
+    if (response->body_kind == RESPONSE_EMPTY || held <= HTTP_LARGE_ANSWER_BYTES)
+        return true;
+    struct http_server *http = job->loop->http;
+    size_t before = atomic_fetch_add(&http->answer_bytes, held);
+    if (before > 0 && before + held > http->options.max_buffered_bytes) {
+        atomic_fetch_sub(&http->answer_bytes, held);
+        return false;
+    }
+    job->charged_bytes = held;
+    return true;
+}
+
 static enum err_code identify_and_handle(struct http_job *job, struct err *err)
 {
     struct request *request = &job->request;
@@ -330,7 +357,15 @@ static void finish(struct http_job *job, enum err_code code, const struct err *e
         log_failure(&job->request, err);
         fail(job, 0, err);
     }
+    size_t plain_bytes = job->response.bytes.size;
     compress_answer(&job->request, &job->response);
+    if (!charge_answer(job, plain_bytes)) {
+        struct err busy;
+        err_set(&busy, ERR_BUSY,
+                "the server is sending as many large answers as it can hold; try again soon");
+        busy.retry_after_s = 5;
+        fail(job, 0, &busy);
+    }
     if (job->response.body_kind == RESPONSE_FILE && job->request.method != HTTP_HEAD)
         http_response_read_chunk(job);
 }

@@ -85,19 +85,28 @@ static enum err_code take_rate(struct request *request, const struct quota *quot
     return limiter_take(limiter, LIMIT_UPLOAD_TENANT, span_text(key), rate, rate, err);
 }
 
+static enum err_code read_own(struct request *request, struct quota *ret_quota, struct err *err)
+{
+    pg_auto connection = NULL;
+    enum err_code code = pg_take(request->server->database, &connection, err);
+    return code ? code
+                : quota_read(request->server, connection, request->principal.tenant_id,
+                             request->arena, ret_quota, err);
+}
+
 enum err_code quota_take_upload(struct request *request, uint64_t bytes, struct err *err)
 {
     struct quota quota;
-    int64_t tenant_id = request->principal.tenant_id;
-    {
-        pg_auto connection = NULL;
-        enum err_code code = pg_take(request->server->database, &connection, err);
-        if (!code)
-            code = quota_read(request->server, connection, tenant_id, request->arena, &quota, err);
-        if (code)
-            return code;
-    }
-    enum err_code code = check_sizes(&quota, bytes, err);
+    enum err_code code = read_own(request, &quota, err);
+    if (!code)
+        code = check_sizes(&quota, bytes, err);
+    return code ? code : take_rate(request, &quota, err);
+}
+
+enum err_code quota_take_completion(struct request *request, struct err *err)
+{
+    struct quota quota;
+    enum err_code code = read_own(request, &quota, err);
     return code ? code : take_rate(request, &quota, err);
 }
 

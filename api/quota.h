@@ -39,6 +39,13 @@ enum err_code quota_read(const struct server *server, struct pg_connection *conn
 enum err_code quota_take_upload(struct request *request, uint64_t bytes, struct err *err) MUST_USE;
 
 /*
+ * Asked before an upload's parts are joined, which may be tried again and again and writes all of
+ * its bytes each time; counts as one upload. Its size was asked for when it was announced. Handles:
+ * ERR_RATE_LIMITED (429).
+ */
+enum err_code quota_take_completion(struct request *request, struct err *err) MUST_USE;
+
+/*
  * Adds to the bytes that the tenant stores, in the caller's transaction; delta is negative for what
  * was deleted. Works under both database roles. Checks no limit: quota_take_upload did. Travels
  * with the transaction's next statement or its commit (pg_queue).

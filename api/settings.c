@@ -71,7 +71,7 @@ static const struct knob knobs[] = {
     KNOB("http2", KNOB_SWITCH, http2, 0, 0, "no", "offer HTTP/2"),
     KNOB("max-connections", KNOB_NUMBER, max_connections, 1, 100000, "2048", "open connections"),
     KNOB("max-buffered-bytes", KNOB_SIZE, max_buffered_bytes, 16 * KIB * KIB, TIB, "192MiB",
-         "what the bodies of all requests together may hold in memory"),
+         "what the bodies of all requests together may hold in memory, and as much all answers"),
     KNOB("request-timeout", KNOB_SECONDS, request_timeout_s, 1, 86400, "30s",
          "for a request that trickles in or is not read"),
     KNOB("idle-timeout", KNOB_SECONDS, idle_timeout_s, 1, 86400, "60s",

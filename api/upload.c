@@ -227,6 +227,25 @@ static enum err_code insert_part(struct request *request, const struct upload *u
     return code;
 }
 
+/* What cannot be deleted now is swept later. */
+static void discard(struct object_store *objects, const char *key)
+{
+    struct err ignored;
+    if (object_delete(objects, key, &ignored))
+        return;
+}
+
+/* An object that no row names is counted by nobody: it goes at once, unless the row may be there in
+ * spite of the error. */
+static enum err_code store_part_row(struct request *request, const struct upload *upload,
+                                    int64_t part, const char *key, struct err *err)
+{
+    enum err_code code = insert_part(request, upload, part, key, err);
+    if (code && code != ERR_DATABASE)
+        discard(request->server->objects, key);
+    return code;
+}
+
 static enum err_code parse_part(const struct request *request, const struct upload *upload,
                                 int64_t *ret_part, struct err *err)
 {
@@ -259,9 +278,9 @@ static enum err_code put_part(struct request *request, struct response *response
     snprintf(key, sizeof(key), "part/%s.%" PRId64 ".%s", upload.id, part, again);
     code = object_put(request->server->objects, key, request->body, err);
     if (!code)
-        code = insert_part(request, &upload, part, key, err);
+        code = store_part_row(request, &upload, part, key, err);
     if (code)
-        return code; /* an object without a row is swept */
+        return code;
     response->status = 204;
     return ERR_NONE;
 }
@@ -364,7 +383,8 @@ static enum err_code complete_upload(struct request *request, struct response *r
         return share_create_answer_again(request, upload.share_id, delete_token, response, err);
     if (!*settings.filename)
         settings.filename = upload.filename;
-    return upload_assemble(request, &upload, &settings, delete_token, response, err);
+    code = quota_take_completion(request, err);
+    return code ? code : upload_assemble(request, &upload, &settings, delete_token, response, err);
 }
 
 static const struct route routes[] = {

@@ -3,6 +3,7 @@
 Ordinary clients hide what these tests are about, so requests are written by hand and answers read
 from the socket.
 """
+import gzip
 import os
 import re
 import signal
@@ -439,6 +440,44 @@ def test_stalled_uploads_do_not_hold_the_others_for_ever(start_server):
     assert time.monotonic() - start < 40
     for wire in stalled:
         wire.socket.close()
+
+
+def large_folded(count):
+    """Stacks that differ, so that the flame graph has more than 3 * count nodes."""
+    return gzip.compress("".join(
+        f"function_{i % 97};function_with_a_long_name_{i};leaf_{i};line_{i} 1\n"
+        for i in range(count)).encode(), 1)
+
+
+def slow_taker(server, path):
+    """A connection that has asked for path and takes no more than the answer's begin."""
+    wire = Wire(server)
+    wire.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    wire.send(f"GET {path} HTTP/1.1\r\nHost: localhost\r\nAccept: application/json\r\n\r\n".encode())
+    head = wire.socket.recv(4096)
+    return wire, int(head.split(b" ")[1]), head
+
+
+def test_what_answers_hold_that_nobody_takes_is_bounded(start_server):
+    """Each slow taker asks another question about one large share: none may add up for ever."""
+    server = start_server("--max-buffered-bytes", "32MiB")
+    made = server.api().post("/api/v1/shares", large_folded(80000))
+    assert made.status == 201, made
+    path = f"/api/v1/shares/{made.json()['id']}/flame?limit="
+    size = len(server.api().get(path + "0", headers={"Accept": "application/json"}).body)
+    assert size > 8 << 20, "else the kernel takes it whole"
+    takers = [slow_taker(server, path + str(900000 - i)) for i in range(12)]
+    refused = [head for _, status, head in takers if status == 503]
+    assert all(status in (200, 503) for _, status, _ in takers)
+    assert refused and all(b"retry-after:" in head.lower() for head in refused)
+    assert metric(server, "perfolio_http_answer_bytes") <= 32 << 20
+    # Those that take nothing are cut, and whoever does take is served again.
+    assert wait_until(lambda: metric(server, "perfolio_http_answer_bytes") <= 16 << 20, 20)
+    answer = server.api().get(path + "1000000", headers={"Accept": "application/json"})
+    assert answer.status == 200 and len(answer.body) == size
+    for wire, _, _ in takers:
+        wire.socket.close()
+    assert wait_until(lambda: metric(server, "perfolio_http_answer_bytes") == 0)
 
 
 def frame(kind, flags, stream, payload):

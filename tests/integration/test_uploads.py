@@ -49,6 +49,31 @@ def stored_bytes(server, tenant_id):
     return row[0]
 
 
+def test_a_part_that_comes_too_late_leaves_nothing_behind(server, admin):
+    """Or whoever puts parts while an upload is being completed would store what nobody counts."""
+    data = large_pprof(PART)
+    upload = begin(admin, len(data))
+    with server.database("perfolio_jobs") as connection:
+        connection.cursor().execute("UPDATE upload SET completing_until = now() + interval '1 hour'"
+                                    " WHERE id = %s", (upload["id"],))
+    before = part_objects(server)
+    assert put(admin, upload, 0, data).status == 409
+    assert part_objects(server) == before
+
+
+def test_joining_parts_again_and_again_is_limited(start_server):
+    """Each try writes and reads all bytes of the upload."""
+    server = start_server("--anonymous-uploads-per-minute", "4")
+    client = server.api().with_token(None)
+    upload = begin(client, 1000)
+    token = {"X-Perfolio-Upload-Token": upload["upload_token"]}
+    assert put(client, upload, 0, b"no profile" * 100, headers=token).status == 204
+    complete = f"/api/v1/uploads/{upload['id']}/complete"
+    answers = [client.post(complete, headers=token) for _ in range(4)]
+    assert [answer.status for answer in answers[:3]] == [415] * 3, answers
+    assert answers[3].status == 429 and "retry-after" in answers[3].headers
+
+
 def test_parts_in_any_order_become_one_share(server, admin):
     data = large_pprof(2 * PART + 12345)
     upload = begin(admin, len(data), filename="large.pb", sha256=hashlib.sha256(data).hexdigest())
