@@ -41,12 +41,11 @@ fail() {
 sources=$(apt-get indextargets --format '$(SITE) $(RELEASE) $(COMPONENT)' 'Created-By: Packages' |
     grep -E ' bookworm[^ ]* ' | sort -u || true)
 mirror=$(echo "$sources" | sed -n 's/^\([^ ]*\) bookworm main$/\1/p' | head -n 1)
-mirror=${mirror:-http://deb.debian.org/debian}
 proxy=$(apt-config dump --format '%v%n' Acquire::http::Proxy)
 if [ -n "$proxy" ]; then export http_proxy="$proxy"; fi
 
-say "debootstrap from $mirror"
-debootstrap --variant=minbase bookworm "$root" "$mirror" >"$root.log" 2>&1 ||
+say "debootstrap from ${mirror:-the default mirror}"
+debootstrap --variant=minbase bookworm "$root" ${mirror:+"$mirror"} >"$root.log" 2>&1 ||
     { tail -n 20 "$root.log" && rm -f "$root.log" && fail "debootstrap"; }
 rm -f "$root.log"
 if [ -n "$sources" ]; then echo "$sources" | sed 's/^/deb /' >"$root/etc/apt/sources.list"; fi

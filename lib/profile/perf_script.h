@@ -3,8 +3,8 @@
  *
  *   # hostname : build-7                                     header, with perf script --header
  *   comm  123/124 [002] 203265.377019:  1001001 cpu-clock:   one event; fields may be missing
- *           6f1 beta+0x12 (/work/forks)                      its stack, leaf first
- *           789 main (/work/forks)
+ *           6f1 beta+0x12 (/apps/forks)                      its stack, leaf first
+ *           789 main (/apps/forks)
  *                                                            an empty line ends it
  *
  * Each event name is a sample type of its own; the value is the period where perf printed one, else

@@ -32,7 +32,7 @@ struct perf_script_frame {
     bool is_inlined;
 };
 
-/* "6f1 beta+0x12 (/work/forks)"; blanks around it do not matter. */
+/* "6f1 beta+0x12 (/apps/forks)"; blanks around it do not matter. */
 bool perf_script_parse_frame(struct span line, struct perf_script_frame *ret_frame);
 
 /* "main.c:12" of -F +srcline. */

@@ -83,9 +83,9 @@ FOLDED = {
 
 PERF = {
     "plain": "app 1/2 [003] 12.000001:  1001001 cpu-clock: \n"
-             "\t  6f1 beta+0x12 (/work/app)\n\t  789 main (/work/app)\n\n"
+             "\t  6f1 beta+0x12 (/apps/app)\n\t  789 main (/apps/app)\n\n"
              "app 1/2 [000] 12.010001:  1001001 cpu-clock: \n"
-             "\tffffffffad14d115 [unknown] ([kernel.kallsyms])\n\t  789 main (/work/app)\n\n",
+             "\tffffffffad14d115 [unknown] ([kernel.kallsyms])\n\t  789 main (/apps/app)\n\n",
     "header": "# ========\n# hostname : box\n# cmdline : perf record -g ./app\n# ========\n#\n"
               "Web Content  77 1.5: cycles:ppp: \n\t 7f00 std::map<int, (x)>::at(int) const+0xf "
               "(/lib/x y.so (deleted))\n\n",

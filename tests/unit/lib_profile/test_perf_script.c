@@ -32,7 +32,7 @@ static void events_are_read_with_whatever_fields_they_have(void **state)
     assert_event("comm 1.5: ", "comm", -1, -1, "", 1);
     assert_event("swapper -1/-1 [000] 1.5: 1 cycles: ", "swapper", -1, -1, "cycles", 1);
     struct perf_script_event event;
-    assert_false(perf_script_parse_event(SPAN_LITERAL("\t 6f1 beta (/work/a)"), true, &event));
+    assert_false(perf_script_parse_event(SPAN_LITERAL("\t 6f1 beta (/apps/a)"), true, &event));
     assert_false(perf_script_parse_event(SPAN_LITERAL("comm 12"), false, &event));
     assert_false(perf_script_parse_event(SPAN_LITERAL(""), true, &event));
 }
@@ -49,7 +49,7 @@ static void assert_frame(const char *line, uint64_t address, const char *symbol,
 static void frames_are_read_with_whatever_fields_they_have(void **state)
 {
     (void)state;
-    assert_frame("\t   6f1 beta+0x12 (/work/a b)", 0x6f1, "beta", "/work/a b");
+    assert_frame("\t   6f1 beta+0x12 (/apps/a b)", 0x6f1, "beta", "/apps/a b");
     assert_frame(" 10 std::map<int, (x)>::at(int) const+0xf (/lib/x.so (deleted))", 0x10,
                  "std::map<int, (x)>::at(int) const", "/lib/x.so (deleted)");
     assert_frame(" ffffffffad14d115 [unknown] ([kernel.kallsyms])", 0xffffffffad14d115u, "",
@@ -57,7 +57,7 @@ static void frames_are_read_with_whatever_fields_they_have(void **state)
     assert_frame(" 6ce258d4c544155 [unknown] ([unknown])", 0x6ce258d4c544155, "", "");
     assert_frame(" abc operator()", 0xabc, "operator()", "");
     assert_frame(" 7f00", 0x7f00, "", "");
-    assert_frame("\tbeta (/work/a)", 0, "beta", "/work/a");
+    assert_frame("\tbeta (/apps/a)", 0, "beta", "/apps/a");
     struct perf_script_frame frame;
     assert_false(perf_script_parse_frame(SPAN_LITERAL("  main.c:12"), &frame));
     assert_true(perf_script_parse_frame(SPAN_LITERAL(" 10 f (inlined)"), &frame));
