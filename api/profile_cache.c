@@ -2,19 +2,19 @@
 
 #include "api/decode_gate.h"
 #include "api/flight_cache.h"
+#include "api/machine.h"
 #include "api/metrics.h"
 #include "api/server.h"
 #include "api/settings.h"
 #include "api/share.h"
 #include "api/share_memory.h"
+#include "api/share_summary.h"
 #include "lib/base/mem.h"
 #include "lib/base/os.h"
 #include "lib/io/object.h"
 #include "lib/profile/profile.h"
 
 #include <sys/mman.h>
-
-enum { DEFAULT_BYTES = 256 << 20 };
 
 struct profile_cache {
     struct flight_cache *flights;
@@ -28,7 +28,9 @@ static void destroy_profile(void *value)
 struct profile_cache *profile_cache_create(size_t max_bytes)
 {
     struct profile_cache *cache = mem_new(struct profile_cache, 1);
-    cache->flights = flight_cache_create(max_bytes ? max_bytes : DEFAULT_BYTES, destroy_profile);
+    if (max_bytes == 0)
+        max_bytes = machine_share_of_memory(8, 64 << 20, 256 << 20);
+    cache->flights = flight_cache_create(max_bytes, destroy_profile);
     return cache;
 }
 
@@ -45,18 +47,40 @@ struct decode_job {
     const struct share *share;
 };
 
+struct share_cost profile_cache_cost(const struct share *share)
+{
+    struct share_cost cost;
+    if (share_summary_read_cost(share->summary, &cost))
+        return cost;
+    /* Not told: as if it were a large compressed one. */
+    return (struct share_cost){.decode_bytes = share->raw_bytes * 16,
+                               .decoded_bytes = share->raw_bytes * 12,
+                               .stack_frames = share->raw_bytes * 2,
+                               .sample_count = share->raw_bytes / 8};
+}
+
+/* Never more than the upload took, for which the one who asks has a place. */
+static struct profile_limits limits_of(const struct server *server, const struct share *share)
+{
+    struct profile_limits limits =
+        share_memory_limits(server->settings, decode_gate_max_bytes(server->shares->gate));
+    uint64_t peak = profile_cache_cost(share).decode_bytes;
+    if (peak < limits.memory_bytes)
+        limits.memory_bytes = peak;
+    return limits;
+}
+
 /* Reads through a mapping: an object never changes, and its pages need not be copied. */
-static enum err_code decode_object(struct server *server, int fd, size_t size,
-                                   struct profile **ret_profile, struct err *err)
+static enum err_code decode_object(const struct server *server, const struct share *share, int fd,
+                                   size_t size, struct profile **ret_profile, struct err *err)
 {
     if (size == 0)
         return err_set(err, ERR_CORRUPT, "the stored profile is empty");
     void *memory = mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0);
     if (memory == MAP_FAILED)
         return err_set_errno(err, ERR_IO, "mapping a stored profile of %zu bytes", size);
-    struct profile_limits limits = share_memory_limits(server->settings);
-    enum err_code code = decode_gate_decode(server->shares->gate, span_of(memory, size), &limits,
-                                            NULL, ret_profile, err);
+    struct profile_limits limits = limits_of(server, share);
+    enum err_code code = format_decode(span_of(memory, size), &limits, NULL, ret_profile, err);
     munmap(memory, size);
     return code;
 }
@@ -76,7 +100,7 @@ static enum err_code decode_share(void *context, void **ret_value, size_t *ret_b
     metric_add(metrics_counter(job->server->metrics, "perfolio_profile_decodes_total", "",
                                "Stored profiles decoded for viewing."),
                1);
-    code = decode_object(job->server, fd, (size_t)size, &profile, err);
+    code = decode_object(job->server, job->share, fd, (size_t)size, &profile, err);
     if (code)
         return code;
     *ret_value = profile;

@@ -2,7 +2,8 @@
  * profile_cache: decoded profiles by share id, so that viewing decodes once and not per view.
  *
  * A flight_cache of profiles: single flight, least recently used dropped past max_bytes, what is in
- * use stays valid until its last user has given it back. Decoding goes through the decode_gate.
+ * use stays valid until its last user has given it back. Who asks for a heavy profile holds a place
+ * of the decode_gate for it (profile_cache_cost).
  * Threads: any.
  */
 #ifndef API_PROFILE_CACHE_H
@@ -18,8 +19,10 @@ struct profile;
 struct profile_cache;
 struct server;
 struct share;
+struct share_cost;
 
-/* 0 means 256 MiB. A profile larger than that is decoded, used and dropped. */
+/* 0 means an eighth of the machine's memory, from 64 to 256 MiB. A profile larger than that is
+ * decoded, used and dropped. */
 struct profile_cache *profile_cache_create(size_t max_bytes);
 /* NULL is a no-op. Nothing may be in use any more. */
 void profile_cache_destroy(struct profile_cache *cache);
@@ -31,6 +34,8 @@ void profile_cache_destroy(struct profile_cache *cache);
  */
 enum err_code profile_cache_ref(struct server *server, const struct share *share,
                                 struct flight_entry **ret_entry, struct err *err) MUST_USE;
+/* What decoding the share's profile takes and leaves, without decoding it. */
+struct share_cost profile_cache_cost(const struct share *share);
 const struct profile *profile_cache_get(const struct flight_entry *entry);
 /* NULL is a no-op. */
 void profile_cache_unref(struct flight_entry *entry);

@@ -4,10 +4,14 @@
 #include "api/flight_cache.h"
 #include "api/profile_cache.h"
 #include "api/server.h"
+#include "api/settings.h"
 #include "api/share_access.h"
+#include "api/share_summary.h"
 #include "api/share_views.h"
+#include "lib/base/clock.h"
 #include "lib/base/compress.h"
 #include "lib/base/mem.h"
+#include "lib/profile/flame.h"
 #include "lib/profile/profile.h"
 
 #include <inttypes.h>
@@ -15,8 +19,12 @@
 /* To be raised when the same question gets another answer, so that kept copies are asked anew. */
 static const int report_version = 1;
 
-/* Views of profiles beyond this many bytes in memory pass the gate, as decoding them did. */
-enum { HEAVY_PROFILE_BYTES = 64 << 20 };
+/*
+ * Memory of a report, measured with random profiles of 20 to 250 MB: an entry of 4 bytes per frame;
+ * a sample's place in the view and in two sorts; a node of the flame graph, in three forms and as
+ * it is sent; and tables of frames, at most half as large as the profile.
+ */
+enum { FRAME_COST = 4, SAMPLE_COST = 64, NODE_COST = 200 };
 
 static enum err_code check_names(struct request *request, unsigned parameters, struct err *err)
 {
@@ -169,7 +177,11 @@ static enum err_code create_view(const struct report *report, struct arena *aren
     if (code)
         return code;
     struct view_options options = {
-        .sample_type = report->sample_type, .group_by = report->group_by, .filter = filter};
+        .sample_type = report->sample_type,
+        .group_by = report->group_by,
+        .filter = filter,
+        .cpu_deadline_ns =
+            clock_thread_cpu_ns() + report->server->settings->report_cpu_time_s * CLOCK_NS_PER_S};
     if (report->share_count == 2)
         return diff_view_create(arena, profiles[0], profiles[1], report->mode, &options, ret_view,
                                 err);
@@ -188,22 +200,30 @@ static enum err_code write_body(const struct report *report,
     return code ? code : report->kind->write(report, arena, profiles[0], view, body, err);
 }
 
-static enum err_code write_gated(const struct report *report,
-                                 const struct profile *const profiles[2], struct buf *body,
-                                 struct err *err)
+static uint64_t estimate_cost(const struct share_cost *share)
 {
-    size_t bytes = 0;
-    for (size_t i = 0; i < report->share_count; i++)
-        bytes += arena_bytes(profiles[i]->arena);
-    if (bytes <= HEAVY_PROFILE_BYTES)
-        return write_body(report, profiles, body, err);
-    struct decode_gate *gate = report->server->shares->gate;
-    enum err_code code = decode_gate_enter(gate, err);
-    if (code)
-        return code;
-    code = write_body(report, profiles, body, err);
-    decode_gate_leave(gate);
-    return code;
+    uint64_t nodes =
+        share->stack_frames < FLAME_NODES_DEFAULT ? share->stack_frames : FLAME_NODES_DEFAULT;
+    uint64_t view = share->decoded_bytes / 2 + share->stack_frames * FRAME_COST +
+                    share->sample_count * SAMPLE_COST + nodes * NODE_COST;
+    uint64_t report = share->decoded_bytes + view;
+    return report > share->decode_bytes ? report : share->decode_bytes;
+}
+
+/* What the report needs at its worst, decoding included; 0 for a light one, which needs no place.
+ */
+static uint64_t place_needed(const struct report *report)
+{
+    uint64_t bytes = 0;
+    bool decodes_lightly = true;
+    for (size_t i = 0; i < report->share_count; i++) {
+        struct share_cost cost = profile_cache_cost(&report->shares[i]);
+        decodes_lightly &= cost.decode_bytes <= DECODE_GATE_LIGHT_PEAK;
+        if (cost.decode_bytes <= DECODE_GATE_LIGHT_PEAK)
+            cost.decode_bytes = 0;
+        bytes += estimate_cost(&cost);
+    }
+    return decodes_lightly && bytes <= DECODE_GATE_LIGHT_WORK ? 0 : bytes;
 }
 
 static enum err_code write_from_cache(const struct report *report, struct buf *body,
@@ -218,7 +238,20 @@ static enum err_code write_from_cache(const struct report *report, struct buf *b
         return code;
     const struct profile *profiles[2] = {profile_cache_get(first),
                                          second ? profile_cache_get(second) : NULL};
-    return write_gated(report, profiles, body, err);
+    return write_body(report, profiles, body, err);
+}
+
+/* The place is taken before the profile is decoded: nobody waits who holds memory. */
+static enum err_code write_gated(const struct report *report, struct buf *body, struct err *err)
+{
+    struct decode_gate *gate = report->server->shares->gate;
+    uint64_t place = place_needed(report);
+    enum err_code code = decode_gate_enter(gate, place, "this report", err);
+    if (code)
+        return code;
+    code = write_from_cache(report, body, err);
+    decode_gate_leave(gate, place);
+    return code;
 }
 
 struct making {
@@ -244,7 +277,7 @@ static enum err_code make_answer(void *context, void **ret_value, size_t *ret_by
     const struct making *making = context;
     struct share_answer *answer = mem_new(struct share_answer, 1);
     buf_init(&answer->body, REPORT_MAX_BYTES);
-    enum err_code code = write_from_cache(making->report, &answer->body, err);
+    enum err_code code = write_gated(making->report, &answer->body, err);
     if (!code && making->is_zstd) {
         struct buf plain = answer->body;
         buf_init(&answer->body, REPORT_MAX_BYTES);

@@ -8,6 +8,7 @@
 #include "api/server.h"
 #include "api/share_access.h"
 #include "api/share_settings.h"
+#include "api/share_summary.h"
 #include "lib/base/compress.h"
 #include "lib/base/mem.h"
 #include "lib/profile/merge.h"
@@ -17,8 +18,9 @@
 struct merge_input {
     struct flight_entry *entries[REPORT_MERGE_SHARES];
     const struct profile *profiles[REPORT_MERGE_SHARES];
-    size_t count;
-    size_t bytes;
+    size_t count; /* borrowed */
+    struct share shares[REPORT_MERGE_SHARES];
+    size_t share_count;
 };
 
 static void release(struct merge_input *input)
@@ -28,56 +30,80 @@ static void release(struct merge_input *input)
     input->count = 0;
 }
 
-static enum err_code borrow(struct request *request, const char *id, struct merge_input *input,
-                            struct err *err)
+/* Finds the shares and adds up what they will take: decoded, merged, and encoded again. */
+static enum err_code find_shares(struct request *request, const char *const *ids,
+                                 struct merge_input *input, uint64_t *ret_place, struct err *err)
 {
-    struct share share;
-    enum err_code code = share_access_find(request, span_text(id), &share, err);
-    if (!code)
-        code = profile_cache_ref(request->server, &share, &input->entries[input->count], err);
-    if (code)
-        return err_add(err, "shares");
-    const struct profile *profile = profile_cache_get(input->entries[input->count]);
-    input->profiles[input->count++] = profile;
-    input->bytes += arena_bytes(profile->arena);
-    if (input->bytes > REPORT_MERGE_BYTES)
+    uint64_t decoded_bytes = 0, decode_bytes = 0;
+    for (size_t i = 0; i < input->share_count; i++) {
+        enum err_code code = share_access_find(request, span_text(ids[i]), &input->shares[i], err);
+        if (code)
+            return err_add(err, "shares");
+        struct share_cost cost = profile_cache_cost(&input->shares[i]);
+        decoded_bytes += cost.decoded_bytes;
+        if (cost.decode_bytes > DECODE_GATE_LIGHT_PEAK && cost.decode_bytes > decode_bytes)
+            decode_bytes = cost.decode_bytes;
+    }
+    if (decoded_bytes > REPORT_MERGE_BYTES)
         return err_set(err, ERR_TOO_LARGE,
                        "shares: these profiles have more than %d MiB together when decoded",
                        REPORT_MERGE_BYTES >> 20);
+    uint64_t place = 3 * decoded_bytes + decode_bytes;
+    *ret_place = place <= DECODE_GATE_LIGHT_WORK ? 0 : place;
     return ERR_NONE;
 }
 
-static enum err_code merge_gated(struct request *request, const struct merge_input *input,
-                                 struct buf *message, struct err *err)
+static enum err_code borrow_all(struct request *request, struct merge_input *input, struct err *err)
 {
-    struct decode_gate *gate = request->server->shares->gate;
-    struct profile_limits limits = share_memory_limits(request->server->settings);
+    enum err_code code = ERR_NONE;
+    while (!code && input->count < input->share_count) {
+        size_t i = input->count;
+        code = profile_cache_ref(request->server, &input->shares[i], &input->entries[i], err);
+        if (code)
+            return err_add(err, "shares");
+        input->profiles[i] = profile_cache_get(input->entries[i]);
+        input->count++;
+    }
+    return code;
+}
+
+static enum err_code merge_borrowed(struct request *request, struct merge_input *input,
+                                    struct buf *message, struct err *err)
+{
+    const struct server *server = request->server;
+    struct profile_limits limits =
+        share_memory_limits(server->settings, decode_gate_max_bytes(server->shares->gate));
     struct profile *merged;
-    enum err_code code = decode_gate_enter(gate, err);
-    if (code)
-        return code;
-    code = merge_profiles(input->profiles, input->count, &limits, &merged, err);
+    enum err_code code = borrow_all(request, input, err);
+    if (!code)
+        code = merge_profiles(input->profiles, input->count, &limits, &merged, err);
     if (!code) {
         code = pprof_encode(merged, message, err);
         profile_destroy(merged);
     }
-    decode_gate_leave(gate);
+    release(input);
     return code;
 }
 
 static enum err_code merge_shares(struct request *request, const char *const *ids, size_t id_count,
                                   struct buf *packed, struct err *err)
 {
+    struct decode_gate *gate = request->server->shares->gate;
+    struct merge_input *input = arena_new(request->arena, struct merge_input, 1);
+    uint64_t place = 0;
+    input->share_count = id_count;
+    enum err_code code = find_shares(request, ids, input, &place, err);
+    if (!code)
+        code = decode_gate_enter(gate, place, "this merge", err);
+    if (code)
+        return code;
     buf_auto message;
     buf_init(&message, 1 << 30);
-    struct merge_input *input = arena_new(request->arena, struct merge_input, 1);
-    enum err_code code = ERR_NONE;
-    for (size_t i = 0; !code && i < id_count; i++)
-        code = borrow(request, ids[i], input, err);
+    code = merge_borrowed(request, input, &message, err);
     if (!code)
-        code = merge_gated(request, input, &message, err);
-    release(input);
-    return code ? code : compress_gzip(buf_span(&message), COMPRESS_GZIP_DEFAULT, packed, err);
+        code = compress_gzip(buf_span(&message), COMPRESS_GZIP_DEFAULT, packed, err);
+    decode_gate_leave(gate, place);
+    return code;
 }
 
 static enum err_code read_ids(struct request *request, const char *const **ret_ids,

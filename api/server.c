@@ -176,7 +176,7 @@ static enum err_code build(struct server *server, const struct server_start *sta
     server->limiter = limiter_create(LIMITER_ENTRIES, clock_monotonic_ns);
     server->auth = auth_create(AUTH_ENTRIES);
     server->profiles = profile_cache_create((size_t)settings->profile_cache_bytes);
-    server->shares = share_memory_create();
+    server->shares = share_memory_create(settings->max_heavy_memory);
     return create_http(server, start, err);
 }
 

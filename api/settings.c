@@ -102,8 +102,14 @@ static const struct knob knobs[] = {
          "of one profile after decompression"),
     KNOB("max-profile-samples", KNOB_COUNT, max_profile_samples, 1, INT64_C(4000000000), "8388608",
          "in one profile"),
-    KNOB("profile-cache-bytes", KNOB_SIZE, profile_cache_bytes, 0, TIB, "256MiB",
-         "decoded profiles kept for the next view"),
+    KNOB("max-heavy-memory", KNOB_SIZE, max_heavy_memory, 0, 64 * TIB, "0",
+         "memory that large profiles may take together while they are read or reported on; 0 is "
+         "half of the machine's, from 256MiB to 4GiB"),
+    KNOB("report-cpu-time", KNOB_SECONDS, report_cpu_time_s, 1, 3600, "20s",
+         "that one report may compute for before it is given up"),
+    KNOB("profile-cache-bytes", KNOB_SIZE, profile_cache_bytes, 0, TIB, "0",
+         "decoded profiles kept for the next view; 0 is an eighth of the machine's memory, from "
+         "64MiB to 256MiB"),
     KNOB("session-lifetime", KNOB_DURATION, session_lifetime_s, 60, 3650 * DAY, "30d",
          "of a sign-in in a browser"),
     KNOB("invitation-lifetime", KNOB_DURATION, invitation_lifetime_s, 60, 365 * DAY, "7d",

@@ -54,7 +54,9 @@ struct settings {
     uint64_t tenant_max_upload_bytes;
     uint64_t max_profile_bytes; /* after decompression */
     uint64_t max_profile_samples;
-    uint64_t profile_cache_bytes; /* decoded profiles that are kept for the next view */
+    uint64_t max_heavy_memory;    /* for large profiles that are in work; 0: by the machine */
+    int report_cpu_time_s;        /* one report may compute so long */
+    uint64_t profile_cache_bytes; /* decoded profiles kept for the next view; 0: by the machine */
     int64_t session_lifetime_s;
     int64_t invitation_lifetime_s;
     int64_t upload_lifetime_s; /* of an unfinished upload in parts, since its last part */

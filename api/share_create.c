@@ -42,14 +42,18 @@ struct new_share {
 static enum err_code summarise(struct request *request, struct span bytes, struct new_share *share,
                                struct err *err)
 {
-    struct profile_limits limits = share_memory_limits(request->server->settings);
+    struct profile_limits limits = share_memory_limits(
+        request->server->settings, decode_gate_max_bytes(request->server->shares->gate));
+    struct decode_gate *gate = request->server->shares->gate;
+    struct decode_place place;
     struct profile *profile;
-    enum err_code code = decode_gate_decode(request->server->shares->gate, bytes, &limits,
-                                            &share->format, &profile, err);
+    enum err_code code =
+        decode_gate_decode(gate, bytes, &limits, &share->format, &profile, &place, err);
     if (code)
         return code;
-    code = share_summary_append(profile, &share->summary, err);
+    code = share_summary_append(profile, place.peak_bytes, &share->summary, err);
     profile_destroy(profile);
+    decode_gate_leave(gate, place.held_bytes);
     return code;
 }
 

@@ -11,6 +11,9 @@
 
 #include <string.h>
 
+/* More than that is no profile to look at: half a gigabyte of stacks, or more. */
+#define MEMORY_BYTES_MOST (UINT64_C(1) << 30)
+
 static void destroy_answer(void *value)
 {
     struct share_answer *answer = value;
@@ -18,10 +21,10 @@ static void destroy_answer(void *value)
     mem_free(answer);
 }
 
-struct share_memory *share_memory_create(void)
+struct share_memory *share_memory_create(uint64_t max_heavy_bytes)
 {
     struct share_memory *memory = mem_new(struct share_memory, 1);
-    memory->gate = decode_gate_create();
+    memory->gate = decode_gate_create(max_heavy_bytes);
     memory->views = share_views_create();
     memory->answers = flight_cache_create(SHARE_MEMORY_ANSWER_BYTES, destroy_answer);
     pthread_mutex_init(&memory->key_mutex, NULL);
@@ -81,11 +84,12 @@ void share_memory_forget(struct server *server, const char *share_id)
     flight_cache_drop(server->shares->answers, share_id);
 }
 
-struct profile_limits share_memory_limits(const struct settings *settings)
+struct profile_limits share_memory_limits(const struct settings *settings, uint64_t heavy_bytes)
 {
     uint64_t samples = settings->max_profile_samples;
     return (struct profile_limits){
         .raw_bytes = (size_t)settings->max_profile_bytes,
+        .memory_bytes = heavy_bytes < MEMORY_BYTES_MOST ? heavy_bytes : MEMORY_BYTES_MOST,
         .sample_count = samples > UINT32_MAX ? UINT32_MAX : (uint32_t)samples,
     };
 }

@@ -34,7 +34,8 @@ struct share_memory {
     int64_t next_sweep_ns; /* monotonic; the jobs thread's */
 };
 
-struct share_memory *share_memory_create(void);
+/* max_heavy_bytes as in decode_gate_create. */
+struct share_memory *share_memory_create(uint64_t max_heavy_bytes);
 /* NULL is a no-op. Views not yet written down are lost: call share_jobs_run before. */
 void share_memory_destroy(struct share_memory *memory);
 
@@ -49,8 +50,8 @@ enum err_code share_memory_sign(struct server *server, struct span message,
 /* Drops what is kept of a share that is deleted. */
 void share_memory_forget(struct server *server, const char *share_id);
 
-/* What one profile may hold, by the settings. */
-struct profile_limits share_memory_limits(const struct settings *settings);
+/* What one profile may hold, by the settings and the memory there is for heavy ones. */
+struct profile_limits share_memory_limits(const struct settings *settings, uint64_t heavy_bytes);
 
 /* One finished answer. */
 struct share_answer {

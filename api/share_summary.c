@@ -5,6 +5,7 @@
 #include "lib/profile/profile.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 
 static void append_value_type(struct buf *buf, const struct profile *profile,
                               const struct profile_value_type *value_type)
@@ -39,10 +40,44 @@ static void append_totals(struct buf *buf, const struct profile *profile, struct
     buf_append_byte(buf, ']');
 }
 
+static uint64_t count_frames(const struct profile *profile)
+{
+    uint64_t frames = 0;
+    uint64_t end = profile->sample_count ? profile->stack_start[profile->sample_count] : 0;
+    for (uint64_t i = 0; i < end; i++) {
+        uint32_t lines = profile->locations[profile->stack[i]].line_count;
+        frames += lines ? lines : 1;
+    }
+    return frames;
+}
+
+/* First of all, where share_summary_read_cost finds it without reading names. */
+static void append_cost(struct buf *buf, const struct profile *profile, uint64_t decode_bytes)
+{
+    buf_printf(buf,
+               "{\"cost\":{\"decode_bytes\":%" PRIu64
+               ",\"decoded_bytes\":%zu,\"stack_frames\":%" PRIu64 ",\"samples\":%" PRIu32 "}",
+               decode_bytes, arena_bytes(profile->arena), count_frames(profile),
+               profile->sample_count);
+}
+
+bool share_summary_read_cost(const char *summary, struct share_cost *ret_cost)
+{
+    struct share_cost cost;
+    if (sscanf(summary,
+               "{\"cost\":{\"decode_bytes\":%" SCNu64 ",\"decoded_bytes\":%" SCNu64
+               ",\"stack_frames\":%" SCNu64 ",\"samples\":%" SCNu64,
+               &cost.decode_bytes, &cost.decoded_bytes, &cost.stack_frames,
+               &cost.sample_count) != 4)
+        return false;
+    *ret_cost = cost;
+    return true;
+}
+
 static void append_sample_types(struct buf *buf, const struct profile *profile,
                                 uint32_t default_type)
 {
-    buf_append_text(buf, "{\"sample_types\":[");
+    buf_append_text(buf, ",\"sample_types\":[");
     for (uint32_t type = 0; type < profile->value_type_count; type++) {
         if (type)
             buf_append_byte(buf, ',');
@@ -92,7 +127,8 @@ static void append_build_ids(struct buf *buf, const struct profile *profile)
     buf_printf(buf, "],\"build_id_count\":%" PRIu32, count);
 }
 
-enum err_code share_summary_append(const struct profile *profile, struct buf *buf, struct err *err)
+enum err_code share_summary_append(const struct profile *profile, uint64_t decode_bytes,
+                                   struct buf *buf, struct err *err)
 {
     if (profile->value_type_count > SHARE_SUMMARY_SAMPLE_TYPES)
         return err_set(err, ERR_TOO_LARGE, "the profile has %" PRIu32 " sample types, limit %d",
@@ -102,6 +138,7 @@ enum err_code share_summary_append(const struct profile *profile, struct buf *bu
     if (code)
         return code;
     arena_auto arena = arena_create();
+    append_cost(buf, profile, decode_bytes);
     append_sample_types(buf, profile, default_type);
     append_totals(buf, profile, arena);
     buf_printf(buf,

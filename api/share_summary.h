@@ -2,13 +2,16 @@
  * share_summary: what a profile says of itself, as JSON, computed once when it is uploaded, so that
  * showing a share needs no decode.
  *
- *   {"sample_types":[{"type","unit"}],"default_sample_type":"cpu","default_sample_type_index":1,
+ *   {"cost":{"decode_bytes","decoded_bytes","stack_frames","samples"},
+ *    "sample_types":[{"type","unit"}],"default_sample_type":"cpu","default_sample_type_index":1,
  *    "totals":[…],"sample_count","location_count","function_count","time_ns","duration_ns",
  *    "period","period_type":{"type","unit"},"comments":[…],"comment_count","build_ids":[…],
  *    "build_id_count"}
  *
- * totals are sums per sample type, whole numbers in its own unit, kept within int64. Comments and
- * build ids are listed up to a bound; the counts are of all of them.
+ * cost tells what looking at it will take: memory for decoding, memory of the decoded profile,
+ * frames of all stacks with inlined calls. totals are sums per sample type, whole numbers in its
+ * own unit, kept within int64. Comments and build ids are listed up to a bound; the counts are of
+ * all of them.
  */
 #ifndef API_SHARE_SUMMARY_H
 #define API_SHARE_SUMMARY_H
@@ -16,7 +19,17 @@
 #include "lib/base/buf.h"
 #include "lib/base/err.h"
 
+#include <stdbool.h>
+#include <stdint.h>
+
 struct profile;
+
+struct share_cost {
+    uint64_t decode_bytes; /* while it is decoded */
+    uint64_t decoded_bytes;
+    uint64_t stack_frames;
+    uint64_t sample_count;
+};
 
 enum {
     SHARE_SUMMARY_BYTES = 1 << 20,
@@ -26,9 +39,13 @@ enum {
     SHARE_SUMMARY_BUILD_IDS = 256
 };
 
-/* Appends the object to buf, born with SHARE_SUMMARY_BYTES. Handles: ERR_TOO_LARGE. */
-enum err_code share_summary_append(const struct profile *profile, struct buf *buf,
-                                   struct err *err) MUST_USE;
+/* Appends the object to buf, born with SHARE_SUMMARY_BYTES; decode_bytes is what decoding the
+ * profile took. Handles: ERR_TOO_LARGE. */
+enum err_code share_summary_append(const struct profile *profile, uint64_t decode_bytes,
+                                   struct buf *buf, struct err *err) MUST_USE;
+
+/* The cost that a summary tells; false if it does not. */
+bool share_summary_read_cost(const char *summary, struct share_cost *ret_cost);
 
 /* The text of default_sample_type in a summary, as JSON with its quotes; "\"\"" if absent. */
 struct span share_summary_default_sample_type(struct span summary);

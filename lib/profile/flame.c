@@ -41,7 +41,7 @@ struct build {
     struct arena *arena;
     struct arena *scratch;
     const struct view *view;
-    const uint32_t *order; /* of stacks */
+    uint32_t *order; /* of stacks */
     struct tree tree;
     struct open_node *path;
     uint64_t path_count;
@@ -121,12 +121,14 @@ static void open_root(struct build *build)
     build->path_count = 1;
 }
 
-static void weigh_all(struct build *build)
+static enum err_code weigh_all(struct build *build, struct err *err)
 {
     const struct view *view = build->view;
     open_root(build);
     for (uint32_t i = 0; i < view->stack_count; i++) {
         uint64_t count;
+        if (i % VIEW_CHECK_STEPS == 0 && view_check_cpu(view, err))
+            return err->code;
         const uint32_t *frames = stack_frames(view, build->order[i], &count);
         uint64_t shared = shared_depth(build, frames, count);
         while (build->path_count > shared + 1)
@@ -141,14 +143,17 @@ static void weigh_all(struct build *build)
     }
     while (build->path_count)
         weigh_closed(build);
+    return ERR_NONE;
 }
 
 /* The smallest bucket such that what is in it and above, with the "other" children, fits. */
-static void choose_limit(struct build *build)
+static enum err_code choose_limit(struct build *build, struct err *err)
 {
     build->kept_by_bucket = arena_new(build->scratch, uint64_t, BUCKET_COUNT + 1);
     build->others_by_bucket = arena_new(build->scratch, int64_t, BUCKET_COUNT + 2);
-    weigh_all(build);
+    enum err_code code = weigh_all(build, err);
+    if (code)
+        return code;
     int64_t others = 0;
     for (uint32_t i = 0; i < BUCKET_COUNT; i++)
         others += build->others_by_bucket[i];
@@ -164,6 +169,7 @@ static void choose_limit(struct build *build)
         limit--;
     }
     build->least_kept = limit;
+    return ERR_NONE;
 }
 
 /* ---- building ---- */
@@ -226,7 +232,7 @@ static void close_node(struct build *build)
         append_other(build, closed);
 }
 
-static void build_tree(struct build *build)
+static enum err_code build_tree(struct build *build, struct err *err)
 {
     const struct view *view = build->view;
     struct tree *tree = &build->tree;
@@ -235,6 +241,8 @@ static void build_tree(struct build *build)
     for (uint32_t i = 0; i < view->stack_count; i++) {
         uint32_t stack = build->order[i];
         uint64_t count;
+        if (i % VIEW_CHECK_STEPS == 0 && view_check_cpu(view, err))
+            return err->code;
         const uint32_t *frames = stack_frames(view, stack, &count);
         uint64_t shared = shared_depth(build, frames, count);
         while (build->path_count > shared + 1)
@@ -251,6 +259,7 @@ static void build_tree(struct build *build)
     }
     while (build->path_count)
         close_node(build);
+    return ERR_NONE;
 }
 
 static uint64_t count_nodes(struct build *build)
@@ -457,17 +466,23 @@ enum err_code flame_create(struct arena *arena, const struct view *view, uint32_
         build.max_nodes = FLAME_NODES_MIN;
     build.flame = arena_new(arena, struct flame, 1);
     build.flame->view = view;
-    build.order = stack_sort(scratch, view);
+    enum err_code code = stack_sort(scratch, view, &build.order, err);
+    if (code)
+        return code;
     uint64_t node_count = count_nodes(&build);
     if (build.max_depth >= UINT32_MAX - build.max_nodes)
         return err_set(err, ERR_TOO_LARGE, "a stack is too deep for a flame graph");
     build.path = arena_new_raw(scratch, struct open_node, (size_t)build.max_depth + 2);
     if (node_count > build.max_nodes) {
-        choose_limit(&build);
+        code = choose_limit(&build, err);
+        if (code)
+            return code;
         node_count = (uint64_t)build.max_nodes + build.max_depth + 2;
     }
     allocate_tree(&build, node_count);
-    build_tree(&build);
+    code = build_tree(&build, err);
+    if (code)
+        return code;
     write_frames(&build);
     write_flame(&build);
     *ret_flame = build.flame;

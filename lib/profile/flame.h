@@ -39,7 +39,8 @@ struct flame {
     const uint32_t *cut_hidden; /* how many nodes each one stands for */
 };
 
-/* max_nodes 0 is FLAME_NODES_DEFAULT; less than FLAME_NODES_MIN counts as that. In arena. */
+/* max_nodes 0 is FLAME_NODES_DEFAULT; less than FLAME_NODES_MIN counts as that. In arena. Handles:
+ * ERR_TOO_LARGE (the view's deadline; a stack that is too deep). */
 enum err_code flame_create(struct arena *arena, const struct view *view, uint32_t max_nodes,
                            const struct flame **ret_flame, struct err *err) MUST_USE;
 

@@ -128,8 +128,11 @@ static void partition(struct sorter *sorter, struct task task)
         push_task(sorter, task.start + less, greater - less, task.depth + 1);
 }
 
-static void sort_all(struct sorter *sorter, uint32_t count)
+/* Steps are items partitioned, so that the clock is asked as often with many small tasks. */
+static enum err_code sort_all(struct sorter *sorter, const struct view *view, uint32_t count,
+                              struct err *err)
 {
+    uint64_t steps = 0;
     push_task(sorter, 0, count, 0);
     while (sorter->task_count) {
         struct task task = sorter->tasks[--sorter->task_count];
@@ -137,10 +140,18 @@ static void sort_all(struct sorter *sorter, uint32_t count)
             insertion_sort(sorter->items + task.start, task.count, task.depth);
         else
             partition(sorter, task);
+        steps += task.count;
+        if (steps >= VIEW_CHECK_STEPS) {
+            steps = 0;
+            if (view_check_cpu(view, err))
+                return err->code;
+        }
     }
+    return ERR_NONE;
 }
 
-uint32_t *stack_sort(struct arena *arena, const struct view *view)
+enum err_code stack_sort(struct arena *arena, const struct view *view, uint32_t **ret_order,
+                         struct err *err)
 {
     arena_auto scratch = arena_create();
     struct sorter sorter = {.items = arena_new_raw(scratch, struct item, view->stack_count),
@@ -155,10 +166,13 @@ uint32_t *stack_sort(struct arena *arena, const struct view *view)
                                         .count = (uint32_t)(view->stack_start[i + 1] - start),
                                         .stack = i};
     }
-    sort_all(&sorter, view->stack_count);
+    enum err_code code = sort_all(&sorter, view, view->stack_count, err);
     mem_free(sorter.tasks);
+    if (code)
+        return code;
     uint32_t *order = arena_new_raw(arena, uint32_t, view->stack_count);
     for (uint32_t i = 0; i < view->stack_count; i++)
         order[i] = sorter.items[i].stack;
-    return order;
+    *ret_order = order;
+    return ERR_NONE;
 }

@@ -12,7 +12,8 @@
 
 #include "lib/profile/view.h"
 
-/* view->stack_count indexes of stacks, in arena. */
-uint32_t *stack_sort(struct arena *arena, const struct view *view);
+/* view->stack_count indexes of stacks, in arena. Handles: ERR_TOO_LARGE (the view's deadline). */
+enum err_code stack_sort(struct arena *arena, const struct view *view, uint32_t **ret_order,
+                         struct err *err) MUST_USE;
 
 #endif

@@ -1,5 +1,6 @@
 #include "lib/profile/view.h"
 
+#include "lib/base/clock.h"
 #include "lib/base/mem.h"
 #include "lib/profile/filter.h"
 #include "lib/profile/frame_table.h"
@@ -41,6 +42,15 @@ int64_t view_sum(const struct profile *profile, uint32_t value_type)
     for (uint32_t i = 0; i < profile->sample_count; i++)
         sum = view_add(sum, profile->values[(size_t)i * profile->value_type_count + value_type]);
     return sum;
+}
+
+enum err_code view_check_cpu(const struct view *view, struct err *err)
+{
+    if (view->cpu_deadline_ns == 0 || clock_thread_cpu_ns() < view->cpu_deadline_ns)
+        return ERR_NONE;
+    return err_set(err, ERR_TOO_LARGE,
+                   "the report takes too long to compute: narrow it with focus or ignore, or look "
+                   "at a part of the profile");
 }
 
 /* ---- grouping ---- */
@@ -227,12 +237,14 @@ static void add_stack(struct build *build, const struct side *side, uint32_t sam
     build->view->kept[view_side] = view_add(build->view->kept[view_side], value);
 }
 
-static void add_stacks(struct build *build, const struct side *side)
+static enum err_code add_stacks(struct build *build, const struct side *side, struct err *err)
 {
     int64_t *total = &build->view->total[side->source->side];
     for (uint32_t i = 0; i < side->profile->sample_count; i++) {
         int64_t value = sample_value(side, i);
         size_t depth;
+        if (i % VIEW_CHECK_STEPS == 0 && view_check_cpu(build->view, err))
+            return err->code;
         if (value == 0)
             continue;
         *total = view_add(*total, value);
@@ -240,6 +252,7 @@ static void add_stacks(struct build *build, const struct side *side)
         if (passes_filter(side, stack, depth))
             add_stack(build, side, i, value, stack, depth);
     }
+    return ERR_NONE;
 }
 
 /* Room for all entries, whatever pruning and filtering then leave out. */
@@ -289,9 +302,10 @@ static enum err_code build_stacks(struct build *build, struct err *err)
     build->values = arena_new_raw(build->arena, int64_t, (size_t)sample_count);
     build->entries = arena_new_raw(build->arena, uint32_t, (size_t)needed);
     build->stack_start[0] = 0;
-    for (size_t i = 0; i < build->side_count; i++)
-        add_stacks(build, &build->sides[i]);
-    return ERR_NONE;
+    enum err_code code = ERR_NONE;
+    for (size_t i = 0; i < build->side_count && !code; i++)
+        code = add_stacks(build, &build->sides[i], err);
+    return code;
 }
 
 static void finish(struct build *build)
@@ -313,6 +327,7 @@ enum err_code view_create_from(struct arena *arena, const struct view_source *so
     build.view->profile = sources[0].profile;
     build.view->value_type = sources[0].value_type;
     build.view->is_diff = source_count > 1;
+    build.view->cpu_deadline_ns = options->cpu_deadline_ns;
     for (size_t i = 0; i < source_count; i++)
         build.sides[i] = (struct side){.profile = sources[i].profile, .source = &sources[i]};
     enum err_code code = choose_group(&build, options->group_by, err);

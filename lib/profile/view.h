@@ -64,6 +64,7 @@ struct view_options {
     struct span sample_type;     /* as profile_find_value_type */
     struct span group_by;        /* empty: function */
     const struct filter *filter; /* or NULL */
+    int64_t cpu_deadline_ns;     /* clock_thread_cpu_ns() at which to give up; 0: never */
 };
 
 enum { VIEW_ROOT_FRAME = 0 }; /* frames[0], named "root"; it is in no stack */
@@ -83,6 +84,7 @@ struct view {
     bool is_diff;
     bool is_normalised;
     bool drop_frames_failed;
+    int64_t cpu_deadline_ns; /* as in the options, for what is made from the view */
 
     const struct frame *frames;
     uint32_t frame_count;
@@ -107,12 +109,17 @@ static inline struct span view_unit(const struct view *view)
 
 /*
  * Handles: ERR_INVALID (no such sample type or label; an expression of the filter is too costly),
- * ERR_TOO_LARGE (stacks with all their inlined calls pass VIEW_ENTRIES_MAX).
+ * ERR_TOO_LARGE (stacks with all their inlined calls pass VIEW_ENTRIES_MAX; the deadline).
  */
 #define VIEW_ENTRIES_MAX (UINT64_C(1) << 28)
 enum err_code view_create(struct arena *arena, const struct profile *profile,
                           const struct view_options *options, const struct view **ret_view,
                           struct err *err) MUST_USE;
+
+/* Is the options' deadline over? To be called every few thousand steps, on the thread that made the
+ * view. Handles: ERR_TOO_LARGE. */
+enum err_code view_check_cpu(const struct view *view, struct err *err) MUST_USE;
+enum { VIEW_CHECK_STEPS = 4096 };
 
 /* One side of a view, for diff.h. Values are multiplied by scale and rounded to whole numbers. */
 struct view_source {

@@ -1,6 +1,8 @@
 #include "tests/unit/test.h"
 
 #include "api/share_summary.h"
+#include "lib/base/mem.h"
+#include "lib/profile/profile.h"
 #include "lib/profile/profile_builder.h"
 
 #include <stdio.h>
@@ -40,12 +42,33 @@ static void tells_types_totals_and_counts(void **state)
     struct buf json;
     buf_init(&json, SHARE_SUMMARY_BYTES);
     struct profile *profile = build("hits", 0, 7);
-    assert_int_equal(share_summary_append(profile, &json, &err), ERR_NONE);
-    assert_true(contains(&json, "{\"sample_types\":[{\"type\":\"hits\",\"unit\":\"count\"}]"));
+    assert_int_equal(share_summary_append(profile, 4711, &json, &err), ERR_NONE);
+    assert_true(contains(&json, ",\"sample_types\":[{\"type\":\"hits\",\"unit\":\"count\"}]"));
     assert_true(contains(&json, "\"totals\":[21]"));
     assert_true(contains(&json, "\"sample_count\":3,"));
     assert_true(contains(&json, "\"duration_ns\":5,"));
     assert_true(contains(&json, "\"comments\":[\"made \\\"by\\\" hand\"],\"comment_count\":1"));
+    profile_destroy(profile);
+    buf_fini(&json);
+}
+
+static void tells_what_looking_at_it_will_cost(void **state)
+{
+    (void)state;
+    struct err err = {0};
+    struct share_cost cost;
+    struct buf json;
+    buf_init(&json, SHARE_SUMMARY_BYTES);
+    /* A name that looks like a cost is none. */
+    struct profile *profile = build("{\"cost\":{\"decode_bytes\":1", 0, 7);
+    assert_int_equal(share_summary_append(profile, 4711, &json, &err), ERR_NONE);
+    buf_append_byte(&json, 0);
+    assert_true(share_summary_read_cost((const char *)json.data, &cost));
+    assert_int_equal(cost.decode_bytes, 4711);
+    assert_int_equal(cost.decoded_bytes, arena_bytes(profile->arena));
+    assert_int_equal(cost.stack_frames, 3);
+    assert_int_equal(cost.sample_count, 3);
+    assert_false(share_summary_read_cost("{}", &cost));
     profile_destroy(profile);
     buf_fini(&json);
 }
@@ -57,12 +80,12 @@ static void totals_stay_within_their_type(void **state)
     struct buf json;
     buf_init(&json, SHARE_SUMMARY_BYTES);
     struct profile *profile = build("hits", 0, INT64_MAX);
-    assert_int_equal(share_summary_append(profile, &json, &err), ERR_NONE);
+    assert_int_equal(share_summary_append(profile, 4711, &json, &err), ERR_NONE);
     assert_true(contains(&json, "\"totals\":[9223372036854775807]"));
     profile_destroy(profile);
     buf_clear(&json);
     profile = build("hits", 0, INT64_MIN);
-    assert_int_equal(share_summary_append(profile, &json, &err), ERR_NONE);
+    assert_int_equal(share_summary_append(profile, 4711, &json, &err), ERR_NONE);
     assert_true(contains(&json, "\"totals\":[-9223372036854775808]"));
     profile_destroy(profile);
     buf_fini(&json);
@@ -75,7 +98,7 @@ static void finds_the_default_sample_type_behind_quotes(void **state)
     struct buf json;
     buf_init(&json, SHARE_SUMMARY_BYTES);
     struct profile *profile = build("a\"b\\", 0, 1);
-    assert_int_equal(share_summary_append(profile, &json, &err), ERR_NONE);
+    assert_int_equal(share_summary_append(profile, 4711, &json, &err), ERR_NONE);
     struct span found = share_summary_default_sample_type(buf_span(&json));
     assert_true(span_equal_text(found, "\"a\\\"b\\\\\""));
     assert_true(span_equal_text(share_summary_default_sample_type(SPAN_LITERAL("{}")), "\"\""));
@@ -92,12 +115,12 @@ static void refuses_what_would_not_fit(void **state)
     struct buf json;
     buf_init(&json, SHARE_SUMMARY_BYTES);
     struct profile *profile = build("hits", SHARE_SUMMARY_SAMPLE_TYPES, 1);
-    assert_int_equal(share_summary_append(profile, &json, &err), ERR_TOO_LARGE);
+    assert_int_equal(share_summary_append(profile, 4711, &json, &err), ERR_TOO_LARGE);
     profile_destroy(profile);
     buf_fini(&json);
     buf_init(&json, 100);
     profile = build("hits", 10, 1);
-    assert_int_equal(share_summary_append(profile, &json, &err), ERR_TOO_LARGE);
+    assert_int_equal(share_summary_append(profile, 4711, &json, &err), ERR_TOO_LARGE);
     profile_destroy(profile);
     buf_fini(&json);
 }
@@ -106,6 +129,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tells_types_totals_and_counts),
+        cmocka_unit_test(tells_what_looking_at_it_will_cost),
         cmocka_unit_test(totals_stay_within_their_type),
         cmocka_unit_test(finds_the_default_sample_type_behind_quotes),
         cmocka_unit_test(refuses_what_would_not_fit),

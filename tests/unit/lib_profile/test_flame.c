@@ -1,5 +1,6 @@
 #include "tests/unit/lib_profile/reports.h"
 
+#include "lib/base/clock.h"
 #include "lib/profile/flame.h"
 #include "lib/profile/profile_builder.h"
 
@@ -261,9 +262,25 @@ static void the_same_view_gives_the_same_arrays(void **state)
     assert_memory_equal(one->node_cum, two->node_cum, one->node_count * sizeof(int64_t));
 }
 
+static void gives_up_at_the_deadline(void **state)
+{
+    (void)state;
+    arena_auto arena = arena_create();
+    const struct flame *flame;
+    struct err err = {0};
+    const struct view *view = folded_view(arena, "a;b 1\na;c 2\n");
+    struct view late = *view;
+    late.cpu_deadline_ns = clock_thread_cpu_ns() + 60 * CLOCK_NS_PER_S;
+    assert_int_equal(flame_create(arena, &late, 0, &flame, &err), ERR_NONE);
+    late.cpu_deadline_ns = 1;
+    assert_int_equal(flame_create(arena, &late, 0, &flame, &err), ERR_TOO_LARGE);
+    assert_non_null(strstr(err.message, "focus"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(gives_up_at_the_deadline),
         cmocka_unit_test(stacks_share_their_beginnings),
         cmocka_unit_test(an_empty_view_is_a_root),
         cmocka_unit_test(recursion_nests),

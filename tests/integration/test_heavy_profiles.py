@@ -1,0 +1,106 @@
+"""Large hostile profiles: every stack another one. Memory stays within what the server was given."""
+
+import concurrent.futures
+import os
+import pathlib
+import re
+
+import sample_profiles as samples
+from test_shares import problem
+from test_uploads import begin, put
+
+MIB = 1 << 20
+FUNCTIONS = 100
+# What the process needs besides heavy work: itself, both caches, and light work of each thread.
+BESIDES_MIB = 40 + 64 + 64 + 2 * 40
+
+
+def random_pprof(megabytes, depth=60):
+    """Raw pprof whose samples share nothing but the names of a hundred functions."""
+    profiles = samples.profiles
+    names = ["", "hits", "count", *(f"function{i}" for i in range(FUNCTIONS))]
+    parts = [profiles.block(1, profiles.integer(1, 1) + profiles.integer(2, 2))]
+    head = b"\x0a" + profiles.varint(depth)
+    tail = b"\x12\x01\x01"
+    one = profiles.varint(2 << 3 | 2) + profiles.varint(len(head) + depth + len(tail)) + head
+    count = megabytes * MIB // (len(one) + depth + len(tail))
+    ids = bytes(i % FUNCTIONS + 1 for i in range(256))
+    stacks = os.urandom(count * depth).translate(ids)
+    parts.append(b"".join(one + stacks[i * depth:(i + 1) * depth] + tail for i in range(count)))
+    for i in range(FUNCTIONS):
+        parts.append(profiles.block(4, profiles.integer(1, i + 1)
+                                    + profiles.block(4, profiles.integer(1, i + 1))))
+        parts.append(profiles.block(5, profiles.integer(1, i + 1) + profiles.integer(2, i + 3)))
+    parts.extend(profiles.block(6, name.encode()) for name in names)
+    return b"".join(parts)
+
+
+def push(api, data):
+    """In parts, as large profiles come."""
+    upload = begin(api, len(data))
+    for number in range(upload["part_count"]):
+        assert put(api, upload, number, data).status == 204
+    return api.post(f"/api/v1/uploads/{upload['id']}/complete")
+
+
+def share(api, data):
+    answer = push(api, data)
+    assert answer.status == 201, answer
+    return answer.json()
+
+
+def peak_mib(server):
+    status = pathlib.Path("/proc", str(server.child_pid()), "status").read_text()
+    return int(re.search(r"VmHWM:\s+(\d+) kB", status)[1]) / 1024
+
+
+def test_concurrent_reports_of_a_heavy_profile_stay_within_the_budget(start_server):
+    heavy_mib = 448
+    server = start_server("--max-heavy-memory", f"{heavy_mib}MiB", "--profile-cache-bytes",
+                          "64MiB", "--worker-threads", "8", "--loop-threads", "2")
+    api = server.api()
+    data = random_pprof(20)
+    made = [share(api, data) for _ in range(2)]
+    cost = api.get(f"/api/v1/shares/{made[0]['id']}").json()["cost"]
+    assert cost["samples"] * 60 == cost["stack_frames"]
+    assert cost["decoded_bytes"] > len(data)
+
+    def ask(number):
+        ids = made[number % 2]["id"], made[1 - number % 2]["id"]
+        paths = [f"/api/v1/shares/{ids[0]}/flame?limit={10000 + number}",
+                 f"/api/v1/shares/{ids[0]}/top?focus=function{number}",
+                 f"/p/{ids[0]}.svg?ignore=function{number}"]
+        answer = server.api(None).get(paths[number % 3], headers={"Accept-Encoding": "zstd"})
+        return answer.status, answer.headers.get("retry-after")
+
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        answers = list(pool.map(ask, range(16)))
+    assert {status for status, _ in answers} <= {200, 503}
+    assert sum(status == 200 for status, _ in answers) >= 4
+    assert all(retry for status, retry in answers if status == 503)
+    assert api.get("/healthz").status == 200
+    assert peak_mib(server) < heavy_mib + BESIDES_MIB, peak_mib(server)
+
+
+def test_what_can_never_fit_is_refused_and_says_so(start_server):
+    server = start_server("--max-heavy-memory", "96MiB")
+    api = server.api()
+    made = share(api, random_pprof(12))
+    for path in ("flame", "top"):
+        refused = problem(api.get(f"/api/v1/shares/{made['id']}/{path}"), 413)
+        assert "--max-heavy-memory" in refused["detail"]
+    assert problem(api.get(f"/p/{made['id']}.png"), 413)
+    merged = api.post("/api/v1/merge", json={"shares": [made["id"], made["id"]]})
+    assert "--max-heavy-memory" in problem(merged, 413)["detail"]
+    assert api.get(f"/p/{made['id']}/raw").status == 200
+    assert problem(push(api, random_pprof(40)), 413)
+
+
+def test_a_report_that_computes_for_too_long_is_given_up(start_server):
+    server = start_server("--report-cpu-time", "1s", "--max-heavy-memory", "4GiB")
+    api = server.api()
+    made = share(api, random_pprof(48))
+    refused = problem(api.get(f"/api/v1/shares/{made['id']}/flame"), 413)
+    assert "focus" in refused["detail"]
+    assert api.get(f"/api/v1/shares/{made['id']}/flame",
+                   query={"focus": "^function1$", "ignore": "function[2-9]"}).status == 200
