@@ -3,6 +3,7 @@
 #include "api/auth.h"
 #include "api/http_strict.h"
 #include "api/limiter.h"
+#include "api/pages.h"
 #include "api/problem.h"
 #include "api/routes.h"
 #include "api/server.h"
@@ -227,6 +228,10 @@ static void fail(struct http_job *job, int status, const struct err *err)
     if (job->response.body_kind == RESPONSE_FILE && job->response.file_fd >= 0)
         close(job->response.file_fd);
     job->response = (struct response){.status = 200, .file_fd = -1};
+    struct err shell_err;
+    if (pages_shows_error(&job->request, err) &&
+        pages_respond_not_found(&job->request, &job->response, &shell_err) == ERR_NONE)
+        return;
     problem_respond(&job->request, &job->response, status, err);
 }
 

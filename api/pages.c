@@ -280,6 +280,34 @@ static enum err_code get_robots(struct request *request, struct response *respon
     return ERR_NONE;
 }
 
+static bool accepts_html(const struct request *request)
+{
+    struct span rest = request_field(request, "accept"), item, name, weight;
+    while (rest.size) {
+        span_split(rest, ',', &item, &rest);
+        span_split(item, ';', &name, &weight);
+        if (span_equal_text(span_trim(name), "text/html"))
+            return !span_equal_text(span_trim(weight), "q=0");
+    }
+    return false;
+}
+
+bool pages_shows_error(const struct request *request, const struct err *problem)
+{
+    return problem->code == ERR_NOT_FOUND &&
+           (request->method == HTTP_GET || request->method == HTTP_HEAD) &&
+           !span_starts_with(request->path, "/api/") &&
+           !span_starts_with(request->path, "/assets/") && accepts_html(request);
+}
+
+enum err_code pages_respond_not_found(struct request *request, struct response *response,
+                                      struct err *err)
+{
+    struct head head = {.title = SPAN_LITERAL("Not found · Perfolio")};
+    response_add(request, response, "vary", "accept");
+    return respond_shell(request, response, 404, &head, err);
+}
+
 /* Inner pages hold no secrets: what they show comes over the API, under its own checks. */
 static const struct route routes[] = {
     {.method = HTTP_GET, .pattern = "/", .handle = get_home_page},

@@ -2,7 +2,8 @@
  * pages: what a browser loads: the HTML shell for each page's path, and the assets it names.
  *
  * The shell is web/dist/index.html with its marker <!--perfolio:head--> replaced by a title and
- * OpenGraph tags for that page. Assets under /assets/ carry a hash in their name and never change.
+ * OpenGraph tags for that page. A path that leads nowhere has the shell too, for browsers.
+ * Assets under /assets/ carry a hash in their name and never change.
  */
 #ifndef API_PAGES_H
 #define API_PAGES_H
@@ -10,6 +11,14 @@
 #include "api/routes.h"
 
 extern const struct route_table page_routes;
+
+/* Is this an error that a browser shall see as a page: nothing found, outside the API and the
+ * assets, and asked for with Accept: text/html? */
+bool pages_shows_error(const struct request *request, const struct err *problem);
+
+/* The shell that says there is nothing here, with status 404; may run on a loop thread. */
+enum err_code pages_respond_not_found(struct request *request, struct response *response,
+                                      struct err *err) MUST_USE;
 
 /* Content-Security-Policy of every HTML answer, for tests and for handlers that send HTML. */
 extern const char *const pages_content_security_policy;

@@ -84,6 +84,35 @@ def test_missing_and_deleted_shares_have_their_status_and_still_a_page(admin, an
     assert anonymous.get(f"/p/{made['id']}/delete").status == 410
 
 
+BROWSER = {"Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"}
+
+
+@pytest.mark.parametrize("path", ["/nowhere", "/p", "/problems/none", "/d/abc", "/favicon.ico",
+                                  "/p/" + "0" * 22 + "/raw"])
+def test_a_path_that_leads_nowhere_is_a_page_for_browsers(anonymous, path):
+    for method in ("GET", "HEAD"):
+        answer = anonymous.request(method, path, headers=BROWSER)
+        assert answer.status == 404
+        assert answer.headers["content-type"] == "text/html; charset=utf-8"
+        assert "default-src 'none'" in answer.headers["content-security-policy"]
+        assert answer.headers["x-robots-tag"] == "noindex"
+        assert "accept" in answer.headers["vary"].lower()
+    assert '<div id="app">' in anonymous.get(path, headers=BROWSER).text
+    for headers in ({}, {"Accept": "*/*"}, {"Accept": "application/json, text/html;q=0"}):
+        answer = anonymous.get(path, headers=headers)
+        assert answer.status == 404
+        assert answer.headers["content-type"] == "application/problem+json"
+
+
+def test_the_api_answers_with_problems_whoever_asks(anonymous):
+    for path in ("/api/v1/none", "/api/", "/api/v1/shares/" + "0" * 22, "/assets/none.js"):
+        answer = anonymous.get(path, headers=BROWSER)
+        assert answer.status == 404
+        assert answer.headers["content-type"] == "application/problem+json"
+    posted = anonymous.post("/nowhere", b"", headers=BROWSER)
+    assert posted.headers["content-type"] == "application/problem+json"
+
+
 def test_a_diff_page_names_both_and_has_the_worse_status(admin, anonymous):
     first, second = share(admin, title="before"), share(admin, title="after")
     answer = anonymous.get(f"/d/{first['id']}..{second['id']}")
