@@ -198,5 +198,11 @@ enum err_code identity_jobs_run(struct server *server, struct err *err)
                             "DELETE FROM audit_log WHERE id IN (SELECT id FROM audit_log"
                             " WHERE at < now() - make_interval(days => $1::integer) LIMIT 10000)",
                             arena, NULL, err, PG_I64(AUDIT_KEEP_DAYS));
+    if (!code)
+        code = pg_query_values(connection, PG_NO_TENANT,
+                               "DELETE FROM audit_log WHERE id IN (SELECT id FROM audit_log"
+                               " WHERE at < now() - make_interval(days => $1::integer)"
+                               " AND action LIKE '%.refuse' LIMIT 10000)",
+                               arena, NULL, err, PG_I64(AUDIT_KEEP_REFUSED_DAYS));
     return code;
 }

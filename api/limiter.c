@@ -38,6 +38,8 @@ static const struct kind_rule rules[LIMIT_KIND_COUNT] = {
     [LIMIT_UPLOAD_TENANT] = {.message = "Your tenant's uploads per minute are used up"},
     [LIMIT_UPLOAD_ADDRESS] = {.is_address = true,
                               .message = "Too many uploads from your address; sign in for more"},
+    [LIMIT_AUDIT_TENANT] = {.message = "Too many refused attempts to write them all down"},
+    [LIMIT_AUDIT_SERVER] = {.message = "Too many refused attempts to write them all down"},
     [LIMIT_REPORT_ADDRESS] = {.is_address = true, .message = "Too many reports from your address"},
 };
 

@@ -247,9 +247,13 @@ static enum err_code sign_in_by_code(struct request *request, struct response *r
                                &row, err, PG_BYTES(hash));
     if (code)
         return code;
-    if (pg_row_count(row) == 0)
+    if (pg_row_count(row) == 0) {
+        pg_give(connection);
+        connection = NULL;
+        audit_record_refused(request, TENANT_ANONYMOUS, "session.refuse", "one-time code");
         return err_set(err, ERR_UNAUTHENTICATED,
                        "The sign-in link has been used already or has expired; ask for a new one");
+    }
     return finish_sign_in(request, response, connection, pg_get_i64(row, 0, 1),
                           pg_get_i64(row, 0, 0), "one-time code", err);
 }
@@ -319,11 +323,16 @@ static enum err_code verify_attempt(struct request *request, struct span key, st
 static enum err_code sign_in_by_password(struct request *request, struct response *response,
                                          const char *email, const char *password, struct err *err)
 {
-    struct account account;
+    struct account account = {0};
     enum err_code code = find_account(request, email, &account, err);
     if (!code)
         code = verify_attempt(request, span_text(lower(request, email)), span_text(password),
                               account.password_hash, err);
+    /* An e-mail that is not known may be anything, a password typed into the wrong field too. */
+    if (code == ERR_UNAUTHENTICATED)
+        audit_record_refused(request, account.user_id ? account.tenant_id : TENANT_ANONYMOUS,
+                             "session.refuse",
+                             account.user_id ? lower(request, email) : "unknown account");
     if (code)
         return code;
     pg_auto connection = NULL;

@@ -1,5 +1,6 @@
 #include "api/share_access.h"
 
+#include "api/audit.h"
 #include "api/limiter.h"
 #include "api/password.h"
 #include "api/server.h"
@@ -92,6 +93,7 @@ static enum err_code check_password(struct request *request, const struct share 
     }
     if (code || matches)
         return code;
+    audit_record_refused(request, share->tenant_id, "share.refuse", share->id);
     return err_set(err, ERR_UNAUTHENTICATED, "the password is wrong");
 }
 

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from conftest import Api
-from people import PASSWORD, Browser, Tenant, unique
+from people import PASSWORD, Browser, Tenant, come_from, unique
 
 PROFILE = b"main;work 10\nmain;idle 5\n"
 
@@ -520,6 +520,61 @@ def test_the_audit_log_says_who_did_what_from_where(server, tenant, owner):
     assert [e["id"] for e in first["entries"] + second["entries"]] == [e["id"] for e in entries[:4]]
     problem(owner.get("/api/v1/audit", query={"limit": 0}), 400, "invalid")
     problem(owner.get("/api/v1/audit", query={"page": 2}), 400, "invalid")
+
+
+def refusals(client):
+    entries = client.get("/api/v1/audit", query={"limit": 100}).json()["entries"]
+    return [entry for entry in entries if entry["action"].endswith(".refuse")]
+
+
+def test_refused_attempts_are_in_the_audit_log_without_what_was_typed(start_server):
+    server = start_server()
+    tenant = Tenant(server)
+    owner = tenant.user("owner")
+    stranger = Browser(server)
+    email = owner.user["email"]
+    assert stranger.sign_in(email=email.upper(), password="secret typed wrong").status == 401
+    assert stranger.sign_in(email="my-own-password", password="secret typed wrong").status == 401
+    assert stranger.sign_in(code="secret typed wrong").status == 401
+    header = {"X-Perfolio-Password": "open sesame"}
+    made = owner.post("/api/v1/shares", body=PROFILE, query={"visibility": "password"},
+                      headers=header).json()
+    path = f"/api/v1/shares/{made['id']}"
+    assert stranger.get(path, headers={"X-Perfolio-Password": "secret typed"}).status == 401
+    assert stranger.get(path).status == 401, "no attempt: nothing was typed"
+    share, session = refusals(owner)
+    assert (share["action"], share["target"]) == ("share.refuse", made["id"])
+    assert (session["action"], session["target"]) == ("session.refuse", email)
+    assert session["actor_kind"] == "anonymous" and session["address"] and session["request_id"]
+    with server.database() as connection, connection.cursor() as cursor:
+        cursor.execute("SELECT tenant_id, target FROM audit_log WHERE action LIKE '%.refuse'")
+        rows = cursor.fetchall()
+        cursor.execute("SELECT count(*) FROM audit_log WHERE audit_log::text LIKE '%typed%'"
+                       " OR audit_log::text LIKE '%my-own-password%'")
+        assert cursor.fetchone() == (0,)
+    assert (1, "unknown account") in rows and (1, "one-time code") in rows and len(rows) == 4
+
+
+def test_refused_attempts_cannot_fill_the_audit_log(start_server):
+    server = start_server()
+    tenant = Tenant(server)
+    owner = tenant.user("owner")
+    made = [owner.post("/api/v1/shares", body=PROFILE, query={"visibility": "password"},
+                       headers={"X-Perfolio-Password": "open sesame"}).json()["id"]
+            for _ in range(8)]
+    refused = 0
+    for number in range(96):
+        guesser = server.anonymous()
+        come_from(guesser, f"127.0.5.{number // 12 + 1}")
+        answer = guesser.get(f"/api/v1/shares/{made[number % 8]}",
+                             headers={"X-Perfolio-Password": f"guess {number}"})
+        refused += answer.status == 401
+        guesser.close()
+    assert refused > 64
+    assert 60 <= len(refusals(owner)) <= 63
+    dropped = int(re.search(r"^perfolio_audit_dropped_total (\d+)$", owner.get("/metrics").text,
+                            re.MULTILINE)[1])
+    assert dropped == refused - len(refusals(owner))
 
 
 # ---- the operator ----
