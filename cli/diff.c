@@ -12,7 +12,14 @@
 
 enum { MAX_URL_BYTES = 8192 };
 
-enum { OPTION_LOCAL = 0x200, OPTION_NORMALIZED, OPTION_OPEN, OPTION_EXPIRES, OPTION_VISIBILITY };
+enum {
+    OPTION_LOCAL = 0x200,
+    OPTION_NORMALIZED,
+    OPTION_OPEN,
+    OPTION_EXPIRES,
+    OPTION_VISIBILITY,
+    OPTION_MARKDOWN
+};
 
 struct diff {
     struct cli *cli;
@@ -23,6 +30,7 @@ struct diff {
     bool is_local;
     bool is_normalised;
     bool is_opened;
+    bool is_markdown;
 };
 
 static const struct argp_option options[] = {
@@ -33,6 +41,7 @@ static const struct argp_option options[] = {
     {"expires", OPTION_EXPIRES, "TIME", 0, "When what is uploaded goes away: 12h, 30d, 8w, never",
      0},
     {"visibility", OPTION_VISIBILITY, "WHO", 0, "Of what is uploaded: public, unlisted or team", 0},
+    {"markdown", OPTION_MARKDOWN, NULL, 0, "Print the link as Markdown to paste", 0},
     {"open", OPTION_OPEN, NULL, 0, "Open the link in a browser", 0},
     {"quiet", 'q', NULL, 0, "Say nothing but warnings and errors", 0},
     {0},
@@ -60,6 +69,9 @@ static error_t parse(int key, char *text, struct argp_state *state)
             argp_error(state, "--visibility is public, unlisted or team, not %s", text);
         diff->settings.visibility = text;
         return 0;
+    case OPTION_MARKDOWN:
+        diff->is_markdown = true;
+        return 0;
     case OPTION_OPEN:
         diff->is_opened = true;
         return 0;
@@ -78,6 +90,8 @@ static error_t parse(int key, char *text, struct argp_state *state)
             argp_error(state, "only one side can be standard input");
         if (!diff->is_local && (diff->view.rule_count || diff->view.is_json))
             argp_error(state, "filters and --json go with --local");
+        if (diff->is_local && diff->is_markdown)
+            argp_error(state, "--markdown is for a link, --local prints none");
         return 0;
     default:
         return ARGP_ERR_UNKNOWN;
@@ -237,7 +251,7 @@ static enum err_code diff_link(struct diff *diff, struct err *err)
     buf_append_byte(&url, 0);
     if (buf_failed(&url))
         return err_set(err, ERR_TOO_LARGE, "the link would be too long");
-    puts((const char *)url.data);
+    printf(diff->is_markdown ? "[Two profiles compared](%s)\n" : "%s\n", (const char *)url.data);
     code = cli_flush(err);
     return !code && diff->is_opened ? open_url((const char *)url.data, err) : code;
 }

@@ -118,6 +118,8 @@ static void print_percent(double value, bool is_signed)
     char text[32];
     if (fabs(value) >= 9999.5)
         snprintf(text, sizeof(text), is_signed ? "%+.0e%%" : "%.0e%%", value);
+    else if (fabs(value) >= 999.95) /* as wide as the column with a decimal */
+        snprintf(text, sizeof(text), is_signed ? "%+.0f%%" : "%.0f%%", value);
     else
         snprintf(text, sizeof(text), is_signed ? "%+.1f%%" : "%.1f%%", value);
     print_right(text, PERCENT_COLUMNS + is_signed);

@@ -29,7 +29,7 @@ _perfolio()
         files=yes
         ;;
     diff)
-        options='--help --local --normalized --normalised --expires --visibility --open --quiet --sample-type --focus --ignore --hide --show --group-by --limit --json --password-file'
+        options='--help --local --normalized --normalised --expires --visibility --markdown --open --quiet --sample-type --focus --ignore --hide --show --group-by --limit --json --password-file'
         words=''
         files=yes
         ;;

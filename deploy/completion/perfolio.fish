@@ -22,6 +22,7 @@ complete -c perfolio -n '__fish_seen_subcommand_from diff' -l local -d 'Print a 
 complete -c perfolio -n '__fish_seen_subcommand_from diff' -l normalized -d 'Scale B to A’s total – what changed in proportion'
 complete -c perfolio -n '__fish_seen_subcommand_from diff' -l expires -x -d 'When what is uploaded goes away – 12h, 30d, 8w, never'
 complete -c perfolio -n '__fish_seen_subcommand_from diff' -l visibility -x -d 'Of what is uploaded – public, unlisted or team'
+complete -c perfolio -n '__fish_seen_subcommand_from diff' -l markdown -d 'Print the link as Markdown to paste'
 complete -c perfolio -n '__fish_seen_subcommand_from diff' -l open -d 'Open the link in a browser'
 complete -c perfolio -n '__fish_seen_subcommand_from diff' -l quiet -s q -d 'Say nothing but warnings and errors'
 complete -c perfolio -n '__fish_seen_subcommand_from diff' -l sample-type -x -d 'Sample type, by name or index'

@@ -148,6 +148,9 @@ def test_diff_of_links_uploads_nothing(cli, before, after, admin):
     assert mixed.returncode == 0 and a[-22:] in mixed.out, mixed.log
     assert mixed.out.endswith("?st=a%20b&norm=1&sv=1\n")  # as web/src/state.ts reads it
     count = len(admin.get("/api/v1/shares?limit=100").json()["shares"])
+    markdown = cli("diff", "--markdown", a, b)
+    assert re.fullmatch(r"\[[^\]]+\]\(https://localhost:\d+/d/\w{22}\.\.\w{22}\)\n", markdown.out)
+    assert cli("diff", "--markdown", "--local", a, b).returncode == 2
     missing = cli("diff", "A" * 22, after)
     assert missing.returncode == 5 and missing.out == ""
     assert len(admin.get("/api/v1/shares?limit=100").json()["shares"]) == count
