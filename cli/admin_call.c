@@ -55,6 +55,28 @@ static enum err_code usage(struct admin *admin, const struct admin_call *call, s
                      call->arguments ? call->arguments : "");
 }
 
+/* An option that a call has no use for was meant to do something: say so, do not act without it. */
+static const char *find_useless_option(const struct admin *admin, const struct admin_call *call)
+{
+    const struct {
+        const char *name;
+        unsigned uses;
+        bool is_given;
+    } options[] = {
+        {"--tenant", NEEDS_TENANT | MAY_HAVE_TENANT, admin->tenant},
+        {"--role", TAKES_ROLE, admin->role},
+        {"--scopes", TAKES_SCOPES, admin->scopes},
+        {"--expires", TAKES_EXPIRES, admin->expires},
+        {"--reason", TAKES_REASON, admin->reason},
+        {"--name", TAKES_NAME, admin->name},
+    };
+    for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++) {
+        if (options[i].is_given && !(call->uses & options[i].uses))
+            return options[i].name;
+    }
+    return NULL;
+}
+
 /* Numbers, true, false and null as such, the rest as text. */
 static json_t *value_of(const char *text)
 {
@@ -147,6 +169,10 @@ enum err_code admin_call(struct admin *admin, struct err *err)
         return cli_usage(admin->cli, err,
                          "perfolio admin does not know that; perfolio admin help lists what it "
                          "knows");
+    const char *useless = find_useless_option(admin, call);
+    if (useless)
+        return cli_usage(admin->cli, err, "perfolio admin %s%s%s does not take %s", call->noun,
+                         call->verb ? " " : "", call->verb ? call->verb : "", useless);
     json_auto_t *body = json_object(), *answer = NULL;
     client_auto client = NULL;
     const char *path = fill_path(admin, call);

@@ -295,6 +295,10 @@ def test_admin(cli, server, before):
     invited = cli("admin", "invite", "create", "new@example.org", "--role", "viewer",
                   token=token)
     assert invited.returncode == 0 and "/invite#" in invited.out, invited.log
+    for useless in (("invite", "create", "lost@example.org"), ("user", "list"), ("audit",)):
+        astray = cli("admin", *useless, "--tenant", tenant)
+        assert astray.returncode == 2 and "does not take --tenant" in astray.log and not astray.out
+    assert "lost@example.org" not in cli("admin", "invite", "list").out
     assert "new@example.org" in cli("admin", "invite", "list", token=token).out
     pushed(cli, before, token=token)
     assert "share.create" in cli("admin", "audit", token=token).out
