@@ -15,6 +15,7 @@
 #include <ftw.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -31,6 +32,8 @@ struct source {
     bool has_cluster;
     bool is_started; /* by us: the server does not run */
     char conninfo[POSTGRES_CONNINFO_BYTES];
+    struct arena *arena;        /* of what follows */
+    const char *tools_conninfo; /* for PostgreSQL's programs: without a password */
 };
 
 static int remove_entry(const char *path, const struct stat *status, int kind, struct FTW *walk)
@@ -81,8 +84,23 @@ static enum err_code start_cluster(struct source *source, struct err *err)
     return ERR_NONE;
 }
 
+/* The password travels in the environment: arguments are for everyone to read. */
+static enum err_code hide_password(struct source *source, struct err *err)
+{
+    const char *password;
+    enum err_code code = pg_split_password(source->settings->database_url, source->arena,
+                                           &source->tools_conninfo, &password, err);
+    if (!code && *password)
+        setenv("PGPASSWORD", password, 1);
+    return code;
+}
+
 static enum err_code open_database(struct source *source, bool is_served, struct err *err)
 {
+    source->arena = arena_create();
+    source->tools_conninfo = source->conninfo;
+    if (!source->has_cluster && hide_password(source, err))
+        return err->code;
     if (!source->has_cluster) {
         source->postgres =
             (struct postgres){.account = source->folder.ours, .kept_fd = -1, .log_fd = 0};
@@ -122,6 +140,7 @@ static void close_source(struct source *source)
         rmdir(source->postgres.socket_dir);
     }
     data_folder_close(&source->folder);
+    arena_destroy(source->arena);
 }
 
 /* The server sweeps for a moment every few seconds, so that this seldom waits. */
@@ -153,7 +172,7 @@ static enum err_code dump(const struct source *source, int target_fd, struct err
      * every row. */
     if (!source->has_cluster)
         arguments[count++] = "--enable-row-security";
-    arguments[count++] = source->has_cluster ? source->conninfo : source->settings->database_url;
+    arguments[count++] = source->tools_conninfo;
     fd_auto fd = os_openat(target_fd, "database.dump", O_WRONLY | O_CREAT | O_EXCL, 0600);
     if (fd < 0)
         return err_set_errno(err, ERR_IO, "cannot create database.dump");
@@ -284,7 +303,7 @@ static enum err_code load_dump(const struct source *source, int backup_fd, struc
     if (source->has_cluster)
         arguments[count++] = "--role=perfolio_owner";
     arguments[count++] = "--dbname";
-    arguments[count++] = source->has_cluster ? source->conninfo : source->settings->database_url;
+    arguments[count++] = source->tools_conninfo;
     if (!source->has_cluster && make_roles(source, err))
         return err->code;
     fd_auto fd = os_openat(backup_fd, "database.dump", O_RDONLY, 0);

@@ -5,6 +5,7 @@
 #include "api/server.h"
 #include "api/settings.h"
 #include "lib/base/clock.h"
+#include "lib/base/log.h"
 #include "lib/base/mem.h"
 #include "lib/io/pg.h"
 
@@ -49,6 +50,14 @@ static enum err_code check_disk(const struct server *server, struct arena *arena
     return code;
 }
 
+/* Paths, hosts and roles are for the log, not for everyone who asks. */
+static void log_not_ready(const struct request *request, const struct err *err)
+{
+    char quoted[ERR_MESSAGE_BYTES * 2];
+    log_event(LOG_WARN, "not ready", "request_id=%s code=%s err=%s", request->id,
+              err_code_name(err->code), log_quote(err->message, quoted, sizeof(quoted)));
+}
+
 static enum err_code get_readyz(struct request *request, struct response *response, struct err *err)
 {
     struct http_server *http = request->server->http;
@@ -63,8 +72,8 @@ static enum err_code get_readyz(struct request *request, struct response *respon
         if (code == ERR_NONE)
             code = check_disk(request->server, request->arena, err);
         if (code) {
-            err->code = ERR_BUSY;
-            return err_add(err, "not ready");
+            log_not_ready(request, err);
+            return err_set(err, ERR_BUSY, "the database or the disk does not answer; see the log");
         }
         atomic_store(ready_ns, clock_monotonic_ns());
     }

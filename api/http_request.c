@@ -115,6 +115,23 @@ static void fill_fields(struct request *request, const h2o_req_t *req)
     request->field_count = req->headers.size + 1;
 }
 
+/* The last address of the last such field: the one that the nearest proxy has added, as a field of
+ * its own or behind what the client sent. */
+static struct span last_forwarded_for(const struct request *request)
+{
+    struct span last = {0};
+    for (size_t i = 0; i < request->field_count; i++) {
+        struct span rest = request->fields[i].value, before;
+        if (!span_equal_text(request->fields[i].name, "x-forwarded-for"))
+            continue;
+        while (rest.size > 0) {
+            span_split(rest, ',', &before, &rest);
+            last = span_trim(before);
+        }
+    }
+    return last;
+}
+
 static void fill_address(struct request *request, h2o_conn_t *conn, bool trust_forwarded_for)
 {
     struct sockaddr_storage address;
@@ -125,13 +142,9 @@ static void fill_address(struct request *request, h2o_conn_t *conn, bool trust_f
     struct span shown = text_size == SIZE_MAX ? SPAN_LITERAL("-") : span_of(text, text_size);
     if (span_starts_with(shown, "::ffff:")) /* IPv4 on a socket for both */
         shown = span_of(shown.data + 7, shown.size - 7);
-    if (trust_forwarded_for) {
-        struct span rest = request_field(request, "x-forwarded-for"), before;
-        while (rest.size > 0) {
-            span_split(rest, ',', &before, &rest);
-            shown = span_trim(before);
-        }
-    }
+    struct span forwarded = trust_forwarded_for ? last_forwarded_for(request) : (struct span){0};
+    if (forwarded.size > 0)
+        shown = forwarded;
     snprintf(request->address, sizeof(request->address), "%.*s", SPAN_PRINT(shown));
 }
 

@@ -146,7 +146,10 @@ static enum err_code create_cluster(const struct postgres *postgres, struct err 
     snprintf(child_path, sizeof(child_path), "%s.new", postgres->child_path);
     log_event(LOG_INFO, "making the database cluster", "programs=%s", postgres->bin_dir);
     nftw(path, remove_entry, 32, FTW_DEPTH | FTW_PHYS);
-    if (mkdir(path, 0700) != 0 || chown(path, postgres->account.uid, postgres->account.gid) != 0)
+    /* By descriptor: as root we never give away what a name leads to. */
+    fd_auto fd =
+        mkdir(path, 0700) != 0 ? -1 : open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0 || fchown(fd, postgres->account.uid, postgres->account.gid) != 0)
         return err_set_errno(err, ERR_IO, "cannot create the folder %s", path);
     const char *arguments[] = {NULL,
                                "-D",
@@ -178,7 +181,9 @@ static enum err_code write_file(const struct postgres *postgres, const char *nam
     char path[PATH_MAX + 32], new_path[PATH_MAX + 32];
     snprintf(path, sizeof(path), "%s/%s", postgres->path, name);
     snprintf(new_path, sizeof(new_path), "%s/%s.new", postgres->path, name);
-    fd_auto fd = open(new_path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+    unlink(new_path);
+    /* The folder is PostgreSQL's, and we may be root: never open what lies there already. */
+    fd_auto fd = open(new_path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (fd < 0 || fchown(fd, postgres->account.uid, postgres->account.gid) != 0 ||
         os_write_all(fd, text, strlen(text)) != 0 || rename(new_path, path) != 0)
         return err_set_errno(err, ERR_IO, "cannot write %s", path);

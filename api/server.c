@@ -147,6 +147,7 @@ static enum err_code create_http(struct server *server, const struct server_star
         .access_log_path = *settings->access_log ? settings->access_log : NULL,
         .public_url = settings->public_url,
         .enable_http2 = settings->http2,
+        .trust_forwarded_for = settings->trust_forwarded_for,
         .loop_count = settings->loop_threads,
         .worker_count = settings->worker_threads,
         .max_queued_requests = settings->worker_queue,

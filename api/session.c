@@ -258,19 +258,11 @@ static enum err_code sign_in_by_code(struct request *request, struct response *r
                           pg_get_i64(row, 0, 0), "one-time code", err);
 }
 
-static const char *lower(struct request *request, const char *text)
-{
-    char *copy = arena_strdup(request->arena, text);
-    for (char *c = copy; *c; c++)
-        if (*c >= 'A' && *c <= 'Z')
-            *c = (char)(*c - 'A' + 'a');
-    return copy;
-}
-
 struct account {
     int64_t user_id; /* 0: there is none of that e-mail */
     int64_t tenant_id;
     const char *password_hash; /* "" for none */
+    const char *limit_key;     /* the e-mail as the database compares it */
 };
 
 /* The connection goes back before scrypt runs: a slow check must not hold it. */
@@ -282,15 +274,17 @@ static enum err_code find_account(struct request *request, const char *email,
     enum err_code code = pg_take(request->server->database, &connection, err);
     if (!code)
         code = pg_query_values(connection, PG_NO_TENANT,
-                               "SELECT id, tenant_id, password_hash FROM app_user_find($1)",
+                               "SELECT id, tenant_id, password_hash, lower($1::text)"
+                               " FROM (SELECT) always LEFT JOIN app_user_find($1::text) ON true",
                                request->arena, &row, err, PG_TEXT(email));
     if (code)
         return code;
-    bool is_found = pg_row_count(row) > 0;
+    bool is_found = !pg_is_null(row, 0, 0);
     *ret_account = (struct account){
         .user_id = is_found ? pg_get_i64(row, 0, 0) : 0,
         .tenant_id = is_found ? pg_get_i64(row, 0, 1) : 0,
         .password_hash = is_found ? pg_get_text(row, 0, 2) : "",
+        .limit_key = pg_get_text(row, 0, 3),
     };
     return ERR_NONE;
 }
@@ -326,13 +320,13 @@ static enum err_code sign_in_by_password(struct request *request, struct respons
     struct account account = {0};
     enum err_code code = find_account(request, email, &account, err);
     if (!code)
-        code = verify_attempt(request, span_text(lower(request, email)), span_text(password),
+        code = verify_attempt(request, span_text(account.limit_key), span_text(password),
                               account.password_hash, err);
     /* An e-mail that is not known may be anything, a password typed into the wrong field too. */
     if (code == ERR_UNAUTHENTICATED)
         audit_record_refused(request, account.user_id ? account.tenant_id : TENANT_ANONYMOUS,
                              "session.refuse",
-                             account.user_id ? lower(request, email) : "unknown account");
+                             account.user_id ? account.limit_key : "unknown account");
     if (code)
         return code;
     pg_auto connection = NULL;
@@ -393,7 +387,7 @@ static enum err_code find_own_account(struct request *request, const char **ret_
     enum err_code code = pg_take(request->server->database, &connection, err);
     if (!code)
         code = pg_query_values(connection, request->principal.tenant_id,
-                               "SELECT email, password_hash FROM app_user WHERE id = $1",
+                               "SELECT lower(email), password_hash FROM app_user WHERE id = $1",
                                request->arena, &row, err, PG_I64(request->principal.user_id));
     if (code)
         return code;
@@ -453,7 +447,7 @@ enum err_code session_post_password(struct request *request, struct response *re
     if (!code)
         code = find_own_account(request, &email, &old_hash, err);
     if (!code && old_hash[0] != '\0')
-        code = verify_attempt(request, span_text(lower(request, email)),
+        code = verify_attempt(request, span_text(email),
                               span_text(old_password ? old_password : ""), old_hash, err);
     if (code == ERR_UNAUTHENTICATED)
         return err_set(err, ERR_FORBIDDEN, "The old password is wrong");

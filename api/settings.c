@@ -69,6 +69,8 @@ static const struct knob knobs[] = {
     KNOB("jobs-interval", KNOB_SECONDS, jobs_interval_s, 1, 3600, "5s",
          "pause between rounds of background work (expiry, deletion)"),
     KNOB("http2", KNOB_SWITCH, http2, 0, 0, "no", "offer HTTP/2"),
+    KNOB("trust-forwarded-for", KNOB_SWITCH, trust_forwarded_for, 0, 0, "no",
+         "behind a proxy of yours: take the last address of X-Forwarded-For for the client's"),
     KNOB("max-connections", KNOB_NUMBER, max_connections, 1, 100000, "2048", "open connections"),
     KNOB("max-buffered-bytes", KNOB_SIZE, max_buffered_bytes, 16 * KIB * KIB, TIB, "192MiB",
          "what the bodies of all requests together may hold in memory, and as much all answers"),

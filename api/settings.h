@@ -37,6 +37,7 @@ struct settings {
     int worker_queue; /* requests that may wait for a worker; 503 past it */
     int jobs_interval_s;
     bool http2;
+    bool trust_forwarded_for; /* behind a proxy: the last X-Forwarded-For is the client */
     int max_connections;
     uint64_t max_buffered_bytes;      /* what all request bodies together may hold */
     int request_timeout_s;            /* a whole request with its body, while bytes flow */

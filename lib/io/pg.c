@@ -228,6 +228,44 @@ static bool is_alive(struct pg_connection *connection)
            PQstatus(connection->handle) == CONNECTION_OK;
 }
 
+static void append_keyword(struct buf *buf, const char *keyword, const char *value)
+{
+    buf_printf(buf, "%s%s='", buf->size ? " " : "", keyword);
+    for (const char *at = value; *at; at++) {
+        if (*at == '\'' || *at == '\\')
+            buf_append_byte(buf, '\\');
+        buf_append_byte(buf, (uint8_t)*at);
+    }
+    buf_append_byte(buf, '\'');
+}
+
+enum err_code pg_split_password(const char *conninfo, struct arena *arena,
+                                const char **ret_conninfo, const char **ret_password,
+                                struct err *err)
+{
+    char *message = NULL;
+    PQconninfoOption *options = PQconninfoParse(conninfo, &message);
+    if (!options) {
+        PQfreemem(message); /* it may hold the password */
+        return err_set(err, ERR_INVALID, "the database's URL is not one of PostgreSQL");
+    }
+    buf_auto plain;
+    buf_init(&plain, 64 << 10);
+    const char *password = "";
+    for (const PQconninfoOption *option = options; option->keyword; option++) {
+        if (option->val && strcmp(option->keyword, "password") == 0)
+            password = arena_strdup(arena, option->val);
+        else if (option->val)
+            append_keyword(&plain, option->keyword, option->val);
+    }
+    PQconninfoFree(options);
+    if (buf_failed(&plain))
+        return err_set(err, ERR_INVALID, "the database's URL is too long");
+    *ret_conninfo = arena_strndup(arena, plain.data, plain.size);
+    *ret_password = password;
+    return ERR_NONE;
+}
+
 /* ---- the pool ---- */
 
 struct pg_pool *pg_pool_create(const char *conninfo, const char *role, int max_connections)

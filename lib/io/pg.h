@@ -102,6 +102,15 @@ enum err_code pg_begin(struct pg_connection *connection, int64_t tenant_id,
 enum err_code pg_commit(struct pg_connection *connection, struct err *err) MUST_USE;
 void pg_rollback(struct pg_connection *connection);
 
+/*
+ * The connection that conninfo (a URL or keywords) describes, as keywords without its password, and
+ * that ("" for none): for the arguments of programs, which everybody on the machine may read.
+ * Handles: ERR_INVALID.
+ */
+enum err_code pg_split_password(const char *conninfo, struct arena *arena,
+                                const char **ret_conninfo, const char **ret_password,
+                                struct err *err) MUST_USE;
+
 /* Runs a script of several statements in one transaction: migrations only. */
 enum err_code pg_script(struct pg_connection *connection, const char *sql,
                         struct err *err) MUST_USE;

@@ -11,6 +11,7 @@ import socket
 import ssl
 import struct
 import subprocess
+import tempfile
 import threading
 import time
 import warnings
@@ -575,6 +576,22 @@ def test_sighup_reopens_the_access_log(start_server, tmp_path):
         _, headers, _ = wire.send(get()).answer()
         assert wait_until(lambda: headers["x-request-id"] in log.read_text())
         assert headers["x-request-id"] not in (folder / "access.log.1").read_text()
+
+
+def test_behind_a_proxy_the_client_is_whom_the_proxy_names(start_server):
+    """Proxies add a field of their own or a name behind the client's, who may have written lies."""
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o755)
+        log = os.path.join(folder, "access.log")
+        server = start_server("--access-log", log, "--trust-forwarded-for", "yes")
+        for forwarded in ("203.0.113.9", "192.0.2.1, 203.0.113.9",
+                          "192.0.2.1\r\nX-Forwarded-For: 203.0.113.9"):
+            with Wire(server) as wire:
+                wire.send(get(more=f"X-Forwarded-For: {forwarded}\r\n"))
+                request_id = wire.answer()[1]["x-request-id"]
+            assert wait_until(lambda: request_id in open(log).read())
+            line, = [line for line in open(log) if request_id in line]
+            assert line.startswith("203.0.113.9 "), line
 
 
 def make_certificate(folder, name):

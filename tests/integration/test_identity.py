@@ -109,6 +109,14 @@ def test_attempts_are_limited_for_known_and_unknown_accounts(start_server):
     assert answer.status == 200
 
 
+def test_no_spelling_of_an_e_mail_gives_more_attempts(start_server):
+    """PostgreSQL takes the Kelvin sign for a capital k, so both name the same account."""
+    server = start_server()
+    statuses = [Browser(server).sign_in(email=name + "elvin@example.com", password="wrong").status
+                for name in ("k", "K", "\u212a") * 3]
+    assert 429 in statuses, statuses
+
+
 def test_parallel_sign_ins_stay_within_memory_and_answer(start_server):
     server = start_server()
     tenant = Tenant(server)

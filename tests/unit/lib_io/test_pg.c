@@ -388,6 +388,29 @@ static void takers_past_the_maximum_wait_for_their_turn(void **state)
     }
 }
 
+static void a_password_is_taken_out_of_a_url(void **state)
+{
+    (void)state;
+    arena_auto arena = arena_create();
+    const char *plain, *password;
+    struct err err;
+    assert_int_equal(pg_split_password("postgresql://me:s%20e'c@db:5433/our%5Cname?sslmode=require",
+                                       arena, &plain, &password, &err),
+                     ERR_NONE);
+    assert_string_equal(password, "s e'c");
+    assert_null(strstr(plain, "s e"));
+    assert_non_null(strstr(plain, "user='me'"));
+    assert_non_null(strstr(plain, "host='db'"));
+    assert_non_null(strstr(plain, "port='5433'"));
+    assert_non_null(strstr(plain, "dbname='our\\\\name'"));
+    assert_non_null(strstr(plain, "sslmode='require'"));
+    assert_int_equal(pg_split_password("host=/run user=me", arena, &plain, &password, &err),
+                     ERR_NONE);
+    assert_string_equal(password, "");
+    assert_int_equal(pg_split_password("s3cret=x", arena, &plain, &password, &err), ERR_INVALID);
+    assert_null(strstr(err.message, "s3cret"));
+}
+
 static void no_database_is_an_error_that_says_so(void **state)
 {
     (void)state;
@@ -421,6 +444,7 @@ int main(void)
         TEST(a_script_is_all_or_nothing),
         TEST(takers_past_the_maximum_wait_for_their_turn),
         cmocka_unit_test(no_database_is_an_error_that_says_so),
+        cmocka_unit_test(a_password_is_taken_out_of_a_url),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
