@@ -236,27 +236,28 @@ static struct http_job *create_job(struct http_loop *loop, h2o_req_t *req)
     return job;
 }
 
+/* Every problem that is answered stands in the log, under the id that its reader was given. */
+static void log_problem(const struct request *request, int status, const struct err *err)
+{
+    bool is_internal = problem_is_internal(err->code);
+    char quoted[ERR_MESSAGE_BYTES * 2];
+    log_event(is_internal ? LOG_ERROR : LOG_INFO,
+              is_internal ? "request failed" : "request refused",
+              "request_id=%s method=%s route=%s status=%d code=%s err=%s", request->id,
+              http_method_name(request->method), request->route ? request->route->pattern : "none",
+              status, err_code_name(err->code), log_quote(err->message, quoted, sizeof(quoted)));
+}
+
 static void fail(struct http_job *job, int status, const struct err *err)
 {
     if (job->response.body_kind == RESPONSE_FILE && job->response.file_fd >= 0)
         close(job->response.file_fd);
     job->response = (struct response){.status = 200, .file_fd = -1};
     struct err shell_err;
-    if (pages_shows_error(&job->request, err) &&
-        pages_respond_not_found(&job->request, &job->response, &shell_err) == ERR_NONE)
-        return;
-    problem_respond(&job->request, &job->response, status, err);
-}
-
-static void log_failure(const struct request *request, const struct err *err)
-{
-    if (!problem_is_internal(err->code))
-        return;
-    char quoted[ERR_MESSAGE_BYTES * 2];
-    log_event(LOG_ERROR, "request failed", "request_id=%s method=%s route=%s code=%s err=%s",
-              request->id, http_method_name(request->method),
-              request->route ? request->route->pattern : "none", err_code_name(err->code),
-              log_quote(err->message, quoted, sizeof(quoted)));
+    if (!pages_shows_error(&job->request, err) ||
+        pages_respond_not_found(&job->request, &job->response, &shell_err))
+        problem_respond(&job->request, &job->response, status, err);
+    log_problem(&job->request, job->response.status, err);
 }
 
 static const char *find_response_field(const struct response *response, const char *name)
@@ -371,10 +372,8 @@ static enum err_code identify_and_handle(struct http_job *job, struct err *err)
 
 static void finish(struct http_job *job, enum err_code code, const struct err *err)
 {
-    if (code) {
-        log_failure(&job->request, err);
+    if (code)
         fail(job, 0, err);
-    }
     size_t plain_bytes = job->response.bytes.size;
     compress_answer(&job->request, &job->response);
     if (!charge_answer(job, plain_bytes)) {

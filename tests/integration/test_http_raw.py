@@ -233,6 +233,8 @@ def test_request_ids_differ_and_stand_in_problems(server):
         assert f'"request_id":"{headers["x-request-id"]}"'.encode() in body
         ids.add(headers["x-request-id"])
     assert len(ids) == 50
+    log = server.log()
+    assert all(f'msg="request refused" request_id={id} ' in log for id in ids)
 
 
 def test_a_body_past_the_limit_gets_413_before_it_is_read(server):
