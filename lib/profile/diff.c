@@ -29,13 +29,15 @@ static enum err_code find_types(const struct profile *a, const struct profile *b
     struct span name = type_name(b, *ret_b);
     bool is_same_place = *ret_b < a->value_type_count && span_equal(type_name(a, *ret_b), name);
     bool is_same_shape = a->value_type_count == b->value_type_count;
-    struct err ignored;
+    struct err missing = {0};
     if (is_same_place)
         *ret_a = *ret_b;
-    else if (name.size == 0 || profile_find_value_type(a, name, ret_a, &ignored)) {
+    else if (name.size == 0 || profile_find_value_type(a, name, ret_a, &missing)) {
         if (!is_same_shape)
-            return err_set(err, ERR_INVALID, "the base profile has no sample type '%.*s'",
-                           name.size > 100 ? 100 : (int)name.size, (const char *)name.data);
+            return err_set(err, ERR_INVALID,
+                           "these two cannot be compared by '%.*s': the first: %s",
+                           name.size > 100 ? 100 : (int)name.size, (const char *)name.data,
+                           name.size ? missing.message : "it has other sample types");
         *ret_a = *ret_b;
     }
     if (!span_equal(type_unit(a, *ret_a), type_unit(b, *ret_b)))

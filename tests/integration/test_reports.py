@@ -224,7 +224,7 @@ def test_wrong_questions_are_named(admin, made):
     problem(admin.get("/api/v1/diff", query={"a": made["a"], "b": "x"}), 404, "b")
     problem(admin.get("/api/v1/diff", query={**made, "mode": "sideways"}), 400, "mode")
     cpu = share(admin, samples.pprof_gzip())["id"]
-    problem(admin.get("/api/v1/diff", query={"a": made["a"], "b": cpu}), 400)
+    problem(admin.get("/api/v1/diff", query={"a": made["a"], "b": cpu}), 400, "the first: no sample type")
 
 
 def test_an_answer_that_the_client_has_is_not_sent_again(admin, made):
