@@ -156,6 +156,12 @@ def main():
     unknown = [name for name in wanted if name not in STEPS]
     if unknown:
         sys.exit(f"unknown step {unknown[0]}; there are {' '.join(STEPS)}")
+    # Programs that both lanes use are built before either starts.
+    status, output = run("build", ["make", f"BUILD={BUILD}", "all", "unit-programs",
+                                   f"build/{BUILD}/tests/oracle/print_report"])
+    if status != 0:
+        print(output, "0 passed, 1 failed", sep="\n")
+        sys.exit(1)
     lanes = [[name for name in wanted if name == "integration"],
              [name for name in wanted if name != "integration"]]
     with concurrent.futures.ThreadPoolExecutor(len(lanes)) as pool:
