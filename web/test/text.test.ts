@@ -6,6 +6,7 @@ import { shorterNames } from "../src/model/names.ts";
 import { formatAgo, formatBytes, formatChange, formatPercent, formatSigned, formatValue } from "../src/model/units.ts";
 import { idIn } from "../src/pages/share.tsx";
 import { Markdown } from "../src/ui/markdown.tsx";
+import { addressWithin } from "../src/model/afterwards.ts";
 
 test("values are told in the unit that fits", () => {
   assert.equal(formatValue(0, "nanoseconds"), "0 ns");
@@ -103,4 +104,14 @@ test("an id is found in what people paste", () => {
   const id = "ABCDEFGHIJKLMNOPQRSTU0";
   for (const text of [id, ` ${id}\n`, `https://host/p/${id}`, `https://host/p/${id}?v=table#x`, `http://h/p/${id}.pb.gz`]) assert.equal(idIn(text), id);
   for (const text of ["", "https://host/p/short", id + "X", `https://host/d/${id}..${id}`]) assert.equal(idIn(text), "");
+});
+
+test("a sign-in leads to this site only", () => {
+  const site = "https://host:7443";
+  const within = (next: string) => addressWithin(site, next, "/shares");
+  assert.equal(within("/p/abc?focus=x"), site + "/p/abc?focus=x");
+  for (const elsewhere of ["", "p/abc", "//evil.example", "/\\evil.example", "https://evil.example", "javascript:alert(1)"])
+    assert.equal(within(elsewhere), site + "/shares", elsewhere);
+  for (const trick of ["/x/..//evil.example", "/.//evil.example", "/x/../\\evil.example"])
+    assert.equal(new URL(within(trick), site).origin, site, trick);
 });

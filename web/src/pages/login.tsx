@@ -1,19 +1,13 @@
 /* login: signing in by password or one-time code; accepting an invitation. */
 import { useEffect, useState } from "preact/hooks";
 import { acceptInvitation, Problem, signIn, type Session } from "../api.ts";
+import { addressWithin } from "../model/afterwards.ts";
 import { asProblem, Button, ErrorLine, Field, useTitle } from "../ui/kit.tsx";
 import { Shell } from "../ui/shell.tsx";
 
 /** Where to go afterwards: a path of this site, never another site. */
 function afterwards(): string {
-  const next = new URLSearchParams(location.search).get("next") ?? "";
-  try {
-    const target = new URL(next, location.origin);
-    if (next.startsWith("/") && target.origin === location.origin) return target.pathname + target.search;
-  } catch {
-    // Not an address: the list it is.
-  }
-  return "/shares";
+  return addressWithin(location.origin, new URLSearchParams(location.search).get("next") ?? "", "/shares");
 }
 
 export function LoginPage({ session }: { session: Session | null }) {
