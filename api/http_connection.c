@@ -379,7 +379,7 @@ static bool takes_large_answer(const struct http_connection *connection)
 {
     if (!connection->sock->_cb.write)
         return false;
-    for (const h2o_linklist_t *link = connection->jobs.next; link != &connection->jobs;
+    for (h2o_linklist_t *link = connection->jobs.next; link != &connection->jobs;
          link = link->next) {
         const struct http_job *job = H2O_STRUCT_FROM_MEMBER(struct http_job, connection_link, link);
         if (job->is_answered && job->charged_bytes > 0)

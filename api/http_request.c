@@ -236,18 +236,6 @@ static struct http_job *create_job(struct http_loop *loop, h2o_req_t *req)
     return job;
 }
 
-/* Every problem that is answered stands in the log, under the id that its reader was given. */
-static void log_problem(const struct request *request, int status, const struct err *err)
-{
-    bool is_internal = problem_is_internal(err->code);
-    char quoted[ERR_MESSAGE_BYTES * 2];
-    log_event(is_internal ? LOG_ERROR : LOG_INFO,
-              is_internal ? "request failed" : "request refused",
-              "request_id=%s method=%s route=%s status=%d code=%s err=%s", request->id,
-              http_method_name(request->method), request->route ? request->route->pattern : "none",
-              status, err_code_name(err->code), log_quote(err->message, quoted, sizeof(quoted)));
-}
-
 static void fail(struct http_job *job, int status, const struct err *err)
 {
     if (job->response.body_kind == RESPONSE_FILE && job->response.file_fd >= 0)
@@ -257,7 +245,7 @@ static void fail(struct http_job *job, int status, const struct err *err)
     if (!pages_shows_error(&job->request, err) ||
         pages_respond_not_found(&job->request, &job->response, &shell_err))
         problem_respond(&job->request, &job->response, status, err);
-    log_problem(&job->request, job->response.status, err);
+    problem_log(&job->request, job->response.status, err);
 }
 
 static const char *find_response_field(const struct response *response, const char *name)

@@ -274,11 +274,16 @@ static void replace_error(h2o_req_t *req, h2o_ostream_t **slot)
     struct http_connection *connection = http_connection_of(req);
     arena_auto arena = arena_create();
     struct request request = {.arena = arena, .server = connection->loop->http->server};
+    /* As h2o has it, which may be nothing when the head itself is at fault. */
+    struct span target = span_of(req->input.path.base, req->input.path.len);
+    span_split(target, '?', &request.path, &target);
+    http_method_parse(span_of(req->input.method.base, req->input.method.len), &request.method);
     struct response response = {0};
     struct err err;
     http_request_new_id(connection->loop, request.id);
     describe_error(req, &err);
     problem_respond(&request, &response, req->res.status, &err);
+    problem_log(&request, req->res.status, &err);
     struct replaced_body *replaced =
         (struct replaced_body *)h2o_add_ostream(req, sizeof(*replaced), slot);
     replaced->stream.do_send = send_replaced;

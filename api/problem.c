@@ -1,5 +1,7 @@
 #include "api/problem.h"
 
+#include "api/routes.h"
+#include "lib/base/log.h"
 #include "lib/base/mem.h"
 
 #include <stdio.h>
@@ -140,4 +142,15 @@ void problem_respond(struct request *request, struct response *response, int sta
     }
     const char *copy = arena_strndup(request->arena, buf.data, buf.size);
     response_bytes(response, status, "application/problem+json", span_of(copy, buf.size));
+}
+
+void problem_log(const struct request *request, int status, const struct err *err)
+{
+    bool is_internal = problem_is_internal(err->code);
+    char quoted[ERR_MESSAGE_BYTES * 2];
+    log_event(is_internal ? LOG_ERROR : LOG_INFO,
+              is_internal ? "request failed" : "request refused",
+              "request_id=%s method=%s route=%s status=%d code=%s err=%s", request->id,
+              http_method_name(request->method), request->route ? request->route->pattern : "none",
+              status, err_code_name(err->code), log_quote(err->message, quoted, sizeof(quoted)));
 }

@@ -28,4 +28,7 @@ bool problem_is_internal(enum err_code code);
 void problem_respond(struct request *request, struct response *response, int status,
                      const struct err *err);
 
+/* Every problem that is answered stands in the log, under the id that its reader was given. */
+void problem_log(const struct request *request, int status, const struct err *err);
+
 #endif

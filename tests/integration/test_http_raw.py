@@ -243,6 +243,8 @@ def test_a_body_past_the_limit_gets_413_before_it_is_read(server):
         assert status == 413
         assert headers["content-type"] == "application/problem+json"
         assert b"parts" in body, "the sentence says what to do"
+        assert b'"instance":"/api/v1/shares"' in body
+        assert f'request_id={headers["x-request-id"]} method=POST' in server.log()
     with Wire(server) as wire:
         status, _, _ = wire.send(post(LARGEST_BODY * 20, more="Expect: 100-continue\r\n")).answer()
         assert status == 413
