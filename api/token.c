@@ -182,25 +182,17 @@ static void write_token(const struct request *request, struct answer *answer,
     answer_close(answer, '}');
 }
 
-enum err_code token_list(struct request *request, struct response *response, struct err *err)
+enum err_code token_answer_list(struct request *request, struct response *response,
+                                struct pg_connection *connection, int64_t tenant_id,
+                                int64_t user_id, struct err *err)
 {
-    static const char *const no_query[] = {NULL};
     struct pg_result *rows;
-    pg_auto connection = NULL;
-    const struct principal *who = &request->principal;
-    enum err_code code = request_check_query(request, no_query, err);
-    if (!code)
-        code = check_manager(request, err);
-    if (!code)
-        code = pg_take(request->server->database, &connection, err);
-    if (!code)
-        code = pg_query_values(
-            connection, who->tenant_id,
-            "SELECT t.id, t.name, t.scopes, u.email, rfc3339(t.created_at), rfc3339(t.expires_at),"
-            " rfc3339(t.last_used_at) FROM token t LEFT JOIN app_user u ON u.id = t.created_by"
-            " WHERE t.tenant_id = $1 AND ($2 OR t.created_by = $3) ORDER BY t.id",
-            request->arena, &rows, err, PG_I64(who->tenant_id),
-            PG_BOOL(principal_has(who, SCOPE_ADMIN)), PG_I64(who->user_id));
+    enum err_code code = pg_query_values(
+        connection, tenant_id,
+        "SELECT t.id, t.name, t.scopes, u.email, rfc3339(t.created_at), rfc3339(t.expires_at),"
+        " rfc3339(t.last_used_at) FROM token t LEFT JOIN app_user u ON u.id = t.created_by"
+        " WHERE t.tenant_id = $1 AND ($2::bigint = 0 OR t.created_by = $2) ORDER BY t.id",
+        request->arena, &rows, err, PG_I64(tenant_id), PG_I64(user_id));
     if (code)
         return code;
     answer_auto answer;
@@ -212,6 +204,44 @@ enum err_code token_list(struct request *request, struct response *response, str
     answer_close(&answer, ']');
     answer_close(&answer, '}');
     return answer_send(&answer, request, response, 200, err);
+}
+
+enum err_code token_list(struct request *request, struct response *response, struct err *err)
+{
+    static const char *const no_query[] = {NULL};
+    pg_auto connection = NULL;
+    const struct principal *who = &request->principal;
+    enum err_code code = request_check_query(request, no_query, err);
+    if (!code)
+        code = check_manager(request, err);
+    if (!code)
+        code = pg_take(request->server->database, &connection, err);
+    if (code)
+        return code;
+    /* check_manager lets users and those with the scope admin pass: a user's number is not 0. */
+    return token_answer_list(request, response, connection, who->tenant_id,
+                             principal_has(who, SCOPE_ADMIN) ? 0 : who->user_id, err);
+}
+
+static enum err_code record_revoke(struct request *request, struct pg_connection *connection,
+                                   int64_t tenant_id, int64_t id, const struct pg_result *row,
+                                   struct err *err)
+{
+    if (pg_row_count(row) == 0)
+        return err_set(err, ERR_NOT_FOUND, "There is no token %" PRId64, id);
+    return audit_record_for(
+        connection, request, tenant_id, "token.revoke",
+        arena_printf(request->arena, "%" PRId64 " %s", id, pg_get_text(row, 0, 0)), err);
+}
+
+enum err_code token_revoke(struct request *request, struct pg_connection *connection,
+                           int64_t tenant_id, int64_t id, struct err *err)
+{
+    struct pg_result *row;
+    enum err_code code = pg_query_values(
+        connection, tenant_id, "DELETE FROM token WHERE tenant_id = $1 AND id = $2 RETURNING name",
+        request->arena, &row, err, PG_I64(tenant_id), PG_I64(id));
+    return code ? code : record_revoke(request, connection, tenant_id, id, row, err);
 }
 
 /* A token may always revoke itself. */
@@ -226,13 +256,7 @@ static enum err_code delete_row(struct request *request, struct pg_connection *c
         " RETURNING name",
         request->arena, &row, err, PG_I64(who->tenant_id), PG_I64(id),
         PG_BOOL(principal_has(who, SCOPE_ADMIN)), PG_I64(who->user_id), PG_I64(who->token_id));
-    if (!code && pg_row_count(row) == 0)
-        return err_set(err, ERR_NOT_FOUND, "There is no token %" PRId64, id);
-    return code ? code
-                : audit_record(
-                      connection, request, "token.revoke",
-                      arena_printf(request->arena, "%" PRId64 " %s", id, pg_get_text(row, 0, 0)),
-                      err);
+    return code ? code : record_revoke(request, connection, who->tenant_id, id, row, err);
 }
 
 enum err_code token_delete(struct request *request, struct response *response, struct err *err)

@@ -20,6 +20,15 @@ enum err_code token_list(struct request *request, struct response *response, str
 enum err_code token_post(struct request *request, struct response *response, struct err *err);
 enum err_code token_delete(struct request *request, struct response *response, struct err *err);
 
+/* Answers the list of a tenant's tokens: all, or those that one user made (0: all). */
+enum err_code token_answer_list(struct request *request, struct response *response,
+                                struct pg_connection *connection, int64_t tenant_id,
+                                int64_t user_id, struct err *err) MUST_USE;
+/* Revokes any token of the tenant in the caller's transaction; after the commit the caller calls
+ * auth_forget_token. Handles: ERR_NOT_FOUND. */
+enum err_code token_revoke(struct request *request, struct pg_connection *connection,
+                           int64_t tenant_id, int64_t id, struct err *err) MUST_USE;
+
 /* The fields of a new token: name, scopes, expires. */
 struct token_wish {
     const char *name;

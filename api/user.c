@@ -75,20 +75,14 @@ static void write_user(const struct request *request, struct answer *answer,
 
 #define USER_COLUMNS "id, email, name, role, rfc3339(created_at), rfc3339(last_sign_in_at)"
 
-enum err_code user_list(struct request *request, struct response *response, struct err *err)
+enum err_code user_answer_list(struct request *request, struct response *response,
+                               struct pg_connection *connection, int64_t tenant_id, struct err *err)
 {
-    static const char *const no_query[] = {NULL};
     struct pg_result *rows;
-    pg_auto connection = NULL;
-    int64_t tenant_id = request->principal.tenant_id;
-    enum err_code code = request_check_query(request, no_query, err);
-    if (!code)
-        code = pg_take(request->server->database, &connection, err);
-    if (!code)
-        code = pg_query_values(connection, tenant_id,
-                               "SELECT " USER_COLUMNS
-                               " FROM app_user WHERE tenant_id = $1 ORDER BY id",
-                               request->arena, &rows, err, PG_I64(tenant_id));
+    enum err_code code =
+        pg_query_values(connection, tenant_id,
+                        "SELECT " USER_COLUMNS " FROM app_user WHERE tenant_id = $1 ORDER BY id",
+                        request->arena, &rows, err, PG_I64(tenant_id));
     if (code)
         return code;
     answer_auto answer;
@@ -102,13 +96,24 @@ enum err_code user_list(struct request *request, struct response *response, stru
     return answer_send(&answer, request, response, 200, err);
 }
 
+enum err_code user_list(struct request *request, struct response *response, struct err *err)
+{
+    static const char *const no_query[] = {NULL};
+    pg_auto connection = NULL;
+    enum err_code code = request_check_query(request, no_query, err);
+    if (!code)
+        code = pg_take(request->server->database, &connection, err);
+    return code
+               ? code
+               : user_answer_list(request, response, connection, request->principal.tenant_id, err);
+}
+
 /* Locks the tenant's row, so that two owners cannot step down at once, and finds the user. */
 static enum err_code lock_user(struct request *request, struct pg_connection *connection,
-                               int64_t id, const char **ret_email, bool *ret_is_last_owner,
-                               struct err *err)
+                               int64_t tenant_id, int64_t id, const char **ret_email,
+                               bool *ret_is_last_owner, struct err *err)
 {
     struct pg_result *row;
-    int64_t tenant_id = request->principal.tenant_id;
     enum err_code code = pg_query_values(connection, tenant_id,
                                          "SELECT id FROM tenant WHERE id = $1 FOR NO KEY UPDATE",
                                          request->arena, NULL, err, PG_I64(tenant_id));
@@ -141,7 +146,7 @@ static enum err_code change_role(struct request *request, struct response *respo
     const char *email = "";
     bool is_last_owner = false;
     int64_t tenant_id = request->principal.tenant_id;
-    enum err_code code = lock_user(request, connection, id, &email, &is_last_owner, err);
+    enum err_code code = lock_user(request, connection, tenant_id, id, &email, &is_last_owner, err);
     if (!code && is_last_owner && role != ROLE_OWNER)
         return refuse_last_owner(err);
     if (!code)
@@ -187,23 +192,22 @@ enum err_code user_patch(struct request *request, struct response *response, str
     return code;
 }
 
-static enum err_code remove_user(struct request *request, struct pg_connection *connection,
-                                 int64_t id, struct err *err)
+enum err_code user_remove(struct request *request, struct pg_connection *connection,
+                          int64_t tenant_id, int64_t id, struct err *err)
 {
     const char *email = "";
     bool is_last_owner = false;
-    int64_t tenant_id = request->principal.tenant_id;
-    enum err_code code = lock_user(request, connection, id, &email, &is_last_owner, err);
+    enum err_code code = lock_user(request, connection, tenant_id, id, &email, &is_last_owner, err);
     if (!code && is_last_owner)
         return refuse_last_owner(err);
     /* Before the row goes, since the log takes the actor's e-mail from it. */
     if (!code)
-        code = audit_record(connection, request, "user.delete", email, err);
+        code = audit_record_for(connection, request, tenant_id, "user.delete", email, err);
     if (!code)
         code = pg_query_values(connection, tenant_id,
                                "DELETE FROM app_user WHERE tenant_id = $1 AND id = $2",
                                request->arena, NULL, err, PG_I64(tenant_id), PG_I64(id));
-    return code ? code : pg_commit(connection, err);
+    return code;
 }
 
 enum err_code user_delete(struct request *request, struct response *response, struct err *err)
@@ -216,7 +220,9 @@ enum err_code user_delete(struct request *request, struct response *response, st
     if (!code)
         code = pg_begin(connection, request->principal.tenant_id, err);
     if (!code)
-        code = remove_user(request, connection, id, err);
+        code = user_remove(request, connection, request->principal.tenant_id, id, err);
+    if (!code)
+        code = pg_commit(connection, err);
     if (code)
         return code;
     auth_forget_tenant(request->server->auth, request->principal.tenant_id);

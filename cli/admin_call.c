@@ -136,30 +136,90 @@ static bool fill_body(struct admin *admin, const struct admin_call *call, json_t
     return admin->arguments.count == 0;
 }
 
+/* What the next %s of the path stands for; NULL when it is missing or wrong. */
+static const char *path_value(struct admin *admin, const struct admin_call *call, bool is_tenant)
+{
+    struct link link;
+    if (is_tenant)
+        return admin->tenant;
+    const char *text = take_argument(admin);
+    if (text && (call->uses & TAKES_LINK))
+        return link_parse(text, admin->cli->arena, &link) && !link.is_diff ? link.a : NULL;
+    return text;
+}
+
 static const char *fill_path(struct admin *admin, const struct admin_call *call)
 {
-    struct arena *arena = admin->cli->arena;
-    const char *pattern = call->path, *text = NULL;
-    struct link link;
-    if ((call->uses & MAY_HAVE_TENANT) && admin->tenant)
-        pattern = call->tenant_path;
-    if (!strstr(pattern, "%s"))
-        return pattern;
-    if (call->uses & (TAKES_ID | TAKES_LINK))
-        text = take_argument(admin);
-    else
-        text = admin->tenant;
-    if (text && (call->uses & TAKES_LINK))
-        text = link_parse(text, arena, &link) && !link.is_diff ? link.a : NULL;
-    if (!text || !text[0])
-        return NULL;
+    bool has_tenant = (call->uses & MAY_HAVE_TENANT) && admin->tenant;
+    bool is_tenant = has_tenant || (call->uses & NEEDS_TENANT);
+    const char *rest = has_tenant ? call->tenant_path : call->path;
     buf_auto path;
     buf_init(&path, MAX_PATH_BYTES);
-    const char *gap = strstr(pattern, "%s");
-    buf_append(&path, pattern, (size_t)(gap - pattern));
-    buf_append_url(&path, span_text(text));
-    buf_append_text(&path, gap + 2);
-    return buf_failed(&path) ? NULL : arena_strndup(arena, path.data, path.size);
+    for (const char *gap; (gap = strstr(rest, "%s")) != NULL; rest = gap + 2) {
+        const char *text = path_value(admin, call, is_tenant);
+        if (!text || !text[0])
+            return NULL;
+        buf_append(&path, rest, (size_t)(gap - rest));
+        buf_append_url(&path, span_text(text));
+        is_tenant = false;
+    }
+    buf_append_text(&path, rest);
+    return buf_failed(&path) ? NULL : arena_strndup(admin->cli->arena, path.data, path.size);
+}
+
+static json_t *find_list(json_t *answer)
+{
+    const char *name;
+    json_t *member;
+    json_object_foreach(answer, name, member)
+    {
+        if (json_is_array(member))
+            return member;
+    }
+    return NULL;
+}
+
+/* Asks for one page after the other; *ret_answer is the first with the rows of all. */
+static enum err_code call_paged(struct admin *admin, struct client *client, const char *path,
+                                json_t **ret_answer, struct err *err)
+{
+    json_auto_t *all = NULL;
+    const char *cursor = NULL;
+    do {
+        json_t *page = NULL;
+        buf_auto url;
+        buf_init(&url, MAX_PATH_BYTES);
+        buf_printf(&url, "%s?limit=%d", path, PAGE_SIZE);
+        if (cursor) {
+            buf_append_text(&url, "&cursor=");
+            buf_append_url(&url, span_text(cursor));
+        }
+        buf_append_byte(&url, 0);
+        if (buf_failed(&url))
+            return err_set(err, ERR_TOO_LARGE, "the server's cursor is too long");
+        enum err_code code =
+            client_call_json(client, "GET", (const char *)url.data, NULL, &page, err);
+        if (code)
+            return code;
+        cursor = client_text(page, "next_cursor", NULL);
+        if (cursor)
+            cursor = arena_strdup(admin->cli->arena, cursor);
+        if (!all) {
+            all = page;
+            continue;
+        }
+        json_t *list = find_list(all), *more = find_list(page);
+        bool has_more = more && json_array_size(more) > 0;
+        if (list && more)
+            json_array_extend(list, more);
+        json_decref(page);
+        if (!has_more)
+            break; /* a cursor that leads nowhere must not lead in circles */
+    } while (cursor);
+    if (json_object_get(all, "next_cursor"))
+        json_object_set_new(all, "next_cursor", json_null());
+    *ret_answer = json_incref(all);
+    return ERR_NONE;
 }
 
 enum err_code admin_call(struct admin *admin, struct err *err)
@@ -181,10 +241,10 @@ enum err_code admin_call(struct admin *admin, struct err *err)
         return usage(admin, call, err);
     if ((call->uses & NEEDS_YES) && !admin->is_confirmed)
         return cli_usage(admin->cli, err, "this cannot be undone: say --yes");
-    if (call->uses & IS_PAGED)
-        path = arena_printf(admin->cli->arena, "%s?limit=%d", path, PAGE_SIZE);
     enum err_code code = cli_connect(admin->cli, NULL, &client, err);
-    if (!code)
+    if (!code && (call->uses & IS_PAGED))
+        code = call_paged(admin, client, path, &answer, err);
+    else if (!code)
         code = client_call_json(client, call->method, path, has_body ? body : NULL, &answer, err);
     if (code)
         return code;

@@ -22,7 +22,7 @@ enum admin_uses {
     TAKES_NAME = 1 << 9,
     IS_OPTIONAL = 1 << 10, /* the argument that becomes field may be left out */
     NEEDS_YES = 1 << 11,   /* cannot be undone */
-    IS_PAGED = 1 << 12,
+    IS_PAGED = 1 << 12,    /* asked for page by page, all of them */
 };
 
 struct admin_call {
@@ -31,8 +31,8 @@ struct admin_call {
     const char *arguments; /* for help; NULL: none */
     const char *summary;
     const char *method;
-    const char *path; /* with one %s for the id or the tenant */
-    const char *tenant_path;
+    const char *path;                       /* with one %s for the id or the tenant */
+    const char *tenant_path;                /* the tenant's %s comes first */
     const char *field;                      /* of the body, which the (next) argument becomes */
     unsigned uses;                          /* enum admin_uses */
     const char *result;                     /* member to print alone on standard output */

@@ -278,6 +278,22 @@ def test_login(cli, server, before):
     assert cli("push", before, token="", environment=bare).returncode == 2
 
 
+def test_admin_lists_go_through_all_pages(cli, admin):
+    made = [admin.post("/api/v1/admin/tenants", json={"name": f"page {i}"}) for i in range(205)]
+    assert all(answer.status == 201 for answer in made)
+    listed = cli("admin", "tenant", "list")
+    for number in range(205):
+        assert re.search(rf"^\d+ +page {number} ", listed.out, re.MULTILINE), number
+    assert "there are more" not in listed.stderr
+    rows = json.loads(cli("admin", "tenant", "list", "--json").out)
+    ids = [row["id"] for row in rows["tenants"]]
+    assert len(ids) == len(set(ids)) >= 205 and rows["next_cursor"] is None
+    entries = json.loads(cli("admin", "audit", "--json").out)["entries"]
+    assert len({entry["id"] for entry in entries}) == len(entries) > 200
+    for answer in made:
+        admin.delete(f"/api/v1/admin/tenants/{answer.json()['id']}")
+
+
 def test_admin(cli, server, before):
     tenant = cli("admin", "tenant", "create", "cli team").out.strip()
     assert tenant.isdigit()
@@ -306,6 +322,19 @@ def test_admin(cli, server, before):
     large.write_text("".join(f"a;b{i} 1\n" for i in range(200)))
     assert cli("push", large, token=token).returncode == 6
     assert cli("admin", "tenant", "list", token=token).returncode == 4
+    users = cli("admin", "user", "list", "--tenant", tenant).out
+    number = re.search(r"^(\d+) +new-by-operator@example.org", users, re.MULTILINE)
+    assert "cli@example.org" in users and not number
+    cli("admin", "user", "add", "new-by-operator@example.org", "--tenant", tenant)
+    users = cli("admin", "user", "list", "--tenant", tenant).out
+    number = re.search(r"^(\d+) +new-by-operator@example.org", users, re.MULTILINE)[1]
+    assert cli("admin", "user", "remove", number).returncode != 0, "not of the operator's tenant"
+    assert cli("admin", "user", "remove", number, "--tenant", tenant).returncode == 0
+    spare = cli("admin", "token", "create", "spare", "--tenant", tenant).out.strip()
+    tokens = cli("admin", "token", "list", "--tenant", tenant).out
+    number = re.search(r"^(\d+) +spare", tokens, re.MULTILINE)[1]
+    assert cli("admin", "token", "revoke", number, "--tenant", tenant).returncode == 0
+    assert cli("admin", "token", "list", token=spare).returncode == 4
     link = cli("admin", "login-link").out
     assert link.startswith(server.url + "/login#code=")
     assert cli("admin", "tenant", "delete", tenant).returncode == 2

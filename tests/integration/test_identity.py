@@ -588,6 +588,36 @@ def test_refused_attempts_cannot_fill_the_audit_log(start_server):
 # ---- the operator ----
 
 
+def test_the_operator_sees_and_removes_people_and_tokens_of_any_tenant(server, tenant, owner):
+    operator = server.api()
+    path = f"/api/v1/admin/tenants/{tenant.id}"
+    member = tenant.user("member")
+    client = Api(server, owner.post("/api/v1/tokens", json={"name": "ci", "scopes": ["read"]})
+                 .json()["token"])
+    users = operator.get(path + "/users").json()["users"]
+    assert [user["role"] for user in users] == ["owner", "member"]
+    (token,) = operator.get(path + "/tokens").json()["tokens"]
+    assert token["name"] == "ci" and token["created_by"] == owner.user["email"]
+    assert "token" not in token
+
+    assert client.get("/api/v1/shares").status == 200
+    elsewhere = f"/api/v1/admin/tenants/{Tenant(server).id}"
+    problem(operator.delete(f"{elsewhere}/tokens/{token['id']}"), 404, "not-found")
+    problem(operator.delete(f"{elsewhere}/users/{users[1]['id']}"), 404, "not-found")
+    assert operator.delete(f"{path}/tokens/{token['id']}").status == 204
+    assert client.get("/api/v1/shares").status == 401, "at once"
+    assert operator.delete(f"{path}/users/{users[1]['id']}").status == 204
+    assert member.get("/api/v1/session").json()["kind"] == "anonymous"
+    problem(operator.delete(f"{path}/users/{users[0]['id']}"), 409, "conflict")
+    for missing in ("/api/v1/admin/tenants/999999999/users", "/api/v1/admin/tenants/999999999/tokens"):
+        problem(operator.get(missing), 404, "not-found")
+    problem(operator.delete(f"{path}/users/nobody"), 404, "not-found")
+    problem(operator.get(path + "/users", query={"page": 1}), 400, "invalid")
+    entries = owner.get("/api/v1/audit").json()["entries"]
+    assert [entry["action"] for entry in entries[:2]] == ["user.delete", "token.revoke"]
+    assert entries[0]["actor_kind"] == "token", "an operator's doing shows in the tenant's log"
+
+
 def test_tenants_are_made_changed_and_listed(server, admin):
     name = unique("tenant")
     answer = admin.post("/api/v1/admin/tenants", json={"name": name, "max_bytes_stored": 1000})
