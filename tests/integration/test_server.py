@@ -10,6 +10,7 @@ import ssl
 import subprocess
 import sys
 import time
+import urllib.parse
 
 import pytest
 
@@ -364,36 +365,53 @@ def test_it_runs_from_any_folder_it_is_installed_to(start_server, tmp_path):
         shutil.rmtree(target)
 
 
+EXTERNAL_PASSWORD = "p/w: @?"
+
+
 @pytest.fixture
 def external_database():
     """A PostgreSQL of its own, and a URL for a role in it that is no superuser."""
+    yield from run_external_postgres(lambda folder, port: f"postgresql://app@/app?host={folder}&port={port}")
+
+
+@pytest.fixture
+def remote_database():
+    """As external_database, to be reached by TCP and with a password only."""
+    password = urllib.parse.quote(EXTERNAL_PASSWORD, safe="")
+    yield from run_external_postgres(
+        lambda folder, port: f"postgresql://app:{password}@127.0.0.1:{port}/app")
+
+
+def run_external_postgres(url_of):
     bin_dir = sorted(pathlib.Path("/usr/lib/postgresql").glob("*/bin/initdb"))[-1].parent
     folder = make_folder()
+    port = free_port()
     become = []
     if IS_ROOT:
         shutil.chown(folder, "postgres", "postgres")
         become = ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups"]
     subprocess.run([*become, bin_dir / "initdb", "-D", folder / "pg", "-U", "root_role", "-N",
-                    "--auth=trust", "--encoding=UTF8", "--locale=C.UTF-8"],
+                    "--auth-local=trust", "--auth-host=scram-sha-256", "--encoding=UTF8", "--locale=C.UTF-8"],
                    check=True, capture_output=True, cwd="/")
     process = subprocess.Popen([*become, bin_dir / "postgres", "-D", folder / "pg", "-k", folder,
-                                "-c", "listen_addresses="], cwd="/", stderr=subprocess.DEVNULL)
+                                "-p", str(port), "-c", "listen_addresses=127.0.0.1"], cwd="/", stderr=subprocess.DEVNULL)
     import psycopg2
 
     deadline = time.monotonic() + 30
     while True:
         try:
-            connection = psycopg2.connect(host=str(folder), dbname="postgres", user="root_role")
+            connection = psycopg2.connect(host=str(folder), port=port, dbname="postgres",
+                                          user="root_role")
             break
         except psycopg2.OperationalError:
             assert time.monotonic() < deadline
             time.sleep(0.05)
     connection.autocommit = True
     with connection.cursor() as cursor:
-        cursor.execute("CREATE ROLE app LOGIN CREATEROLE")
+        cursor.execute("CREATE ROLE app LOGIN CREATEROLE PASSWORD %s", [EXTERNAL_PASSWORD])
         cursor.execute("CREATE DATABASE app OWNER app")
     connection.close()
-    yield f"postgresql://app@/app?host={folder}"
+    yield url_of(folder, port)
     process.send_signal(signal.SIGINT)
     process.wait(30)
     shutil.rmtree(folder)
@@ -433,6 +451,38 @@ def test_an_external_database_serves_as_well(start_server, external_database):
         assert restored.api(token).get(f"/api/v1/shares/{share}/raw").body == FOLDED
     finally:
         assert restored.stop() == 0
+
+
+def test_a_remote_database_with_a_password_keeps_shares_over_restarts(start_server,
+                                                                      remote_database):
+    import psycopg2
+
+    with pytest.raises(psycopg2.OperationalError, match="password"):
+        psycopg2.connect(remote_database.replace("app:", "app:x", 1))
+    wrong = run("migrate", "--database-url", remote_database.replace("app:", "app:x", 1))
+    assert wrong.returncode != 0 and "p/w" not in wrong.stderr + wrong.stdout
+    server = start_server(environment={"PERFOLIO_DATABASE_URL": remote_database}, is_fresh=True)
+    answer = server.api().post("/api/v1/shares", FOLDED)
+    assert answer.status == 201, answer
+    path = f"/api/v1/shares/{answer.json()['id']}"
+    token = server.token
+    assert server.stop() == 0
+    server.start()
+    assert server.token == token, "the same operator after a restart"
+    assert server.anonymous().get(path + "/raw").body == FOLDED
+    assert server.api().delete(path).status == 204
+    connection = psycopg2.connect(remote_database)
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT rolsuper, rolbypassrls FROM pg_roles WHERE rolname IN ('app',"
+                       " 'perfolio_owner', 'perfolio_server', 'perfolio_jobs')")
+        assert cursor.fetchall() == [(False, False)] * 4
+    connection.close()
+    # The password is in no command line that others could read, nor in the log.
+    encoded = urllib.parse.quote(EXTERNAL_PASSWORD, safe="")
+    for pid in server.descendants():
+        arguments = pathlib.Path("/proc", str(pid), "cmdline").read_bytes().decode()
+        assert encoded not in arguments and EXTERNAL_PASSWORD not in arguments
+    assert encoded not in server.log() and EXTERNAL_PASSWORD not in server.log()
 
 
 # ---- certificates ----
