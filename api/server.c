@@ -1,6 +1,7 @@
 #include "api/server.h"
 
 #include "api/auth.h"
+#include "api/gauges.h"
 #include "api/http.h"
 #include "api/identity.h"
 #include "api/limiter.h"
@@ -72,6 +73,11 @@ static enum err_code sweep(struct server *server, struct err *err)
     return code;
 }
 
+static enum err_code refresh_gauges(struct server *server, struct err *err)
+{
+    return gauges_refresh(server->gauges, err);
+}
+
 /* Sleeps for the interval; false when it is time to end. */
 static bool wait_for_round(struct jobs *jobs)
 {
@@ -93,6 +99,7 @@ static void *jobs_main(void *context)
     while (wait_for_round(jobs)) {
         run_job(jobs->server, "shares", sweep);
         run_job(jobs->server, "identity", identity_jobs_run);
+        run_job(jobs->server, "gauges", refresh_gauges);
     }
     return NULL;
 }
@@ -178,12 +185,14 @@ static enum err_code build(struct server *server, const struct server_start *sta
     server->auth = auth_create(AUTH_ENTRIES);
     server->profiles = profile_cache_create((size_t)settings->profile_cache_bytes);
     server->shares = share_memory_create(settings->max_heavy_memory);
+    server->gauges = gauges_create(server);
     return create_http(server, start, err);
 }
 
 static void tear_down(struct server *server)
 {
     http_server_destroy(server->http);
+    gauges_destroy(server->gauges);
     share_memory_destroy(server->shares);
     profile_cache_destroy(server->profiles);
     auth_destroy(server->auth);

@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 struct auth;
+struct gauges;
 struct http_server;
 struct limiter;
 struct metrics;
@@ -31,6 +32,7 @@ struct server {
     struct profile_cache *profiles; /* api/profile_cache.h: decoded profiles, single flight */
     struct share_memory *shares;    /* api/share.h: counted views, cookie key, finished answers */
     struct metrics *metrics;        /* api/metrics.h */
+    struct gauges *gauges;          /* api/gauges.h: what the parts hold, for metrics */
     struct http_server *http;       /* api/http.h */
 };
 

@@ -301,6 +301,16 @@ void pg_pool_destroy(struct pg_pool *pool)
     mem_free(pool);
 }
 
+struct pg_pool_counts pg_pool_counts(struct pg_pool *pool)
+{
+    pthread_mutex_lock(&pool->mutex);
+    struct pg_pool_counts counts = {.open = pool->open_count};
+    for (const struct pg_connection *at = pool->idle; at; at = at->next_idle)
+        counts.idle++;
+    pthread_mutex_unlock(&pool->mutex);
+    return counts;
+}
+
 /* Waits for an idle connection or the right to open one (*ret_connection is NULL). */
 static enum err_code wait_for_place(struct pg_pool *pool, struct pg_connection **ret_connection,
                                     struct err *err)

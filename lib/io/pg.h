@@ -49,6 +49,13 @@ struct pg_value {
 struct pg_pool *pg_pool_create(const char *conninfo, const char *role, int max_connections);
 void pg_pool_destroy(struct pg_pool *pool);
 
+/* How many connections there are at the moment, and how many of them nobody uses. */
+struct pg_pool_counts {
+    int open;
+    int idle;
+};
+struct pg_pool_counts pg_pool_counts(struct pg_pool *pool);
+
 /* A healthy connection for this thread; given back with pg_give. Handles: ERR_BUSY (all are in use
  * for too long), ERR_DATABASE (cannot connect). */
 enum err_code pg_take(struct pg_pool *pool, struct pg_connection **ret_connection,

@@ -650,3 +650,30 @@ def test_the_manual_page_names_every_setting():
     assert len(flags) > 20
     for flag in flags:
         assert f".It Fl Fl {flag} Ns" in page, flag
+
+
+def test_metrics_tell_what_the_parts_hold(start_server):
+    server = start_server("--jobs-interval", "1s", "--max-heavy-memory", "300MiB")
+    api = server.api()
+    made = [api.post("/api/v1/shares", FOLDED).json()["id"] for _ in range(3)]
+    assert api.get(f"/api/v1/shares/{made[0]}/flame").status == 200
+
+    def gauges():
+        rows = (row.rpartition(" ") for row in api.get("/metrics").text.splitlines()
+                if not row.startswith("#"))
+        return {name: float(value) for name, _, value in rows}
+
+    deadline = time.monotonic() + 20
+    while not gauges()["perfolio_shares"] and time.monotonic() < deadline:
+        time.sleep(0.3)
+    seen = gauges()
+    assert 0 < seen["perfolio_shares"] <= 3 and seen["perfolio_stored_bytes"] > 0
+    assert seen['perfolio_cache_bytes{cache="profiles"}'] > 0
+    assert seen['perfolio_cache_bytes{cache="answers"}'] > 0
+    assert seen["perfolio_heavy_memory_bytes"] == 0
+    assert seen["perfolio_heavy_memory_limit_bytes"] == 300 << 20
+    for pool in ("requests", "jobs"):
+        opened = seen[f'perfolio_database_connections{{pool="{pool}"}}']
+        assert 1 <= opened <= 8
+        assert 0 <= seen[f'perfolio_database_connections_used{{pool="{pool}"}}'] <= opened
+    assert 0 <= seen["perfolio_jobs_lag_seconds"] < 10

@@ -1,0 +1,150 @@
+#include "api/gauges.h"
+
+#include "api/decode_gate.h"
+#include "api/flight_cache.h"
+#include "api/metrics.h"
+#include "api/profile_cache.h"
+#include "api/server.h"
+#include "api/share.h"
+#include "lib/base/clock.h"
+#include "lib/base/mem.h"
+#include "lib/io/pg.h"
+
+#include <stdatomic.h>
+
+enum { COUNT_INTERVAL_S = 60 };
+
+struct gauges {
+    struct server *server;
+    atomic_int_least64_t last_round_ns; /* monotonic */
+    atomic_int_least64_t share_count;
+    atomic_int_least64_t stored_bytes;
+    int64_t next_count_ns; /* the jobs thread's */
+};
+
+static double profile_bytes(void *context)
+{
+    const struct gauges *gauges = context;
+    return (double)profile_cache_bytes(gauges->server->profiles);
+}
+
+static double answer_bytes(void *context)
+{
+    const struct gauges *gauges = context;
+    return (double)flight_cache_bytes(gauges->server->shares->answers);
+}
+
+static double heavy_bytes(void *context)
+{
+    const struct gauges *gauges = context;
+    return (double)decode_gate_used_bytes(gauges->server->shares->gate);
+}
+
+static double heavy_limit_bytes(void *context)
+{
+    const struct gauges *gauges = context;
+    return (double)decode_gate_max_bytes(gauges->server->shares->gate);
+}
+
+static double open_connections(void *pool)
+{
+    return pg_pool_counts(pool).open;
+}
+
+static double used_connections(void *pool)
+{
+    struct pg_pool_counts counts = pg_pool_counts(pool);
+    return counts.open - counts.idle;
+}
+
+static double share_count(void *context)
+{
+    struct gauges *gauges = context;
+    return (double)atomic_load(&gauges->share_count);
+}
+
+static double stored_bytes(void *context)
+{
+    struct gauges *gauges = context;
+    return (double)atomic_load(&gauges->stored_bytes);
+}
+
+static double jobs_lag_s(void *context)
+{
+    struct gauges *gauges = context;
+    int64_t age_ns = clock_monotonic_ns() - atomic_load(&gauges->last_round_ns);
+    return (double)age_ns / (double)CLOCK_NS_PER_S;
+}
+
+static void register_connections(const struct server *server)
+{
+    static const char open_help[] = "Open connections to the database.";
+    static const char used_help[] = "Connections to the database that are in use.";
+    struct metrics *metrics = server->metrics;
+    metrics_gauge(metrics, "perfolio_database_connections", "pool=\"requests\"", open_help,
+                  open_connections, server->database);
+    metrics_gauge(metrics, "perfolio_database_connections", "pool=\"jobs\"", open_help,
+                  open_connections, server->jobs_database);
+    metrics_gauge(metrics, "perfolio_database_connections_used", "pool=\"requests\"", used_help,
+                  used_connections, server->database);
+    metrics_gauge(metrics, "perfolio_database_connections_used", "pool=\"jobs\"", used_help,
+                  used_connections, server->jobs_database);
+}
+
+struct gauges *gauges_create(struct server *server)
+{
+    struct gauges *gauges = mem_new(struct gauges, 1);
+    struct metrics *metrics = server->metrics;
+    gauges->server = server;
+    atomic_store(&gauges->last_round_ns, clock_monotonic_ns());
+    metrics_gauge(metrics, "perfolio_cache_bytes", "cache=\"profiles\"", "Memory that caches hold.",
+                  profile_bytes, gauges);
+    metrics_gauge(metrics, "perfolio_cache_bytes", "cache=\"answers\"", "Memory that caches hold.",
+                  answer_bytes, gauges);
+    metrics_gauge(metrics, "perfolio_heavy_memory_bytes", "",
+                  "Memory taken by work on large profiles.", heavy_bytes, gauges);
+    metrics_gauge(metrics, "perfolio_heavy_memory_limit_bytes", "",
+                  "What work on large profiles may take (--max-heavy-memory).", heavy_limit_bytes,
+                  gauges);
+    metrics_gauge(metrics, "perfolio_shares", "", "Shares stored, counted once a minute.",
+                  share_count, gauges);
+    metrics_gauge(metrics, "perfolio_stored_bytes", "", "Bytes charged to all tenants.",
+                  stored_bytes, gauges);
+    metrics_gauge(metrics, "perfolio_jobs_lag_seconds", "", "Since background work was last done.",
+                  jobs_lag_s, gauges);
+    register_connections(server);
+    return gauges;
+}
+
+void gauges_destroy(struct gauges *gauges)
+{
+    mem_free(gauges);
+}
+
+static enum err_code count_stored(struct gauges *gauges, struct err *err)
+{
+    arena_auto arena = arena_create();
+    pg_auto connection = NULL;
+    struct pg_result *row;
+    enum err_code code = pg_take(gauges->server->jobs_database, &connection, err);
+    if (!code)
+        code = pg_query(connection, PG_NO_TENANT,
+                        "SELECT (SELECT count(*) FROM share WHERE state = 'live'),"
+                        " (SELECT coalesce(sum(bytes_stored), 0)::bigint FROM tenant_usage)",
+                        NULL, 0, arena, &row, err);
+    if (code)
+        return code;
+    atomic_store(&gauges->share_count, pg_get_i64(row, 0, 0));
+    atomic_store(&gauges->stored_bytes, pg_get_i64(row, 0, 1));
+    return ERR_NONE;
+}
+
+enum err_code gauges_refresh(struct gauges *gauges, struct err *err)
+{
+    int64_t now_ns = clock_monotonic_ns();
+    atomic_store(&gauges->last_round_ns, now_ns);
+    if (now_ns < gauges->next_count_ns)
+        return ERR_NONE;
+    gauges->next_count_ns = now_ns + COUNT_INTERVAL_S * CLOCK_NS_PER_S;
+    return count_stored(gauges, err);
+}
