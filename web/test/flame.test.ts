@@ -4,7 +4,7 @@ import { decodeFlame, FlameError, parentOf, pathOf, type Flame } from "../src/mo
 import { countFunctions, listFunctions, sortFunctions } from "../src/model/functions.ts";
 import { layoutRow, nodeAt } from "../src/model/layout.ts";
 import { findByPathHash, pathHash } from "../src/model/path.ts";
-import { compileSearch, exactly, nextMatch, search } from "../src/model/search.ts";
+import { compileSearch, costOf, exactly, filterByName, nextMatch, search } from "../src/model/search.ts";
 import { encodeFlame } from "./encode_flame.mjs";
 
 interface Tree {
@@ -161,6 +161,26 @@ test("takes the server's subset of expressions", () => {
   const odd = "std::map<int, (a|b)>::operator[]";
   assert.ok(compileSearch(exactly(odd)).test(odd));
   assert.ok(!compileSearch(exactly(odd)).test(odd + "x"));
+});
+
+test("an expression that would hang the page is refused", () => {
+  const nested = ["(a+)+$", "(a*)*b", "(a?){40}", "((ab)*c*)+", "(a|a)*b", "(?:a|aa)+$", "([a-z]+)*$", "(x(y+)z)*", "(a{1,9}){9}", "(a+?)+?"];
+  for (const text of nested) assert.throws(() => compileSearch(text), /repeated group/, text);
+  const long = decode({ name: "root", children: [{ name: "a".repeat(3000), self: 1 }, { name: "b", self: 2 }] });
+  for (const text of ["a*a*a*a*b", ".*.*.*.*x", `${"a?".repeat(40)}${"a".repeat(40)}b`, `${"(a|a)".repeat(40)}b`]) {
+    const start = performance.now();
+    assert.throws(() => search(long, compileSearch(text)), /takes too long/, text);
+    assert.ok(performance.now() - start < 500, text);
+    assert.equal(filterByName([{ name: "a".repeat(3000) }], compileSearch(text)).length, 1);
+  }
+});
+
+test("what people search for is not refused", () => {
+  const flame = decode({ name: "root", children: [{ name: "std::vector<" + "int, ".repeat(60) + ">::push_back", self: 1 }, { name: "main.run", self: 2 }] });
+  for (const text of ["push_back", "std::.*::push", "^main\\.", "(foo|bar|main)", "(main|mine)?\\.run", "[a-z]+\\.run$", "a{2,3}", "int.*int.*push", "(?:abc)+", "\\(.*\\)+", "[(+]+x", "^(runtime|main)\\.(run|gc)$"])
+    assert.doesNotThrow(() => search(flame, compileSearch(text)), text);
+  assert.equal(search(flame, compileSearch("std::.*push")).value, 1);
+  assert.deepEqual(costOf("a.*b?(c|d|e)[*+]\\*"), { repetitions: 1, ways: 6 });
 });
 
 test("finds a node again by the hash of its path, also in another table order", () => {

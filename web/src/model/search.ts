@@ -3,6 +3,11 @@
  *
  * The expression is the subset that the server takes too: no look-around, no backreference. It is
  * case-sensitive as soon as it holds an upper-case letter.
+ *
+ * The expression may come with a link, and the browser's matcher goes back over all it has tried and
+ * cannot be stopped. So nested repetition, which takes exponential time, is refused; what is left
+ * takes at most about length^(repetitions + 1) steps for a name, which is checked before each name
+ * is tried, and the whole search has a deadline.
  */
 import type { Flame } from "./flame.ts";
 
@@ -23,6 +28,92 @@ export function exactly(name: string): string {
   return "^" + name.replace(/[\\^$.*+?()[\]{}|/]/g, "\\$&") + "$";
 }
 
+const maxSteps = 1e9; // about a second or two for one name, at the very worst
+const deadlineMs = 2000;
+
+interface Cost {
+  /** Repetitions without a small bound: * + {2,} */
+  repetitions: number;
+  /** Ways through what is optional and through the alternatives of groups, all together. */
+  ways: number;
+}
+
+/** How often what stands at `at` may repeat, and where the text goes on; null if it is no quantifier. */
+function quantifierAt(source: string, at: number): { most: number; next: number } | null {
+  const found = /^(?:([*+?])|\{(\d+)(,?)(\d*)\})/.exec(source.slice(at, at + 24));
+  if (!found) return null;
+  const next = at + found[0].length;
+  const most = found[1] ? (found[1] === "?" ? 1 : Infinity) : found[3] ? (found[4] ? Number(found[4]) : Infinity) : Number(found[2]);
+  return { most, next: source[next] === "?" ? next + 1 : next };
+}
+
+/** Throws for an expression that no name is short enough for. */
+export function costOf(source: string): Cost {
+  const cost: Cost = { repetitions: 0, ways: 1 };
+  const groups = [{ isVaried: false, alternatives: 1 }];
+  for (let at = 0; at < source.length; ) {
+    const char = source[at];
+    let closed = null;
+    if (char === "\\") at += 2;
+    else if (char === "[") {
+      for (at += source[at + 1] === "^" ? 2 : 1; at < source.length && source[at] !== "]"; at++) if (source[at] === "\\") at++;
+      at++;
+    } else if (char === "(") {
+      groups.push({ isVaried: false, alternatives: 1 });
+      at += source[at + 1] === "?" ? 2 : 1;
+      continue;
+    } else if (char === "|") {
+      groups[groups.length - 1].alternatives++;
+      at++;
+      continue;
+    } else {
+      if (char === ")" && groups.length > 1) {
+        closed = groups.pop()!;
+        cost.ways *= closed.alternatives;
+        if (closed.isVaried || closed.alternatives > 1) groups[groups.length - 1].isVaried = true;
+      }
+      at++;
+    }
+    const quantifier = quantifierAt(source, at);
+    if (!quantifier) continue;
+    if (quantifier.most > 1 && closed && (closed.isVaried || closed.alternatives > 1))
+      throw new Error("A repeated group that holds repetitions or alternatives takes too long to search for.");
+    if (quantifier.most === 1) cost.ways *= 2;
+    else if (quantifier.most > 1) cost.repetitions++;
+    groups[groups.length - 1].isVaried = true;
+    at = quantifier.next;
+  }
+  return cost;
+}
+
+/** At most so many steps for a name, when each repetition takes every part of it. */
+function stepsFor(cost: Cost, length: number): number {
+  let steps = cost.ways * Math.max(length, 1);
+  for (let i = 1; i <= cost.repetitions; i++) steps *= length / (i + 1) + 1;
+  return steps;
+}
+
+/** The items whose name matches; all of them when that would take too long. */
+export function filterByName<Item extends { name: string }>(items: readonly Item[], pattern: RegExp): readonly Item[] {
+  const test = boundedTest(pattern);
+  try {
+    return items.filter((item) => test(item.name));
+  } catch {
+    return items;
+  }
+}
+
+/** Tells of a name whether it matches; throws when that would take too long. */
+function boundedTest(pattern: RegExp): (name: string) => boolean {
+  const cost = costOf(pattern.source);
+  const end = performance.now() + deadlineMs;
+  return (name) => {
+    if (stepsFor(cost, name.length) > maxSteps || performance.now() > end)
+      throw new Error("This expression takes too long on the names of this profile: use fewer repetitions.");
+    return pattern.test(name);
+  };
+}
+
 /** Throws an Error whose message can be shown. */
 export function compileSearch(text: string): RegExp {
   let source = text;
@@ -34,6 +125,7 @@ export function compileSearch(text: string): RegExp {
   if (/\(\?<?[=!]/.test(source)) throw new Error("Look-around is not part of the search language.");
   if (/(^|[^\\])(\\\\)*\\([1-9]|k<)/.test(source)) throw new Error("Backreferences are not part of the search language.");
   if (!/\p{Lu}/u.test(source.replace(/\\./g, ""))) flags = "i";
+  costOf(source);
   try {
     return new RegExp(source, flags);
   } catch (error) {
@@ -44,12 +136,13 @@ export function compileSearch(text: string): RegExp {
 
 export function search(flame: Flame, pattern: RegExp): SearchResult {
   const { frames, frame, nodeCount, end, cum, baseCum, rowNodes } = flame;
+  const test = boundedTest(pattern);
   const nameMatches = new Map<number, boolean>();
   const frameMatches = new Uint8Array(frames.count);
   for (let i = 0; i < frames.count; i++) {
     const id = frames.nameId[i];
     let matches = nameMatches.get(id);
-    if (matches === undefined) nameMatches.set(id, (matches = pattern.test(frames.string(id))));
+    if (matches === undefined) nameMatches.set(id, (matches = test(frames.string(id))));
     frameMatches[i] = matches ? 1 : 0;
   }
   frameMatches[flame.frame[0]] = 0; // the root stands for the whole profile, not for a function

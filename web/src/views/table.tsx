@@ -3,6 +3,7 @@
  */
 import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { makePalette, type FrameColours } from "../model/colour.ts";
+import { filterByName } from "../model/search.ts";
 import type { Flame } from "../model/flame.ts";
 import { sortFunctions, type FunctionRow, type Sort, type SortColumn } from "../model/functions.ts";
 import { formatChange, formatExact, formatPercent, formatSigned, formatValue } from "../model/units.ts";
@@ -118,7 +119,7 @@ export function Table(props: TableProps) {
   const columns = flame.isDiff ? diffColumns : plainColumns;
   const palette = useMemo(() => makePalette(isDark), [isDark]);
   const sorted = useMemo(() => {
-    const wanted = pattern ? rows.filter((row) => pattern.test(row.name)) : rows;
+    const wanted = pattern ? filterByName(rows, pattern) : rows;
     return sortFunctions(wanted, sort);
   }, [rows, pattern, sort.column, sort.descending]);
   const { scroller, update, nameWidth, first, last } = useSeenRows(sorted.length);
