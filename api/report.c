@@ -139,6 +139,8 @@ static void append_question(const struct report *report, struct buf *key)
     for (size_t i = 0; report->kind->shows_title && i < report->share_count; i++) {
         buf_append_text(key, " title=");
         buf_append_url(key, span_text(report->shares[i].title));
+        buf_append_text(key, " file=");
+        buf_append_url(key, span_text(report->shares[i].filename));
     }
 }
 

@@ -197,8 +197,9 @@ static enum err_code write_folded(const struct report *report, struct arena *are
 
 static struct picture_options picture_options_of(const struct report *report)
 {
+    const struct share *share = &report->shares[0];
     return (struct picture_options){
-        .title = span_text(report->shares[0].title),
+        .title = span_text(share->title[0] ? share->title : share->filename), /* as the page does */
         .svg_depth = (uint32_t)report->depth,
     };
 }

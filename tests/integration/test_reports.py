@@ -185,6 +185,9 @@ def test_exports(admin, made):
     assert svg.headers["content-type"].startswith("image/svg+xml")
     assert b"<svg" in svg.body and b"parse" in svg.body and b"<script" not in svg.body
     assert "default-src 'none'" in svg.headers["content-security-policy"]
+    for name in ("run-7.folded", "run-8.folded"):  # the same bytes, so nearly the same answer
+        named = admin.post("/api/v1/shares", b"a;b 1", query={"filename": name}).json()
+        assert name.encode() in admin.get(f"/p/{named['id']}.svg").body, "for want of a title"
     for tail in (".png", "/og.png"):
         png = admin.get(base + tail)
         assert png.headers["content-type"] == "image/png"
