@@ -28,10 +28,13 @@ def run(name, command, environment=None):
     """Runs command with its output in the step's log; returns (exit status, output)."""
     LOGS.mkdir(parents=True, exist_ok=True)
     log = LOGS / f"{name}.log"
+    # A make above this script has flags and a job server that are not for the ones below.
+    inherited = {key: value for key, value in os.environ.items()
+                 if key not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL")}
     with open(log, "w") as out:
         status = subprocess.run(command, cwd=ROOT, stdout=out, stderr=subprocess.STDOUT,
                                 stdin=subprocess.DEVNULL,
-                                env={**os.environ, **(environment or {})}).returncode
+                                env={**inherited, **(environment or {})}).returncode
     return status, log.read_text(errors="replace")
 
 
