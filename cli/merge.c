@@ -12,21 +12,17 @@
 
 #include <stdlib.h>
 
-enum { OPTION_PUSH = 0x200 };
-
 struct merge {
     struct cli *cli;
     struct settings_options settings;
     struct cli_texts arguments;
     const char *output;
-    bool is_pushed;
     bool is_forced;
 };
 
 static const struct argp_option options[] = {
-    {"output", 'o', "FILE", 0, "Write the merged profile there (- is standard output)", 0},
+    {"output", 'o', "FILE", 0, "Write a pprof file, upload nothing (- is standard output)", 0},
     {"force", 'f', NULL, 0, "Replace FILE if it is there", 0},
-    {"push", OPTION_PUSH, NULL, 0, "Upload the merged profile and print its link", 0},
     {"quiet", 'q', NULL, 0, "Say nothing but warnings and errors", 0},
     {0},
 };
@@ -44,9 +40,6 @@ static error_t parse(int key, char *text, struct argp_state *state)
     case 'f':
         merge->is_forced = true;
         return 0;
-    case OPTION_PUSH:
-        merge->is_pushed = true;
-        return 0;
     case 'q':
         merge->cli->terminal.is_quiet = true;
         return 0;
@@ -56,8 +49,8 @@ static error_t parse(int key, char *text, struct argp_state *state)
     case ARGP_KEY_END:
         if (merge->arguments.count == 0)
             argp_error(state, "name the profiles to merge");
-        if (!merge->output == !merge->is_pushed)
-            argp_error(state, "say where it goes: either -o FILE or --push");
+        if (merge->is_forced && !merge->output)
+            argp_error(state, "--force goes with --output");
         return 0;
     default:
         return ARGP_ERR_UNKNOWN;
@@ -68,7 +61,8 @@ static const struct argp argp = {
     .options = options,
     .parser = parse,
     .args_doc = "FILE|-|URL|LINK...",
-    .doc = "Add up several profiles of one kind into one pprof file.",
+    .doc = "Add up several profiles of one kind: make a share of the sum and print its link, or "
+           "write it to a file.",
     .children = settings_options_children,
 };
 
@@ -155,7 +149,7 @@ static enum err_code run(struct cli *cli, int argc, char **argv, struct err *err
         code = merge_inputs(cli, merge.arguments.texts, merge.arguments.count, 0, &input, err);
     if (code)
         return code;
-    return merge.is_pushed ? push_output(&merge, &input, err) : write_output(&merge, &input, err);
+    return merge.output ? write_output(&merge, &input, err) : push_output(&merge, &input, err);
 }
 
 const struct command merge_command = {

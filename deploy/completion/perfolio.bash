@@ -59,7 +59,7 @@ _perfolio()
         files=
         ;;
     merge)
-        options='--help --output --force --push --quiet --title --description --expires --visibility --password-file --label --name --json --markdown'
+        options='--help --output --force --quiet --title --description --expires --visibility --password-file --label --name --json --markdown'
         words=''
         files=yes
         ;;

@@ -61,9 +61,8 @@ complete -c perfolio -n '__fish_seen_subcommand_from list' -l local -d 'Show wha
 complete -c perfolio -n __fish_use_subcommand -a open -d 'open a link in a browser'
 complete -c perfolio -n __fish_use_subcommand -a merge -d 'add up several profiles into one'
 complete -c perfolio -n '__fish_seen_subcommand_from merge' -F
-complete -c perfolio -n '__fish_seen_subcommand_from merge' -l output -s o -r -F -d 'Write the merged profile there (- is standard output)'
+complete -c perfolio -n '__fish_seen_subcommand_from merge' -l output -s o -r -F -d 'Write a pprof file, upload nothing (- is standard output)'
 complete -c perfolio -n '__fish_seen_subcommand_from merge' -l force -s f -d 'Replace FILE if it is there'
-complete -c perfolio -n '__fish_seen_subcommand_from merge' -l push -d 'Upload the merged profile and print its link'
 complete -c perfolio -n '__fish_seen_subcommand_from merge' -l quiet -s q -d 'Say nothing but warnings and errors'
 complete -c perfolio -n '__fish_seen_subcommand_from merge' -l title -s t -x -d 'Title of the share'
 complete -c perfolio -n '__fish_seen_subcommand_from merge' -l description -s d -x -d 'Description, as Markdown'

@@ -174,19 +174,28 @@ def test_diff_local_of_links_equals_that_of_files(cli, before, after):
     assert cli("diff", "--local", a, b).out == cli("diff", "--local", before, after).out
 
 
-def test_merge(cli, before, after, tmp_path):
+def test_merge(cli, before, after, admin, tmp_path):
     target = tmp_path / "merged.pb.gz"
-    assert cli("merge", before, after, "-o", target).returncode == 0
+    count = len(admin.get("/api/v1/shares?limit=100").json()["shares"])
+    written = cli("merge", before, after, "-o", target)
+    assert written.returncode == 0 and written.out == ""
+    assert len(admin.get("/api/v1/shares?limit=100").json()["shares"]) == count
     numbers = json.loads(cli("top", "--json", target).out)
     assert numbers["total"] == 180
     assert {f["name"]: f["flat"] for f in numbers["functions"]}["cold"] == 75
-    for link in (cli("merge", "--push", before, after).out.strip(),
-                 pushed(cli, "--merge", before, after)):
+    result = cli("merge", before, after, "--title", "the sum")
+    assert re.fullmatch(r"https://localhost:\d+/p/\w{22}\n", result.out), result.log
+    for link in result.out.strip(), pushed(cli, "--merge", before, after):
         assert json.loads(cli("top", "--json", link).out) == numbers
+    assert admin.get("/api/v1/shares/" + result.out.strip()[-22:]).json()["title"] == "the sum"
     links = pushed(cli, before), pushed(cli, after)[-22:]
     assert cli("merge", *links, "-f", "-o", target).returncode == 0
     assert json.loads(cli("top", "--json", target).out) == numbers
-    assert cli("merge", before, after).returncode == 2
+    of_links = cli("merge", *links).out.strip()
+    assert json.loads(cli("top", "--json", of_links).out) == numbers
+    assert cli("merge", "-f", before, after).returncode == 2
+    assert cli("merge", "--push", before, after).returncode == 2
+    assert cli("merge").returncode == 2
 
 
 def test_list_search_and_delete(cli, before):
