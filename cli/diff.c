@@ -8,7 +8,7 @@
 #include "cli/target.h"
 #include "cli/view_options.h"
 #include "lib/base/mem.h"
-#include "lib/profile/profile.h"
+#include "lib/profile/profile_builder.h"
 
 enum { MAX_URL_BYTES = 8192 };
 
@@ -19,6 +19,16 @@ enum {
     OPTION_EXPIRES,
     OPTION_VISIBILITY,
     OPTION_MARKDOWN
+};
+
+/* What is compared by a link; once it is on the server, link.a is its id. */
+struct side {
+    const char *text;
+    bool is_link;
+    struct link link;
+    struct input input;      /* of what is no link */
+    struct profile *profile; /* of a link the sample types alone; NULL when they are unknown */
+    const char *format;
 };
 
 struct diff {
@@ -146,53 +156,92 @@ static enum err_code diff_local(struct diff *diff, struct err *err)
     return code ? code : cli_flush(err);
 }
 
-/* The share is there, as far as one may know: one with a password answers that it wants it. */
-static enum err_code check_link(struct client *client, struct cli *cli, const char *id,
+/* Its sample types alone, which is all that a comparison has to know beforehand. */
+static enum err_code types_of_share(const json_t *share, struct profile **ret_types,
+                                    struct err *err)
+{
+    size_t i;
+    json_t *type;
+    profile_builder_auto builder = profile_builder_create(NULL);
+    json_array_foreach(json_object_get(share, "sample_types"), i, type)
+    {
+        profile_builder_add_value_type(builder, span_text(client_text(type, "type", "")),
+                                       span_text(client_text(type, "unit", "")));
+    }
+    return profile_builder_take(builder, ret_types, err);
+}
+
+/* The share is there, as far as one may know: one with a password answers that it wants it, and
+ * its types remain unknown. */
+static enum err_code check_link(struct client *client, struct cli *cli, struct side *side,
                                 struct err *err)
 {
     json_auto_t *share = NULL;
-    enum err_code code =
-        client_get_json(client, arena_printf(cli->arena, "/api/v1/shares/%s", id), &share, err);
-    return code == ERR_UNAUTHENTICATED ? ERR_NONE : code;
+    const char *path = arena_printf(cli->arena, "/api/v1/shares/%s", side->link.a);
+    enum err_code code = client_get_json(client, path, &share, err);
+    if (code == ERR_UNAUTHENTICATED)
+        return ERR_NONE;
+    if (!code)
+        code = types_of_share(share, &side->profile, err);
+    return code ? err_add(err, "%s", side->text) : ERR_NONE;
 }
 
-static enum err_code upload_side(struct diff *diff, struct client *client, const char *text,
-                                 const char **ret_id, struct err *err)
+static enum err_code read_side(struct cli *cli, struct side *side, struct err *err)
+{
+    enum err_code code = input_open(side->text, 0, &cli->terminal, cli->arena, &side->input, err);
+    return code ? code : input_decode(&side->input, &side->format, &side->profile, err);
+}
+
+/* All that can go wrong with the two is found before anything is uploaded. */
+static enum err_code check_sides(const struct diff *diff, struct client *client,
+                                 struct side sides[2], struct err *err)
+{
+    enum err_code code = ERR_NONE;
+    uint32_t type_a, type_b;
+    for (int i = 0; i < 2 && !code; i++) {
+        if (sides[i].is_link)
+            code = check_link(client, diff->cli, &sides[i], err);
+    }
+    for (int i = 0; i < 2 && !code; i++) {
+        if (!sides[i].is_link)
+            code = read_side(diff->cli, &sides[i], err);
+    }
+    if (!code && sides[0].profile && sides[1].profile)
+        code = diff_find_types(sides[0].profile, sides[1].profile,
+                               span_text(diff->view.sample_type ? diff->view.sample_type : ""),
+                               &type_a, &type_b, err);
+    return code;
+}
+
+static enum err_code upload_side(struct diff *diff, struct client *client, struct side *side,
+                                 struct err *err)
 {
     struct cli *cli = diff->cli;
-    struct profile *profile;
-    const char *format;
     json_auto_t *share = NULL;
-    input_auto input = INPUT_NONE;
-    enum err_code code = input_open(text, 0, &cli->terminal, cli->arena, &input, err);
-    if (!code)
-        code = input_decode(&input, &format, &profile, err);
-    if (code)
-        return code;
-    share_print_profile(cli, &input, format, profile);
-    profile_destroy(profile);
+    share_print_profile(cli, &side->input, side->format, side->profile);
     struct upload_settings settings = diff->settings;
-    settings.filename = input.filename;
-    code = upload_share(client, &cli->terminal, &input, &settings, &share, err);
+    settings.filename = side->input.filename;
+    enum err_code code = upload_share(client, &cli->terminal, &side->input, &settings, &share, err);
     if (code)
-        return err_add(err, "%s", text);
+        return err_add(err, "%s", side->text);
     terminal_note(&cli->terminal, "  link     %s", client_text(share, "url", ""));
     share_print_keeping(cli, share, &settings);
-    *ret_id = arena_strdup(cli->arena, client_text(share, "id", ""));
+    side->link.a = arena_strdup(cli->arena, client_text(share, "id", ""));
     return ERR_NONE;
 }
 
 /* Both sides must be on one server: that of the links, else the account's. */
-static enum err_code choose_base(struct diff *diff, const struct link links[2],
-                                 const bool is_link[2], const char **ret_base, struct err *err)
+static enum err_code choose_base(struct diff *diff, const struct side sides[2],
+                                 const char **ret_base, struct err *err)
 {
     const char *base = NULL;
     for (int i = 0; i < 2; i++) {
-        if (!is_link[i] || !links[i].base)
+        const char *side_base = sides[i].is_link ? sides[i].link.base : NULL;
+        if (!side_base)
             continue;
-        if (base && !link_is_same_server(base, links[i].base))
+        if (base && !link_is_same_server(base, side_base))
             return cli_usage(diff->cli, err, "the two links are on different servers: try --local");
-        base = links[i].base;
+        base = side_base;
     }
     *ret_base = base;
     return ERR_NONE;
@@ -217,43 +266,53 @@ static void append_view(struct buf *url, const struct diff *diff)
     buf_append_text(url, diff->is_normalised ? "norm=1&sv=1" : "sv=1");
 }
 
-static enum err_code diff_link(struct diff *diff, struct err *err)
+static enum err_code print_link(struct diff *diff, struct client *client,
+                                const struct side sides[2], struct err *err)
 {
-    struct cli *cli = diff->cli;
-    struct link links[2] = {0};
-    bool is_link[2];
-    const char *ids[2], *base = NULL;
-    client_auto client = NULL;
-    for (int i = 0; i < 2; i++) {
-        is_link[i] = source_is_link(diff->sides[i], cli, &links[i]);
-        if (is_link[i] && links[i].is_diff)
-            return cli_usage(cli, err, "%s is a diff already", diff->sides[i]);
-    }
-    enum err_code code = choose_base(diff, links, is_link, &base, err);
-    if (!code)
-        code = cli_connect(cli, base, &client, err);
-    /* Links first: an upload for a diff that cannot be would be waste. */
-    for (int i = 0; i < 2 && !code; i++) {
-        ids[i] = links[i].a;
-        if (is_link[i] && (code = check_link(client, cli, ids[i], err)))
-            err_add(err, "%s", diff->sides[i]);
-    }
-    for (int i = 0; i < 2 && !code; i++) {
-        if (!is_link[i])
-            code = upload_side(diff, client, diff->sides[i], &ids[i], err);
-    }
-    if (code)
-        return code;
     buf_auto url;
     buf_init(&url, MAX_URL_BYTES);
-    buf_printf(&url, "%s/d/%s..%s", client_base(client), ids[0], ids[1]);
+    buf_printf(&url, "%s/d/%s..%s", client_base(client), sides[0].link.a, sides[1].link.a);
     append_view(&url, diff);
     buf_append_byte(&url, 0);
     if (buf_failed(&url))
         return err_set(err, ERR_TOO_LARGE, "the link would be too long");
     printf(diff->is_markdown ? "[Two profiles compared](%s)\n" : "%s\n", (const char *)url.data);
-    code = cli_flush(err);
+    enum err_code code = cli_flush(err);
     return !code && diff->is_opened ? open_url((const char *)url.data, err) : code;
+}
+
+static enum err_code link_sides(struct diff *diff, struct side sides[2], struct err *err)
+{
+    struct cli *cli = diff->cli;
+    const char *base = NULL;
+    client_auto client = NULL;
+    for (int i = 0; i < 2; i++) {
+        sides[i].is_link = source_is_link(sides[i].text, cli, &sides[i].link);
+        if (sides[i].is_link && sides[i].link.is_diff)
+            return cli_usage(cli, err, "%s is a diff already", sides[i].text);
+    }
+    enum err_code code = choose_base(diff, sides, &base, err);
+    if (!code)
+        code = cli_connect(cli, base, &client, err);
+    if (!code)
+        code = check_sides(diff, client, sides, err);
+    for (int i = 0; i < 2 && !code; i++) {
+        if (!sides[i].is_link)
+            code = upload_side(diff, client, &sides[i], err);
+    }
+    return code ? code : print_link(diff, client, sides, err);
+}
+
+static enum err_code diff_link(struct diff *diff, struct err *err)
+{
+    struct side sides[2] = {{.text = diff->sides[0], .input = INPUT_NONE},
+                            {.text = diff->sides[1], .input = INPUT_NONE}};
+    enum err_code code = link_sides(diff, sides, err);
+    for (int i = 0; i < 2; i++) {
+        profile_destroy(sides[i].profile);
+        input_close(&sides[i].input);
+    }
+    return code;
 }
 
 static enum err_code run(struct cli *cli, int argc, char **argv, struct err *err)

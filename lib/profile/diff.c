@@ -1,5 +1,7 @@
 #include "lib/profile/diff.h"
 
+#include "lib/base/buf.h"
+
 bool diff_find_mode(struct span text, enum diff_mode *ret_mode)
 {
     bool is_normalised = span_equal_text(text, "normalised") || span_equal_text(text, "normalized");
@@ -9,41 +11,79 @@ bool diff_find_mode(struct span text, enum diff_mode *ret_mode)
     return true;
 }
 
-static struct span type_name(const struct profile *profile, uint32_t value_type)
+enum { LISTED_BYTES = 160 };
+
+static bool is_same_type(const struct profile *a, uint32_t type_a, const struct profile *b,
+                         uint32_t type_b)
 {
-    return profile_string(profile, profile->value_types[value_type].type);
+    const struct profile_value_type *one = &a->value_types[type_a];
+    const struct profile_value_type *other = &b->value_types[type_b];
+    return span_equal(profile_string(a, one->type), profile_string(b, other->type)) &&
+           span_equal(profile_string(a, one->unit), profile_string(b, other->unit));
 }
 
-static struct span type_unit(const struct profile *profile, uint32_t value_type)
+/* The place of a type is no promise of the format, but tells two of one name apart. */
+static bool find_same(const struct profile *from, uint32_t type, const struct profile *in,
+                      uint32_t *ret_type)
 {
-    return profile_string(profile, profile->value_types[value_type].unit);
+    if (type < in->value_type_count && is_same_type(from, type, in, type)) {
+        *ret_type = type;
+        return true;
+    }
+    for (uint32_t i = 0; i < in->value_type_count; i++) {
+        if (is_same_type(from, type, in, i)) {
+            *ret_type = i;
+            return true;
+        }
+    }
+    return false;
 }
 
-/* The same value type in both, names first: order is no promise of the format. */
-static enum err_code find_types(const struct profile *a, const struct profile *b, struct span text,
-                                uint32_t *ret_a, uint32_t *ret_b, struct err *err)
+/* "samples/count, cpu/nanoseconds" */
+static void list_types(const struct profile *profile, struct buf *list)
+{
+    buf_init(list, LISTED_BYTES);
+    for (uint32_t i = 0; i < profile->value_type_count; i++) {
+        struct span type = profile_string(profile, profile->value_types[i].type);
+        struct span unit = profile_string(profile, profile->value_types[i].unit);
+        buf_printf(list, "%s%.*s/%.*s", i ? ", " : "", SPAN_PRINT(type), SPAN_PRINT(unit));
+    }
+}
+
+static enum err_code refuse(const struct profile *a, const struct profile *b, struct span text,
+                            struct err *err)
+{
+    buf_auto types_a, types_b;
+    list_types(a, &types_a);
+    list_types(b, &types_b);
+    if (text.size > 100)
+        text.size = 100;
+    return err_set(
+        err, ERR_INVALID,
+        "these two cannot be compared%s%.*s: no such sample type, with the same unit, in "
+        "both; the first has %.*s, the second %.*s",
+        text.size ? " by " : "", SPAN_PRINT(text), SPAN_PRINT(buf_span(&types_a)),
+        SPAN_PRINT(buf_span(&types_b)));
+}
+
+enum err_code diff_find_types(const struct profile *a, const struct profile *b, struct span text,
+                              uint32_t *ret_a, uint32_t *ret_b, struct err *err)
 {
     enum err_code code = profile_find_value_type(b, text, ret_b, err);
     if (code)
         return code;
-    struct span name = type_name(b, *ret_b);
-    bool is_same_place = *ret_b < a->value_type_count && span_equal(type_name(a, *ret_b), name);
-    bool is_same_shape = a->value_type_count == b->value_type_count;
-    struct err missing = {0};
-    if (is_same_place)
-        *ret_a = *ret_b;
-    else if (name.size == 0 || profile_find_value_type(a, name, ret_a, &missing)) {
-        if (!is_same_shape)
-            return err_set(err, ERR_INVALID,
-                           "these two cannot be compared by '%.*s': the first: %s",
-                           name.size > 100 ? 100 : (int)name.size, (const char *)name.data,
-                           name.size ? missing.message : "it has other sample types");
-        *ret_a = *ret_b;
+    if (find_same(b, *ret_b, a, ret_a))
+        return ERR_NONE;
+    if (text.size)
+        return refuse(a, b, text, err);
+    code = profile_find_value_type(a, text, ret_a, err);
+    if (code || find_same(a, *ret_a, b, ret_b))
+        return code;
+    for (*ret_b = b->value_type_count; (*ret_b)-- > 0;) {
+        if (find_same(b, *ret_b, a, ret_a))
+            return ERR_NONE;
     }
-    if (!span_equal(type_unit(a, *ret_a), type_unit(b, *ret_b)))
-        return err_set(err, ERR_INVALID, "the units differ: %.*s in the base, %.*s in the other",
-                       SPAN_PRINT(type_unit(a, *ret_a)), SPAN_PRINT(type_unit(b, *ret_b)));
-    return ERR_NONE;
+    return refuse(a, b, text, err);
 }
 
 static double normal_scale(const struct profile *a, uint32_t type_a, const struct profile *b,
@@ -62,8 +102,8 @@ enum err_code diff_view_create(struct arena *arena, const struct profile *a,
         {.profile = b, .side = VIEW_SIDE_B, .scale = 1},
         {.profile = a, .side = VIEW_SIDE_A, .scale = 1},
     };
-    enum err_code code =
-        find_types(a, b, options->sample_type, &sources[1].value_type, &sources[0].value_type, err);
+    enum err_code code = diff_find_types(a, b, options->sample_type, &sources[1].value_type,
+                                         &sources[0].value_type, err);
     if (code)
         return code;
     if (mode == DIFF_NORMALISED)

@@ -5,8 +5,9 @@
  * and rounded to whole numbers, as `go tool pprof -diff_base a -normalize b` does: what remains is
  * how the shares changed. Totals are then those after scaling.
  *
- * The sample types must have the same unit; sample_type is looked up by name in each, an empty one
- * in b, and then by its name in a (if a has no such name, but as many types: by index).
+ * Compared are sample types of the same name and the same unit only. sample_type is looked up in b,
+ * and what it names there must be in a as well. An empty one asks for b's default, else a's, else
+ * the last one of b that a has too.
  */
 #ifndef LIB_PROFILE_DIFF_H
 #define LIB_PROFILE_DIFF_H
@@ -19,9 +20,13 @@ enum diff_mode { DIFF_ABSOLUTE, DIFF_NORMALISED };
 bool diff_find_mode(struct span text, enum diff_mode *ret_mode);
 
 /*
- * As view_create; a and b live as long as arena. Handles also: ERR_INVALID (a has no such sample
- * type, or its unit differs).
+ * Which value type of each is compared. Handles: ERR_INVALID (b has no such type, or there is no
+ * type of its name and unit in a; the message lists those of both).
  */
+enum err_code diff_find_types(const struct profile *a, const struct profile *b, struct span text,
+                              uint32_t *ret_a, uint32_t *ret_b, struct err *err) MUST_USE;
+
+/* As view_create; a and b live as long as arena. Handles also what diff_find_types does. */
 enum err_code diff_view_create(struct arena *arena, const struct profile *a,
                                const struct profile *b, enum diff_mode mode,
                                const struct view_options *options, const struct view **ret_view,

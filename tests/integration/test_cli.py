@@ -9,6 +9,7 @@ import subprocess
 
 import pytest
 
+import sample_profiles as samples
 from conftest import PERFOLIO
 from test_cli_transport import CuttingProxy, make_large
 
@@ -144,9 +145,9 @@ def test_diff_of_links_uploads_nothing(cli, before, after, admin):
     result = cli("diff", a, b[-22:])
     assert result.returncode == 0, result.log
     assert result.out.endswith(f"/d/{a[-22:]}..{b[-22:]}\n")
-    mixed = cli("diff", "--normalized", "--sample-type", "a b", a, after)
+    mixed = cli("diff", "--normalized", "--group-by", "a b", a, after)
     assert mixed.returncode == 0 and a[-22:] in mixed.out, mixed.log
-    assert mixed.out.endswith("?st=a%20b&norm=1&sv=1\n")  # as web/src/state.ts reads it
+    assert mixed.out.endswith("?g=a%20b&norm=1&sv=1\n")  # as web/src/state.ts reads it
     count = len(admin.get("/api/v1/shares?limit=100").json()["shares"])
     markdown = cli("diff", "--markdown", a, b)
     assert re.fullmatch(r"\[[^\]]+\]\(https://localhost:\d+/d/\w{22}\.\.\w{22}\)\n", markdown.out)
@@ -154,6 +155,26 @@ def test_diff_of_links_uploads_nothing(cli, before, after, admin):
     missing = cli("diff", "A" * 22, after)
     assert missing.returncode == 5 and missing.out == ""
     assert len(admin.get("/api/v1/shares?limit=100").json()["shares"]) == count
+
+
+def test_diff_of_other_sample_types_is_refused_before_anything_is_uploaded(cli, before, admin,
+                                                                            tmp_path):
+    milli, cpu = tmp_path / "milli.folded", tmp_path / "cpu.pb.gz"
+    milli.write_bytes(b"main;work 1.125\n")  # its unit is count/1000
+    cpu.write_bytes(samples.pprof_gzip())
+    a, b = pushed(cli, before), pushed(cli, milli)
+    count = len(admin.get("/api/v1/shares?limit=100").json()["shares"])
+    for pair in (before, milli), (a, milli), (before, b), (a, b):
+        for options in [], ["--local"]:
+            refused = cli("diff", *options, *pair)
+            assert refused.returncode == 7 and refused.out == "", refused.log
+            assert ("the first has samples/count, the second samples/count/1000"
+                    in refused.log), refused.log
+    named = cli("diff", "--sample-type", "cpu", before, cpu)
+    assert named.returncode == 7 and named.out == ""
+    assert "cannot be compared by cpu" in named.log, named.log
+    assert len(admin.get("/api/v1/shares?limit=100").json()["shares"]) == count
+    assert cli("diff", "--sample-type", "samples", a, before).out.endswith("?st=samples&sv=1\n")
 
 
 def test_diff_local_numbers(cli, before, after):

@@ -227,7 +227,9 @@ def test_wrong_questions_are_named(admin, made):
     problem(admin.get("/api/v1/diff", query={"a": made["a"], "b": "x"}), 404, "b")
     problem(admin.get("/api/v1/diff", query={**made, "mode": "sideways"}), 400, "mode")
     cpu = share(admin, samples.pprof_gzip())["id"]
-    problem(admin.get("/api/v1/diff", query={"a": made["a"], "b": cpu}), 400, "the first: no sample type")
+    for path in "/api/v1/diff", "/api/v1/diff/top":
+        problem(admin.get(path, query={"a": made["a"], "b": cpu, "sample_type": "cpu"}), 400,
+                "cannot be compared by cpu")
 
 
 def test_an_answer_that_the_client_has_is_not_sent_again(admin, made):

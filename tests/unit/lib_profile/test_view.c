@@ -317,21 +317,84 @@ static void normalising_scales_b_to_the_total_of_a(void **state)
     assert_view(view, "a 100\n");
 }
 
-static void a_diff_of_different_units_is_refused(void **state)
+struct type {
+    const char *name;
+    const char *unit;
+};
+
+static struct profile *typed_profile(const struct type *types, size_t count)
 {
-    (void)state;
-    arena_auto arena = arena_create();
-    const struct view_options options = {0};
-    const struct view *view = NULL;
+    struct profile *profile;
     struct err err;
     profile_builder_auto builder = profile_builder_create(NULL);
-    profile_builder_add_value_type(builder, SPAN_LITERAL("samples"), SPAN_LITERAL("bytes"));
-    struct profile *bytes;
-    assert_int_equal(profile_builder_take(builder, &bytes, &err), ERR_NONE);
-    assert_int_equal(diff_view_create(arena, bytes, folded_profile(arena, "a 1\n"), DIFF_ABSOLUTE,
-                                      &options, &view, &err),
-                     ERR_INVALID);
-    profile_destroy(bytes);
+    for (size_t i = 0; i < count; i++)
+        profile_builder_add_value_type(builder, span_text(types[i].name), span_text(types[i].unit));
+    assert_int_equal(profile_builder_take(builder, &profile, &err), ERR_NONE);
+    return profile;
+}
+
+static const struct type cpu_types[] = {{"samples", "count"}, {"cpu", "nanoseconds"}};
+static const struct type heap_types[] = {{"objects", "count"}, {"space", "bytes"}};
+static const struct type turned_types[] = {{"cpu", "nanoseconds"}, {"samples", "count"}};
+static const struct type seconds_types[] = {{"wall", "seconds"}, {"cpu", "seconds"}};
+static const struct type folded_types[] = {{"samples", "count"}};
+static const struct type nameless_types[] = {{"", ""}, {"", ""}};
+
+/* "0 1" for the places in a and b, else the message. */
+static void assert_types(const struct type *types_a, const struct type *types_b, size_t count_b,
+                         const char *text, const char *expected)
+{
+    uint32_t found_a, found_b;
+    struct err err;
+    char found[ERR_MESSAGE_BYTES];
+    struct profile *a = typed_profile(types_a, 2), *b = typed_profile(types_b, count_b);
+    if (diff_find_types(a, b, span_text(text), &found_a, &found_b, &err)) {
+        assert_int_equal(err.code, ERR_INVALID);
+        snprintf(found, sizeof(found), "%s", err.message);
+    } else {
+        snprintf(found, sizeof(found), "%u %u", found_a, found_b);
+    }
+    assert_string_equal(found, expected);
+    profile_destroy(a);
+    profile_destroy(b);
+}
+
+static void types_of_a_diff_are_paired_by_name_and_unit(void **state)
+{
+    (void)state;
+    assert_types(cpu_types, cpu_types, 2, "", "1 1");
+    assert_types(cpu_types, cpu_types, 2, "samples", "0 0");
+    assert_types(cpu_types, turned_types, 2, "", "0 1");
+    assert_types(cpu_types, turned_types, 2, "0", "1 0");
+    assert_types(nameless_types, nameless_types, 2, "0", "0 0");
+    assert_types(nameless_types, nameless_types, 2, "", "1 1");
+}
+
+static void a_diff_without_a_type_named_takes_one_that_both_have(void **state)
+{
+    (void)state;
+    assert_types(cpu_types, folded_types, 1, "", "0 0");
+    static const struct type mixed[] = {{"samples", "count"}, {"space", "bytes"}};
+    assert_types(cpu_types, mixed, 2, "", "0 0");
+}
+
+static void a_diff_of_other_types_is_refused_and_lists_both(void **state)
+{
+    (void)state;
+    assert_types(cpu_types, heap_types, 2, "",
+                 "these two cannot be compared: no such sample type, with the same unit, in both; "
+                 "the first has samples/count, cpu/nanoseconds, the second objects/count, "
+                 "space/bytes");
+    assert_types(cpu_types, heap_types, 2, "0",
+                 "these two cannot be compared by 0: no such sample type, with the same unit, in "
+                 "both; the first has samples/count, cpu/nanoseconds, the second objects/count, "
+                 "space/bytes");
+    assert_types(cpu_types, seconds_types, 2, "cpu",
+                 "these two cannot be compared by cpu: no such sample type, with the same unit, in "
+                 "both; the first has samples/count, cpu/nanoseconds, the second wall/seconds, "
+                 "cpu/seconds");
+    assert_types(cpu_types, folded_types, 1, "cpu",
+                 "no sample type 'cpu' in this profile; it has 0 'samples'");
 }
 
 static void modes_have_names(void **state)
@@ -361,7 +424,9 @@ int main(void)
         cmocka_unit_test(drop_frames_cut_what_lies_beneath),
         cmocka_unit_test(a_diff_shares_frames_and_keeps_sides_apart),
         cmocka_unit_test(normalising_scales_b_to_the_total_of_a),
-        cmocka_unit_test(a_diff_of_different_units_is_refused),
+        cmocka_unit_test(types_of_a_diff_are_paired_by_name_and_unit),
+        cmocka_unit_test(a_diff_without_a_type_named_takes_one_that_both_have),
+        cmocka_unit_test(a_diff_of_other_types_is_refused_and_lists_both),
         cmocka_unit_test(modes_have_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
