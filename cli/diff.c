@@ -132,6 +132,8 @@ static enum err_code compare(struct diff *diff, struct profile *profiles[2], str
         code = source_open(cli, diff->sides[i], 0, password, &input, err);
         if (!code)
             code = input_decode(&input, NULL, &profiles[i], err);
+        if (!code)
+            input_warn(&input, profiles[i], &cli->terminal);
     }
     if (!code)
         code = diff_view_create(cli->arena, profiles[0], profiles[1],
@@ -189,7 +191,11 @@ static enum err_code check_link(struct client *client, struct cli *cli, struct s
 static enum err_code read_side(struct cli *cli, struct side *side, struct err *err)
 {
     enum err_code code = input_open(side->text, 0, &cli->terminal, cli->arena, &side->input, err);
-    return code ? code : input_decode(&side->input, &side->format, &side->profile, err);
+    if (!code)
+        code = input_decode(&side->input, &side->format, &side->profile, err);
+    if (!code)
+        input_warn(&side->input, side->profile, &cli->terminal);
+    return code;
 }
 
 /* All that can go wrong with the two is found before anything is uploaded. */

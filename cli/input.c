@@ -5,6 +5,7 @@
 #include "lib/base/mem.h"
 #include "lib/io/http_client.h"
 #include "lib/profile/format.h"
+#include "lib/profile/profile.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -284,4 +285,11 @@ enum err_code input_decode(struct input *input, const char **ret_format,
     if (ret_format)
         *ret_format = format_name(format);
     return ERR_NONE;
+}
+
+void input_warn(const struct input *input, const struct profile *profile, struct terminal *terminal)
+{
+    if (profile->warning)
+        terminal_warn(terminal, "%s: %.*s", input->name,
+                      SPAN_PRINT(profile_string(profile, profile->warning)));
 }

@@ -51,6 +51,10 @@ enum err_code input_map(struct input *input, struct span *ret_bytes, struct err 
 enum err_code input_decode(struct input *input, const char **ret_format,
                            struct profile **ret_profile, struct err *err) MUST_USE;
 
+/* Warns of what was left out when the profile was decoded from this. */
+void input_warn(const struct input *input, const struct profile *profile,
+                struct terminal *terminal);
+
 static inline void input_cleanup(struct input *input)
 {
     input_close(input);

@@ -76,6 +76,7 @@ static enum err_code decode_all(struct cli *cli, const char *const *arguments, s
             code = input_decode(&input, NULL, &profiles[i], err);
         if (code)
             return code;
+        input_warn(&input, profiles[i], &cli->terminal);
     }
     return ERR_NONE;
 }

@@ -92,6 +92,7 @@ static enum err_code check(struct push *push, struct input *input, struct err *e
         return code;
     }
     share_print_profile(push->cli, input, format, profile);
+    input_warn(input, profile, &push->cli->terminal);
     profile_destroy(profile);
     return ERR_NONE;
 }

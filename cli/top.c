@@ -79,6 +79,8 @@ static enum err_code compute(struct top_command *top, struct profile **ret_profi
     if (!code)
         code = input_decode(&input, NULL, ret_profile, err);
     if (!code)
+        input_warn(&input, *ret_profile, &top->cli->terminal);
+    if (!code)
         code = view_create(arena, *ret_profile, &options, &view, err);
     if (!code)
         report_from_view(view, top->view.limit, arena, report);

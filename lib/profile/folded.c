@@ -207,11 +207,7 @@ static void describe(struct profile_builder *builder, const struct survey *surve
     if (survey->decimals)
         snprintf(text, sizeof(text), "count/%.0f", pow(10, survey->decimals));
     profile_builder_add_value_type(builder, SPAN_LITERAL("samples"), span_text(text));
-    if (survey->skipped_count) {
-        snprintf(text, sizeof(text), "%zu line%s without stack and value skipped",
-                 survey->skipped_count, survey->skipped_count == 1 ? "" : "s");
-        profile_builder_add_comment(builder, span_text(text));
-    }
+    profile_builder_note_skipped(builder, survey->skipped_count, "no stack with a value");
 }
 
 enum err_code folded_decode(struct span text, const struct profile_limits *limits,

@@ -3,7 +3,7 @@
  * and bpftrace scripts write them (github.com/brendangregg/FlameGraph).
  *
  * The value stands behind the last blank. Lines may end in CR LF; empty ones and comments ("# …",
- * "// …") are passed over; lines without a value are skipped, and a comment of the profile counts
+ * "// …") are passed over; lines without a value are skipped, and the profile's warning counts
  * them. Values are whole, or decimals: then all are multiplied by the power of ten that keeps up to
  * six decimal places, and the unit says so ("count/1000"). The sample type is "samples".
  *

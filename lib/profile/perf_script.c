@@ -5,8 +5,6 @@
 #include "lib/profile/perf_script_line.h"
 #include "lib/profile/profile_builder.h"
 
-#include <stdio.h>
-
 enum {
     SNIFF_LINES = 200,
     LABELS = 3,
@@ -326,17 +324,6 @@ static void read_samples(struct reader *reader, struct span text)
     finish_sample(reader);
 }
 
-static void note_skipped(struct reader *reader)
-{
-    char text[80];
-    if (reader->skipped_count == 0)
-        return;
-    snprintf(text, sizeof(text), "%zu line%s that %s neither event nor frame skipped",
-             reader->skipped_count, reader->skipped_count == 1 ? "" : "s",
-             reader->skipped_count == 1 ? "is" : "are");
-    profile_builder_add_comment(reader->builder, span_text(text));
-}
-
 static enum err_code decode(struct reader *reader, struct span text, struct profile **ret_profile,
                             struct err *err)
 {
@@ -349,7 +336,7 @@ static enum err_code decode(struct reader *reader, struct span text, struct prof
     read_samples(reader, text);
     if (reader->is_too_deep)
         return err_set(err, ERR_TOO_LARGE, "a stack of more than %d frames", FRAMES_MAX);
-    note_skipped(reader);
+    profile_builder_note_skipped(reader->builder, reader->skipped_count, "neither event nor frame");
     return profile_builder_take(reader->builder, ret_profile, err);
 }
 

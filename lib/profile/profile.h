@@ -117,6 +117,7 @@ struct profile {
     uint32_t keep_frames;         /* string */
     uint32_t default_sample_type; /* string */
     uint32_t doc_url;             /* string */
+    uint32_t warning;             /* string: what of the input the decoder had to leave out */
 };
 
 /* Frees the profile and all it points to; NULL is a no-op. */

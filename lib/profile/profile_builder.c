@@ -4,6 +4,7 @@
 #include "lib/base/mem.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <sys/random.h>
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -447,6 +448,18 @@ void profile_builder_add_comment(struct profile_builder *builder, struct span co
     uint32_t string = profile_builder_string(builder, comment);
     if (!profile_builder_failed(builder))
         list_add(&builder->comments, uint32_t, string);
+}
+
+void profile_builder_note_skipped(struct profile_builder *builder, size_t line_count,
+                                  const char *why)
+{
+    char text[160];
+    if (line_count == 0)
+        return;
+    snprintf(text, sizeof(text), "%zu line%s skipped: %s", line_count,
+             line_count == 1 ? " was" : "s were", why);
+    profile_builder_add_comment(builder, span_text(text));
+    builder->fields->warning = profile_builder_string(builder, span_text(text));
 }
 
 struct profile *profile_builder_fields(struct profile_builder *builder)

@@ -78,6 +78,9 @@ void profile_builder_add_sample(struct profile_builder *builder, const uint32_t 
                                 size_t depth, const int64_t *values,
                                 const struct profile_label *labels, size_t label_count);
 void profile_builder_add_comment(struct profile_builder *builder, struct span comment);
+/* "2 lines were skipped: <why>", as a comment and as the profile's warning; nothing for 0. */
+void profile_builder_note_skipped(struct profile_builder *builder, size_t line_count,
+                                  const char *why);
 
 /*
  * The single fields, to be set at any time before profile_builder_take: period_type, period,

@@ -71,6 +71,24 @@ def test_push_then_get_returns_the_same_bytes(cli, before, tmp_path):
     assert cli("get", "-f", link, "-o", target).returncode == 0
 
 
+@pytest.mark.parametrize("text, warning", [
+    (BEFORE + b"no value here\n\nnor here\n",
+     "2 lines were skipped: no stack with a value"),
+    (b"app 1 1.0: 1 cycles:\n\t1000 f (/bin/app)\n\nodd\n\napp 1 2.0: 1 cycles:\n"
+     b"\t1000 f (/bin/app)\n\n", "1 line was skipped: neither event nor frame"),
+])
+def test_skipped_lines_are_said(cli, before, tmp_path, text, warning):
+    file = tmp_path / "odd.txt"
+    file.write_bytes(text)
+    for arguments in (["push", "-q"], ["top"], ["merge", "-q"], ["diff", "-q", file],
+                      ["diff", "--local", file]):
+        result = cli(*arguments, file)
+        assert result.returncode == 0, result.log
+        line = f"perfolio {arguments[0]}: warning: {file}: {warning}\n"
+        assert result.log == line * (2 if arguments[0] == "diff" else 1)
+    assert cli("top", before).log == ""
+
+
 def test_get_names_the_file_as_it_was(cli, before, tmp_path):
     link = pushed(cli, before)
     folder = tmp_path / "downloads"

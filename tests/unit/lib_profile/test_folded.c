@@ -37,7 +37,8 @@ static void lines_without_a_value_are_skipped_and_counted(void **state)
     assert_stacks(profile, "", "a;b 1\na;c 2\n");
     assert_int_equal(profile->comment_count, 1);
     assert_true(span_equal_text(profile_string(profile, profile->comments[0]),
-                                "5 lines without stack and value skipped"));
+                                "5 lines were skipped: no stack with a value"));
+    assert_int_equal(profile->warning, profile->comments[0]);
     profile_destroy(profile);
 }
 
