@@ -129,6 +129,8 @@ export function Table(props: TableProps) {
     fitter.current ??= scroller.current && fitterFor(scroller.current);
     return fitter.current?.fit(name, nameWidth - (flame.isDiff ? 4 : 24)) || name;
   };
+  /** A button's spoken name must hold the text that is seen; the whole name is its description then. */
+  const spoken = (name: string) => (name.includes(shown(name)) ? { "aria-label": name } : { title: name });
 
   return (
     <div class={`table ${flame.isDiff ? "diff" : ""}`} role="table" aria-label="Functions" aria-rowcount={sorted.length + 1}>
@@ -163,7 +165,7 @@ export function Table(props: TableProps) {
                 <button
                   type="button"
                   aria-pressed={row.name === chosen}
-                  aria-label={row.name}
+                  {...spoken(row.name)}
                   onClick={(event) => {
                     event.stopPropagation();
                     props.onChoose(row.name);
