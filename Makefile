@@ -108,7 +108,7 @@ $(OUT)/tests/unit/%: $(OUT)/tests/unit/%.o $(OUT)/cli.a $(OUT)/api.a $(OUT)/lib.
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(LDFLAGS) $^ $(LDLIBS) -lcmocka -o $@
 unit: $(UNIT_PROGRAMS)
-	prove $(if $(VERBOSE),-v) --exec '' $(UNIT_PROGRAMS)
+	CMOCKA_MESSAGE_OUTPUT=TAP prove $(if $(VERBOSE),-v) --exec '' $(UNIT_PROGRAMS)
 unit-programs: $(UNIT_PROGRAMS)
 integration: all
 	$(PYTHON) tests/run.py integration

@@ -40,6 +40,12 @@ static bool get_number(const json_t *object, const char *name, double *ret_numbe
     return isfinite(*ret_number);
 }
 
+/* Times, their differences, and differences of those in whole microseconds fit an integer. */
+static bool is_countable(double time_us)
+{
+    return fabs(time_us) < 2e18;
+}
+
 static int64_t get_integer(const json_t *object, const char *name, int64_t fallback)
 {
     double number;
@@ -217,7 +223,7 @@ static uint32_t location_of(struct reader *reader, struct node *node)
     return node->location;
 }
 
-/* The time of sample i, from "timeDeltas" or from "timestamps"; false where there is neither. */
+/* The time of sample i, from "timeDeltas" or "timestamps"; false where there is none to count. */
 static bool advance_time(const json_t *deltas, const json_t *timestamps, size_t i, double *time_us)
 {
     const json_t *list = json_is_array(deltas) ? deltas : timestamps;
@@ -228,12 +234,7 @@ static bool advance_time(const json_t *deltas, const json_t *timestamps, size_t 
         *time_us += json_number_value(number);
     else
         *time_us = json_number_value(number);
-    return isfinite(*time_us);
-}
-
-static int64_t whole_us(double duration_us)
-{
-    return duration_us < 9e15 ? llround(duration_us) : INT64_MAX;
+    return is_countable(*time_us);
 }
 
 /* Adds the time from *latest_us to time_us to the node; what goes back counts as nothing. */
@@ -242,7 +243,7 @@ static void spend_time(struct node *node, double time_us, double *latest_us)
     if (time_us <= *latest_us)
         return;
     /* Differences of rounded times, so that the parts add up to the whole. */
-    int64_t duration_us = whole_us(time_us) - whole_us(*latest_us);
+    int64_t duration_us = llround(time_us) - llround(*latest_us);
     if (__builtin_add_overflow(node->values[VALUE_TIME], duration_us, &node->values[VALUE_TIME]))
         node->values[VALUE_TIME] = INT64_MAX;
     *latest_us = time_us;
@@ -265,7 +266,8 @@ static enum err_code read_samples(struct reader *reader, const json_t *samples, 
             return err_set(err, ERR_INVALID,
                            "cpuprofile: sample %zu is of a node that is not there", i);
         if (has_times && !advance_time(deltas, timestamps, i, &time_us))
-            return err_set(err, ERR_INVALID, "cpuprofile: the time of sample %zu is no number", i);
+            return err_set(err, ERR_INVALID,
+                           "cpuprofile: the time of sample %zu is no time in microseconds", i);
         if (previous)
             spend_time(previous, time_us, &latest_us);
         else
@@ -333,7 +335,9 @@ static enum err_code decode(struct reader *reader, struct err *err)
         get_number(reader->root, "endTime", &reader->end_us)) {
         reader->start_us *= scale;
         reader->end_us *= scale;
-    } else {
+    }
+    if (!(reader->end_us > reader->start_us) || !is_countable(reader->start_us) ||
+        !is_countable(reader->end_us)) {
         reader->start_us = 0;
         reader->end_us = -1;
     }

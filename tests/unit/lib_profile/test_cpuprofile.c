@@ -83,7 +83,10 @@ static void contradictions_are_named(void **state)
         {"{\"nodes\":[{}]}", "no id"},
         {"{\"nodes\":[{\"id\":1}],\"samples\":[8],\"timeDeltas\":[1]}", "sample 0"},
         {"{\"nodes\":[{\"id\":1}],\"samples\":[1,1],\"timeDeltas\":[1]}", "fewer times"},
-        {"{\"nodes\":[{\"id\":1}],\"samples\":[1],\"timeDeltas\":[\"x\"]}", "no number"},
+        {"{\"nodes\":[{\"id\":1}],\"samples\":[1],\"timeDeltas\":[\"x\"]}", "sample 0 is no time"},
+        {"{\"nodes\":[{\"id\":1}],\"samples\":[1,1],\"timeDeltas\":[-15,1e30]}",
+         "sample 1 is no time"},
+        {"{\"nodes\":[{\"id\":1}],\"samples\":[1],\"timeDeltas\":[-1e30]}", "sample 0 is no time"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
         assert_refused(cpuprofile_decode, cases[i].text, NULL, ERR_INVALID, cases[i].words);
