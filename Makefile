@@ -107,8 +107,8 @@ UNIT_PROGRAMS := $(patsubst tests/%.c,$(OUT)/tests/%,$(UNIT_C))
 $(OUT)/tests/unit/%: $(OUT)/tests/unit/%.o $(OUT)/cli.a $(OUT)/api.a $(OUT)/lib.a
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(LDFLAGS) $^ $(LDLIBS) -lcmocka -o $@
-unit: $(UNIT_PROGRAMS)
-	CMOCKA_MESSAGE_OUTPUT=TAP prove $(if $(VERBOSE),-v) --exec '' $(UNIT_PROGRAMS)
+unit:
+	BUILD=$(BUILD) $(PYTHON) tests/run.py unit
 unit-programs: $(UNIT_PROGRAMS)
 integration: all
 	$(PYTHON) tests/run.py integration
