@@ -6,16 +6,26 @@
  * and an upgrader for the old number is added, and every old link keeps working. Parameters that this
  * version does not know are carried along untouched.
  *
- *   sv=1   v=icicle|table|both   st=<sample type>   q=<search>   m=<marked function>   z=<path hash>
- *   g=<group>   norm=1   s=[-]<column>
+ *   sv=1   v=icicle|flame|table|both|sandwich   st=<sample type>   q=<search>   m=<marked function>
+ *   z=<path hash>   w=<from>-<to>   g=<group>   c=<colour>   norm=1   p=filtered   s=[-]<column>
+ *   x=<rules, see model/chain.ts>
  */
+import { formatChain, parseChain, type Rule } from "./model/chain.ts";
 import type { Sort, SortColumn } from "./model/functions.ts";
 
 export const stateVersion = 1;
 
-export type View = "icicle" | "table" | "both";
-export const views: readonly View[] = ["icicle", "table", "both"];
+export type View = "icicle" | "flame" | "table" | "both" | "sandwich";
+export const views: readonly View[] = ["icicle", "flame", "table", "both", "sandwich"];
+export type ColourMode = "package" | "binary" | "runtime" | "value";
+/** Of a profile; a diff has colours of its own. */
+export const colourModes: readonly ColourMode[] = ["package", "binary", "runtime", "value"];
 export const groups = ["function", "file", "line", "address", "binary"] as const;
+
+export interface SeenPart {
+  from: number;
+  to: number;
+}
 
 export interface ViewState {
   view: View;
@@ -26,8 +36,14 @@ export interface ViewState {
   marked: string;
   /** Path hash of the node zoomed to; "" is the root. */
   zoom: string;
+  /** The part of the frame zoomed to that is seen, as shares of its width; null is the whole. */
+  window: SeenPart | null;
   group: string;
+  colour: ColourMode;
   isNormalised: boolean;
+  /** Percentages are of what the rules left, not of the whole profile. */
+  isOfFiltered: boolean;
+  rules: readonly Rule[];
   /** null is the view's own order. */
   sort: Sort | null;
   /** Parameters of later versions or of others, in order. */
@@ -40,13 +56,17 @@ export const defaultState: ViewState = {
   search: "",
   marked: "",
   zoom: "",
+  window: null,
   group: "function",
+  colour: "package",
   isNormalised: false,
+  isOfFiltered: false,
+  rules: [],
   sort: null,
   extra: [],
 };
 
-const known = new Set(["sv", "v", "st", "q", "m", "z", "g", "norm", "s"]);
+const known = new Set(["sv", "v", "st", "q", "m", "z", "w", "g", "c", "norm", "p", "s", "x"]);
 const sortColumns: readonly string[] = ["name", "flat", "cum", "change", "before", "after", "flatchange"];
 
 /** upgraders[n] turns parameters of version n into those of version n + 1, in place. */
@@ -67,19 +87,34 @@ function parseSort(text: string | null): Sort | null {
   return sortColumns.includes(column) ? { column: column as SortColumn, descending: text.startsWith("-") } : null;
 }
 
+function parseWindow(text: string | null): SeenPart | null {
+  const found = /^(0(?:\.\d{1,9})?)-([01](?:\.\d{1,9})?)$/.exec(text ?? "");
+  if (!found) return null;
+  const [from, to] = [Number(found[1]), Number(found[2])];
+  return from < to && to <= 1 ? { from, to } : null;
+}
+
+/** Nine digits, a billionth of the width: finer than any screen shows of a million boxes. */
+const formatShare = (share: number) => share.toFixed(9).replace(/\.?0+$/, "");
+
 export function parseState(query: string): ViewState {
   const parameters = new URLSearchParams(query);
   upgrade(parameters);
   const view = parameters.get("v") as View | null;
   const zoom = parameters.get("z") ?? "";
+  const colour = parameters.get("c") as ColourMode | null;
   return {
     view: view && views.includes(view) ? view : defaultState.view,
     sampleType: parameters.get("st") ?? "",
     search: parameters.get("q") ?? "",
     marked: parameters.get("m") ?? "",
     zoom: /^[0-9a-f]{16}$/.test(zoom) ? zoom : "",
+    window: parseWindow(parameters.get("w")),
     group: parameters.get("g") || defaultState.group,
+    colour: colour && colourModes.includes(colour) ? colour : defaultState.colour,
     isNormalised: parameters.get("norm") === "1",
+    isOfFiltered: parameters.get("p") === "filtered",
+    rules: parseChain(parameters.get("x") ?? ""),
     sort: parseSort(parameters.get("s")),
     extra: [...parameters].filter(([name]) => !known.has(name)),
   };
@@ -93,8 +128,12 @@ export function formatState(state: ViewState): string {
   if (state.search) parameters.set("q", state.search);
   if (state.marked) parameters.set("m", state.marked);
   if (state.zoom) parameters.set("z", state.zoom);
+  if (state.window) parameters.set("w", `${formatShare(state.window.from)}-${formatShare(state.window.to)}`);
   if (state.group !== defaultState.group) parameters.set("g", state.group);
+  if (state.colour !== defaultState.colour) parameters.set("c", state.colour);
   if (state.isNormalised) parameters.set("norm", "1");
+  if (state.isOfFiltered) parameters.set("p", "filtered");
+  if (state.rules.length) parameters.set("x", formatChain(state.rules));
   if (state.sort) parameters.set("s", (state.sort.descending ? "-" : "") + state.sort.column);
   const own = parameters.toString();
   if (own) parameters.set("sv", String(stateVersion));

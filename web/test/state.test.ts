@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { defaultState, formatState, groups, parseState, views, type ViewState } from "../src/state.ts";
+import { actions, presets, type Rule } from "../src/model/chain.ts";
+import { colourModes, defaultState, formatState, groups, parseState, views, type ViewState } from "../src/state.ts";
 
 let seed = 99;
 const random = (below: number) => (seed = (Math.imul(seed, 1664525) + 1013904223) >>> 0) % below;
@@ -11,8 +12,19 @@ test("a default state leaves the address bar alone", () => {
   assert.deepEqual(parseState(""), defaultState);
 });
 
+function randomRule(texts: readonly string[]): Rule {
+  const action = pick(actions);
+  const filled = texts.filter((text) => text !== "");
+  return { action, text: action === "only" ? pick(Object.keys(presets)) : pick(filled), isOff: random(4) === 0 };
+}
+
+function randomWindow() {
+  const from = random(1e9 - 1);
+  return { from: from / 1e9, to: (from + 1 + random(1e9 - from - 1)) / 1e9 };
+}
+
 test("every combination comes back as it was", () => {
-  const texts = ["", "main.", "a&b=c#d?e", "köln → 東京", "std::vector<int>", "100%", "a+b c", "^(foo|bar)$"];
+  const texts = ["", "main.", "a&b=c#d?e", "köln → 東京", "std::vector<int>", "100%", "a+b c", "^(foo|bar)$", "~Foo~", "~~hide:a", "a:b!"];
   for (let i = 0; i < 500; i++) {
     const state: ViewState = {
       view: pick(views),
@@ -20,10 +32,14 @@ test("every combination comes back as it was", () => {
       search: pick(texts),
       marked: pick(texts),
       zoom: pick(["", "0123456789abcdef", "ffffffffffffffff"]),
+      window: pick([null, { from: 0, to: 0.5 }, randomWindow(), { from: 0.25, to: 1 }]),
       group: pick([...groups, "label:thread id"]),
+      colour: pick(colourModes),
       isNormalised: random(2) === 1,
+      isOfFiltered: random(2) === 1,
+      rules: Array.from({ length: random(4) }, () => randomRule(texts)),
       sort: pick([null, { column: "flat", descending: true }, { column: "name", descending: false }, { column: "change", descending: true }]),
-      extra: pick([[], [["utm", "x"]], [["x", "focus:a~hide:b"], ["x", "2"]]]),
+      extra: pick([[], [["utm", "x"]], [["later", "focus:a~hide:b"], ["later", "2"]]]),
     };
     assert.deepEqual(parseState(formatState(state)), state);
   }
@@ -33,18 +49,22 @@ test("links of version 1 keep their meaning", () => {
   const link = "?v=both&st=alloc_space&q=json&m=main.run&z=0123456789abcdef&g=line&norm=1&s=-cum&sv=1";
   const state: ViewState = {
     view: "both", sampleType: "alloc_space", search: "json", marked: "main.run", zoom: "0123456789abcdef",
-    group: "line", isNormalised: true, sort: { column: "cum", descending: true }, extra: [],
+    window: null, group: "line", colour: "package", isNormalised: true, isOfFiltered: false, rules: [],
+    sort: { column: "cum", descending: true }, extra: [],
   };
   assert.deepEqual(parseState(link), state);
   assert.equal(formatState(state), link);
 });
 
 test("what is wrong in a link falls back, what is unknown is kept", () => {
-  const state = parseState("?v=nonsense&z=UPPER&s=-colour&norm=yes&x=hide:foo&sv=1");
+  const state = parseState("?v=nonsense&z=UPPER&s=-colour&norm=yes&w=0.5-0.2&c=pink&x=hide:~paint:b~only:cobol&later=hide:foo&sv=1");
   assert.equal(state.view, "icicle");
   assert.equal(state.zoom, "");
   assert.equal(state.sort, null);
   assert.equal(state.isNormalised, false);
-  assert.deepEqual(state.extra, [["x", "hide:foo"]]);
+  assert.equal(state.window, null);
+  assert.equal(state.colour, "package");
+  assert.deepEqual(state.rules, []);
+  assert.deepEqual(state.extra, [["later", "hide:foo"]]);
   assert.equal(parseState("?q=written+by+hand").search, "written by hand");
 });

@@ -1,0 +1,85 @@
+/*
+ * chain: the ordered rules that a reader puts on a tree, and how a link writes them.
+ *
+ *   focus      keep stacks in which some frame matches
+ *   ignore     leave out stacks in which some frame matches
+ *   hide       take matching frames out of the stacks; what they held is their caller's
+ *   show       take all other frames out of the stacks
+ *   merge      what a matching frame calls is merged into it
+ *   recursion  a matching function that is called, however deep, by itself is one frame
+ *   only       hide what is not the reader's own code: `text` names a preset below
+ *
+ * Focus, ignore, hide and show mean what they mean in pprof and in the server's API (name or file
+ * matches), with one difference: rules apply one after the other, so that a focus after a hide looks
+ * at what the hide left. A stack that loses all its frames is left out.
+ *
+ * In a link: rules joined by "~", each "action:text", a "~" in the text doubled, "!" before a rule
+ * that is switched off for now.
+ */
+export const actions = ["focus", "ignore", "hide", "show", "merge", "recursion", "only"] as const;
+export type Action = (typeof actions)[number];
+
+export interface Rule {
+  action: Action;
+  /** A regular expression as search.ts takes it; for "only" the name of a preset. */
+  text: string;
+  isOff: boolean;
+}
+
+export interface Preset {
+  label: string;
+  /** Names or files that are not the reader's own code. */
+  hides: string;
+}
+
+/** Matched against names and files. Links name a preset, so its meaning may be mended, its name not. */
+export const presets: Readonly<Record<string, Preset>> = {
+  native: {
+    label: "Without libc and the loader",
+    hides: "^(_start|__libc_start\\w*|_dl_\\w+|__GI_\\w+|start_thread|__?clone\\d?|(__)?(malloc|calloc|realloc|free|cfree)|_int_(malloc|free|realloc)|(__)?mem(cpy|move|set|cmp)\\w*|__mem\\w+_(avx|sse|evex|erms)\\w*|__str\\w+_(avx|sse|evex)\\w*)$|(^|/)(libc|libpthread|libm|ld-linux[\\w-]*)(-[\\d.]+)?\\.so",
+  },
+  go: { label: "Go: without the runtime and the standard library", hides: "^(runtime|internal|sync|syscall|reflect|time|os|io|net|fmt|strconv|strings|bytes|sort|bufio|encoding|crypto|compress|unicode|regexp|math|container|context|hash|log|text|html|path|errors|slices|maps|unique|iter|vendor|gcWriteBarrier\\w*|type:?)[./]|^(gogo|callRet|gosave|setg_gcc|aeshashbody|memeqbody|cmpbody|indexbytebody)$" },
+  rust: { label: "Rust: without std, core, alloc and async plumbing", hides: "^<?(&|\\*|dyn )*(std|core|alloc|tokio|futures\\w*|hashbrown|backtrace|__rust\\w*|rust_begin\\w*|rayon_core)(::|$| as )|^__rust_|^(std|core|alloc)::" },
+  cpp: { label: "C++: without the standard library", hides: "^(void |bool |auto )?(std|__gnu_cxx|__cxxabiv1|boost|absl)::|^operator (new|delete)|^__cxa_" },
+  python: { label: "Python: without the interpreter and the standard library", hides: "^(_?Py[A-Z_]\\w*|_PyEval\\w*|pymain_\\w+|run_mod|builtin_\\w+|(method|function|object|cfunction|slot|type|wrapper)_\\w*(call|vectorcall)\\w*|vectorcall_\\w+|(list|dict|tuple|unicode|long|bytes|set)_\\w+|gc_collect\\w*|deduce_unreachable)$|(^|/)lib/python[\\d.]+/(?:[a-z_]+/)*[\\w]+\\.py|^<frozen " },
+  node: { label: "Node: without V8, Node's own code and dependencies", hides: "^(node|v8|uv|internal|std)::|^uv__?\\w+|^Builtins_|^(Builtin|Stub|Bytecode[Hh]andler|Handler|RegExp):|node:internal|^node:|(^|/)node_modules/|^\\((program|idle|garbage collector)\\)$" },
+  java: { label: "Java: without the JDK and the virtual machine", hides: "^(java|javax|jdk|sun|com[./]sun)[./]|^(Interpreter|call_stub|Java_java_\\w+|JavaCalls|JavaThread|Thread::|G1\\w+|Parallel\\w+|CompileBroker|C2Compiler|Compile::)" },
+  ruby: { label: "Ruby: without the interpreter", hides: "^(rb_|vm_|ruby_|iseq_|invoke_|ary_|hash_foreach|str_|call_\\w+|each_|rbimpl_|enumerator_|process_options)|^<(internal|main):" },
+  kernel: { label: "Without the kernel", hides: "_\\[k\\]$|^(entry_SYSCALL_64\\w*|do_syscall_64|x64_sys_call|__x64_sys_\\w+|ksys_\\w+|asm_\\w+|sysvec_\\w+|ret_from_fork\\w*|\\[kernel.*\\]|\\[unknown\\])$|^\\[kernel" },
+};
+
+const isAction = (text: string): text is Action => (actions as readonly string[]).includes(text);
+
+/** Every action but recursion, which may mean all functions, needs a text. */
+export const isComplete = (rule: Rule): boolean =>
+  rule.action === "only" ? Object.hasOwn(presets, rule.text) : rule.action === "recursion" || rule.text !== "";
+
+export function formatChain(rules: readonly Rule[]): string {
+  return rules.map((rule) => (rule.isOff ? "!" : "") + rule.action + ":" + rule.text.replaceAll("~", "~~")).join("~");
+}
+
+function splitAtTildes(text: string): string[] {
+  const parts = [""];
+  for (let at = 0; at < text.length; at++) {
+    if (text[at] !== "~") parts[parts.length - 1] += text[at];
+    else if (text[at + 1] === "~") {
+      parts[parts.length - 1] += "~";
+      at++;
+    } else parts.push("");
+  }
+  return parts;
+}
+
+/** Rules that this version does not know, or that say nothing, are left out. */
+export function parseChain(text: string): Rule[] {
+  const rules: Rule[] = [];
+  for (const part of splitAtTildes(text)) {
+    const found = /^(!?)([a-z]+):(.*)$/s.exec(part);
+    if (!found || !isAction(found[2])) continue;
+    const rule: Rule = { action: found[2], text: found[3], isOff: found[1] === "!" };
+    if (isComplete(rule)) rules.push(rule);
+  }
+  return rules;
+}
+
+export const sameRule = (a: Rule, b: Rule): boolean => a.action === b.action && a.text === b.text;
