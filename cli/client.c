@@ -220,7 +220,7 @@ static enum err_code send_once(struct client *client, const struct client_reques
         return err_set(err, ERR_INVALID, "the request's address is too long");
     size_t count = request->field_count;
     memcpy(fields, request->fields, count * sizeof(fields[0]));
-    if (client->authorization)
+    if (client->authorization && !request->is_anonymous)
         fields[count++] = (struct http_client_field){"Authorization", client->authorization};
     http.url = (const char *)url.data;
     http.must_not_repeat = !request->is_repeatable;

@@ -32,7 +32,8 @@ struct client_request {
     struct http_client_field fields[CLIENT_MAX_FIELDS]; /* besides Authorization */
     size_t field_count;
     bool is_repeatable;
-    bool is_patient; /* part of an upload */
+    bool is_patient;   /* part of an upload */
+    bool is_anonymous; /* goes without the account's token */
 };
 
 /*
