@@ -85,13 +85,6 @@ static void add_password(struct client_request *request, const struct upload_set
         client_request_add(request, "X-Perfolio-Password", settings->password);
 }
 
-/* Every request of an upload: what has been sent would be lost by giving up early. */
-static void request_init(struct client_request *request, const char *method, const char *path)
-{
-    client_request_init(request, method, path);
-    request->is_patient = true;
-}
-
 /* ret_key lives as long as the request. */
 static void make_repeatable(struct client_request *request, char ret_key[DIGEST_ID_BYTES])
 {
@@ -113,7 +106,7 @@ static enum err_code post_whole(struct client *client, struct terminal *terminal
         .terminal = terminal, .name = input->filename, .total = input->bytes};
     struct client_request request;
     char key[DIGEST_ID_BYTES];
-    request_init(&request, "POST", (const char *)path.data);
+    client_request_init(&request, "POST", (const char *)path.data);
     make_repeatable(&request, key);
     request.http.body_kind = HTTP_CLIENT_BODY_FILE;
     request.http.body_fd = input->fd;
@@ -162,8 +155,8 @@ static enum err_code look_up(struct parts *parts, struct err *err)
     size_t i;
     if (!parts->state.id)
         return ERR_NOT_FOUND;
-    request_init(&request, "GET",
-                 arena_printf(parts->arena, "/api/v1/uploads/%s", parts->state.id));
+    client_request_init(&request, "GET",
+                        arena_printf(parts->arena, "/api/v1/uploads/%s", parts->state.id));
     add_upload_token(&request, parts);
     enum err_code code = client_send_json(parts->client, &request, &answer, err);
     if (code == ERR_GONE || code == ERR_UNAUTHENTICATED || code == ERR_FORBIDDEN)
@@ -201,7 +194,7 @@ static enum err_code begin(struct parts *parts, const char *filename, struct err
     char *text = json_dumps(body, JSON_COMPACT);
     struct client_request request;
     char key[DIGEST_ID_BYTES];
-    request_init(&request, "POST", "/api/v1/uploads");
+    client_request_init(&request, "POST", "/api/v1/uploads");
     make_repeatable(&request, key);
     request.http.body_kind = HTTP_CLIENT_BODY_BYTES;
     request.http.body = span_text(text);
@@ -233,9 +226,9 @@ static enum err_code put_part(struct parts *parts, uint64_t part, struct err *er
                                 .before = parts->sent_before,
                                 .total = parts->input->bytes};
     struct client_request request;
-    request_init(&request, "PUT",
-                 arena_printf(parts->arena, "/api/v1/uploads/%s/parts/%llu", parts->state.id,
-                              (unsigned long long)part));
+    client_request_init(&request, "PUT",
+                        arena_printf(parts->arena, "/api/v1/uploads/%s/parts/%llu", parts->state.id,
+                                     (unsigned long long)part));
     request.http.body_kind = HTTP_CLIENT_BODY_FILE;
     request.http.body_fd = parts->input->fd;
     request.http.body_offset = part * parts->part_bytes;
@@ -260,7 +253,7 @@ static enum err_code complete(struct parts *parts, const struct upload_settings 
         make_path(&path, arena_printf(parts->arena, "/api/v1/uploads/%s/complete", parts->state.id),
                   settings, err);
     struct client_request request;
-    request_init(&request, "POST", (const char *)path.data);
+    client_request_init(&request, "POST", (const char *)path.data);
     request.is_repeatable = true;
     add_upload_token(&request, parts);
     add_password(&request, settings);

@@ -30,6 +30,8 @@ export interface Preset {
   label: string;
   /** Names or files that are not the reader's own code. */
   hides: string;
+  /** Frames that the profile says are the kernel's are hidden too. */
+  hidesKernel?: boolean;
 }
 
 /** Matched against names and files. Links name a preset, so its meaning may be mended, its name not. */
@@ -45,7 +47,7 @@ export const presets: Readonly<Record<string, Preset>> = {
   node: { label: "Node: without V8, Node's own code and dependencies", hides: "^(node|v8|uv|internal|std)::|^uv__?\\w+|^Builtins_|^(Builtin|Stub|Bytecode[Hh]andler|Handler|RegExp):|node:internal|^node:|(^|/)node_modules/|^\\((program|idle|garbage collector)\\)$" },
   java: { label: "Java: without the JDK and the virtual machine", hides: "^(java|javax|jdk|sun|com[./]sun)[./]|^(Interpreter|call_stub|Java_java_\\w+|JavaCalls|JavaThread|Thread::|G1\\w+|Parallel\\w+|CompileBroker|C2Compiler|Compile::)" },
   ruby: { label: "Ruby: without the interpreter", hides: "^(rb_|vm_|ruby_|iseq_|invoke_|ary_|hash_foreach|str_|call_\\w+|each_|rbimpl_|enumerator_|process_options)|^<(internal|main):" },
-  kernel: { label: "Without the kernel", hides: "_\\[k\\]$|^(entry_SYSCALL_64\\w*|do_syscall_64|x64_sys_call|__x64_sys_\\w+|ksys_\\w+|asm_\\w+|sysvec_\\w+|ret_from_fork\\w*|\\[kernel.*\\]|\\[unknown\\])$|^\\[kernel" },
+  kernel: { label: "Without the kernel", hides: "_\\[k\\]$|^\\[kernel|^(entry_SYSCALL_64|do_syscall_64|x64_sys_call|__x64_sys_|ret_from_fork)", hidesKernel: true },
 };
 
 const isAction = (text: string): text is Action => (actions as readonly string[]).includes(text);

@@ -223,7 +223,8 @@ function readFrames(buffer: ArrayBuffer, view: DataView, sections: Sections): Fr
   );
 }
 
-interface Columns {
+/** A tree without what can be derived from it: nodes in preorder, siblings by falling width. */
+export interface Columns {
   frame: Uint32Array;
   parentDelta: Uint32Array;
   self: Float64Array;
@@ -240,13 +241,13 @@ function checkNodes(columns: Columns, frameCount: number): void {
 }
 
 /** Sums own values up the tree: parents stand before children, so one loop from the back does. */
-function sumUp(own: Float64Array, parentDelta: Uint32Array): Float64Array {
+export function sumUp(own: Float64Array, parentDelta: Uint32Array): Float64Array {
   const sum = own.slice();
   for (let i = sum.length - 1; i > 0; i--) sum[i - parentDelta[i]] += sum[i];
   return sum;
 }
 
-function deriveWidth(columns: Columns, cum: Float64Array): Float64Array {
+export function deriveWidth(columns: Columns, cum: Float64Array): Float64Array {
   const { self, baseSelf, parentDelta } = columns;
   if (!baseSelf && !self.some((value) => value < 0)) return cum;
   const own = new Float64Array(self.length);
@@ -275,7 +276,9 @@ function deriveRows(depth: Uint32Array, rowCount: number) {
   return { rowOffset, rowNodes };
 }
 
-function derive(columns: Columns) {
+export type Derived = Pick<Flame, "depth" | "end" | "cum" | "baseCum" | "width" | "start" | "rowCount" | "rowOffset" | "rowNodes">;
+
+export function derive(columns: Columns): Derived {
   const { parentDelta, self, baseSelf } = columns;
   const count = self.length;
   const depth = new Uint32Array(count);
@@ -294,6 +297,11 @@ function derive(columns: Columns) {
   const baseCum = baseSelf ? sumUp(baseSelf, parentDelta) : null;
   const width = deriveWidth(columns, cum);
   return { depth, end, cum, baseCum, width, start: deriveStart(width, parentDelta), rowCount, ...deriveRows(depth, rowCount) };
+}
+
+/** The same profile with another tree: totals, names and metadata stay. */
+export function withTree(flame: Flame, columns: Columns, derived: Derived): Flame {
+  return { ...flame, nodeCount: columns.frame.length, ...columns, ...derived };
 }
 
 /** Reads an answer; throws FlameError when it is not one. The buffer must not change afterwards. */

@@ -104,7 +104,7 @@ export function filterByName<Item extends { name: string }>(items: readonly Item
 }
 
 /** Tells of a name whether it matches; throws when that would take too long. */
-function boundedTest(pattern: RegExp): (name: string) => boolean {
+export function boundedTest(pattern: RegExp): (name: string) => boolean {
   const cost = costOf(pattern.source);
   const end = performance.now() + deadlineMs;
   return (name) => {

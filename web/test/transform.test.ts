@@ -1,0 +1,188 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Rule } from "../src/model/chain.ts";
+import { decodeFlame, derive, FrameFlag, parentOf, withTree, type Columns, type Flame } from "../src/model/flame.ts";
+import { applyRule, calleesOf, callersOf } from "../src/model/transform.ts";
+import { encodeFlame } from "./encode_flame.mjs";
+
+interface Tree {
+  name: string;
+  self?: number;
+  base?: number;
+  file?: string;
+  mapping?: string;
+  flags?: number;
+  children?: Tree[];
+}
+
+let seed = 5;
+const random = (below: number) => (seed = (Math.imul(seed, 1664525) + 1013904223) >>> 0) % below;
+
+function decode(tree: Tree, options = {}): Flame {
+  const bytes: Buffer = encodeFlame(tree, options);
+  return decodeFlame(bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.length) as ArrayBuffer);
+}
+
+const fileOf = (name: string) => (name < "d" ? "first.c" : name < "f" ? "second.c" : "");
+
+/** Few names, so that recursion is common; no two brothers share one. */
+function randomTree(count: number, spread: number, isDiff: boolean): Tree {
+  const root: Tree = { name: "root", children: [] };
+  const all = [root];
+  while (all.length < count) {
+    const parent = all[Math.max(0, all.length - 1 - random(spread))];
+    const name = "abcdefgh"[random(8)];
+    if (parent.children!.some((child) => child.name === name)) {
+      if (parent === root) break;
+      spread++;
+      continue;
+    }
+    const node: Tree = { name, file: fileOf(name), mapping: "x.so", self: random(3) ? random(100) - (isDiff ? 20 : 0) : 0, base: random(50), children: [] };
+    parent.children!.push(node);
+    all.push(node);
+  }
+  return root;
+}
+
+/** Stacks as text, "a;b;c", with their values: the tree as a list, without any shared code. */
+type Stacks = Map<string, [number, number]>;
+
+function add(stacks: Stacks, path: string[], values: [number, number]): void {
+  const key = path.join(";");
+  const old = stacks.get(key) ?? [0, 0];
+  stacks.set(key, [old[0] + values[0], old[1] + values[1]]);
+}
+
+function stacksOf(flame: Flame): Stacks {
+  const paths: string[][] = [];
+  const stacks: Stacks = new Map();
+  for (let i = 0; i < flame.nodeCount; i++) {
+    paths.push(i === 0 ? [] : [...paths[parentOf(flame, i)], flame.frames.name(flame.frame[i])]);
+    if (flame.self[i] !== 0 || (flame.baseSelf && flame.baseSelf[i] !== 0)) add(stacks, paths[i], [flame.self[i], flame.baseSelf?.[i] ?? 0]);
+  }
+  return stacks;
+}
+
+function collapse(path: string[], isMatch: (name: string) => boolean): string[] {
+  const kept: string[] = [];
+  for (const name of path) {
+    const outer = isMatch(name) ? kept.indexOf(name) : -1;
+    if (outer >= 0) kept.length = outer + 1;
+    else kept.push(name);
+  }
+  return kept;
+}
+
+function expected(stacks: Stacks, rule: Rule): Stacks {
+  const pattern = new RegExp(rule.text);
+  const isMatch = (name: string) => pattern.test(name) || pattern.test(fileOf(name));
+  const made: Stacks = new Map();
+  for (const [key, values] of stacks) {
+    const path = key.split(";");
+    const first = path.findIndex(isMatch);
+    if (rule.action === "focus" && first >= 0) add(made, path, values);
+    if (rule.action === "ignore" && first < 0) add(made, path, values);
+    const left = path.filter((name) => isMatch(name) === (rule.action === "show"));
+    if ((rule.action === "hide" || rule.action === "show") && left.length) add(made, left, values);
+    if (rule.action === "merge") add(made, first < 0 ? path : path.slice(0, first + 1), values);
+    if (rule.action === "recursion") add(made, collapse(path, isMatch), values);
+  }
+  for (const [key, [self, base]] of made) if (self === 0 && base === 0) made.delete(key);
+  return made;
+}
+
+function checkOrder(flame: Flame): void {
+  const seen = new Set<string>();
+  for (let i = 1; i < flame.nodeCount; i++) {
+    const parent = parentOf(flame, i);
+    const key = `${parent} ${flame.frame[i]}`;
+    assert.ok(!seen.has(key), "brothers of one frame are one node");
+    seen.add(key);
+    const next = flame.end[i];
+    if (next < flame.end[parent]) assert.ok(flame.width[i] >= flame.width[next], "the widest first");
+  }
+}
+
+const rule = (action: Rule["action"], text: string): Rule => ({ action, text, isOff: false });
+const remake = (flame: Flame, columns: Columns) => withTree(flame, columns, derive(columns));
+const patterns = ["^a$", "[bc]", "^[a-f]$", "second\\.c", "h", "^[^h]$", "nothing"];
+
+for (const isDiff of [false, true])
+  test(`each rule and chains of them equal a brute-force reader${isDiff ? ", for a diff" : ""}`, () => {
+    for (let round = 0; round < 120; round++) {
+      const tree = randomTree(3 + random(400), 1 + random(12), isDiff);
+      let flame = decode(tree, { isDiff });
+      let stacks = stacksOf(flame);
+      for (let step = 0; step < 3; step++) {
+        const action = (["focus", "ignore", "hide", "show", "merge", "recursion"] as const)[random(6)];
+        const made = rule(action, patterns[random(patterns.length)]);
+        flame = remake(flame, applyRule(flame, flame.frames, made));
+        stacks = expected(stacks, made);
+        assert.deepEqual(new Map([...stacksOf(flame)].sort()), new Map([...stacks].sort()), `${action} ${made.text}`);
+        checkOrder(flame);
+      }
+    }
+  });
+
+test("stacks that lose all frames go, the rest of the numbers stay", () => {
+  const flame = decode({ name: "root", self: 7, children: [{ name: "a", self: 1, children: [{ name: "b", self: 2 }] }, { name: "b", self: 4 }] });
+  const hidden = remake(flame, applyRule(flame, flame.frames, rule("hide", "^b$")));
+  assert.deepEqual([...stacksOf(hidden)], [["a", [3, 0]]]);
+  assert.equal(hidden.total, 14, "a percentage is still of the whole");
+  const merged = remake(flame, applyRule(flame, flame.frames, rule("merge", "^a$")));
+  assert.equal(merged.cum[0], 14);
+});
+
+test("a preset hides what the profile says is the kernel's, by flag", () => {
+  const flame = decode({ name: "root", children: [{ name: "main", self: 1, children: [{ name: "vfs_read", self: 2, flags: FrameFlag.Kernel }] }] });
+  const made = remake(flame, applyRule(flame, flame.frames, rule("only", "kernel")));
+  assert.deepEqual([...stacksOf(made)], [["main", [3, 0]]]);
+});
+
+test("callers and callees of a function equal a brute-force reader", () => {
+  for (let round = 0; round < 60; round++) {
+    const flame = decode(randomTree(300, 1 + random(12), false));
+    const name = flame.frames.name(flame.frame[1 + random(flame.nodeCount - 1)]);
+    const callees: Stacks = new Map();
+    const callers: Stacks = new Map();
+    for (const [key, values] of stacksOf(flame)) {
+      const path = key.split(";");
+      const first = path.indexOf(name);
+      if (first < 0) continue;
+      add(callees, path.slice(first), values);
+      add(callers, path.slice(0, first + 1).reverse(), values);
+    }
+    const below = remake(flame, calleesOf(flame, flame.frames, name));
+    const above = remake(flame, callersOf(flame, flame.frames, name));
+    assert.deepEqual(new Map([...stacksOf(below)].sort()), new Map([...callees].sort()));
+    assert.deepEqual(new Map([...stacksOf(above)].sort()), new Map([...callers].sort()));
+    assert.equal(below.cum[0], above.cum[0]);
+  }
+});
+
+test("a tree that is 50,000 frames deep, and one with more callers than nodes", () => {
+  const root: Tree = { name: "root", children: [] };
+  let at = root;
+  for (let i = 0; i < 50_000; i++) {
+    const child: Tree = { name: `f${i % 7}`, self: 1, children: [] };
+    at.children!.push(child);
+    at = child;
+  }
+  const flame = decode(root);
+  assert.equal(remake(flame, applyRule(flame, flame.frames, rule("hide", "f[0-5]"))).nodeCount, Math.floor(50_000 / 7) + 1);
+  assert.equal(remake(flame, applyRule(flame, flame.frames, rule("recursion", ""))).nodeCount, 8);
+  const wide: Tree = { name: "root", children: [] };
+  for (let i = 0; i < 60; i++) {
+    let place = wide;
+    for (let depth = 0; depth < 60; depth++) {
+      const child: Tree = { name: `g${i}_${depth}`, self: 0, children: [] };
+      place.children!.push(child);
+      place = child;
+    }
+    place.children!.push({ name: "leaf", self: 1 });
+  }
+  const many = decode(wide);
+  const above = remake(many, callersOf(many, many.frames, "leaf"));
+  assert.equal(above.nodeCount, 60 * 60 + 2);
+  assert.equal(above.cum[1], 60);
+});
