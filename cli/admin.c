@@ -10,13 +10,14 @@ enum {
     OPTION_REASON,
     OPTION_NAME,
     OPTION_YES,
-    OPTION_JSON
+    OPTION_JSON,
+    OPTION_USAGE
 };
 
 static const char *const nouns[] = {"tenant", "user",  "token",  "invite",  "login-link", "report",
                                     "share",  "audit", "backup", "restore", "help",       NULL};
 
-static const struct argp_option options[] = {
+const struct argp_option admin_options[] = {
     {"tenant", OPTION_TENANT, "ID", 0, "Tenant to act on, by its number", 0},
     {"role", OPTION_ROLE, "ROLE", 0, "owner, member or viewer", 0},
     {"scopes", OPTION_SCOPES, "A,B", 0, "Of a new token: share, read, admin, … (share,read)", 0},
@@ -63,7 +64,7 @@ static error_t parse(int key, char *text, struct argp_state *state)
             cli_texts_add(admin->cli, &admin->arguments, text);
         return 0;
     case ARGP_KEY_END:
-        if (!admin->noun)
+        if (!admin->noun && !admin->is_help)
             argp_error(state, "say what: perfolio admin help lists it");
         return 0;
     default:
@@ -72,24 +73,68 @@ static error_t parse(int key, char *text, struct argp_state *state)
 }
 
 static const struct argp argp = {
-    .options = options,
+    .options = admin_options,
     .parser = parse,
     .args_doc = "tenant|user|token|invite|login-link|report|share|audit|backup|restore ...",
     .doc = "Administer a team or, with an operator's token, the whole server.\v"
-           "perfolio admin help lists all it can do.",
+           "perfolio admin help lists all it can do; --help behind any of it explains that.",
 };
+
+/* argp's own --help would print one page whatever stands before it. */
+static const struct argp_option help_options[] = {
+    {"help", '?', NULL, 0, "Give this help list", -1},
+    {"usage", OPTION_USAGE, NULL, OPTION_HIDDEN, NULL, 0},
+    {0},
+};
+
+static error_t parse_help(int key, char *text, struct argp_state *state)
+{
+    struct admin *admin = state->input;
+    (void)text;
+    if (key == ARGP_KEY_INIT)
+        state->child_inputs[0] = admin;
+    else if (key == '?' || key == OPTION_USAGE)
+        admin->is_help = true;
+    else
+        return ARGP_ERR_UNKNOWN;
+    return 0;
+}
+
+static const struct argp_child help_children[] = {{&argp, 0, NULL, 0}, {0}};
+static const struct argp argp_with_help = {
+    .options = help_options,
+    .parser = parse_help,
+    .children = help_children,
+};
+
+static bool asks_for_help(int argc, char **argv)
+{
+    for (int i = 0; i < argc; i++) {
+        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-?") == 0 ||
+            strcmp(argv[i], "--usage") == 0)
+            return true;
+    }
+    return false;
+}
 
 static enum err_code run(struct cli *cli, int argc, char **argv, struct err *err)
 {
     struct admin admin = {.cli = cli};
-    /* These have options of their own, which are perfoliod's. */
-    if (argc > 1 && (strcmp(argv[1], "backup") == 0 || strcmp(argv[1], "restore") == 0))
+    bool is_program = argc > 1 && admin_is_program(argv[1]);
+    if (is_program && asks_for_help(argc - 2, argv + 2)) {
+        admin.noun = argv[1];
+        return admin_help(&admin, err);
+    }
+    if (is_program) /* these have options of their own, which are perfoliod's */
         return admin_exec(argv[1], argc - 2, argv + 2, err);
-    cli_parse(&admin_command, argc, argv, &admin);
-    if (strcmp(admin.noun, "help") == 0) {
-        admin_print_calls(cli);
+    argp_parse(&argp_with_help, argc, argv, ARGP_NO_HELP, NULL, &admin);
+    if (!admin.noun) { /* as argp itself would */
+        argp_help(&argp_with_help, stdout, ARGP_HELP_STD_HELP & ~(unsigned)ARGP_HELP_EXIT_OK,
+                  argv[0]);
         return cli_flush(err);
     }
+    if (admin.is_help || strcmp(admin.noun, "help") == 0)
+        return admin_help(&admin, err);
     return admin_call(&admin, err);
 }
 

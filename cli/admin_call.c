@@ -7,22 +7,7 @@
 
 enum { MAX_PATH_BYTES = 4096, PAGE_SIZE = 100 };
 
-void admin_print_calls(const struct cli *cli)
-{
-    const char *bold = terminal_style(&cli->terminal, stdout, STYLE_BOLD);
-    const char *reset = terminal_style(&cli->terminal, stdout, STYLE_RESET);
-    for (size_t i = 0; i < admin_call_count; i++) {
-        const struct admin_call *call = &admin_calls[i];
-        printf("  %s%s%s%s%s %s\n      %s\n", bold, call->noun, call->verb ? " " : "",
-               call->verb ? call->verb : "", reset, call->arguments ? call->arguments : "",
-               call->summary);
-    }
-    printf("  %sbackup%s, %srestore%s [ARGUMENTS]\n"
-           "      run perfoliod's subcommand of that name on this machine\n",
-           bold, reset, bold, reset);
-}
-
-static const struct admin_call *find_call(struct admin *admin)
+const struct admin_call *admin_find_call(struct admin *admin)
 {
     for (size_t i = 0; i < admin_call_count; i++) {
         const struct admin_call *call = &admin_calls[i];
@@ -60,18 +45,13 @@ static const char *find_useless_option(const struct admin *admin, const struct a
 {
     const struct {
         const char *name;
-        unsigned uses;
         bool is_given;
     } options[] = {
-        {"--tenant", NEEDS_TENANT | MAY_HAVE_TENANT, admin->tenant},
-        {"--role", TAKES_ROLE, admin->role},
-        {"--scopes", TAKES_SCOPES, admin->scopes},
-        {"--expires", TAKES_EXPIRES, admin->expires},
-        {"--reason", TAKES_REASON, admin->reason},
-        {"--name", TAKES_NAME, admin->name},
+        {"tenant", admin->tenant},   {"role", admin->role},     {"scopes", admin->scopes},
+        {"expires", admin->expires}, {"reason", admin->reason}, {"name", admin->name},
     };
     for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++) {
-        if (options[i].is_given && !(call->uses & options[i].uses))
+        if (options[i].is_given && !(call->uses & admin_option_uses(options[i].name)))
             return options[i].name;
     }
     return NULL;
@@ -224,14 +204,14 @@ static enum err_code call_paged(struct admin *admin, struct client *client, cons
 
 enum err_code admin_call(struct admin *admin, struct err *err)
 {
-    const struct admin_call *call = find_call(admin);
+    const struct admin_call *call = admin_find_call(admin);
     if (!call)
         return cli_usage(admin->cli, err,
                          "perfolio admin does not know that; perfolio admin help lists what it "
                          "knows");
     const char *useless = find_useless_option(admin, call);
     if (useless)
-        return cli_usage(admin->cli, err, "perfolio admin %s%s%s does not take %s", call->noun,
+        return cli_usage(admin->cli, err, "perfolio admin %s%s%s does not take --%s", call->noun,
                          call->verb ? " " : "", call->verb ? call->verb : "", useless);
     json_auto_t *body = json_object(), *answer = NULL;
     client_auto client = NULL;

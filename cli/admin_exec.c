@@ -1,4 +1,5 @@
 #include "cli/admin.h"
+#include "cli/admin_table.h"
 
 #include "lib/base/buf.h"
 #include "lib/base/mem.h"
@@ -16,6 +17,15 @@ static const char *own_folder(struct arena *arena)
         return NULL;
     *slash = 0;
     return path;
+}
+
+bool admin_is_program(const char *noun)
+{
+    for (const struct admin_program *program = admin_programs; program->noun; program++) {
+        if (strcmp(program->noun, noun) == 0)
+            return true;
+    }
+    return false;
 }
 
 enum err_code admin_exec(const char *subcommand, int argc, char **argv, struct err *err)

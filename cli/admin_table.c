@@ -1,5 +1,7 @@
 #include "cli/admin_table.h"
 
+#include <string.h>
+
 #define TENANTS "/api/v1/admin/tenants"
 
 /* clang-format off */
@@ -124,3 +126,40 @@ const struct admin_call admin_calls[] = {
 /* clang-format on */
 
 const size_t admin_call_count = sizeof(admin_calls) / sizeof(admin_calls[0]);
+
+#define SETTINGS_TEXT                                                                              \
+    "It runs perfoliod, which must be installed on this machine, with these arguments. The\n"      \
+    "settings are the server's own, such as --data-dir; perfoliod(8) has them all."
+
+const struct admin_program admin_programs[] = {
+    {.noun = "backup",
+     .arguments = "[SETTINGS] FOLDER",
+     .summary = "copy the server's database and profiles to a new folder, while it serves",
+     .text = SETTINGS_TEXT},
+    {.noun = "restore",
+     .arguments = "[SETTINGS] FOLDER",
+     .summary = "make the server's data folder, absent or empty, from a backup",
+     .text = SETTINGS_TEXT},
+    {0},
+};
+
+unsigned admin_option_uses(const char *name)
+{
+    static const struct {
+        const char *name;
+        unsigned uses;
+    } options[] = {
+        {"tenant", NEEDS_TENANT | MAY_HAVE_TENANT},
+        {"role", TAKES_ROLE},
+        {"scopes", TAKES_SCOPES},
+        {"expires", TAKES_EXPIRES},
+        {"reason", TAKES_REASON},
+        {"name", TAKES_NAME},
+        {"yes", NEEDS_YES},
+    };
+    for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++) {
+        if (strcmp(options[i].name, name) == 0)
+            return options[i].uses;
+    }
+    return 0;
+}

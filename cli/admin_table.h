@@ -42,4 +42,17 @@ struct admin_call {
 extern const struct admin_call admin_calls[];
 extern const size_t admin_call_count;
 
+/* What runs perfoliod on this machine in place of asking the server; ends with a NULL noun. */
+struct admin_program {
+    const char *noun;
+    const char *arguments;
+    const char *summary;
+    const char *text; /* the rest of its help */
+};
+extern const struct admin_program admin_programs[];
+
+/* The uses (enum admin_uses), by any of which a call takes the option of that name; 0: every call
+ * takes it. */
+unsigned admin_option_uses(const char *name);
+
 #endif

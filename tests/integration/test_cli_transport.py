@@ -665,6 +665,30 @@ def test_backup_and_restore_are_those_of_perfoliod(run, tmp_path):
     assert result.stdout.decode() == f"{server} restore --data-dir d f f\n"
 
 
+def test_every_admin_call_explains_itself(run, fake):
+    lines = run("admin", "help").out.splitlines()
+    assert len(lines) > 40
+    for usage, summary in zip(lines[::2], (line.strip() for line in lines[1::2])):
+        words = [word for word in usage.split() if re.fullmatch("[a-z][a-z-]+", word)]
+        for asked in (words + ["--help"], words + ["-?"], ["help"] + words):
+            result = run("admin", *asked)
+            assert result.returncode == 0 and result.log == "", asked
+            first, second, *rest = result.out.splitlines()
+            assert first == f"Usage: perfolio admin {usage.strip()}"
+            assert second == f"{summary[0].upper()}{summary[1:]}."
+        for option in re.findall(r"--([a-z]+)", usage):
+            assert f"--{option}" in "".join(rest), usage
+        assert ("--role" in result.out) == ("--role" in usage)
+    verbs = run("admin", "token", "--help").out
+    assert "token create NAME" in verbs and "tenant" not in re.sub("--tenant|your tenant", "", verbs)
+    everything = run("admin", "--help")
+    assert everything.returncode == 0 and "--scopes" in everything.out
+    for unknown in (["nonsense"], ["token", "nonsense"]):
+        result = run("admin", *unknown, "--help")
+        assert result.returncode == 2 and result.out == "", unknown
+    assert fake.requests == []
+
+
 def test_completion_files_are_what_the_program_prints():
     folder = pathlib.Path(__file__).resolve().parents[2] / "deploy" / "completion"
     for shell, name in [("bash", "perfolio.bash"), ("zsh", "_perfolio"), ("fish", "perfolio.fish")]:

@@ -1,0 +1,92 @@
+#include "cli/admin.h"
+#include "cli/admin_table.h"
+#include "lib/base/mem.h"
+
+#include <ctype.h>
+
+enum { MAX_OPTIONS = 16 };
+
+static void print_usage(const char *noun, const char *verb, const char *arguments,
+                        const char *summary)
+{
+    printf("Usage: perfolio admin %s%s%s%s%s\n", noun, verb ? " " : "", verb ? verb : "",
+           arguments ? " " : "", arguments ? arguments : "");
+    printf("%c%s.\n\n", toupper((unsigned char)summary[0]), summary + 1);
+}
+
+static void print_program(const struct admin_program *program)
+{
+    print_usage(program->noun, NULL, program->arguments, program->summary);
+    puts(program->text);
+}
+
+/* The options that this call takes, and no others. */
+static void print_call(const struct admin_call *call)
+{
+    struct argp_option options[MAX_OPTIONS + 2] = {0};
+    size_t count = 0;
+    for (const struct argp_option *option = admin_options; option->name; option++) {
+        unsigned uses = admin_option_uses(option->name);
+        if (count < MAX_OPTIONS && (!uses || (call->uses & uses)))
+            options[count++] = *option;
+    }
+    options[count] = (struct argp_option){"help", '?', NULL, 0, "Give this help list", -1};
+    const struct argp argp = {.options = options};
+    print_usage(call->noun, call->verb, call->arguments, call->summary);
+    argp_help(&argp, stdout, ARGP_HELP_LONG, (char[]){"perfolio admin"});
+}
+
+/* All calls of a noun, or of all nouns when it is NULL. */
+static bool print_calls(const struct cli *cli, const char *noun)
+{
+    const char *bold = terminal_style(&cli->terminal, stdout, STYLE_BOLD);
+    const char *reset = terminal_style(&cli->terminal, stdout, STYLE_RESET);
+    bool is_known = false;
+    for (size_t i = 0; i < admin_call_count; i++) {
+        const struct admin_call *call = &admin_calls[i];
+        if (noun && strcmp(call->noun, noun) != 0)
+            continue;
+        is_known = true;
+        printf("  %s%s%s%s%s%s%s\n      %s\n", bold, call->noun, call->verb ? " " : "",
+               call->verb ? call->verb : "", reset, call->arguments ? " " : "",
+               call->arguments ? call->arguments : "", call->summary);
+    }
+    for (const struct admin_program *program = admin_programs; !noun && program->noun; program++)
+        printf("  %s%s%s %s\n      %s\n", bold, program->noun, reset, program->arguments,
+               program->summary);
+    return is_known;
+}
+
+/* "help token create" asks what "token create --help" does; true for "help" alone. */
+static bool shift_help(struct admin *admin)
+{
+    if (strcmp(admin->noun, "help") != 0)
+        return false;
+    if (admin->arguments.count == 0)
+        return true;
+    admin->noun = *admin->arguments.texts++;
+    admin->arguments.count--;
+    return false;
+}
+
+enum err_code admin_help(struct admin *admin, struct err *err)
+{
+    if (shift_help(admin)) {
+        print_calls(admin->cli, NULL);
+        return cli_flush(err);
+    }
+    for (const struct admin_program *program = admin_programs; program->noun; program++) {
+        if (strcmp(program->noun, admin->noun) == 0) {
+            print_program(program);
+            return cli_flush(err);
+        }
+    }
+    const struct admin_call *call = admin_find_call(admin);
+    if (call)
+        print_call(call);
+    else if (admin->arguments.count || !print_calls(admin->cli, admin->noun))
+        return cli_usage(admin->cli, err,
+                         "perfolio admin does not know that; perfolio admin help lists what it "
+                         "knows");
+    return cli_flush(err);
+}
