@@ -29,7 +29,7 @@ static enum err_code get_healthz(struct request *request, struct response *respo
 static enum err_code check_database(struct server *server, struct arena *arena, struct err *err)
 {
     pg_auto connection = NULL;
-    enum err_code code = pg_take(server->database, &connection, err);
+    enum err_code code = pg_take_at_once(server->database, &connection, err);
     if (code)
         return code;
     struct pg_result *result;
@@ -58,6 +58,14 @@ static void log_not_ready(const struct request *request, const struct err *err)
               err_code_name(err->code), log_quote(err->message, quoted, sizeof(quoted)));
 }
 
+/* A good answer holds for a moment, unless the database has failed anybody since. */
+static bool is_known_ready(struct http_readiness *readiness, uint64_t failure_count)
+{
+    int64_t found_ns = atomic_load(&readiness->found_ns);
+    return found_ns > 0 && clock_monotonic_ns() - found_ns <= READY_FOR_NS &&
+           atomic_load(&readiness->failure_count) == failure_count;
+}
+
 static enum err_code get_readyz(struct request *request, struct response *response, struct err *err)
 {
     struct http_server *http = request->server->http;
@@ -66,8 +74,10 @@ static enum err_code get_readyz(struct request *request, struct response *respon
         err->retry_after_s = 5;
         return ERR_BUSY;
     }
-    _Atomic int64_t *ready_ns = http_server_ready_ns(http);
-    if (clock_monotonic_ns() - atomic_load(ready_ns) > READY_FOR_NS) {
+    struct http_readiness *readiness = http_server_readiness(http);
+    uint64_t failure_count = pg_pool_failure_count(request->server->database) +
+                             pg_pool_failure_count(request->server->jobs_database);
+    if (!is_known_ready(readiness, failure_count)) {
         enum err_code code = check_database(request->server, request->arena, err);
         if (code == ERR_NONE)
             code = check_disk(request->server, request->arena, err);
@@ -75,7 +85,8 @@ static enum err_code get_readyz(struct request *request, struct response *respon
             log_not_ready(request, err);
             return err_set(err, ERR_BUSY, "the database or the disk does not answer; see the log");
         }
-        atomic_store(ready_ns, clock_monotonic_ns());
+        atomic_store(&readiness->failure_count, failure_count);
+        atomic_store(&readiness->found_ns, clock_monotonic_ns());
     }
     response_add(request, response, "cache-control", "no-store");
     response_bytes(response, 200, "text/plain; charset=utf-8", SPAN_LITERAL("ready\n"));

@@ -550,7 +550,7 @@ bool http_server_is_stopping(const struct http_server *http)
     return atomic_load(&http->is_stopping);
 }
 
-_Atomic int64_t *http_server_ready_ns(struct http_server *http)
+struct http_readiness *http_server_readiness(struct http_server *http)
 {
-    return &http->ready_ns;
+    return &http->readiness;
 }

@@ -93,8 +93,11 @@ void http_server_destroy(struct http_server *http);
 /* True from the begin of http_server_stop on: long handlers may use it to give up early. */
 bool http_server_is_stopping(const struct http_server *http);
 
-/* When /readyz last found database and disk well, monotonic; 0 for never. Kept here for health.c.
- */
-_Atomic int64_t *http_server_ready_ns(struct http_server *http);
+/* What /readyz last found well. Kept here for health.c. */
+struct http_readiness {
+    _Atomic int64_t found_ns;       /* monotonic; 0 for never */
+    _Atomic uint64_t failure_count; /* of the database's pools, read before it was asked */
+};
+struct http_readiness *http_server_readiness(struct http_server *http);
 
 #endif

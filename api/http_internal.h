@@ -140,7 +140,7 @@ struct http_server {
     _Atomic int connection_count;
     _Atomic int job_count;       /* requests between their arrival and the end of their answer */
     _Atomic size_t answer_bytes; /* held by large answers that are being made or sent */
-    _Atomic int64_t ready_ns;
+    struct http_readiness readiness;
     atomic_bool is_stopping;
     bool is_started;
     bool was_cut;

@@ -19,6 +19,8 @@ enum {
     MIN_COMPRESSED_BYTES = 1024,   /* below, the gain is a part of one packet */
     LARGE_ANSWER_BYTES = 4 << 20,  /* from here on gzip works at its fastest level */
     JOB_OVERHEAD_BYTES = 16 << 10, /* what a request costs besides its body */
+    DATABASE_RETRIES = 4,
+    DATABASE_RETRY_MS = 50, /* until sessions of a database that crashed have noticed */
 };
 
 void http_request_new_id(struct http_loop *loop, char id[REQUEST_ID_BYTES])
@@ -236,11 +238,16 @@ static struct http_job *create_job(struct http_loop *loop, h2o_req_t *req)
     return job;
 }
 
-static void fail(struct http_job *job, int status, const struct err *err)
+static void begin_response_again(struct http_job *job)
 {
     if (job->response.body_kind == RESPONSE_FILE && job->response.file_fd >= 0)
         close(job->response.file_fd);
     job->response = (struct response){.status = 200, .file_fd = -1};
+}
+
+static void fail(struct http_job *job, int status, const struct err *err)
+{
+    begin_response_again(job);
     struct err shell_err;
     if (!pages_shows_error(&job->request, err) ||
         pages_respond_not_found(&job->request, &job->response, &shell_err))
@@ -358,6 +365,29 @@ static enum err_code identify_and_handle(struct http_job *job, struct err *err)
     return code;
 }
 
+/*
+ * A connection that breaks under a statement leaves open whether it was carried out. For what only
+ * reads that does not matter: it is asked again, on fresh connections, while the database may be
+ * restarting. (Waiting for the first connection is pg_take's, whatever the method.)
+ */
+static enum err_code handle_patiently(struct http_job *job, struct err *err)
+{
+    enum http_method method = job->request.method;
+    bool only_reads = method == HTTP_GET || method == HTTP_HEAD;
+    int64_t deadline_ns = clock_monotonic_ns() + SERVER_DATABASE_WAIT_MS * CLOCK_NS_PER_MS;
+    enum err_code code = identify_and_handle(job, err);
+    for (int i = 0; code == ERR_DATABASE && only_reads && i < DATABASE_RETRIES; i++) {
+        if (clock_monotonic_ns() >= deadline_ns ||
+            atomic_load_explicit(&job->is_cancelled, memory_order_relaxed))
+            break;
+        clock_sleep_ms(DATABASE_RETRY_MS);
+        begin_response_again(job);
+        *err = (struct err){0};
+        code = identify_and_handle(job, err);
+    }
+    return code;
+}
+
 static void finish(struct http_job *job, enum err_code code, const struct err *err)
 {
     if (code)
@@ -380,7 +410,7 @@ static void run_on_worker(struct worker_job *work)
     struct http_job *job = (struct http_job *)work;
     if (!atomic_load_explicit(&job->is_cancelled, memory_order_relaxed)) {
         struct err err = {0};
-        enum err_code code = identify_and_handle(job, &err);
+        enum err_code code = handle_patiently(job, &err);
         finish(job, code, &err);
     }
     h2o_multithread_send_message(&job->loop->receiver, &job->message.link);

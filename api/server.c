@@ -180,6 +180,8 @@ static enum err_code build(struct server *server, const struct server_start *sta
                                       settings->database_connections);
     server->jobs_database = pg_pool_create(
         start->jobs_conninfo, start->set_roles ? "perfolio_jobs" : NULL, JOBS_CONNECTIONS);
+    pg_pool_set_patience(server->database, SERVER_DATABASE_WAIT_MS);
+    pg_pool_set_patience(server->jobs_database, SERVER_DATABASE_WAIT_MS);
     server->metrics = metrics_create();
     server->limiter = limiter_create(LIMITER_ENTRIES, clock_monotonic_ns);
     server->auth = auth_create(AUTH_ENTRIES);

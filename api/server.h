@@ -38,6 +38,9 @@ struct server {
 
 enum { SERVER_MAX_LISTENERS = 16 };
 
+/* How long a request waits for a database that restarts, before it is answered 503. */
+enum { SERVER_DATABASE_WAIT_MS = 2000 };
+
 /* pg_try_advisory_lock on it: whoever holds it may delete objects, or keeps others from it. */
 #define SERVER_SWEEP_LOCK INT64_C(0x50465357) /* "PFSW" */
 

@@ -94,6 +94,8 @@ static const struct knob knobs[] = {
          "stored by all anonymous shares together"),
     KNOB("anonymous-expiry", KNOB_DURATION, anonymous_expiry_s, 3600, 3650 * DAY, "365d",
          "after the last view of an anonymous share"),
+    KNOB("anonymous-upload-lifetime", KNOB_DURATION, anonymous_upload_lifetime_s, 60, 365 * DAY,
+         "1h", "of an unfinished anonymous upload in parts, unless upload-lifetime is shorter"),
     KNOB("tenant-max-bytes", KNOB_SIZE, tenant_max_bytes, KIB, 1024 * TIB, "100GiB",
          "stored by a new tenant"),
     KNOB("tenant-uploads-per-minute", KNOB_NUMBER, tenant_uploads_per_minute, 1, 1000000, "600",

@@ -25,6 +25,18 @@ static int64_t part_size(const struct upload *upload, int64_t part)
     return is_last ? upload->size_bytes - part * upload->part_bytes : upload->part_bytes;
 }
 
+/*
+ * When an upload ends that nobody goes on with. An announcement reserves quota, which all anonymous
+ * people share: there it must not last long without bytes that follow.
+ */
+static int64_t next_expiry_ms(const struct settings *settings, int64_t tenant_id)
+{
+    int64_t lifetime_s = settings->upload_lifetime_s;
+    if (tenant_id == TENANT_ANONYMOUS && settings->anonymous_upload_lifetime_s < lifetime_s)
+        lifetime_s = settings->anonymous_upload_lifetime_s;
+    return clock_wall_ns() / CLOCK_NS_PER_MS + lifetime_s * 1000;
+}
+
 static enum err_code insert_upload(struct request *request, const struct upload *upload,
                                    const char *upload_token, struct span sha256,
                                    const struct idempotency *idempotency, struct err *err)
@@ -131,8 +143,7 @@ static enum err_code make_upload(struct request *request, struct upload *upload,
     }
     upload->id = idempotency->id;
     upload->part_count = (upload->size_bytes + UPLOAD_PART_BYTES - 1) / UPLOAD_PART_BYTES;
-    upload->expires_ms =
-        clock_wall_ns() / CLOCK_NS_PER_MS + request->server->settings->upload_lifetime_s * 1000;
+    upload->expires_ms = next_expiry_ms(request->server->settings, request->principal.tenant_id);
     return insert_upload(request, upload, idempotency->secret, sha256, idempotency, err);
 }
 
@@ -219,8 +230,7 @@ static enum err_code insert_part(struct request *request, const struct upload *u
         " object_key = excluded.object_key",
         request->arena, &result, err, PG_TEXT(upload->id), PG_I64(upload->tenant_id), PG_I64(part),
         PG_I64((int64_t)request->body.size), PG_TEXT(key),
-        PG_I64(clock_wall_ns() / CLOCK_NS_PER_MS +
-               request->server->settings->upload_lifetime_s * 1000));
+        PG_I64(next_expiry_ms(request->server->settings, upload->tenant_id)));
     if (!code && pg_affected(result) != 1)
         return err_set(err, ERR_CONFLICT,
                        "the upload is being completed, or was completed or deleted meanwhile");

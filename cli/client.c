@@ -15,6 +15,7 @@ enum {
     LAST_PAUSE_MS = 30000,
     LONGEST_WAIT_S = 120,
     MAX_RETRIES = 100,
+    RETRIES_UNSET = -1,
     MAX_JSON_BYTES = 512 << 20, /* a top of all functions may be long */
 };
 
@@ -24,7 +25,8 @@ struct client {
     const char *base;
     const char *authorization; /* NULL: anonymous */
     struct terminal *terminal;
-    int retries;
+    bool is_own;     /* the account's server */
+    int set_retries; /* by PERFOLIO_RETRIES, or RETRIES_UNSET */
 };
 
 static int retries_from_environment(void)
@@ -32,7 +34,7 @@ static int retries_from_environment(void)
     const char *text = getenv("PERFOLIO_RETRIES");
     uint64_t number;
     if (!text || !span_parse_u64(span_text(text), &number))
-        return CLIENT_DEFAULT_RETRIES;
+        return RETRIES_UNSET;
     return number > MAX_RETRIES ? MAX_RETRIES : (int)number;
 }
 
@@ -62,7 +64,8 @@ enum err_code client_create(const struct account *account, const char *base,
     client->base = arena_strdup(client->arena, base);
     client->authorization = token ? arena_printf(client->arena, "Bearer %s", token) : NULL;
     client->terminal = terminal;
-    client->retries = retries_from_environment();
+    client->is_own = is_own;
+    client->set_retries = retries_from_environment();
     *ret_client = client;
     return ERR_NONE;
 }
@@ -187,8 +190,11 @@ enum err_code client_problem(const struct http_client_answer *answer, struct err
     return code;
 }
 
-static bool is_passing(enum err_code code)
+/* A redirect is an error of the network's kind, but will be the same the next time. */
+static bool is_passing(enum err_code code, const struct http_client_answer *answer)
 {
+    if (answer->status >= 300 && answer->status < 400)
+        return false;
     return code == ERR_NETWORK || code == ERR_TIMEOUT || code == ERR_BUSY ||
            code == ERR_RATE_LIMITED || code == ERR_DATABASE;
 }
@@ -214,7 +220,7 @@ static enum err_code send_once(struct client *client, const struct client_reques
         return err_set(err, ERR_INVALID, "the request's address is too long");
     size_t count = request->field_count;
     memcpy(fields, request->fields, count * sizeof(fields[0]));
-    if (client->authorization)
+    if (client->authorization && !request->is_anonymous)
         fields[count++] = (struct http_client_field){"Authorization", client->authorization};
     http.url = (const char *)url.data;
     http.must_not_repeat = !request->is_repeatable;
@@ -239,14 +245,43 @@ static uint64_t random_number(void)
     return number;
 }
 
+static int retries_for(const struct client *client, const struct client_request *request,
+                       const struct http_client_answer *answer, enum err_code code)
+{
+    if (client->set_retries != RETRIES_UNSET)
+        return client->set_retries;
+    if (request->is_patient || answer->retry_after_s)
+        return CLIENT_PATIENT_RETRIES;
+    return code == ERR_TIMEOUT && !answer->status ? 0 : 1;
+}
+
+/* A server that is not there is most often not started, or another than the one that was meant. */
+static enum err_code add_advice(const struct client *client,
+                                const struct http_client_answer *answer, enum err_code code,
+                                struct err *err)
+{
+    const char *url = getenv("PERFOLIO_URL");
+    const char *right = !client->is_own   ? "the link"
+                        : (url && url[0]) ? "PERFOLIO_URL"
+                                          : "what `perfolio login` has kept";
+    size_t length = strlen(err->message);
+    if (!answer->was_sent && (code == ERR_NETWORK || code == ERR_TIMEOUT))
+        snprintf(err->message + length, sizeof(err->message) - length,
+                 " (is the server running, and is %s right?)", right);
+    return code;
+}
+
 enum err_code client_send(struct client *client, const struct client_request *request,
                           struct http_client_answer *answer, struct err *err)
 {
     for (int attempt = 1;; attempt++) {
         *err = (struct err){0};
         enum err_code code = send_once(client, request, answer, err);
-        if (!code || !is_passing(code) || attempt > client->retries)
+        if (!code || !is_passing(code, answer))
             return code;
+        int retries = retries_for(client, request, answer, code);
+        if (attempt > retries)
+            return add_advice(client, answer, code, err);
         if (!may_repeat(request, answer))
             return err_add(err, "the request was sent, but its outcome is not known, so it is not "
                                 "repeated");
@@ -259,7 +294,7 @@ enum err_code client_send(struct client *client, const struct client_request *re
             (ftruncate(fd, 0) || lseek(fd, 0, SEEK_SET)))
             return code;
         terminal_note(client->terminal, "%s; trying again in %.1f s (%d of %d)", err->message,
-                      (double)pause_ms / 1000, attempt, client->retries);
+                      (double)pause_ms / 1000, attempt, retries);
         clock_sleep_ms(pause_ms);
     }
 }

@@ -2,9 +2,13 @@
  * client: one server's API: address, token, retries, and problem documents turned into errors.
  *
  * What may pass is tried again, with jittered, doubling pauses: 429, 502, 503, 504 and failures of
- * the connection. A Retry-After is obeyed; one beyond two minutes ends the tries. A request that is
- * not repeatable (it would act twice) is only sent again when it cannot have acted: nothing of it
- * went out, or the server answered 429 or 503.
+ * the connection. How often depends on what would be lost by giving up: the requests of an upload
+ * are patient (CLIENT_PATIENT_RETRIES); all others, behind which somebody waits for an answer, are
+ * sent once more after half a second at most, and after a timeout, which was a long wait already,
+ * not at all. A Retry-After is obeyed as often by both; one beyond two minutes ends the tries.
+ * PERFOLIO_RETRIES, where it is set, is the number for every request. A request that is not
+ * repeatable (it would act twice) is only sent again when it cannot have acted: nothing of it went
+ * out, or the server answered 429 or 503.
  *
  * The token is only sent to the account's own server, and never in the clear over a network.
  * Threads: one.
@@ -21,13 +25,15 @@ struct arena;
 struct client;
 struct terminal;
 
-enum { CLIENT_MAX_FIELDS = 6, CLIENT_DEFAULT_RETRIES = 5 };
+enum { CLIENT_MAX_FIELDS = 6, CLIENT_PATIENT_RETRIES = 5 };
 
 struct client_request {
     struct http_client_request http; /* method, body, answer_fd, progress; url is a path here */
     struct http_client_field fields[CLIENT_MAX_FIELDS]; /* besides Authorization */
     size_t field_count;
     bool is_repeatable;
+    bool is_patient;   /* part of an upload */
+    bool is_anonymous; /* goes without the account's token */
 };
 
 /*
@@ -52,7 +58,8 @@ void client_request_add(struct client_request *request, const char *name, const 
  * Sends, tries again as said above. 2xx is success; other answers become errors by their problem
  * document's type or else their status. Handles what http_client_send does, and ERR_INVALID,
  * ERR_UNAUTHENTICATED, ERR_FORBIDDEN, ERR_NOT_FOUND, ERR_GONE, ERR_CONFLICT, ERR_TOO_LARGE,
- * ERR_RATE_LIMITED, ERR_QUOTA, ERR_BUSY.
+ * ERR_RATE_LIMITED, ERR_QUOTA, ERR_BUSY. Where no connection could be made, the message says what
+ * to look at.
  */
 enum err_code client_send(struct client *client, const struct client_request *request,
                           struct http_client_answer *answer, struct err *err) MUST_USE;

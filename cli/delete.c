@@ -49,20 +49,23 @@ static const struct argp argp = {
     .args_doc = "LINK...",
     .doc = "Delete shares for good.\v"
            "What you pushed from here can be deleted from here. Elsewhere it takes the delete "
-           "token, the delete link (LINK/delete#TOKEN), or an account that may.",
+           "token, the delete link (LINK/delete#TOKEN), or an account that may. A token that is "
+           "given is the only thing that counts.",
 };
 
-/* Given, in the link, or kept from the push; NULL: the account's token has to do. */
-static const char *find_token(const struct delete *delete, const struct target *target)
+/* Named by the user, on the command line or in the link: then nothing else is to count. */
+static const char *given_token(const struct delete *delete, const struct target *target)
+{
+    return delete->token ? delete->token : target->link.delete_token;
+}
+
+/* From the push; NULL: the account's token has to do. */
+static const char *kept_token(const struct delete *delete, const struct target *target)
 {
     struct kept_share kept;
     struct link kept_link;
     struct err ignored;
     struct arena *arena = delete->cli->arena;
-    if (delete->token)
-        return delete->token;
-    if (target->link.delete_token)
-        return target->link.delete_token;
     /* Never to another server than the one that gave it. */
     if (kept_find(target->link.a, arena, &kept, &ignored) || !kept.delete_token[0] ||
         !link_parse(kept.url, arena, &kept_link) || !kept_link.base ||
@@ -78,7 +81,8 @@ static enum err_code delete_one(struct delete *delete, const char *text, struct 
     enum err_code code = target_open(cli, text, &target, err);
     if (code)
         return code;
-    const char *token = find_token(delete, &target);
+    const char *given = given_token(delete, &target);
+    const char *token = given ? given : kept_token(delete, &target);
     if (!token && !client_has_token(target.client))
         return err_set(err, ERR_UNAUTHENTICATED,
                        "%s was not pushed from here: give its delete token with --token", text);
@@ -91,6 +95,7 @@ static enum err_code delete_one(struct delete *delete, const char *text, struct 
                         arena_printf(cli->arena, "/api/v1/shares/%s", target.link.a));
     if (token)
         client_request_add(&request, "X-Perfolio-Delete-Token", token);
+    request.is_anonymous = given;
     code = client_send(target.client, &request, &answer, err);
     if (!code || code == ERR_GONE)
         kept_remove(target.link.a);

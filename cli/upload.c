@@ -85,6 +85,13 @@ static void add_password(struct client_request *request, const struct upload_set
         client_request_add(request, "X-Perfolio-Password", settings->password);
 }
 
+/* Every request of an upload: what has been sent would be lost by giving up early. */
+static void request_init(struct client_request *request, const char *method, const char *path)
+{
+    client_request_init(request, method, path);
+    request->is_patient = true;
+}
+
 /* ret_key lives as long as the request. */
 static void make_repeatable(struct client_request *request, char ret_key[DIGEST_ID_BYTES])
 {
@@ -106,7 +113,7 @@ static enum err_code post_whole(struct client *client, struct terminal *terminal
         .terminal = terminal, .name = input->filename, .total = input->bytes};
     struct client_request request;
     char key[DIGEST_ID_BYTES];
-    client_request_init(&request, "POST", (const char *)path.data);
+    request_init(&request, "POST", (const char *)path.data);
     make_repeatable(&request, key);
     request.http.body_kind = HTTP_CLIENT_BODY_FILE;
     request.http.body_fd = input->fd;
@@ -155,8 +162,8 @@ static enum err_code look_up(struct parts *parts, struct err *err)
     size_t i;
     if (!parts->state.id)
         return ERR_NOT_FOUND;
-    client_request_init(&request, "GET",
-                        arena_printf(parts->arena, "/api/v1/uploads/%s", parts->state.id));
+    request_init(&request, "GET",
+                 arena_printf(parts->arena, "/api/v1/uploads/%s", parts->state.id));
     add_upload_token(&request, parts);
     enum err_code code = client_send_json(parts->client, &request, &answer, err);
     if (code == ERR_GONE || code == ERR_UNAUTHENTICATED || code == ERR_FORBIDDEN)
@@ -194,7 +201,7 @@ static enum err_code begin(struct parts *parts, const char *filename, struct err
     char *text = json_dumps(body, JSON_COMPACT);
     struct client_request request;
     char key[DIGEST_ID_BYTES];
-    client_request_init(&request, "POST", "/api/v1/uploads");
+    request_init(&request, "POST", "/api/v1/uploads");
     make_repeatable(&request, key);
     request.http.body_kind = HTTP_CLIENT_BODY_BYTES;
     request.http.body = span_text(text);
@@ -226,9 +233,9 @@ static enum err_code put_part(struct parts *parts, uint64_t part, struct err *er
                                 .before = parts->sent_before,
                                 .total = parts->input->bytes};
     struct client_request request;
-    client_request_init(&request, "PUT",
-                        arena_printf(parts->arena, "/api/v1/uploads/%s/parts/%llu", parts->state.id,
-                                     (unsigned long long)part));
+    request_init(&request, "PUT",
+                 arena_printf(parts->arena, "/api/v1/uploads/%s/parts/%llu", parts->state.id,
+                              (unsigned long long)part));
     request.http.body_kind = HTTP_CLIENT_BODY_FILE;
     request.http.body_fd = parts->input->fd;
     request.http.body_offset = part * parts->part_bytes;
@@ -253,7 +260,7 @@ static enum err_code complete(struct parts *parts, const struct upload_settings 
         make_path(&path, arena_printf(parts->arena, "/api/v1/uploads/%s/complete", parts->state.id),
                   settings, err);
     struct client_request request;
-    client_request_init(&request, "POST", (const char *)path.data);
+    request_init(&request, "POST", (const char *)path.data);
     request.is_repeatable = true;
     add_upload_token(&request, parts);
     add_password(&request, settings);

@@ -1,5 +1,6 @@
 #include "lib/base/map.h"
 
+#include "lib/base/digest.h"
 #include "lib/base/mem.h"
 
 #include <assert.h>
@@ -23,9 +24,16 @@ static bool is_full(uint32_t count, uint32_t capacity)
     return (uint64_t)count * 4 >= (uint64_t)capacity * 3;
 }
 
-static uint32_t hash_bytes(struct span key)
+static uint64_t random_number(void)
 {
-    return (uint32_t)XXH3_64bits(key.data, key.size);
+    uint64_t number;
+    digest_random(&number, sizeof(number));
+    return number;
+}
+
+static uint32_t hash_bytes(const struct map_bytes *map, struct span key)
+{
+    return (uint32_t)XXH3_64bits_withSeed(key.data, key.size, map->seed);
 }
 
 static struct map_bytes_slot *new_bytes_slots(uint32_t capacity)
@@ -38,9 +46,8 @@ static struct map_bytes_slot *new_bytes_slots(uint32_t capacity)
 
 void map_bytes_init(struct map_bytes *map, uint32_t expected_count)
 {
-    map->capacity = capacity_for(expected_count);
+    *map = (struct map_bytes){.seed = random_number(), .capacity = capacity_for(expected_count)};
     map->slots = new_bytes_slots(map->capacity);
-    map->count = 0;
 }
 
 void map_bytes_fini(struct map_bytes *map)
@@ -64,13 +71,17 @@ uint32_t map_bytes_find(const struct map_bytes *map, struct span key)
 {
     if (map->count == 0)
         return MAP_ABSENT;
-    return find_bytes_slot(map, key, hash_bytes(key))->value;
+    return find_bytes_slot(map, key, hash_bytes(map, key))->value;
 }
 
 static void grow_bytes(struct map_bytes *map)
 {
     struct map_bytes old = *map;
-    map->capacity = old.capacity ? old.capacity * 2 : MAP_FIRST_CAPACITY;
+    if (old.capacity == 0) {
+        map_bytes_init(map, 0);
+        return;
+    }
+    map->capacity = old.capacity * 2;
     map->slots = new_bytes_slots(map->capacity);
     for (uint32_t i = 0; i < old.capacity; i++) {
         if (old.slots[i].value != MAP_ABSENT)
@@ -83,7 +94,7 @@ uint32_t map_bytes_add(struct map_bytes *map, struct span key, uint32_t value)
 {
     if (is_full(map->count, map->capacity))
         grow_bytes(map);
-    uint32_t hash = hash_bytes(key);
+    uint32_t hash = hash_bytes(map, key);
     struct map_bytes_slot *slot = find_bytes_slot(map, key, hash);
     if (slot->value != MAP_ABSENT)
         return slot->value;
@@ -92,9 +103,13 @@ uint32_t map_bytes_add(struct map_bytes *map, struct span key, uint32_t value)
     return value;
 }
 
-/* The finaliser of MurmurHash3: every bit of the key reaches the low bits that pick the slot. */
-static uint64_t hash_u64(uint64_t key)
+/*
+ * The random factor makes two keys' places independent of what they are; the finaliser of
+ * MurmurHash3 behind it brings every bit to the low ones, which pick the slot.
+ */
+static uint64_t hash_u64(const struct map_u64 *map, uint64_t key)
 {
+    key *= map->factor;
     key ^= key >> 33;
     key *= UINT64_C(0xff51afd7ed558ccd);
     key ^= key >> 33;
@@ -112,9 +127,9 @@ static struct map_u64_slot *new_u64_slots(uint32_t capacity)
 
 void map_u64_init(struct map_u64 *map, uint32_t expected_count)
 {
-    map->capacity = capacity_for(expected_count);
+    *map =
+        (struct map_u64){.factor = random_number() | 1, .capacity = capacity_for(expected_count)};
     map->slots = new_u64_slots(map->capacity);
-    map->count = 0;
 }
 
 void map_u64_fini(struct map_u64 *map)
@@ -126,7 +141,7 @@ void map_u64_fini(struct map_u64 *map)
 static struct map_u64_slot *find_u64_slot(const struct map_u64 *map, uint64_t key)
 {
     uint32_t mask = map->capacity - 1;
-    for (uint32_t at = (uint32_t)hash_u64(key) & mask;; at = (at + 1) & mask) {
+    for (uint32_t at = (uint32_t)hash_u64(map, key) & mask;; at = (at + 1) & mask) {
         struct map_u64_slot *slot = &map->slots[at];
         if (slot->value == MAP_ABSENT || slot->key == key)
             return slot;
@@ -143,7 +158,11 @@ uint32_t map_u64_find(const struct map_u64 *map, uint64_t key)
 static void grow_u64(struct map_u64 *map)
 {
     struct map_u64 old = *map;
-    map->capacity = old.capacity ? old.capacity * 2 : MAP_FIRST_CAPACITY;
+    if (old.capacity == 0) {
+        map_u64_init(map, 0);
+        return;
+    }
+    map->capacity = old.capacity * 2;
     map->slots = new_u64_slots(map->capacity);
     for (uint32_t i = 0; i < old.capacity; i++) {
         if (old.slots[i].value != MAP_ABSENT)

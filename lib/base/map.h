@@ -2,7 +2,9 @@
  * map: a hash map from bytes or from a 64-bit number to a 32-bit number, for interning and look-up.
  *
  * Open addressing with linear probing, XXH3 for bytes; keys that are bytes are borrowed and must
- * live as long as the map. There is no removal. A look-up costs one hash and about 1.5 probes.
+ * live as long as the map. There is no removal. A look-up costs one hash and about 1.5 probes,
+ * whatever the keys: each map hashes with a random number of its own, so that nobody can choose
+ * keys that meet in one place. A map that is all zeros is empty and ready for use.
  * Threads: one writer, or any number of readers.
  */
 #ifndef LIB_BASE_MAP_H
@@ -23,6 +25,7 @@ struct map_bytes_slot {
 
 struct map_bytes {
     struct map_bytes_slot *slots; /* value MAP_ABSENT marks a free slot */
+    uint64_t seed;                /* of the hash; drawn with the first slots */
     uint32_t capacity;            /* a power of two, or 0 */
     uint32_t count;
 };
@@ -34,6 +37,7 @@ struct map_u64_slot {
 
 struct map_u64 {
     struct map_u64_slot *slots;
+    uint64_t factor; /* of the hash, odd; drawn with the first slots */
     uint32_t capacity;
     uint32_t count;
 };

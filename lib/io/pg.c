@@ -1,5 +1,6 @@
 #include "lib/io/pg.h"
 
+#include "lib/base/clock.h"
 #include "lib/base/map.h"
 #include "lib/base/mem.h"
 
@@ -9,6 +10,7 @@
 #include <libpq-fe.h>
 #include <poll.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +18,8 @@
 
 enum {
     TAKE_TIMEOUT_S = 5,
+    OUTAGE_S = 10, /* away for longer: nobody waits for it any more */
+    RETRY_EVERY_MS = 50,
     MAX_VALUES = 32,
     MAX_QUEUED = 8,                   /* statements of pg_queue that wait to be sent */
     MAX_STEPS = 2 * (MAX_QUEUED + 4), /* each may have to be prepared first */
@@ -70,7 +74,10 @@ struct pg_pool {
     char *conninfo;
     char *role;
     int max_connections;
-    pthread_mutex_t mutex; /* guards what follows */
+    int patience_ms;
+    _Atomic uint64_t failure_count;
+    pthread_mutex_t mutex;    /* guards what follows */
+    int64_t failing_since_ns; /* monotonic; 0: the last attempt to connect succeeded */
     pthread_cond_t given;
     struct pg_connection *idle;
     int open_count;
@@ -301,6 +308,47 @@ void pg_pool_destroy(struct pg_pool *pool)
     mem_free(pool);
 }
 
+void pg_pool_set_patience(struct pg_pool *pool, int max_wait_ms)
+{
+    pool->patience_ms = max_wait_ms;
+}
+
+static void count_failure(struct pg_pool *pool)
+{
+    atomic_fetch_add(&pool->failure_count, 1);
+}
+
+/* Takes those that the database has closed out of the list of idle ones. Called locked. */
+static struct pg_connection *take_dead(struct pg_pool *pool)
+{
+    struct pg_connection *dead = NULL;
+    for (struct pg_connection **place = &pool->idle, *connection; (connection = *place);) {
+        if (is_alive(connection)) {
+            place = &connection->next_idle;
+            continue;
+        }
+        *place = connection->next_idle;
+        connection->next_idle = dead;
+        dead = connection;
+        pool->open_count--;
+        count_failure(pool);
+        pthread_cond_signal(&pool->given);
+    }
+    return dead;
+}
+
+uint64_t pg_pool_failure_count(struct pg_pool *pool)
+{
+    pthread_mutex_lock(&pool->mutex);
+    struct pg_connection *dead = take_dead(pool);
+    pthread_mutex_unlock(&pool->mutex);
+    for (struct pg_connection *next; dead; dead = next) {
+        next = dead->next_idle;
+        connection_destroy(dead);
+    }
+    return atomic_load(&pool->failure_count);
+}
+
 struct pg_pool_counts pg_pool_counts(struct pg_pool *pool)
 {
     pthread_mutex_lock(&pool->mutex);
@@ -350,7 +398,37 @@ static void give_place(struct pg_pool *pool, struct pg_connection *connection)
     pthread_mutex_unlock(&pool->mutex);
 }
 
-enum err_code pg_take(struct pg_pool *pool, struct pg_connection **ret_connection, struct err *err)
+/* True while the database is away and for long. */
+static bool note_attempt(struct pg_pool *pool, bool has_failed)
+{
+    int64_t now_ns = clock_monotonic_ns();
+    if (has_failed)
+        count_failure(pool);
+    pthread_mutex_lock(&pool->mutex);
+    if (!has_failed)
+        pool->failing_since_ns = 0;
+    else if (pool->failing_since_ns == 0)
+        pool->failing_since_ns = now_ns;
+    bool is_long = has_failed && now_ns - pool->failing_since_ns > OUTAGE_S * CLOCK_NS_PER_S;
+    pthread_mutex_unlock(&pool->mutex);
+    return is_long;
+}
+
+static enum err_code open_within(struct pg_pool *pool, int max_wait_ms,
+                                 struct pg_connection **ret_connection, struct err *err)
+{
+    int64_t deadline_ns = clock_monotonic_ns() + max_wait_ms * CLOCK_NS_PER_MS;
+    for (;;) {
+        enum err_code code = connection_open(pool, ret_connection, err);
+        bool is_long_away = note_attempt(pool, code != ERR_NONE);
+        if (!code || is_long_away || clock_monotonic_ns() >= deadline_ns)
+            return code;
+        clock_sleep_ms(RETRY_EVERY_MS);
+    }
+}
+
+static enum err_code take_within(struct pg_pool *pool, int max_wait_ms,
+                                 struct pg_connection **ret_connection, struct err *err)
 {
     struct pg_connection *connection;
     enum err_code code = wait_for_place(pool, &connection, err);
@@ -360,11 +438,24 @@ enum err_code pg_take(struct pg_pool *pool, struct pg_connection **ret_connectio
         *ret_connection = connection;
         return ERR_NONE;
     }
+    if (connection)
+        count_failure(pool);
     connection_destroy(connection);
-    code = connection_open(pool, ret_connection, err);
+    code = open_within(pool, max_wait_ms, ret_connection, err);
     if (code)
         give_place(pool, NULL);
     return code;
+}
+
+enum err_code pg_take(struct pg_pool *pool, struct pg_connection **ret_connection, struct err *err)
+{
+    return take_within(pool, pool->patience_ms, ret_connection, err);
+}
+
+enum err_code pg_take_at_once(struct pg_pool *pool, struct pg_connection **ret_connection,
+                              struct err *err)
+{
+    return take_within(pool, 0, ret_connection, err);
 }
 
 void pg_give(struct pg_connection *connection)
@@ -575,9 +666,8 @@ static enum err_code read_pipeline(struct pipeline *pipeline, PGresult **ret_res
     return code;
 }
 
-static enum err_code run_pipeline(struct pg_connection *connection, int64_t tenant_id,
-                                  struct statement statement, PGresult **ret_result,
-                                  struct err *err)
+static enum err_code exchange(struct pg_connection *connection, int64_t tenant_id,
+                              struct statement statement, PGresult **ret_result, struct err *err)
 {
     struct pipeline pipeline = {.connection = connection};
     if (!PQenterPipelineMode(connection->handle))
@@ -588,6 +678,16 @@ static enum err_code run_pipeline(struct pg_connection *connection, int64_t tena
     if (pipeline.has_failed_to_send || !PQpipelineSync(connection->handle))
         return fail_connection(connection, err);
     return read_pipeline(&pipeline, ret_result, err);
+}
+
+static enum err_code run_pipeline(struct pg_connection *connection, int64_t tenant_id,
+                                  struct statement statement, PGresult **ret_result,
+                                  struct err *err)
+{
+    enum err_code code = exchange(connection, tenant_id, statement, ret_result, err);
+    if (code == ERR_DATABASE)
+        count_failure(connection->pool);
+    return code;
 }
 
 /* ---- results ---- */

@@ -49,6 +49,20 @@ struct pg_value {
 struct pg_pool *pg_pool_create(const char *conninfo, const char *role, int max_connections);
 void pg_pool_destroy(struct pg_pool *pool);
 
+/*
+ * From now on pg_take waits for a database that cannot be reached, at most max_wait_ms, for as long
+ * as it has been away for a few seconds only: so long does it restart and recover. Nothing was asked
+ * yet, so waiting is sound whatever the caller is about to do. Before the pool is shared.
+ */
+void pg_pool_set_patience(struct pg_pool *pool, int max_wait_ms);
+
+/*
+ * How often the database has failed a user of this pool: could not be reached, broke a connection,
+ * or failed at a statement by a fault of its own. Idle connections that it has closed meanwhile
+ * count now. While the number stays, whatever was true of the database has not been refuted.
+ */
+uint64_t pg_pool_failure_count(struct pg_pool *pool);
+
 /* How many connections there are at the moment, and how many of them nobody uses. */
 struct pg_pool_counts {
     int open;
@@ -60,6 +74,9 @@ struct pg_pool_counts pg_pool_counts(struct pg_pool *pool);
  * for too long), ERR_DATABASE (cannot connect). */
 enum err_code pg_take(struct pg_pool *pool, struct pg_connection **ret_connection,
                       struct err *err) MUST_USE;
+/* As pg_take, without waiting for a database that cannot be reached. */
+enum err_code pg_take_at_once(struct pg_pool *pool, struct pg_connection **ret_connection,
+                              struct err *err) MUST_USE;
 /* NULL is a no-op. An open transaction is rolled back; a broken connection is closed. */
 void pg_give(struct pg_connection *connection);
 static inline void pg_cleanup(struct pg_connection **connection)

@@ -260,6 +260,19 @@ def test_anonymous_shares_are_deleted_by_the_kept_token(cli, before, server):
     assert server.anonymous().get("/api/v1/shares/" + link[-22:]).status == 410
 
 
+def test_a_delete_token_that_is_given_counts_alone(cli, before, admin):
+    answer = json.loads(cli("push", "--json", before).out)
+    other = json.loads(cli("push", "--json", before).out)
+    for wrong in (["--token", "x" * 43, answer["url"]], ["--token", other["delete_token"],
+                  answer["url"]], [answer["url"] + "/delete#" + "x" * 43]):
+        result = cli("delete", *wrong)
+        assert result.returncode in (4, 5), result.log
+        assert admin.get("/api/v1/shares/" + answer["id"]).status == 200
+    assert cli("delete", "--token", answer["delete_token"], answer["url"]).returncode == 0
+    assert admin.get("/api/v1/shares/" + answer["id"]).status == 410
+    assert cli("delete", other["delete_url"]).returncode == 0
+
+
 def test_password(cli, before, tmp_path):
     secret, wrong = tmp_path / "secret", tmp_path / "wrong"
     secret.write_text("correct horse\n")

@@ -29,8 +29,8 @@ class FakeServer(http.server.ThreadingHTTPServer):
     daemon_threads = True
     allow_reuse_address = True
 
-    def __init__(self):
-        super().__init__(("127.0.0.1", free_port()), Handler)
+    def __init__(self, port=None):
+        super().__init__(("127.0.0.1", port or free_port()), Handler)
         self.url = f"http://127.0.0.1:{self.server_address[1]}"
         self.requests = []      # (method, path)
         self.fields = []        # header fields of each
@@ -414,10 +414,51 @@ def test_another_post_whose_outcome_is_unknown_is_not_repeated(run, fake):
 
 
 def test_reads_are_repeated_after_a_broken_connection(run, fake):
-    fake.cut_after_request = 2
+    fake.cut_after_request = 1
     result = run("login", fake.url, "--anonymous")
     assert result.returncode == 0, result.log
-    assert fake.count("GET", "session") == 3
+    assert fake.count("GET", "session") == 2
+    fake.cut_after_request = 2
+    assert run("login", fake.url, "--anonymous").returncode == 3
+    fake.cut_after_request = 2
+    result = run("login", fake.url, "--anonymous", environment={"PERFOLIO_RETRIES": "2"})
+    assert result.returncode == 0, result.log
+    fake.failures = [(503, [("Retry-After", "1")])] * 2  # the server says when
+    assert run("login", fake.url, "--anonymous").returncode == 0
+
+
+def test_who_only_asks_hears_soon_that_nobody_is_there(run):
+    url = f"http://127.0.0.1:{free_port()}"
+    link = f"{url}/p/{'A' * 22}"
+    for arguments in (["list"], ["get", link], ["top", link], ["delete", link],
+                      ["merge", "-o", "-", link], ["diff", link, link],
+                      ["login", "--anonymous"], ["admin", "audit"]):
+        begin = time.monotonic()
+        result = run(*arguments, url=url, token=TOKEN)
+        assert time.monotonic() - begin < 3, arguments
+        assert result.returncode == 3 and result.log.count("trying again") == 1, result.log
+        assert f"{url}:" in result.log and "is PERFOLIO_URL right?" in result.log, result.log
+    assert "is the link right?" in run("top", link).log
+    assert "trying again" not in run("top", link, environment={"PERFOLIO_RETRIES": "0"}).log
+
+
+def test_an_upload_waits_for_a_server_that_comes_back(run, stacks):
+    port = free_port()
+    servers = []
+    timer = threading.Timer(2.5, lambda: servers.append(FakeServer(port)))
+    timer.start()
+    result = run("push", stacks, url=f"http://127.0.0.1:{port}")
+    timer.join()
+    servers[0].close()
+    assert result.returncode == 0, result.log
+    assert len(servers[0].shares) == 1 and result.log.count("trying again") >= 2
+
+
+def test_a_redirect_is_not_tried_again(run, fake, stacks):
+    fake.failures = [(301, [("Location", "https://elsewhere.example/")])]
+    result = run("push", stacks)
+    assert result.returncode == 3 and "trying again" not in result.log, result.log
+    assert len(fake.requests) == 1
 
 
 # ---- uploads in parts ----

@@ -175,6 +175,32 @@ def test_an_abandoned_upload_goes_and_gives_its_bytes_back(start_server):
     wait_for(lambda: part_objects(server) == [] and stored_bytes(server, 2) == before, 20)
 
 
+def seconds_left(server, upload):
+    return query_one(server, "SELECT extract(epoch FROM expires_at - now())::float FROM upload"
+                     " WHERE id = %s", upload["id"])[0]
+
+
+def test_an_anonymous_announcement_reserves_bytes_for_an_hour_only(start_server):
+    """All anonymous people share one quota; each part that comes renews the hour."""
+    server = start_server("--jobs-interval", "1s")
+    anonymous = server.anonymous()
+    of_admin, idle = begin(server.api(), 10 * PART), begin(anonymous, 10 * PART)
+    assert stored_bytes(server, 1) == 10 * PART
+    assert 3500 < seconds_left(server, idle) <= 3600 < 86000 < seconds_left(server, of_admin)
+    query_one(server, "UPDATE upload SET expires_at = now() + interval '1 minute'"
+              " WHERE id = %s RETURNING 1", idle["id"])
+    token = {"X-Perfolio-Upload-Token": idle["upload_token"]}
+    assert put(anonymous, idle, 0, bytes(PART), headers=token).status == 204
+    assert 3500 < seconds_left(server, idle) <= 3600
+    query_one(server, "UPDATE upload SET expires_at = now() WHERE id = %s RETURNING 1", idle["id"])
+    wait_for(lambda: stored_bytes(server, 1) == 0 and part_objects(server) == [], 20)
+
+
+def test_a_shorter_life_of_all_uploads_is_that_of_anonymous_ones_too(start_server):
+    server = start_server("--upload-lifetime", "10m")
+    assert seconds_left(server, begin(server.anonymous(), PART)) <= 600
+
+
 def test_only_one_of_many_who_complete_at_once_makes_a_share(server, admin):
     data = large_pprof(PART + 100)
     upload = begin(admin, len(data))

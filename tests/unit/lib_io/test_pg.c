@@ -315,6 +315,78 @@ static void a_connection_that_died_is_replaced(void **state)
     pg_pool_destroy(owner);
 }
 
+static void run_as_owner(struct fixture *fixture, const char *script)
+{
+    struct pg_pool *owner = pg_pool_create(database(), NULL, 1);
+    struct pg_connection *connection;
+    if (pg_take(owner, &connection, &fixture->err) || pg_script(connection, script, &fixture->err))
+        fail_msg("%s", fixture->err.message);
+    pg_give(connection);
+    pg_pool_destroy(owner);
+}
+
+static void failures_are_counted_even_those_nobody_met(void **state)
+{
+    struct fixture *fixture = start(state);
+    struct pg_connection *connection = take(fixture);
+    assert_int_equal(count_rows(fixture, connection, 10), 1);
+    pg_give(connection);
+    assert_int_equal(pg_pool_failure_count(fixture->pool), 0);
+    run_as_owner(fixture, "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity"
+                          " WHERE datname = current_database() AND pid <> pg_backend_pid()");
+    assert_int_equal(pg_pool_failure_count(fixture->pool), 1);
+    assert_int_equal(pg_pool_counts(fixture->pool).open, 0);
+    connection = take(fixture);
+    assert_int_equal(pg_query(connection, 10, "SELECT no_such_column FROM door_test", NULL, 0,
+                              fixture->arena, NULL, &fixture->err),
+                     ERR_DATABASE);
+    assert_int_equal(
+        pg_query(connection, 10, "SELECT 1/0", NULL, 0, fixture->arena, NULL, &fixture->err),
+        ERR_INVALID); /* our mistake, not the database's */
+    pg_give(connection);
+    assert_int_equal(pg_pool_failure_count(fixture->pool), 2);
+}
+
+/* ALTER DATABASE would not do it from within. */
+#define SET_OPEN(flag)                                                                             \
+    "UPDATE pg_database SET datallowconn = " flag " WHERE datname = current_database()"
+
+static void *let_in_after_a_while(void *connection)
+{
+    struct err err;
+    clock_sleep_ms(400);
+    if (pg_script(connection, SET_OPEN("true"), &err))
+        fail_msg("%s", err.message);
+    return NULL;
+}
+
+static void a_patient_taker_waits_for_a_database_that_comes_back(void **state)
+{
+    struct fixture *fixture = start(state);
+    struct pg_pool *owner = pg_pool_create(database(), NULL, 1);
+    struct pg_connection *keeper, *connection;
+    pthread_t thread;
+    assert_int_equal(pg_take(owner, &keeper, &fixture->err), ERR_NONE);
+    assert_int_equal(pg_script(keeper, SET_OPEN("false"), &fixture->err), ERR_NONE);
+    assert_int_equal(pg_take(fixture->pool, &connection, &fixture->err), ERR_DATABASE);
+    pg_pool_set_patience(fixture->pool, 10000);
+    int64_t start_ns = clock_monotonic_ns();
+    assert_int_equal(pg_take_at_once(fixture->pool, &connection, &fixture->err), ERR_DATABASE);
+    assert_true(clock_monotonic_ns() - start_ns < 5 * CLOCK_NS_PER_S);
+    pg_pool_set_patience(fixture->pool, 300);
+    start_ns = clock_monotonic_ns();
+    assert_int_equal(pg_take(fixture->pool, &connection, &fixture->err), ERR_DATABASE);
+    assert_true(clock_monotonic_ns() - start_ns >= 300 * CLOCK_NS_PER_MS);
+    pg_pool_set_patience(fixture->pool, 10000);
+    assert_int_equal(pthread_create(&thread, NULL, let_in_after_a_while, keeper), 0);
+    connection = take(fixture);
+    pthread_join(thread, NULL);
+    assert_int_equal(count_rows(fixture, connection, 10), 1);
+    pg_give(connection);
+    pg_give(keeper);
+    pg_pool_destroy(owner);
+}
+
 static void a_changed_table_costs_at_most_one_failure(void **state)
 {
     struct fixture *fixture = start(state);
@@ -440,6 +512,8 @@ int main(void)
         TEST(queued_statements_travel_with_the_next_one_or_the_commit),
         TEST(a_queued_statement_that_fails_takes_the_transaction_with_it),
         TEST(a_connection_that_died_is_replaced),
+        TEST(failures_are_counted_even_those_nobody_met),
+        TEST(a_patient_taker_waits_for_a_database_that_comes_back),
         TEST(a_changed_table_costs_at_most_one_failure),
         TEST(a_script_is_all_or_nothing),
         TEST(takers_past_the_maximum_wait_for_their_turn),

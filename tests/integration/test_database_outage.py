@@ -1,0 +1,111 @@
+"""While the database restarts: requests wait for it a little, and /readyz knows at once."""
+
+import threading
+import time
+
+import sample_profiles as samples
+
+SESSIONS = "usename IN ('perfolio_server', 'perfolio_jobs') AND pid <> pg_backend_pid()"
+
+# ALTER DATABASE would not do it from within.
+SET_OPEN = "UPDATE pg_database SET datallowconn = %s WHERE datname = 'perfolio'"
+
+
+def terminate(cursor):
+    """Ends the server's sessions; returns how many there were."""
+    cursor.execute("SELECT count(pg_terminate_backend(pid, 5000)) FROM pg_stat_activity"
+                   f" WHERE {SESSIONS}")
+    return cursor.fetchone()[0]
+
+
+class Outage:
+    """The database lets nobody in, and those who were in are out."""
+
+    def __init__(self, server):
+        self.connection = server.database("perfolio_cluster")
+
+    def __enter__(self):
+        with self.connection.cursor() as cursor:
+            cursor.execute(SET_OPEN, (False,))
+            terminate(cursor)
+        return self
+
+    def end(self):
+        with self.connection.cursor() as cursor:
+            cursor.execute(SET_OPEN, (True,))
+
+    def end_after(self, seconds):
+        timer = threading.Timer(seconds, self.end)
+        timer.start()
+        return timer
+
+    def __exit__(self, *_):
+        self.end()
+        self.connection.close()
+
+
+def test_readyz_does_not_repeat_what_a_failure_has_refuted(start_server):
+    server = start_server()
+    api = server.api()
+    assert api.get("/readyz").status == 200
+    with Outage(server):
+        for _ in range(3):
+            answer = api.get("/readyz")
+            assert answer.status == 503 and int(answer.headers["retry-after"]) > 0, answer
+    assert api.get("/readyz").status == 200
+    assert api.get("/api/v1/shares").status == 200
+
+
+def test_requests_wait_for_a_database_that_comes_back(start_server):
+    server = start_server()
+    api = server.api()
+    share = api.post("/api/v1/shares", samples.FOLDED).json()["id"]
+    with Outage(server) as outage:
+        timer = outage.end_after(0.7)
+        read = api.get(f"/api/v1/shares/{share}")
+        timer.join()
+    with Outage(server) as outage:
+        timer = outage.end_after(0.7)
+        written = api.post("/api/v1/shares", samples.FOLDED)
+        timer.join()
+    assert read.status == 200 and written.status == 201, (read, written)
+
+
+def test_a_long_outage_is_answered_503_without_waiting(start_server):
+    server = start_server()
+    api = server.api()
+    with Outage(server):
+        until = time.monotonic() + 11
+        while time.monotonic() < until:
+            answer = api.get("/api/v1/shares")
+            assert answer.status == 503 and int(answer.headers["retry-after"]) > 0, answer
+        begun = time.monotonic()
+        assert api.get("/api/v1/shares").status == 503
+        assert time.monotonic() - begun < 1.5
+    assert api.get("/api/v1/shares").status == 200
+
+
+def test_a_read_whose_connection_breaks_is_asked_again(start_server):
+    server = start_server()
+    api = server.api()
+    share = api.post("/api/v1/shares", samples.FOLDED).json()["id"]
+    answers = []
+    lock, other = server.database("perfolio_cluster"), server.database("perfolio_cluster")
+    lock.autocommit = False
+    lock.cursor().execute("LOCK TABLE share IN ACCESS EXCLUSIVE MODE")
+    reader = threading.Thread(
+        target=lambda: answers.append(server.api().get(f"/api/v1/shares/{share}")))
+    reader.start()
+    with other.cursor() as cursor:
+        waiting, deadline = 0, time.monotonic() + 20
+        while not waiting and time.monotonic() < deadline:
+            time.sleep(0.02)
+            cursor.execute("SELECT count(*) FROM pg_stat_activity"
+                           " WHERE usename = 'perfolio_server' AND wait_event_type = 'Lock'")
+            waiting = cursor.fetchone()[0]
+        assert waiting and terminate(cursor)
+    lock.rollback()
+    reader.join(30)
+    assert answers[0].status == 200, (answers, server.log()[-2000:])
+    lock.close()
+    other.close()
