@@ -6,20 +6,7 @@ import { layoutRow, nodeAt } from "../src/model/layout.ts";
 import { findByPathHash, pathHash } from "../src/model/path.ts";
 import { compileSearch, costOf, exactly, filterByName, nextMatch, search } from "../src/model/search.ts";
 import { encodeFlame } from "./encode_flame.mjs";
-
-interface Tree {
-  name: string;
-  self?: number;
-  base?: number;
-  file?: string;
-  flags?: number;
-  children?: Tree[];
-}
-
-function decode(tree: Tree, options = {}): Flame {
-  const bytes: Buffer = encodeFlame(tree, options);
-  return decodeFlame(bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.length) as ArrayBuffer);
-}
+import { bigTree, decode, type Tree } from "./trees.ts";
 
 const names = (flame: Flame) => Array.from(flame.frame, (frame) => flame.frames.name(frame));
 
@@ -30,21 +17,6 @@ const small: Tree = {
     { name: "b", self: 16 },
   ],
 };
-
-/** A tree of many nodes whose numbers do not depend on Math.random. */
-function bigTree(count: number, spread: number): Tree {
-  let seed = 7;
-  const random = () => (seed = (Math.imul(seed, 1103515245) + 12345) >>> 0) / 2 ** 32;
-  const root: Tree = { name: "root", children: [] };
-  const all = [root];
-  for (let i = 1; i < count; i++) {
-    const parent = all[Math.max(0, all.length - 1 - Math.floor(random() * spread))];
-    const node: Tree = { name: `f${Math.floor(random() * 50)}`, self: Math.floor(random() * 100), children: [] };
-    parent.children!.push(node);
-    all.push(node);
-  }
-  return root;
-}
 
 test("derives depth, end, cumulative value, start and rows", () => {
   const flame = decode(small);

@@ -7,13 +7,9 @@
  * most: it stands for the colours around it and must not look like one large function.
  */
 import type { Flame } from "./flame.ts";
+import type { Window } from "./window.ts";
 
 const maxRunPx = 4;
-
-export interface Window {
-  from: number;
-  to: number;
-}
 
 /** first and last are positions in rowNodes; a single node where they are equal. */
 export type EmitBox = (first: number, last: number, left: number, right: number) => void;

@@ -15,6 +15,7 @@ const paths = {
   trash: "M2.5 4.5h11M6 4V2.5h4V4m-6 .5.7 9h6.6l.7-9M6.7 7v4m2.6-4v4",
   upload: "M8 11V3M4.5 6.5 8 3l3.5 3.5M2.5 13.5h11",
   icicle: "M2 2.5h12v3H2zm0 4h7v3H2zm8.5 0H14v3h-3.5zM2 10.5h4v3H2z",
+  flame: "M2 10.5h12v3H2zm0-4h7v3H2zm8.5 0H14v3h-3.5zM2 2.5h4v3H2z",
   table: "M2 3.5h12M2 8h12M2 12.5h12",
   both: "M2 2.5h12v11H2zm6 0v11",
   lock: "M4 7h8v6.5H4zm1.5 0V5a2.5 2.5 0 0 1 5 0v2",

@@ -7,11 +7,12 @@
  */
 import { FrameFlag, type Flame } from "../model/flame.ts";
 import { diffStep, type FrameColours, type Palette } from "../model/colour.ts";
-import { firstEndingAfter, layoutRow, type Window } from "../model/layout.ts";
+import { firstEndingAfter, layoutRow } from "../model/layout.ts";
 import type { SearchResult } from "../model/search.ts";
+import type { Window } from "../model/window.ts";
 import { LabelFitter } from "./fitter.ts";
+import { rowHeight, type Rows } from "./rows.ts";
 
-export const rowHeight = 22;
 const fontPx = 12;
 const textInset = 5;
 const minLabelPx = 22;
@@ -22,9 +23,9 @@ export interface Picture {
   colours: FrameColours;
   palette: Palette;
   window: Window;
+  rows: Rows;
   scrollTop: number;
   widthPx: number;
-  heightPx: number;
   /** Depth of the node zoomed to; its ancestors stand back. */
   zoomDepth: number;
   marks: SearchResult | null;
@@ -68,12 +69,11 @@ export class IciclePainter {
 
   paint(picture: Picture): void {
     const { context } = this;
-    const { flame, palette, widthPx, heightPx, scrollTop } = picture;
+    const { palette, widthPx, rows, scrollTop } = picture;
     context.fillStyle = palette.background;
-    context.fillRect(0, 0, widthPx, heightPx);
+    context.fillRect(0, 0, widthPx, rows.viewPx);
     this.boxes.count = 0;
-    const firstRow = Math.max(0, Math.floor(scrollTop / rowHeight));
-    const lastRow = Math.min(flame.rowCount - 1, Math.floor((scrollTop + heightPx) / rowHeight));
+    const [firstRow, lastRow] = rows.seen(scrollTop);
     for (let row = firstRow; row <= lastRow; row++) this.paintRow(picture, row);
     this.paintLabels(picture);
   }
@@ -87,8 +87,8 @@ export class IciclePainter {
 
   private paintRow(picture: Picture, row: number): void {
     const { context, boxes } = this;
-    const { flame, marks, window, widthPx, scrollTop, palette } = picture;
-    const y = row * rowHeight - scrollTop;
+    const { flame, marks, window, widthPx, palette } = picture;
+    const y = picture.rows.topOf(row) - picture.scrollTop;
     context.globalAlpha = row < picture.zoomDepth ? 0.55 : 1;
     layoutRow(flame, row, window, widthPx, (first, last, left, right) => {
       const node = flame.rowNodes[first];
@@ -150,7 +150,7 @@ export class IciclePainter {
 
   private paintLabels(picture: Picture): void {
     const { context, boxes } = this;
-    const { flame, palette, marks, scrollTop, zoomDepth } = picture;
+    const { flame, palette, marks, rows, scrollTop, zoomDepth } = picture;
     context.textBaseline = "middle";
     for (let i = 0; i < boxes.count; i++) {
       const width = boxes.width[i];
@@ -161,7 +161,7 @@ export class IciclePainter {
       if (!text) continue;
       const isDimmed = marks !== null && !marks.frameMatches[flame.frame[node]];
       context.fillStyle = isDimmed || boxes.row[i] < zoomDepth ? palette.dimmedText : palette.text;
-      context.fillText(text, boxes.x[i] + textInset, boxes.row[i] * rowHeight - scrollTop + rowHeight / 2);
+      context.fillText(text, boxes.x[i] + textInset, rows.topOf(boxes.row[i]) - scrollTop + rowHeight / 2);
     }
   }
 }

@@ -266,7 +266,7 @@ const keySheet: [string, string][] = [
   ["Enter", "Zoom to the frame"],
   ["Backspace", "Zoom to the caller"],
   ["0", "Show everything"],
-  ["1  2  3", "Icicle, table, both"],
+  ["1  2  3  4", "Icicle, table, both, flame"],
   ["t", "Next sample type"],
   ["g", "Next grouping"],
   ["m", "Mark the function in every view"],
@@ -294,9 +294,9 @@ function KeySheet({ onClose }: { onClose: () => void }) {
       </dl>
       <h3>How to read it</h3>
       <p>
-        Each box is a function in a stack; the box above it called it. Its width is its share of the total: wide is
-        much. Left to right is not time but order of size. What a box has below itself was spent in callees; the part
-        without a box below was spent in the function itself.
+        Each box is a function in a stack; the box above it called it (in the flame view, the box below). Its width is
+        its share of the total: wide is much. Left to right is not time but order of size. What a function called stands
+        next to its box from the left on; the part with nothing next to it, at its right end, was spent in itself.
       </p>
     </Dialog>
   );
@@ -372,7 +372,8 @@ export function Viewer(props: ViewerProps) {
   const [hasSheet, setSheet] = useState(false);
   const searching = useSearch(flame, state.search);
   const marking = useSearch(flame, state.marked ? exactly(state.marked) : "");
-  const { rows, problem: rowsProblem } = useRows(flame, state.view !== "icicle", props.loadRows);
+  const hasTable = state.view === "table" || state.view === "both";
+  const { rows, problem: rowsProblem } = useRows(flame, hasTable, props.loadRows);
   const problem = flameProblem ?? rowsProblem;
   const functionCount = useMemo(() => (flame ? countFunctions(flame) : 0), [flame]);
   const colours = useMemo(() => (flame ? new FrameColours(flame) : null), [flame]);
@@ -418,6 +419,7 @@ export function Viewer(props: ViewerProps) {
     "1": () => setView("icicle"),
     "2": () => setView("table"),
     "3": () => setView("both"),
+    "4": () => setView("flame"),
     t: () => types.length > 1 && chooseType((typeIndex + 1) % types.length),
     g: () => update({ group: groups[(groups.indexOf(state.group as never) + 1) % groups.length], zoom: "" }),
     m: () => cursor > 0 && mark(cursorName()),
@@ -440,6 +442,7 @@ export function Viewer(props: ViewerProps) {
           onChange={setView}
           choices={[
             { value: "icicle", label: "Icicle", icon: "icicle" },
+            { value: "flame", label: "Flame", icon: "flame" },
             { value: "table", label: "Table", icon: "table" },
             { value: "both", label: "Both", icon: "both" },
           ]}
@@ -485,7 +488,7 @@ export function Viewer(props: ViewerProps) {
         <Empty isFlameOf={unit} />
       ) : (
         <div class={`views view-${state.view} ${isCurrent ? "" : "stale"}`}>
-          {state.view !== "icicle" && (
+          {hasTable && (
             <Table
               flame={flame}
               rows={rows}
@@ -505,6 +508,7 @@ export function Viewer(props: ViewerProps) {
               colours={colours}
               unit={unit}
               isDark={isDark}
+              isFlipped={state.view === "flame"}
               zoom={zoom}
               marks={marking.result ?? searching.result}
               cursor={Math.min(cursor, flame.nodeCount - 1)}

@@ -1,0 +1,60 @@
+/*
+ * rows: where the rows of a tree stand, in pixels from the top of what scrolls: the root at the top
+ * and what it calls below it, or, flipped, the root at the bottom and what it calls above it.
+ */
+import { parentOf, type Flame } from "../model/flame.ts";
+import { firstEndingAfter } from "../model/layout.ts";
+
+export const rowHeight = 22;
+
+export class Rows {
+  /** Of all that scrolls: the rows, or the view where they do not fill it. */
+  readonly spacePx: number;
+
+  constructor(
+    readonly count: number,
+    readonly viewPx: number,
+    readonly isFlipped: boolean,
+  ) {
+    this.spacePx = Math.max(viewPx, count * rowHeight);
+  }
+
+  /** The row's upper edge. */
+  topOf(row: number): number {
+    return this.isFlipped ? this.spacePx - (row + 1) * rowHeight : row * rowHeight;
+  }
+  /** The row at a height; less than 0 or past the last one where no row is. */
+  rowAt(y: number): number {
+    return this.isFlipped ? Math.ceil((this.spacePx - y) / rowHeight) - 1 : Math.floor(y / rowHeight);
+  }
+  /** First and last row, by depth, of those seen. */
+  seen(scrollTop: number): [number, number] {
+    const ends = [this.rowAt(scrollTop), this.rowAt(scrollTop + this.viewPx)];
+    return [Math.max(0, Math.min(...ends)), Math.min(this.count - 1, Math.max(...ends))];
+  }
+  /** Where to scroll for the root. */
+  get rootScroll(): number {
+    return this.isFlipped ? this.spacePx - this.viewPx : 0;
+  }
+  /** The nearest place to scroll to from which a row is seen, with some rows around it. */
+  scrollFor(row: number, scrollTop: number): number {
+    const top = this.topOf(row);
+    const most = this.spacePx - this.viewPx;
+    if (top < scrollTop) return Math.max(0, top - 2 * rowHeight);
+    if (top + rowHeight > scrollTop + this.viewPx) return Math.min(most, top - this.viewPx + 3 * rowHeight);
+    return scrollTop;
+  }
+}
+
+/** The frame beside, above or below the cursor as it is seen; the cursor itself where there is none. */
+export function neighbour(flame: Flame, node: number, key: string, isFlipped = false): number {
+  if (key === (isFlipped ? "ArrowDown" : "ArrowUp")) return Math.max(0, parentOf(flame, node));
+  if (key === "ArrowUp" || key === "ArrowDown") return flame.end[node] > node + 1 ? node + 1 : node;
+  const row = flame.depth[node];
+  const low = flame.rowOffset[row];
+  const high = flame.rowOffset[row + 1];
+  let at = firstEndingAfter(flame, low, high, flame.start[node]);
+  while (at < high && flame.rowNodes[at] !== node) at++;
+  const next = at + (key === "ArrowLeft" ? -1 : 1);
+  return next >= low && next < high ? flame.rowNodes[next] : node;
+}

@@ -1,0 +1,189 @@
+/*
+ * stage: the part of an icicle that moves without Preact: sizes, the seen window, scrolling, hover,
+ * and painting at most once per frame of the screen.
+ */
+import type { FrameColours, Palette } from "../model/colour.ts";
+import type { Flame } from "../model/flame.ts";
+import { nodeAt } from "../model/layout.ts";
+import type { SearchResult } from "../model/search.ts";
+import { wholeOf, type Window } from "../model/window.ts";
+import { IciclePainter, type Picture } from "./icicle_draw.ts";
+import { rowHeight, Rows } from "./rows.ts";
+
+const zoomMs = 170;
+
+/** What is to be shown; the stage keeps the last one it was given. */
+export interface Scene {
+  flame: Flame;
+  colours: FrameColours;
+  palette: Palette;
+  marks: SearchResult | null;
+  isFlipped: boolean;
+  zoom: number;
+  cursor: number;
+}
+
+interface Canvas {
+  context: CanvasRenderingContext2D;
+  painter: IciclePainter;
+  overlay: CanvasRenderingContext2D;
+}
+
+function sizeCanvas(canvas: HTMLCanvasElement, width: number, height: number, ratio: number): void {
+  canvas.width = Math.max(1, Math.round(width * ratio));
+  canvas.height = Math.max(1, Math.round(height * ratio));
+  canvas.style.width = width + "px";
+  canvas.style.height = height + "px";
+}
+
+export class Stage {
+  private canvas: Canvas | null = null;
+  private width = 0;
+  private ratio = 1;
+  private rows: Rows;
+  private frameRequest = 0;
+  private isPictureOld = false;
+  private animation: { from: Window; to: Window; begun: number } | null = null;
+  window: Window;
+  hover = -1;
+
+  constructor(
+    readonly scroller: HTMLElement,
+    private readonly pictureElement: HTMLCanvasElement,
+    private readonly overlayElement: HTMLCanvasElement,
+    private scene: Scene,
+  ) {
+    this.window = wholeOf(scene.flame, scene.zoom);
+    this.rows = new Rows(scene.flame.rowCount, 0, scene.isFlipped);
+  }
+
+  /** Shows another scene; the window and the place scrolled to stay what they are. */
+  show(scene: Scene): void {
+    this.scene = scene;
+    this.rows = new Rows(scene.flame.rowCount, this.rows.viewPx, scene.isFlipped);
+    this.paintSoon();
+  }
+
+  resize(): void {
+    const { scroller } = this;
+    const isFirst = this.canvas === null;
+    const belowPx = this.rows.spacePx - this.rows.viewPx - scroller.scrollTop;
+    this.width = scroller.clientWidth;
+    this.ratio = devicePixelRatio || 1;
+    this.rows = new Rows(this.scene.flame.rowCount, scroller.clientHeight, this.scene.isFlipped);
+    for (const canvas of [this.pictureElement, this.overlayElement]) sizeCanvas(canvas, this.width, this.rows.viewPx, this.ratio);
+    // A software canvas: with thousands of small boxes it is several times faster than an emulated GPU.
+    const context = this.pictureElement.getContext("2d", { alpha: false, willReadFrequently: true });
+    const overlay = this.overlayElement.getContext("2d");
+    if (!context || !overlay) return;
+    for (const each of [context, overlay]) each.setTransform(this.ratio, 0, 0, this.ratio, 0, 0);
+    this.canvas = { context, overlay, painter: new IciclePainter(context) };
+    if (isFirst) {
+      this.scrollToRoot();
+      this.reveal(this.scene.zoom);
+    } else if (this.scene.isFlipped) scroller.scrollTop = this.rows.rootScroll - belowPx; // what stands on the root's side stays
+    this.paintNow();
+  }
+
+  setWindow(target: Window, isAnimated: boolean): void {
+    const isStill = matchMedia("(prefers-reduced-motion: reduce)").matches;
+    if (isAnimated && !isStill) this.animation = { from: this.window, to: target, begun: performance.now() };
+    else {
+      this.animation = null;
+      this.window = target;
+    }
+    this.paintSoon();
+  }
+
+  /* ---- painting ---- */
+
+  paintSoon(): void {
+    this.isPictureOld = true;
+    this.paintOverlaySoon();
+  }
+
+  paintOverlaySoon(): void {
+    this.frameRequest ||= requestAnimationFrame(() => {
+      this.frameRequest = 0;
+      this.step();
+      if (this.isPictureOld) this.paintNow();
+      else this.paintOverlay();
+    });
+  }
+
+  stop(): void {
+    cancelAnimationFrame(this.frameRequest);
+  }
+
+  private step(): void {
+    if (!this.animation) return;
+    const { from, to, begun } = this.animation;
+    const time = Math.min(1, (performance.now() - begun) / zoomMs);
+    const eased = 1 - (1 - time) ** 3;
+    this.window = { from: from.from + (to.from - from.from) * eased, to: from.to + (to.to - from.to) * eased };
+    if (time === 1) {
+      this.window = to;
+      this.animation = null;
+    } else this.paintSoon();
+  }
+
+  private picture(): Picture {
+    const { flame, colours, palette, marks, zoom } = this.scene;
+    return {
+      flame, colours, palette, marks,
+      window: this.window,
+      rows: this.rows,
+      scrollTop: this.scroller.scrollTop,
+      widthPx: this.width,
+      zoomDepth: flame.depth[zoom],
+    };
+  }
+
+  private paintNow(): void {
+    if (!this.canvas || this.width === 0) return;
+    this.isPictureOld = this.animation !== null;
+    this.canvas.painter.paint(this.picture());
+    this.paintOverlay();
+  }
+
+  private paintOverlay(): void {
+    if (!this.canvas) return;
+    const { overlay, painter } = this.canvas;
+    const { flame, cursor, palette } = this.scene;
+    const { scrollTop } = this.scroller;
+    overlay.clearRect(0, 0, this.width, this.rows.viewPx);
+    const hovered = this.hover > 0 ? flame.frames.nameId[flame.frame[this.hover]] : -1;
+    const { boxes } = painter;
+    overlay.strokeStyle = palette.outline;
+    overlay.fillStyle = palette.isDark ? "rgba(255,255,255,0.13)" : "rgba(60,35,0,0.09)";
+    const isFocused = document.activeElement === this.scroller && this.scroller.matches(":focus-visible");
+    for (let i = 0; i < boxes.count; i++) {
+      const node = boxes.node[i];
+      const y = this.rows.topOf(boxes.row[i]) - scrollTop;
+      if (hovered >= 0 && flame.frames.nameId[flame.frame[node]] === hovered)
+        overlay.fillRect(boxes.x[i], y, boxes.width[i], rowHeight - 1);
+      if (node === this.hover || (node === cursor && isFocused)) {
+        overlay.lineWidth = node === cursor && isFocused ? 2 : 1;
+        overlay.strokeRect(boxes.x[i] + 1, y + 1, Math.max(1, boxes.width[i] - 2), rowHeight - 3);
+      }
+    }
+  }
+
+  /* ---- places ---- */
+
+  hit(clientX: number, clientY: number): number {
+    const bounds = this.scroller.getBoundingClientRect();
+    const row = this.rows.rowAt(clientY - bounds.top + this.scroller.scrollTop);
+    return nodeAt(this.scene.flame, row, this.window, this.width, clientX - bounds.left);
+  }
+
+  scrollToRoot(): void {
+    this.scroller.scrollTop = this.rows.rootScroll;
+  }
+
+  /** Scrolls as little as needed to see a node; before the first size is known, resize does it. */
+  reveal(node: number): void {
+    if (this.rows.viewPx === 0) return;
+    this.scroller.scrollTop = this.rows.scrollFor(this.scene.flame.depth[node], this.scroller.scrollTop);
+  }
+}

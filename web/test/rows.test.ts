@@ -1,0 +1,70 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { nodeAt } from "../src/model/layout.ts";
+import { wholeOf } from "../src/model/window.ts";
+import { neighbour, rowHeight, Rows } from "../src/views/rows.ts";
+import { decode, small } from "./trees.ts";
+
+test("every pixel belongs to the row whose box covers it, either way up", () => {
+  for (const isFlipped of [false, true])
+    for (const [count, view] of [[3, 500], [40, 500], [5001, 333]]) {
+      const rows = new Rows(count, view, isFlipped);
+      assert.equal(rows.spacePx, Math.max(view, count * rowHeight));
+      for (const row of [0, 1, count >> 1, count - 1])
+        for (const inside of [0.5, rowHeight / 2, rowHeight - 0.5]) assert.equal(rows.rowAt(rows.topOf(row) + inside), row);
+      assert.equal(rows.topOf(0), isFlipped ? rows.spacePx - rowHeight : 0);
+      assert.ok(rows.rowAt(rows.topOf(count - 1) + (isFlipped ? -1 : rowHeight + 1)) >= count);
+    }
+});
+
+test("the rows seen are those that cover the view, the root's at first", () => {
+  for (const isFlipped of [false, true]) {
+    const rows = new Rows(100, 220, isFlipped);
+    assert.deepEqual(rows.seen(rows.rootScroll), isFlipped ? [0, 9] : [0, 10]);
+    const [first, last] = rows.seen(1001);
+    for (let row = 0; row < 100; row++) {
+      const isSeen = rows.topOf(row) < 1001 + 220 && rows.topOf(row) + rowHeight > 1001;
+      if (isSeen) assert.ok(row >= first && row <= last, `row ${row}`);
+    }
+    assert.ok(last - first <= 11);
+  }
+});
+
+test("scrolls to a row no further than to see it", () => {
+  for (const isFlipped of [false, true]) {
+    const rows = new Rows(100, 220, isFlipped);
+    for (const row of [0, 7, 50, 99])
+      for (const from of [0, 400, rows.spacePx - 220]) {
+        const scroll = rows.scrollFor(row, from);
+        assert.ok(scroll >= 0 && scroll <= rows.spacePx - 220);
+        assert.ok(rows.topOf(row) >= scroll && rows.topOf(row) + rowHeight <= scroll + 220, `row ${row} from ${from}`);
+        assert.equal(rows.scrollFor(row, scroll), scroll);
+      }
+  }
+});
+
+test("arrow keys move as seen", () => {
+  const flame = decode(small);
+  const [root, a, c, d, b] = [0, 1, 2, 3, 4];
+  assert.equal(neighbour(flame, a, "ArrowDown"), c);
+  assert.equal(neighbour(flame, c, "ArrowUp"), a);
+  assert.equal(neighbour(flame, a, "ArrowUp", true), c);
+  assert.equal(neighbour(flame, c, "ArrowDown", true), a);
+  for (const isFlipped of [false, true]) {
+    assert.equal(neighbour(flame, a, "ArrowRight", isFlipped), b);
+    assert.equal(neighbour(flame, d, "ArrowLeft", isFlipped), c);
+    assert.equal(neighbour(flame, b, "ArrowRight", isFlipped), b);
+  }
+  assert.equal(neighbour(flame, root, "ArrowUp"), root);
+  assert.equal(neighbour(flame, root, "ArrowDown", true), root);
+  assert.equal(neighbour(flame, b, "ArrowDown"), b);
+});
+
+test("a frame's own part stays free at its right end", () => {
+  const flame = decode(small);
+  const whole = wholeOf(flame, 0);
+  // Ten values on 100 pixels: a from 0 to 60, with c to 30 and d to 40; its own from 40 to 60.
+  const row = (x: number) => nodeAt(flame, 2, whole, 100, x);
+  assert.deepEqual([row(0), row(29), row(31), row(39), row(41), row(59), row(99)], [2, 2, 3, 3, -1, -1, -1]);
+  assert.equal(nodeAt(flame, 1, whole, 100, 59), 1);
+});
