@@ -164,6 +164,18 @@ static enum err_code hold_sweep(struct pg_connection *connection, struct err *er
     }
 }
 
+/* The lock lives and dies with the session, and so does what was copied meanwhile. */
+static enum err_code check_sweep_is_held(struct pg_connection *connection, struct err *err)
+{
+    arena_auto arena = arena_create();
+    struct pg_result *result;
+    if (pg_query(connection, PG_NO_TENANT, "SELECT 1", NULL, 0, arena, &result, err) == ERR_NONE)
+        return ERR_NONE;
+    return err_set(err, ERR_BUSY,
+                   "the database ended the session that kept the server from deleting, so that "
+                   "profiles may be missing from this backup: run it again");
+}
+
 static enum err_code dump(const struct source *source, int target_fd, struct err *err)
 {
     const char *arguments[8] = {NULL, "--format=custom", "--no-password"};
@@ -199,6 +211,8 @@ static enum err_code fill_backup(const struct source *source, int target_fd,
         code = manifest_add(manifest, target_fd, "database.dump", err);
     if (!code)
         code = backup_copy_folder(source->folder.fd, target_fd, "objects", NULL, manifest, err);
+    if (!code)
+        code = check_sweep_is_held(connection, err);
     if (!code)
         code = backup_copy_folder(source->folder.fd, target_fd, "tls", NULL, manifest, err);
     /* With the pool goes the session, and with it the lock. */

@@ -51,7 +51,7 @@ static void run_job(struct server *server, const char *name,
 
 /*
  * What deletes objects runs under a lock, which a backup holds while it copies them. The lock
- * belongs to the session, so that its connection is kept until the round is over.
+ * belongs to the session, so that the same session does the work: when it breaks, both end.
  */
 static enum err_code sweep(struct server *server, struct err *err)
 {
@@ -64,7 +64,7 @@ static enum err_code sweep(struct server *server, struct err *err)
                                &result, err, PG_I64(SERVER_SWEEP_LOCK));
     if (code || !pg_get_bool(result, 0, 0))
         return code;
-    code = share_jobs_run(server, err);
+    code = share_jobs_run(server, connection, err);
     struct err unlock_err;
     if (pg_query_values(connection, PG_NO_TENANT, "SELECT pg_advisory_unlock($1)", arena, &result,
                         code ? &unlock_err : err, PG_I64(SERVER_SWEEP_LOCK)) &&

@@ -94,17 +94,39 @@ static enum err_code expire(struct job *job, struct err *err)
     return code ? err_add(err, "expiring shares") : ERR_NONE;
 }
 
-/* The row becomes a tombstone and its tenant gets the bytes back. */
+/*
+ * Whoever deletes a tenant locks its row first, then all that it had, its usage before its shares
+ * and uploads. What locks a share or an upload and then charges the usage would meet that half way:
+ * so here too the tenants come first. Those that are being deleted are left out, and need nothing.
+ * sql selects tenants; *ret_held becomes their ids as an array of bigint.
+ */
+static enum err_code hold_tenants(struct job *job, const char *sql, struct span *ret_held,
+                                  struct err *err)
+{
+    struct pg_result *rows;
+    enum err_code code =
+        pg_query(job->connection, PG_NO_TENANT, sql, NULL, 0, job->arena, &rows, err);
+    if (code)
+        return code;
+    int count = pg_row_count(rows);
+    const char **ids = arena_new(job->arena, const char *, (size_t)count);
+    for (int row = 0; row < count; row++)
+        ids[row] = pg_get_text(rows, row, 0);
+    *ret_held = text_array(job->arena, ids, (size_t)count);
+    return ERR_NONE;
+}
+
+/* The row becomes a tombstone and its tenant, one of those held, gets the bytes back. */
 static enum err_code bury(struct job *job, const char *id, int64_t tenant_id, int64_t raw_bytes,
-                          struct err *err)
+                          struct span held, struct err *err)
 {
     struct pg_result *result;
     enum err_code code = pg_query_values(
         job->connection, PG_NO_TENANT,
         "UPDATE share SET state = 'gone', object_key = '', raw_bytes = 0, title = '',"
         " description = '', filename = '', labels = '{}', summary = '{}', password_hash = NULL"
-        " WHERE id = $1::text AND state = 'deleting'",
-        job->arena, &result, err, PG_TEXT(id));
+        " WHERE id = $1::text AND state = 'deleting' AND tenant_id = ANY ($2::bigint[])",
+        job->arena, &result, err, PG_TEXT(id), PG_SPAN(held));
     if (code || pg_affected(result) == 0)
         return code;
     return quota_charge_bytes(job->connection, tenant_id, -raw_bytes, job->arena, err);
@@ -138,11 +160,17 @@ static enum err_code delete_bytes(struct job *job, struct err *err)
         return code;
     struct err first = {0};
     const bool *is_deleted = delete_objects(job, rows, &first);
+    struct span held;
     code = pg_begin(job->connection, PG_NO_TENANT, err);
+    if (!code)
+        code = hold_tenants(job,
+                            "SELECT id FROM tenant WHERE id IN (SELECT tenant_id FROM share"
+                            " WHERE state = 'deleting') ORDER BY id FOR KEY SHARE SKIP LOCKED",
+                            &held, err);
     for (int row = 0; !code && row < pg_row_count(rows); row++)
         if (is_deleted[row])
             code = bury(job, pg_get_text(rows, row, 0), pg_get_i64(rows, row, 1),
-                        pg_get_i64(rows, row, 2), err);
+                        pg_get_i64(rows, row, 2), held, err);
     if (!code)
         code = pg_commit(job->connection, err);
     else
@@ -157,16 +185,23 @@ static enum err_code delete_bytes(struct job *job, struct err *err)
 /* Uploads that nobody completed give their charge back; their parts go to the trash by trigger. */
 static enum err_code expire_uploads(struct job *job, struct err *err)
 {
-    struct pg_result *result;
+    struct pg_result *result = NULL;
+    struct span held;
     enum err_code code = pg_begin(job->connection, PG_NO_TENANT, err);
+    if (!code)
+        code = hold_tenants(job,
+                            "SELECT id FROM tenant WHERE id IN (SELECT tenant_id FROM upload"
+                            " WHERE expires_at <= now()) ORDER BY id FOR KEY SHARE SKIP LOCKED",
+                            &held, err);
     if (!code)
         code = pg_query_values(
             job->connection, PG_NO_TENANT,
             "DELETE FROM upload WHERE id IN (SELECT id FROM upload WHERE expires_at <= now()"
             "  AND (completing_until IS NULL OR completing_until <= now())"
+            "  AND tenant_id = ANY ($2::bigint[])"
             "  LIMIT $1::bigint FOR UPDATE SKIP LOCKED)"
             " RETURNING tenant_id, CASE WHEN share_id IS NULL THEN size_bytes ELSE 0 END",
-            job->arena, &result, err, PG_I64(DELETE_BATCH));
+            job->arena, &result, err, PG_I64(DELETE_BATCH), PG_SPAN(held));
     for (int row = 0; !code && row < pg_row_count(result); row++)
         if (pg_get_i64(result, row, 1))
             code = quota_charge_bytes(job->connection, pg_get_i64(result, row, 0),
@@ -272,14 +307,12 @@ static enum err_code sweep_orphans(struct job *job, struct err *err)
     return ERR_NONE;
 }
 
-enum err_code share_jobs_run(struct server *server, struct err *err)
+enum err_code share_jobs_run(struct server *server, struct pg_connection *connection,
+                             struct err *err)
 {
     static enum err_code (*const steps[])(struct job *, struct err *) = {
         flush_views, expire, delete_bytes, expire_uploads, forget_keys, empty_trash, sweep_orphans};
-    pg_auto connection = NULL;
-    enum err_code first = pg_take(server->jobs_database, &connection, err);
-    if (first)
-        return first;
+    enum err_code first = ERR_NONE;
     /* One step that fails does not keep the others from their work. */
     for (size_t i = 0; i < sizeof(steps) / sizeof(*steps); i++) {
         arena_auto arena = arena_create();

@@ -4,8 +4,9 @@
  * POST /api/v1/uploads gives an id, a token for those without an account, and the part size
  * (UPLOAD_PART_BYTES). Each part is durable when its PUT is answered, and putting it again replaces
  * it, so that a broken upload goes on where it stopped, for settings->upload_lifetime_s after the
- * last part (anonymous_upload_lifetime_s without an account). Completing streams the parts into one object, decodes it and makes the share
- * (api/share.h); completing again names the share that it became, with the same delete token.
+ * last part (anonymous_upload_lifetime_s without an account). Completing streams the parts into one
+ * object, decodes it and makes the share (api/share.h); completing again names the share that it
+ * became, with the same delete token.
  * Threads: any.
  */
 #ifndef API_UPLOAD_H

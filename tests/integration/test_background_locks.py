@@ -1,0 +1,93 @@
+"""Locks of background work: it meets the deletion of tenants, and holds what a backup asks for."""
+
+import subprocess
+import threading
+
+from conftest import PERFOLIOD
+from test_shares import new_tenant, query_one, wait_for
+from test_uploads import PART, begin
+
+SWEEP_LOCK = 0x50465357  # api/server.h
+
+
+class Held:
+    """A transaction of the database's owner that holds what sql locks."""
+
+    def __init__(self, server, sql, *values):
+        self.connection = server.database("perfolio_cluster")
+        self.connection.autocommit = False
+        self.connection.cursor().execute(sql, values)
+
+    def __enter__(self):
+        return self
+
+    def release(self):
+        self.connection.close()
+
+    def __exit__(self, *_):
+        self.release()
+
+
+def ask(server, sql, *values):
+    """One row, asked by the database's owner, who sees what every session does."""
+    connection = server.database("perfolio_cluster")
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute(sql, values)
+            return cursor.fetchone()
+    finally:
+        connection.close()
+
+
+def waiting(server, statement):
+    """The process of the session whose statement waits for a lock, if there is one."""
+    row = ask(server, "SELECT pid FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
+              " AND query LIKE %s", statement)
+    return row and row[0]
+
+
+def test_a_tenant_is_deleted_while_its_uploads_expire(start_server):
+    """Both want the tenant's usage and its uploads, each in an order of its own."""
+    server = start_server("--jobs-interval", "1s")
+    admin = server.api()
+    tenant, token = new_tenant(admin, "short-lived")
+    upload = begin(admin.with_token(token), PART)
+    answers = []
+    with Held(server, "SELECT 1 FROM tenant_usage WHERE tenant_id = %s FOR UPDATE", tenant) as held:
+        deleting = threading.Thread(
+            target=lambda: answers.append(server.api().delete(f"/api/v1/admin/tenants/{tenant}")))
+        deleting.start()
+        wait_for(lambda: waiting(server, "%tenant%"), 20)
+        query_one(server, "UPDATE upload SET expires_at = now() - interval '1 hour' WHERE id = %s"
+                  " RETURNING 1", upload["id"])
+        deleting.join(3)  # a few rounds of background work
+        held.release()
+    deleting.join(60)
+    assert answers[0].status == 204, (answers, server.log()[-2000:])
+    assert query_one(server, "SELECT count(*) FROM upload WHERE id = %s", upload["id"])[0] == 0
+    assert "background work failed" not in server.log(), server.log()[-2000:]
+
+
+def test_whoever_sweeps_holds_the_lock_itself(start_server):
+    """Or the lock could be lost with its session while another session goes on deleting."""
+    server = start_server("--jobs-interval", "1s")
+    with Held(server, "LOCK TABLE upload IN ACCESS EXCLUSIVE MODE"):
+        wait_for(lambda: waiting(server, "%upload%"), 20)
+        holder = ask(server, "SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND granted"
+                     " AND objid = %s::bigint", SWEEP_LOCK)
+        assert holder[0] == waiting(server, "%upload%")
+
+
+def test_a_backup_whose_lock_was_lost_is_none(start_server):
+    server = start_server("--jobs-interval", "3600s")
+    target = server.data_dir.parent / "backup"
+    with Held(server, "LOCK TABLE share IN ACCESS EXCLUSIVE MODE"):
+        backup = subprocess.Popen([PERFOLIOD, "backup", "--data-dir", server.data_dir, target],
+                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        wait_for(lambda: waiting(server, "LOCK TABLE %share%"), 30)
+        assert ask(server, "SELECT pg_terminate_backend(pid, 5000) FROM pg_locks"
+                   " WHERE locktype = 'advisory' AND granted AND objid = %s::bigint",
+                   SWEEP_LOCK) == (True,)
+    _, error = backup.communicate(timeout=60)
+    assert backup.returncode != 0 and "run it again" in error, error
+    assert not target.exists()
