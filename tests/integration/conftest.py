@@ -381,3 +381,16 @@ def anonymous(server):
     client = server.anonymous()
     yield client
     client.close()
+
+
+@pytest.fixture(scope="session")
+def print_report():
+    """What tests/oracle/print_report says: bytes of "folded", else parsed JSON."""
+    program = BUILD / "tests" / "oracle" / "print_report"
+    subprocess.run(["make", "-s", f"BUILD={BUILD.name}", str(program.relative_to(ROOT))], cwd=ROOT,
+                   check=True, stdout=subprocess.DEVNULL)
+
+    def report(*arguments):
+        done = subprocess.run([program, *arguments], check=True, stdout=subprocess.PIPE)
+        return done.stdout if arguments[0] == "folded" else json_module.loads(done.stdout)
+    return report

@@ -4,12 +4,11 @@ library's reports are printed by tests/oracle/print_report."""
 import json
 import pathlib
 import random
-import subprocess
 import sys
 
 import pytest
 
-from conftest import BUILD, ROOT
+from conftest import ROOT
 
 sys.path.insert(0, str(ROOT / "tests" / "oracle"))
 import format_readers  # noqa: E402
@@ -21,24 +20,11 @@ FILES = [(path, reader) for pattern, reader in READERS.items()
          for path in sorted(DATA.glob(pattern))]
 
 
-@pytest.fixture(scope="session")
-def print_report():
-    program = BUILD / "tests" / "oracle" / "print_report"
-    subprocess.run(["make", "-s", f"BUILD={BUILD.name}", str(program.relative_to(ROOT))], cwd=ROOT,
-                   check=True, stdout=subprocess.DEVNULL)
-
-    def report(path, sample_type):
-        done = subprocess.run([program, "top", path, f"sample_type={sample_type}"], check=True,
-                              stdout=subprocess.PIPE)
-        return json.loads(done.stdout)
-    return report
-
-
 def compare(print_report, path, reader):
     expected = reader(pathlib.Path(path).read_bytes())
     assert expected
     for sample_type, stacks in expected.items():
-        answer = print_report(path, sample_type)
+        answer = print_report("top", path, f"sample_type={sample_type}")
         assert answer["sample_type"] == sample_type
         assert answer["total"] == sum(value for _, value in stacks)
         rows = {row["name"]: (row["flat"], row["cum"]) for row in answer["functions"]}

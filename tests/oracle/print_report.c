@@ -1,16 +1,23 @@
 /*
- * print_report: reports of a profile as JSON lines, so that test_oracle.py can compare the library
- * with its own reader and with go tool pprof without a server.
+ * print_report: reports of a profile as JSON lines, so that tests can compare the library with
+ * independent readers and plain arithmetic without a server.
  *
  *   print_report top FILE [option=value …]            {"sample_type","total","functions":[…]}
  *   print_report diff BASE FILE [option=value …]      {"total_a","total_b","functions":[…]}
+ *   print_report merge FILE FILE [option=value …]     as top, of the sum
+ *   print_report flame FILE [option=value …]          as lib/profile/export_json.h
+ *   print_report folded FILE [option=value …]         as lib/profile/export_folded.h
  *   print_report pprof FILE                           the profile encoded again, raw, to stdout
- * Options: sample_type, group_by, focus, ignore, hide, show, mode.
+ * Options: sample_type, group_by, focus, ignore, hide, show, mode, max_nodes.
  */
 #include "lib/base/mem.h"
 #include "lib/profile/diff.h"
+#include "lib/profile/export_folded.h"
+#include "lib/profile/export_json.h"
 #include "lib/profile/filter.h"
+#include "lib/profile/flame.h"
 #include "lib/profile/format.h"
+#include "lib/profile/merge.h"
 #include "lib/profile/pprof.h"
 #include "lib/profile/top.h"
 
@@ -24,6 +31,7 @@ struct options {
     struct filter_rule rules[FILTER_RULES_MAX];
     size_t rule_count;
     enum diff_mode mode;
+    uint32_t max_nodes;
 };
 
 static void fail(const char *what, const struct err *err)
@@ -62,6 +70,8 @@ static void read_option(struct options *options, const char *text)
         options->view.group_by = value;
     else if (span_equal_text(name, "mode"))
         diff_find_mode(value, &options->mode);
+    else if (span_equal_text(name, "max_nodes"))
+        options->max_nodes = (uint32_t)strtoul((const char *)value.data, NULL, 10);
     for (size_t i = 0; i < 4 && options->rule_count < FILTER_RULES_MAX; i++) {
         if (span_equal_text(name, filter_action_name(actions[i])))
             options->rules[options->rule_count++] = (struct filter_rule){actions[i], value};
@@ -100,41 +110,87 @@ static void print_top(struct arena *arena, const struct view *view)
     fwrite(json.data, 1, json.size, stdout);
 }
 
-static int print_pprof(const struct profile *profile)
+static void print_flame(struct arena *arena, const struct view *view, uint32_t max_nodes)
+{
+    buf_auto json;
+    buf_init(&json, FILE_BYTES_MAX);
+    const struct flame *flame;
+    struct err err;
+    if (flame_create(arena, view, max_nodes, &flame, &err) || export_json(flame, 0, &json, &err))
+        fail("flame", &err);
+    fwrite(json.data, 1, json.size, stdout);
+}
+
+static void print_folded(const struct view *view)
+{
+    buf_auto text;
+    buf_init(&text, FILE_BYTES_MAX);
+    struct err err;
+    if (export_folded(view, &text, &err))
+        fail("folded", &err);
+    fwrite(text.data, 1, text.size, stdout);
+}
+
+static void print_pprof(const struct profile *profile)
 {
     buf_auto raw;
     buf_init(&raw, FILE_BYTES_MAX);
     struct err err;
     if (pprof_encode(profile, &raw, &err))
         fail("encode", &err);
-    return fwrite(raw.data, 1, raw.size, stdout) == raw.size ? 0 : 1;
+    fwrite(raw.data, 1, raw.size, stdout);
+}
+
+static struct profile *read_sum(const struct profile *a, const struct profile *b)
+{
+    struct profile *sum;
+    struct err err;
+    if (merge_profiles((const struct profile *[]){a, b}, 2, NULL, &sum, &err))
+        fail("merge", &err);
+    return sum;
+}
+
+static void print_view(const char *command, struct arena *arena, const struct profile *a,
+                       const struct profile *b, const struct options *options)
+{
+    const struct view *view;
+    struct err err;
+    bool is_diff = strcmp(command, "diff") == 0;
+    if (is_diff ? diff_view_create(arena, a, b, options->mode, &options->view, &view, &err)
+                : view_create(arena, a, &options->view, &view, &err))
+        fail("view", &err);
+    if (strcmp(command, "flame") == 0)
+        print_flame(arena, view, options->max_nodes);
+    else if (strcmp(command, "folded") == 0)
+        print_folded(view);
+    else
+        print_top(arena, view);
 }
 
 int main(int count, char **arguments)
 {
     arena_auto arena = arena_create();
-    bool is_diff = count > 3 && strcmp(arguments[1], "diff") == 0;
-    int first_option = is_diff ? 4 : 3;
+    const char *command = count > 2 ? arguments[1] : "";
+    bool is_merge = strcmp(command, "merge") == 0;
+    bool has_two = is_merge || strcmp(command, "diff") == 0;
+    int first_option = has_two ? 4 : 3;
     if (count < first_option)
         return 2;
     struct options options = {0};
     for (int i = first_option; i < count; i++)
         read_option(&options, arguments[i]);
     struct err err;
-    struct profile *a = read_profile(arguments[2]);
-    struct profile *b = is_diff ? read_profile(arguments[3]) : NULL;
-    int status = 0;
-    const struct view *view = NULL;
     if (filter_create(arena, options.rules, options.rule_count, &options.view.filter, &err))
         fail("filter", &err);
-    if (strcmp(arguments[1], "pprof") == 0)
-        status = print_pprof(a);
-    else if (is_diff ? diff_view_create(arena, a, b, options.mode, &options.view, &view, &err)
-                     : view_create(arena, a, &options.view, &view, &err))
-        fail("view", &err);
-    if (view)
-        print_top(arena, view);
+    struct profile *a = read_profile(arguments[2]);
+    struct profile *b = has_two ? read_profile(arguments[3]) : NULL;
+    struct profile *sum = is_merge ? read_sum(a, b) : NULL;
+    if (strcmp(command, "pprof") == 0)
+        print_pprof(a);
+    else
+        print_view(command, arena, sum ? sum : a, b, &options);
     profile_destroy(a);
     profile_destroy(b);
-    return status;
+    profile_destroy(sum);
+    return 0;
 }
