@@ -35,20 +35,25 @@ struct reader {
 
     /* The sample being read. */
     bool is_open;
+    bool is_one_line; /* its only frame stood on the event's own line */
     bool is_too_deep;
     struct perf_script_event event;
     struct frame_line *frames;
     size_t frame_count;
     size_t frame_capacity;
-    uint32_t *stack;
-    size_t stack_capacity;
+    uint32_t *stack; /* frame_capacity too, as are lines */
     struct profile_line *lines;
-    size_t line_capacity;
 };
 
 static bool is_comment(struct span line)
 {
     return line.size && line.data[0] == '#';
+}
+
+/* What stands between samples and is none: nothing is lost by passing it over. */
+static bool is_aside(struct span line)
+{
+    return is_comment(line) || perf_script_is_record(line);
 }
 
 static bool begins_blank(struct span line)
@@ -72,7 +77,7 @@ bool perf_script_sniff(struct span text)
     struct perf_script_event event;
     struct perf_script_frame frame;
     for (int i = 0; i < SNIFF_LINES && span_take_line(&text, &line); i++) {
-        if (is_comment(line) || span_trim(line).size == 0)
+        if (is_aside(line) || span_trim(line).size == 0)
             continue;
         if (perf_script_parse_event(line, false, &event))
             return !ends_in_number(line);
@@ -127,7 +132,7 @@ static enum err_code survey_events(struct reader *reader, struct span text, stru
     bool is_in_stack = false;
     enum err_code code = ERR_NONE;
     while (!code && span_take_line(&text, &line)) {
-        if (is_comment(line))
+        if (is_aside(line))
             continue;
         if (span_trim(line).size == 0) {
             is_in_stack = false;
@@ -264,8 +269,19 @@ static void begin_sample(struct reader *reader, const struct perf_script_event *
     reader->event = *event;
     reader->frame_count = 0;
     struct perf_script_frame frame;
-    if (event->rest.size && perf_script_parse_frame(event->rest, &frame) && frame.address)
+    reader->is_one_line =
+        event->rest.size && perf_script_parse_frame(event->rest, &frame) && frame.address != 0;
+    if (reader->is_one_line)
         add_frame(reader, &frame);
+}
+
+static void add_stack_frame(struct reader *reader, const struct perf_script_frame *frame)
+{
+    /* A stack follows: what looked like a frame was none, but the address of -F +addr. */
+    if (reader->is_one_line)
+        reader->frame_count = 0;
+    reader->is_one_line = false;
+    add_frame(reader, frame);
 }
 
 static void read_stack_line(struct reader *reader, struct span line)
@@ -275,7 +291,7 @@ static void read_stack_line(struct reader *reader, struct span line)
     if (!reader->is_open || !begins_blank(line))
         reader->skipped_count++;
     else if (perf_script_parse_frame(line, &frame))
-        add_frame(reader, &frame);
+        add_stack_frame(reader, &frame);
     else if (!last || last->source_file.size ||
              !perf_script_parse_source(line, &last->source_file, &last->source_line))
         reader->skipped_count++;
@@ -311,6 +327,9 @@ static void read_samples(struct reader *reader, struct span text)
     while (!profile_builder_failed(reader->builder) && span_take_line(&text, &line)) {
         if (is_comment(line)) {
             read_comment(reader, line, &comment_count);
+        } else if (perf_script_is_record(line)) {
+            finish_sample(reader);
+            is_in_stack = false;
         } else if (span_trim(line).size == 0) {
             finish_sample(reader);
             is_in_stack = false;

@@ -12,8 +12,9 @@
  * become labels. An address with "[unknown]" stays a location without function, the file in
  * parentheses becomes the mapping, "(inlined)" frames become inlined lines of the frame below, and
  * "file:line" lines (-F +srcline) give the frame above its place. Stacks on the event's own line
- * (perf script of a record without -g) are one frame. Lines that fit nothing are skipped, and a
- * comment counts them; some header lines are kept as comments. duration_ns is from the first to
+ * (perf script of a record without -g) are one frame. PERF_RECORD_ lines (--show-mmap-events and
+ * the like) are passed over. Lines that fit nothing are skipped, and a comment and the profile's
+ * warning count them; some header lines are kept as comments. duration_ns is from the first to
  * the last event. Threads: any.
  */
 #ifndef LIB_PROFILE_PERF_SCRIPT_H

@@ -74,10 +74,20 @@ static bool is_cpu(struct span word)
            span_parse_u64(span_of(word.data + 1, word.size - 2), &number);
 }
 
+/* "12" or "12 [001]" before end: a thread whose comm was not asked for (-F tid,…). */
+static bool parse_tid_alone(const struct tokens *tokens, size_t end,
+                            struct perf_script_event *event)
+{
+    return (end == 1 || (end == 2 && is_cpu(tokens->words[1]))) &&
+           parse_pid(tokens->words[0], event);
+}
+
 /* comm, pid and cpu are the words before end; flags that perf may print behind the cpu (-F +flags)
  * are passed over. */
 static bool parse_who(const struct tokens *tokens, size_t end, struct perf_script_event *event)
 {
+    if (parse_tid_alone(tokens, end, event))
+        return true;
     size_t at = end;
     while (at > 1) {
         at--;
@@ -112,10 +122,22 @@ static bool is_event_name(struct span word)
     return word.size > 1 && word.data[word.size - 1] == ':';
 }
 
+/* perf counts without a sign; what is more than an int64 holds becomes the most it holds. */
+static bool parse_period(struct span word, int64_t *ret_period)
+{
+    uint64_t period;
+    if (span_parse_i64(word, ret_period))
+        return true;
+    if (!span_parse_u64(word, &period))
+        return false;
+    *ret_period = INT64_MAX;
+    return true;
+}
+
 /* "1001001 cpu-clock:" or "cpu-clock:" at index. */
 static void parse_what(const struct tokens *tokens, size_t index, struct perf_script_event *event)
 {
-    if (index < tokens->count && span_parse_i64(tokens->words[index], &event->period) &&
+    if (index < tokens->count && parse_period(tokens->words[index], &event->period) &&
         index + 1 < tokens->count && is_event_name(tokens->words[index + 1])) {
         event->has_period = true;
         index++;
@@ -138,10 +160,10 @@ static bool parse_without_time(const struct tokens *tokens, struct perf_script_e
         int64_t number;
         if (!is_event_name(tokens->words[i]))
             continue;
-        bool has_period = i >= 3 && span_parse_i64(tokens->words[i - 1], &number) &&
+        bool has_period = i >= 3 && parse_period(tokens->words[i - 1], &number) &&
                           (is_cpu(tokens->words[i - 2]) || parse_pid(tokens->words[i - 2], event));
         size_t what = has_period ? i - 1 : i;
-        if (!parse_who(tokens, what, event))
+        if (what < 2 || !parse_who(tokens, what, event))
             return false;
         parse_what(tokens, what, event);
         return true;
@@ -164,7 +186,7 @@ bool perf_script_parse_event(struct span line, bool is_lenient, struct perf_scri
     struct tokens tokens;
     split_words(line, &tokens);
     struct perf_script_event event = {.pid = -1, .tid = -1, .time_ns = -1, .period = 1};
-    for (size_t i = 1; i < tokens.count; i++) {
+    for (size_t i = 0; i < tokens.count; i++) {
         if (!parse_time(tokens.words[i], &event.time_ns))
             continue;
         parse_who(&tokens, i, &event);
@@ -181,6 +203,23 @@ bool perf_script_parse_event(struct span line, bool is_lenient, struct perf_scri
     if (is_event)
         *ret_event = event;
     return is_event;
+}
+
+bool perf_script_is_record(struct span line)
+{
+    static const char word[] = "PERF_RECORD_";
+    struct tokens tokens;
+    struct perf_script_event event;
+    /* Asked for every line, and hardly ever so: the cheap look first. */
+    if (!memmem(line.data, line.size, word, strlen(word)))
+        return false;
+    split_words(line, &tokens);
+    for (size_t i = 1; i < tokens.count; i++) {
+        if (span_starts_with(tokens.words[i], word))
+            return parse_time(tokens.words[i - 1], &event.time_ns) ||
+                   parse_pid(tokens.words[i - 1], &event) || is_cpu(tokens.words[i - 1]);
+    }
+    return false;
 }
 
 /* Where the last parenthesis of a line that ends with ")" opens, if a blank stands before it. */
@@ -201,20 +240,8 @@ static bool find_last_group(struct span text, size_t *ret_open)
     return false;
 }
 
-static void parse_binary(struct span *text, struct perf_script_frame *frame)
-{
-    size_t open;
-    if (!find_last_group(*text, &open))
-        return;
-    struct span file = span_of(text->data + open + 1, text->size - open - 2);
-    *text = span_trim(span_of(text->data, open));
-    if (span_equal_text(file, "inlined"))
-        frame->is_inlined = true;
-    else if (!span_equal_text(file, "[unknown]"))
-        frame->file = file;
-}
-
-/* Without the offset in the function that perf appends: "beta+0x12". */
+/* Without the offset that perf appends to functions, and to binaries with -F +dsoff: "beta+0x12".
+ */
 static struct span cut_offset(struct span symbol)
 {
     uint64_t offset;
@@ -226,6 +253,19 @@ static struct span cut_offset(struct span symbol)
         return is_offset ? span_of(symbol.data, at - 3) : symbol;
     }
     return symbol;
+}
+
+static void parse_binary(struct span *text, struct perf_script_frame *frame)
+{
+    size_t open;
+    if (!find_last_group(*text, &open))
+        return;
+    struct span file = span_of(text->data + open + 1, text->size - open - 2);
+    *text = span_trim(span_of(text->data, open));
+    if (span_equal_text(file, "inlined"))
+        frame->is_inlined = true;
+    else if (!span_equal_text(file, "[unknown]"))
+        frame->file = cut_offset(file);
 }
 
 bool perf_script_parse_frame(struct span line, struct perf_script_frame *ret_frame)

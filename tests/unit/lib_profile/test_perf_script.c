@@ -31,7 +31,12 @@ static void events_are_read_with_whatever_fields_they_have(void **state)
     assert_event("comm 12", "comm", -1, 12, "", 1);
     assert_event("comm 1.5: ", "comm", -1, -1, "", 1);
     assert_event("swapper -1/-1 [000] 1.5: 1 cycles: ", "swapper", -1, -1, "cycles", 1);
+    assert_event("203265.377019:    1001001 cpu-clock: ", "", -1, -1, "cpu-clock", 1001001);
+    assert_event("     77 1.5: cycles: ", "", -1, 77, "cycles", 1);
+    assert_event("  77/78 [001] 1.5: cycles: ", "", 77, 78, "cycles", 1);
+    assert_event("a 9 1.5: 18446744073709551615 cycles: ", "a", -1, 9, "cycles", INT64_MAX);
     struct perf_script_event event;
+    assert_false(perf_script_parse_event(SPAN_LITERAL("12 cycles: "), true, &event));
     assert_false(perf_script_parse_event(SPAN_LITERAL("\t 6f1 beta (/apps/a)"), true, &event));
     assert_false(perf_script_parse_event(SPAN_LITERAL("comm 12"), false, &event));
     assert_false(perf_script_parse_event(SPAN_LITERAL(""), true, &event));
@@ -55,6 +60,7 @@ static void frames_are_read_with_whatever_fields_they_have(void **state)
     assert_frame(" ffffffffad14d115 [unknown] ([kernel.kallsyms])", 0xffffffffad14d115u, "",
                  "[kernel.kallsyms]");
     assert_frame(" 6ce258d4c544155 [unknown] ([unknown])", 0x6ce258d4c544155, "", "");
+    assert_frame(" 6f1 beta+0x12 (/apps/a b+0x6f1)", 0x6f1, "beta", "/apps/a b");
     assert_frame(" abc operator()", 0xabc, "operator()", "");
     assert_frame(" 7f00", 0x7f00, "", "");
     assert_frame("\tbeta (/apps/a)", 0, "beta", "/apps/a");
@@ -137,6 +143,34 @@ static void a_sample_may_stand_on_one_line(void **state)
     profile_destroy(profile);
 }
 
+static void an_address_before_a_stack_is_no_frame(void **state)
+{
+    (void)state;
+    struct profile *profile =
+        decode_text(perf_script_decode, SPAN_LITERAL("a 1 1.5: 3 cpu/mem-loads/:  7ffd10 |OP LOAD\n"
+                                                     "\t6f1 beta+0x12 (/a)\n\t789 main (/a)\n\n"));
+    assert_stacks(profile, "", "main;beta 3\n");
+    profile_destroy(profile);
+}
+
+static void records_of_other_kinds_are_no_samples(void **state)
+{
+    (void)state;
+    const struct span text = SPAN_LITERAL("perf 8/8 [000] 0.000000: PERF_RECORD_MMAP -1/0: "
+                                          "[0xff(0x1) @ 0]: x [kernel.kallsyms]_text\n"
+                                          "a 9 1.5: PERF_RECORD_COMM exec: a:9/9\n"
+                                          "a 9 1.5: 3 cycles: \n\t6f1 beta (/a)\n\n"
+                                          "a 9 9.5: PERF_RECORD_EXIT(9:9):(1:1)\n");
+    assert_true(perf_script_sniff(text));
+    struct profile *profile = decode_text(perf_script_decode, text);
+    assert_int_equal(profile->value_type_count, 1);
+    assert_type(profile, 0, "cycles", "count");
+    assert_stacks(profile, "", "beta 3\n");
+    assert_int_equal(profile->warning, 0);
+    assert_int_equal(profile->duration_ns, 0);
+    profile_destroy(profile);
+}
+
 static void strange_lines_are_counted(void **state)
 {
     (void)state;
@@ -184,6 +218,8 @@ int main(void)
         cmocka_unit_test(without_periods_events_are_counted),
         cmocka_unit_test(inlined_frames_join_the_frame_below),
         cmocka_unit_test(a_sample_may_stand_on_one_line),
+        cmocka_unit_test(an_address_before_a_stack_is_no_frame),
+        cmocka_unit_test(records_of_other_kinds_are_no_samples),
         cmocka_unit_test(strange_lines_are_counted),
         cmocka_unit_test(text_of_other_kinds_is_not_taken_for_perf_output),
         cmocka_unit_test(limits_are_kept),
