@@ -31,10 +31,11 @@ struct build {
     uint32_t *value_side;
     int64_t *values;
     uint64_t entry_count;
+    struct span no_label; /* "(no thread)" */
     struct buf label_text;
 };
 
-enum { LABEL_TEXT_BYTES_MAX = 4096, LABEL_KEYS_SHOWN = 12 };
+enum { LABEL_TEXT_BYTES_MAX = 4096, LABEL_KEYS_SHOWN = 12, LABEL_KEY_BYTES_SHOWN = 60 };
 
 int64_t view_sum(const struct profile *profile, uint32_t value_type)
 {
@@ -100,15 +101,17 @@ static enum err_code unknown_label(const struct build *build, struct span key, s
         uint32_t string = profile->labels[i].key;
         if (is_listed[string]++)
             continue;
-        buf_printf(&known, ", '%.*s'", SPAN_PRINT(profile_string(profile, string)));
+        struct span name = profile_string(profile, string);
+        buf_printf(&known, "%s'%.*s'", shown ? ", " : "",
+                   name.size > LABEL_KEY_BYTES_SHOWN ? LABEL_KEY_BYTES_SHOWN : (int)name.size,
+                   (const char *)name.data);
         shown++;
     }
     return err_set(err, ERR_INVALID,
                    "cannot group by '%.*s': it is neither function, file, line, address or binary "
                    "nor a label of this profile%s%.*s",
                    key.size > 100 ? 100 : (int)key.size, (const char *)key.data,
-                   shown ? ", which has" : ", which has no labels", (int)known.size - (shown != 0),
-                   (const char *)known.data + (shown != 0));
+                   shown ? ", which has " : ", which has no labels", SPAN_PRINT(buf_span(&known)));
 }
 
 static enum err_code choose_group(struct build *build, struct span text, struct err *err)
@@ -121,6 +124,7 @@ static enum err_code choose_group(struct build *build, struct span text, struct 
     struct span key = text;
     if (span_starts_with(text, "label:"))
         key = span_of(text.data + strlen("label:"), text.size - strlen("label:"));
+    build->no_label = span_text(arena_printf(build->arena, "(no %.*s)", SPAN_PRINT(key)));
     bool has_label = false;
     for (size_t i = 0; i < build->side_count; i++) {
         find_label(&build->sides[i], key);
@@ -129,24 +133,51 @@ static enum err_code choose_group(struct build *build, struct span text, struct 
     return has_label ? ERR_NONE : unknown_label(build, key, err);
 }
 
-/* "a", "4096 bytes", or several of them with commas between; empty when the sample has none. */
-static struct span label_value(struct build *build, const struct side *side, uint32_t sample)
+static const struct profile_label *next_label(const struct side *side, uint32_t sample,
+                                              uint32_t *at)
 {
     const struct profile *profile = side->profile;
+    while (*at < profile->label_start[sample + 1]) {
+        const struct profile_label *label = &profile->labels[(*at)++];
+        if (side->has_label && label->key == side->label_key)
+            return label;
+    }
+    return NULL;
+}
+
+/* Behind what is there; what would not fit becomes "…", then the answer is false. */
+static bool append_label(struct buf *text, const struct profile *profile,
+                         const struct profile_label *label)
+{
+    static const char cut[] = "\xe2\x80\xa6";
+    enum { NUMBER_BYTES = 22 };
+    struct span word = profile_string(profile, label->is_numeric ? label->unit : label->text);
+    if (text->size)
+        buf_append_byte(text, ',');
+    if (text->size + word.size + NUMBER_BYTES + sizeof(cut) > LABEL_TEXT_BYTES_MAX) {
+        buf_append_text(text, cut);
+        return false;
+    }
+    if (label->is_numeric)
+        buf_printf(text, "%lld%s", (long long)label->number, label->unit ? " " : "");
+    buf_append_span(text, word);
+    return true;
+}
+
+/* "a", "4096 bytes", or several of them with commas between; empty when the sample has none. A text
+ * alone is not copied and may be of any length. */
+static struct span label_value(struct build *build, const struct side *side, uint32_t sample)
+{
     struct buf *text = &build->label_text;
+    uint32_t at = side->profile->label_start[sample];
+    const struct profile_label *label = next_label(side, sample, &at);
+    const struct profile_label *next = label ? next_label(side, sample, &at) : NULL;
+    if (label && !next && !label->is_numeric)
+        return profile_string(side->profile, label->text);
     buf_clear(text);
-    for (uint32_t i = profile->label_start[sample];
-         side->has_label && i < profile->label_start[sample + 1]; i++) {
-        const struct profile_label *label = &profile->labels[i];
-        if (label->key != side->label_key)
-            continue;
-        if (text->size)
-            buf_append_byte(text, ',');
-        if (!label->is_numeric)
-            buf_append_span(text, profile_string(profile, label->text));
-        else
-            buf_printf(text, "%lld%s%.*s", (long long)label->number, label->unit ? " " : "",
-                       SPAN_PRINT(profile_string(profile, label->unit)));
+    while (label && append_label(text, side->profile, label)) {
+        label = next;
+        next = label ? next_label(side, sample, &at) : NULL;
     }
     return buf_span(text);
 }
@@ -154,13 +185,8 @@ static struct span label_value(struct build *build, const struct side *side, uin
 static uint32_t label_frame(struct build *build, const struct side *side, uint32_t sample)
 {
     struct span value = label_value(build, side, sample);
-    if (value.size == 0) {
-        struct span key = build->view->group_by;
-        size_t skip = span_starts_with(key, "label:") ? strlen("label:") : 0;
-        buf_printf(&build->label_text, "(no %.*s)", (int)(key.size - skip),
-                   (const char *)key.data + skip);
-        value = buf_span(&build->label_text);
-    }
+    if (value.size == 0)
+        value = build->no_label;
     return frame_table_label(build->table, value);
 }
 

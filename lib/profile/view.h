@@ -18,7 +18,8 @@
  *   binary    by the mapping's file; neighbours in one binary are one frame
  *   <label>   also "label:<label>" (the only way for a label named like a word above): the value of
  *             that sample label becomes the first frame below the root, "(no <label>)" where a
- *             sample has none; the function frames follow
+ *             sample has none; several values of one sample stand with commas between, up to 4 kB
+ *             and then "…"; the function frames follow
  * A file and line that differ within a group are those of its first occurrence.
  *
  * Values are int64 and sums stay at the ends of int64 when they would pass them. Everything lives

@@ -130,6 +130,59 @@ static void groups_by_a_label(void **state)
     assert_int_equal(view->frames[view->entries[0]].flags, FRAME_LABEL);
 }
 
+/* One sample of value 7 with labels of one key. */
+static const struct profile *labelled(struct arena *arena, const char *key,
+                                      const char *const *texts, size_t count)
+{
+    struct profile_builder *builder = profile_builder_create(NULL);
+    struct profile_label labels[4];
+    profile_builder_add_value_type(builder, SPAN_LITERAL("n"), SPAN_LITERAL("count"));
+    for (size_t i = 0; i < count; i++)
+        labels[i] =
+            (struct profile_label){.key = profile_builder_string(builder, span_text(key)),
+                                   .text = profile_builder_string(builder, span_text(texts[i]))};
+    const int64_t value = 7;
+    profile_builder_add_sample(builder, NULL, 0, &value, labels, count);
+    struct profile *profile;
+    struct err err;
+    assert_int_equal(profile_builder_take(builder, &profile, &err), ERR_NONE);
+    profile_builder_destroy(builder);
+    arena_on_destroy(arena, destroy_profile, profile);
+    return profile;
+}
+
+static char *letters(struct arena *arena, char letter, size_t count)
+{
+    char *text = arena_new(arena, char, count + 1);
+    memset(text, letter, count);
+    return text;
+}
+
+static void long_labels_are_values_too(void **state)
+{
+    (void)state;
+    arena_auto arena = arena_create();
+    const struct view_options options = {.group_by = SPAN_LITERAL("sql")};
+    const char *const texts[] = {"select", letters(arena, 'x', 5000)};
+    const struct view *view = view_of(arena, labelled(arena, "sql", &texts[1], 1), &options);
+    assert_view(view, arena_printf(arena, "%s 7\n", texts[1]));
+    view = view_of(arena, labelled(arena, "sql", texts, 2), &options);
+    assert_view(view, "select,\xe2\x80\xa6 7\n");
+}
+
+static void a_long_label_is_shortened_where_an_unknown_one_is_refused(void **state)
+{
+    (void)state;
+    arena_auto arena = arena_create();
+    const char *const text = "v";
+    const struct profile *profile = labelled(arena, letters(arena, 'k', 300), &text, 1);
+    const struct view_options options = {.group_by = SPAN_LITERAL("colour")};
+    const struct view *view = NULL;
+    struct err err;
+    assert_int_equal(view_create(arena, profile, &options, &view, &err), ERR_INVALID);
+    assert_non_null(strstr(err.message, ", which has 'kkkk"));
+}
+
 static void an_unknown_grouping_is_refused_by_name(void **state)
 {
     (void)state;
@@ -414,6 +467,8 @@ int main(void)
         cmocka_unit_test(groups_by_function),
         cmocka_unit_test(groups_by_file_line_address_and_binary),
         cmocka_unit_test(groups_by_a_label),
+        cmocka_unit_test(long_labels_are_values_too),
+        cmocka_unit_test(a_long_label_is_shortened_where_an_unknown_one_is_refused),
         cmocka_unit_test(an_unknown_grouping_is_refused_by_name),
         cmocka_unit_test(flags_hold_for_all_occurrences),
         cmocka_unit_test(totals_are_before_filtering),
