@@ -15,6 +15,44 @@ export async function nameAt(page, x, y) {
   return page.evaluate(() => (document.querySelector(".tip").hidden ? "" : document.querySelector(".tip-name").textContent));
 }
 
+const settleMs = 450; // a move of 170 ms, a rest of 160 ms, and a busy machine
+
+/** The names along some rows, at places all over the picture: what a reader would say is there. */
+async function namesSeen(page) {
+  const box = await page.locator(".icicle").boundingBox();
+  const names = [];
+  for (const row of [0, 1, 2, 4]) for (let x = 30; x < box.width; x += 173) names.push(await nameAt(page, box.x + x, box.y + row * rowPx + 8));
+  return names;
+}
+
+const settled = async (page) => {
+  await page.waitForTimeout(settleMs);
+  await painted(page);
+};
+
+const parameters = (page) => new URL(page.url()).searchParams;
+const seenPart = (page) => parameters(page).get("w")?.split("-").map(Number) ?? [0, 1];
+
+async function ctrlWheel(page, deltaY) {
+  await page.keyboard.down("Control");
+  await page.mouse.wheel(0, deltaY);
+  await page.keyboard.up("Control");
+}
+
+/** Fingers on the screen, each a list of places that it passes. */
+async function touch(page, ...fingers) {
+  const client = await page.context().newCDPSession(page);
+  const points = (i) => fingers.map((finger, id) => ({ x: finger[Math.min(i, finger.length - 1)][0], y: finger[Math.min(i, finger.length - 1)][1], id }));
+  const send = (type, touchPoints) => client.send("Input.dispatchTouchEvent", { type, touchPoints });
+  await send("touchStart", points(0));
+  for (let i = 1; i < Math.max(...fingers.map((finger) => finger.length)); i++) await send("touchMove", points(i));
+  await send("touchEnd", []);
+  await client.detach();
+}
+
+/** From one place to another in ten steps. */
+const line = ([x, y], [endX, endY]) => Array.from({ length: 11 }, (_, i) => [x + ((endX - x) * i) / 10, y + ((endY - y) * i) / 10]);
+
 export async function testIcicle(runner, browser, server) {
   const shared = await server.share(cpuProfile(11), { title: "Picture", filename: "cpu.pb.gz" });
   const at = (query = "") => `${server.url}/p/${shared.id}${query}`;
@@ -75,5 +113,182 @@ export async function testIcicle(runner, browser, server) {
       const gap = await below();
       assert.ok(gap > 40 * rowPx - smaller.height && gap < 42 * rowPx, `${gap}`);
     });
+  });
+
+  await runner.test("the wheel with Ctrl zooms around the pointer, and the link keeps it", () =>
+    withPage(browser, server, async (page) => {
+      const box = await open(page);
+      const [x, y] = [box.x + 700, box.y + 2 * rowPx + 8];
+      const under = await nameAt(page, x, y);
+      for (let i = 0; i < 4; i++) await ctrlWheel(page, -120);
+      await settled(page);
+      const [from, to] = seenPart(page);
+      assert.ok(Math.abs(to - from - Math.exp(-4 * 60 * 0.006)) < 0.001, `${from} to ${to}`);
+      const share = 700 / box.width;
+      assert.ok(Math.abs(from + share * (to - from) - share) < 0.001, "what is under the pointer stays there");
+      assert.equal(await nameAt(page, x, y), under);
+      const link = page.url();
+      const names = await namesSeen(page);
+      await page.reload();
+      await viewReady(page);
+      assert.equal(page.url(), link);
+      assert.deepEqual(await namesSeen(page), names);
+
+      // Zooming to a frame forgets the part; back and forward know both.
+      await page.mouse.click(x, y);
+      await page.waitForURL((url) => !url.searchParams.has("w") && url.searchParams.has("z"));
+      const zoomed = page.url();
+      await page.goBack();
+      await settled(page);
+      assert.equal(page.url(), link);
+      assert.deepEqual(await namesSeen(page), names);
+      await page.goForward();
+      await page.waitForURL(zoomed);
+
+      // Far out is everything, and that needs no word in the link.
+      await page.mouse.move(x, y);
+      for (let i = 0; i < 12; i++) await ctrlWheel(page, 300);
+      await settled(page);
+      assert.equal(page.url(), at());
+    }),
+  );
+
+  await runner.test("a drag moves the picture, a press zooms", () =>
+    withPage(browser, server, async (page) => {
+      const box = await open(page, "?w=0.25-0.5&sv=1");
+      await page.mouse.move(box.x + 900, box.y + 60);
+      await page.mouse.down();
+      for (const x of [880, 800, 600, 500]) await page.mouse.move(box.x + x, box.y + 62);
+      await page.mouse.up();
+      await settled(page);
+      const [from, to] = seenPart(page);
+      const moved = (400 / box.width) * 0.25;
+      assert.ok(Math.abs(from - 0.25 - moved) < 0.002 && Math.abs(to - 0.5 - moved) < 0.002, `${from} to ${to}`);
+      assert.equal(parameters(page).get("z"), null);
+      await page.mouse.move(box.x + 400, box.y + 60);
+      await page.keyboard.down("Shift");
+      await page.mouse.wheel(0, -5000);
+      await page.keyboard.up("Shift");
+      await settled(page);
+      assert.deepEqual(seenPart(page), [0, 0.25], "the wheel with Shift moves it, no further than the edge");
+      await page.mouse.click(box.x + 100, box.y + rowPx + 8);
+      await page.waitForURL(/[?&]z=/);
+      assert.equal(parameters(page).get("w"), null);
+    }),
+  );
+
+  await runner.test("keys zoom and move; beyond the frame zoomed to its caller is named", () =>
+    withPage(browser, server, async (page) => {
+      await open(page);
+      const width = () => seenPart(page)[1] - seenPart(page)[0];
+      await page.keyboard.press("w");
+      await settled(page);
+      assert.ok(Math.abs(width() - 1 / 1.6) < 0.001);
+      await page.keyboard.press("+");
+      await page.keyboard.press("d");
+      await settled(page);
+      const [from] = seenPart(page);
+      assert.ok(Math.abs(width() - 1 / 1.6 ** 2) < 0.001);
+      await page.keyboard.press("a");
+      await settled(page);
+      assert.ok(seenPart(page)[0] < from);
+      await page.keyboard.press("Backspace");
+      await settled(page);
+      assert.equal(page.url(), at());
+
+      await page.focus(".icicle");
+      for (const key of ["ArrowDown", "ArrowDown", "ArrowRight", "Enter"]) await page.keyboard.press(key);
+      await settled(page);
+      const zoomed = parameters(page).get("z");
+      const name = await spoken(page);
+      await page.keyboard.press("w");
+      await settled(page);
+      assert.equal(parameters(page).get("z"), zoomed);
+      assert.ok(parameters(page).has("w"));
+      for (const key of ["-", "s"]) await page.keyboard.press(key);
+      await settled(page);
+      assert.ok(parameters(page).has("w"));
+      assert.notEqual(parameters(page).get("z"), zoomed);
+      assert.equal(await spoken(page), name, "the cursor stays on its frame");
+      await page.keyboard.press("0");
+      assert.equal(page.url(), at());
+      // In a text field the letters are letters.
+      await page.fill("#search", "");
+      await page.focus("#search");
+      await page.keyboard.type("was");
+      await settled(page);
+      assert.equal(page.url(), at("?q=was&sv=1"));
+    }),
+  );
+
+  await runner.test("the cursor is brought into the part that is seen", () =>
+    withPage(browser, server, async (page) => {
+      await open(page, "?w=0.9-0.95&sv=1");
+      await page.focus(".icicle");
+      for (const key of ["ArrowDown", "ArrowDown", "ArrowDown"]) await page.keyboard.press(key);
+      await settled(page);
+      assert.ok(seenPart(page)[0] < 0.8, page.url());
+    }),
+  );
+
+  await runner.test("one finger moves the picture, two zoom it", () =>
+    withPage(
+      browser, server,
+      async (page) => {
+        const box = await open(page, "?w=0.25-0.5&sv=1");
+        const y = box.y + 80;
+        await touch(page, line([box.x + 300, y], [box.x + 100, y]));
+        await settled(page);
+        let [from, to] = seenPart(page);
+        assert.ok(Math.abs(from - 0.25 - (200 / box.width) * 0.25) < 0.012 && Math.abs(to - from - 0.25) < 0.001, `${from} to ${to}`);
+        await touch(page, line([box.x + 150, y], [box.x + 100, y]), line([box.x + 250, y], [box.x + 300, y]));
+        await settled(page);
+        const before = to - from;
+        [from, to] = seenPart(page);
+        assert.ok(Math.abs((to - from) / before - 0.5) < 0.08, `${before} became ${to - from}`);
+        assert.equal(parameters(page).get("z"), null, "no press was meant");
+        await page.touchscreen.tap(box.x + 200, box.y + rowPx + 8);
+        await page.waitForURL(/[?&]z=/);
+      },
+      { look: "phone" },
+    ),
+  );
+
+  await runner.test("many moves in one frame of the screen are painted once; less motion is obeyed", async () => {
+    const context = await browser.newContext({ viewport: { width: 1200, height: 800 }, reducedMotion: "reduce", ignoreHTTPSErrors: true });
+    await withPage(
+      browser, server,
+      async (page) => {
+        await open(page);
+        const paints = await page.evaluate(async () => {
+          const scroller = document.querySelector(".icicle");
+          const frame = () => new Promise((resolve) => requestAnimationFrame(resolve));
+          let count = 0;
+          const { fillRect } = CanvasRenderingContext2D.prototype;
+          CanvasRenderingContext2D.prototype.fillRect = function (x, y, width, height) {
+            if (x === 0 && y === 0 && width === scroller.clientWidth && height === scroller.clientHeight) count++;
+            return fillRect.call(this, x, y, width, height);
+          };
+          await frame();
+          for (let i = 0; i < 30; i++) scroller.dispatchEvent(new WheelEvent("wheel", { deltaY: -20, ctrlKey: true, clientX: 500, clientY: 300, bubbles: true, cancelable: true }));
+          await frame();
+          await frame();
+          CanvasRenderingContext2D.prototype.fillRect = fillRect;
+          return count;
+        });
+        assert.equal(paints, 1);
+        await settled(page);
+        const picture = () => page.evaluate(() => document.querySelector(".icicle canvas").toDataURL());
+        const before = await picture();
+        await page.keyboard.press("-");
+        await painted(page);
+        const after = await picture();
+        assert.notEqual(after, before);
+        await settled(page);
+        assert.equal(await picture(), after, "it is there at once");
+      },
+      { context },
+    );
+    await context.close();
   });
 }

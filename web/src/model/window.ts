@@ -68,9 +68,9 @@ function holds(flame: Flame, node: number, window: Window): boolean {
   return window.from >= from - slack && window.to <= to + slack;
 }
 
-/** A name for a window: the frame and the part of it; null is all of it. */
+/** A name for a window: the frame and the part of it; null is all of it. All that there is, is the root. */
 export function partOf(flame: Flame, zoom: number, window: Window): { node: number; part: Part | null } {
-  let node = zoom;
+  let node = window.to - window.from < wholeOf(flame, 0).to * (1 - 1e-9) ? zoom : 0;
   while (node > 0 && !holds(flame, node, window)) node = parentOf(flame, node);
   const whole = wholeOf(flame, node);
   const width = whole.to - whole.from;
@@ -78,6 +78,7 @@ export function partOf(flame: Flame, zoom: number, window: Window): { node: numb
   // A ten-thousandth of the window is less than a pixel; more digits would only make the link longer.
   const unit = 10 ** Math.min(9, 4 + Math.max(0, Math.ceil(-Math.log10(share))));
   const round = (value: number) => Math.min(1, Math.max(0, Math.round(((value - whole.from) / width) * unit) / unit));
-  const part = { from: round(window.from), to: round(window.to) };
+  const from = Math.min(round(window.from), 1 - 1 / unit);
+  const part = { from, to: Math.max(round(window.to), from + 1 / unit) };
   return { node, part: part.from === 0 && part.to === 1 ? null : part };
 }

@@ -131,6 +131,10 @@ export function Segments<T extends string>(props: { label: string; value: T; cho
   );
 }
 
+/** Keys pressed there are text, not orders. */
+export const isTyping = (target: EventTarget | null): boolean =>
+  target instanceof HTMLElement && (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName));
+
 /* ---- what opens ---- */
 
 export function Menu({ label, icon, children }: { label: string; icon?: IconName; children: ComponentChildren }) {

@@ -9,8 +9,10 @@ import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/ho
 import { makePalette, type FrameColours } from "../model/colour.ts";
 import type { Flame } from "../model/flame.ts";
 import type { SearchResult } from "../model/search.ts";
-import { wholeOf } from "../model/window.ts";
+import { isSameWindow, partOf, windowOf, type Part } from "../model/window.ts";
+import { isTyping } from "../ui/kit.tsx";
 import { describeNode, spokenNode } from "./describe.ts";
+import { Gestures } from "./gestures.ts";
 import { neighbour, rowHeight } from "./rows.ts";
 import { Stage } from "./stage.ts";
 
@@ -22,13 +24,29 @@ export interface IcicleProps {
   /** The root stands at the bottom, what it calls above it. */
   isFlipped?: boolean;
   zoom: number;
+  /** The part of the frame zoomed to that is seen; null is all of it. */
+  part: Part | null;
   marks: SearchResult | null;
   /** The frame that the keyboard stands on. */
   cursor: number;
   onCursor: (node: number) => void;
   onZoom: (node: number) => void;
+  /** The window was moved by hand: to a part of the frame zoomed to, or of one of its callers. */
+  onPart: (node: number, part: Part | null) => void;
   onHover: (node: number) => void;
 }
+
+const zoomIn = (stage: Stage, share: number) => stage.zoomBy(1 / 1.6, share, true);
+const zoomOut = (stage: Stage, share: number) => stage.zoomBy(1.6, share, true);
+const windowKeys: Record<string, (stage: Stage, share: number) => void> = {
+  "+": zoomIn,
+  "=": zoomIn,
+  w: zoomIn,
+  "-": zoomOut,
+  s: zoomOut,
+  a: (stage) => stage.panBy(-0.25, true),
+  d: (stage) => stage.panBy(0.25, true),
+};
 
 function placeTooltip(tip: HTMLElement, clientX: number, clientY: number): void {
   const { offsetWidth, offsetHeight } = tip;
@@ -58,12 +76,15 @@ export function Tooltip({ flame, node, unit }: { flame: Flame; node: number; uni
 }
 
 export function Icicle(props: IcicleProps) {
-  const { flame, colours, unit, isDark, isFlipped = false, zoom, marks, cursor } = props;
+  const { flame, colours, unit, isDark, isFlipped = false, zoom, part, marks, cursor } = props;
   const scroller = useRef<HTMLDivElement>(null);
   const pictureCanvas = useRef<HTMLCanvasElement>(null);
   const overlayCanvas = useRef<HTMLCanvasElement>(null);
   const tip = useRef<HTMLDivElement>(null);
   const stage = useRef<Stage | null>(null);
+  const gestures = useRef<Gestures | null>(null);
+  const latest = useRef(props);
+  latest.current = props;
   const [hover, setHover] = useState(-1);
   const pointer = useRef({ x: 0, y: 0 });
   const palette = useMemo(() => makePalette(isDark), [isDark]);
@@ -72,29 +93,43 @@ export function Icicle(props: IcicleProps) {
 
   useLayoutEffect(() => {
     const made = new Stage(scroller.current!, pictureCanvas.current!, overlayCanvas.current!, scene);
+    made.onSettled = (window) => {
+      const { flame, zoom, onPart } = latest.current;
+      const { node, part } = partOf(flame, zoom, window);
+      own.current = { node, part };
+      onPart(node, part);
+    };
     stage.current = made;
+    gestures.current = new Gestures(made, (isDrag) => point(isDrag ? -1 : made.hit(pointer.current.x, pointer.current.y)));
+    const detach = gestures.current.attach();
     const observer = new ResizeObserver(() => made.resize());
     observer.observe(scroller.current!);
     return () => {
       observer.disconnect();
+      detach();
       made.stop();
     };
   }, []);
 
   const shown = useRef({ flame, isFlipped });
+  /** What the address was told after a move by hand: the picture is there already. */
+  const own = useRef<{ node: number; part: Part | null } | null>(null);
   useLayoutEffect(() => {
     const made = stage.current!;
     const isSame = shown.current.flame === flame && shown.current.isFlipped === isFlipped;
+    const isOwn = isSame && own.current?.node === zoom && isSameWindow(own.current.part, part);
     shown.current = { flame, isFlipped };
     made.show(scene);
+    if (isOwn) return;
+    own.current = null;
     if (!isSame) {
       made.hover = -1;
       setHover(-1);
       made.scrollToRoot();
     }
-    made.setWindow(wholeOf(flame, zoom), isSame);
+    made.setWindow(windowOf(flame, zoom, part), isSame);
     made.reveal(zoom);
-  }, [flame, zoom, isFlipped]);
+  }, [flame, zoom, part?.from, part?.to, isFlipped]);
 
   useLayoutEffect(() => stage.current!.show(scene), [marks, palette, cursor, colours]);
 
@@ -102,20 +137,21 @@ export function Icicle(props: IcicleProps) {
     if (hover >= 0 && tip.current) placeTooltip(tip.current, pointer.current.x, pointer.current.y);
   }, [hover]);
 
-  const point = (node: number) => {
+  function point(node: number): void {
     const made = stage.current!;
     if (made.hover === node) return;
     made.hover = node;
     made.paintOverlaySoon();
     setHover(node);
-    props.onHover(node);
-  };
+    latest.current.onHover(node);
+  }
   const move = (event: PointerEvent) => {
     pointer.current = { x: event.clientX, y: event.clientY };
-    if (event.pointerType !== "touch") point(stage.current!.hit(event.clientX, event.clientY));
+    if (event.pointerType !== "touch" && event.buttons === 0) point(stage.current!.hit(event.clientX, event.clientY));
     if (tip.current) placeTooltip(tip.current, event.clientX, event.clientY);
   };
   const press = (event: MouseEvent) => {
+    if (gestures.current?.wasDrag) return;
     const node = stage.current!.hit(event.clientX, event.clientY);
     if (node < 0) return;
     props.onCursor(node);
@@ -127,11 +163,25 @@ export function Icicle(props: IcicleProps) {
       const next = neighbour(flame, cursor, event.key, isFlipped);
       props.onCursor(next);
       stage.current!.reveal(next);
+      stage.current!.revealAcross(next);
     } else if (event.key === "Enter" || event.key === " ") props.onZoom(cursor);
     else if (event.key === "Home") props.onCursor(0);
     else return;
     event.preventDefault();
   };
+
+  useEffect(() => {
+    const press = (event: KeyboardEvent) => {
+      if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return;
+      if (isTyping(event.target) || document.querySelector("dialog[open]")) return;
+      const move = windowKeys[event.key];
+      if (!move) return;
+      event.preventDefault();
+      move(stage.current!, stage.current!.keyShare(pointer.current.x));
+    };
+    addEventListener("keydown", press);
+    return () => removeEventListener("keydown", press);
+  }, []);
 
   return (
     <div class="icicle-frame">

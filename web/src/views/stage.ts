@@ -6,11 +6,13 @@ import type { FrameColours, Palette } from "../model/colour.ts";
 import type { Flame } from "../model/flame.ts";
 import { nodeAt } from "../model/layout.ts";
 import type { SearchResult } from "../model/search.ts";
-import { wholeOf, type Window } from "../model/window.ts";
+import { minShare, panned, wholeOf, zoomed, type Window } from "../model/window.ts";
 import { IciclePainter, type Picture } from "./icicle_draw.ts";
 import { rowHeight, Rows } from "./rows.ts";
 
 const zoomMs = 170;
+/** So long after the last move by hand the window counts as chosen. */
+const settleMs = 160;
 
 /** What is to be shown; the stage keeps the last one it was given. */
 export interface Scene {
@@ -44,8 +46,11 @@ export class Stage {
   private frameRequest = 0;
   private isPictureOld = false;
   private animation: { from: Window; to: Window; begun: number } | null = null;
+  private settling: ReturnType<typeof setTimeout> | undefined;
   window: Window;
   hover = -1;
+  /** A hand moved the window, and it stands still now. */
+  onSettled: (window: Window) => void = () => undefined;
 
   constructor(
     readonly scroller: HTMLElement,
@@ -85,7 +90,46 @@ export class Stage {
     this.paintNow();
   }
 
+  /* ---- the window ---- */
+
+  private get whole(): Window {
+    return wholeOf(this.scene.flame, 0);
+  }
+  /** Where the window is, or is on its way to. */
+  private get target(): Window {
+    return this.animation?.to ?? this.window;
+  }
+  private get minWidth(): number {
+    const { from, to } = wholeOf(this.scene.flame, this.scene.zoom);
+    return (to - from) * minShare;
+  }
+  get isWhole(): boolean {
+    return this.target.to - this.target.from >= this.whole.to - this.whole.from;
+  }
+  /** Pixels as a share of the window's width, and a place on the screen as the share left of it. */
+  shareOf(px: number): number {
+    return this.width ? px / this.width : 0;
+  }
+  shareAt(clientX: number): number {
+    return this.shareOf(clientX - this.scroller.getBoundingClientRect().left);
+  }
+
+  /** `factor` times as wide a window; what is seen at `share` of it stays there. */
+  zoomBy(factor: number, share: number, isAnimated = false): void {
+    this.moveTo(zoomed(this.target, this.whole, this.minWidth, share, factor), isAnimated);
+  }
+  panBy(share: number, isAnimated = false): void {
+    this.moveTo(panned(this.target, this.whole, share), isAnimated);
+  }
+  /** Moves the window by hand: it is told when it has come to rest. */
+  moveTo(window: Window, isAnimated = false): void {
+    this.setWindow(window, isAnimated);
+    this.settling = globalThis.setTimeout(() => this.onSettled(this.target), settleMs);
+  }
+
+  /** Moves the window because the address says so; what hands were about to do is forgotten. */
   setWindow(target: Window, isAnimated: boolean): void {
+    clearTimeout(this.settling);
     const isStill = matchMedia("(prefers-reduced-motion: reduce)").matches;
     if (isAnimated && !isStill) this.animation = { from: this.window, to: target, begun: performance.now() };
     else {
@@ -112,6 +156,7 @@ export class Stage {
   }
 
   stop(): void {
+    clearTimeout(this.settling);
     cancelAnimationFrame(this.frameRequest);
   }
 
@@ -156,7 +201,7 @@ export class Stage {
     const { boxes } = painter;
     overlay.strokeStyle = palette.outline;
     overlay.fillStyle = palette.isDark ? "rgba(255,255,255,0.13)" : "rgba(60,35,0,0.09)";
-    const isFocused = document.activeElement === this.scroller && this.scroller.matches(":focus-visible");
+    const isFocused = this.hasKeys;
     for (let i = 0; i < boxes.count; i++) {
       const node = boxes.node[i];
       const y = this.rows.topOf(boxes.row[i]) - scrollTop;
@@ -171,6 +216,10 @@ export class Stage {
 
   /* ---- places ---- */
 
+  private get hasKeys(): boolean {
+    return document.activeElement === this.scroller && this.scroller.matches(":focus-visible");
+  }
+
   hit(clientX: number, clientY: number): number {
     const bounds = this.scroller.getBoundingClientRect();
     const row = this.rows.rowAt(clientY - bounds.top + this.scroller.scrollTop);
@@ -181,9 +230,28 @@ export class Stage {
     this.scroller.scrollTop = this.rows.rootScroll;
   }
 
+  /** Where keys zoom: at the frame that the keyboard stands on, else under the pointer, else in the middle. */
+  keyShare(pointerX: number): number {
+    const { flame, cursor } = this.scene;
+    const { from, to } = this.target;
+    const [left, right] = [flame.start[cursor], flame.start[cursor] + flame.width[cursor]];
+    if (this.hasKeys && left < to && right > from) return ((Math.max(left, from) + Math.min(right, to)) / 2 - from) / (to - from);
+    return this.hover >= 0 ? this.shareAt(pointerX) : 0.5;
+  }
+
   /** Scrolls as little as needed to see a node; before the first size is known, resize does it. */
   reveal(node: number): void {
     if (this.rows.viewPx === 0) return;
     this.scroller.scrollTop = this.rows.scrollFor(this.scene.flame.depth[node], this.scroller.scrollTop);
+  }
+
+  /** Moves the window as little as needed to see some of a node. */
+  revealAcross(node: number): void {
+    const { start, width } = this.scene.flame;
+    const { from, to } = this.target;
+    const [left, right] = [start[node], start[node] + width[node]];
+    if (left < to && right > from) return;
+    const by = width[node] >= to - from ? (left >= to ? left - from : right - to) : (left + right) / 2 - (from + to) / 2;
+    this.panBy(by / (to - from), true);
   }
 }

@@ -13,8 +13,8 @@ import { countFunctions, joinFunctions, listFunctions, type FunctionRow, type Fu
 import { findByPathHash, pathHash } from "../model/path.ts";
 import { compileSearch, exactly, nextMatch, search, type SearchResult } from "../model/search.ts";
 import { formatPercent, formatValue } from "../model/units.ts";
-import { formatState, groups, parseState, type View, type ViewState } from "../state.ts";
-import { asProblem, Button, copyText, Dialog, Loading, ProblemView, Segments, Select } from "../ui/kit.tsx";
+import { formatState, groups, parseState, type SeenPart, type View, type ViewState } from "../state.ts";
+import { asProblem, Button, copyText, Dialog, isTyping, Loading, ProblemView, Segments, Select } from "../ui/kit.tsx";
 import { Icon } from "../ui/icons.tsx";
 import { useIsDark } from "../ui/theme.ts";
 import { describeNode } from "./describe.ts";
@@ -265,6 +265,8 @@ const keySheet: [string, string][] = [
   ["← ↑ ↓ →", "Move between frames"],
   ["Enter", "Zoom to the frame"],
   ["Backspace", "Zoom to the caller"],
+  ["+  -  w  s", "Zoom in and out, also Ctrl and wheel, or a pinch"],
+  ["a  d", "Move left and right, also drag, or Shift and wheel"],
   ["0", "Show everything"],
   ["1  2  3  4", "Icicle, table, both, flame"],
   ["t", "Next sample type"],
@@ -301,9 +303,6 @@ function KeySheet({ onClose }: { onClose: () => void }) {
     </Dialog>
   );
 }
-
-const isTyping = (target: EventTarget | null) =>
-  target instanceof HTMLElement && (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName));
 
 function useKeys(actions: Record<string, () => void>): void {
   const latest = useRef(actions);
@@ -383,13 +382,24 @@ export function Viewer(props: ViewerProps) {
   useEffect(() => {
     if (flame) props.onFlame?.(flame);
   }, [flame]);
-  useEffect(() => setCursor(zoom), [flame, zoom]);
+  // Where a link's frame is not in this tree, its part of that frame means nothing.
+  const part = state.zoom && zoom === 0 ? null : state.window;
+  const isMovedByHand = useRef(false);
+  useEffect(() => {
+    if (!isMovedByHand.current) setCursor(zoom);
+    isMovedByHand.current = false;
+  }, [flame, zoom]);
 
-  const zoomTo = (node: number) => {
-    if (!flame) return;
-    // A second press on the frame zoomed to goes back up to its caller.
-    const target = node === zoom && node !== 0 ? parentOf(flame, node) : node;
-    update({ zoom: target > 0 ? pathHash(flame, target) : "" });
+  const hashOf = (node: number) => (flame && node > 0 ? pathHash(flame, node) : "");
+  const showAll = () => update({ zoom: "", window: null });
+  const zoomOut = () => {
+    if (flame && (zoom > 0 || part)) update({ zoom: hashOf(part ? zoom : parentOf(flame, zoom)), window: null });
+  };
+  /** A second press on the frame zoomed to goes back up to its caller. */
+  const zoomTo = (node: number) => (node === zoom ? zoomOut() : update({ zoom: hashOf(node), window: null }));
+  const seePart = (node: number, seen: SeenPart | null) => {
+    isMovedByHand.current = node !== zoom;
+    update({ zoom: hashOf(node), window: seen }, "replace");
   };
   const seekMatch = (step: 1 | -1) => {
     const found = searching.result ?? marking.result;
@@ -397,7 +407,7 @@ export function Viewer(props: ViewerProps) {
     const next = nextMatch(flame, found, cursor, step);
     if (next < 0) return;
     setCursor(next);
-    update({ zoom: pathHash(flame, next) }, "replace");
+    update({ zoom: pathHash(flame, next), window: null }, "replace");
   };
   const mark = (name: string) => update({ marked: state.marked === name ? "" : name });
   const types = flame?.metadata.sample_types ?? [];
@@ -414,14 +424,14 @@ export function Viewer(props: ViewerProps) {
     n: () => seekMatch(1),
     N: () => seekMatch(-1),
     Escape: () => update(state.search ? { search: "" } : { marked: "" }),
-    Backspace: () => flame && zoom > 0 && update({ zoom: parentOf(flame, zoom) > 0 ? pathHash(flame, parentOf(flame, zoom)) : "" }),
-    "0": () => update({ zoom: "" }),
+    Backspace: zoomOut,
+    "0": showAll,
     "1": () => setView("icicle"),
     "2": () => setView("table"),
     "3": () => setView("both"),
     "4": () => setView("flame"),
     t: () => types.length > 1 && chooseType((typeIndex + 1) % types.length),
-    g: () => update({ group: groups[(groups.indexOf(state.group as never) + 1) % groups.length], zoom: "" }),
+    g: () => update({ group: groups[(groups.indexOf(state.group as never) + 1) % groups.length], zoom: "", window: null }),
     m: () => cursor > 0 && mark(cursorName()),
     c: () => void copyText(cursorName(), "Name"),
     C: () => flame && void copyText(pathOf(flame, cursor).slice(1).map((node) => flame.frames.name(flame.frame[node])).join("\n"), "Stack"),
@@ -455,7 +465,7 @@ export function Viewer(props: ViewerProps) {
             onChange={(value) => chooseType(Number(value))}
           />
         )}
-        <Select label="Group" value={state.group} choices={groupChoices} onChange={(group) => update({ group, zoom: "" })} />
+        <Select label="Group" value={state.group} choices={groupChoices} onChange={(group) => update({ group, zoom: "", window: null })} />
         {props.tools}
         <SearchBox
           text={state.search}
@@ -471,7 +481,7 @@ export function Viewer(props: ViewerProps) {
           </Button>
         )}
         <span class="toolbar-end">
-          <Button icon="zoomout" disabled={zoom === 0} onClick={() => update({ zoom: "" })} title="Show everything (0)">
+          <Button icon="zoomout" disabled={zoom === 0 && !part} onClick={showAll} title="Show everything (0)">
             Reset zoom
           </Button>
           <Button icon="keyboard" class="keys-button" onClick={() => setSheet(true)} title="Keys (?)" aria-label="Keys" />
@@ -510,10 +520,12 @@ export function Viewer(props: ViewerProps) {
               isDark={isDark}
               isFlipped={state.view === "flame"}
               zoom={zoom}
+              part={part}
               marks={marking.result ?? searching.result}
               cursor={Math.min(cursor, flame.nodeCount - 1)}
               onCursor={setCursor}
               onZoom={zoomTo}
+              onPart={seePart}
               onHover={setHover}
             />
           )}
