@@ -160,6 +160,14 @@ static enum err_code code_of_type(const char *type, enum err_code fallback)
     return fallback;
 }
 
+void client_append_parameter(struct buf *path, const char *name, const char *value)
+{
+    if (!value)
+        return;
+    buf_printf(path, "%c%s=", memchr(path->data, '?', path->size) ? '&' : '?', name);
+    buf_append_url(path, span_text(value));
+}
+
 const char *client_text(const json_t *json, const char *name, const char *fallback)
 {
     const char *text = json_string_value(json_object_get(json, name));

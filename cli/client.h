@@ -75,6 +75,9 @@ enum err_code client_get_json(struct client *client, const char *path, json_t **
 enum err_code client_call_json(struct client *client, const char *method, const char *path,
                                const json_t *body, json_t **ret_json, struct err *err) MUST_USE;
 
+/* "?name=value", or "&name=value" where path has parameters; nothing when value is NULL. */
+void client_append_parameter(struct buf *path, const char *name, const char *value);
+
 /* A text member, or fallback when it is absent or of another kind. Borrowed from json. */
 const char *client_text(const json_t *json, const char *name, const char *fallback);
 

@@ -1,4 +1,4 @@
-#include "cli/cli.h"
+#include "cli/arguments.h"
 #include "cli/kept.h"
 #include "cli/target.h"
 #include "lib/base/mem.h"
@@ -6,7 +6,7 @@
 struct delete
 {
     struct cli *cli;
-    struct cli_texts arguments;
+    struct arguments arguments;
     const char *token;
 };
 
@@ -15,7 +15,6 @@ static const struct argp_option options[] = {
      "The delete token that came with the share (- reads it from "
      "standard input)",
      0},
-    {"quiet", 'q', NULL, 0, "Say nothing but warnings and errors", 0},
     {0},
 };
 
@@ -23,19 +22,14 @@ static error_t parse(int key, char *text, struct argp_state *state)
 {
     struct delete *delete = state->input;
     switch (key) {
+    case ARGP_KEY_INIT:
+        state->child_inputs[0] = &delete->arguments;
+        return 0;
     case 't':
         delete->token = text;
         return 0;
-    case 'q':
-        delete->cli->terminal.is_quiet = true;
-        return 0;
-    case ARGP_KEY_ARG:
-        cli_texts_add(delete->cli, &delete->arguments, text);
-        return 0;
     case ARGP_KEY_END:
-        if (delete->arguments.count == 0)
-            argp_error(state, "name a link or an id");
-        if (delete->token && delete->arguments.count > 1)
+        if (delete->token && delete->arguments.texts.count > 1)
             argp_error(state, "--token goes with one share only");
         return 0;
     default:
@@ -51,6 +45,7 @@ static const struct argp argp = {
            "What you pushed from here can be deleted from here. Elsewhere it takes the delete "
            "token, the delete link (LINK/delete#TOKEN), or an account that may. A token that is "
            "given is the only thing that counts.",
+    .children = arguments_children,
 };
 
 /* Named by the user, on the command line or in the link: then nothing else is to count. */
@@ -74,8 +69,9 @@ static const char *kept_token(const struct delete *delete, const struct target *
     return kept.delete_token;
 }
 
-static enum err_code delete_one(struct delete *delete, const char *text, struct err *err)
+static enum err_code delete_one(void *context, const char *text, struct err *err)
 {
+    const struct delete *delete = context;
     struct cli *cli = delete->cli;
     target_auto target = {0};
     enum err_code code = target_open(cli, text, &target, err);
@@ -107,14 +103,13 @@ static enum err_code delete_one(struct delete *delete, const char *text, struct 
 
 static enum err_code run(struct cli *cli, int argc, char **argv, struct err *err)
 {
-    struct delete delete = {.cli = cli};
+    struct delete delete = {.cli = cli,
+                            .arguments = {.cli = cli, .wanted = "name a link or an id"}};
     enum err_code code = ERR_NONE;
     cli_parse(&delete_command, argc, argv, &delete);
     if (delete.token && strcmp(delete.token, "-") == 0)
         code = cli_read_secret(cli, "-", &delete.token, err);
-    for (size_t i = 0; i < delete.arguments.count && !code; i++)
-        code = delete_one(&delete, delete.arguments.texts[i], err);
-    return code;
+    return code ? code : arguments_each(&delete.arguments, "deleted", delete_one, &delete, err);
 }
 
 const struct command delete_command = {

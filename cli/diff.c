@@ -1,6 +1,6 @@
 #include "lib/profile/diff.h"
 
-#include "cli/cli.h"
+#include "cli/arguments.h"
 #include "cli/open.h"
 #include "cli/report.h"
 #include "cli/settings_options.h"
@@ -35,8 +35,7 @@ struct diff {
     struct cli *cli;
     struct view_options_input view;
     struct upload_settings settings;
-    const char *sides[2];
-    int side_count;
+    struct arguments sides;
     bool is_local;
     bool is_normalised;
     bool is_opened;
@@ -53,7 +52,6 @@ static const struct argp_option options[] = {
     {"visibility", OPTION_VISIBILITY, "WHO", 0, "Of what is uploaded: public, unlisted or team", 0},
     {"markdown", OPTION_MARKDOWN, NULL, 0, "Print the link as Markdown to paste", 0},
     {"open", OPTION_OPEN, NULL, 0, "Open the link in a browser", 0},
-    {"quiet", 'q', NULL, 0, "Say nothing but warnings and errors", 0},
     {0},
 };
 
@@ -63,6 +61,7 @@ static error_t parse(int key, char *text, struct argp_state *state)
     switch (key) {
     case ARGP_KEY_INIT:
         state->child_inputs[0] = &diff->view;
+        state->child_inputs[1] = &diff->sides;
         return 0;
     case OPTION_LOCAL:
         diff->is_local = true;
@@ -85,19 +84,9 @@ static error_t parse(int key, char *text, struct argp_state *state)
     case OPTION_OPEN:
         diff->is_opened = true;
         return 0;
-    case 'q':
-        diff->cli->terminal.is_quiet = true;
-        return 0;
-    case ARGP_KEY_ARG:
-        if (diff->side_count == 2)
-            argp_error(state, "a diff has two sides");
-        diff->sides[diff->side_count++] = text;
-        return 0;
     case ARGP_KEY_END:
-        if (diff->side_count < 2)
-            argp_error(state, "name two profiles: before and after");
-        if (strcmp(diff->sides[0], "-") == 0 && strcmp(diff->sides[1], "-") == 0)
-            argp_error(state, "only one side can be standard input");
+        if (diff->sides.texts.count != 2)
+            argp_error(state, "a diff has two sides: before and after");
         if (!diff->is_local && (diff->view.rule_count || diff->view.is_json))
             argp_error(state, "filters and --json go with --local");
         if (diff->is_local && diff->is_markdown)
@@ -108,13 +97,14 @@ static error_t parse(int key, char *text, struct argp_state *state)
     }
 }
 
+static const struct argp_child children[] = {VIEW_OPTIONS_CHILD, ARGUMENTS_CHILD, {0}};
 static const struct argp argp = {
     .options = options,
     .parser = parse,
     .args_doc = "A B",
     .doc = "Compare B with A, each a file, - (standard input), URL, link or id: upload what is not "
            "on the server yet and print one link.",
-    .children = view_options_children,
+    .children = children,
 };
 
 static enum err_code compare(struct diff *diff, struct profile *profiles[2], struct report *report,
@@ -129,7 +119,7 @@ static enum err_code compare(struct diff *diff, struct profile *profiles[2], str
         code = cli_read_secret(cli, diff->view.password_file, &password, err);
     for (int i = 0; i < 2 && !code; i++) {
         input_auto input = INPUT_NONE;
-        code = source_open(cli, diff->sides[i], 0, password, &input, err);
+        code = source_open(cli, diff->sides.texts.texts[i], 0, password, &input, err);
         if (!code)
             code = input_decode(&input, NULL, &profiles[i], err);
         if (!code)
@@ -311,8 +301,9 @@ static enum err_code link_sides(struct diff *diff, struct side sides[2], struct 
 
 static enum err_code diff_link(struct diff *diff, struct err *err)
 {
-    struct side sides[2] = {{.text = diff->sides[0], .input = INPUT_NONE},
-                            {.text = diff->sides[1], .input = INPUT_NONE}};
+    const char *const *texts = diff->sides.texts.texts;
+    struct side sides[2] = {{.text = texts[0], .input = INPUT_NONE},
+                            {.text = texts[1], .input = INPUT_NONE}};
     enum err_code code = link_sides(diff, sides, err);
     for (int i = 0; i < 2; i++) {
         profile_destroy(sides[i].profile);
@@ -323,8 +314,14 @@ static enum err_code diff_link(struct diff *diff, struct err *err)
 
 static enum err_code run(struct cli *cli, int argc, char **argv, struct err *err)
 {
-    struct diff diff = {.cli = cli, .view = {.cli = cli, .limit = VIEW_OPTIONS_DEFAULT_LIMIT}};
+    struct diff diff = {.cli = cli,
+                        .view = {.cli = cli, .limit = VIEW_OPTIONS_DEFAULT_LIMIT},
+                        .sides = {.cli = cli, .wanted = "name two profiles: before and after"}};
     cli_parse(&diff_command, argc, argv, &diff);
+    enum err_code code =
+        arguments_check_stdin(cli, &diff.sides.texts, diff.view.password_file, err);
+    if (code)
+        return code;
     return diff.is_local ? diff_local(&diff, err) : diff_link(&diff, err);
 }
 

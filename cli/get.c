@@ -1,4 +1,4 @@
-#include "cli/cli.h"
+#include "cli/arguments.h"
 #include "cli/save.h"
 #include "cli/target.h"
 #include "lib/base/mem.h"
@@ -10,10 +10,11 @@ enum { OPTION_FORMAT = 0x200, OPTION_PASSWORD_FILE };
 
 struct get {
     struct cli *cli;
-    struct cli_texts arguments;
+    struct arguments arguments;
     const char *format; /* NULL: as uploaded */
     const char *output;
     const char *password_file;
+    const char *password;
     bool is_forced;
 };
 
@@ -26,7 +27,6 @@ static const struct argp_option options[] = {
     {"force", 'f', NULL, 0, "Replace a file that is there", 0},
     {"password-file", OPTION_PASSWORD_FILE, "FILE", 0,
      "The share's password is the first line of FILE (- is standard input)", 0},
-    {"quiet", 'q', NULL, 0, "Say nothing but warnings and errors", 0},
     {0},
 };
 
@@ -44,6 +44,9 @@ static error_t parse(int key, char *text, struct argp_state *state)
 {
     struct get *get = state->input;
     switch (key) {
+    case ARGP_KEY_INIT:
+        state->child_inputs[0] = &get->arguments;
+        return 0;
     case OPTION_FORMAT:
         get->format = find_format(text, state);
         return 0;
@@ -56,16 +59,8 @@ static error_t parse(int key, char *text, struct argp_state *state)
     case OPTION_PASSWORD_FILE:
         get->password_file = text;
         return 0;
-    case 'q':
-        get->cli->terminal.is_quiet = true;
-        return 0;
-    case ARGP_KEY_ARG:
-        cli_texts_add(get->cli, &get->arguments, text);
-        return 0;
     case ARGP_KEY_END:
-        if (get->arguments.count == 0)
-            argp_error(state, "name a link or an id");
-        if (get->output && get->arguments.count > 1)
+        if (get->output && get->arguments.texts.count > 1)
             argp_error(state, "-o takes one share only");
         return 0;
     default:
@@ -81,6 +76,7 @@ static const struct argp argp = {
         "Download shares: the uploaded bytes, or another format.\v"
         "Without -o the file gets the name it was uploaded with, in this folder, and the name is "
         "printed.",
+    .children = arguments_children,
 };
 
 /* The last part of a name from outside, without what could leave the folder or hide. */
@@ -116,52 +112,19 @@ static enum err_code choose_name(struct get *get, struct target *target, const c
     return ERR_NONE;
 }
 
-struct download {
-    struct terminal *terminal;
-    const char *name;
-};
-
-static bool on_progress(void *context, uint64_t sent, uint64_t send_total, uint64_t received,
-                        uint64_t receive_total)
+static enum err_code save_share(struct get *get, struct target *target, struct err *err)
 {
-    const struct download *download = context;
-    (void)sent, (void)send_total;
-    if (received)
-        terminal_progress(download->terminal, download->name, received, receive_total);
-    return true;
-}
-
-static enum err_code download_to(struct get *get, struct target *target, const char *name, int fd,
-                                 struct err *err)
-{
-    struct arena *arena = get->cli->arena;
-    http_client_answer_auto answer;
-    http_client_answer_init(&answer);
-    struct download download = {.terminal = &get->cli->terminal, .name = name};
-    struct client_request request;
-    client_request_init(&request, "GET",
-                        get->format ? arena_printf(arena, "/p/%s.%s", target->link.a, get->format)
-                                    : arena_printf(arena, "/api/v1/shares/%s/raw", target->link.a));
-    target_add_password(target, &request);
-    request.http.answer_fd = fd;
-    request.http.max_answer_bytes = MAX_DOWNLOAD_BYTES;
-    request.http.progress = on_progress;
-    request.http.progress_context = &download;
-    enum err_code code = client_send(target->client, &request, &answer, err);
-    terminal_progress_end(&get->cli->terminal);
-    return code;
-}
-
-static enum err_code get_one(struct get *get, struct target *target, struct err *err)
-{
-    const char *name = get->output;
+    struct cli *cli = get->cli;
+    const char *name = get->output, *id = target->link.a;
+    const char *path = get->format ? arena_printf(cli->arena, "/p/%s.%s", id, get->format)
+                                   : arena_printf(cli->arena, "/api/v1/shares/%s/raw", id);
     struct save save;
     enum err_code code = name ? ERR_NONE : choose_name(get, target, &name, err);
     if (!code)
-        code = save_open(name, get->is_forced, get->cli->arena, &save, err);
+        code = save_open(name, get->is_forced, cli->arena, &save, err);
     if (code)
         return code;
-    code = download_to(get, target, name, save.fd, err);
+    code = target_download(target, path, name, MAX_DOWNLOAD_BYTES, save.fd, &cli->terminal, err);
     if (!code)
         code = save_commit(&save, err);
     save_close(&save);
@@ -171,22 +134,26 @@ static enum err_code get_one(struct get *get, struct target *target, struct err 
     return cli_flush(err);
 }
 
+static enum err_code get_one(void *context, const char *text, struct err *err)
+{
+    struct get *get = context;
+    target_auto target = {0};
+    enum err_code code = target_open(get->cli, text, &target, err);
+    if (code)
+        return code;
+    target.password = get->password;
+    code = save_share(get, &target, err);
+    return code && get->arguments.texts.count > 1 ? err_add(err, "%s", text) : code;
+}
+
 static enum err_code run(struct cli *cli, int argc, char **argv, struct err *err)
 {
-    struct get get = {.cli = cli};
-    const char *password = NULL;
+    struct get get = {.cli = cli, .arguments = {.cli = cli, .wanted = "name a link or an id"}};
     enum err_code code = ERR_NONE;
     cli_parse(&get_command, argc, argv, &get);
     if (get.password_file)
-        code = cli_read_secret(cli, get.password_file, &password, err);
-    for (size_t i = 0; i < get.arguments.count && !code; i++) {
-        target_auto target = {0};
-        code = target_open(cli, get.arguments.texts[i], &target, err);
-        target.password = password;
-        if (!code)
-            code = get_one(&get, &target, err);
-    }
-    return code;
+        code = cli_read_secret(cli, get.password_file, &get.password, err);
+    return code ? code : arguments_each(&get.arguments, "downloaded", get_one, &get, err);
 }
 
 const struct command get_command = {

@@ -1,6 +1,7 @@
 #include "cli/input.h"
 
 #include "cli/link.h"
+#include "cli/progress.h"
 #include "cli/terminal.h"
 #include "lib/base/mem.h"
 #include "lib/io/http_client.h"
@@ -130,21 +131,6 @@ static enum err_code open_file(const char *path, struct arena *arena, struct inp
     return input_measure(input, err);
 }
 
-struct download {
-    struct terminal *terminal;
-    const char *name;
-};
-
-static bool on_progress(void *context, uint64_t sent, uint64_t send_total, uint64_t received,
-                        uint64_t receive_total)
-{
-    const struct download *download = context;
-    (void)sent, (void)send_total;
-    if (received)
-        terminal_progress(download->terminal, download->name, received, receive_total);
-    return true;
-}
-
 static enum err_code describe_refusal(const struct http_client_answer *answer, const char *url,
                                       struct err *err)
 {
@@ -170,13 +156,12 @@ static enum err_code fetch(const char *url, int seconds, struct terminal *termin
     enum err_code code = http_client_create(&settings, &client, err);
     if (code)
         return code;
-    struct download download = {.terminal = terminal, .name = input->filename};
+    struct progress progress = {.terminal = terminal, .name = input->filename};
     struct http_client_request request;
     http_client_request_init(&request, "GET", url);
     request.answer_fd = input->fd;
     request.max_answer_bytes = INPUT_MAX_BYTES;
-    request.progress = on_progress;
-    request.progress_context = &download;
+    progress_of_download(&progress, &request);
     http_client_answer_auto answer;
     http_client_answer_init(&answer);
     code = http_client_send(client, &request, &answer, err);

@@ -1,6 +1,6 @@
 #include "cli/merge.h"
 
-#include "cli/cli.h"
+#include "cli/arguments.h"
 #include "cli/client.h"
 #include "cli/save.h"
 #include "cli/settings_options.h"
@@ -15,7 +15,7 @@
 struct merge {
     struct cli *cli;
     struct settings_options settings;
-    struct cli_texts arguments;
+    struct arguments arguments;
     const char *output;
     bool is_forced;
 };
@@ -23,7 +23,6 @@ struct merge {
 static const struct argp_option options[] = {
     {"output", 'o', "FILE", 0, "Write a pprof file, upload nothing (- is standard output)", 0},
     {"force", 'f', NULL, 0, "Replace FILE if it is there", 0},
-    {"quiet", 'q', NULL, 0, "Say nothing but warnings and errors", 0},
     {0},
 };
 
@@ -33,6 +32,7 @@ static error_t parse(int key, char *text, struct argp_state *state)
     switch (key) {
     case ARGP_KEY_INIT:
         state->child_inputs[0] = &merge->settings;
+        state->child_inputs[1] = &merge->arguments;
         return 0;
     case 'o':
         merge->output = text;
@@ -40,15 +40,7 @@ static error_t parse(int key, char *text, struct argp_state *state)
     case 'f':
         merge->is_forced = true;
         return 0;
-    case 'q':
-        merge->cli->terminal.is_quiet = true;
-        return 0;
-    case ARGP_KEY_ARG:
-        cli_texts_add(merge->cli, &merge->arguments, text);
-        return 0;
     case ARGP_KEY_END:
-        if (merge->arguments.count == 0)
-            argp_error(state, "name the profiles to merge");
         if (merge->is_forced && !merge->output)
             argp_error(state, "--force goes with --output");
         return 0;
@@ -57,21 +49,22 @@ static error_t parse(int key, char *text, struct argp_state *state)
     }
 }
 
+static const struct argp_child children[] = {SETTINGS_OPTIONS_CHILD, ARGUMENTS_CHILD, {0}};
 static const struct argp argp = {
     .options = options,
     .parser = parse,
     .args_doc = "FILE|-|URL|LINK...",
     .doc = "Add up several profiles of one kind: make a share of the sum and print its link, or "
            "write it to a file.",
-    .children = settings_options_children,
+    .children = children,
 };
 
-static enum err_code decode_all(struct cli *cli, const char *const *arguments, size_t count,
-                                int seconds, struct profile **profiles, struct err *err)
+static enum err_code decode_all(struct cli *cli, const struct cli_texts *arguments, int seconds,
+                                struct profile **profiles, struct err *err)
 {
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < arguments->count; i++) {
         input_auto input = INPUT_NONE;
-        enum err_code code = source_open(cli, arguments[i], seconds, NULL, &input, err);
+        enum err_code code = source_open(cli, arguments->texts[i], seconds, NULL, &input, err);
         if (!code)
             code = input_decode(&input, NULL, &profiles[i], err);
         if (code)
@@ -95,12 +88,13 @@ static enum err_code encode(struct cli *cli, const struct profile *profile, stru
     return code;
 }
 
-enum err_code merge_inputs(struct cli *cli, const char *const *arguments, size_t count, int seconds,
+enum err_code merge_inputs(struct cli *cli, const struct cli_texts *arguments, int seconds,
                            struct input *ret_input, struct err *err)
 {
+    size_t count = arguments->count;
     struct profile **profiles = arena_new(cli->arena, struct profile *, count);
     struct profile *merged = NULL;
-    enum err_code code = decode_all(cli, arguments, count, seconds, profiles, err);
+    enum err_code code = decode_all(cli, arguments, seconds, profiles, err);
     if (!code)
         code = merge_profiles((const struct profile *const *)profiles, count, NULL, &merged, err);
     if (!code)
@@ -142,12 +136,14 @@ static enum err_code push_output(struct merge *merge, const struct input *input,
 
 static enum err_code run(struct cli *cli, int argc, char **argv, struct err *err)
 {
-    struct merge merge = {.cli = cli, .settings = {.cli = cli}};
+    struct merge merge = {.cli = cli,
+                          .settings = {.cli = cli},
+                          .arguments = {.cli = cli, .wanted = "name the profiles to merge"}};
     cli_parse(&merge_command, argc, argv, &merge);
     input_auto input = INPUT_NONE;
-    enum err_code code = settings_options_finish(&merge.settings, &merge.arguments, err);
+    enum err_code code = settings_options_finish(&merge.settings, &merge.arguments.texts, err);
     if (!code)
-        code = merge_inputs(cli, merge.arguments.texts, merge.arguments.count, 0, &input, err);
+        code = merge_inputs(cli, &merge.arguments.texts, 0, &input, err);
     if (code)
         return code;
     return merge.output ? write_output(&merge, &input, err) : push_output(&merge, &input, err);

@@ -6,16 +6,15 @@
 
 #include "lib/base/err.h"
 
-#include <stddef.h>
-
 struct cli;
+struct cli_texts;
 struct input;
 
 /*
  * Reads, merges and encodes (gzip) into *ret_input, which the caller closes. Handles what
  * source_open, input_decode and merge_profiles do.
  */
-enum err_code merge_inputs(struct cli *cli, const char *const *arguments, size_t count, int seconds,
+enum err_code merge_inputs(struct cli *cli, const struct cli_texts *arguments, int seconds,
                            struct input *ret_input, struct err *err) MUST_USE;
 
 #endif

@@ -1,4 +1,4 @@
-#include "cli/cli.h"
+#include "cli/arguments.h"
 #include "cli/client.h"
 #include "cli/input.h"
 #include "cli/link.h"
@@ -16,7 +16,8 @@ enum { MAX_SECONDS = 24 * 3600 };
 struct push {
     struct cli *cli;
     struct settings_options settings;
-    struct cli_texts arguments;
+    struct arguments arguments;
+    struct client *client;
     bool is_merge;
     bool is_unchecked;
     bool is_opened;
@@ -28,7 +29,6 @@ static const struct argp_option options[] = {
     {"seconds", OPTION_SECONDS, "N", 0, "Ask a pprof URL to measure for N seconds", 0},
     {"no-check", OPTION_NO_CHECK, NULL, 0, "Send without reading the profile first", 0},
     {"open", OPTION_OPEN, NULL, 0, "Open the link in a browser", 0},
-    {"quiet", 'q', NULL, 0, "Say nothing but warnings and errors", 0},
     {0},
 };
 
@@ -38,6 +38,7 @@ static error_t parse(int key, char *text, struct argp_state *state)
     switch (key) {
     case ARGP_KEY_INIT:
         state->child_inputs[0] = &push->settings;
+        state->child_inputs[1] = &push->arguments;
         return 0;
     case OPTION_MERGE:
         push->is_merge = true;
@@ -53,15 +54,7 @@ static error_t parse(int key, char *text, struct argp_state *state)
         if (push->seconds < 1 || push->seconds > MAX_SECONDS)
             argp_error(state, "--seconds takes a number from 1 to %d", MAX_SECONDS);
         return 0;
-    case 'q':
-        push->cli->terminal.is_quiet = true;
-        return 0;
-    case ARGP_KEY_ARG:
-        cli_texts_add(push->cli, &push->arguments, text);
-        return 0;
     case ARGP_KEY_END:
-        if (push->arguments.count == 0)
-            argp_error(state, "name a profile to push, or - for standard input");
         if (push->is_merge && push->is_unchecked)
             argp_error(state, "--merge has to read the profiles: it does not go with --no-check");
         return 0;
@@ -70,6 +63,7 @@ static error_t parse(int key, char *text, struct argp_state *state)
     }
 }
 
+static const struct argp_child children[] = {SETTINGS_OPTIONS_CHILD, ARGUMENTS_CHILD, {0}};
 static const struct argp argp = {
     .options = options,
     .parser = parse,
@@ -77,7 +71,7 @@ static const struct argp argp = {
     .doc = "Upload profiles and print a link to each, one per line.\v"
            "Formats: pprof, folded stacks, perf script, Chrome cpuprofile, speedscope; plain, gzip "
            "or zstd. A URL is downloaded first.",
-    .children = settings_options_children,
+    .children = children,
 };
 
 static enum err_code check(struct push *push, struct input *input, struct err *err)
@@ -97,14 +91,14 @@ static enum err_code check(struct push *push, struct input *input, struct err *e
     return ERR_NONE;
 }
 
-static enum err_code push_input(struct push *push, struct client *client, const struct input *input,
-                                struct err *err)
+static enum err_code push_input(struct push *push, const struct input *input, struct err *err)
 {
     struct upload_settings settings = push->settings.settings;
     json_auto_t *share = NULL;
     if (!settings.filename)
         settings.filename = input->filename;
-    enum err_code code = upload_share(client, &push->cli->terminal, input, &settings, &share, err);
+    enum err_code code =
+        upload_share(push->client, &push->cli->terminal, input, &settings, &share, err);
     if (code)
         return err_add(err, "%s", input->name);
     code = share_print_result(push->settings.output, share, err);
@@ -114,9 +108,9 @@ static enum err_code push_input(struct push *push, struct client *client, const 
     return code;
 }
 
-static enum err_code push_one(struct push *push, struct client *client, const char *argument,
-                              struct err *err)
+static enum err_code push_one(void *context, const char *argument, struct err *err)
 {
+    struct push *push = context;
     struct cli *cli = push->cli;
     struct link link;
     if (link_is_url(argument) && link_parse(argument, cli->arena, &link))
@@ -126,50 +120,33 @@ static enum err_code push_one(struct push *push, struct client *client, const ch
         input_open(argument, push->seconds, &cli->terminal, cli->arena, &input, err);
     if (!code && !push->is_unchecked)
         code = check(push, &input, err);
-    return code ? code : push_input(push, client, &input, err);
+    return code ? code : push_input(push, &input, err);
 }
 
-/* Goes on behind a file that fails; the first failure is the result. */
-static enum err_code push_each(struct push *push, struct client *client, struct err *err)
-{
-    enum err_code result = ERR_NONE;
-    size_t count = push->arguments.count;
-    for (size_t i = 0; i < count; i++) {
-        struct err each = {0};
-        if (!push_one(push, client, push->arguments.texts[i], &each))
-            continue;
-        if (!result && count == 1)
-            *err = each;
-        else
-            terminal_fail(&push->cli->terminal, "%s", each.message);
-        if (!result)
-            result = each.code;
-    }
-    if (result && count > 1)
-        err_set(err, result, "not everything was pushed");
-    return result;
-}
-
-static enum err_code push_merged(struct push *push, struct client *client, struct err *err)
+static enum err_code push_merged(struct push *push, struct err *err)
 {
     struct cli *cli = push->cli;
     input_auto input = INPUT_NONE;
-    enum err_code code =
-        merge_inputs(cli, push->arguments.texts, push->arguments.count, push->seconds, &input, err);
-    return code ? code : push_input(push, client, &input, err);
+    enum err_code code = merge_inputs(cli, &push->arguments.texts, push->seconds, &input, err);
+    return code ? code : push_input(push, &input, err);
 }
 
 static enum err_code run(struct cli *cli, int argc, char **argv, struct err *err)
 {
-    struct push push = {.cli = cli, .settings = {.cli = cli}};
+    struct push push = {
+        .cli = cli,
+        .settings = {.cli = cli},
+        .arguments = {.cli = cli, .wanted = "name a profile to push, or - for standard input"}};
     cli_parse(&push_command, argc, argv, &push);
     client_auto client = NULL;
-    enum err_code code = settings_options_finish(&push.settings, &push.arguments, err);
+    enum err_code code = settings_options_finish(&push.settings, &push.arguments.texts, err);
     if (!code)
         code = cli_connect(cli, NULL, &client, err);
     if (code)
         return code;
-    return push.is_merge ? push_merged(&push, client, err) : push_each(&push, client, err);
+    push.client = client;
+    return push.is_merge ? push_merged(&push, err)
+                         : arguments_each(&push.arguments, "pushed", push_one, &push, err);
 }
 
 const struct command push_command = {

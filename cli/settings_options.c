@@ -1,5 +1,7 @@
 #include "cli/settings_options.h"
 
+#include "cli/arguments.h"
+
 #include "lib/base/buf.h"
 #include "lib/base/mem.h"
 
@@ -73,8 +75,6 @@ static error_t parse(int key, char *text, struct argp_state *state)
 }
 
 const struct argp settings_options_argp = {.options = option_table, .parser = parse};
-const struct argp_child settings_options_children[] = {
-    {&settings_options_argp, 0, "Settings of the new share:", 1}, {0}};
 
 static enum err_code ask_password(struct settings_options *options, struct err *err)
 {
@@ -93,15 +93,6 @@ static enum err_code ask_password(struct settings_options *options, struct err *
     return code;
 }
 
-static bool wants_standard_input(const struct cli_texts *texts)
-{
-    for (size_t i = 0; i < texts->count; i++) {
-        if (strcmp(texts->texts[i], "-") == 0)
-            return true;
-    }
-    return false;
-}
-
 enum err_code settings_options_finish(struct settings_options *options,
                                       const struct cli_texts *profiles, struct err *err)
 {
@@ -111,9 +102,9 @@ enum err_code settings_options_finish(struct settings_options *options,
     bool wants_password = settings->visibility && strcmp(settings->visibility, "password") == 0;
     if (options->password_file && settings->visibility && !wants_password)
         return cli_usage(options->cli, err, "a password goes with --visibility=password only");
-    if (options->password_file && strcmp(options->password_file, "-") == 0 &&
-        wants_standard_input(profiles))
-        return cli_usage(options->cli, err, "standard input cannot be both profile and password");
+    enum err_code code = arguments_check_stdin(options->cli, profiles, options->password_file, err);
+    if (code)
+        return code;
     if (options->password_file) {
         settings->visibility = "password";
         return cli_read_secret(options->cli, options->password_file, &settings->password, err);

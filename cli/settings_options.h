@@ -18,11 +18,14 @@ struct settings_options {
 
 /* Its input is a struct settings_options. */
 extern const struct argp settings_options_argp;
-/* For a command's children: the group's heading is part of it. */
-extern const struct argp_child settings_options_children[];
+/* For a command's array of children: the group's heading is part of it. */
+#define SETTINGS_OPTIONS_CHILD                                                                     \
+    {                                                                                              \
+        &settings_options_argp, 0, "Settings of the new share:", 1                                 \
+    }
 
 /* After parsing: labels into place, the password from its file or asked for on the terminal;
- * profiles are the command's other arguments, which may not want standard input too.
+ * profiles are the command's other arguments; standard input may be wanted once in all.
  * Handles: ERR_INVALID, ERR_IO, ERR_NOT_FOUND. */
 enum err_code settings_options_finish(struct settings_options *options,
                                       const struct cli_texts *profiles, struct err *err) MUST_USE;

@@ -16,19 +16,13 @@ static enum err_code download(struct cli *cli, const char *text, const char *pas
                               struct input *input, struct err *err)
 {
     target_auto target = {0};
-    http_client_answer_auto answer;
-    http_client_answer_init(&answer);
     enum err_code code = target_open(cli, text, &target, err);
     if (code)
         return code;
     target.password = password;
-    struct client_request request;
-    client_request_init(&request, "GET",
-                        arena_printf(cli->arena, "/api/v1/shares/%s/raw", target.link.a));
-    target_add_password(&target, &request);
-    request.http.answer_fd = input->fd;
-    request.http.max_answer_bytes = INPUT_MAX_BYTES;
-    return client_send(target.client, &request, &answer, err);
+    const char *path = arena_printf(cli->arena, "/api/v1/shares/%s/raw", target.link.a);
+    return target_download(&target, path, target.link.a, INPUT_MAX_BYTES, input->fd, &cli->terminal,
+                           err);
 }
 
 enum err_code source_open(struct cli *cli, const char *text, int seconds, const char *password,

@@ -1,5 +1,7 @@
 #include "cli/target.h"
 
+#include "cli/progress.h"
+
 enum err_code target_open(struct cli *cli, const char *text, struct target *ret_target,
                           struct err *err)
 {
@@ -24,4 +26,22 @@ void target_add_password(const struct target *target, struct client_request *req
 {
     if (target->password)
         client_request_add(request, "X-Perfolio-Password", target->password);
+}
+
+enum err_code target_download(const struct target *target, const char *path, const char *name,
+                              uint64_t max_bytes, int fd, struct terminal *terminal,
+                              struct err *err)
+{
+    http_client_answer_auto answer;
+    http_client_answer_init(&answer);
+    struct progress progress = {.terminal = terminal, .name = name};
+    struct client_request request;
+    client_request_init(&request, "GET", path);
+    target_add_password(target, &request);
+    request.http.answer_fd = fd;
+    request.http.max_answer_bytes = max_bytes;
+    progress_of_download(&progress, &request.http);
+    enum err_code code = client_send(target->client, &request, &answer, err);
+    terminal_progress_end(terminal);
+    return code;
 }

@@ -20,6 +20,14 @@ enum err_code target_open(struct cli *cli, const char *text, struct target *ret_
                           struct err *err) MUST_USE;
 void target_close(struct target *target); /* safe to repeat */
 
+/*
+ * GET path below the server's own, with the password if there is one, into fd; name is for the bar.
+ * Handles what client_send does, and ERR_TOO_LARGE past max_bytes.
+ */
+enum err_code target_download(const struct target *target, const char *path, const char *name,
+                              uint64_t max_bytes, int fd, struct terminal *terminal,
+                              struct err *err) MUST_USE;
+
 /* Adds the header of the share's password, if there is one. */
 void target_add_password(const struct target *target, struct client_request *request);
 

@@ -1,4 +1,4 @@
-#include "cli/cli.h"
+#include "cli/arguments.h"
 #include "cli/report.h"
 #include "cli/source.h"
 #include "cli/target.h"
@@ -35,12 +35,13 @@ static error_t parse(int key, char *text, struct argp_state *state)
     }
 }
 
+static const struct argp_child children[] = {VIEW_OPTIONS_CHILD, {0}};
 static const struct argp argp = {
     .parser = parse,
     .args_doc = "FILE|-|URL|LINK",
     .doc = "Show the functions that cost most, of a local profile or of a share.\v"
            "flat is what a function costs itself, cum what it costs with all it calls.",
-    .children = view_options_children,
+    .children = children,
 };
 
 static enum err_code ask_server(struct top_command *top, const char *password,
@@ -97,8 +98,9 @@ static enum err_code run(struct cli *cli, int argc, char **argv, struct err *err
     struct report report;
     struct link link;
     const char *password = NULL;
-    enum err_code code = ERR_NONE;
-    if (top.view.password_file)
+    const struct cli_texts sources = {.texts = &top.source, .count = 1};
+    enum err_code code = arguments_check_stdin(cli, &sources, top.view.password_file, err);
+    if (!code && top.view.password_file)
         code = cli_read_secret(cli, top.view.password_file, &password, err);
     if (!code && source_is_link(top.source, cli, &link))
         code = ask_server(&top, password, &report, &json, err);

@@ -2,6 +2,7 @@
 
 #include "cli/client.h"
 #include "cli/input.h"
+#include "cli/progress.h"
 #include "cli/terminal.h"
 #include "cli/upload_state.h"
 #include "lib/base/clock.h"
@@ -30,41 +31,15 @@ struct parts {
     uint64_t sent_before; /* bytes of finished parts */
 };
 
-struct progress {
-    struct terminal *terminal;
-    const char *name;
-    uint64_t before; /* bytes that went in earlier requests */
-    uint64_t total;
-};
-
-static bool on_progress(void *context, uint64_t sent, uint64_t send_total, uint64_t received,
-                        uint64_t receive_total)
-{
-    const struct progress *progress = context;
-    (void)send_total, (void)received, (void)receive_total;
-    if (sent)
-        terminal_progress(progress->terminal, progress->name, progress->before + sent,
-                          progress->total);
-    return true;
-}
-
-static void append_parameter(struct buf *text, const char *name, const char *value)
-{
-    if (!value)
-        return;
-    buf_printf(text, "%c%s=", memchr(text->data, '?', text->size) ? '&' : '?', name);
-    buf_append_url(text, span_text(value));
-}
-
 void upload_append_query(struct buf *text, const struct upload_settings *settings)
 {
-    append_parameter(text, "title", settings->title);
-    append_parameter(text, "description", settings->description);
-    append_parameter(text, "expires", settings->expires);
-    append_parameter(text, "visibility", settings->visibility);
-    append_parameter(text, "filename", settings->filename);
+    client_append_parameter(text, "title", settings->title);
+    client_append_parameter(text, "description", settings->description);
+    client_append_parameter(text, "expires", settings->expires);
+    client_append_parameter(text, "visibility", settings->visibility);
+    client_append_parameter(text, "filename", settings->filename);
     for (size_t i = 0; i < settings->label_count; i++)
-        append_parameter(text, "label", settings->labels[i]);
+        client_append_parameter(text, "label", settings->labels[i]);
 }
 
 static enum err_code make_path(struct buf *path, const char *start,
@@ -118,8 +93,7 @@ static enum err_code post_whole(struct client *client, struct terminal *terminal
     request.http.body_kind = HTTP_CLIENT_BODY_FILE;
     request.http.body_fd = input->fd;
     request.http.body_bytes = input->bytes;
-    request.http.progress = on_progress;
-    request.http.progress_context = &progress;
+    progress_of_upload(&progress, &request.http);
     client_request_add(&request, "Content-Type", "application/octet-stream");
     add_password(&request, settings);
     return client_send_json(client, &request, ret_share, err);
@@ -240,8 +214,7 @@ static enum err_code put_part(struct parts *parts, uint64_t part, struct err *er
     request.http.body_fd = parts->input->fd;
     request.http.body_offset = part * parts->part_bytes;
     request.http.body_bytes = size_of_part(parts, part);
-    request.http.progress = on_progress;
-    request.http.progress_context = &progress;
+    progress_of_upload(&progress, &request.http);
     client_request_add(&request, "Content-Type", "application/octet-stream");
     add_upload_token(&request, parts);
     enum err_code code = client_send(parts->client, &request, &answer, err);

@@ -1,5 +1,6 @@
 #include "cli/view_options.h"
 
+#include "cli/client.h"
 #include "lib/base/mem.h"
 
 enum {
@@ -76,26 +77,17 @@ static error_t parse(int key, char *text, struct argp_state *state)
 }
 
 const struct argp view_options_argp = {.options = option_table, .parser = parse};
-const struct argp_child view_options_children[] = {{&view_options_argp, 0, "What to show:", 1},
-                                                   {0}};
-
-static void append_parameter(struct buf *text, const char *name, const char *value)
-{
-    if (!value)
-        return;
-    buf_printf(text, "%c%s=", memchr(text->data, '?', text->size) ? '&' : '?', name);
-    buf_append_url(text, span_text(value));
-}
 
 void view_options_append_query(struct buf *text, const struct view_options_input *input)
 {
     char limit[24];
-    append_parameter(text, "sample_type", input->sample_type);
-    append_parameter(text, "group_by", input->group_by);
+    client_append_parameter(text, "sample_type", input->sample_type);
+    client_append_parameter(text, "group_by", input->group_by);
     for (size_t i = 0; i < input->rule_count; i++)
-        append_parameter(text, filter_action_name(input->rules[i].action), input->rules[i].pattern);
+        client_append_parameter(text, filter_action_name(input->rules[i].action),
+                                input->rules[i].pattern);
     snprintf(limit, sizeof(limit), "%llu", (unsigned long long)input->limit);
-    append_parameter(text, "limit", limit);
+    client_append_parameter(text, "limit", limit);
 }
 
 enum err_code view_options_make(const struct view_options_input *input,

@@ -28,7 +28,11 @@ struct view_options_input {
 
 /* Its input is a struct view_options_input. */
 extern const struct argp view_options_argp;
-extern const struct argp_child view_options_children[];
+/* For a command's array of children: the group's heading is part of it. */
+#define VIEW_OPTIONS_CHILD                                                                         \
+    {                                                                                              \
+        &view_options_argp, 0, "What to show:", 1                                                  \
+    }
 
 /* "?sample_type=…&focus=…&limit=…" for the API, appended. */
 void view_options_append_query(struct buf *text, const struct view_options_input *input);

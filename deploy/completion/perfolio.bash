@@ -24,12 +24,12 @@ _perfolio()
     esac
     case ${COMP_WORDS[1]} in
     push)
-        options='--help --merge --seconds --no-check --open --quiet --title --description --expires --visibility --password-file --label --name --json --markdown'
+        options='--help --merge --seconds --no-check --open --title --description --expires --visibility --password-file --label --name --json --markdown --quiet'
         words=''
         files=yes
         ;;
     diff)
-        options='--help --local --normalized --normalised --expires --visibility --markdown --open --quiet --sample-type --focus --ignore --hide --show --group-by --limit --json --password-file'
+        options='--help --local --normalized --normalised --expires --visibility --markdown --open --sample-type --focus --ignore --hide --show --group-by --limit --json --password-file --quiet'
         words=''
         files=yes
         ;;
@@ -59,7 +59,7 @@ _perfolio()
         files=
         ;;
     merge)
-        options='--help --output --force --quiet --title --description --expires --visibility --password-file --label --name --json --markdown'
+        options='--help --output --force --title --description --expires --visibility --password-file --label --name --json --markdown --quiet'
         words=''
         files=yes
         ;;

@@ -323,6 +323,30 @@ def test_a_failing_file_does_not_stop_the_others(run, stacks, tmp_path):
     assert result.returncode == 5 and result.out.count("\n") == 1 and "missing" in result.log
 
 
+def test_delete_and_get_go_on_behind_one_that_fails(run, fake, stacks, tmp_path):
+    urls = run("push", stacks, stacks).out.split()
+    stranger = f"{fake.url}/p/{'B' * 22}"
+    result = run("delete", urls[0], stranger, "no link", urls[1])
+    assert result.returncode == 4 and "not everything was deleted" in result.log, result.log
+    assert fake.count("DELETE", "shares") == 2 and stranger in result.log
+    assert run("delete", "no link", stranger).returncode == 2
+    result = run("get", stranger, urls[1], environment={"PERFOLIO_RETRIES": "0"})
+    assert result.returncode == 5 and "not everything was downloaded" in result.log
+    assert fake.count("GET", urls[1][-22:]) == 1 and stranger in result.log
+
+
+def test_standard_input_is_read_once(run, fake, stacks):
+    for arguments in (["push", "-", "-"], ["push", "-", stacks, "-"], ["merge", "-", "-"],
+                      ["diff", "-", "-"], ["diff", "--local", "-", "-"],
+                      ["diff", "--local", "-", stacks, "--password-file", "-"],
+                      ["top", "-", "--password-file", "-"],
+                      ["push", "--merge", "-", "--password-file=-"]):
+        result = run(*arguments, input=b"secret\n" + FOLDED)
+        assert result.returncode == 2 and "standard input" in result.log, arguments
+        assert result.out == ""
+    assert fake.requests == []
+
+
 # ---- exit codes ----
 
 
