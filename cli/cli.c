@@ -64,8 +64,16 @@ enum err_code cli_read_secret(struct cli *cli, const char *file, const char **re
     if (!stream)
         return err_set_errno(err, errno == ENOENT ? ERR_NOT_FOUND : ERR_IO, "reading %s", file);
     const char *read = fgets(line, sizeof(line), stream);
+    bool is_broken = ferror(stream);
+    if (is_broken)
+        err_set_errno(err, ERR_IO, "reading %s", is_stdin ? "standard input" : file);
     if (!is_stdin)
         fclose(stream);
+    if (is_broken)
+        return err->code;
+    if (read && strlen(line) == sizeof(line) - 1 && !strchr(line, '\n'))
+        return err_set(err, ERR_INVALID, "the first line of %s is too long for a secret",
+                       is_stdin ? "standard input" : file);
     struct span secret = span_trim(span_text(read ? line : ""));
     if (secret.size == 0)
         return err_set(err, ERR_INVALID, "%s holds no secret in its first line",

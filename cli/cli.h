@@ -91,7 +91,7 @@ enum err_code cli_connect(struct cli *cli, const char *base, struct client **ret
 enum err_code cli_flush(struct err *err) MUST_USE;
 
 /* The secret in a file (or standard input if it is "-"): its first line. In the arena.
- * Handles: ERR_IO, ERR_NOT_FOUND, ERR_INVALID (empty). */
+ * Handles: ERR_IO, ERR_NOT_FOUND, ERR_INVALID (empty, or of more than 4 KiB). */
 enum err_code cli_read_secret(struct cli *cli, const char *file, const char **ret_secret,
                               struct err *err) MUST_USE;
 

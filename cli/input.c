@@ -20,6 +20,8 @@ enum {
     COPY_BYTES = 256 << 10,
     DEFAULT_PROFILE_SECONDS = 30, /* of net/http/pprof's CPU profile */
     SPARE_SECONDS = 60,
+    MAX_MEASURED_SECONDS = 24 * 3600,
+    MAX_FILENAME_BYTES = 255,
     SAVED_ANSWER_BYTES = 200, /* of an answer that is not 2xx, shown in the message */
 };
 
@@ -77,15 +79,20 @@ static enum err_code copy_stream(int from, int to, const char *name, struct err 
     }
 }
 
-static const char *last_segment(const char *path, struct arena *arena)
+/* The last part of a path, in plain characters: the server refuses a name with others. */
+static const char *make_filename(const char *path, size_t length, struct arena *arena)
 {
-    size_t length = strcspn(path, "?#");
+    buf_auto name;
+    buf_init(&name, 4 * MAX_FILENAME_BYTES);
     while (length && path[length - 1] == '/')
         length--;
     size_t start = length;
     while (start && path[start - 1] != '/')
         start--;
-    return arena_strndup(arena, path + start, length - start);
+    if (length - start > MAX_FILENAME_BYTES)
+        length = start + MAX_FILENAME_BYTES;
+    terminal_append_clean(&name, span_of(path + start, length - start));
+    return arena_strndup(arena, name.data, name.size);
 }
 
 enum err_code input_measure(struct input *input, struct err *err)
@@ -120,8 +127,13 @@ static enum err_code open_file(const char *path, struct arena *arena, struct inp
     if (fd < 0)
         return err_set_errno(err, errno == ENOENT ? ERR_NOT_FOUND : ERR_IO, "opening %s", path);
     input->name = path;
-    input->filename = last_segment(path, arena);
-    if (fstat(fd, &status) == 0 && S_ISDIR(status.st_mode)) {
+    input->filename = make_filename(path, strlen(path), arena);
+    if (fstat(fd, &status)) {
+        err_set_errno(err, ERR_IO, "reading %s", path);
+        close(fd);
+        return err->code;
+    }
+    if (S_ISDIR(status.st_mode)) {
         close(fd);
         return err_set(err, ERR_INVALID, "%s is a folder, not a profile", path);
     }
@@ -144,13 +156,13 @@ static enum err_code describe_refusal(const struct http_client_answer *answer, c
                    SPAN_PRINT(text));
 }
 
-static enum err_code fetch(const char *url, int seconds, struct terminal *terminal,
+static enum err_code fetch(const char *url, int stall_timeout_s, struct terminal *terminal,
                            struct input *input, struct err *err)
 {
     struct http_client_settings settings = {
         .user_agent = "perfolio-cli",
         .max_redirects = MAX_REDIRECTS,
-        .stall_timeout_s = (seconds ? seconds : DEFAULT_PROFILE_SECONDS) + SPARE_SECONDS,
+        .stall_timeout_s = stall_timeout_s,
     };
     http_client_auto client = NULL;
     enum err_code code = http_client_create(&settings, &client, err);
@@ -167,23 +179,63 @@ static enum err_code fetch(const char *url, int seconds, struct terminal *termin
     code = http_client_send(client, &request, &answer, err);
     terminal_progress_end(terminal);
     if (!code && (answer.status < 200 || answer.status > 299))
-        code = describe_refusal(&answer, url, err);
+        code = describe_refusal(&answer, input->name, err);
     return code;
+}
+
+/* The URL as it may be shown and kept: user name and password belong to its server alone. */
+static const char *without_user(const char *url, struct arena *arena)
+{
+    const char *host = strstr(url, "://") + 3;
+    const char *end = host + strcspn(host, "/?#");
+    const char *at = memrchr(host, '@', (size_t)(end - host));
+    return at ? arena_printf(arena, "%.*s%s", (int)(host - url), url, at + 1) : url;
+}
+
+/* Where the value of the query's first "seconds" starts, which is what net/http/pprof takes. */
+static const char *find_seconds(const char *url)
+{
+    static const char name[] = "seconds=";
+    for (const char *at = strchr(url, '?'); at; at = strchr(at + 1, '&')) {
+        if (strncmp(at + 1, name, strlen(name)) == 0)
+            return at + 1 + strlen(name);
+    }
+    return NULL;
+}
+
+static int seconds_of(const char *url)
+{
+    const char *value = find_seconds(url);
+    uint64_t seconds;
+    if (!value || !span_parse_u64(span_of(value, strcspn(value, "&")), &seconds))
+        return DEFAULT_PROFILE_SECONDS;
+    return seconds > MAX_MEASURED_SECONDS ? MAX_MEASURED_SECONDS : (int)seconds;
+}
+
+static const char *with_seconds(const char *url, int seconds, struct arena *arena)
+{
+    const char *value = find_seconds(url);
+    if (value)
+        return arena_printf(arena, "%.*s%d%s", (int)(value - url), url, seconds,
+                            value + strcspn(value, "&"));
+    return arena_printf(arena, "%s%cseconds=%d", url, strchr(url, '?') ? '&' : '?', seconds);
 }
 
 static enum err_code open_url(const char *url, int seconds, struct terminal *terminal,
                               struct arena *arena, struct input *input, struct err *err)
 {
+    url = arena_strndup(arena, url, strcspn(url, "#"));
     if (seconds)
-        url = arena_printf(arena, "%s%cseconds=%d", url, strchr(url, '?') ? '&' : '?', seconds);
-    input->name = url;
-    input->filename = last_segment(strstr(url, "://") + 3, arena);
+        url = with_seconds(url, seconds, arena);
+    input->name = without_user(url, arena);
+    const char *host = strstr(input->name, "://") + 3;
+    input->filename = make_filename(host, strcspn(host, "?"), arena);
     enum err_code code = open_temporary(arena, &input->fd, err);
     if (code)
         return code;
     if (seconds)
-        terminal_note(terminal, "measuring for %d s: %s", seconds, url);
-    code = fetch(url, seconds, terminal, input, err);
+        terminal_note(terminal, "measuring for %d s: %s", seconds, input->name);
+    code = fetch(url, seconds_of(url) + SPARE_SECONDS, terminal, input, err);
     return code ? code : input_measure(input, err);
 }
 

@@ -22,14 +22,16 @@ struct input {
     int fd;
     uint64_t bytes;       /* at least 1 */
     const char *name;     /* for messages: the argument, or "standard input" */
-    const char *filename; /* for the server: without folders */
+    const char *filename; /* for the server: without folders, and only what it takes as a name */
     void *map;            /* see input_map */
 };
 
 /*
- * argument is a path, "-" or a URL; seconds > 0 asks a pprof endpoint to measure for so long. The
- * caller closes *ret_input. Handles: ERR_NOT_FOUND, ERR_INVALID (a folder, empty, no profile behind
- * the URL), ERR_TOO_LARGE, ERR_NETWORK, ERR_TIMEOUT, ERR_IO.
+ * argument is a path, "-" or a URL; seconds > 0 asks a pprof endpoint to measure for so long, in
+ * place of what the URL asks for. User name and password of a URL are sent to its server and told
+ * to nobody else: name and filename are without them. The caller closes *ret_input. Handles:
+ * ERR_NOT_FOUND, ERR_INVALID (a folder, empty, no profile behind the URL), ERR_TOO_LARGE,
+ * ERR_NETWORK, ERR_TIMEOUT, ERR_IO.
  */
 enum err_code input_open(const char *argument, int seconds, struct terminal *terminal,
                          struct arena *arena, struct input *ret_input, struct err *err) MUST_USE;

@@ -35,6 +35,7 @@ static const struct argp_option options[] = {
 static error_t parse(int key, char *text, struct argp_state *state)
 {
     struct push *push = state->input;
+    uint64_t seconds;
     switch (key) {
     case ARGP_KEY_INIT:
         state->child_inputs[0] = &push->settings;
@@ -50,9 +51,9 @@ static error_t parse(int key, char *text, struct argp_state *state)
         push->is_opened = true;
         return 0;
     case OPTION_SECONDS:
-        push->seconds = atoi(text);
-        if (push->seconds < 1 || push->seconds > MAX_SECONDS)
+        if (!span_parse_u64(span_text(text), &seconds) || seconds < 1 || seconds > MAX_SECONDS)
             argp_error(state, "--seconds takes a number from 1 to %d", MAX_SECONDS);
+        push->seconds = (int)seconds;
         return 0;
     case ARGP_KEY_END:
         if (push->is_merge && push->is_unchecked)

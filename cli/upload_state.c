@@ -5,6 +5,7 @@
 #include "lib/base/digest.h"
 #include "lib/base/mem.h"
 
+#include <errno.h>
 #include <unistd.h>
 
 enum { READ_BYTES = 256 << 10, NAME_BYTES = 16 /* of the hash: enough to tell uploads apart */ };
@@ -25,6 +26,8 @@ static enum err_code hash_input(const char *base, const struct input *input,
     }
     digest_stream_finish(stream, hash);
     digest_stream_destroy(stream);
+    if (taken == 0) /* the file became shorter */
+        errno = ENODATA;
     return taken > 0 ? ERR_NONE : err_set_errno(err, ERR_IO, "reading %s", input->name);
 }
 

@@ -112,6 +112,16 @@ def test_get_other_formats(cli, before):
     assert cli("get", link, "--format", "gif").returncode == 2
 
 
+def test_strange_file_names_are_taken(cli, admin, tmp_path):
+    for name in (b"a\x1b[31mb", b"caf\xe9", b"x" * 255, b"bidi\xe2\x80\xae", b" "):
+        path = os.path.join(os.fsencode(tmp_path), name)
+        with open(path, "wb") as file:
+            file.write(BEFORE)
+        link = pushed(cli, os.fsdecode(path))
+        shown = admin.get("/api/v1/shares/" + link[-22:]).json()["filename"]
+        assert name == b" " or shown and shown.isprintable()
+
+
 def test_settings_arrive(cli, before, admin):
     link = pushed(cli, before, "--title", "a title & more", "--description", "*x*", "--expires",
                   "2d", "--label", "job=ci", "--visibility", "public", "--name", "n.folded")

@@ -318,6 +318,47 @@ def test_seconds_are_passed_on_to_a_pprof_url(run, fake):
     assert result.returncode == 7 and "is empty" in result.log
 
 
+def test_seconds_replace_those_of_the_url(run, fake):
+    run("push", "--seconds=7", fake.url + "/debug/pprof/profile?seconds=90&x=1#top")
+    assert fake.requests == [("GET", "/debug/pprof/profile?seconds=7&x=1")]
+    for wrong in ("0", "5x", "", "-1", "100000000000000000000"):
+        assert run("push", f"--seconds={wrong}", fake.url).returncode == 2, wrong
+    assert len(fake.requests) == 1
+
+
+def test_user_and_password_of_a_url_are_for_its_server_alone(run, fake):
+    host = fake.url.partition("://")[2]
+    result = run("push", f"http://me:hush@{host}/stacks.folded?key")
+    assert result.returncode == 0 and "hush" not in result.log, result.log
+    assert fake.fields[0]["authorization"].startswith("Basic ")
+    assert fake.requests[1][1].endswith("?filename=stacks.folded")
+    for path in ("", "/", "/nothing", "/p@th"):
+        result = run("push", "--seconds=1", f"http://me:hush@{host}{path}")
+        assert result.returncode == 5 and "hush" not in result.log and f"//{host}" in result.log
+    assert run("push", "--no-check", f"http://me:hush@{host}/debug/pprof/profile").returncode == 7
+    assert "hush" not in str(fake.requests)
+
+
+def test_a_file_with_a_strange_name_is_pushed(run, fake, tmp_path):
+    for number, name in enumerate([b"a\x1b[31mb", b"caf\xe9", b"x" * 255, "größe".encode()]):
+        with open(os.path.join(os.fsencode(tmp_path), name), "wb") as file:
+            file.write(FOLDED)
+        result = run("push", os.fsdecode(os.path.join(os.fsencode(tmp_path), name)))
+        assert result.returncode == 0 and "\x1b" not in result.log, result.log
+        sent = fake.requests[number][1].partition("filename=")[2]
+        assert sent == ["a%3F%5B31mb", "caf%3F", "x" * 255, "gr%C3%B6%C3%9Fe"][number]
+
+
+def test_secrets_that_cannot_be_read_are_told(run, fake, stacks, tmp_path):
+    long = tmp_path / "long"
+    long.write_bytes(b"s" * 5000)
+    result = run("push", "--password-file", long, stacks)
+    assert result.returncode == 7 and "too long" in result.log
+    result = run("push", "--password-file", tmp_path, stacks)
+    assert result.returncode == 1 and "Is a directory" in result.log
+    assert fake.requests == []
+
+
 def test_a_failing_file_does_not_stop_the_others(run, stacks, tmp_path):
     result = run("push", tmp_path / "missing", stacks)
     assert result.returncode == 5 and result.out.count("\n") == 1 and "missing" in result.log
