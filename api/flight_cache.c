@@ -168,8 +168,10 @@ static enum err_code wait_for(struct flight_cache *cache, struct flight_entry *e
     }
     if (entry->state == ENTRY_READY)
         return ERR_NONE;
+    err_set(err, ERR_BUSY,
+            "this profile is being prepared for others and takes long; try again in a few seconds");
     err->retry_after_s = 10;
-    return err_set(err, ERR_BUSY, "this profile is being prepared for others and takes long");
+    return ERR_BUSY;
 }
 
 /* Called unlocked by the one thread that makes the entry's value. */
@@ -229,6 +231,21 @@ enum err_code flight_cache_ref(struct flight_cache *cache, const char *key, flig
     }
     *ret_entry = entry;
     return ERR_NONE;
+}
+
+struct flight_entry *flight_cache_try(struct flight_cache *cache, const char *key)
+{
+    pthread_mutex_lock(&cache->mutex);
+    struct flight_entry *entry = table_find(cache, key, hash_key(key));
+    if (entry && entry->state == ENTRY_READY) {
+        entry->reference_count++;
+        list_remove(cache, entry);
+        list_add_newest(cache, entry);
+    } else {
+        entry = NULL;
+    }
+    pthread_mutex_unlock(&cache->mutex);
+    return entry;
 }
 
 void *flight_cache_get(const struct flight_entry *entry)

@@ -37,6 +37,8 @@ typedef enum err_code flight_make(void *context, void **ret_value, size_t *ret_b
 enum err_code flight_cache_ref(struct flight_cache *cache, const char *key, flight_make *make,
                                void *context, struct flight_entry **ret_entry,
                                struct err *err) MUST_USE;
+/* The value of key if it is there, without waiting for it: NULL otherwise. */
+struct flight_entry *flight_cache_try(struct flight_cache *cache, const char *key);
 void *flight_cache_get(const struct flight_entry *entry);
 /* NULL is a no-op. */
 void flight_cache_unref(struct flight_entry *entry);

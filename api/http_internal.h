@@ -120,7 +120,9 @@ struct http_job {
     struct response response;
     struct err err; /* what the handler returned, for the log */
     h2o_generator_t generator;
-    size_t charged_bytes; /* of http_server.answer_bytes; set before the answer is sent */
+    size_t charged_bytes;           /* of http_server.answer_bytes; set before the answer is sent */
+    size_t shared_bytes;            /* and what this answer reads together with others */
+    _Atomic uint32_t *reader_count; /* of those; NULL: none */
     uint64_t sent_bytes;
     uint64_t chunk_bytes; /* in chunk, read by a worker */
     bool has_failed;      /* reading the file */

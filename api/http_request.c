@@ -7,11 +7,13 @@
 #include "api/problem.h"
 #include "api/routes.h"
 #include "api/server.h"
+#include "api/turns.h"
 #include "lib/base/clock.h"
 #include "lib/base/compress.h"
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
 
+#include <stddef.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -180,6 +182,25 @@ static void take_body(struct http_job *job, h2o_req_t *req)
         job->request.body = copy_span(job->request.arena, req->entity);
 }
 
+/* Shared bytes are charged while anybody reads them: the first one adds them, the last one takes
+ * them off. Returns how much was added. */
+static size_t charge_shared(struct http_job *job)
+{
+    if (!job->reader_count || atomic_fetch_add(job->reader_count, 1) > 0)
+        return 0;
+    return job->shared_bytes;
+}
+
+static void uncharge_answer(struct http_job *job)
+{
+    size_t bytes = job->charged_bytes;
+    if (job->reader_count && atomic_fetch_sub(job->reader_count, 1) == 1)
+        bytes += job->shared_bytes;
+    atomic_fetch_sub(&job->loop->http->answer_bytes, bytes);
+    job->charged_bytes = job->shared_bytes = 0;
+    job->reader_count = NULL;
+}
+
 void http_job_release(struct http_job *job)
 {
     if (--job->reference_count > 0)
@@ -190,7 +211,7 @@ void http_job_release(struct http_job *job)
         close(job->response.file_fd);
     if (job->stolen_input)
         h2o_buffer_dispose(&job->stolen_input);
-    atomic_fetch_sub(&job->loop->http->answer_bytes, job->charged_bytes);
+    uncharge_answer(job);
     atomic_fetch_sub(&job->loop->http->job_count, 1);
     arena_destroy(job->request.arena); /* the job is in it */
 }
@@ -319,8 +340,8 @@ static void name_user(struct http_job *job)
 
 /*
  * What a peer takes slowly stays in memory meanwhile: the body, the one it was packed from, which
- * the request's arena may hold, and the piece that TLS has copied. False past the cap; a single
- * answer always passes.
+ * the request's arena may hold, and the piece that TLS has copied. What many answers read, a cached
+ * report, counts once. False past the cap; a single answer always passes.
  */
 static bool charge_answer(struct http_job *job, size_t plain_bytes)
 {
@@ -328,19 +349,21 @@ static bool charge_answer(struct http_job *job, size_t plain_bytes)
     bool is_file = response->body_kind == RESPONSE_FILE;
     size_t body = is_file ? (size_t)response->file_bytes : response->bytes.size;
     size_t piece = body < HTTP_CHUNK_BYTES ? body : HTTP_CHUNK_BYTES;
-    size_t held = piece + (is_file ? piece : body);
-    if (!is_file && plain_bytes != body)
-        held += plain_bytes;
-    if (response->body_kind == RESPONSE_EMPTY || held <= HTTP_LARGE_ANSWER_BYTES)
+    size_t made = is_file ? 0 : plain_bytes; /* by the handler */
+    size_t packed = is_file ? piece : body != plain_bytes ? body : 0;
+    size_t held = piece + packed;
+    if (response->body_kind == RESPONSE_EMPTY || held + made <= HTTP_LARGE_ANSWER_BYTES)
         return true;
     struct http_server *http = job->loop->http;
-    size_t before = atomic_fetch_add(&http->answer_bytes, held);
-    if (before > 0 && before + held > http->options.max_buffered_bytes) {
-        atomic_fetch_sub(&http->answer_bytes, held);
-        return false;
-    }
-    job->charged_bytes = held;
-    return true;
+    job->reader_count = response->reader_count;
+    job->shared_bytes = response->reader_count ? made : 0;
+    job->charged_bytes = held + made - job->shared_bytes;
+    size_t added = job->charged_bytes + charge_shared(job);
+    size_t before = atomic_fetch_add(&http->answer_bytes, added);
+    if (before == 0 || before + added <= http->options.max_buffered_bytes)
+        return true;
+    uncharge_answer(job);
+    return false;
 }
 
 static enum err_code identify_and_handle(struct http_job *job, struct err *err)
@@ -365,6 +388,11 @@ static enum err_code identify_and_handle(struct http_job *job, struct err *err)
     return code;
 }
 
+static bool only_reads(const struct request *request)
+{
+    return request->method == HTTP_GET || request->method == HTTP_HEAD;
+}
+
 /*
  * A connection that breaks under a statement leaves open whether it was carried out. For what only
  * reads that does not matter: it is asked again, on fresh connections, while the database may be
@@ -372,11 +400,10 @@ static enum err_code identify_and_handle(struct http_job *job, struct err *err)
  */
 static enum err_code handle_patiently(struct http_job *job, struct err *err)
 {
-    enum http_method method = job->request.method;
-    bool only_reads = method == HTTP_GET || method == HTTP_HEAD;
     int64_t deadline_ns = clock_monotonic_ns() + SERVER_DATABASE_WAIT_MS * CLOCK_NS_PER_MS;
     enum err_code code = identify_and_handle(job, err);
-    for (int i = 0; code == ERR_DATABASE && only_reads && i < DATABASE_RETRIES; i++) {
+    for (int i = 0; code == ERR_DATABASE && only_reads(&job->request) && i < DATABASE_RETRIES;
+         i++) {
         if (clock_monotonic_ns() >= deadline_ns ||
             atomic_load_explicit(&job->is_cancelled, memory_order_relaxed))
             break;
@@ -405,15 +432,43 @@ static void finish(struct http_job *job, enum err_code code, const struct err *e
         http_response_read_chunk(job);
 }
 
+/* False when the request waits for its turn: another worker may have the job by now. */
+static bool handle_in_turn(struct http_job *job)
+{
+    struct turn *turn = &job->request.turn;
+    while (!atomic_load_explicit(&job->is_cancelled, memory_order_relaxed)) {
+        struct err err = {0};
+        enum err_code code = handle_patiently(job, &err);
+        bool lacks_turn = code == ERR_BUSY && turn->key && !turn->is_held;
+        if (lacks_turn && only_reads(&job->request)) {
+            enum turns_outcome outcome = turns_take_or_wait(job->request.server->turns, turn);
+            if (outcome == TURNS_WAITING)
+                return false;
+            if (outcome == TURNS_TAKEN) {
+                begin_response_again(job);
+                continue;
+            }
+        }
+        finish(job, code, &err);
+        break;
+    }
+    if (turn->is_held)
+        turns_give(job->request.server->turns, turn);
+    return true;
+}
+
 static void run_on_worker(struct worker_job *work)
 {
     struct http_job *job = (struct http_job *)work;
-    if (!atomic_load_explicit(&job->is_cancelled, memory_order_relaxed)) {
-        struct err err = {0};
-        enum err_code code = handle_patiently(job, &err);
-        finish(job, code, &err);
-    }
-    h2o_multithread_send_message(&job->loop->receiver, &job->message.link);
+    if (handle_in_turn(job))
+        h2o_multithread_send_message(&job->loop->receiver, &job->message.link);
+}
+
+static void run_again(struct turn *turn)
+{
+    struct http_job *job =
+        (struct http_job *)(void *)((char *)turn - offsetof(struct http_job, request.turn));
+    worker_submit_admitted(job->loop->http->workers, &job->work);
 }
 
 static void run_inline(struct http_job *job)
@@ -433,6 +488,7 @@ static void refuse(struct http_job *job, int status, const struct err *err)
 static void submit(struct http_job *job)
 {
     job->work.run = run_on_worker;
+    job->request.turn.wake = run_again;
     job->work.bytes = job->request.body.size + JOB_OVERHEAD_BYTES;
     job->reference_count++;
     struct err err;

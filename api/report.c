@@ -8,6 +8,7 @@
 #include "api/share_access.h"
 #include "api/share_summary.h"
 #include "api/share_views.h"
+#include "api/turns.h"
 #include "lib/base/clock.h"
 #include "lib/base/compress.h"
 #include "lib/base/mem.h"
@@ -316,6 +317,17 @@ static void unref_answer(void *entry)
     flight_cache_unref(entry);
 }
 
+static enum err_code take_turn(struct request *request, const char *share_id, struct err *err)
+{
+    request->turn.key = share_id;
+    if (turns_take(request->server->turns, &request->turn))
+        return ERR_NONE;
+    err_set(err, ERR_BUSY,
+            "too many others ask for reports of this profile; try again in a few seconds");
+    err->retry_after_s = 5;
+    return ERR_BUSY;
+}
+
 enum err_code report_respond(struct request *request, struct response *response,
                              const struct report *report, struct err *err)
 {
@@ -330,19 +342,24 @@ enum err_code report_respond(struct request *request, struct response *response,
         return ERR_NONE;
     struct making making = {.report = report,
                             .is_zstd = report->kind->compresses && accepts_zstd(request)};
-    struct flight_entry *entry;
-    enum err_code code = flight_cache_ref(request->server->shares->answers,
-                                          report_key(request->arena, report, making.is_zstd),
-                                          make_answer, &making, &entry, err);
-    if (code)
-        return code;
+    struct flight_cache *answers = request->server->shares->answers;
+    const char *key = report_key(request->arena, report, making.is_zstd);
+    struct flight_entry *entry = flight_cache_try(answers, key);
+    if (!entry) {
+        enum err_code code = take_turn(request, report->shares[0].id, err);
+        if (!code)
+            code = flight_cache_ref(answers, key, make_answer, &making, &entry, err);
+        if (code)
+            return code;
+    }
     arena_on_destroy(request->arena, unref_answer, entry);
-    const struct share_answer *answer = flight_cache_get(entry);
+    struct share_answer *answer = flight_cache_get(entry);
     if (answer->is_zstd) {
         response_add(request, response, "content-encoding", "zstd");
         response_add(request, response, "vary", "accept-encoding");
     }
     response->may_compress = report->kind->compresses && !answer->is_zstd;
     response_bytes(response, 200, report->kind->content_type, buf_span(&answer->body));
+    response->reader_count = &answer->reader_count;
     return ERR_NONE;
 }

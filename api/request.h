@@ -9,6 +9,7 @@
 #define API_REQUEST_H
 
 #include "api/principal.h"
+#include "api/turns.h"
 #include "lib/base/buf.h"
 #include "lib/base/err.h"
 
@@ -52,6 +53,9 @@ struct request {
     bool is_tls;
     int64_t start_ns; /* monotonic */
     struct principal principal;
+    /* Before slow work a handler sets turn.key and takes the turn. Without one it returns ERR_BUSY
+     * at once: a GET is then put aside, and handled again from the start when its turn has come. */
+    struct turn turn;
 };
 
 /* The header field's value, empty when absent; name in lower case. */
@@ -81,7 +85,10 @@ struct response {
     const char *content_type;
     enum response_body body_kind;
     struct span bytes; /* lives in the request's arena, or as long as the process */
-    int file_fd;       /* owned by the response; sent from offset 0 */
+    /* How many answers send these bytes now, kept beside them; NULL: only this one does. Memory
+     * that many share is counted once. */
+    _Atomic uint32_t *reader_count;
+    int file_fd; /* owned by the response; sent from offset 0 */
     uint64_t file_bytes;
     bool may_compress; /* let the server apply zstd or gzip as the client accepts */
     struct http_field *fields;

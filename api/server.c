@@ -9,6 +9,7 @@
 #include "api/profile_cache.h"
 #include "api/settings.h"
 #include "api/share.h"
+#include "api/turns.h"
 #include "api/worker.h"
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
@@ -187,6 +188,7 @@ static enum err_code build(struct server *server, const struct server_start *sta
     server->auth = auth_create(AUTH_ENTRIES);
     server->profiles = profile_cache_create((size_t)settings->profile_cache_bytes);
     server->shares = share_memory_create(settings->max_heavy_memory);
+    server->turns = turns_create(settings->worker_threads, settings->worker_queue);
     server->gauges = gauges_create(server);
     return create_http(server, start, err);
 }
@@ -200,6 +202,7 @@ static void tear_down(struct server *server)
     auth_destroy(server->auth);
     limiter_destroy(server->limiter);
     metrics_destroy(server->metrics);
+    turns_destroy(server->turns);
     if (server->jobs_database)
         pg_pool_destroy(server->jobs_database);
     if (server->database)

@@ -19,6 +19,7 @@ struct pg_pool;
 struct profile_cache;
 struct settings;
 struct share_memory;
+struct turns;
 struct worker_pool;
 
 struct server {
@@ -31,6 +32,7 @@ struct server {
     struct limiter *limiter;        /* api/limiter.h: rates per address, token, tenant */
     struct profile_cache *profiles; /* api/profile_cache.h: decoded profiles, single flight */
     struct share_memory *shares;    /* api/share.h: counted views, cookie key, finished answers */
+    struct turns *turns;            /* api/turns.h: who may keep workers busy with reports */
     struct metrics *metrics;        /* api/metrics.h */
     struct gauges *gauges;          /* api/gauges.h: what the parts hold, for metrics */
     struct http_server *http;       /* api/http.h */

@@ -51,8 +51,8 @@ void pg_pool_destroy(struct pg_pool *pool);
 
 /*
  * From now on pg_take waits for a database that cannot be reached, at most max_wait_ms, for as long
- * as it has been away for a few seconds only: so long does it restart and recover. Nothing was asked
- * yet, so waiting is sound whatever the caller is about to do. Before the pool is shared.
+ * as it has been away for a few seconds only: so long does it restart and recover. Nothing was
+ * asked yet, so waiting is sound whatever the caller is about to do. Before the pool is shared.
  */
 void pg_pool_set_patience(struct pg_pool *pool, int max_wait_ms);
 

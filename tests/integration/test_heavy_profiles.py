@@ -4,6 +4,7 @@ import concurrent.futures
 import os
 import pathlib
 import re
+import time
 
 import sample_profiles as samples
 from test_shares import problem
@@ -104,3 +105,27 @@ def test_a_report_that_computes_for_too_long_is_given_up(start_server):
     assert "focus" in refused["detail"]
     assert api.get(f"/api/v1/shares/{made['id']}/flame",
                    query={"focus": "^function1$", "ignore": "function[2-9]"}).status == 200
+
+
+def test_many_slow_reports_of_one_share_leave_workers_for_others(start_server):
+    """And all of them are answered, one after the other."""
+    server = start_server("--worker-threads", "4", "--max-heavy-memory", "4GiB")
+    api = server.api()
+    slow, quick = share(api, random_pprof(16)), api.post("/api/v1/shares", samples.FOLDED).json()
+    many = 12
+    finished = []
+
+    def ask(number):
+        answer = server.api().get(f"/api/v1/shares/{slow['id']}/top?focus=function{number}")
+        finished.append(number)
+        return answer.status
+
+    with concurrent.futures.ThreadPoolExecutor(many) as pool:
+        asked = [pool.submit(ask, number) for number in range(many)]
+        while not finished:
+            time.sleep(0.01)
+        for path in ("", "/flame", "/top"):
+            assert api.get(f"/api/v1/shares/{quick['id']}{path}").status == 200
+        others_waited_for = len(finished)
+        assert {future.result() for future in asked} == {200}
+    assert others_waited_for <= many // 2, finished

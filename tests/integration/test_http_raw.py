@@ -485,6 +485,21 @@ def test_what_answers_hold_that_nobody_takes_is_bounded(start_server):
     assert wait_until(lambda: metric(server, "perfolio_http_answer_bytes") == 0)
 
 
+def test_one_cached_answer_counts_once_however_many_read_it(start_server):
+    server = start_server("--max-buffered-bytes", "32MiB")
+    made = server.api().post("/api/v1/shares", large_folded(80000))
+    path = f"/api/v1/shares/{made.json()['id']}/flame?limit=0"
+    size = len(server.api().get(path, headers={"Accept": "application/json"}).body)
+    assert 8 << 20 < size < 16 << 20
+    takers = [slow_taker(server, path) for _ in range(10)]
+    assert [status for _, status, _ in takers] == [200] * 10
+    held = metric(server, "perfolio_http_answer_bytes")
+    assert size < held < size + 10 * (1 << 20), "once, and the piece that each one is being sent"
+    for wire, _, _ in takers:
+        wire.socket.close()
+    assert wait_until(lambda: metric(server, "perfolio_http_answer_bytes") == 0)
+
+
 def frame(kind, flags, stream, payload):
     return struct.pack(">I", len(payload))[1:] + bytes([kind, flags]) + struct.pack(">I", stream) + payload
 

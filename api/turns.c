@@ -1,0 +1,118 @@
+#include "api/turns.h"
+
+#include "lib/base/mem.h"
+
+#include <assert.h>
+#include <pthread.h>
+#include <stddef.h>
+#include <string.h>
+
+struct turns {
+    pthread_mutex_t mutex; /* guards what follows and the fields of all turns that are in a list */
+    int max_held;
+    int max_held_of_one;
+    int max_waiting;
+    int held_count;
+    int waiting_count;
+    struct turn *held;
+    struct turn *waiting; /* who came first is first */
+};
+
+struct turns *turns_create(int worker_count, int max_waiting)
+{
+    struct turns *turns = mem_new(struct turns, 1);
+    pthread_mutex_init(&turns->mutex, NULL);
+    int reserve = (worker_count + 3) / 4;
+    turns->max_held = worker_count - reserve > 1 ? worker_count - reserve : 1;
+    turns->max_held_of_one = worker_count / 4 > 1 ? worker_count / 4 : 1;
+    turns->max_waiting = max_waiting;
+    return turns;
+}
+
+void turns_destroy(struct turns *turns)
+{
+    if (!turns)
+        return;
+    assert(!turns->held && !turns->waiting);
+    pthread_mutex_destroy(&turns->mutex);
+    mem_free(turns);
+}
+
+/* Called locked. Few are held, so that looking through them costs little. */
+static bool is_free(const struct turns *turns, const char *key)
+{
+    int count = 0;
+    for (const struct turn *turn = turns->held; turn; turn = turn->next)
+        count += strcmp(turn->key, key) == 0;
+    return turns->held_count < turns->max_held && count < turns->max_held_of_one;
+}
+
+static void hold(struct turns *turns, struct turn *turn)
+{
+    turn->is_held = true;
+    turn->next = turns->held;
+    turns->held = turn;
+    turns->held_count++;
+}
+
+bool turns_take(struct turns *turns, struct turn *turn)
+{
+    pthread_mutex_lock(&turns->mutex);
+    /* A place that is free while some wait is not for them: they wait for another share's. */
+    if (!turn->is_held && is_free(turns, turn->key))
+        hold(turns, turn);
+    bool is_held = turn->is_held;
+    pthread_mutex_unlock(&turns->mutex);
+    return is_held;
+}
+
+enum turns_outcome turns_take_or_wait(struct turns *turns, struct turn *turn)
+{
+    enum turns_outcome outcome = TURNS_REFUSED;
+    pthread_mutex_lock(&turns->mutex);
+    if (is_free(turns, turn->key)) {
+        hold(turns, turn);
+        outcome = TURNS_TAKEN;
+    } else if (turns->waiting_count < turns->max_waiting) {
+        struct turn **place = &turns->waiting;
+        while (*place)
+            place = &(*place)->next;
+        turn->next = NULL;
+        *place = turn;
+        turns->waiting_count++;
+        outcome = TURNS_WAITING;
+    }
+    pthread_mutex_unlock(&turns->mutex);
+    return outcome;
+}
+
+void turns_give(struct turns *turns, struct turn *turn)
+{
+    struct turn *woken = NULL;
+    pthread_mutex_lock(&turns->mutex);
+    struct turn **place = &turns->held;
+    while (*place != turn)
+        place = &(*place)->next;
+    *place = turn->next;
+    turn->is_held = false;
+    turns->held_count--;
+    for (place = &turns->waiting; *place && !is_free(turns, (*place)->key);)
+        place = &(*place)->next;
+    if (*place) {
+        woken = *place;
+        *place = woken->next;
+        turns->waiting_count--;
+        hold(turns, woken);
+    }
+    pthread_mutex_unlock(&turns->mutex);
+    if (woken)
+        woken->wake(woken);
+}
+
+int turns_waiting_count(struct turns *turns)
+{
+    pthread_mutex_lock(&turns->mutex);
+    int count = turns->waiting_count;
+    pthread_mutex_unlock(&turns->mutex);
+    return count;
+}

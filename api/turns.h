@@ -1,0 +1,46 @@
+/*
+ * turns: how many workers may be busy for one share, and for slow work altogether.
+ *
+ * Reports that have to be computed take a turn first. One share has few turns at a time, and all
+ * together leave some workers free, so that whoever asks for something else is answered whatever is
+ * computed or waited for. Who finds no turn waits without a worker: the request is put aside, and
+ * handled again from the start when a turn is handed to it, first come, first served.
+ * Threads: any.
+ */
+#ifndef API_TURNS_H
+#define API_TURNS_H
+
+#include <stdbool.h>
+
+struct turns;
+
+/* Embedded in a request. It stays where it is from the first call until the turn is given back. */
+struct turn {
+    const char *key; /* whose work it is; NULL: none was asked for */
+    bool is_held;
+    struct turn *next;               /* of turns.c */
+    void (*wake)(struct turn *self); /* it waited and is held now; on the thread of turns_give */
+};
+
+/* For a pool of so many workers; max_waiting bounds those who wait. */
+struct turns *turns_create(int worker_count, int max_waiting);
+/* NULL is a no-op. No turn is held or waited for any more. */
+void turns_destroy(struct turns *turns);
+
+/* Takes a turn for turn->key if one is free; true when it is held now, or was before. */
+bool turns_take(struct turns *turns, struct turn *turn);
+
+enum turns_outcome {
+    TURNS_TAKEN,
+    TURNS_WAITING, /* turn is no longer the caller's: wake may be running already */
+    TURNS_REFUSED, /* too many wait */
+};
+enum turns_outcome turns_take_or_wait(struct turns *turns, struct turn *turn);
+
+/* Gives a held turn back, and hands it to the next who may have it. */
+void turns_give(struct turns *turns, struct turn *turn);
+
+/* For metrics and tests. */
+int turns_waiting_count(struct turns *turns);
+
+#endif

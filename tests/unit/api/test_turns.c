@@ -1,0 +1,106 @@
+#include "tests/unit/test.h"
+
+#include "api/turns.h"
+
+static int woken_count;
+
+static void count_wake(struct turn *self)
+{
+    assert_true(self->is_held);
+    woken_count++;
+}
+
+static struct turn turn_of(const char *key)
+{
+    return (struct turn){.key = key, .wake = count_wake};
+}
+
+static int start(void **state)
+{
+    woken_count = 0;
+    *state = turns_create(8, 3); /* 2 of one, 6 of all */
+    return 0;
+}
+
+static int stop(void **state)
+{
+    turns_destroy(*state);
+    return 0;
+}
+
+static void one_share_has_few_turns_and_others_have_theirs(void **state)
+{
+    struct turn slow[3] = {turn_of("slow"), turn_of("slow"), turn_of("slow")};
+    struct turn other = turn_of("other");
+    assert_true(turns_take(*state, &slow[0]));
+    assert_true(turns_take(*state, &slow[0])); /* it is held */
+    assert_true(turns_take(*state, &slow[1]));
+    assert_false(turns_take(*state, &slow[2]));
+    assert_true(turns_take(*state, &other));
+    turns_give(*state, &slow[0]);
+    assert_true(turns_take(*state, &slow[2]));
+    turns_give(*state, &slow[1]);
+    turns_give(*state, &slow[2]);
+    turns_give(*state, &other);
+}
+
+static void all_shares_together_leave_workers_free(void **state)
+{
+    static const char *const keys[] = {"a", "b", "c", "d", "e", "f", "g"};
+    struct turn turns[7];
+    for (int i = 0; i < 7; i++) {
+        turns[i] = turn_of(keys[i]);
+        assert_int_equal(turns_take(*state, &turns[i]), i < 6);
+    }
+    for (int i = 0; i < 6; i++)
+        turns_give(*state, &turns[i]);
+}
+
+static void who_waits_is_woken_in_order_and_holds_the_turn(void **state)
+{
+    struct turn slow[6], other = turn_of("other");
+    for (int i = 0; i < 6; i++) {
+        static const enum turns_outcome expected[] = {TURNS_TAKEN,   TURNS_TAKEN,   TURNS_WAITING,
+                                                      TURNS_WAITING, TURNS_WAITING, TURNS_REFUSED};
+        slow[i] = turn_of("slow");
+        assert_int_equal(turns_take_or_wait(*state, &slow[i]), expected[i]);
+    }
+    assert_int_equal(turns_take_or_wait(*state, &other), TURNS_TAKEN);
+    turns_give(*state, &other); /* none of those who wait may have it */
+    assert_int_equal(woken_count, 0);
+    assert_int_equal(turns_waiting_count(*state), 3);
+    turns_give(*state, &slow[1]);
+    assert_int_equal(woken_count, 1);
+    assert_true(slow[2].is_held);
+    assert_false(slow[3].is_held);
+    turns_give(*state, &slow[0]);
+    turns_give(*state, &slow[2]);
+    assert_int_equal(woken_count, 3);
+    assert_int_equal(turns_waiting_count(*state), 0);
+    turns_give(*state, &slow[3]);
+    turns_give(*state, &slow[4]);
+    assert_int_equal(woken_count, 3);
+}
+
+static void a_single_worker_still_has_a_turn(void **state)
+{
+    (void)state;
+    struct turns *turns = turns_create(1, 1);
+    struct turn turn = turn_of("a");
+    assert_true(turns_take(turns, &turn));
+    turns_give(turns, &turn);
+    turns_destroy(turns);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(one_share_has_few_turns_and_others_have_theirs, start,
+                                        stop),
+        cmocka_unit_test_setup_teardown(all_shares_together_leave_workers_free, start, stop),
+        cmocka_unit_test_setup_teardown(who_waits_is_woken_in_order_and_holds_the_turn, start,
+                                        stop),
+        cmocka_unit_test(a_single_worker_still_has_a_turn),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
