@@ -114,7 +114,9 @@ static void print_members(const char *prefix, const json_t *object)
     json_object_foreach((json_t *)(uintptr_t)object, name, member)
     {
         buf_clear(&cell);
-        buf_printf(&cell, "%s%s%s", prefix, prefix[0] ? "." : "", name);
+        terminal_append_clean(&cell, span_text(prefix));
+        buf_append_text(&cell, prefix[0] ? "." : "");
+        terminal_append_clean(&cell, span_text(name));
         if (json_is_object(member)) {
             print_members(name, member);
             continue;
@@ -138,7 +140,8 @@ void admin_print_answer(const struct admin *admin, const struct admin_call *call
     } else if (list) {
         print_columns(cli, call, list);
     } else if (result && json_is_string(result)) {
-        puts(json_string_value(result));
+        terminal_print_clean(stdout, span_text(json_string_value(result)));
+        putchar('\n');
     } else if (result && json_is_integer(result)) {
         printf("%" JSON_INTEGER_FORMAT "\n", json_integer_value(result));
     } else if (answer && strcmp(call->method, "GET") == 0) {

@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-enum { OPTION_FORMAT = 0x200, OPTION_PASSWORD_FILE };
+enum { OPTION_FORMAT = 0x200, OPTION_PASSWORD_FILE, MAX_NAME_BYTES = 200 };
 #define MAX_DOWNLOAD_BYTES (UINT64_C(16) << 30)
 
 struct get {
@@ -83,14 +83,18 @@ static const struct argp argp = {
 static const char *safe_name(const char *name, struct arena *arena)
 {
     const char *slash = strrchr(name, '/');
-    char *safe = arena_strdup(arena, slash ? slash + 1 : name);
+    struct span last = span_text(slash ? slash + 1 : name);
+    buf_auto clean;
+    buf_init(&clean, MAX_NAME_BYTES);
+    terminal_append_clean(&clean, last);
+    char *safe = arena_strndup(arena, clean.data, clean.size);
     for (char *at = safe; *at; at++) {
-        if ((unsigned char)*at < ' ' || *at == 0x7f || *at == '\\')
+        if (*at == '?' || *at == '\\')
             *at = '_';
     }
     while (*safe == '.')
         safe++;
-    return strlen(safe) > 200 || !*safe ? NULL : safe;
+    return buf_failed(&clean) || !*safe ? NULL : safe;
 }
 
 /* What the share's page calls it: the uploaded name, or the id with an extension. */

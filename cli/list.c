@@ -8,7 +8,13 @@
 #include <stdlib.h>
 
 enum { OPTION_JSON = 0x200, OPTION_LIMIT, OPTION_LOCAL };
-enum { DEFAULT_LIMIT = 50, PAGE_SIZE = 100, MAX_CELL_BYTES = 1024 };
+enum {
+    DEFAULT_LIMIT = 50,
+    PAGE_SIZE = 100,
+    MAX_CELL_BYTES = 4096,
+    TIME_COLUMNS = 16,
+    WHO_COLUMNS = 9,
+};
 
 struct list {
     struct cli *cli;
@@ -59,16 +65,13 @@ static const struct argp argp = {
            "this machine.",
 };
 
-static void print_clean(struct span text, int columns)
+static void print_cell(struct span text, int columns)
 {
     buf_auto clean;
     buf_init(&clean, MAX_CELL_BYTES);
-    terminal_append_clean(
-        &clean, text.size < MAX_CELL_BYTES / 4 ? text : span_of(text.data, MAX_CELL_BYTES / 4));
-    if (columns)
-        terminal_print_cell(stdout, buf_span(&clean), columns);
-    else
-        printf("%.*s", SPAN_PRINT(buf_span(&clean)));
+    terminal_append_clean(&clean,
+                          text.size < MAX_CELL_BYTES ? text : span_of(text.data, MAX_CELL_BYTES));
+    terminal_print_cell(stdout, buf_span(&clean), columns);
 }
 
 struct row {
@@ -83,17 +86,20 @@ static void print_row(struct list *list, const struct row *row)
     const char *reset = terminal_style(terminal, stdout, STYLE_RESET);
     value_distance(row->expires_at ? row->expires_at : "", clock_wall_ns() / CLOCK_NS_PER_S,
                    distance);
-    printf("%s%.16s%s  %-9.9s  ", dim, value_time(row->created_at, created), reset,
-           row->visibility);
-    printf("%-11.11s  ", distance[0] ? distance : "never");
-    print_clean(span_text(row->url), 0);
+    fputs(dim, stdout);
+    print_cell(span_of(value_time(row->created_at, created), strnlen(created, TIME_COLUMNS)),
+               TIME_COLUMNS);
+    printf("%s  ", reset);
+    print_cell(span_text(row->visibility), WHO_COLUMNS);
+    printf("  %-11.11s  ", distance[0] ? distance : "never");
+    terminal_print_clean(stdout, span_text(row->url));
     fputs("  ", stdout);
     int room = terminal->columns - 42 - terminal_width(span_text(row->url));
     struct span title = span_text(row->title);
     if (terminal->is_output_terminal && room >= 8 && terminal_width(title) > room)
-        print_clean(title, room);
+        print_cell(title, room);
     else
-        print_clean(title, 0);
+        terminal_print_clean(stdout, title);
     putchar('\n');
 }
 
@@ -126,7 +132,7 @@ static enum err_code list_kept(struct list *list, struct err *err)
             json_auto_t *line =
                 json_pack("{ssssssssss}", "id", share->id, "url", share->url, "title", title,
                           "created_at", share->created_at, "expires_at", share->expires_at);
-            json_dumpf(line, stdout, JSON_COMPACT);
+            json_dumpf(line, stdout, JSON_COMPACT | JSON_ENSURE_ASCII);
             putchar('\n');
         } else {
             print_row(list,

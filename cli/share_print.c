@@ -20,7 +20,9 @@ enum err_code share_print_result(enum share_output output, const json_t *share, 
         putchar('\n');
         break;
     case SHARE_OUTPUT_MARKDOWN:
-        puts(client_text(share, "markdown", client_text(share, "url", "")));
+        terminal_print_clean(
+            stdout, span_text(client_text(share, "markdown", client_text(share, "url", ""))));
+        putchar('\n');
         break;
     case SHARE_OUTPUT_URL:
         puts(client_text(share, "url", ""));

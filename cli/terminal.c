@@ -92,6 +92,15 @@ void terminal_append_clean(struct buf *text, struct span from)
     }
 }
 
+void terminal_print_clean(FILE *file, struct span text)
+{
+    buf_auto clean;
+    buf_init(&clean, MAX_MESSAGE_BYTES);
+    terminal_append_clean(
+        &clean, text.size < MAX_MESSAGE_BYTES ? text : span_of(text.data, MAX_MESSAGE_BYTES));
+    fwrite(clean.data, 1, clean.size, file);
+}
+
 static int point_width(uint32_t point)
 {
     int width = wcwidth((wchar_t)point);
@@ -197,7 +206,10 @@ void terminal_progress(struct terminal *terminal, const char *what, uint64_t don
     terminal->bar_done = done;
     int room = terminal->error_columns - BAR_CELLS - 32;
     fputs("\r\033[K", stderr);
-    terminal_print_cell(stderr, span_text(what), room < 8 ? 8 : room > 30 ? 30 : room);
+    buf_auto name;
+    buf_init(&name, MAX_MESSAGE_BYTES);
+    terminal_append_clean(&name, span_of(what, strnlen(what, MAX_MESSAGE_BYTES)));
+    terminal_print_cell(stderr, buf_span(&name), room < 8 ? 8 : room > 30 ? 30 : room);
     if (total) {
         double share = done < total ? (double)done / (double)total : 1;
         int filled = (int)(share * BAR_CELLS);

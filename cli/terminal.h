@@ -47,17 +47,20 @@ void terminal_note(struct terminal *terminal, const char *format, ...) PRINTF_LI
 void terminal_warn(struct terminal *terminal, const char *format, ...) PRINTF_LIKE(2, 3);
 void terminal_fail(struct terminal *terminal, const char *format, ...) PRINTF_LIKE(2, 3);
 
-/* Draws or redraws the bar, at most ten times a second; total 0 is unknown. When all is done it
- * says that the answer is awaited. Nothing happens unless standard error is a terminal. */
+/* what may be any text. Draws or redraws the bar, at most ten times a second; total 0 is unknown.
+ * When all is done it says that the answer is awaited. Nothing happens unless standard error is a
+ * terminal. */
 void terminal_progress(struct terminal *terminal, const char *what, uint64_t done, uint64_t total);
 /* Wipes the bar. Messages do it themselves. */
 void terminal_progress_end(struct terminal *terminal);
 
 /* Text with control characters (and bytes that are no UTF-8) shown as "?", appended. */
 void terminal_append_clean(struct buf *text, struct span from);
+/* Likewise, printed; of more than 64 KiB the start. */
+void terminal_print_clean(FILE *file, struct span text);
 /* Columns that clean UTF-8 text takes (combining marks count 0, wide characters 2). */
 int terminal_width(struct span text);
-/* Writes text, padded with blanks to columns, or cut with "…" when it is wider. */
+/* Writes clean text, padded with blanks to columns, or cut with "…" when it is wider. */
 void terminal_print_cell(FILE *file, struct span text, int columns);
 
 /* Asks on the terminal without echo; for passwords and tokens. Handles: ERR_IO (no terminal). */

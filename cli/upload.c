@@ -2,6 +2,7 @@
 
 #include "cli/client.h"
 #include "cli/input.h"
+#include "cli/link.h"
 #include "cli/progress.h"
 #include "cli/terminal.h"
 #include "cli/upload_state.h"
@@ -271,6 +272,19 @@ static enum err_code send_parts(struct parts *parts, const struct upload_setting
     return code;
 }
 
+/* The link is printed, opened and put into further links as it is: it must be nothing else. */
+static bool is_usable(const json_t *share)
+{
+    arena_auto arena = arena_create();
+    struct link link;
+    const char *id = client_text(share, "id", ""), *url = client_text(share, "url", "");
+    for (const char *at = url; *at; at++) {
+        if (*at <= ' ' || *at > '~')
+            return false;
+    }
+    return link_is_url(url) && link_parse(id, arena, &link) && !link.base && !link.is_diff;
+}
+
 enum err_code upload_share(struct client *client, struct terminal *terminal,
                            const struct input *input, const struct upload_settings *settings,
                            json_t **ret_share, struct err *err)
@@ -289,10 +303,11 @@ enum err_code upload_share(struct client *client, struct terminal *terminal,
     terminal_progress_end(terminal);
     if (code)
         return code;
-    if (!client_text(*ret_share, "url", "")[0]) {
+    if (!is_usable(*ret_share)) {
         json_decref(*ret_share);
+        *ret_share = NULL;
         return err_set(err, ERR_NETWORK,
-                       "the server's answer has no url: is it a Perfolio server?");
+                       "the server's answer has no usable id and url: is it a Perfolio server?");
     }
     return ERR_NONE;
 }

@@ -37,7 +37,8 @@ struct upload_settings {
 };
 
 /*
- * The caller owns *ret_share: what the server answered, with id, url, delete_token, ….
+ * The caller owns *ret_share: what the server answered, with delete_token and all, id a
+ * share's and url a web address of plain ASCII.
  * Handles what client_send does, and ERR_IO.
  */
 enum err_code upload_share(struct client *client, struct terminal *terminal,

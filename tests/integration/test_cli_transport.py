@@ -690,6 +690,48 @@ def test_a_server_cannot_steer_the_terminal(run, fake, stacks):
     assert result.returncode == 7 and "\x1b" not in result.log and "\x07" not in result.log
 
 
+def hostile(document):
+    """All texts of an answer, and a name, with what would steer a terminal."""
+    if isinstance(document, dict):
+        changed = {name: hostile(value) for name, value in document.items()}
+        return {**changed, "\x1b[2Jname": "x"} if "quotas" in document else changed
+    if isinstance(document, list):
+        return [hostile(item) for item in document]
+    return "\x1b[31m\x9b2J\n\u202e" + document if isinstance(document, str) else document
+
+
+def test_no_answer_steers_the_terminal(run, fake, monkeypatch, tmp_path):
+    share = {"id": "A" * 22, "url": fake.url + "/p/" + "A" * 22, "title": "t", "filename": "f",
+             "visibility": "public", "created_at": "2026-01-01T00:00:00Z", "expires_at": "x",
+             "markdown": "m", "delete_token": "t"}
+    answers = {"list": {"shares": [share]}, "admin tenant list": {"tenants": [
+        {"id": 1, "name": "n", "created_at": "c", "usage": {}, "quotas": {"a": "b"}}]},
+        "admin tenant show 1": {"id": 1, "name": "n", "quotas": {"a": "b"}},
+        "admin login-link": {"url": "u"}, "list --json": {"shares": [share]},
+        "top " + share["url"]: {"sample_type": "s", "unit": "u", "total": 1, "function_count": 1,
+                                "functions": [{"name": "n", "file": "f", "flat": 1, "cum": 1}]}}
+    for command, answer in answers.items():
+        monkeypatch.setattr(Handler, "do_any", lambda self: self.reply(200, hostile(answer)))
+        for name in ("GET", "POST"):
+            monkeypatch.setattr(Handler, f"do_{name}", Handler.do_any)
+        result = run(*command.split(), token=TOKEN)
+        assert result.returncode == 0 and result.out, result.log
+        assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e]", result.out + result.log), command
+
+
+def test_a_share_without_a_usable_link_is_an_error(run, fake, stacks, monkeypatch):
+    real = Handler.reply
+    for change in ({"url": "\x1b[2J"}, {"url": "file:///etc/passwd"}, {"url": "https://x/\npwned"},
+                   {"id": "../../x"}, {"id": ""}, {"url": None}):
+        monkeypatch.setattr(Handler, "reply", lambda self, status, document=None, *rest: real(
+            self, status, {**(document or {}), **change}, *rest))
+        result = run("push", stacks)
+        assert result.returncode == 3 and result.out == "", change
+    monkeypatch.setattr(Handler, "reply", lambda self, status, document=None, *rest: real(
+        self, status, {**document, "markdown": "[\x1b[2J](x)"}, *rest))
+    assert run("push", "--markdown", stacks).out == "[?[2J](x)\n"
+
+
 # ---- on a terminal ----
 
 
@@ -698,10 +740,10 @@ def test_the_bar_and_colours_are_for_terminals_only(home, fake, tmp_path):
 
     large = make_large(tmp_path / "large.folded", 20 * 1000 * 1000)
 
-    def on_terminal(**variables):
+    def on_terminal(file=large, **variables):
         main, side = pty.openpty()
         environment = {"HOME": str(home), "PERFOLIO_URL": fake.url, "TERM": "xterm", **variables}
-        process = subprocess.Popen([str(PERFOLIO), "push", str(large)], stdin=side, stdout=side,
+        process = subprocess.Popen([str(PERFOLIO), "push", str(file)], stdin=side, stdout=side,
                                    stderr=side, env=environment)
         os.close(side)
         seen = b""
@@ -717,6 +759,8 @@ def test_the_bar_and_colours_are_for_terminals_only(home, fake, tmp_path):
         assert process.wait(60) == 0
         return seen
 
+    assert b"\x1b[41m" not in on_terminal(large.rename(tmp_path / "\x1b[41mlarge"))
+    large = (tmp_path / "\x1b[41mlarge").rename(large)
     coloured = on_terminal()
     assert b"\r\x1b[K" in coloured and b"%" in coloured and b"\x1b[34m" in coloured
     assert b"\x1b[34m" not in on_terminal(NO_COLOR="1")
