@@ -291,4 +291,76 @@ export async function testIcicle(runner, browser, server) {
     );
     await context.close();
   });
+
+  await runner.test("the minimap shows the whole tree, what is seen of it, and where a search matches", () =>
+    withPage(browser, server, async (page) => {
+      const box = await open(page);
+      const strip = await page.locator(".minimap").boundingBox();
+      assert.equal(await page.locator(".minimap-seen").isVisible(), false, "all is seen");
+      const picture = () => page.evaluate(() => document.querySelector(".minimap canvas").toDataURL());
+      const whole = await picture();
+
+      // A drag chooses a part, dragging the rectangle moves it, a press beside it goes there.
+      const across = (share) => strip.x + strip.width * share;
+      await page.mouse.move(across(0.5), strip.y + 10);
+      await page.mouse.down();
+      await page.mouse.move(across(0.6), strip.y + 12);
+      await page.mouse.move(across(0.7), strip.y + 12);
+      await page.mouse.up();
+      await settled(page);
+      const near = ([from, to], wantFrom, wantTo) => assert.ok(Math.abs(from - wantFrom) < 0.004 && Math.abs(to - wantTo) < 0.004, `${from} to ${to}`);
+      near(seenPart(page), 0.5, 0.7);
+      const seen = await page.locator(".minimap-seen").boundingBox();
+      assert.ok(Math.abs(seen.x - across(0.5)) < 2 && Math.abs(seen.width - strip.width * 0.2) < 3);
+      await page.mouse.move(across(0.6), strip.y + 12);
+      await page.mouse.down();
+      await page.mouse.move(across(0.5), strip.y + 12);
+      await page.mouse.move(across(0.4), strip.y + 12);
+      await page.mouse.up();
+      await settled(page);
+      near(seenPart(page), 0.3, 0.5);
+      await page.mouse.click(across(0.9), strip.y + 12);
+      await settled(page);
+      near(seenPart(page), 0.8, 1);
+      assert.equal(await picture(), whole, "the tree in it stands still");
+      assert.equal(parameters(page).get("z"), null);
+
+      const at800 = await page.locator(".icicle").boundingBox();
+      assert.deepEqual(at800, box, "nothing made room for the rectangle");
+      await page.fill("#search", "json");
+      await painted(page);
+      const colours = await page.evaluate(() => {
+        const canvas = document.querySelector(".minimap canvas");
+        const { data } = canvas.getContext("2d").getImageData(0, canvas.height - 2, canvas.width, 1);
+        const counts = new Map();
+        for (let i = 0; i < data.length; i += 4) {
+          const colour = `${data[i]},${data[i + 1]},${data[i + 2]}`;
+          counts.set(colour, (counts.get(colour) ?? 0) + 1);
+        }
+        return [...counts].sort((a, b) => b[1] - a[1]);
+      });
+      const share = Number(/([\d.]+)%/.exec(await page.textContent("#search-result"))[1]) / 100;
+      const marked = colours.find(([colour]) => colour === "184,66,10")[1] / strip.width;
+      assert.ok(marked >= share - 0.01 && marked < share + 0.2, `${marked} of the strip for ${share} of the profile`);
+    }),
+  );
+
+  await runner.test("the minimap of a deep tree scrolls it, either way up", async () => {
+    const { id } = await server.share(deepText(2000));
+    for (const view of ["icicle", "flame"])
+      await withPage(browser, server, async (page) => {
+        await page.goto(`${server.url}/p/${id}?v=${view}&sv=1`);
+        await viewReady(page);
+        const strip = await page.locator(".minimap").boundingBox();
+        const place = () => page.evaluate(() => {
+          const scroller = document.querySelector(".icicle");
+          return (scroller.scrollTop + scroller.clientHeight / 2) / scroller.scrollHeight;
+        });
+        assert.ok(view === "icicle" ? (await place()) < 0.05 : (await place()) > 0.95);
+        await page.mouse.click(strip.x + 300, strip.y + 15);
+        await painted(page);
+        assert.ok(Math.abs((await place()) - 0.5) < 0.06, `${await place()}`);
+        assert.equal(parameters(page).get("w"), null);
+      });
+  });
 }

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { decodeFlame, FlameError, parentOf, pathOf, type Flame } from "../src/model/flame.ts";
 import { countFunctions, listFunctions, sortFunctions } from "../src/model/functions.ts";
-import { layoutRow, nodeAt } from "../src/model/layout.ts";
+import { layoutRow, matchedColumns, nodeAt } from "../src/model/layout.ts";
 import { findByPathHash, pathHash } from "../src/model/path.ts";
 import { compileSearch, costOf, exactly, filterByName, nextMatch, search } from "../src/model/search.ts";
 import { encodeFlame } from "./encode_flame.mjs";
@@ -209,4 +209,19 @@ test("merges slivers into few boxes and finds what is under the pointer", () => 
   assert.equal(flame.start[node], 10000);
   assert.equal(nodeAt(flame, 2, { from: 0, to: 20000 }, 200, 100), -1);
   assert.equal(nodeAt(flame, 1, { from: 0, to: 20000 }, 200, 200), -1);
+});
+
+test("marks every pixel column in which a frame of any depth matches", () => {
+  const flame = decode(bigTree(4000, 9));
+  for (const pattern of ["^f7$", "^f[0-3]$", "nothing"]) {
+    const found = search(flame, compileSearch(pattern));
+    const columns = matchedColumns(flame, found.frameMatches, 321.5);
+    assert.equal(columns.length, 322);
+    const expected = new Uint8Array(322);
+    const scale = 321.5 / flame.width[0];
+    for (let i = 1; i < flame.nodeCount; i++)
+      if (found.frameMatches[flame.frame[i]] && flame.width[i] > 0)
+        for (let x = Math.floor(flame.start[i] * scale); x < (flame.start[i] + flame.width[i]) * scale; x++) expected[x] = 1;
+    assert.deepEqual([...columns], [...expected]);
+  }
 });

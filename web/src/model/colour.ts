@@ -34,6 +34,8 @@ export interface Palette {
   dimmedText: string;
   root: string;
   outline: string;
+  /** Where a search matches, in the minimap. */
+  mark: string;
   /** From "much less" through "the same" to "much more"; 2 * diffSteps + 1 entries. */
   diff: string[];
   hatch: string;
@@ -73,6 +75,7 @@ export function makePalette(isDark: boolean): Palette {
     dimmedText: isDark ? "#8b857b" : "#746e64",
     root: isDark ? "#322e27" : "#e4dfd6",
     outline: isDark ? "#fff6e8" : "#1f1a14",
+    mark: isDark ? "#ff9c57" : "#b8420a",
     hatch: isDark ? "#8b857b" : "#746e64",
   };
 }

@@ -81,3 +81,20 @@ export function nodeAt(flame: Flame, row: number, window: Window, widthPx: numbe
   const node = flame.rowNodes[at];
   return flame.start[node] <= value ? node : -1;
 }
+
+/** For each pixel of a width that shows the whole tree: does a frame of any depth match there? */
+export function matchedColumns(flame: Flame, frameMatches: Uint8Array, widthPx: number): Uint8Array {
+  const { nodeCount, frame, start, width, end } = flame;
+  const columns = new Uint8Array(Math.ceil(widthPx));
+  const scale = widthPx / (width[0] || 1);
+  for (let i = 1; i < nodeCount; ) {
+    if (!frameMatches[frame[i]]) {
+      i++;
+      continue;
+    }
+    const left = Math.floor(start[i] * scale);
+    if (width[i] > 0) columns.fill(1, left, Math.max(left + 1, Math.ceil((start[i] + width[i]) * scale)));
+    i = end[i]; // what it calls lies within
+  }
+  return columns;
+}

@@ -13,6 +13,7 @@ import { isSameWindow, partOf, windowOf, type Part } from "../model/window.ts";
 import { isTyping } from "../ui/kit.tsx";
 import { describeNode, spokenNode } from "./describe.ts";
 import { Gestures } from "./gestures.ts";
+import { Minimap } from "./minimap.ts";
 import { neighbour, rowHeight } from "./rows.ts";
 import { Stage } from "./stage.ts";
 
@@ -23,6 +24,7 @@ export interface IcicleProps {
   isDark: boolean;
   /** The root stands at the bottom, what it calls above it. */
   isFlipped?: boolean;
+  hasMinimap?: boolean;
   zoom: number;
   /** The part of the frame zoomed to that is seen; null is all of it. */
   part: Part | null;
@@ -76,10 +78,13 @@ export function Tooltip({ flame, node, unit }: { flame: Flame; node: number; uni
 }
 
 export function Icicle(props: IcicleProps) {
-  const { flame, colours, unit, isDark, isFlipped = false, zoom, part, marks, cursor } = props;
+  const { flame, colours, unit, isDark, isFlipped = false, hasMinimap = true, zoom, part, marks, cursor } = props;
   const scroller = useRef<HTMLDivElement>(null);
   const pictureCanvas = useRef<HTMLCanvasElement>(null);
   const overlayCanvas = useRef<HTMLCanvasElement>(null);
+  const strip = useRef<HTMLDivElement>(null);
+  const stripCanvas = useRef<HTMLCanvasElement>(null);
+  const stripFrame = useRef<HTMLDivElement>(null);
   const tip = useRef<HTMLDivElement>(null);
   const stage = useRef<Stage | null>(null);
   const gestures = useRef<Gestures | null>(null);
@@ -92,7 +97,8 @@ export function Icicle(props: IcicleProps) {
   const scene = { flame, colours, palette, marks, isFlipped, zoom, cursor };
 
   useLayoutEffect(() => {
-    const made = new Stage(scroller.current!, pictureCanvas.current!, overlayCanvas.current!, scene);
+    const minimap = strip.current && new Minimap(strip.current, stripCanvas.current!, stripFrame.current!);
+    const made = new Stage(scroller.current!, pictureCanvas.current!, overlayCanvas.current!, minimap, scene);
     made.onSettled = (window) => {
       const { flame, zoom, onPart } = latest.current;
       const { node, part } = partOf(flame, zoom, window);
@@ -101,12 +107,12 @@ export function Icicle(props: IcicleProps) {
     };
     stage.current = made;
     gestures.current = new Gestures(made, (isDrag) => point(isDrag ? -1 : made.hit(pointer.current.x, pointer.current.y)));
-    const detach = gestures.current.attach();
+    const detach = [gestures.current.attach(), minimap?.attach(made)];
     const observer = new ResizeObserver(() => made.resize());
     observer.observe(scroller.current!);
     return () => {
       observer.disconnect();
-      detach();
+      for (const end of detach) end?.();
       made.stop();
     };
   }, []);
@@ -184,7 +190,15 @@ export function Icicle(props: IcicleProps) {
   }, []);
 
   return (
-    <div class="icicle-frame">
+    <div class={`icicle-frame ${hasMinimap ? "" : "without-minimap"}`}>
+      {hasMinimap && (
+        <div class="minimap" ref={strip} aria-hidden="true">
+          <canvas ref={stripCanvas} />
+          <div class="minimap-tree">
+            <div class="minimap-seen" ref={stripFrame} hidden />
+          </div>
+        </div>
+      )}
       <div
         class="icicle"
         ref={scroller}

@@ -56,6 +56,17 @@ export class PaintedBoxes {
   }
 }
 
+/** The colour of a node's box. */
+export function fillOf(scene: Pick<Picture, "flame" | "palette" | "colours">, node: number): string {
+  const { flame, palette, colours } = scene;
+  if (node === 0 && !flame.isDiff) return palette.root;
+  if (flame.baseCum) return palette.diff[diffStep(flame.baseCum[node], flame.cum[node])];
+  return palette.fills[colours.fill(flame.frame[node])];
+}
+
+/** Whether a node at one of these positions of rowNodes matches. */
+export const hasMatch = (marks: SearchResult, first: number, last: number): boolean => marks.rowPrefix[last + 1] > marks.rowPrefix[first];
+
 export class IciclePainter {
   readonly boxes = new PaintedBoxes();
   private readonly fitter: LabelFitter;
@@ -78,13 +89,6 @@ export class IciclePainter {
     this.paintLabels(picture);
   }
 
-  private fillOf(picture: Picture, node: number): string {
-    const { flame, palette, colours } = picture;
-    if (node === 0 && !flame.isDiff) return palette.root;
-    if (flame.baseCum) return palette.diff[diffStep(flame.baseCum[node], flame.cum[node])];
-    return palette.fills[colours.fill(flame.frame[node])];
-  }
-
   private paintRow(picture: Picture, row: number): void {
     const { context, boxes } = this;
     const { flame, marks, window, widthPx, palette } = picture;
@@ -92,9 +96,9 @@ export class IciclePainter {
     context.globalAlpha = row < picture.zoomDepth ? 0.55 : 1;
     layoutRow(flame, row, window, widthPx, (first, last, left, right) => {
       const node = flame.rowNodes[first];
-      const isMarked = !marks || (first === last && marks.rowPrefix[first + 1] > marks.rowPrefix[first]);
+      const isMarked = !marks || (first === last && hasMatch(marks, first, last));
       const gap = first === last && right - left > 3 ? 1 : 0;
-      context.fillStyle = isMarked ? this.fillOf(picture, node) : palette.dimmed;
+      context.fillStyle = isMarked ? fillOf(picture, node) : palette.dimmed;
       context.fillRect(left, y, right - left - gap, rowHeight - 1);
       if (first !== last) {
         if (marks) this.paintMarksOfRun(picture, first, last, y);
@@ -113,7 +117,7 @@ export class IciclePainter {
     const { rowPrefix } = picture.marks!;
     const scale = widthPx / (window.to - window.from);
     let at = first;
-    while (at <= last && rowPrefix[last + 1] > rowPrefix[at]) {
+    while (at <= last && hasMatch(picture.marks!, at, last)) {
       let [low, high] = [at, last];
       while (low < high) {
         const middle = (low + high) >>> 1;
@@ -123,7 +127,7 @@ export class IciclePainter {
       const node = flame.rowNodes[low];
       const left = (flame.start[node] - window.from) * scale;
       const width = Math.max(1, flame.width[node] * scale);
-      context.fillStyle = this.fillOf(picture, node);
+      context.fillStyle = fillOf(picture, node);
       context.fillRect(Math.max(0, left), y, width, rowHeight - 1);
       at = Math.max(low + 1, firstEndingAfter(flame, low, last + 1, window.from + (left + width) / scale));
     }

@@ -6,8 +6,9 @@ import type { FrameColours, Palette } from "../model/colour.ts";
 import type { Flame } from "../model/flame.ts";
 import { nodeAt } from "../model/layout.ts";
 import type { SearchResult } from "../model/search.ts";
-import { minShare, panned, wholeOf, zoomed, type Window } from "../model/window.ts";
+import { between, minShare, panned, wholeOf, zoomed, type Window } from "../model/window.ts";
 import { IciclePainter, type Picture } from "./icicle_draw.ts";
+import type { Minimap } from "./minimap.ts";
 import { rowHeight, Rows } from "./rows.ts";
 
 const zoomMs = 170;
@@ -56,6 +57,7 @@ export class Stage {
     readonly scroller: HTMLElement,
     private readonly pictureElement: HTMLCanvasElement,
     private readonly overlayElement: HTMLCanvasElement,
+    private readonly minimap: Minimap | null,
     private scene: Scene,
   ) {
     this.window = wholeOf(scene.flame, scene.zoom);
@@ -120,6 +122,16 @@ export class Stage {
   }
   panBy(share: number, isAnimated = false): void {
     this.moveTo(panned(this.target, this.whole, share), isAnimated);
+  }
+  /** Sees what lies between two shares of the whole width. */
+  seeBetween(a: number, b: number): void {
+    const { from, to } = this.whole;
+    const valueAt = (share: number) => from + Math.min(1, Math.max(0, share)) * (to - from);
+    this.moveTo(between(valueAt(a), valueAt(b), this.whole, this.minWidth));
+  }
+  /** Scrolls by a share of all rows. */
+  scrollBy(share: number): void {
+    this.scroller.scrollTop += share * this.rows.spacePx;
   }
   /** Moves the window by hand: it is told when it has come to rest. */
   moveTo(window: Window, isAnimated = false): void {
@@ -188,6 +200,7 @@ export class Stage {
     if (!this.canvas || this.width === 0) return;
     this.isPictureOld = this.animation !== null;
     this.canvas.painter.paint(this.picture());
+    this.minimap?.paint(this.scene, this.window, this.rows, this.scroller.scrollTop);
     this.paintOverlay();
   }
 
