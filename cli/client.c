@@ -298,6 +298,8 @@ enum err_code client_send(struct client *client, const struct client_request *re
             return err_add(err, "try again in %d s", answer->retry_after_s);
         /* What a broken download has written already would stand there twice. */
         int fd = request->http.answer_fd;
+        if (fd == STDOUT_FILENO && answer->answer_bytes) /* not ours to take back */
+            return err_add(err, "standard output has a part of it");
         if (fd != HTTP_CLIENT_NO_FD && answer->answer_bytes &&
             (ftruncate(fd, 0) || lseek(fd, 0, SEEK_SET)))
             return code;

@@ -1,17 +1,30 @@
 /* perfolio: the user's hand: a table of subcommands. */
 #include "cli/cli.h"
 #include "cli/exit_code.h"
+#include "cli/interrupt.h"
 #include "lib/base/mem.h"
 
+#include <fcntl.h>
 #include <locale.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 static void use_unicode(void)
 {
     /* Widths of characters need a locale that knows them; numbers keep their point. */
     if (!setlocale(LC_CTYPE, "") || MB_CUR_MAX == 1)
         setlocale(LC_CTYPE, "C.UTF-8");
+}
+
+/* A file or connection that got the number of a closed standard output would be written into. What
+ * stands there instead can be opened, but not used. */
+static void occupy_standard_files(void)
+{
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
+        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd ? O_RDONLY : O_WRONLY) < 0)
+            _exit(EXIT_ERROR);
+    }
 }
 
 static const struct command *find_command(const char *name)
@@ -64,9 +77,11 @@ static int run_command(struct cli *cli, const struct command *command, int argc,
 
 int main(int argc, char **argv)
 {
+    occupy_standard_files();
     use_unicode();
     argp_err_exit_status = EXIT_USAGE;
     signal(SIGPIPE, SIG_IGN); /* a closed pipe is an error of write(2), told as such */
+    interrupt_install();
     struct cli cli = {.arena = arena_create()};
     const struct command *command = choose_command(argc, argv);
     if (!command) {

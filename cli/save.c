@@ -1,5 +1,6 @@
 #include "cli/save.h"
 
+#include "cli/interrupt.h"
 #include "lib/base/mem.h"
 
 #include <errno.h>
@@ -39,6 +40,7 @@ enum err_code save_open(const char *path, bool is_forced, struct arena *arena,
     } else {
         save.temporary = arena_printf(arena, "%s.XXXXXX", path);
         save.fd = mkostemp(save.temporary, O_CLOEXEC);
+        interrupt_set_file(save.fd < 0 ? NULL : save.temporary);
     }
     if (save.fd < 0)
         return err_set_errno(err, ERR_IO, "writing %s", path);
@@ -67,6 +69,7 @@ enum err_code save_commit(struct save *save, struct err *err)
 void save_close(struct save *save)
 {
     if (save->temporary) {
+        interrupt_set_file(NULL);
         unlink(save->temporary);
         close(save->fd);
     } else if (save->fd > STDERR_FILENO) {

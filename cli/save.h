@@ -23,7 +23,8 @@ struct save {
 };
 enum err_code save_open(const char *path, bool is_forced, struct arena *arena,
                         struct save *ret_save, struct err *err) MUST_USE;
-/* Handles: ERR_CONFLICT, ERR_IO. Whatever it returns, save_close follows. */
+/* Handles: ERR_CONFLICT, ERR_IO. Whatever it returns, save_close follows. An interrupt in
+ * between (cli/interrupt.h) removes the file. */
 enum err_code save_commit(struct save *save, struct err *err) MUST_USE;
 /* Removes what was not committed; safe to repeat. */
 void save_close(struct save *save);

@@ -1,5 +1,6 @@
 #include "cli/terminal.h"
 
+#include "cli/interrupt.h"
 #include "lib/base/clock.h"
 
 #include <signal.h>
@@ -202,6 +203,7 @@ void terminal_progress(struct terminal *terminal, const char *what, uint64_t don
                                (now - terminal->bar_ns < BAR_INTERVAL_NS && done != total))))
         return;
     terminal->has_bar = true;
+    interrupt_set_bar(true);
     terminal->bar_ns = now;
     terminal->bar_done = done;
     int room = terminal->error_columns - BAR_CELLS - 32;
@@ -232,6 +234,7 @@ void terminal_progress_end(struct terminal *terminal)
     fputs("\r\033[K", stderr);
     fflush(stderr);
     terminal->has_bar = false;
+    interrupt_set_bar(false);
 }
 
 /* Nothing but EINTR for the read under way: the terminal must get its echo back first. */

@@ -2,6 +2,7 @@
 
 #include "cli/client.h"
 #include "cli/input.h"
+#include "cli/interrupt.h"
 #include "cli/link.h"
 #include "cli/progress.h"
 #include "cli/terminal.h"
@@ -18,6 +19,8 @@ enum {
     COMPLETE_PAUSE_MS = 1000,
     MAX_PART_COUNT = 1 << 20,
 };
+
+#define KEPT_TEXT "what has arrived is kept for a day: push %s again to go on"
 
 /* What one upload in parts knows while it runs. */
 struct parts {
@@ -248,6 +251,17 @@ static enum err_code complete(struct parts *parts, const struct upload_settings 
     return code;
 }
 
+/* For whoever interrupts it from here on. */
+static void announce_keeping(const struct parts *parts)
+{
+    buf_auto name;
+    buf_init(&name, MAX_QUERY_BYTES);
+    terminal_append_clean(&name, span_text(parts->input->name));
+    buf_append_byte(&name, 0);
+    if (!parts->terminal->is_quiet && !buf_failed(&name))
+        interrupt_set_text(arena_printf(parts->arena, KEPT_TEXT "\n", (const char *)name.data));
+}
+
 static enum err_code send_parts(struct parts *parts, const struct upload_settings *settings,
                                 json_t **ret_share, struct err *err)
 {
@@ -256,6 +270,8 @@ static enum err_code send_parts(struct parts *parts, const struct upload_setting
         parts->sent_before = 0;
         code = begin(parts, settings->filename, err);
     }
+    if (!code)
+        announce_keeping(parts);
     for (uint64_t part = 0; !code && part < parts->part_count; part++) {
         if (!parts->is_received[part])
             code = put_part(parts, part, err);
@@ -267,8 +283,8 @@ static enum err_code send_parts(struct parts *parts, const struct upload_setting
         code == ERR_NOT_FOUND || code == ERR_GONE)
         upload_state_forget(&parts->state);
     else if (parts->state.id)
-        terminal_note(parts->terminal, "what has arrived is kept for a day: push %s again to go on",
-                      parts->input->name);
+        terminal_note(parts->terminal, KEPT_TEXT, parts->input->name);
+    interrupt_set_text(NULL);
     return code;
 }
 

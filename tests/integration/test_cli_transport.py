@@ -603,6 +603,122 @@ def test_a_push_after_a_lost_answer_finds_the_share(run, fake, tmp_path):
     assert list(fake.shares)[0] in result.out
 
 
+# ---- interrupts ----
+
+
+def start(home, url, *arguments):
+    def restore_signals():  # both are ignored in a shell's background jobs
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+    return subprocess.Popen([str(PERFOLIO), *map(str, arguments)], stdout=subprocess.PIPE,
+                            stderr=subprocess.PIPE, preexec_fn=restore_signals,
+                            env={"HOME": str(home), "PERFOLIO_URL": url})
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_an_interrupted_download_leaves_nothing_behind(home, fake, monkeypatch, tmp_path, number):
+    done = threading.Event()
+
+    def trickle(self):
+        self.send_response(200)
+        self.send_header("Content-Length", "100000")
+        self.end_headers()
+        self.wfile.write(b"x" * 50000)
+        done.wait(30)
+
+    monkeypatch.setattr(Handler, "do_GET", trickle)
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    process = start(home, fake.url, "get", "A" * 22, "-o", folder / "file")
+    while not any(file.stat().st_size for file in folder.iterdir()):
+        assert process.poll() is None
+        time.sleep(0.05)
+    process.send_signal(number)
+    assert process.wait(30) == -number
+    done.set()
+    assert list(folder.iterdir()) == []
+
+
+def test_an_interrupted_upload_says_that_it_can_go_on(run, home, fake, monkeypatch, tmp_path):
+    large = make_large(tmp_path / "large.folded")
+    reached, done = threading.Event(), threading.Event()
+
+    def hang(self):
+        if self.path.endswith("/parts/1") and not reached.is_set():
+            reached.set()
+            done.wait(30)
+            self.close_connection = True
+        else:
+            self.do_any()
+
+    monkeypatch.setattr(Handler, "do_PUT", hang)
+    process = start(home, fake.url, "push", large)
+    assert reached.wait(30)
+    process.send_signal(signal.SIGINT)
+    out, log = process.communicate(timeout=30)
+    done.set()
+    assert process.returncode == -signal.SIGINT and out == b""
+    assert f"push {large} again to go on\n" in log.decode()
+    result = run("push", large)
+    assert result.returncode == 0 and "going on with an upload" in result.log
+    assert list(fake.shares.values()) == [large.read_bytes()]
+
+
+def test_an_ignored_signal_stays_ignored(home, fake, monkeypatch, stacks):
+    reached, done = threading.Event(), threading.Event()
+
+    def wait(self):
+        reached.set()
+        done.wait(30)
+        self.do_any()
+
+    monkeypatch.setattr(Handler, "do_POST", wait)
+    process = subprocess.Popen([str(PERFOLIO), "push", "-q", str(stacks)],
+                               stdout=subprocess.PIPE, env={"HOME": str(home),
+                                                            "PERFOLIO_URL": fake.url},
+                               preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
+    assert reached.wait(30)
+    process.send_signal(signal.SIGHUP)
+    done.set()
+    assert process.communicate(timeout=30)[0].count(b"\n") == 1 and process.returncode == 0
+
+
+def test_a_broken_download_never_cuts_what_standard_output_held(home, fake, monkeypatch, tmp_path):
+    def cut(self):
+        self.server.requests.append(("GET", self.path))
+        self.send_response(200)
+        self.send_header("Content-Length", "100")
+        self.end_headers()
+        self.wfile.write(b"half")
+        self.close_connection = True
+
+    monkeypatch.setattr(Handler, "do_GET", cut)
+    target = tmp_path / "all"
+    target.write_bytes(b"what was there before\n")
+    with open(target, "ab") as out:
+        result = subprocess.run([str(PERFOLIO), "get", "-o", "-", "A" * 22], stdout=out,
+                                stderr=subprocess.PIPE, timeout=60,
+                                env={"HOME": str(home), "PERFOLIO_URL": fake.url})
+    assert result.returncode == 3 and b"standard output has a part" in result.stderr
+    assert target.read_bytes() == b"what was there before\nhalf" and len(fake.requests) == 1
+
+
+def test_closed_standard_files_are_errors_and_never_reused(home, fake, stacks, run):
+    environment = {"HOME": str(home), "PERFOLIO_URL": fake.url}
+
+    def shell(command):
+        return subprocess.run(["sh", "-c", command, str(PERFOLIO), str(stacks)], timeout=60,
+                              capture_output=True, env=environment)
+
+    result = shell('"$0" push "$1" >&-')
+    assert result.returncode == 1 and b"standard output" in result.stderr
+    assert shell('"$0" merge -o - "$1" >&-').returncode == 1
+    assert shell('"$0" push - <&-').returncode == 1
+    result = shell('"$0" push "$1" 2>&-')
+    assert result.returncode == 0 and result.stdout.count(b"\n") == 1
+    assert stacks.read_bytes() == FOLDED
+
+
 # ---- secrets ----
 
 

@@ -1,0 +1,57 @@
+#include "cli/interrupt.h"
+
+#include <signal.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <string.h>
+#include <unistd.h>
+
+/* A handler can be given nothing: what it has to know stands here. */
+static _Atomic(const char *) file_path;
+static _Atomic(const char *) last_text;
+static atomic_bool has_bar;
+
+static void say(const char *text)
+{
+    /* Nothing can be done about a failure here. */
+    ssize_t written = write(STDERR_FILENO, text, strlen(text));
+    (void)written;
+}
+
+static void on_signal(int number)
+{
+    const char *path = atomic_load(&file_path), *text = atomic_load(&last_text);
+    if (path)
+        unlink(path);
+    if (atomic_load(&has_bar))
+        say("\r\033[K");
+    if (text)
+        say(text);
+    raise(number); /* SA_RESETHAND: it ends the process as soon as this returns */
+}
+
+void interrupt_install(void)
+{
+    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
+    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
+        struct sigaction before;
+        struct sigaction action = {.sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND};
+        if (sigaction(numbers[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN)
+            sigaction(numbers[i], &action, NULL);
+    }
+}
+
+void interrupt_set_file(const char *path)
+{
+    atomic_store(&file_path, path);
+}
+
+void interrupt_set_text(const char *text)
+{
+    atomic_store(&last_text, text);
+}
+
+void interrupt_set_bar(bool is_shown)
+{
+    atomic_store(&has_bar, is_shown);
+}
