@@ -7,7 +7,8 @@
 
 bool span_equal(struct span a, struct span b)
 {
-    return a.size == b.size && (a.size == 0 || memcmp(a.data, b.data, a.size) == 0);
+    return a.size == b.size &&
+           (a.size == 0 || a.data == b.data || memcmp(a.data, b.data, a.size) == 0);
 }
 
 bool span_equal_text(struct span a, const char *text)
@@ -31,7 +32,8 @@ bool span_ends_with(struct span span, const char *suffix)
 int span_compare(struct span a, struct span b)
 {
     size_t shared = a.size < b.size ? a.size : b.size;
-    int order = shared ? memcmp(a.data, b.data, shared) : 0;
+    /* Strings are mostly shared, and may be long: memcmp would look at all of them. */
+    int order = shared && a.data != b.data ? memcmp(a.data, b.data, shared) : 0;
     if (order)
         return order;
     return (a.size > b.size) - (a.size < b.size);
@@ -300,7 +302,7 @@ static bool is_plain_json(uint8_t byte)
 void buf_append_json(struct buf *buf, struct span text)
 {
     buf_append_byte(buf, '"');
-    for (size_t at = 0; at < text.size;) {
+    for (size_t at = 0; at < text.size && !buf->has_failed;) {
         size_t plain = at;
         while (plain < text.size && is_plain_json(text.data[plain]))
             plain++;
@@ -324,7 +326,7 @@ void buf_append_json(struct buf *buf, struct span text)
 
 void buf_append_html(struct buf *buf, struct span text)
 {
-    for (size_t at = 0; at < text.size;) {
+    for (size_t at = 0; at < text.size && !buf->has_failed;) {
         uint8_t byte = text.data[at];
         if (byte >= 0x80) {
             size_t length = utf8_sequence(text.data + at, text.size - at);

@@ -68,7 +68,7 @@ static void make_fragments(struct writer *writer)
     struct fragments *fragments = &writer->fragments;
     fragments->start = mem_new(size_t, (size_t)flame->frame_count + 1);
     buf_init(&fragments->text, writer->output->max_size);
-    for (uint32_t i = 0; i < flame->frame_count; i++) {
+    for (uint32_t i = 0; i < flame->frame_count && !buf_failed(&fragments->text); i++) {
         append_frame(&fragments->text, &flame->frames[i]);
         fragments->start[i + 1] = fragments->text.size;
     }

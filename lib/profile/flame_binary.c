@@ -45,12 +45,14 @@ struct writer {
     } sections[SECTIONS_MAX];
     uint32_t section_count;
     struct map_bytes strings;
+    struct map_bytes spans; /* struct span to string: a text is mostly met at one place in memory */
     struct buf string_bytes;
     uint32_t *string_ends;
     uint32_t string_count;
     bool is_inexact;
 };
 
+static_assert(sizeof(struct span) == 16, "compared as bytes: no padding");
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "arrays are written as they are");
 
 /* ---- sections ---- */
@@ -103,16 +105,22 @@ static void append_utf8(struct buf *output, struct span text)
     }
 }
 
-static uint32_t add_string(struct writer *writer, struct span text)
+/* text is the flame's own span: it serves as a key. Many frames may share one long text, which is
+ * then hashed once. */
+static uint32_t add_string(struct writer *writer, const struct span *text)
 {
-    if (text.size == 0)
+    if (text->size == 0)
         return 0;
-    uint32_t index = map_bytes_add(&writer->strings, text, writer->string_count);
+    const struct span place = span_of(text, sizeof(*text));
+    uint32_t known = map_bytes_find(&writer->spans, place);
+    if (known != MAP_ABSENT)
+        return known;
+    uint32_t index = map_bytes_add(&writer->strings, *text, writer->string_count);
     if (index == writer->string_count) {
-        append_utf8(&writer->string_bytes, text);
+        append_utf8(&writer->string_bytes, *text);
         writer->string_ends[writer->string_count++] = (uint32_t)writer->string_bytes.size;
     }
-    return index;
+    return map_bytes_add(&writer->spans, place, index);
 }
 
 static void put_strings(struct writer *writer)
@@ -209,9 +217,9 @@ static void put_frames(struct writer *writer)
         const struct frame *frame = &flame->frames[i];
         if (!is_used[i])
             continue;
-        name[i] = add_string(writer, frame->name);
-        file[i] = add_string(writer, frame->file);
-        mapping[i] = add_string(writer, frame->mapping);
+        name[i] = add_string(writer, &frame->name);
+        file[i] = add_string(writer, &frame->file);
+        mapping[i] = add_string(writer, &frame->mapping);
         line[i] = line_of(frame);
         flags[i] = frame->flags;
         address[i] = (double)frame->address;
@@ -356,8 +364,10 @@ enum err_code flame_binary_write(const struct flame *flame,
     writer.string_count = 1;
     buf_init(&writer.string_bytes, STRING_BYTES_MAX);
     map_bytes_init(&writer.strings, flame->frame_count);
+    map_bytes_init(&writer.spans, flame->frame_count);
     write_all(&writer, options ? options : &nothing);
     map_bytes_fini(&writer.strings);
+    map_bytes_fini(&writer.spans);
     buf_fini(&writer.string_bytes);
     if (buf_failed(output))
         return err_set(err, ERR_TOO_LARGE, "the flame graph is more than %zu bytes",

@@ -4,34 +4,69 @@
 #include "lib/base/mem.h"
 #include "lib/profile/filter.h"
 
+#include <assert.h>
+
+/*
+ * Texts are numbered, so that a frame is told from others by a few numbers: each text of a profile
+ * is hashed once, and each "[binary]" written once, however long they are and however many lines
+ * share them.
+ */
 struct frame_table {
     struct arena *arena;
     enum view_group group;
     struct frame *frames; /* on the heap while it grows */
     uint32_t frame_count;
     uint32_t frame_capacity;
-    struct map_bytes by_key;   /* key to frame */
+    struct map_bytes by_key;   /* struct key to frame */
     struct map_bytes by_label; /* value to frame */
+    struct map_bytes by_text;  /* text to its number */
+    struct span *texts;        /* by number; on the heap while it grows */
+    uint32_t text_count;
+    uint32_t text_capacity;
+};
+
+/* Of one profile, per string: the number of its text, and of "[its last part]"; PROFILE_NONE: not
+ * asked for yet. */
+struct source {
+    const struct profile *profile;
+    uint32_t *text_of_string;
+    uint32_t *binary_of_string;
 };
 
 /* A line of a location, or a location without lines. */
 struct place {
-    const struct profile *profile;
     const struct profile_location *location;
     const struct profile_line *line;         /* or NULL */
     const struct profile_function *function; /* or NULL */
-    struct span mapping;
+    uint32_t mapping;                        /* string: file name of the binary, or 0 */
     bool is_inlined;
 };
 
+/* What makes frames one: numbers of texts, the rest as in struct frame; 0 where it does not count.
+ * Compared as bytes. */
+struct key {
+    uint32_t name;
+    uint32_t file;
+    uint32_t mapping;
+    uint32_t padding;
+    int64_t line;
+    uint64_t address;
+};
+static_assert(sizeof(struct key) == 32, "no byte that is not set");
+
 enum { ALL_OCCURRENCES = FRAME_INLINED | FRAME_KERNEL | FRAME_INTERPRETED };
+
+/* Of a name behind an address: there may be millions of addresses in one function. */
+enum { ADDRESS_NAME_BYTES = 240 };
 
 static void free_table(void *object)
 {
     struct frame_table *table = object;
     map_bytes_fini(&table->by_key);
     map_bytes_fini(&table->by_label);
+    map_bytes_fini(&table->by_text);
     mem_free(table->frames);
+    mem_free(table->texts);
 }
 
 static uint32_t add_frame(struct frame_table *table, struct frame frame)
@@ -51,6 +86,7 @@ struct frame_table *frame_table_create(struct arena *arena, enum view_group grou
     table->group = group;
     map_bytes_init(&table->by_key, 1024);
     map_bytes_init(&table->by_label, 16);
+    map_bytes_init(&table->by_text, 1024);
     arena_on_destroy(arena, free_table, table);
     add_frame(table, (struct frame){.name = SPAN_LITERAL("root")});
     return table;
@@ -67,7 +103,7 @@ uint32_t frame_table_label(struct frame_table *table, struct span text)
     uint32_t frame = map_bytes_find(&table->by_label, text);
     if (frame != MAP_ABSENT)
         return frame;
-    struct span kept = span_text(arena_strndup(table->arena, text.data, text.size));
+    struct span kept = span_of(arena_strndup(table->arena, text.data, text.size), text.size);
     frame = add_frame(table, (struct frame){.name = kept, .flags = FRAME_LABEL});
     return map_bytes_add(&table->by_label, kept, frame);
 }
@@ -85,33 +121,54 @@ static struct span base_name(struct span path)
     return span_of(path.data + start, end - start);
 }
 
+static uint32_t text_number(struct frame_table *table, struct span text)
+{
+    uint32_t number = map_bytes_add(&table->by_text, text, table->text_count);
+    if (number != table->text_count)
+        return number;
+    if (number == table->text_capacity) {
+        table->text_capacity = table->text_capacity ? table->text_capacity * 2 : 256;
+        table->texts = mem_resize(table->texts, table->text_capacity, sizeof(*table->texts));
+    }
+    table->texts[table->text_count++] = text;
+    return number;
+}
+
+static uint32_t string_number(struct frame_table *table, const struct source *source,
+                              uint32_t string)
+{
+    uint32_t *number = &source->text_of_string[string];
+    if (*number == PROFILE_NONE)
+        *number = text_number(table, profile_string(source->profile, string));
+    return *number;
+}
+
 /* "[libc.so.6]", or "<unknown>", as pprof prints what has no name. */
-static struct span binary_name(struct frame_table *table, struct span mapping)
+static uint32_t binary_number(struct frame_table *table, const struct source *source,
+                              uint32_t mapping)
 {
-    if (mapping.size == 0)
-        return SPAN_LITERAL("<unknown>");
-    struct span base = base_name(mapping);
-    return span_text(arena_printf(table->arena, "[%.*s]", SPAN_PRINT(base)));
+    uint32_t *number = &source->binary_of_string[mapping];
+    if (*number != PROFILE_NONE)
+        return *number;
+    struct span base = base_name(profile_string(source->profile, mapping));
+    struct span name = SPAN_LITERAL("<unknown>");
+    if (base.size)
+        name = span_text(arena_printf(table->arena, "[%.*s]", SPAN_PRINT(base)));
+    return *number = text_number(table, name);
 }
 
-static struct span place_name(struct frame_table *table, const struct place *place)
+static uint32_t name_number(struct frame_table *table, const struct source *source,
+                            const struct place *place)
 {
-    if (place->function && place->function->name)
-        return profile_string(place->profile, place->function->name);
-    if (place->function && place->function->system_name)
-        return profile_string(place->profile, place->function->system_name);
-    return binary_name(table, place->mapping);
+    const struct profile_function *function = place->function;
+    if (function && (function->name || function->system_name))
+        return string_number(table, source,
+                             function->name ? function->name : function->system_name);
+    return binary_number(table, source, place->mapping);
 }
 
-static struct span place_file(const struct place *place)
+static bool is_kernel(struct span mapping)
 {
-    return place->function ? profile_string(place->profile, place->function->filename)
-                           : span_of(NULL, 0);
-}
-
-static bool is_kernel(const struct place *place)
-{
-    struct span mapping = place->mapping;
     return span_starts_with(mapping, "[kernel") || span_starts_with(mapping, "[guest.kernel") ||
            span_ends_with(mapping, "/vmlinux") || span_equal_text(mapping, "vmlinux") ||
            span_ends_with(mapping, ".ko");
@@ -128,83 +185,89 @@ static bool is_interpreted(struct span file)
     return false;
 }
 
-static struct frame describe(struct frame_table *table, const struct place *place)
+/* ---- grouping ---- */
+
+static struct frame describe(const struct source *source, const struct place *place)
 {
-    struct span file = place_file(place);
-    struct frame frame = {
-        .name = place_name(table, place), .file = file, .mapping = place->mapping};
-    frame.line = place->function ? place->function->start_line : 0;
-    frame.flags =
-        (uint8_t)((place->is_inlined ? FRAME_INLINED : 0) | (is_kernel(place) ? FRAME_KERNEL : 0) |
-                  (is_interpreted(file) ? FRAME_INTERPRETED : 0) |
-                  (place->function ? 0 : FRAME_NOT_SYMBOLISED));
+    struct frame frame = {.mapping = profile_string(source->profile, place->mapping)};
+    if (place->function) {
+        frame.file = profile_string(source->profile, place->function->filename);
+        frame.line = place->function->start_line;
+    }
+    frame.flags = (uint8_t)((place->is_inlined ? FRAME_INLINED : 0) |
+                            (is_kernel(frame.mapping) ? FRAME_KERNEL : 0) |
+                            (is_interpreted(frame.file) ? FRAME_INTERPRETED : 0) |
+                            (place->function ? 0 : FRAME_NOT_SYMBOLISED));
     return frame;
 }
 
-/* ---- grouping ---- */
-
-static struct span join_key(struct frame_table *table, const struct frame *frame)
+/* Shapes frame for the grouping, its name too, and says what makes it one with others. */
+static struct key group_frame(struct frame_table *table, const struct source *source,
+                              const struct place *place, struct frame *frame)
 {
-    const char *key =
-        arena_printf(table->arena, "%lld %llx %zu %zu ", (long long)frame->line,
-                     (unsigned long long)frame->address, frame->name.size, frame->file.size);
-    struct span head = span_text(key);
-    struct span tail = frame->address ? frame->mapping : span_of(NULL, 0);
-    size_t size = head.size + frame->name.size + frame->file.size + tail.size;
-    uint8_t *bytes = arena_alloc_raw(table->arena, size, 1), *at = bytes;
-    const struct span parts[] = {head, frame->name, frame->file, tail};
-    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
-        if (parts[i].size)
-            memcpy(at, parts[i].data, parts[i].size);
-        at += parts[i].size;
-    }
-    return span_of(bytes, size);
-}
-
-/* Shapes frame for the grouping and returns the bytes that make it one with others. */
-static struct span group_frame(struct frame_table *table, const struct place *place,
-                               struct frame *frame)
-{
+    struct key key = {0};
     switch (table->group) {
     case VIEW_BY_FILE:
-        if (frame->file.size)
-            frame->name = frame->file;
-        else
-            frame->name = binary_name(table, place->mapping);
+        key.name = frame->file.size ? string_number(table, source, place->function->filename)
+                                    : binary_number(table, source, place->mapping);
         frame->line = 0;
-        return frame->name;
+        break;
     case VIEW_BY_BINARY:
-        frame->name = place->mapping.size ? base_name(place->mapping) : SPAN_LITERAL("<unknown>");
+        key.mapping = string_number(table, source, place->mapping);
+        frame->name = table->texts[binary_number(table, source, place->mapping)];
+        if (place->mapping) /* without the brackets */
+            frame->name = span_of(frame->name.data + 1, frame->name.size - 2);
         frame->file = span_of(NULL, 0);
         frame->line = 0;
-        return place->mapping;
+        frame->flags &= (uint8_t)~FRAME_NOT_SYMBOLISED; /* a binary's name is no symbol */
+        return key;
+    case VIEW_BY_ADDRESS:
+        frame->address = place->location->address;
+        key.address = frame->address;
+        key.mapping = frame->address ? string_number(table, source, place->mapping) : 0;
+        __attribute__((fallthrough));
     case VIEW_BY_LINE:
         frame->line = place->line ? place->line->line : 0;
-        return join_key(table, frame);
-    case VIEW_BY_ADDRESS: {
-        frame->line = place->line ? place->line->line : 0;
-        frame->address = place->location->address;
-        struct span key = join_key(table, frame);
-        if (frame->address)
-            frame->name = span_text(arena_printf(table->arena, "0x%llx %.*s",
-                                                 (unsigned long long)frame->address,
-                                                 SPAN_PRINT(frame->name)));
-        return key;
-    }
+        key.line = frame->line;
+        key.file = string_number(table, source, place->function ? place->function->filename : 0);
+        key.name = name_number(table, source, place);
+        break;
     case VIEW_BY_FUNCTION:
     case VIEW_BY_LABEL:
+        key.name = name_number(table, source, place);
         break;
     }
-    return frame->name;
+    frame->name = table->texts[key.name];
+    return key;
 }
 
-static uint32_t place_frame(struct frame_table *table, const struct place *place)
+/* "0x4f2a10 main.run" */
+static struct span address_name(struct frame_table *table, const struct frame *frame)
 {
-    struct frame frame = describe(table, place);
-    struct span key = group_frame(table, place, &frame);
-    uint32_t index = map_bytes_find(&table->by_key, key);
-    if (index == MAP_ABSENT)
-        return map_bytes_add(&table->by_key, key, add_frame(table, frame));
+    struct span name = frame->name;
+    if (name.size > ADDRESS_NAME_BYTES) {
+        name.size = ADDRESS_NAME_BYTES;
+        while (name.size && (name.data[name.size] & 0xc0) == 0x80)
+            name.size--;
+    }
+    return span_text(arena_printf(table->arena, "0x%llx %.*s%s", (unsigned long long)frame->address,
+                                  SPAN_PRINT(name),
+                                  name.size < frame->name.size ? "\xe2\x80\xa6" : ""));
+}
+
+static uint32_t place_frame(struct frame_table *table, const struct source *source,
+                            const struct place *place)
+{
+    struct frame frame = describe(source, place);
+    const struct key key = group_frame(table, source, place, &frame);
+    uint32_t index = map_bytes_find(&table->by_key, span_of(&key, sizeof(key)));
+    if (index == MAP_ABSENT) {
+        struct key *kept = arena_new_raw(table->arena, struct key, 1);
+        *kept = key;
+        if (frame.address)
+            frame.name = address_name(table, &frame);
+        return map_bytes_add(&table->by_key, span_of(kept, sizeof(*kept)), add_frame(table, frame));
+    }
     /* Flags that describe all occurrences stay only if they hold for this one too. */
     table->frames[index].flags &= (uint8_t)(frame.flags | (0xff & ~ALL_OCCURRENCES));
     return index;
@@ -215,23 +278,24 @@ static uint32_t place_frame(struct frame_table *table, const struct place *place
 static struct place location_place(const struct profile *profile,
                                    const struct profile_location *location)
 {
-    struct place place = {.profile = profile, .location = location};
+    struct place place = {.location = location};
     if (location->mapping != PROFILE_NONE)
-        place.mapping = profile_string(profile, profile->mappings[location->mapping].filename);
+        place.mapping = profile->mappings[location->mapping].filename;
     return place;
 }
 
-static uint32_t add_location(struct frame_table *table, const struct profile *profile,
-                             uint32_t index, uint32_t first_line,
-                             const struct filter_result *filter, uint32_t *frames)
+static uint32_t add_location(struct frame_table *table, const struct source *source, uint32_t index,
+                             uint32_t first_line, const struct filter_result *filter,
+                             uint32_t *frames)
 {
+    const struct profile *profile = source->profile;
     const struct profile_location *location = &profile->locations[index];
     struct place place = location_place(profile, location);
     uint32_t end = location->first_line + location->line_count, count = 0;
     if (filter && (filter->verdicts[index] & FILTER_LOCATION_HIDDEN))
         return 0;
     if (location->line_count == 0 || table->group == VIEW_BY_BINARY) {
-        frames[0] = place_frame(table, &place);
+        frames[0] = place_frame(table, source, &place);
         return 1;
     }
     for (uint32_t i = end; i-- > first_line;) {
@@ -241,22 +305,33 @@ static uint32_t add_location(struct frame_table *table, const struct profile *pr
         place.function =
             place.line->function == PROFILE_NONE ? NULL : &profile->functions[place.line->function];
         place.is_inlined = i + 1 != end;
-        frames[count++] = place_frame(table, &place);
+        frames[count++] = place_frame(table, source, &place);
     }
     return count;
+}
+
+static uint32_t *unknown_numbers(struct arena *scratch, const struct profile *profile)
+{
+    uint32_t *numbers = arena_new_raw(scratch, uint32_t, profile->string_count);
+    memset(numbers, 0xff, profile->string_count * sizeof(*numbers));
+    return numbers;
 }
 
 void frame_table_add(struct frame_table *table, const struct profile *profile,
                      const uint32_t *first_line, const struct filter_result *filter,
                      struct frame_lists *ret_lists)
 {
+    arena_auto scratch = arena_create();
+    const struct source source = {.profile = profile,
+                                  .text_of_string = unknown_numbers(scratch, profile),
+                                  .binary_of_string = unknown_numbers(scratch, profile)};
     size_t frames_max = (size_t)profile->line_count + profile->location_count;
     uint32_t *start = arena_new_raw(table->arena, uint32_t, (size_t)profile->location_count + 1);
     uint32_t *frames = arena_new_raw(table->arena, uint32_t, frames_max);
     uint32_t count = 0;
     for (uint32_t i = 0; i < profile->location_count; i++) {
         start[i] = count;
-        count += add_location(table, profile, i, first_line[i], filter, frames + count);
+        count += add_location(table, &source, i, first_line[i], filter, frames + count);
     }
     start[profile->location_count] = count;
     *ret_lists = (struct frame_lists){.start = start, .frames = frames};

@@ -182,10 +182,19 @@ uint32_t picture_layout_depth(const struct flame *flame, double least_part)
     return deepest + 1;
 }
 
+/* How much of a name its colour is made of: a megabyte may stand in thousands of boxes. */
+enum { COLOURED_BYTES = 4096 };
+
+static struct span coloured_part(struct span name)
+{
+    return span_of(name.data, name.size < COLOURED_BYTES ? name.size : COLOURED_BYTES);
+}
+
 /* FNV-1a: stable for ever, so that a picture does not change its colours with a library. */
 static uint32_t hash_name(struct span name)
 {
     uint32_t hash = 2166136261u;
+    name = coloured_part(name);
     for (size_t i = 0; i < name.size; i++)
         hash = (hash ^ name.data[i]) * 16777619u;
     hash ^= hash >> 15;
@@ -196,10 +205,11 @@ static uint32_t hash_name(struct span name)
  * space, else its binary or file. */
 static struct span family_of(const struct frame *frame)
 {
+    const struct span name = coloured_part(frame->name);
     size_t end = 0;
     bool has_path = false;
-    for (size_t i = 0; i < frame->name.size; i++) {
-        uint8_t byte = frame->name.data[i];
+    for (size_t i = 0; i < name.size; i++) {
+        uint8_t byte = name.data[i];
         if (byte == '(' || byte == '<' || (byte == '.' && has_path && end))
             break;
         if (byte == '/') {
@@ -210,7 +220,7 @@ static struct span family_of(const struct frame *frame)
         }
     }
     if (end)
-        return span_of(frame->name.data, end);
+        return span_of(name.data, end);
     return frame->mapping.size ? frame->mapping : frame->file;
 }
 

@@ -96,9 +96,9 @@ static void draw_box(const struct picture_box *box, void *context)
 {
     struct svg *svg = context;
     bool is_run = box->node == UINT32_MAX;
-    uint32_t colour = is_run ? PICTURE_SHADE_COLOUR : picture_colour(svg->flame, box->node);
     if (buf_failed(svg->output))
         return;
+    uint32_t colour = is_run ? PICTURE_SHADE_COLOUR : picture_colour(svg->flame, box->node);
     if (!is_run) {
         buf_append_text(svg->output, "<g>");
         append_title(svg, box->node);

@@ -14,7 +14,8 @@
  *             "[file name of the binary]" or "<unknown>"
  *   file      by source file; unknown: as above
  *   line      by function, file and line
- *   address   by binary and address, inlined calls by function and line too; "0x4f2a10 main.run"
+ *   address   by binary and address, inlined calls by function and line too; "0x4f2a10 main.run",
+ *             of very long names the first 240 bytes
  *   binary    by the mapping's file; neighbours in one binary are one frame
  *   <label>   also "label:<label>" (the only way for a label named like a word above): the value of
  *             that sample label becomes the first frame below the root, "(no <label>)" where a
@@ -37,10 +38,10 @@ struct filter;
 enum {
     FRAME_INLINED = 1,
     FRAME_KERNEL = 2,
-    FRAME_INTERPRETED = 4, /* its source file is of Python, JavaScript, Ruby, PHP, Perl or Lua */
-    FRAME_NOT_SYMBOLISED = 8,
-    FRAME_OTHER = 16, /* stands for the subtrees that were cut (flame.h) */
-    FRAME_LABEL = 32  /* the value of a label */
+    FRAME_INTERPRETED = 4,    /* its source file is of Python, JavaScript, Ruby, PHP, Perl or Lua */
+    FRAME_NOT_SYMBOLISED = 8, /* never of binaries */
+    FRAME_OTHER = 16,         /* stands for the subtrees that were cut (flame.h) */
+    FRAME_LABEL = 32          /* the value of a label */
 };
 
 struct frame {

@@ -1,6 +1,9 @@
 #include "tests/unit/lib_profile/reports.h"
 
+#include "lib/base/clock.h"
+#include "lib/profile/flame_binary.h"
 #include "lib/profile/profile_builder.h"
+#include "lib/profile/top.h"
 
 /* A profile made by hand: inlined calls, two binaries, the kernel, labels, no names. */
 struct made {
@@ -130,6 +133,15 @@ static void groups_by_a_label(void **state)
     assert_int_equal(view->frames[view->entries[0]].flags, FRAME_LABEL);
 }
 
+static void a_binary_is_never_without_symbols(void **state)
+{
+    (void)state;
+    arena_auto arena = arena_create();
+    const struct view *view = grouped(arena, "binary");
+    for (uint32_t i = 0; i < view->frame_count; i++)
+        assert_false(view->frames[i].flags & FRAME_NOT_SYMBOLISED);
+}
+
 /* One sample of value 7 with labels of one key. */
 static const struct profile *labelled(struct arena *arena, const char *key,
                                       const char *const *texts, size_t count)
@@ -181,6 +193,59 @@ static void a_long_label_is_shortened_where_an_unknown_one_is_refused(void **sta
     struct err err;
     assert_int_equal(view_create(arena, profile, &options, &view, &err), ERR_INVALID);
     assert_non_null(strstr(err.message, ", which has 'kkkk"));
+}
+
+/* Locations with and without symbols, all of one binary, function and file with long names. */
+static const struct profile *long_named(struct arena *arena, size_t name_bytes)
+{
+    enum { LOCATION_COUNT = 4000 };
+    struct profile_builder *builder = profile_builder_create(NULL);
+    profile_builder_add_value_type(builder, SPAN_LITERAL("n"), SPAN_LITERAL("count"));
+    const uint32_t name =
+        profile_builder_string(builder, span_text(letters(arena, 'n', name_bytes)));
+    const struct profile_mapping mapping = {.filename = name};
+    const struct profile_function function = {.name = name, .filename = name};
+    const struct profile_line line = {.function = profile_builder_function(builder, &function)};
+    for (uint32_t i = 0; i < LOCATION_COUNT; i++) {
+        const struct profile_location place = {
+            .address = i + 1, .mapping = profile_builder_mapping(builder, &mapping)};
+        struct profile_line numbered = line;
+        numbered.line = i;
+        uint32_t stack = profile_builder_location(builder, &place, &numbered, i % 2);
+        const int64_t value = 1;
+        profile_builder_add_sample(builder, &stack, 1, &value, NULL, 0);
+    }
+    struct profile *profile;
+    struct err err;
+    assert_int_equal(profile_builder_take(builder, &profile, &err), ERR_NONE);
+    profile_builder_destroy(builder);
+    arena_on_destroy(arena, destroy_profile, profile);
+    return profile;
+}
+
+/* Looked at or copied once per line, these names took 4 GB and 20 s. */
+static void a_long_name_that_many_lines_share_costs_once(void **state)
+{
+    (void)state;
+    enum { NAME_BYTES = 1 << 20, MEMORY_BYTES = 32 << 20, CPU_MS = 1500 };
+    static const char *const groups[] = {"function", "file", "line", "address", "binary"};
+    arena_auto names = arena_create();
+    const struct profile *profile = long_named(names, NAME_BYTES);
+    const int64_t start_ns = clock_thread_cpu_ns();
+    for (size_t i = 0; i < sizeof(groups) / sizeof(groups[0]); i++) {
+        arena_auto arena = arena_create();
+        buf_auto output;
+        buf_init(&output, MEMORY_BYTES);
+        const struct view_options options = {.group_by = span_text(groups[i])};
+        const struct view *view = view_of(arena, profile, &options);
+        const struct flame *flame;
+        struct err err;
+        top_create(arena, view);
+        assert_int_equal(flame_create(arena, view, 0, &flame, &err), ERR_NONE);
+        assert_int_equal(flame_binary_write(flame, NULL, &output, &err), ERR_NONE);
+        assert_true(arena_bytes(arena) < MEMORY_BYTES);
+    }
+    assert_true(clock_thread_cpu_ns() - start_ns < CPU_MS * CLOCK_NS_PER_MS);
 }
 
 static void an_unknown_grouping_is_refused_by_name(void **state)
@@ -467,8 +532,10 @@ int main(void)
         cmocka_unit_test(groups_by_function),
         cmocka_unit_test(groups_by_file_line_address_and_binary),
         cmocka_unit_test(groups_by_a_label),
+        cmocka_unit_test(a_binary_is_never_without_symbols),
         cmocka_unit_test(long_labels_are_values_too),
         cmocka_unit_test(a_long_label_is_shortened_where_an_unknown_one_is_refused),
+        cmocka_unit_test(a_long_name_that_many_lines_share_costs_once),
         cmocka_unit_test(an_unknown_grouping_is_refused_by_name),
         cmocka_unit_test(flags_hold_for_all_occurrences),
         cmocka_unit_test(totals_are_before_filtering),
