@@ -6,6 +6,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
+#include "lib/base/os.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -126,6 +128,30 @@ static int open_database_log(const struct data_folder *folder)
         renameat(folder->fd, "postgres.log", folder->fd, "postgres.log.old");
     return openat(folder->fd, "postgres.log",
                   O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
+}
+
+/*
+ * PostgreSQL goes on writing where it began, so its log is copied and emptied in place: each write
+ * goes to what is the end then. A line that comes between the two is lost.
+ */
+static void bound_database_log(struct supervisor *supervisor)
+{
+    const struct data_folder *folder = &supervisor->folder;
+    int log_fd = supervisor->postgres.log_fd;
+    struct stat status;
+    if (log_fd <= 0 || fstat(log_fd, &status) != 0 || status.st_size <= DATABASE_LOG_MAX_BYTES)
+        return;
+    fd_auto from = openat(folder->fd, "postgres.log", O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    fd_auto to = openat(folder->fd, "postgres.log.old",
+                        O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+    /* The newest part, should it have grown by much more since the last look. */
+    off_t offset = status.st_size - DATABASE_LOG_MAX_BYTES;
+    ssize_t copied = 1;
+    while (from >= 0 && to >= 0 && copied > 0)
+        copied = sendfile(to, from, &offset, DATABASE_LOG_MAX_BYTES);
+    if (ftruncate(log_fd, 0) == 0)
+        log_event(LOG_INFO, "began the database's log anew", "old=postgres.log.old bytes=%lld",
+                  (long long)status.st_size);
 }
 
 static enum err_code prepare_cluster(struct supervisor *supervisor, struct err *err)
@@ -322,6 +348,7 @@ static void run_until_stopped(struct supervisor *supervisor, const sigset_t *sig
         notice_ends(supervisor);
         restart_what_ended(supervisor);
         check_certificates(supervisor);
+        bound_database_log(supervisor);
     }
 }
 

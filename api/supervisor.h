@@ -8,7 +8,7 @@
  *   tls/          see tls_files.h                             ours, 0755
  *   admin.token   operator's token of tenant default          SUDO_UID's or ours, 0600
  *   run/          the database's socket, if D's path is short enough and reachable
- *   postgres.log  what PostgreSQL reports
+ *   postgres.log  what PostgreSQL reports; begun anew at 16 MiB, the last of it is postgres.log.old
  *   lock          held by the supervisor and the server; names the supervisor's pid
  *
  * One thread. What must happen as another user or with a library that makes threads happens in a

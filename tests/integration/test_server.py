@@ -209,6 +209,22 @@ def test_the_access_log_is_opened_again_on_sighup(start_server):
         shutil.rmtree(folder)
 
 
+def test_the_databases_log_is_begun_anew_when_it_is_large(start_server):
+    server = start_server()
+    log, old = server.data_dir / "postgres.log", server.data_dir / "postgres.log.old"
+    line = b"so it goes on and on\n"
+    with open(log, "ab") as file:
+        file.write(line * ((17 << 20) // len(line)))
+        file.write(b"the last line\n")
+    server.process.send_signal(signal.SIGHUP)  # else it looks once a minute
+    wait_for(lambda: "began the database's log anew" in server.log())
+    assert log.stat().st_size < 1 << 20
+    assert old.stat().st_size <= 16 << 20 and old.read_bytes().endswith(b"the last line\n")
+    assert server.stop() == 0
+    text = log.read_text()
+    assert "database system is shut down" in text and "\0" not in text
+
+
 def test_a_stop_before_it_is_ready_is_clean(start_server):
     server = start_server(is_fresh=True, wait=False)
     time.sleep(0.3)
