@@ -107,7 +107,9 @@ enum err_code answer_path_id(const struct request *request, int n, int64_t *ret_
 {
     if (span_parse_i64(request->path_params[n], ret_id) && *ret_id > 0)
         return ERR_NONE;
-    return err_set(err, ERR_NOT_FOUND, "There is nothing with the id \"%.*s\"",
-                   (int)(request->path_params[n].size < 40 ? request->path_params[n].size : 40),
-                   (const char *)request->path_params[n].data);
+    return err_set(
+        err, ERR_NOT_FOUND,
+        "There is nothing with the id \"%.*s\": ids are whole numbers, as the lists show them",
+        (int)(request->path_params[n].size < 40 ? request->path_params[n].size : 40),
+        (const char *)request->path_params[n].data);
 }

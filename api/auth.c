@@ -222,7 +222,8 @@ static enum err_code load_token(struct request *request, struct cache_entry *ent
         return code;
     if (pg_row_count(row) == 0)
         return err_set(err, ERR_UNAUTHENTICATED,
-                       "The token is not valid: it is unknown, expired or revoked");
+                       "The token is not valid: it is unknown, expired or revoked; make a new one "
+                       "under Settings, or ask an owner of your team");
     struct principal *principal = &entry->principal;
     *principal = (struct principal){.kind = PRINCIPAL_TOKEN,
                                     .tenant_id = pg_get_i64(row, 0, 1),
@@ -337,7 +338,9 @@ static enum err_code check_same_site(const struct request *request, struct err *
         !site.size || span_equal_text(site, "same-origin") || span_equal_text(site, "none");
     if (is_same && (!origin.size || is_own_origin(request, origin)))
         return ERR_NONE;
-    return err_set(err, ERR_FORBIDDEN, "The request comes from a page of another site");
+    return err_set(
+        err, ERR_FORBIDDEN,
+        "The request comes from a page of another site; use this server's own pages, or a token");
 }
 
 static enum err_code check_csrf_token(const struct request *request, struct err *err)
@@ -373,12 +376,13 @@ static enum err_code check_forgery(const struct request *request, struct err *er
 
 static enum err_code check_scopes(const struct request *request, struct err *err)
 {
+    bool is_token = request->principal.kind == PRINCIPAL_TOKEN;
     unsigned missing = request->route->scopes & ~request->principal.scopes;
     for (int i = 0; i < SCOPE_COUNT; i++)
         if (missing & scope_names[i].scope)
-            return err_set(err, ERR_FORBIDDEN, "%s lacks the scope \"%s\" that this needs",
-                           request->principal.kind == PRINCIPAL_TOKEN ? "The token" : "Your role",
-                           scope_names[i].name);
+            return err_set(err, ERR_FORBIDDEN, "%s lacks the scope \"%s\" that this needs: %s",
+                           is_token ? "The token" : "Your role", scope_names[i].name,
+                           is_token ? "send one that has it" : "ask an owner of your team");
     return ERR_NONE;
 }
 

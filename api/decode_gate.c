@@ -100,7 +100,8 @@ enum err_code decode_gate_enter(struct decode_gate *gate, uint64_t bytes, const 
     if (bytes > gate->max_bytes)
         return err_set(err, ERR_TOO_LARGE,
                        "%s needs about %" PRIu64 " MiB of memory, and this server has %" PRIu64
-                       " MiB for large profiles (--max-heavy-memory)",
+                       " MiB for large profiles (--max-heavy-memory): record for a shorter time, "
+                       "or ask the operator for more",
                        what, bytes / MIB + 1, gate->max_bytes / MIB);
     pthread_mutex_lock(&gate->mutex);
     bool is_in = !gate->first && has_room(gate, bytes);
@@ -111,7 +112,8 @@ enum err_code decode_gate_enter(struct decode_gate *gate, uint64_t bytes, const 
     pthread_mutex_unlock(&gate->mutex);
     if (is_in)
         return ERR_NONE;
-    err_set(err, ERR_BUSY, "several large profiles are being read at the moment");
+    err_set(err, ERR_BUSY,
+            "several large profiles are being read at the moment; try again in a few seconds");
     err->retry_after_s = DECODE_GATE_RETRY_S;
     return ERR_BUSY;
 }

@@ -70,7 +70,7 @@ static enum err_code get_readyz(struct request *request, struct response *respon
 {
     struct http_server *http = request->server->http;
     if (http_server_is_stopping(http)) {
-        err_set(err, ERR_BUSY, "the server is stopping");
+        err_set(err, ERR_BUSY, "the server is stopping; try again in a few seconds");
         err->retry_after_s = 5;
         return ERR_BUSY;
     }
@@ -83,7 +83,9 @@ static enum err_code get_readyz(struct request *request, struct response *respon
             code = check_disk(request->server, request->arena, err);
         if (code) {
             log_not_ready(request, err);
-            return err_set(err, ERR_BUSY, "the database or the disk does not answer; see the log");
+            return err_set(err, ERR_BUSY,
+                           "the database or the disk does not answer; see the log, and ask again "
+                           "in a few seconds");
         }
         atomic_store(&readiness->failure_count, failure_count);
         atomic_store(&readiness->found_ns, clock_monotonic_ns());
@@ -100,7 +102,7 @@ static enum err_code get_metrics(struct request *request, struct response *respo
         if (request->principal.kind == PRINCIPAL_ANONYMOUS)
             return err_set(err, ERR_UNAUTHENTICATED, "metrics are for operators: send a token");
         if (!principal_has(&request->principal, SCOPE_OPERATOR))
-            return err_set(err, ERR_FORBIDDEN, "metrics are for operators");
+            return err_set(err, ERR_FORBIDDEN, "metrics are for operators: send a token of one");
     }
     buf_auto buf;
     buf_init(&buf, METRICS_MAX_BYTES);

@@ -59,20 +59,24 @@ static enum err_code decode_path(struct arena *arena, struct span raw, struct sp
             int high = raw.size - i > 2 ? hex_digit(raw.data[i + 1]) : -1;
             int low = raw.size - i > 2 ? hex_digit(raw.data[i + 2]) : -1;
             if (high < 0 || low < 0)
-                return err_set(err, ERR_INVALID, "the path holds a %% without two digits");
+                return err_set(
+                    err, ERR_INVALID,
+                    "the path holds a %% without two digits: write %%25 for the sign itself");
             byte = (uint8_t)(high * 16 + low);
             if (byte == '/')
-                return err_set(err, ERR_INVALID, "the path holds an encoded slash");
+                return err_set(
+                    err, ERR_INVALID,
+                    "the path holds an encoded slash: leave it out, no address here has one");
             i += 2;
         }
         if (byte < 0x20 || byte == 0x7f)
-            return err_set(err, ERR_INVALID, "the path holds a control character");
+            return err_set(err, ERR_INVALID, "the path holds a control character: leave it out");
         path[size++] = byte;
     }
     path[size] = '\0';
     *ret_path = span_of(path, size);
     if (!span_is_utf8(*ret_path))
-        return err_set(err, ERR_INVALID, "the path is not UTF-8");
+        return err_set(err, ERR_INVALID, "the path is not UTF-8: encode it so, in percent signs");
     return ERR_NONE;
 }
 
@@ -506,7 +510,8 @@ static void answer_options(struct http_job *job)
     routes_allow(job->request.path, &allow);
     if (allow.size == 0) {
         struct err err;
-        err_set(&err, ERR_NOT_FOUND, "there is nothing at this address");
+        err_set(&err, ERR_NOT_FOUND,
+                "there is nothing at this address; /api/openapi.yaml lists what there is");
         refuse(job, 0, &err);
         return;
     }
@@ -546,9 +551,12 @@ static enum err_code check_body(const struct request *request, struct err *err)
     if (request->body.size <= limit)
         return ERR_NONE;
     if (limit == 0)
-        return err_set(err, ERR_TOO_LARGE, "this address takes no body");
-    return err_set(err, ERR_TOO_LARGE, "the body is %zu bytes; at most %zu are taken here",
-                   request->body.size, limit);
+        return err_set(err, ERR_TOO_LARGE,
+                       "this address takes no body: send the request without one");
+    return err_set(
+        err, ERR_TOO_LARGE,
+        "the body is %zu bytes; at most %zu are taken here: send less, or a large profile in parts",
+        request->body.size, limit);
 }
 
 static void dispatch(struct http_job *job)
@@ -604,7 +612,9 @@ int http_request_on_req(h2o_handler_t *self, h2o_req_t *req)
     }
     take_body(job, req);
     if (!has_method) {
-        err_set(&err, ERR_UNSUPPORTED, "this server does not know that method");
+        err_set(&err, ERR_UNSUPPORTED,
+                "this server does not know that method; it takes GET, HEAD, POST, PUT, PATCH, "
+                "DELETE and OPTIONS");
         refuse(job, 501, &err);
     } else if (request->method == HTTP_OPTIONS) {
         answer_options(job);

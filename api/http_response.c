@@ -262,9 +262,12 @@ static void describe_error(const h2o_req_t *req, struct err *err)
                 "parts, as `perfolio push` does by itself",
                 HTTP_MAX_BODY_BYTES);
     else if (req->res.status == 417)
-        err_set(err, ERR_INVALID, "the only Expect known here is 100-continue");
+        err_set(err, ERR_INVALID,
+                "the only Expect known here is 100-continue: leave the field out");
     else if (req->res.status < 500)
-        err_set(err, ERR_INVALID, "the request's length or its chunked body is malformed");
+        err_set(
+            err, ERR_INVALID,
+            "the request's length or its chunked body is malformed: send a right Content-Length");
     else
         err_set(err, ERR_INTERNAL, "h2o answered %d", req->res.status);
 }

@@ -77,8 +77,10 @@ static enum err_code create(struct request *request, struct response *response,
     if (code)
         return code;
     if (pg_row_count(row) == 0)
-        return err_set(err, ERR_CONFLICT, "A tenant has at most %d open invitations",
-                       INVITATION_MAX_PER_TENANT);
+        return err_set(
+            err, ERR_CONFLICT,
+            "A tenant has at most %d open invitations; withdraw those that nobody will use",
+            INVITATION_MAX_PER_TENANT);
     code = audit_record(connection, request, "invitation.create", email, err);
     if (!code)
         code = pg_commit(connection, err);
@@ -138,7 +140,9 @@ enum err_code invitation_delete(struct request *request, struct response *respon
                                " RETURNING email",
                                request->arena, &row, err, PG_I64(tenant_id), PG_I64(id));
     if (!code && pg_row_count(row) == 0)
-        return err_set(err, ERR_NOT_FOUND, "There is no invitation %" PRId64, id);
+        return err_set(
+            err, ERR_NOT_FOUND,
+            "There is no invitation %" PRId64 ": look at the list of those that are open", id);
     if (!code)
         code = audit_record(connection, request, "invitation.delete", pg_get_text(row, 0, 0), err);
     if (!code)
@@ -193,7 +197,9 @@ static enum err_code join(struct request *request, struct pg_connection *connect
         connection, found->tenant_id, "DELETE FROM invitation WHERE tenant_id = $1 AND id = $2",
         request->arena, &row, err, PG_I64(found->tenant_id), PG_I64(found->id));
     if (!code && pg_affected(row) == 0)
-        return err_set(err, ERR_NOT_FOUND, "The invitation has just been used");
+        return err_set(err, ERR_NOT_FOUND,
+                       "The invitation has just been used: sign in with the account that it made, "
+                       "or ask for another");
     if (!code)
         code = user_add(request, connection, found->tenant_id, found->email, name, found->role,
                         password, &user_id, err);

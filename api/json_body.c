@@ -27,7 +27,8 @@ static enum err_code check_fields(const json_t *object, const char *const *known
         while (*at && strcmp(*at, name) != 0)
             at++;
         if (!*at)
-            return err_set(err, ERR_INVALID, "The field \"%.60s\" is not known here", name);
+            return err_set(err, ERR_INVALID, "The field \"%.60s\" is not known here: leave it out",
+                           name);
     }
     return ERR_NONE;
 }

@@ -47,7 +47,8 @@ static void write_tenant(struct answer *answer, const struct pg_result *rows, in
 
 static enum err_code refuse_unknown_tenant(int64_t id, struct err *err)
 {
-    return err_set(err, ERR_NOT_FOUND, "There is no tenant %" PRId64, id);
+    return err_set(err, ERR_NOT_FOUND,
+                   "There is no tenant %" PRId64 ": the list of tenants shows their ids", id);
 }
 
 static enum err_code answer_tenant(struct request *request, struct response *response,
@@ -151,7 +152,8 @@ static enum err_code read_tenant_wish(const struct json_body *body, size_t min_n
 
 static enum err_code refuse_taken_name(const char *name, struct err *err)
 {
-    return err_set(err, ERR_CONFLICT, "There is a tenant \"%.100s\" already", name);
+    return err_set(err, ERR_CONFLICT, "There is a tenant \"%.100s\" already: choose another name",
+                   name);
 }
 
 static enum err_code insert_tenant(struct request *request, struct pg_connection *connection,
@@ -275,9 +277,12 @@ enum err_code operator_delete_tenant(struct request *request, struct response *r
     pg_auto connection = NULL;
     enum err_code code = answer_path_id(request, 0, &id, err);
     if (!code && (id == TENANT_ANONYMOUS || id == TENANT_DEFAULT))
-        return err_set(err, ERR_CONFLICT, "The server needs this tenant; it cannot be deleted");
+        return err_set(err, ERR_CONFLICT,
+                       "The server needs this tenant; delete what it holds instead");
     if (!code && id == request->principal.tenant_id)
-        return err_set(err, ERR_CONFLICT, "You belong to this tenant yourself");
+        return err_set(
+            err, ERR_CONFLICT,
+            "You belong to this tenant yourself: ask an operator of another one to delete it");
     if (!code)
         code = pg_take(request->server->jobs_database, &connection, err);
     if (!code)
@@ -299,7 +304,8 @@ static enum err_code find_tenant(struct request *request, struct pg_connection *
 {
     struct pg_result *row;
     if (id == TENANT_ANONYMOUS)
-        return err_set(err, ERR_CONFLICT, "The anonymous tenant has neither users nor tokens");
+        return err_set(err, ERR_CONFLICT,
+                       "The anonymous tenant has neither users nor tokens: choose another one");
     enum err_code code = pg_query_values(connection, PG_NO_TENANT,
                                          "SELECT id FROM tenant WHERE id = $1 FOR KEY SHARE",
                                          request->arena, &row, err, PG_I64(id));
@@ -327,7 +333,8 @@ static enum err_code make_login_url(struct request *request, struct pg_connectio
     if (code)
         return code;
     if (pg_row_count(row) == 0)
-        return err_set(err, ERR_NOT_FOUND, "There is no such user");
+        return err_set(err, ERR_NOT_FOUND,
+                       "There is no such user, or no longer: the list of users shows their ids");
     *ret_url = arena_printf(request->arena, "%s/login#code=%s",
                             request->server->settings->public_url, secret);
     *ret_expires_at = pg_get_text(row, 0, 0);
@@ -447,7 +454,9 @@ static enum err_code find_login_user(struct request *request, struct pg_connecti
         " ORDER BY is_operator DESC, id LIMIT 1",
         request->arena, ret_row, err, email ? PG_TEXT(email) : PG_NULL, PG_I64(TENANT_DEFAULT));
     if (!code && pg_row_count(*ret_row) == 0)
-        return err_set(err, ERR_NOT_FOUND, "There is no user with that e-mail");
+        return err_set(err, ERR_NOT_FOUND,
+                       "There is no user with that e-mail: look for typing errors, or for it in "
+                       "the list of users");
     return code;
 }
 

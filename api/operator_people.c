@@ -18,7 +18,8 @@ static enum err_code check_tenant(struct request *request, struct pg_connection 
         pg_query_values(connection, PG_NO_TENANT, "SELECT id FROM tenant WHERE id = $1",
                         request->arena, &row, err, PG_I64(id));
     if (!code && pg_row_count(row) == 0)
-        return err_set(err, ERR_NOT_FOUND, "There is no tenant %" PRId64, id);
+        return err_set(err, ERR_NOT_FOUND,
+                       "There is no tenant %" PRId64 ": the list of tenants shows their ids", id);
     return code;
 }
 

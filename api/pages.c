@@ -206,7 +206,9 @@ static enum err_code get_problem_page(struct request *request, struct response *
 {
     enum err_code problem = problem_find(request->path_params[0]);
     if (problem == ERR_NONE)
-        return err_set(err, ERR_NOT_FOUND, "there is no kind of problem of that name");
+        return err_set(
+            err, ERR_NOT_FOUND,
+            "there is no kind of problem of that name: take the address from a problem's \"type\"");
     struct head head = {
         .title = span_text(arena_printf(request->arena, "%s · Perfolio", problem_title(problem))),
         .description = span_text(problem_explanation(problem)),
@@ -243,7 +245,7 @@ static enum err_code respond_asset(struct request *request, struct response *res
 {
     const struct asset *asset = asset_find(span_text(name));
     if (!asset)
-        return err_set(err, ERR_NOT_FOUND, "there is no such file");
+        return err_set(err, ERR_NOT_FOUND, "there is no such file: reload the page that wants it");
     response_add(request, response, "cache-control", cache_control);
     const char *content_type = asset_content_type(span_text(name));
     const struct asset *chosen = choose_variant(request, response, asset);

@@ -15,8 +15,11 @@ struct problem_kind {
     const char *explanation;
 };
 
+#define MISTAKE                                                                                    \
+    "The server made a mistake. Try again, and tell the operator the request id if it stays."
+
 static const struct problem_kind kinds[ERR_CODE_COUNT] = {
-    [ERR_NONE] = {500, true, "Internal error", "The server made a mistake."},
+    [ERR_NONE] = {500, true, "Internal error", MISTAKE},
     [ERR_INVALID] = {400, false, "Invalid request",
                      "Something in the request is malformed, out of range or contradictory; the "
                      "detail names it. The same request will fail again."},
@@ -29,27 +32,42 @@ static const struct problem_kind kinds[ERR_CODE_COUNT] = {
     [ERR_NOT_FOUND] =
         {404, false, "Not found",
          "There is no such thing, or none that you may see. Links are case-sensitive."},
-    [ERR_GONE] = {410, false, "Gone", "It was here, but has expired or was deleted."},
-    [ERR_CONFLICT] = {409, false, "Conflict",
-                      "The present state does not allow this: it exists already or has changed "
-                      "meanwhile."},
+    [ERR_GONE] =
+        {410, false, "Gone",
+         "It was here, but has expired or was deleted. Ask whoever made it for another link."},
+    [ERR_CONFLICT] =
+        {409, false, "Conflict",
+         "The present state does not allow this: it exists already or has changed "
+         "meanwhile. Look at it again, then choose another name or repeat the change."},
     [ERR_UNAUTHENTICATED] = {401, false, "Sign in",
-                             "This needs a valid token or a signed-in browser session."},
-    [ERR_FORBIDDEN] = {403, false, "Not allowed", "You are known, but may not do this."},
+                             "This needs a valid token or a signed-in browser session: sign in, or "
+                             "make a token under Settings."},
+    [ERR_FORBIDDEN] = {403, false, "Not allowed",
+                       "You are known, but may not do this. Ask an owner of your team, or use a "
+                       "token with the scope that the detail names."},
     [ERR_RATE_LIMITED] = {429, false, "Too many requests",
                           "Requests come too fast; try again after the time in Retry-After."},
     [ERR_QUOTA] = {429, false, "Quota used up",
                    "The tenant's quota is used up; delete something or ask the operator for more."},
     [ERR_BUSY] = {503, false, "Busy",
                   "The server is overloaded or starting; try again after the time in Retry-After."},
-    [ERR_TIMEOUT] = {503, false, "Timed out", "The work took too long and was given up."},
-    [ERR_CANCELLED] = {503, false, "Cancelled", "The work was given up before it was done."},
-    [ERR_CORRUPT] = {500, true, "Damaged data", "Stored data failed its checks."},
-    [ERR_IO] = {500, true, "Storage failed", "The server could not use its disk."},
+    [ERR_TIMEOUT] = {503, false, "Timed out",
+                     "The work took too long and was given up. Try again, or ask for less: a "
+                     "filter, a smaller limit."},
+    [ERR_CANCELLED] = {503, false, "Cancelled",
+                       "The work was given up before it was done. Try again."},
+    [ERR_CORRUPT] =
+        {500, true, "Damaged data",
+         "Stored data failed its checks. Tell the operator the request id; the log says more."},
+    [ERR_IO] = {500, true, "Storage failed",
+                "The server could not use its disk. Try again later, and tell the operator the "
+                "request id."},
     [ERR_DATABASE] = {503, true, "Database unavailable",
                       "The server could not use its database; try again soon."},
-    [ERR_NETWORK] = {502, true, "Network error", "The server could not reach another one."},
-    [ERR_INTERNAL] = {500, true, "Internal error", "The server made a mistake."},
+    [ERR_NETWORK] = {502, true, "Network error",
+                     "The server could not reach another one. Try again, and tell the operator the "
+                     "request id if it stays so."},
+    [ERR_INTERNAL] = {500, true, "Internal error", MISTAKE},
 };
 
 static const struct problem_kind *kind_of(enum err_code code)

@@ -93,7 +93,8 @@ static enum err_code decode_share(void *context, void **ret_value, size_t *ret_b
     uint64_t size;
     enum err_code code = object_open(job->server->objects, job->share->object_key, &fd, &size, err);
     if (code == ERR_NOT_FOUND)
-        return err_set(err, ERR_GONE, "this share was deleted a moment ago");
+        return err_set(err, ERR_GONE,
+                       "this share was deleted a moment ago: ask whoever made it for another link");
     if (code)
         return code;
     struct profile *profile;

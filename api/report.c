@@ -62,9 +62,10 @@ static enum err_code read_rules(struct request *request, struct report *report, 
             if (pattern.size == 0)
                 continue;
             if (report->rule_count == FILTER_RULES_MAX)
-                return err_set(err, ERR_INVALID,
-                               "there are more than %d of focus, ignore, hide and show",
-                               FILTER_RULES_MAX);
+                return err_set(
+                    err, ERR_INVALID,
+                    "there are more than %d of focus, ignore, hide and show: join some with |",
+                    FILTER_RULES_MAX);
             report->rules[report->rule_count++] =
                 (struct filter_rule){.action = action, .pattern = pattern};
         }

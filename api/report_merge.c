@@ -45,9 +45,10 @@ static enum err_code find_shares(struct request *request, const char *const *ids
             decode_bytes = cost.decode_bytes;
     }
     if (decoded_bytes > REPORT_MERGE_BYTES)
-        return err_set(err, ERR_TOO_LARGE,
-                       "shares: these profiles have more than %d MiB together when decoded",
-                       REPORT_MERGE_BYTES >> 20);
+        return err_set(
+            err, ERR_TOO_LARGE,
+            "shares: these profiles have more than %d MiB together when decoded: merge fewer",
+            REPORT_MERGE_BYTES >> 20);
     uint64_t place = 3 * decoded_bytes + decode_bytes;
     *ret_place = place <= DECODE_GATE_LIGHT_WORK ? 0 : place;
     return ERR_NONE;

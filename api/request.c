@@ -185,7 +185,7 @@ enum err_code request_check_query(const struct request *request, const char *con
             shown[size] = byte >= 0x20 && byte < 0x7f ? (char)byte : '?';
         }
         shown[size] = '\0';
-        return err_set(err, ERR_INVALID, "there is no parameter \"%s\" here", shown);
+        return err_set(err, ERR_INVALID, "there is no parameter \"%s\" here: leave it out", shown);
     }
     return ERR_NONE;
 }
@@ -227,7 +227,9 @@ enum err_code response_buf(struct request *request, struct response *response, i
                            const char *content_type, const struct buf *buf, struct err *err)
 {
     if (buf_failed(buf))
-        return err_set(err, ERR_TOO_LARGE, "the answer would pass %zu bytes", buf->max_size);
+        return err_set(err, ERR_TOO_LARGE,
+                       "the answer would pass %zu bytes: ask for less, with limit or a filter",
+                       buf->max_size);
     const char *copy = arena_strndup(request->arena, buf->data, buf->size);
     response_bytes(response, status, content_type, span_of(copy, buf->size));
     return ERR_NONE;

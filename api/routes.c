@@ -117,9 +117,12 @@ enum err_code routes_match(enum http_method method, struct span path,
         }
     }
     if (is_known_path)
-        return err_set(err, ERR_UNSUPPORTED, "this address does not take the method %s",
+        return err_set(err, ERR_UNSUPPORTED,
+                       "this address does not take the method %s; the field Allow of this answer "
+                       "says which it takes",
                        http_method_name(method));
-    return err_set(err, ERR_NOT_FOUND, "there is nothing at this address");
+    return err_set(err, ERR_NOT_FOUND,
+                   "there is nothing at this address; /api/openapi.yaml lists what there is");
 }
 
 void routes_allow(struct span path, struct buf *buf)

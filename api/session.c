@@ -60,7 +60,8 @@ static enum err_code write_tenant(struct request *request, struct pg_connection 
     if (code)
         return code;
     if (pg_row_count(row) == 0)
-        return err_set(err, ERR_UNAUTHENTICATED, "Your tenant has been deleted");
+        return err_set(err, ERR_UNAUTHENTICATED,
+                       "Your tenant has been deleted: ask the operator of this server");
     answer_open(answer, "tenant", '{');
     answer_cell_i64(answer, "id", row, 0, 0);
     answer_cell_text(answer, "name", row, 0, 1);
@@ -79,7 +80,9 @@ static enum err_code write_user(struct request *request, struct pg_connection *c
     if (code)
         return code;
     if (pg_row_count(row) == 0)
-        return err_set(err, ERR_UNAUTHENTICATED, "Your account has been removed");
+        return err_set(
+            err, ERR_UNAUTHENTICATED,
+            "Your account has been removed: ask an owner of your team for an invitation");
     answer_open(answer, "user", '{');
     answer_cell_i64(answer, "id", row, 0, 0);
     answer_cell_text(answer, "email", row, 0, 1);
@@ -101,7 +104,8 @@ static enum err_code write_token(struct request *request, struct pg_connection *
     if (code)
         return code;
     if (pg_row_count(row) == 0)
-        return err_set(err, ERR_UNAUTHENTICATED, "The token has been revoked");
+        return err_set(err, ERR_UNAUTHENTICATED,
+                       "The token has been revoked: make a new one under Settings");
     answer_open(answer, "token", '{');
     answer_cell_i64(answer, "id", row, 0, 0);
     answer_cell_text(answer, "name", row, 0, 1);
@@ -208,7 +212,8 @@ enum err_code session_start(struct request *request, struct pg_connection *conne
     if (code)
         return code;
     if (pg_row_count(row) == 0)
-        return err_set(err, ERR_UNAUTHENTICATED, "The account has been removed");
+        return err_set(err, ERR_UNAUTHENTICATED,
+                       "The account has been removed: ask an owner of your team for an invitation");
     enum role role = auth_role_parse(span_text(pg_get_text(row, 0, 0)));
     request->principal = (struct principal){
         .kind = PRINCIPAL_USER,
@@ -305,7 +310,9 @@ static enum err_code verify_attempt(struct request *request, struct span key, st
     }
     code = password_verify(limiter, password, stored, &matches, err);
     if (!code && !matches)
-        return err_set(err, ERR_UNAUTHENTICATED, "The e-mail or the password is wrong");
+        return err_set(err, ERR_UNAUTHENTICATED,
+                       "The e-mail or the password is wrong: type both again, or ask the operator "
+                       "for a sign-in link");
     limiter_forgive(limiter, LIMIT_SIGN_IN_ADDRESS, address);
     if (code)
         limiter_forgive(limiter, LIMIT_SIGN_IN_ACCOUNT, key);
@@ -392,7 +399,9 @@ static enum err_code find_own_account(struct request *request, const char **ret_
     if (code)
         return code;
     if (pg_row_count(row) == 0)
-        return err_set(err, ERR_UNAUTHENTICATED, "Your account has been removed");
+        return err_set(
+            err, ERR_UNAUTHENTICATED,
+            "Your account has been removed: ask an owner of your team for an invitation");
     *ret_email = pg_get_text(row, 0, 0);
     *ret_hash = pg_get_text(row, 0, 1);
     return ERR_NONE;
@@ -416,7 +425,8 @@ static enum err_code store_password(struct request *request, const char *old_has
                                request->arena, &row, err, PG_I64(who->tenant_id),
                                PG_I64(who->user_id), PG_TEXT(new_hash), PG_TEXT(old_hash));
     if (!code && pg_affected(row) == 0)
-        return err_set(err, ERR_CONFLICT, "The password has just been changed elsewhere");
+        return err_set(err, ERR_CONFLICT,
+                       "The password has just been changed elsewhere: sign in with the new one");
     if (!code)
         code = pg_query_values(
             connection, who->tenant_id,
@@ -450,7 +460,7 @@ enum err_code session_post_password(struct request *request, struct response *re
         code = verify_attempt(request, span_text(email),
                               span_text(old_password ? old_password : ""), old_hash, err);
     if (code == ERR_UNAUTHENTICATED)
-        return err_set(err, ERR_FORBIDDEN, "The old password is wrong");
+        return err_set(err, ERR_FORBIDDEN, "The old password is wrong: type it again");
     if (!code)
         code = password_hash(request->server->limiter, span_text(new_password), new_hash, err);
     if (!code)

@@ -24,7 +24,8 @@ enum err_code share_find(struct server *server, struct span id, struct arena *ar
 {
     if (!digest_is_id(id))
         return err_set(err, ERR_NOT_FOUND,
-                       "there is no such share: an id has 22 letters and digits");
+                       "there is no such share: an id has 22 letters and digits; look whether the "
+                       "link is whole");
     pg_auto connection = NULL;
     struct pg_result *result;
     enum err_code code = pg_take(server->database, &connection, err);
@@ -34,11 +35,13 @@ enum err_code share_find(struct server *server, struct span id, struct arena *ar
     if (code)
         return code;
     if (pg_row_count(result) == 0)
-        return err_set(err, ERR_NOT_FOUND, "there is no share %.*s", SPAN_PRINT(id));
+        return err_set(err, ERR_NOT_FOUND, "there is no share %.*s" SHARE_NOT_FOUND_ADVICE,
+                       SPAN_PRINT(id));
     if (strcmp(share_row_state(result, 0), "live") != 0) {
         const char *reason = share_row_gone_reason(result, 0);
         bool has_expired = strcmp(reason, "expired") == 0;
-        return err_set(err, ERR_GONE, "this share %s %s", has_expired ? "has" : "was", reason);
+        return err_set(err, ERR_GONE, "this share %s %s: ask whoever made it for another link",
+                       has_expired ? "has" : "was", reason);
     }
     return share_row_read(result, 0, arena_strndup(arena, id.data, id.size), ret_share, err);
 }

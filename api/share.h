@@ -17,6 +17,9 @@ struct idempotency;
 struct pg_connection;
 struct share_settings;
 
+/* The same wherever a share is not found, so that none can be told from one of another team. */
+#define SHARE_NOT_FOUND_ADVICE ": look whether the link is whole, or sign in if it is your team's"
+
 /* Shares themselves, reports about them and takedown; to be matched before the pages' /p/{id}. */
 extern const struct route_table share_routes;
 /* What is computed from shares: flame, top, callers, diff, merge, exports (api/report_routes.c);

@@ -94,7 +94,8 @@ static enum err_code check_password(struct request *request, const struct share 
     if (code || matches)
         return code;
     audit_record_refused(request, share->tenant_id, "share.refuse", share->id);
-    return err_set(err, ERR_UNAUTHENTICATED, "the password is wrong");
+    return err_set(err, ERR_UNAUTHENTICATED,
+                   "the password is wrong: type it again, or ask whoever sent the link");
 }
 
 static enum err_code check_protected(struct request *request, const struct share *share,
@@ -121,7 +122,7 @@ enum err_code share_access_check_read(struct request *request, const struct shar
         return check_protected(request, share, err);
     if (request->principal.kind == PRINCIPAL_ANONYMOUS)
         return err_set(err, ERR_UNAUTHENTICATED, "this share is for a team: sign in to see it");
-    return err_set(err, ERR_NOT_FOUND, "there is no share %s", share->id);
+    return err_set(err, ERR_NOT_FOUND, "there is no share %s" SHARE_NOT_FOUND_ADVICE, share->id);
 }
 
 enum err_code share_access_find(struct request *request, struct span id, struct share *ret_share,
@@ -147,14 +148,17 @@ enum err_code share_access_check_edit(struct request *request, const struct shar
     if (share_access_is_editor(request, share) || shows_delete_token(request, share))
         return ERR_NONE;
     if (request_field(request, "x-perfolio-delete-token").size)
-        return err_set(err, ERR_FORBIDDEN, "the delete token is not that of this share");
+        return err_set(err, ERR_FORBIDDEN,
+                       "the delete token is not that of this share: take the one that was shown "
+                       "when the share was made");
     if (request->principal.kind == PRINCIPAL_ANONYMOUS)
         return err_set(err, ERR_UNAUTHENTICATED,
                        "changing a share needs its team's token, a session or its delete token in "
                        "X-Perfolio-Delete-Token");
     if (is_of_tenant(request, share))
-        return err_set(err, ERR_FORBIDDEN, "changing a share needs the scope share");
-    return err_set(err, ERR_NOT_FOUND, "there is no share %s", share->id);
+        return err_set(err, ERR_FORBIDDEN,
+                       "changing a share needs the scope share: use a token that has it");
+    return err_set(err, ERR_NOT_FOUND, "there is no share %s" SHARE_NOT_FOUND_ADVICE, share->id);
 }
 
 enum err_code share_access_unlock(struct request *request, struct response *response,

@@ -124,7 +124,8 @@ enum err_code share_admin_close_report(struct request *request, struct response 
     pg_auto connection = NULL;
     struct pg_result *result;
     if (!span_parse_u64(request->path_params[0], &id) || id > INT64_MAX)
-        return err_set(err, ERR_NOT_FOUND, "a report's id is a number");
+        return err_set(err, ERR_NOT_FOUND,
+                       "a report's id is a number, as the list of reports shows it");
     enum err_code code = pg_take(request->server->jobs_database, &connection, err);
     if (!code)
         code = pg_query_values(connection, PG_NO_TENANT,
@@ -134,7 +135,9 @@ enum err_code share_admin_close_report(struct request *request, struct response 
     if (code)
         return code;
     if (pg_affected(result) == 0)
-        return err_set(err, ERR_NOT_FOUND, "there is no open report %" PRIu64, id);
+        return err_set(err, ERR_NOT_FOUND,
+                       "there is no open report %" PRIu64 ": the list shows those that are open",
+                       id);
     response->status = 204;
     return ERR_NONE;
 }

@@ -173,13 +173,16 @@ static enum err_code read_edit_visibility(struct request *request, const struct 
     if (code)
         return code;
     if (edit->visibility == SHARE_TEAM && share->tenant_id == TENANT_ANONYMOUS)
-        return err_set(err, ERR_INVALID, "visibility team needs a share of a team");
+        return err_set(
+            err, ERR_INVALID,
+            "visibility team needs a share of a team: sign in, and share the profile again");
     if (edit->visibility != SHARE_PASSWORD && password)
-        return err_set(err, ERR_INVALID, "password is only for visibility password");
+        return err_set(err, ERR_INVALID, "password is only for visibility password: leave it out");
     if (edit->visibility == SHARE_PASSWORD && password)
         return hash_password(request, password, edit, err);
     if (edit->visibility == SHARE_PASSWORD && share->visibility != SHARE_PASSWORD)
-        return err_set(err, ERR_INVALID, "visibility password needs a password");
+        return err_set(err, ERR_INVALID,
+                       "visibility password needs a password: send one in \"password\"");
     return ERR_NONE;
 }
 
@@ -224,7 +227,8 @@ static enum err_code write_edit(struct request *request, const struct share *sha
             has_password ? PG_TEXT(edit->password_hash) : PG_NULL, PG_BOOL(edit->has_expires),
             edit->expires_ms ? PG_I64(edit->expires_ms) : PG_NULL);
     if (!code && pg_affected(result) != 1)
-        return err_set(err, ERR_GONE, "this share was deleted a moment ago");
+        return err_set(err, ERR_GONE,
+                       "this share was deleted a moment ago: ask whoever made it for another link");
     if (!code)
         code =
             audit_record_for(connection, request, share->tenant_id, "share.edit", share->id, err);
@@ -286,7 +290,8 @@ static enum err_code download_share(struct request *request, struct response *re
     uint64_t size;
     code = object_open(request->server->objects, share.object_key, &fd, &size, err);
     if (code == ERR_NOT_FOUND)
-        return err_set(err, ERR_GONE, "this share was deleted a moment ago");
+        return err_set(err, ERR_GONE,
+                       "this share was deleted a moment ago: ask whoever made it for another link");
     if (code)
         return code;
     response_add(request, response, "content-disposition",
@@ -336,7 +341,7 @@ static enum err_code unlock_share(struct request *request, struct response *resp
     if (code)
         return code;
     if (share.visibility != SHARE_PASSWORD)
-        return err_set(err, ERR_CONFLICT, "this share has no password");
+        return err_set(err, ERR_CONFLICT, "this share has no password: open its link without one");
     code = share_access_unlock(request, response, &share, password, err);
     if (code)
         return code;

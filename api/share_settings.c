@@ -109,7 +109,8 @@ enum err_code share_settings_parse_expires(const struct server *server, int64_t 
         return err_set(err, ERR_INVALID, "expires must be from 1h to 36500d, or never");
     if (longest_s > 0 && (is_never || seconds > longest_s))
         return err_set(err, ERR_INVALID,
-                       "expires is at most %" PRId64 "h for shares without an account",
+                       "expires is at most %" PRId64
+                       "h for shares without an account: sign in for more",
                        longest_s / seconds_per_hour);
     *ret_expires_s = seconds;
     return ERR_NONE;
@@ -151,7 +152,9 @@ static enum err_code read_visibility(struct request *request, struct share_setti
             return code;
     }
     if (settings->visibility == SHARE_TEAM && request->principal.tenant_id == TENANT_ANONYMOUS)
-        return err_set(err, ERR_INVALID, "visibility team needs an account: sign in first");
+        return err_set(
+            err, ERR_UNAUTHENTICATED,
+            "visibility team needs an account: sign in or send a token, or share it unlisted");
     struct span password = request_field(request, "x-perfolio-password");
     if (settings->visibility == SHARE_PASSWORD) {
         settings->password = password;
@@ -159,7 +162,8 @@ static enum err_code read_visibility(struct request *request, struct share_setti
     }
     if (password.size)
         return err_set(err, ERR_INVALID,
-                       "X-Perfolio-Password was sent, but visibility is %s, not password",
+                       "X-Perfolio-Password was sent, but visibility is %s, not password: leave it "
+                       "out, or set visibility=password",
                        share_visibility_name(settings->visibility));
     return ERR_NONE;
 }
@@ -213,7 +217,8 @@ static enum err_code check_label(struct request *request, struct span label, str
         if (!span_split(earlier, '=', &key, &value) || !span_equal(key, *ret_key))
             continue;
         if (!span_equal(earlier, label))
-            return err_set(err, ERR_INVALID, "label %.*s is given twice", SPAN_PRINT(key));
+            return err_set(err, ERR_INVALID, "label %.*s is given twice: give it once",
+                           SPAN_PRINT(key));
     }
     return share_settings_check_text("label", *ret_value, SHARE_LABEL_CHARACTERS, true, err);
 }
@@ -236,7 +241,8 @@ static enum err_code read_labels(struct request *request, struct share_settings 
     struct span label, key, value;
     for (size_t n = 0; request_query_nth(request, "label", n, &label); n++) {
         if (n == SHARE_LABELS)
-            return err_set(err, ERR_INVALID, "label is given more than %d times", SHARE_LABELS);
+            return err_set(err, ERR_INVALID, "label is given more than %d times: leave some out",
+                           SHARE_LABELS);
         enum err_code code = check_label(request, label, &key, &value, err);
         if (code)
             return code;
@@ -250,7 +256,8 @@ static enum err_code read_labels(struct request *request, struct share_settings 
     }
     buf_append_byte(&json, '}');
     if (buf_failed(&json))
-        return err_set(err, ERR_INVALID, "the labels together are too long");
+        return err_set(err, ERR_INVALID,
+                       "the labels together are too long: shorten them, or leave some out");
     settings->labels = arena_strndup(request->arena, json.data, json.size);
     return ERR_NONE;
 }

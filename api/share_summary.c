@@ -131,7 +131,8 @@ enum err_code share_summary_append(const struct profile *profile, uint64_t decod
                                    struct buf *buf, struct err *err)
 {
     if (profile->value_type_count > SHARE_SUMMARY_SAMPLE_TYPES)
-        return err_set(err, ERR_TOO_LARGE, "the profile has %" PRIu32 " sample types, limit %d",
+        return err_set(err, ERR_TOO_LARGE,
+                       "the profile has %" PRIu32 " sample types, limit %d: record fewer at once",
                        profile->value_type_count, SHARE_SUMMARY_SAMPLE_TYPES);
     uint32_t default_type;
     enum err_code code = profile_find_value_type(profile, SPAN_LITERAL(""), &default_type, err);
@@ -153,7 +154,8 @@ enum err_code share_summary_append(const struct profile *profile, uint64_t decod
     buf_append_byte(buf, '}');
     if (buf_failed(buf))
         return err_set(err, ERR_TOO_LARGE,
-                       "the names of sample types, comments and build ids pass %d bytes together",
+                       "the names of sample types, comments and build ids pass %d bytes together: "
+                       "leave comments out, or shorten them",
                        SHARE_SUMMARY_BYTES);
     return ERR_NONE;
 }

@@ -54,7 +54,7 @@ static enum err_code rename_tenant(struct request *request, struct pg_connection
         pg_query_values(connection, tenant_id, "UPDATE tenant SET name = $2 WHERE id = $1",
                         request->arena, NULL, err, PG_I64(tenant_id), PG_TEXT(name));
     if (code == ERR_CONFLICT)
-        return err_set(err, ERR_CONFLICT, "Another tenant has that name");
+        return err_set(err, ERR_CONFLICT, "Another tenant has that name: choose a different one");
     if (!code)
         code = audit_record(connection, request, "tenant.rename", name, err);
     return code ? code : pg_commit(connection, err);

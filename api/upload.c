@@ -106,7 +106,8 @@ static enum err_code find_upload(struct request *request, struct span id, struct
                                  struct err *err)
 {
     if (!digest_is_id(id))
-        return err_set(err, ERR_NOT_FOUND, "there is no such upload");
+        return err_set(err, ERR_NOT_FOUND,
+                       "there is no such upload: an id has 22 letters and digits");
     pg_auto connection = NULL;
     struct pg_result *result;
     enum err_code code = pg_take(request->server->database, &connection, err);
@@ -116,8 +117,8 @@ static enum err_code find_upload(struct request *request, struct span id, struct
     if (code)
         return code;
     if (pg_row_count(result) == 0)
-        return err_set(err, ERR_NOT_FOUND, "there is no upload %.*s, or it has expired",
-                       SPAN_PRINT(id));
+        return err_set(err, ERR_NOT_FOUND,
+                       "there is no upload %.*s, or it has expired: begin another", SPAN_PRINT(id));
     *ret_upload = (struct upload){
         .id = arena_strndup(request->arena, id.data, id.size),
         .tenant_id = pg_get_i64(result, 0, 0),
@@ -233,7 +234,8 @@ static enum err_code insert_part(struct request *request, const struct upload *u
         PG_I64(next_expiry_ms(request->server->settings, upload->tenant_id)));
     if (!code && pg_affected(result) != 1)
         return err_set(err, ERR_CONFLICT,
-                       "the upload is being completed, or was completed or deleted meanwhile");
+                       "the upload is being completed, or was completed or deleted meanwhile: ask "
+                       "for its state");
     return code;
 }
 
@@ -280,7 +282,7 @@ static enum err_code put_part(struct request *request, struct response *response
     if (!code)
         code = parse_part(request, &upload, &part, err);
     if (!code && *upload.share_id)
-        code = err_set(err, ERR_CONFLICT, "the upload is complete");
+        code = err_set(err, ERR_CONFLICT, "the upload is complete: its state names the share");
     if (code)
         return code;
     char key[PART_KEY_BYTES], again[DIGEST_ID_BYTES];
@@ -349,7 +351,8 @@ static enum err_code delete_upload(struct request *request, struct response *res
                                " AND (completing_until IS NULL OR completing_until <= now())",
                                request->arena, &result, err, PG_TEXT(upload.id));
     if (!code && pg_affected(result) != 1)
-        code = err_set(err, ERR_CONFLICT, "the upload is complete or being completed");
+        code = err_set(err, ERR_CONFLICT,
+                       "the upload is complete or being completed: delete the share instead");
     if (!code)
         code = quota_charge_bytes(connection, upload.tenant_id, -upload.size_bytes, request->arena,
                                   err);

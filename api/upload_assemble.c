@@ -50,7 +50,9 @@ static enum err_code check_complete(const struct upload *upload, const struct up
     }
     if (missing_count == 0)
         return ERR_NONE;
-    return err_set(err, ERR_CONFLICT, "%" PRId64 " of %" PRId64 " parts are missing: %.*s%s",
+    return err_set(err, ERR_CONFLICT,
+                   "%" PRId64 " of %" PRId64
+                   " parts are missing: %.*s%s; put them, then complete again",
                    missing_count, upload->part_count, SPAN_PRINT(buf_span(&list)),
                    missing_count > SHOWN ? ", …" : "");
 }
@@ -72,7 +74,9 @@ static enum err_code set_claim(struct request *request, const struct upload *upl
             " AND (NOT $2::boolean OR completing_until IS NULL OR completing_until <= now())",
             request->arena, &result, err, PG_TEXT(upload->id), PG_BOOL(is_claim));
     if (!code && is_claim && pg_affected(result) != 1)
-        return err_set(err, ERR_CONFLICT, "another request is completing this upload");
+        return err_set(err, ERR_CONFLICT,
+                       "another request is completing this upload: try again in a few seconds, to "
+                       "be told the share");
     return code;
 }
 

@@ -36,7 +36,7 @@ enum err_code user_read_role(const struct request *request, const struct json_bo
                        "The role \"%s\" is unknown; there are owner, member and viewer", name);
     if (!principal_has(&request->principal, auth_role_scopes(role)))
         return err_set(err, ERR_FORBIDDEN,
-                       "The role \"%s\" may more than you may; you cannot give it", name);
+                       "The role \"%s\" may more than you may; ask an owner to give it", name);
     *ret_role = role;
     return ERR_NONE;
 }
@@ -53,7 +53,9 @@ enum err_code user_add(struct request *request, struct pg_connection *connection
         request->arena, &row, err, PG_I64(tenant_id), PG_TEXT(email), PG_TEXT(name ? name : ""),
         PG_TEXT(auth_role_name(role)), password_hash ? PG_TEXT(password_hash) : PG_NULL);
     if (code == ERR_CONFLICT)
-        return err_set(err, ERR_CONFLICT, "The e-mail %.100s has an account already", email);
+        return err_set(err, ERR_CONFLICT,
+                       "The e-mail %.100s has an account already: sign in with it, or take another",
+                       email);
     if (!code)
         *ret_id = pg_get_i64(row, 0, 0);
     return code;
@@ -126,7 +128,8 @@ static enum err_code lock_user(struct request *request, struct pg_connection *co
     if (code)
         return code;
     if (pg_row_count(row) == 0)
-        return err_set(err, ERR_NOT_FOUND, "There is no user %" PRId64, id);
+        return err_set(err, ERR_NOT_FOUND,
+                       "There is no user %" PRId64 ": the list of users shows their ids", id);
     *ret_email = pg_get_text(row, 0, 0);
     *ret_is_last_owner = pg_get_bool(row, 0, 1);
     return ERR_NONE;

@@ -132,13 +132,13 @@ def test_a_password_for_a_share_without_one_is_a_mistake(admin):
 
 
 def test_what_is_no_profile_is_refused_and_leaves_nothing(server, admin):
-    before = len(list((server.data_dir / "objects").rglob("*")))
+    before = set((server.data_dir / "objects").rglob("*"))
     assert admin.post("/api/v1/shares", b"").status == 400
     answer = admin.post("/api/v1/shares", b"\x00\x01\x02 no profile at all \xff")
     assert answer.status in (400, 415, 422), answer
     cut = samples.pprof_gzip()[:-20]
     assert admin.post("/api/v1/shares", cut).status == 400
-    assert len(list((server.data_dir / "objects").rglob("*"))) == before
+    assert set((server.data_dir / "objects").rglob("*")) <= before
 
 
 def test_bombs_are_refused(start_server):
@@ -358,7 +358,7 @@ def test_anonymous_shares_live_while_they_are_looked_at(start_server):
             "expires")
     problem(anonymous.post("/api/v1/shares", samples.FOLDED, query={"expires": "11d"}), 400,
             "expires")
-    problem(anonymous.post("/api/v1/shares", samples.FOLDED, query={"visibility": "team"}), 400,
+    problem(anonymous.post("/api/v1/shares", samples.FOLDED, query={"visibility": "team"}), 401,
             "visibility")
     assert share(anonymous, expires="1h")["expires_at"]
 
