@@ -307,7 +307,7 @@ static void draw(struct canvas *canvas, const struct picture_options *options, d
                                           .max_depth = shown_count,
                                           .draw = draw_box,
                                           .context = canvas};
-    draw_foot(canvas, picture_layout_run(&layout), shown_count);
+    draw_foot(canvas, picture_layout_run(&layout).level_count, shown_count);
 }
 
 static void set_entry(uint8_t palette[INDEX_COUNT][3], int index, uint32_t from, uint32_t to,

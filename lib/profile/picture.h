@@ -3,7 +3,8 @@
  *
  * Both show the icicle: root at the top, width is the value, children by descending value. Nodes
  * narrower than a pixel are not drawn one by one but as a shade, so that cost and size depend on
- * the picture, not on the graph. In a diff, red grew, blue shrank, grey is equal.
+ * the picture, not on the graph; the SVG leaves out shades of less than a quarter of a pixel and
+ * says of how many frames. In a diff, red grew, blue shrank, grey is equal.
  *
  * The PNG has an indexed palette and stays below 30 kB. The SVG is self-contained: no script, no
  * style sheet, no font file, no link; every frame has a <title> that browsers show on hover.

@@ -10,6 +10,7 @@
 struct run {
     double left;
     double right;
+    uint32_t node_count;
 };
 
 struct walk {
@@ -18,6 +19,7 @@ struct walk {
     double *next;   /* per node: where its next child begins */
     uint32_t *depth;
     struct run *runs; /* per depth */
+    struct picture_extent extent;
 };
 
 /* Hue, saturation (per cent) and the lightness of three shades. Warm for most, one cool pair, so
@@ -96,10 +98,12 @@ static void weigh(const struct flame *flame, double *weight)
         weight[flame->node_parent[i]] += weight[i];
 }
 
-static void flush_run(const struct walk *walk, uint32_t depth)
+static void flush_run(struct walk *walk, uint32_t depth)
 {
     struct run *run = &walk->runs[depth];
-    if (run->right > run->left)
+    if (run->right - run->left < walk->layout->least_width)
+        walk->extent.undrawn_count += run->node_count;
+    else if (run->right > run->left)
         walk->layout->draw(
             &(struct picture_box){
                 .node = UINT32_MAX, .depth = depth, .left = run->left, .right = run->right},
@@ -108,7 +112,7 @@ static void flush_run(const struct walk *walk, uint32_t depth)
 }
 
 /* Narrow nodes that touch make one run; a gap of less than half a pixel is none. */
-static void place(const struct walk *walk, uint32_t node, double left, double right)
+static void place(struct walk *walk, uint32_t node, double left, double right)
 {
     const struct picture_layout *layout = walk->layout;
     uint32_t depth = walk->depth[node];
@@ -120,18 +124,20 @@ static void place(const struct walk *walk, uint32_t node, double left, double ri
             layout->context);
         return;
     }
-    if (run->right > run->left && left - run->right > 0.5)
+    if (run->node_count && left - run->right > 0.5)
         flush_run(walk, depth);
-    if (!(run->right > run->left))
+    if (run->node_count == 0)
         run->left = left;
     run->right = right;
+    run->node_count++;
 }
 
-static uint32_t walk_nodes(struct walk *walk)
+static void walk_nodes(struct walk *walk)
 {
     const struct flame *flame = walk->layout->flame;
     double scale = walk->weight[0] > 0 ? walk->layout->width / walk->weight[0] : 0;
-    uint32_t level_count = 1;
+    uint32_t *level_count = &walk->extent.level_count;
+    *level_count = 1;
     place(walk, 0, 0, walk->layout->width);
     for (uint32_t i = 1; i < flame->node_count; i++) {
         uint32_t parent = flame->node_parent[i];
@@ -139,17 +145,16 @@ static uint32_t walk_nodes(struct walk *walk)
         walk->next[parent] = right;
         walk->next[i] = left;
         walk->depth[i] = walk->depth[parent] + 1;
-        if (walk->depth[i] >= level_count)
-            level_count = walk->depth[i] + 1;
-        if (walk->depth[i] < walk->layout->max_depth && right > left)
+        if (walk->depth[i] >= *level_count)
+            *level_count = walk->depth[i] + 1;
+        if (walk->depth[i] < walk->layout->max_depth)
             place(walk, i, left, right);
     }
     for (uint32_t depth = 0; depth < walk->layout->max_depth; depth++)
         flush_run(walk, depth);
-    return level_count;
 }
 
-uint32_t picture_layout_run(const struct picture_layout *layout)
+struct picture_extent picture_layout_run(const struct picture_layout *layout)
 {
     uint32_t count = layout->flame->node_count;
     struct walk walk = {.layout = layout,
@@ -158,12 +163,12 @@ uint32_t picture_layout_run(const struct picture_layout *layout)
                         .depth = mem_new(uint32_t, count),
                         .runs = mem_new(struct run, layout->max_depth)};
     weigh(layout->flame, walk.weight);
-    uint32_t level_count = walk_nodes(&walk);
+    walk_nodes(&walk);
     mem_free(walk.weight);
     mem_free(walk.next);
     mem_free(walk.depth);
     mem_free(walk.runs);
-    return level_count;
+    return walk.extent;
 }
 
 uint32_t picture_layout_depth(const struct flame *flame, double least_part)

@@ -50,14 +50,20 @@ struct picture_layout {
     const struct flame *flame;
     double width;        /* of the root, pixels */
     double narrow_width; /* nodes narrower than this are drawn as a shade */
+    double least_width;  /* shades narrower than this are not drawn */
     uint32_t max_depth;  /* levels drawn, the root included */
     void (*draw)(const struct picture_box *box, void *context);
     void *context;
 };
 
-/* Calls draw for every box, parents before children, and returns how many levels there are in the
- * graph, the root included; those beyond max_depth were not drawn. */
-uint32_t picture_layout_run(const struct picture_layout *layout);
+/* What of the graph there is, and what of it no box shows. */
+struct picture_extent {
+    uint32_t level_count;   /* the root included; those beyond max_depth were not drawn */
+    uint32_t undrawn_count; /* nodes of the levels drawn that are too narrow to be in any box */
+};
+
+/* Calls draw for every box, parents before children. */
+struct picture_extent picture_layout_run(const struct picture_layout *layout);
 
 /* The number of levels among nodes at least as wide as that part of the root. */
 uint32_t picture_layout_depth(const struct flame *flame, double least_part);

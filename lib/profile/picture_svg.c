@@ -13,6 +13,8 @@ enum { ROW_HEIGHT = 18, HEAD_HEIGHT = 54, FOOT_HEIGHT = 24, MARGIN = 10 };
 enum { DEFAULT_WIDTH = 1200, LEAST_WIDTH = 200, MOST_WIDTH = 10000, DEFAULT_DEPTH = 64 };
 enum { DEPTH_MAX = 2000 };
 #define FONT_FAMILY "ui-monospace,Menlo,Consolas,'DejaVu Sans Mono',monospace"
+/* Pixels: a shade that is narrower cannot be seen, and there may be hundreds of thousands. */
+static const double LEAST_WIDTH_DRAWN = 0.25;
 static const double FONT_SIZE = 11, CHARACTER_WIDTH = 6.65, TITLE_CHARACTER_WIDTH = 9.7;
 
 struct svg {
@@ -137,16 +139,20 @@ static void append_heading(struct svg *svg, const struct picture_options *option
 }
 
 /* What the picture does not show is said in it. */
-static void append_foot(struct svg *svg, uint32_t level_count, uint32_t shown_count)
+static void append_foot(struct svg *svg, struct picture_extent extent, uint32_t shown_count)
 {
     const struct flame *flame = svg->flame;
     buf_printf(svg->output, "<text x=\"%d\" y=\"%d\" fill=\"#%06x\">", MARGIN,
                HEAD_HEIGHT + (int)shown_count * ROW_HEIGHT + 16, svg->theme.faint_text);
     char count[PICTURE_VALUE_BYTES];
     picture_value(flame->node_count - 1, SPAN_LITERAL("count"), count);
-    buf_printf(svg->output, "%s frames, %u levels", count, level_count - 1);
-    if (level_count > shown_count)
-        buf_printf(svg->output, "; the deepest %u levels are not drawn", level_count - shown_count);
+    buf_printf(svg->output, "%s frames, %u levels", count, extent.level_count - 1);
+    if (extent.level_count > shown_count)
+        buf_printf(svg->output, "; the deepest %u levels are not drawn",
+                   extent.level_count - shown_count);
+    if (extent.undrawn_count)
+        buf_printf(svg->output, "; %s too narrow to be drawn",
+                   picture_value(extent.undrawn_count, SPAN_LITERAL("count"), count));
     if (flame->cut_hidden_count)
         buf_printf(svg->output, "; %llu small frames are joined into others",
                    (unsigned long long)flame->cut_hidden_count);
@@ -182,12 +188,13 @@ enum err_code picture_svg(const struct flame *flame, const struct picture_option
     const struct picture_layout layout = {.flame = flame,
                                           .width = svg.width - 2 * MARGIN,
                                           .narrow_width = 1,
+                                          .least_width = LEAST_WIDTH_DRAWN,
                                           .max_depth = shown,
                                           .draw = draw_box,
                                           .context = &svg};
-    uint32_t level_count = picture_layout_run(&layout);
+    const struct picture_extent extent = picture_layout_run(&layout);
     buf_append_text(output, "</g>\n");
-    append_foot(&svg, level_count, shown);
+    append_foot(&svg, extent, shown);
     buf_append_text(output, "</svg>\n");
     if (buf_failed(output))
         return err_set(err, ERR_TOO_LARGE, "picture of more than %zu bytes", output->max_size);

@@ -129,6 +129,25 @@ static void what_svg_cuts_off_is_said(void **state)
     profile_destroy(profile);
 }
 
+/* 500 functions of two pixels, each calling one of less than a hundredth of a pixel. */
+static void what_is_too_narrow_for_svg_is_said(void **state)
+{
+    (void)state;
+    arena_auto arena = arena_create();
+    buf_auto folded, svg;
+    struct err err;
+    buf_init(&folded, 1 << 20);
+    for (int i = 0; i < 500; i++)
+        buf_printf(&folded, "f%d 1000\nf%d;tiny 3\n", i, i);
+    struct profile *profile = decode_text(folded_decode, buf_span(&folded));
+    buf_init(&svg, 1 << 20);
+    assert_int_equal(picture_svg(plain_flame(arena, profile), NULL, &svg, &err), ERR_NONE);
+    assert_true(holds(&svg, "1,000 frames, 2 levels; 500 too narrow to be drawn"));
+    assert_true(holds(&svg, "<title>f499 "));
+    assert_false(holds(&svg, "width=\"0."));
+    profile_destroy(profile);
+}
+
 struct sums {
     double width[8]; /* per depth */
     double right[8];
@@ -156,7 +175,7 @@ static void children_fit_into_their_parents_with_negative_values_too(void **stat
                                           .max_depth = 8,
                                           .draw = sum_boxes,
                                           .context = &sums};
-    assert_int_equal(picture_layout_run(&layout), 4);
+    assert_int_equal(picture_layout_run(&layout).level_count, 4);
     for (int depth = 0; depth < 2; depth++)
         assert_true(sums.width[depth] > 99.999 && sums.width[depth] < 100.001);
     assert_true(sums.width[2] < sums.width[1] && sums.width[3] <= sums.width[2]);
@@ -291,6 +310,7 @@ int main(void)
         cmocka_unit_test(names_are_shortened_to_what_tells_them_apart),
         cmocka_unit_test(svg_holds_every_wide_frame_and_no_markup_of_names),
         cmocka_unit_test(what_svg_cuts_off_is_said),
+        cmocka_unit_test(what_is_too_narrow_for_svg_is_said),
         cmocka_unit_test(children_fit_into_their_parents_with_negative_values_too),
         cmocka_unit_test(png_has_its_size_and_a_palette),
         cmocka_unit_test(a_busy_png_stays_small),
