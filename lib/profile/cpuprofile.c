@@ -2,10 +2,9 @@
 
 #include "lib/base/map.h"
 #include "lib/base/mem.h"
-#include "lib/profile/json_scan.h"
+#include "lib/profile/json_tree.h"
 #include "lib/profile/profile_builder.h"
 
-#include <jansson.h>
 #include <math.h>
 
 enum { VALUE_SAMPLES, VALUE_TIME, VALUE_COUNT };
@@ -52,14 +51,6 @@ static int64_t get_integer(const json_t *object, const char *name, int64_t fallb
     if (!get_number(object, name, &number) || fabs(number) > 9e15)
         return fallback;
     return llround(number);
-}
-
-static struct span get_text(const json_t *object, const char *name)
-{
-    const json_t *value = json_object_get(object, name);
-    if (!json_is_string(value))
-        return span_of(NULL, 0);
-    return span_of(json_string_value(value), json_string_length(value));
 }
 
 static enum err_code add_node(struct reader *reader, const json_t *json, int64_t id,
@@ -198,7 +189,7 @@ static bool is_root_node(const struct node *node)
     if (node->parent != PROFILE_NONE)
         return false;
     const json_t *call = json_object_get(node->json, "callFrame");
-    return span_equal_text(get_text(call ? call : node->json, "functionName"), "(root)");
+    return span_equal_text(json_tree_text(call ? call : node->json, "functionName"), "(root)");
 }
 
 static uint32_t location_of(struct reader *reader, struct node *node)
@@ -207,14 +198,14 @@ static uint32_t location_of(struct reader *reader, struct node *node)
         return node->location;
     const json_t *call = json_object_get(node->json, "callFrame");
     const json_t *source = call ? call : node->json;
-    struct span name = get_text(source, "functionName");
+    struct span name = json_tree_text(source, "functionName");
     /* Positions count from 0 in callFrame and from 1 in the old form; -1 is no position. */
     int64_t first = call ? 1 : 0;
     int64_t line = get_integer(source, "lineNumber", -1) + first;
     int64_t column = get_integer(source, "columnNumber", -1) + first;
     const struct profile_builder_frame frame = {
         .name = name.size ? name : SPAN_LITERAL("(anonymous)"),
-        .filename = get_text(source, "url"),
+        .filename = json_tree_text(source, "url"),
         .line = line > 0 ? line : 0,
         .column = column > 0 ? column : 0,
         .start_line = line > 0 ? line : 0,
@@ -311,6 +302,7 @@ static void add_samples(struct reader *reader)
             if (!is_root_node(&reader->nodes[at]))
                 reader->stack[depth++] = location_of(reader, &reader->nodes[at]);
         }
+        profile_builder_count_entries(reader->builder, depth);
         profile_builder_add_sample(reader->builder, reader->stack, depth, node->values, NULL, 0);
         if (profile_builder_failed(reader->builder))
             return;
@@ -355,26 +347,11 @@ static enum err_code decode(struct reader *reader, struct err *err)
     return code;
 }
 
-static enum err_code parse(struct span text, const struct profile_limits *limits, json_t **ret_root,
-                           struct err *err)
-{
-    enum err_code code = json_scan_check(text, profile_limits_resolve(limits).json_bytes, err);
-    if (code)
-        return code;
-    json_error_t error;
-    *ret_root = json_loadb((const char *)text.data, text.size, JSON_ALLOW_NUL, &error);
-    if (*ret_root)
-        return ERR_NONE;
-    json_scan_trim(text);
-    return err_set(err, ERR_INVALID, "cpuprofile: line %d, column %d: %s", error.line, error.column,
-                   error.text);
-}
-
 enum err_code cpuprofile_decode(struct span text, const struct profile_limits *limits,
                                 struct profile **ret_profile, struct err *err)
 {
     json_t *root;
-    enum err_code code = parse(text, limits, &root, err);
+    enum err_code code = json_tree_load(text, limits, "cpuprofile", &root, err);
     if (code)
         return code;
     profile_builder_auto builder = profile_builder_create(limits);
@@ -384,7 +361,6 @@ enum err_code cpuprofile_decode(struct span text, const struct profile_limits *l
     map_u64_fini(&reader.index_of_id);
     mem_free(reader.nodes);
     mem_free(reader.stack);
-    json_decref(root);
-    json_scan_trim(text);
+    json_tree_free(root, text);
     return code ? code : profile_builder_take(builder, ret_profile, err);
 }

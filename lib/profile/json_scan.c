@@ -3,8 +3,15 @@
 #include "lib/base/mem.h"
 
 /* What jansson 2.14 takes from the heap on a 64-bit machine, malloc's own part included: an object
- * brings a table of eight buckets, a member its key and links, an element its slot and number. */
-enum { OBJECT_BYTES = 272, MEMBER_BYTES = 96, ELEMENT_BYTES = 48 };
+ * brings a table of eight buckets, an array of eight slots, a member its key and links, an element
+ * its slot and number, and a text that is no key more than a number. */
+enum {
+    OBJECT_BYTES = 272,
+    ARRAY_BYTES = 96,
+    MEMBER_BYTES = 96,
+    ELEMENT_BYTES = 48,
+    TEXT_BYTES = 48
+};
 
 static size_t skip_space(struct span text, size_t at)
 {
@@ -65,14 +72,17 @@ enum err_code json_scan_check(struct span text, size_t limit_bytes, struct err *
     for (size_t at = 0; at < text.size;) {
         uint8_t byte = text.data[at];
         if (byte == '"') {
-            at = skip_string(text, at);
+            at = skip_space(text, skip_string(text, at));
+            tree_bytes += at < text.size && text.data[at] == ':' ? 0 : TEXT_BYTES;
             continue;
         }
         if (byte == '{')
             tree_bytes += OBJECT_BYTES;
+        else if (byte == '[')
+            tree_bytes += ARRAY_BYTES;
         else if (byte == ':')
             tree_bytes += MEMBER_BYTES;
-        else if (byte == ',' || byte == '[')
+        else if (byte == ',')
             tree_bytes += ELEMENT_BYTES;
         at++;
     }

@@ -29,6 +29,7 @@ struct profile_builder {
     struct arena *keys;  /* bytes that the maps look at */
     const char *passed_limit;
     uint64_t memory_bytes;
+    uint64_t followed_entries;
 
     struct table strings;
     struct table functions;
@@ -440,6 +441,13 @@ void profile_builder_add_sample(struct profile_builder *builder, const uint32_t 
     add_clean_sample(builder, stack, depth, values, clean, label_count);
     if (clean != few)
         mem_free(clean);
+}
+
+void profile_builder_count_entries(struct profile_builder *builder, size_t depth)
+{
+    builder->followed_entries += depth;
+    if (builder->followed_entries > builder->limits.stack_entries)
+        fail(builder, "stack entries");
 }
 
 void profile_builder_add_comment(struct profile_builder *builder, struct span comment)

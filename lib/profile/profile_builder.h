@@ -77,6 +77,12 @@ uint32_t profile_builder_frame(struct profile_builder *builder,
 void profile_builder_add_sample(struct profile_builder *builder, const uint32_t *stack,
                                 size_t depth, const int64_t *values,
                                 const struct profile_label *labels, size_t label_count);
+/*
+ * For decoders that follow a tree from each node to its root, which few bytes can make long: all
+ * entries followed, those of stacks that were known already too, count against
+ * limits.stack_entries.
+ */
+void profile_builder_count_entries(struct profile_builder *builder, size_t depth);
 void profile_builder_add_comment(struct profile_builder *builder, struct span comment);
 /* "2 lines were skipped: <why>", as a comment and as the profile's warning; nothing for 0. */
 void profile_builder_note_skipped(struct profile_builder *builder, size_t line_count,

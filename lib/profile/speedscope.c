@@ -2,10 +2,9 @@
 
 #include "lib/base/map.h"
 #include "lib/base/mem.h"
-#include "lib/profile/json_scan.h"
+#include "lib/profile/json_tree.h"
 #include "lib/profile/profile_builder.h"
 
-#include <jansson.h>
 #include <math.h>
 #include <stdio.h>
 
@@ -54,14 +53,6 @@ struct reader {
     size_t profile_index; /* being read, for messages */
 };
 
-static struct span get_text(const json_t *object, const char *name)
-{
-    const json_t *value = json_object_get(object, name);
-    if (!json_is_string(value))
-        return span_of(NULL, 0);
-    return span_of(json_string_value(value), json_string_length(value));
-}
-
 static int64_t get_position(const json_t *object, const char *name)
 {
     const json_t *value = json_object_get(object, name);
@@ -71,7 +62,7 @@ static int64_t get_position(const json_t *object, const char *name)
 
 static const struct unit *find_unit(const json_t *profile)
 {
-    struct span name = get_text(profile, "unit");
+    struct span name = json_tree_text(profile, "unit");
     for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
         if (span_equal_text(name, units[i].name))
             return &units[i];
@@ -107,8 +98,8 @@ static bool has_whole_times(const json_t *profile)
 
 static enum err_code check_profile(const json_t *profile, size_t index, struct err *err)
 {
-    struct span type = get_text(profile, "type");
-    struct span unit = get_text(profile, "unit");
+    struct span type = json_tree_text(profile, "type");
+    struct span unit = json_tree_text(profile, "unit");
     if (!json_is_object(profile))
         return err_set(err, ERR_INVALID, "speedscope: profile %zu is no object", index);
     if (!span_equal_text(type, "sampled") && !span_equal_text(type, "evented"))
@@ -254,7 +245,7 @@ static enum err_code wrong_event(const struct reader *reader, size_t event, cons
 static enum err_code follow_event(struct reader *reader, const json_t *event, size_t index,
                                   uint32_t *node, struct err *err)
 {
-    struct span type = get_text(event, "type");
+    struct span type = json_tree_text(event, "type");
     uint32_t frame;
     if (!get_frame(reader, json_object_get(event, "frame"), &frame))
         return wrong_event(reader, index, "the frame is not in shared.frames", err);
@@ -303,8 +294,8 @@ static uint32_t location_of(struct reader *reader, uint32_t frame)
         return reader->locations[frame];
     const json_t *json = json_array_get(reader->frames, frame);
     const struct profile_builder_frame known = {
-        .name = get_text(json, "name"),
-        .filename = get_text(json, "file"),
+        .name = json_tree_text(json, "name"),
+        .filename = json_tree_text(json, "file"),
         .line = get_position(json, "line"),
         .column = get_position(json, "col"),
     };
@@ -312,11 +303,16 @@ static uint32_t location_of(struct reader *reader, uint32_t frame)
     return reader->locations[frame];
 }
 
-static int64_t whole_value(double value, const struct unit *unit, const struct reader *reader)
+/* False where the sum of a stack's values is more than an integer counts. */
+static bool whole_value(double value, const struct unit *unit, const struct reader *reader,
+                        int64_t *ret_value)
 {
     if (unit->kind == KIND_TIME && unit != reader->time_unit)
         value *= unit->ns / reader->time_unit->ns;
-    return value < 9.2e18 ? llround(value) : INT64_MAX;
+    if (!(value < 9.2e18))
+        return false;
+    *ret_value = llround(value);
+    return true;
 }
 
 static void push_location(struct reader *reader, size_t depth, uint32_t location)
@@ -328,28 +324,34 @@ static void push_location(struct reader *reader, size_t depth, uint32_t location
     reader->stack[depth] = location;
 }
 
-static void add_samples(struct reader *reader, const struct unit *unit,
-                        const struct profile_label *labels, size_t label_count)
+static enum err_code add_samples(struct reader *reader, const struct unit *unit,
+                                 const struct profile_label *labels, size_t label_count,
+                                 struct err *err)
 {
     for (uint32_t i = 0; i < reader->node_count; i++) {
-        int64_t values[KIND_COUNT] = {0};
+        int64_t values[KIND_COUNT] = {0}, value;
         size_t depth = 0;
-        int64_t value = whole_value(reader->nodes[i].value, unit, reader);
+        if (!whole_value(reader->nodes[i].value, unit, reader, &value))
+            return err_set(err, ERR_INVALID,
+                           "speedscope: profile %zu has a stack whose value is too large to count",
+                           reader->profile_index);
         if (value == 0)
             continue;
         for (uint32_t at = i; at != 0; at = reader->nodes[at].parent)
             push_location(reader, depth++, location_of(reader, reader->nodes[at].frame));
+        profile_builder_count_entries(reader->builder, depth);
         values[reader->index_of_kind[unit->kind]] = value;
         profile_builder_add_sample(reader->builder, reader->stack, depth, values, labels,
                                    label_count);
         if (profile_builder_failed(reader->builder))
-            return;
+            break;
     }
+    return ERR_NONE;
 }
 
 static enum err_code read_profile(struct reader *reader, const json_t *profile, struct err *err)
 {
-    bool is_evented = span_equal_text(get_text(profile, "type"), "evented");
+    bool is_evented = span_equal_text(json_tree_text(profile, "type"), "evented");
     clear_tree(reader);
     append_node(reader, 0, PROFILE_NONE);
     enum err_code code =
@@ -360,11 +362,10 @@ static enum err_code read_profile(struct reader *reader, const json_t *profile, 
     const struct profile_label label = {
         .key = profile_builder_string(reader->builder,
                                       is_labelled ? SPAN_LITERAL("profile") : SPAN_LITERAL("")),
-        .text = profile_builder_string(reader->builder,
-                                       is_labelled ? get_text(profile, "name") : SPAN_LITERAL("")),
+        .text = profile_builder_string(
+            reader->builder, is_labelled ? json_tree_text(profile, "name") : SPAN_LITERAL("")),
     };
-    add_samples(reader, find_unit(profile), &label, is_labelled);
-    return ERR_NONE;
+    return add_samples(reader, find_unit(profile), &label, is_labelled, err);
 }
 
 static enum err_code decode(struct reader *reader, struct err *err)
@@ -387,26 +388,11 @@ static enum err_code decode(struct reader *reader, struct err *err)
     return code;
 }
 
-static enum err_code parse(struct span text, const struct profile_limits *limits, json_t **ret_root,
-                           struct err *err)
-{
-    enum err_code code = json_scan_check(text, profile_limits_resolve(limits).json_bytes, err);
-    if (code)
-        return code;
-    json_error_t error;
-    *ret_root = json_loadb((const char *)text.data, text.size, JSON_ALLOW_NUL, &error);
-    if (*ret_root)
-        return ERR_NONE;
-    json_scan_trim(text);
-    return err_set(err, ERR_INVALID, "speedscope: line %d, column %d: %s", error.line, error.column,
-                   error.text);
-}
-
 enum err_code speedscope_decode(struct span text, const struct profile_limits *limits,
                                 struct profile **ret_profile, struct err *err)
 {
     json_t *root;
-    enum err_code code = parse(text, limits, &root, err);
+    enum err_code code = json_tree_load(text, limits, "speedscope", &root, err);
     if (code)
         return code;
     profile_builder_auto builder = profile_builder_create(limits);
@@ -416,7 +402,6 @@ enum err_code speedscope_decode(struct span text, const struct profile_limits *l
     mem_free(reader.locations);
     mem_free(reader.nodes);
     mem_free(reader.stack);
-    json_decref(root);
-    json_scan_trim(text);
+    json_tree_free(root, text);
     return code ? code : profile_builder_take(builder, ret_profile, err);
 }

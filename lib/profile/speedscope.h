@@ -7,8 +7,8 @@
  * share a sample type, and each sample carries its profile's name in the label "profile". Sample
  * types are "samples" (unit none), "time" and "space". Times keep the file's unit where all numbers
  * are whole and of one unit, else they become nanoseconds; fractions of other units are rounded per
- * stack. default_sample_type is that of the profile which the file says to show first.
- * Threads: any.
+ * stack. A stack whose values add up to more than an int64 holds is refused. default_sample_type is
+ * that of the profile which the file says to show first. Threads: any.
  */
 #ifndef LIB_PROFILE_SPEEDSCOPE_H
 #define LIB_PROFILE_SPEEDSCOPE_H

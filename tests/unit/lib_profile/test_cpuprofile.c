@@ -109,6 +109,21 @@ static void too_much_json_is_refused_before_it_is_parsed(void **state)
     assert_refused(cpuprofile_decode, (const char *)text.data, &tree, ERR_TOO_LARGE, "MiB");
 }
 
+/* Two nodes of one function make one stack, but both have to be followed to find that out. */
+static void stacks_that_are_followed_again_count(void **state)
+{
+    (void)state;
+    static const char text[] = "{\"nodes\":[{\"id\":1,\"hitCount\":1,\"children\":[2,3]},"
+                               "{\"id\":2,\"hitCount\":1},{\"id\":3,\"hitCount\":1}]}";
+    const struct profile_limits enough = {.stack_entries = 5}, few = {.stack_entries = 4};
+    struct profile *profile = NULL;
+    struct err err;
+    assert_int_equal(cpuprofile_decode(span_text(text), &enough, &profile, &err), ERR_NONE);
+    assert_int_equal(profile->sample_count, 2);
+    profile_destroy(profile);
+    assert_refused(cpuprofile_decode, text, &few, ERR_TOO_LARGE, "stack entries");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -118,6 +133,7 @@ int main(void)
         cmocka_unit_test(the_old_form_is_a_tree_with_seconds),
         cmocka_unit_test(contradictions_are_named),
         cmocka_unit_test(too_much_json_is_refused_before_it_is_parsed),
+        cmocka_unit_test(stacks_that_are_followed_again_count),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -45,6 +45,12 @@ static void the_cost_of_a_tree_is_bounded(void **state)
     assert_int_equal(json_scan_check(plain, plain.size - 1, &err), ERR_TOO_LARGE);
     assert_int_equal(json_scan_check(dense, 100, &err), ERR_TOO_LARGE);
     assert_int_equal(json_scan_check(dense, 1000, &err), ERR_NONE);
+    struct span texts = SPAN_LITERAL("[\"\",\"\",\"\",\"\",\"\",\"\",\"\",\"\",\"\",\"\"]");
+    struct span lists = SPAN_LITERAL("[[],[],[],[],[],[],[],[],[],[]]");
+    struct span keys = SPAN_LITERAL("{\"a\":1,\"b\" :2,\"c\":3,\"d\":4}");
+    assert_int_equal(json_scan_check(texts, 100, &err), ERR_TOO_LARGE);
+    assert_int_equal(json_scan_check(lists, 140, &err), ERR_TOO_LARGE);
+    assert_int_equal(json_scan_check(keys, 100, &err), ERR_NONE);
 }
 
 int main(void)

@@ -97,6 +97,9 @@ static void contradictions_are_named(void **state)
         {FILE_OF(SAMPLED("none", "[1,2]")), ERR_INVALID, "as many weights"},
         {FILE_OF(SAMPLED("none", "[1,2,-4]")), ERR_INVALID, "weight 2"},
         {FILE_OF(SAMPLED("none", "[1,2,\"x\"]")), ERR_INVALID, "weight 2"},
+        {FILE_OF(SAMPLED("none", "[1,2,1e30]")), ERR_INVALID, "too large to count"},
+        {FILE_OF(EVENTED("seconds", EVENT("O", "0", "0.5") "," EVENT("C", "0", "1e15"))),
+         ERR_INVALID, "too large to count"},
         {FILE_OF("{\"type\":\"sampled\",\"unit\":\"none\",\"samples\":[[0,9]],\"weights\":[1]}"),
          ERR_INVALID, "frame 1 is not in"},
         {FILE_OF(EVENTED("none", EVENT("C", "0", "1"))), ERR_INVALID, "innermost"},
@@ -111,6 +114,22 @@ static void contradictions_are_named(void **state)
         assert_refused(speedscope_decode, cases[i].text, NULL, cases[i].code, cases[i].words);
 }
 
+/* The second profile adds no stack, but its stacks have to be followed to find that out. */
+static void stacks_that_are_followed_again_count(void **state)
+{
+    (void)state;
+    static const char text[] =
+        FILE_OF(EVENTED("none", EVENT("O", "0", "1") "," EVENT("O", "1", "2")) "," EVENTED(
+            "none", EVENT("O", "0", "1") "," EVENT("O", "1", "2")));
+    const struct profile_limits enough = {.stack_entries = 6}, few = {.stack_entries = 5};
+    struct profile *profile = NULL;
+    struct err err;
+    assert_int_equal(speedscope_decode(span_text(text), &enough, &profile, &err), ERR_NONE);
+    assert_int_equal(profile->stack_start[profile->sample_count], 3);
+    profile_destroy(profile);
+    assert_refused(speedscope_decode, text, &few, ERR_TOO_LARGE, "stack entries");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -120,6 +139,7 @@ int main(void)
         cmocka_unit_test(what_is_open_at_the_end_lasts_until_then),
         cmocka_unit_test(several_profiles_share_types_by_unit),
         cmocka_unit_test(contradictions_are_named),
+        cmocka_unit_test(stacks_that_are_followed_again_count),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
