@@ -83,7 +83,7 @@ export async function testIcicle(runner, browser, server) {
       assert.match(await spoken(page), /^all,/);
       await page.keyboard.press("1");
       assert.equal(page.url(), at());
-      await page.keyboard.press("4");
+      await page.keyboard.press("5");
       assert.equal(page.url(), at("?v=flame&sv=1"));
     }),
   );

@@ -6,6 +6,7 @@ import { Server } from "./server.mjs";
 import { testAccess } from "./access.mjs";
 import { testAccount } from "./account.mjs";
 import { testDiff } from "./diff.mjs";
+import { testFilter } from "./filter.mjs";
 import { testIcicle } from "./icicle.mjs";
 import { testLooks } from "./looks.mjs";
 import { testUpload } from "./upload.mjs";
@@ -17,7 +18,7 @@ let browser = null;
 try {
   server = await Server.start();
   browser = await launch();
-  for (const suite of [testUpload, testViewer, testIcicle, testDiff, testAccess, testAccount, testLooks]) await suite(runner, browser, server);
+  for (const suite of [testUpload, testViewer, testIcicle, testFilter, testDiff, testAccess, testAccount, testLooks]) await suite(runner, browser, server);
 } catch (error) {
   runner.failed++;
   console.log(error?.stack ?? error);

@@ -137,7 +137,7 @@ export const isTyping = (target: EventTarget | null): boolean =>
 
 /* ---- what opens ---- */
 
-export function Menu({ label, icon, children }: { label: string; icon?: IconName; children: ComponentChildren }) {
+export function Menu({ label, icon, class: extra = "", children }: { label: string; icon?: IconName; class?: string; children: ComponentChildren }) {
   const [isOpen, setOpen] = useState(false);
   const root = useRef<HTMLDivElement>(null);
   const id = useId();
@@ -160,7 +160,7 @@ export function Menu({ label, icon, children }: { label: string; icon?: IconName
     };
   }, [isOpen]);
   return (
-    <div class="menu" ref={root}>
+    <div class={`menu ${extra}`} ref={root}>
       <button type="button" class="button plain" aria-expanded={isOpen} aria-controls={id} onClick={() => setOpen(!isOpen)}>
         {icon && <Icon name={icon} />}
         <span>{label}</span>

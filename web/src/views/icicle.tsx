@@ -36,6 +36,10 @@ export interface IcicleProps {
   /** The window was moved by hand: to a part of the frame zoomed to, or of one of its callers. */
   onPart: (node: number, part: Part | null) => void;
   onHover: (node: number) => void;
+  /** Of the element that says where the cursor is; to be given where a page has several trees. */
+  cursorId?: string;
+  /** A menu is wanted for a frame, at that place of the page. */
+  onMenu: (node: number, x: number, y: number) => void;
 }
 
 const zoomIn = (stage: Stage, share: number) => stage.zoomBy(1 / 1.6, share, true);
@@ -79,6 +83,7 @@ export function Tooltip({ flame, node, unit }: { flame: Flame; node: number; uni
 
 export function Icicle(props: IcicleProps) {
   const { flame, colours, unit, isDark, isFlipped = false, hasMinimap = true, zoom, part, marks, cursor } = props;
+  const { cursorId = "icicle-cursor" } = props;
   const scroller = useRef<HTMLDivElement>(null);
   const pictureCanvas = useRef<HTMLCanvasElement>(null);
   const overlayCanvas = useRef<HTMLCanvasElement>(null);
@@ -163,6 +168,13 @@ export function Icicle(props: IcicleProps) {
     props.onCursor(node);
     props.onZoom(node);
   };
+  const openMenu = (event: MouseEvent) => {
+    const node = stage.current!.hit(event.clientX, event.clientY);
+    if (node < 0) return;
+    event.preventDefault();
+    point(-1);
+    props.onMenu(node, event.clientX, event.clientY);
+  };
   const key = (event: KeyboardEvent) => {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     if (event.key.startsWith("Arrow")) {
@@ -205,11 +217,12 @@ export function Icicle(props: IcicleProps) {
         role="tree"
         tabIndex={0}
         aria-label="Call tree. Arrow keys move between frames, Enter zooms."
-        aria-activedescendant="icicle-cursor"
+        aria-activedescendant={cursorId}
         onScroll={() => stage.current?.paintSoon()}
         onPointerMove={move}
         onPointerLeave={() => point(-1)}
         onClick={press}
+        onContextMenu={openMenu}
         onKeyDown={key}
         onFocus={() => stage.current?.paintOverlaySoon()}
         onBlur={() => stage.current?.paintOverlaySoon()}
@@ -220,7 +233,7 @@ export function Icicle(props: IcicleProps) {
             <canvas ref={overlayCanvas} />
           </div>
         </div>
-        <div id="icicle-cursor" class="unseen" role="treeitem" aria-level={flame.depth[cursor] + 1} aria-selected={cursor === zoom}>
+        <div id={cursorId} class="unseen" role="treeitem" aria-level={flame.depth[cursor] + 1} aria-selected={cursor === zoom}>
           {spokenNode(flame, cursor, unit)}
         </div>
       </div>

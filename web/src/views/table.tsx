@@ -24,6 +24,7 @@ export interface TableProps {
   chosen: string;
   onSort: (sort: Sort) => void;
   onChoose: (name: string) => void;
+  onMenu: (name: string, x: number, y: number) => void;
 }
 
 interface Column {
@@ -147,6 +148,10 @@ export function Table(props: TableProps) {
               key={first + i}
               style={{ transform: `translateY(${(first + i) * rowPx}px)` }}
               onClick={() => props.onChoose(row.name)}
+              onContextMenu={(event) => {
+                event.preventDefault();
+                props.onMenu(row.name, event.clientX, event.clientY);
+              }}
             >
               {flame.isDiff ? (
                 <>

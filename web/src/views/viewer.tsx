@@ -6,22 +6,24 @@
  */
 import type { ComponentChildren } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import type { Problem } from "../api.ts";
+import type { Action, Rule } from "../model/chain.ts";
 import { diffSteps, FrameColours, makePalette } from "../model/colour.ts";
 import { FrameFlag, parentOf, pathOf, type Flame, type SampleType } from "../model/flame.ts";
-import { countFunctions, joinFunctions, listFunctions, type FunctionRow, type FunctionSums } from "../model/functions.ts";
+import { countFunctions } from "../model/functions.ts";
 import { findByPathHash, pathHash } from "../model/path.ts";
-import { compileSearch, exactly, nextMatch, search, type SearchResult } from "../model/search.ts";
+import { exactly, nextMatch, search } from "../model/search.ts";
 import { formatPercent, formatValue } from "../model/units.ts";
 import { formatState, groups, parseState, type SeenPart, type View, type ViewState } from "../state.ts";
-import { asProblem, Button, copyText, Dialog, isTyping, Loading, ProblemView, Segments, Select } from "../ui/kit.tsx";
-import { Icon } from "../ui/icons.tsx";
+import { Button, copyText, Dialog, isTyping, Loading, ProblemView, say, Segments, Select } from "../ui/kit.tsx";
 import { useIsDark } from "../ui/theme.ts";
 import { describeNode } from "./describe.ts";
 import { Icicle } from "./icicle.tsx";
+import { FrameMenu, RuleBar, RuleMenu, type FrameAction, type MenuPlace } from "./rules.tsx";
+import { Sandwich } from "./sandwich.tsx";
+import { SearchBox, useSearch } from "./search_box.tsx";
 import { Table } from "./table.tsx";
+import { useFlame, useRows, useTransformed, type LoadRows } from "./use_flame.ts";
 
-type LoadRows = (signal: AbortSignal) => Promise<FunctionSums[]>;
 export type Update = (patch: Partial<ViewState>, how?: "push" | "replace") => void;
 
 function writeAddress(address: string, how: "push" | "replace"): void {
@@ -49,128 +51,6 @@ export function useViewState(): [ViewState, Update] {
     setState(next);
   };
   return [state, update];
-}
-
-/* ---- loading ---- */
-
-type Loaded = { flame: Flame; key: string };
-
-/** The tree for a key; the last one stays while the next is under way. */
-function useFlame(key: string, load: (signal: AbortSignal) => Promise<Flame>) {
-  const [loaded, setLoaded] = useState<Loaded | null>(null);
-  const [problem, setProblem] = useState<Problem | null>(null);
-  const [attempt, setAttempt] = useState(0);
-  const cache = useRef(new Map<string, Flame>());
-  useEffect(() => {
-    setProblem(null);
-    const known = cache.current.get(key);
-    if (known) return setLoaded({ flame: known, key });
-    const abort = new AbortController();
-    load(abort.signal).then(
-      (flame) => {
-        if (cache.current.size >= 4) cache.current.delete(cache.current.keys().next().value!);
-        cache.current.set(key, flame);
-        setLoaded({ flame, key });
-      },
-      (error) => {
-        if (!abort.signal.aborted) setProblem(asProblem(error));
-      },
-    );
-    return () => abort.abort();
-  }, [key, attempt]);
-  return { flame: loaded?.flame ?? null, isCurrent: loaded?.key === key, problem, retry: () => setAttempt(attempt + 1) };
-}
-
-/**
- * The table's rows: from the tree, or from the server where the tree was cut and lacks some.
- * Counted only when they are wanted.
- */
-function useRows(flame: Flame | null, isWanted: boolean, loadRows: LoadRows): { rows: FunctionRow[]; problem: Problem | null } {
-  const own = useMemo(() => (flame && isWanted && !flame.isCut ? listFunctions(flame) : null), [flame, isWanted]);
-  const [loaded, setLoaded] = useState<{ flame: Flame; rows: FunctionRow[] } | null>(null);
-  const [problem, setProblem] = useState<Problem | null>(null);
-  useEffect(() => {
-    if (!flame?.isCut || !isWanted) return;
-    const abort = new AbortController();
-    setProblem(null);
-    loadRows(abort.signal).then(
-      (sums) => setLoaded({ flame, rows: joinFunctions(flame, sums) }),
-      (error) => abort.signal.aborted || setProblem(asProblem(error)),
-    );
-    return () => abort.abort();
-  }, [flame, isWanted]);
-  return { rows: own ?? (loaded?.flame === flame ? loaded.rows : []), problem };
-}
-
-/* ---- search ---- */
-
-interface Searching {
-  pattern: RegExp | null;
-  error: string;
-  result: SearchResult | null;
-}
-
-function useSearch(flame: Flame | null, text: string): Searching {
-  return useMemo(() => {
-    if (!text || !flame) return { pattern: null, error: "", result: null };
-    try {
-      const pattern = compileSearch(text);
-      return { pattern, error: "", result: search(flame, pattern) };
-    } catch (error) {
-      return { pattern: null, error: error instanceof Error ? error.message : "Not a regular expression.", result: null };
-    }
-  }, [flame, text]);
-}
-
-function searchSummary(flame: Flame, result: SearchResult): string {
-  const functions = `${result.functionCount.toLocaleString("en-US")} ${result.functionCount === 1 ? "function" : "functions"}`;
-  // What was merged into "other" may match too.
-  const share = (flame.isCut ? "≥ " : "") + formatPercent(result.value, flame.total);
-  return flame.isDiff ? `${functions} · ${formatPercent(result.baseValue, flame.baseTotal)} → ${share}` : `${functions} · ${share}`;
-}
-
-interface SearchBoxProps {
-  text: string;
-  flame: Flame | null;
-  searching: Searching;
-  onText: (text: string) => void;
-  onNext: (step: 1 | -1) => void;
-}
-
-function SearchBox({ text, flame, searching, onText, onNext }: SearchBoxProps) {
-  const { error, result } = searching;
-  const input = useRef<HTMLInputElement>(null);
-  const key = (event: KeyboardEvent) => {
-    if (event.key === "Enter") onNext(event.shiftKey ? -1 : 1);
-    else if (event.key === "Escape") {
-      if (text) onText("");
-      else input.current?.blur();
-    } else return;
-    event.preventDefault();
-    event.stopPropagation();
-  };
-  return (
-    <div class={`search ${error ? "wrong" : ""}`}>
-      <Icon name="search" />
-      <input
-        ref={input}
-        type="search"
-        id="search"
-        value={text}
-        placeholder="Search (regex)"
-        aria-label="Search functions by regular expression"
-        aria-describedby="search-result"
-        aria-invalid={error !== ""}
-        autocomplete="off"
-        spellcheck={false}
-        onInput={(event) => onText(event.currentTarget.value)}
-        onKeyDown={key}
-      />
-      <output id="search-result" class="search-result" aria-live="polite">
-        {error || (flame && result ? searchSummary(flame, result) : "")}
-      </output>
-    </div>
-  );
 }
 
 /* ---- below the views ---- */
@@ -256,6 +136,19 @@ function notesAbout(flame: Flame): string[] {
   return notes;
 }
 
+/** "289 of 462" where rules left a part. */
+function totalText(flame: Flame, unit: string): string {
+  if (flame.isDiff) return `${formatValue(flame.baseTotal, unit)} → ${formatValue(flame.total, unit)}`;
+  const whole = formatValue(flame.total, unit);
+  return flame.cum[0] === flame.total ? whole : `${formatValue(flame.cum[0], unit)} of ${whole}`;
+}
+
+/** How much of the whole profile the rules left; of both sides of a diff. */
+function shareLeft(flame: Flame, source: Flame): string {
+  const after = formatPercent(flame.cum[0], source.total);
+  return flame.baseCum ? `${formatPercent(flame.baseCum[0], source.baseTotal)} → ${after}` : after;
+}
+
 /* ---- keys ---- */
 
 const keySheet: [string, string][] = [
@@ -268,10 +161,14 @@ const keySheet: [string, string][] = [
   ["+  -  w  s", "Zoom in and out, also Ctrl and wheel, or a pinch"],
   ["a  d", "Move left and right, also drag, or Shift and wheel"],
   ["0", "Show everything"],
-  ["1  2  3  4", "Icicle, table, both, flame"],
+  ["1  2  3  4  5", "Icicle, table, sandwich, both, flame"],
   ["t", "Next sample type"],
   ["g", "Next grouping"],
-  ["m", "Mark the function in every view"],
+  ["l", "Mark the function in every view"],
+  ["f  i  h", "Focus on, ignore, hide the function"],
+  ["m  r", "Merge what it calls into it, collapse its recursion"],
+  ["u  U", "Undo, redo a change of the rules"],
+  [".", "Menu of the frame"],
   ["c  C", "Copy the function’s name, the whole stack"],
   ["y", "Copy the link to this view"],
   ["x", "Swap sides (comparison)"],
@@ -365,17 +262,24 @@ const noKeys = {};
 export function Viewer(props: ViewerProps) {
   const { state, update } = props;
   const isDark = useIsDark();
-  const { flame, isCurrent, problem: flameProblem, retry } = useFlame(props.flameKey, props.load);
+  const { flame: source, isCurrent: isLoaded, problem: flameProblem, retry } = useFlame(props.flameKey, props.load);
+  const around = state.view === "sandwich" ? state.marked : "";
+  const shown = useTransformed(source, state.rules, around, state.isOfFiltered);
+  const { flame } = shown;
+  const isCurrent = isLoaded && shown.isCurrent;
   const [cursor, setCursor] = useState(0);
   const [hover, setHover] = useState(-1);
   const [hasSheet, setSheet] = useState(false);
+  const [menu, setMenu] = useState<(MenuPlace & { name: string }) | null>(null);
+  const undone = useRef<{ past: (readonly Rule[])[]; future: (readonly Rule[])[] }>({ past: [], future: [] });
   const searching = useSearch(flame, state.search);
   const marking = useSearch(flame, state.marked ? exactly(state.marked) : "");
-  const hasTable = state.view === "table" || state.view === "both";
-  const { rows, problem: rowsProblem } = useRows(flame, hasTable, props.loadRows);
+  const hasTable = state.view === "table" || state.view === "both" || state.view === "sandwich";
+  const { rows, problem: rowsProblem } = useRows(flame, hasTable, state.rules.length > 0, props.loadRows);
   const problem = flameProblem ?? rowsProblem;
   const functionCount = useMemo(() => (flame ? countFunctions(flame) : 0), [flame]);
-  const colours = useMemo(() => (flame ? new FrameColours(flame) : null), [flame]);
+  // Of the whole profile, so that no rule changes what a colour means.
+  const colours = useMemo(() => (source ? new FrameColours(source) : null), [source]);
   const notes = useMemo(() => (flame ? notesAbout(flame) : []), [flame]);
   const zoom = useMemo(() => (flame && state.zoom ? Math.max(0, findByPathHash(flame, state.zoom)) : 0), [flame, state.zoom]);
 
@@ -410,6 +314,18 @@ export function Viewer(props: ViewerProps) {
     update({ zoom: pathHash(flame, next), window: null }, "replace");
   };
   const mark = (name: string) => update({ marked: state.marked === name ? "" : name });
+  const setRules = (rules: readonly Rule[]) => {
+    undone.current.past.push(state.rules);
+    undone.current.future = [];
+    update({ rules });
+  };
+  const undo = (from: "past" | "future", to: "past" | "future") => {
+    const rules = undone.current[from].pop();
+    if (!rules) return say(from === "past" ? "There is nothing to undo" : "There is nothing to redo");
+    undone.current[to].push(state.rules);
+    update({ rules });
+  };
+  const ruleFor = (action: Action, name: string) => name && setRules([...state.rules, { action, text: exactly(name), isOff: false }]);
   const types = flame?.metadata.sample_types ?? [];
   const typeIndex = flame ? shownType(flame, types) : 0;
   const chooseType = (index: number) => update({ sampleType: sampleTypeToken(types, index) });
@@ -417,6 +333,22 @@ export function Viewer(props: ViewerProps) {
   if (!groups.includes(state.group as never)) groupChoices.push({ value: state.group, label: `by ${state.group}` });
   const cursorName = () => (flame && cursor < flame.nodeCount ? flame.frames.name(flame.frame[cursor]) : "");
   const setView = (view: View) => update({ view });
+  const frameActions = (name: string): FrameAction[] => [
+    { label: "Focus on stacks with it", key: "f", run: () => ruleFor("focus", name) },
+    { label: "Ignore stacks with it", key: "i", run: () => ruleFor("ignore", name) },
+    { label: "Hide it", key: "h", run: () => ruleFor("hide", name) },
+    { label: "Merge what it calls into it", key: "m", run: () => ruleFor("merge", name) },
+    { label: "Collapse its recursion", key: "r", run: () => ruleFor("recursion", name) },
+    { label: "Callers and callees", key: "3", run: () => update({ view: "sandwich", marked: name }) },
+    { label: state.marked === name ? "Stop marking it" : "Mark it everywhere", key: "l", run: () => mark(name) },
+    { label: "Copy its name", key: "c", run: () => void copyText(name, "Name") },
+  ];
+  const openMenu = (name: string, x: number, y: number) => name && setMenu({ node: 0, name, x, y });
+  /** Where the menu of the frame that the keyboard stands on opens. */
+  const openMenuAtCursor = () => {
+    const at = document.activeElement?.getBoundingClientRect();
+    if (cursor > 0) openMenu(cursorName(), (at?.left ?? 0) + 40, (at?.top ?? 0) + 40);
+  };
 
   useKeys({
     ...(props.extraKeys ?? noKeys),
@@ -428,11 +360,21 @@ export function Viewer(props: ViewerProps) {
     "0": showAll,
     "1": () => setView("icicle"),
     "2": () => setView("table"),
-    "3": () => setView("both"),
-    "4": () => setView("flame"),
+    "3": () => update(cursor > 0 && !state.marked ? { view: "sandwich", marked: cursorName() } : { view: "sandwich" }),
+    "4": () => setView("both"),
+    "5": () => setView("flame"),
     t: () => types.length > 1 && chooseType((typeIndex + 1) % types.length),
     g: () => update({ group: groups[(groups.indexOf(state.group as never) + 1) % groups.length], zoom: "", window: null }),
-    m: () => cursor > 0 && mark(cursorName()),
+    l: () => cursor > 0 && mark(cursorName()),
+    f: () => cursor > 0 && ruleFor("focus", cursorName()),
+    i: () => cursor > 0 && ruleFor("ignore", cursorName()),
+    h: () => cursor > 0 && ruleFor("hide", cursorName()),
+    m: () => cursor > 0 && ruleFor("merge", cursorName()),
+    r: () => cursor > 0 && ruleFor("recursion", cursorName()),
+    u: () => undo("past", "future"),
+    U: () => undo("future", "past"),
+    ".": openMenuAtCursor,
+    ContextMenu: openMenuAtCursor,
     c: () => void copyText(cursorName(), "Name"),
     C: () => flame && void copyText(pathOf(flame, cursor).slice(1).map((node) => flame.frames.name(flame.frame[node])).join("\n"), "Stack"),
     y: () => void copyText(location.href, "Link"),
@@ -454,6 +396,7 @@ export function Viewer(props: ViewerProps) {
             { value: "icicle", label: "Icicle", icon: "icicle" },
             { value: "flame", label: "Flame", icon: "flame" },
             { value: "table", label: "Table", icon: "table" },
+            { value: "sandwich", label: "Sandwich", icon: "sandwich" },
             { value: "both", label: "Both", icon: "both" },
           ]}
         />
@@ -466,6 +409,7 @@ export function Viewer(props: ViewerProps) {
           />
         )}
         <Select label="Group" value={state.group} choices={groupChoices} onChange={(group) => update({ group, zoom: "", window: null })} />
+        <RuleMenu rules={state.rules} onChange={setRules} />
         {props.tools}
         <SearchBox
           text={state.search}
@@ -488,6 +432,15 @@ export function Viewer(props: ViewerProps) {
         </span>
       </div>
 
+      <RuleBar
+        rules={state.rules}
+        error={shown.error}
+        share={flame && source ? shareLeft(flame, source) : ""}
+        isOfFiltered={state.isOfFiltered}
+        onChange={setRules}
+        onOfFiltered={(isOfFiltered) => update({ isOfFiltered })}
+      />
+
       {problem ? (
         <ProblemView problem={problem} onRetry={retry} />
       ) : !flame || !colours ? (
@@ -495,7 +448,7 @@ export function Viewer(props: ViewerProps) {
           <Loading label="Loading the profile" />
         </div>
       ) : isEmpty ? (
-        <Empty isFlameOf={unit} />
+        <Empty isFlameOf={unit} hasRules={state.rules.some((rule) => !rule.isOff)} onClear={() => setRules([])} />
       ) : (
         <div class={`views view-${state.view} ${isCurrent ? "" : "stale"}`}>
           {hasTable && (
@@ -510,9 +463,23 @@ export function Viewer(props: ViewerProps) {
               chosen={state.marked}
               onSort={(sort) => update({ sort })}
               onChoose={mark}
+              onMenu={openMenu}
             />
           )}
-          {state.view !== "table" && (
+          {state.view === "sandwich" && (
+            <Sandwich
+              name={state.marked}
+              callers={shown.callers}
+              callees={shown.callees}
+              colours={colours}
+              unit={unit}
+              isDark={isDark}
+              search={(tree) => (searching.pattern ? search(tree, searching.pattern) : null)}
+              onChoose={(name) => update({ marked: name })}
+              onMenu={openMenu}
+            />
+          )}
+          {state.view !== "table" && state.view !== "sandwich" && (
             <Icicle
               flame={flame}
               colours={colours}
@@ -527,6 +494,10 @@ export function Viewer(props: ViewerProps) {
               onZoom={zoomTo}
               onPart={seePart}
               onHover={setHover}
+              onMenu={(node, x, y) => {
+                setCursor(node);
+                if (node > 0) openMenu(flame.frames.name(flame.frame[node]), x, y);
+              }}
             />
           )}
         </div>
@@ -534,7 +505,7 @@ export function Viewer(props: ViewerProps) {
 
       {flame && colours && !problem && !isEmpty && (
         <footer class="viewer-foot">
-          {state.view !== "table" && <DetailLine flame={flame} node={Math.min(pointed, flame.nodeCount - 1)} unit={unit} />}
+          {state.view !== "table" && state.view !== "sandwich" && <DetailLine flame={flame} node={Math.min(pointed, flame.nodeCount - 1)} unit={unit} />}
           <div class="foot-line">
             {flame.isDiff ? <DiffLegend isDark={isDark} /> : <PackageLegend flame={flame} colours={colours} isDark={isDark} />}
             <span class="foot-end">
@@ -542,7 +513,7 @@ export function Viewer(props: ViewerProps) {
                 <span class="note" key={note}>{note}</span>
               ))}
               <span class="foot-total">
-                {flame.isDiff ? `${formatValue(flame.baseTotal, unit)} → ${formatValue(flame.total, unit)}` : formatValue(flame.total, unit)} in{" "}
+                {totalText(flame, unit)} in{" "}
                 {flame.isCut ? "at least " : ""}
                 {functionCount.toLocaleString("en-US")} {functionCount === 1 ? "function" : "functions"}
               </span>
@@ -551,20 +522,37 @@ export function Viewer(props: ViewerProps) {
         </footer>
       )}
       {hasSheet && <KeySheet onClose={() => setSheet(false)} />}
+      {menu && <FrameMenu place={menu} title={menu.name} items={frameActions(menu.name)} onClose={() => setMenu(null)} />}
     </section>
   );
 }
 
-function Empty({ isFlameOf }: { isFlameOf: string }) {
+interface EmptyProps {
+  isFlameOf: string;
+  hasRules: boolean;
+  onClear: () => void;
+}
+
+function Empty({ isFlameOf, hasRules, onClear }: EmptyProps) {
   return (
     <div class="views">
-      <div class="empty">
-        <h2>No samples of this type</h2>
-        <p>
-          The profile holds no value{isFlameOf ? ` in ${isFlameOf}` : ""} here. Try another sample type: the menu above lists what
-          was recorded.
-        </p>
-      </div>
+      {hasRules ? (
+        <div class="empty">
+          <h2>The rules leave nothing</h2>
+          <p>No stack of this profile passes all of them. Switch one off by pressing it, or start over.</p>
+          <p>
+            <Button look="primary" onClick={onClear}>Clear the rules</Button>
+          </p>
+        </div>
+      ) : (
+        <div class="empty">
+          <h2>No samples of this type</h2>
+          <p>
+            The profile holds no value{isFlameOf ? ` in ${isFlameOf}` : ""} here. Try another sample type: the menu above lists
+            what was recorded.
+          </p>
+        </div>
+      )}
     </div>
   );
 }

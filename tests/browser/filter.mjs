@@ -1,0 +1,253 @@
+// Rules and the sandwich: numbers equal the server's filters and plain arithmetic on the samples.
+import assert from "node:assert/strict";
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { axeFindings, tableRows, viewReady, withPage } from "./harness.mjs";
+import { cpuProfile, cpuSamples, topOf, totalOf } from "./profiles.mjs";
+import { root } from "./server.mjs";
+
+const count = (value) => value?.toLocaleString("en-US");
+const percent = (part, whole) => {
+  const value = (100 * part) / whole;
+  return value === 0 ? "0%" : `${value.toFixed(value >= 99.95 ? 0 : value >= 10 ? 1 : 2)}%`;
+};
+const escape = (name) => name.replace(/[\\^$.*+?()[\]{}|/]/g, "\\$&");
+const linkOf = (rules) => rules.map((rule) => rule.replaceAll("~", "~~")).join("~");
+
+/** The samples as a chain leaves them: one rule after the other, in the plainest words. */
+function applyRules(samples, rules) {
+  let left = samples;
+  for (const rule of rules) {
+    const at = rule.indexOf(":");
+    const action = rule.slice(0, at);
+    const pattern = new RegExp(rule.slice(at + 1));
+    const has = (stack) => stack.some((name) => pattern.test(name));
+    if (action === "focus") left = left.filter(({ stack }) => has(stack));
+    else if (action === "ignore") left = left.filter(({ stack }) => !has(stack));
+    else {
+      const change = {
+        hide: (stack) => stack.filter((name) => !pattern.test(name)),
+        show: (stack) => stack.filter((name) => pattern.test(name)),
+        merge: (stack) => (has(stack) ? stack.slice(0, stack.findIndex((name) => pattern.test(name)) + 1) : stack),
+        recursion: (stack) => {
+          const kept = [];
+          for (const name of stack) {
+            const outer = pattern.test(name) ? kept.indexOf(name) : -1;
+            if (outer >= 0) kept.length = outer + 1;
+            else kept.push(name);
+          }
+          return kept;
+        },
+      }[action];
+      left = left.map(({ stack, values }) => ({ stack: change(stack), values })).filter(({ stack }) => stack.length);
+    }
+  }
+  return left;
+}
+
+async function assertRows(page, expected) {
+  const rows = await tableRows(page);
+  const shown = new Map(rows.map(([flat, cum, name]) => [name, `${flat} ${cum}`]));
+  const wanted = new Map([...expected].map(([name, { flat, cum }]) => [name, `${count(flat)} ${count(cum)}`]));
+  assert.deepEqual(new Map([...shown].sort()), new Map([...wanted].sort()));
+}
+
+export async function testFilter(runner, browser, server) {
+  const samples = cpuSamples(23);
+  const shared = await server.share(cpuProfile(23), { title: "Filtered" });
+  const at = (parameters = {}) => {
+    const query = new URLSearchParams(parameters);
+    return `${server.url}/p/${shared.id}${query.size ? `?${query}` : ""}`;
+  };
+  const open = async (page, parameters) => {
+    await page.goto(at(parameters));
+    await viewReady(page);
+  };
+  const chainOf = (page) => new URL(page.url()).searchParams.get("x") ?? "";
+
+  for (const action of ["focus", "ignore", "hide", "show"])
+    await runner.test(`a rule's numbers are the server's: ${action}`, () =>
+      withPage(browser, server, async (page) => {
+        for (const text of ["runtime", "^main\\.", "json|Query", "store\\.go", "nothing at all"]) {
+          const answer = await server.call("GET", `/api/v1/shares/${shared.id}/top?` + new URLSearchParams({ sample_type: "samples", [action]: text, limit: 0 }));
+          await page.goto(at({ v: "table", st: "samples", s: "-cum", x: `${action}:${text}`, sv: 1 }));
+          if (answer.json.functions.length === 0) {
+            await page.waitForSelector("text=The rules leave nothing");
+            continue;
+          }
+          await viewReady(page);
+          await assertRows(page, answer.json.functions.map((row) => [row.name, row]));
+        }
+      }),
+    );
+
+  await runner.test("rules on a real profile have the server's numbers", async () => {
+    const file = join(process.env.PERFOLIO_SHARED ?? join(root, "../shared"), "data/pprof/profile-with-labels.pb.gz");
+    if (!existsSync(file)) return;
+    const { id } = await server.share(readFileSync(file));
+    await withPage(browser, server, async (page) => {
+      await page.setViewportSize({ width: 1200, height: 3600 }); // a hundred rows and more are in the document then
+      for (const [action, text] of [["focus", "parquet-go"], ["ignore", "mallocgc|parquet-go"], ["hide", "frostdb|^sort\\."], ["show", "github\\.com"]]) {
+        const answer = await server.call("GET", `/api/v1/shares/${id}/top?` + new URLSearchParams({ sample_type: "samples", [action]: text, limit: 0 }));
+        await page.goto(`${server.url}/p/${id}?` + new URLSearchParams({ v: "table", st: "samples", s: "-cum", x: `${action}:${text}`, sv: 1 }));
+        await viewReady(page);
+        const expected = new Map(answer.json.functions.map((row) => [row.name, row]));
+        const rows = await tableRows(page);
+        assert.ok(rows.length >= Math.min(100, expected.size));
+        for (const [flat, cum, name] of rows) assert.deepEqual([flat, cum], [count(expected.get(name)?.flat), count(expected.get(name)?.cum)], name);
+      }
+    });
+  });
+
+  await runner.test("chains equal plain arithmetic on the samples, in their order", () =>
+    withPage(browser, server, async (page) => {
+      const chains = [
+        ["merge:^encoding/json\\.Marshal$"],
+        ["recursion:."],
+        ["recursion:^main\\."],
+        ["hide:^runtime\\.", "focus:runtime|json"],
+        ["focus:runtime", "hide:^runtime\\."],
+        ["show:main|json", "recursion:.", "ignore:parse"],
+        ["merge:serve$", "hide:serve$", "focus:."],
+      ];
+      for (const rules of chains) {
+        await page.goto(at({ v: "table", st: "samples", s: "-cum", x: linkOf(rules), sv: 1 }));
+        await viewReady(page);
+        const left = applyRules(samples, rules);
+        await assertRows(page, topOf(left, 0));
+        assert.equal(await page.textContent(".rules output"), `${percent(totalOf(left, 0), totalOf(samples, 0))} left`);
+      }
+    }),
+  );
+
+  await runner.test("a frame's menu adds a rule; chips switch, move and remove it; undo and redo", () =>
+    withPage(browser, server, async (page) => {
+      await open(page, { st: "samples", sv: 1 });
+      await page.focus(".icicle");
+      for (const key of ["ArrowDown", "ArrowDown"]) await page.keyboard.press(key);
+      await page.keyboard.press(".");
+      await page.waitForSelector("[role=menu]");
+      assert.deepEqual(await axeFindings(page), []);
+      await page.keyboard.press("ArrowDown");
+      await page.keyboard.press("Enter");
+      const name = /^(.+?), total/.exec(await page.textContent("#icicle-cursor"))?.[1];
+      await page.waitForSelector(".rules .rule");
+      const ignored = chainOf(page);
+      assert.match(ignored, /^ignore:\^.+\$$/);
+      await page.keyboard.press("u");
+      await page.waitForSelector(".rules", { state: "detached" });
+      assert.equal(chainOf(page), "");
+      await page.keyboard.press("U");
+      await page.waitForSelector(".rules .rule");
+      assert.equal(chainOf(page), ignored);
+      assert.ok(name);
+
+      await page.click("text=Filter · 1");
+      await page.selectOption(".rule-form select", "hide");
+      await page.fill("#rule-text", "(");
+      await page.click(".rule-form >> text=Add");
+      await page.waitForSelector(".rule-form .rules-error");
+      await page.fill("#rule-text", "^runtime");
+      assert.deepEqual(await axeFindings(page), []);
+      await page.click(".rule-form >> text=Add");
+      await page.keyboard.press("Escape");
+      assert.equal(chainOf(page), `${ignored}~hide:^runtime`);
+      await page.click("[aria-label='Apply earlier: ^runtime']");
+      assert.equal(chainOf(page), `hide:^runtime~${ignored}`);
+      await page.click(".rule:first-child .rule-text");
+      assert.equal(chainOf(page), `!hide:^runtime~${ignored}`);
+      await viewReady(page);
+      assert.deepEqual(await axeFindings(page), []);
+      await page.click(".rule:last-child [aria-label^='Remove']");
+      assert.equal(chainOf(page), "!hide:^runtime");
+      await page.goBack();
+      assert.equal(chainOf(page), `!hide:^runtime~${ignored}`);
+      await page.click(".rules >> text=Clear");
+      assert.equal(page.url(), at({ st: "samples", sv: 1 }));
+    }),
+  );
+
+  await runner.test("percentages can be of what the rules left", () =>
+    withPage(browser, server, async (page) => {
+      await open(page, { v: "table", st: "samples", x: "focus:json", sv: 1 });
+      const left = applyRules(samples, ["focus:json"]);
+      const main = () => page.$eval(".rows .row:has(button[aria-label='main.main'])", (row) => row.querySelectorAll(".percent")[1].textContent);
+      assert.equal(await main(), percent(totalOf(left, 0), totalOf(samples, 0)));
+      await page.check(".rules input[type=checkbox]");
+      assert.equal(await main(), "100%");
+      assert.equal(new URL(page.url()).searchParams.get("p"), "filtered");
+    }),
+  );
+
+  await runner.test("rules are saved under a name, in this browser", () =>
+    withPage(browser, server, async (page) => {
+      await open(page, { x: "hide:^runtime~only:go", sv: 1 });
+      await page.click("text=Filter · 2");
+      await page.fill("[aria-label='Name for these rules']", "Mine");
+      await page.click(".rule-form >> text=Save");
+      await page.keyboard.press("Escape");
+      await open(page);
+      await page.click(".toolbar >> text=Filter");
+      await page.click(".saved-rules >> text=Mine");
+      assert.equal(chainOf(page), "hide:^runtime~only:go");
+    }),
+  );
+
+  await runner.test("a rule that cannot be applied is told, and the profile stays", () =>
+    withPage(browser, server, async (page) => {
+      await page.goto(at({ v: "table", x: "hide:^runtime~focus:(", sv: 1 }));
+      await page.waitForSelector(".rule.wrong .rule-text >> text=(");
+      assert.ok((await page.textContent(".rules-error")).length > 5);
+      assert.ok((await tableRows(page)).length > 5);
+      await page.click(".rule.wrong [aria-label^='Remove']");
+      await page.waitForSelector(".rules output");
+      await page.goto(at({ x: "focus:nowhere at all", sv: 1 }));
+      await page.click("text=Clear the rules");
+      await viewReady(page);
+    }),
+  );
+
+  await runner.test("rules apply to both sides of a comparison", () =>
+    withPage(browser, server, async (page) => {
+      const [a, b] = await Promise.all([31, 32].map((seed) => server.share(cpuProfile(seed))));
+      await page.goto(`${server.url}/d/${a.id}..${b.id}?` + new URLSearchParams({ v: "table", st: "samples", x: "focus:json", sv: 1 }));
+      await viewReady(page);
+      const [before, after] = [31, 32].map((seed) => topOf(applyRules(cpuSamples(seed), ["focus:json"]), 0));
+      for (const [was, is, , name] of await tableRows(page))
+        assert.deepEqual([was, is], [count(before.get(name)?.cum ?? 0), count(after.get(name)?.cum ?? 0)], name);
+      const shares = [31, 32].map((seed) => percent(totalOf(applyRules(cpuSamples(seed), ["focus:json"]), 0), totalOf(cpuSamples(seed), 0)));
+      assert.equal(await page.textContent(".rules output"), `${shares[0]} → ${shares[1]} left`);
+    }),
+  );
+
+  await runner.test("the sandwich: callers and callees of a function, recursion once", () =>
+    withPage(browser, server, async (page) => {
+      const name = "encoding/json.Marshal";
+      await open(page, { v: "sandwich", st: "samples", m: name, sv: 1 });
+      await page.waitForSelector(".sandwich-half");
+      const sums = { callers: new Map(), callees: new Map() };
+      const add = (map, key, value) => map.set(key, (map.get(key) ?? 0) + value);
+      let total = 0;
+      for (const { stack, values } of samples) {
+        const place = stack.indexOf(name);
+        if (place < 0) continue;
+        total += values[0];
+        if (place > 0) add(sums.callers, stack[place - 1], values[0]);
+        if (place + 1 < stack.length) add(sums.callees, stack[place + 1], values[0]);
+      }
+      for (const [half, key, label] of [[0, "ArrowUp", "callers"], [1, "ArrowDown", "callees"]]) {
+        const said = () => page.textContent(`#${label}-cursor`);
+        assert.ok((await said()).startsWith(`${name}, total ${count(total)} (`), await said());
+        await page.locator(".sandwich-half .icicle").nth(half).focus();
+        await page.keyboard.press(key);
+        const [first, value] = [...sums[label]].sort((a, b) => b[1] - a[1])[0];
+        assert.ok((await said()).startsWith(`${first}, total ${count(value)} (`), await said());
+      }
+      assert.deepEqual(await axeFindings(page), []);
+      await page.keyboard.press("Enter");
+      await page.waitForFunction((old) => new URL(location.href).searchParams.get("m") !== old, name);
+      await page.click(".rows .row:nth-child(3) button");
+      assert.ok(escape(new URL(page.url()).searchParams.get("m")));
+    }),
+  );
+}

@@ -1,0 +1,118 @@
+/*
+ * transformer: the page's side of worker.ts. One request is under way at a time; of those that wait
+ * only the newest is sent, so that typing a rule does not queue up work nobody wants.
+ */
+import type { Rule } from "./model/chain.ts";
+import { withTree, type Flame } from "./model/flame.ts";
+import type { TransformReply, TransformRequest } from "./worker.ts";
+
+/** A rule that could not be applied; `rule` is its position among the rules sent, or -1. */
+export class TransformError extends Error {
+  constructor(message: string, readonly rule: number) {
+    super(message);
+  }
+}
+
+export interface Wanted {
+  flame: Flame;
+  rules: readonly Rule[];
+  around: string;
+}
+
+export interface Transformed {
+  /** What the rules left; the tree itself when there are none. */
+  flame: Flame;
+  /** Around the function asked for, or null. */
+  callers: Flame | null;
+  callees: Flame | null;
+}
+
+interface Job {
+  wanted: Wanted;
+  resolve: (made: Transformed) => void;
+  reject: (error: unknown) => void;
+}
+
+interface TrustedTypes {
+  createPolicy(name: string, rules: { createScriptURL: (url: string) => string }): { createScriptURL(url: string): string };
+}
+
+/** The worker's address stands in the page, and nothing else may become a script. */
+function startWorker(): Worker {
+  const address = document.querySelector<HTMLMetaElement>('meta[name="perfolio-worker"]')?.content ?? "";
+  const trusted = (globalThis as { trustedTypes?: TrustedTypes }).trustedTypes;
+  const policy = trusted?.createPolicy("perfolio-worker", {
+    createScriptURL: (url) => {
+      if (url !== address) throw new TypeError("not the worker's address");
+      return url;
+    },
+  });
+  return new Worker(policy ? policy.createScriptURL(address) : address, { type: "module" });
+}
+
+class Transformer {
+  private worker: Worker | null = null;
+  private lastId = 0;
+  private running: Job | null = null;
+  private waiting: Job | null = null;
+  private readonly sources = new WeakMap<Flame, number>();
+  private sourceCount = 0;
+  private heldSource = 0;
+
+  request(wanted: Wanted): Promise<Transformed> {
+    return new Promise((resolve, reject) => {
+      this.waiting?.reject(new DOMException("a newer request came", "AbortError"));
+      this.waiting = { wanted, resolve, reject };
+      if (!this.running) this.send();
+    });
+  }
+
+  private send(): void {
+    const job = this.waiting;
+    if (!job) return;
+    this.waiting = null;
+    this.running = job;
+    const { flame, rules, around } = job.wanted;
+    let source = this.sources.get(flame);
+    if (source === undefined) this.sources.set(flame, (source = ++this.sourceCount));
+    const request: TransformRequest = { id: ++this.lastId, source, rules: [...rules], around };
+    // A flame's columns are views of the answer it was read from.
+    if (this.heldSource !== source) request.bytes = flame.frame.buffer as ArrayBuffer;
+    this.heldSource = source;
+    this.start().postMessage(request);
+  }
+
+  private start(): Worker {
+    if (this.worker) return this.worker;
+    this.worker = startWorker();
+    this.worker.addEventListener("message", (event: MessageEvent<TransformReply>) => this.finish(event.data));
+    this.worker.addEventListener("error", () => this.fail());
+    return this.worker;
+  }
+
+  private finish(reply: TransformReply): void {
+    const job = this.running;
+    if (!job || reply.id !== this.lastId) return;
+    this.running = null;
+    if ("error" in reply) job.reject(new TransformError(reply.error, reply.rule));
+    else {
+      const { flame } = job.wanted;
+      const [made, callers, callees] = [reply.tree, reply.around[0], reply.around[1]].map((tree) =>
+        tree ? withTree(flame, tree.columns, tree.derived) : null,
+      );
+      job.resolve({ flame: made ?? flame, callers, callees });
+    }
+    this.send();
+  }
+
+  private fail(): void {
+    this.worker?.terminate();
+    this.worker = null;
+    this.heldSource = 0;
+    this.running?.reject(new TransformError("The browser stopped the filter. There may not be enough memory.", -1));
+    this.running = null;
+    this.send();
+  }
+}
+
+export const transformer = new Transformer();

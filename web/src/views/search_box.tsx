@@ -1,0 +1,75 @@
+/* search_box: the field for a regular expression, and what it found. */
+import { useMemo, useRef } from "preact/hooks";
+import type { Flame } from "../model/flame.ts";
+import { compileSearch, search, type SearchResult } from "../model/search.ts";
+import { formatPercent } from "../model/units.ts";
+import { Icon } from "../ui/icons.tsx";
+
+export interface Searching {
+  pattern: RegExp | null;
+  error: string;
+  result: SearchResult | null;
+}
+
+export function useSearch(flame: Flame | null, text: string): Searching {
+  return useMemo(() => {
+    if (!text || !flame) return { pattern: null, error: "", result: null };
+    try {
+      const pattern = compileSearch(text);
+      return { pattern, error: "", result: search(flame, pattern) };
+    } catch (error) {
+      return { pattern: null, error: error instanceof Error ? error.message : "Not a regular expression.", result: null };
+    }
+  }, [flame, text]);
+}
+
+function searchSummary(flame: Flame, result: SearchResult): string {
+  const functions = `${result.functionCount.toLocaleString("en-US")} ${result.functionCount === 1 ? "function" : "functions"}`;
+  // What was merged into "other" may match too.
+  const share = (flame.isCut ? "≥ " : "") + formatPercent(result.value, flame.total);
+  return flame.isDiff ? `${functions} · ${formatPercent(result.baseValue, flame.baseTotal)} → ${share}` : `${functions} · ${share}`;
+}
+
+interface SearchBoxProps {
+  text: string;
+  flame: Flame | null;
+  searching: Searching;
+  onText: (text: string) => void;
+  onNext: (step: 1 | -1) => void;
+}
+
+export function SearchBox({ text, flame, searching, onText, onNext }: SearchBoxProps) {
+  const { error, result } = searching;
+  const input = useRef<HTMLInputElement>(null);
+  const key = (event: KeyboardEvent) => {
+    if (event.key === "Enter") onNext(event.shiftKey ? -1 : 1);
+    else if (event.key === "Escape") {
+      if (text) onText("");
+      else input.current?.blur();
+    } else return;
+    event.preventDefault();
+    event.stopPropagation();
+  };
+  return (
+    <div class={`search ${error ? "wrong" : ""} ${text ? "asked" : ""}`}>
+      <Icon name="search" />
+      <input
+        ref={input}
+        type="search"
+        id="search"
+        value={text}
+        placeholder="Search (regex)"
+        aria-label="Search functions by regular expression"
+        aria-describedby="search-result"
+        aria-invalid={error !== ""}
+        autocomplete="off"
+        spellcheck={false}
+        onInput={(event) => onText(event.currentTarget.value)}
+        onKeyDown={key}
+      />
+      <output id="search-result" class="search-result" aria-live="polite">
+        {error || (flame && result ? searchSummary(flame, result) : "")}
+      </output>
+    </div>
+  );
+}
