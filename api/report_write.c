@@ -62,7 +62,7 @@ static void append_begin(const struct view *view, struct buf *json)
     buf_append_json(json, view_sample_type(view));
     buf_append_text(json, ",\"unit\":");
     buf_append_json(json, view_unit(view));
-    buf_append_text(json, ",\"group_by\":");
+    buf_printf(json, ",\"sample_type_index\":%" PRIu32 ",\"group_by\":", view->value_type);
     buf_append_json(json, view->group_by);
 }
 

@@ -21,6 +21,7 @@ void report_from_view(const struct view *view, uint64_t limit, struct arena *are
         .is_diff = view->is_diff,
         .is_normalised = view->is_normalised,
         .sample_type = view_sample_type(view),
+        .sample_type_index = view->value_type,
         .unit = view_unit(view),
         .total = view->total[VIEW_SIDE_B],
         .base_total = view->total[VIEW_SIDE_A],
@@ -53,7 +54,17 @@ static struct span text_member(const json_t *json, const char *name)
 static int64_t number_member(const json_t *json, const char *name)
 {
     const json_t *member = json_object_get(json, name);
-    return json_is_real(member) ? (int64_t)json_real_value(member) : json_integer_value(member);
+    double real = json_real_value(member);
+    if (!json_is_real(member))
+        return json_integer_value(member);
+    return real >= 0x1p63 ? INT64_MAX : real < -0x1p63 ? INT64_MIN : (int64_t)real;
+}
+
+/* What counts things is not negative, whatever the answer says. */
+static int64_t count_member(const json_t *json, const char *name)
+{
+    int64_t count = number_member(json, name);
+    return count < 0 ? 0 : count;
 }
 
 enum err_code report_from_json(const json_t *json, struct arena *arena, struct report *ret_report,
@@ -68,12 +79,13 @@ enum err_code report_from_json(const json_t *json, struct arena *arena, struct r
         .is_diff = is_diff,
         .is_normalised = strncmp(client_text(json, "mode", ""), "normali", 7) == 0,
         .sample_type = text_member(json, "sample_type"),
+        .sample_type_index = (uint32_t)count_member(json, "sample_type_index"),
         .unit = text_member(json, "unit"),
         .total = number_member(json, is_diff ? "total_b" : "total"),
         .base_total = number_member(json, "total_a"),
         .rows = arena_new(arena, struct report_row, count),
         .row_count = count,
-        .function_count = (uint64_t)number_member(json, "function_count"),
+        .function_count = (uint64_t)count_member(json, "function_count"),
     };
     if (report.function_count < count)
         report.function_count = count;
@@ -163,14 +175,18 @@ static void print_count(const struct cli *cli, const struct report *report)
                terminal_style(&cli->terminal, stdout, STYLE_RESET));
 }
 
-/* Names of types come from the profile: any bytes. */
+/* Names and units come from the profile: any bytes. As profile_append_type_name has it. */
 static void print_type(const struct report *report)
 {
-    buf_auto name;
-    buf_init(&name, MAX_NAME_BYTES);
-    terminal_append_clean(&name, report->sample_type.size ? report->sample_type
-                                                          : SPAN_LITERAL("(no name)"));
-    printf("%.*s: ", SPAN_PRINT(buf_span(&name)));
+    if (report->sample_type.size) {
+        terminal_print_clean(stdout, report->sample_type);
+    } else {
+        printf("type %" PRIu32, report->sample_type_index);
+        fputs(report->unit.size ? " (" : "", stdout);
+        terminal_print_clean(stdout, report->unit);
+        fputs(report->unit.size ? ")" : "", stdout);
+    }
+    fputs(": ", stdout);
 }
 
 static void print_top(const struct cli *cli, const struct report *report)
@@ -277,6 +293,7 @@ void report_print_json(const struct report *report)
     append_member(&text, "sample_type", report->sample_type);
     buf_append_text(&text, ",");
     append_member(&text, "unit", report->unit);
+    buf_printf(&text, ",\"sample_type_index\":%" PRIu32, report->sample_type_index);
     if (report->is_diff)
         buf_printf(&text, ",\"mode\":\"%s\",\"total_a\":%" PRId64 ",\"total_b\":%" PRId64,
                    report->is_normalised ? "normalised" : "absolute", report->base_total,
@@ -290,5 +307,6 @@ void report_print_json(const struct report *report)
     }
     buf_printf(&text, "],\"function_count\":%" PRIu64 ",\"truncated\":%s}", report->function_count,
                report->row_count < report->function_count ? "true" : "false");
-    printf("%.*s\n", SPAN_PRINT(buf_span(&text)));
+    buf_append_text(&text, "\n");
+    fwrite(text.data, 1, text.size, stdout); /* printf's precision ends at 2 GiB */
 }

@@ -25,7 +25,8 @@ struct report_row {
 struct report {
     bool is_diff;
     bool is_normalised;
-    struct span sample_type;
+    struct span sample_type;    /* empty for a type without a name */
+    uint32_t sample_type_index; /* in the profile, of side b in a diff */
     struct span unit;
     int64_t total;
     int64_t base_total;

@@ -35,9 +35,8 @@ static void append_types(struct buf *line, const struct profile *profile)
 {
     uint32_t count = profile->value_type_count;
     for (uint32_t i = 0; i < count && i < MAX_LISTED_TYPES; i++) {
-        struct span type = profile_string(profile, profile->value_types[i].type);
         buf_append_text(line, i ? ", " : "");
-        buf_append_span(line, type.size ? type : SPAN_LITERAL("(no name)"));
+        profile_append_type_name(profile, i, line);
     }
     if (count > MAX_LISTED_TYPES)
         buf_append_text(line, ", …");

@@ -315,7 +315,9 @@ void buf_append_json(struct buf *buf, struct span text)
             continue;
         }
         size_t length = utf8_sequence(text.data + at, text.size - at);
-        if (length)
+        if (length == 2 && text.data[at] == 0xc2 && text.data[at + 1] < 0xa0) /* C1, as 0x7f */
+            buf_printf(buf, "\\u00%02x", text.data[at + 1]);
+        else if (length)
             buf_append(buf, text.data + at, length);
         else
             buf_append_text(buf, "\xef\xbf\xbd");

@@ -72,7 +72,8 @@ void buf_append_span(struct buf *buf, struct span span);
 void buf_append_text(struct buf *buf, const char *text);
 void buf_append_byte(struct buf *buf, uint8_t byte);
 void buf_printf(struct buf *buf, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* Text as a JSON string with quotes; bytes that are no UTF-8 become U+FFFD. */
+/* Text as a JSON string with quotes; bytes that are no UTF-8 become U+FFFD, and control characters,
+ * those from U+0080 to U+009F too, are escaped: no terminal ever meets them. */
 void buf_append_json(struct buf *buf, struct span text);
 /* Text for HTML and XML content and double-quoted attributes; control characters are dropped. */
 void buf_append_html(struct buf *buf, struct span text);

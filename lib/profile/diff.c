@@ -44,9 +44,11 @@ static void list_types(const struct profile *profile, struct buf *list)
 {
     buf_init(list, LISTED_BYTES);
     for (uint32_t i = 0; i < profile->value_type_count; i++) {
-        struct span type = profile_string(profile, profile->value_types[i].type);
-        struct span unit = profile_string(profile, profile->value_types[i].unit);
-        buf_printf(list, "%s%.*s/%.*s", i ? ", " : "", SPAN_PRINT(type), SPAN_PRINT(unit));
+        const struct profile_value_type *type = &profile->value_types[i];
+        buf_append_text(list, i ? ", " : "");
+        profile_append_type_name(profile, i, list);
+        if (profile_string(profile, type->type).size)
+            buf_printf(list, "/%.*s", SPAN_PRINT(profile_string(profile, type->unit)));
     }
 }
 

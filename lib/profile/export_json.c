@@ -133,6 +133,7 @@ static void append_head(struct writer *writer, uint32_t omitted_count)
     buf_append_json(output, view_sample_type(view));
     buf_append_text(output, ",\"unit\":");
     buf_append_json(output, view_unit(view));
+    buf_printf(output, ",\"sample_type_index\":%" PRIu32, view->value_type);
     buf_append_text(output, ",\"group_by\":");
     buf_append_json(output, view->group_by);
     buf_printf(output, ",\"total\":%" PRId64 ",\"kept\":%" PRId64, view->total[VIEW_SIDE_B],

@@ -1,8 +1,8 @@
 /*
  * export_json: a flame graph as a JSON tree, for scripts and for people with jq.
  *
- *   {"sample_type":"cpu","unit":"nanoseconds","group_by":"function","total":123,"kept":123,
- *    "node_count":9,"cut":null,"omitted_nodes":0,
+ *   {"sample_type":"cpu","unit":"nanoseconds","sample_type_index":1,"group_by":"function",
+ *    "total":123,"kept":123,"node_count":9,"cut":null,"omitted_nodes":0,
  *    "root":{"name":"root","value":123,"self":0,"children":[
  *      {"name":"main.main","file":"main.go","line":12,"mapping":"app","flags":["inlined"],
  *       "value":123,"self":3,"children":[…]}]}}

@@ -28,6 +28,18 @@ struct profile_limits profile_limits_resolve(const struct profile_limits *limits
     return resolved;
 }
 
+void profile_append_type_name(const struct profile *profile, uint32_t index, struct buf *text)
+{
+    struct span type = profile_string(profile, profile->value_types[index].type);
+    struct span unit = profile_string(profile, profile->value_types[index].unit);
+    if (type.size)
+        buf_append_span(text, type);
+    else if (unit.size)
+        buf_printf(text, "type %u (%.*s)", index, SPAN_PRINT(unit));
+    else
+        buf_printf(text, "type %u", index);
+}
+
 static enum err_code unknown_value_type(const struct profile *profile, struct span text,
                                         struct err *err)
 {
@@ -35,7 +47,8 @@ static enum err_code unknown_value_type(const struct profile *profile, struct sp
     buf_init(&known, ERR_MESSAGE_BYTES / 2);
     for (uint32_t i = 0; i < profile->value_type_count; i++) {
         struct span type = profile_string(profile, profile->value_types[i].type);
-        buf_printf(&known, "%s%u '%.*s'", i ? ", " : "", i, SPAN_PRINT(type));
+        buf_printf(&known, type.size ? "%s%u '%.*s'" : "%s%u without a name%.*s", i ? ", " : "", i,
+                   SPAN_PRINT(type));
     }
     return err_set(err, ERR_INVALID, "no sample type '%.*s' in this profile; it has %.*s",
                    (int)(text.size > 100 ? 100 : text.size), (const char *)text.data,

@@ -136,4 +136,11 @@ static inline struct span profile_string(const struct profile *profile, uint32_t
 enum err_code profile_find_value_type(const struct profile *profile, struct span text,
                                       uint32_t *ret_index, struct err *err) MUST_USE;
 
+/*
+ * Appends the name of a value type as people see it on the page, in messages and in tables: its own
+ * or, where the profile gives it none, "type 0 (nanoseconds)", by the index that
+ * profile_find_value_type takes.
+ */
+void profile_append_type_name(const struct profile *profile, uint32_t index, struct buf *text);
+
 #endif

@@ -156,6 +156,58 @@ def test_top_of_a_link_equals_top_of_the_file(cli, before):
     assert cli("top", link, "--sample-type", "nope").returncode == 7
 
 
+def field(number, value):
+    if isinstance(value, int):
+        return bytes([number << 3, value])
+    return bytes([number << 3 | 2, len(value)]) + value
+
+
+def pprof_of_types(*types):
+    """main with the values 3, 4, … of types given as (name, unit)."""
+    strings = [b"", b"main"]
+    raw = b""
+    for pair in types:
+        indices = []
+        for text in pair:
+            if text not in strings:
+                strings.append(text)
+            indices.append(strings.index(text))
+        raw += field(1, field(1, indices[0]) + field(2, indices[1]))
+    raw += field(2, field(1, 1) + b"".join(field(2, 3 + i) for i in range(len(types))))
+    raw += field(4, field(1, 1) + field(4, field(1, 1))) + field(5, field(1, 1) + field(2, 1))
+    return raw + b"".join(field(6, text) for text in strings)
+
+
+def test_a_sample_type_without_a_name_is_called_by_its_index(cli, before, admin, tmp_path):
+    file = tmp_path / "unnamed.pb"
+    file.write_bytes(pprof_of_types((b"", b"bytes"), (b"cpu", b"nanoseconds"), (b"", b"")))
+    result = cli("push", file)
+    assert "samples (type 0 (bytes), cpu, type 2)" in result.log, result.log
+    link, answers = result.out.strip(), {}
+    share = admin.get("/api/v1/shares/" + link[-22:]).json()
+    assert [kind["type"] for kind in share["sample_types"]] == ["", "cpu", ""]
+    for source in (file, link):
+        assert cli("top", source).out.startswith("type 2: 5\n")
+        assert cli("top", source, "--sample-type", "0").out.startswith("type 0 (bytes): 3 B\n")
+        assert cli("top", source, "--sample-type", "cpu").out.startswith("cpu: 4 ns\n")
+        numbers = json.loads(cli("top", "--json", "--sample-type", "0", source).out)
+        assert (numbers["sample_type"], numbers["sample_type_index"]) == ("", 0)
+        answers[source] = numbers
+    assert answers[file] == answers[link]
+    identity = link[-22:]
+    for path in (f"/api/v1/shares/{identity}/top?sample_type=0", f"/p/{identity}.json?sample_type=0",
+                 f"/api/v1/shares/{identity}/callers?fn=main&sample_type=0",
+                 f"/api/v1/diff/top?a={identity}&b={identity}&sample_type=0"):
+        answer = admin.get(path).json()
+        assert (answer["sample_type"], answer["sample_type_index"]) == ("", 0), path
+    refused = cli("diff", "--local", before, file)
+    assert "the second type 0 (bytes), cpu/nanoseconds, type 2" in refused.log, refused.log
+    unknown = cli("top", "--sample-type", "wall", file)
+    assert "it has 0 without a name, 1 'cpu', 2 without a name" in unknown.log
+    same = cli("diff", "--local", "--sample-type", "0", file, file).out
+    assert same.startswith("type 0 (bytes): 3 B → 3 B")
+
+
 def test_diff_of_files_uploads_both_and_prints_one_link(cli, before, after, admin):
     result = cli("diff", before, after)
     assert result.returncode == 0, result.log

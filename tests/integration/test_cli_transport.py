@@ -835,6 +835,17 @@ def test_no_answer_steers_the_terminal(run, fake, monkeypatch, tmp_path):
         assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e]", result.out + result.log), command
 
 
+def test_numbers_that_no_profile_has_are_bounded(run, fake, monkeypatch):
+    answer = {"sample_type": "s", "unit": "", "total": 1e300, "function_count": -5, "functions": [
+        {"name": "n", "file": "f", "flat": -1e300, "cum": 2.5}]}
+    monkeypatch.setattr(Handler, "do_GET", lambda self: self.reply(200, answer))
+    result = run("top", "--json", "A" * 22)
+    numbers = json.loads(result.out)
+    assert numbers["total"] == 2**63 - 1 and numbers["function_count"] == 1
+    assert (numbers["functions"][0]["flat"], numbers["functions"][0]["cum"]) == (-2**63, 2)
+    assert run("top", "A" * 22).returncode == 0
+
+
 def test_a_share_without_a_usable_link_is_an_error(run, fake, stacks, monkeypatch):
     real = Handler.reply
     for change in ({"url": "\x1b[2J"}, {"url": "file:///etc/passwd"}, {"url": "https://x/\npwned"},

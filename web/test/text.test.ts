@@ -5,6 +5,7 @@ import { diffStep, diffSteps, makePalette, oklch, packageOf } from "../src/model
 import { shorterNames } from "../src/model/names.ts";
 import { formatAgo, formatBytes, formatChange, formatPercent, formatSigned, formatValue } from "../src/model/units.ts";
 import { idIn } from "../src/pages/share.tsx";
+import { sampleTypeLabel, sampleTypeToken } from "../src/views/viewer.tsx";
 import { Markdown } from "../src/ui/markdown.tsx";
 import { addressWithin } from "../src/model/afterwards.ts";
 
@@ -104,6 +105,13 @@ test("an id is found in what people paste", () => {
   const id = "ABCDEFGHIJKLMNOPQRSTU0";
   for (const text of [id, ` ${id}\n`, `https://host/p/${id}`, `https://host/p/${id}?v=table#x`, `http://h/p/${id}.pb.gz`]) assert.equal(idIn(text), id);
   for (const text of ["", "https://host/p/short", id + "X", `https://host/d/${id}..${id}`]) assert.equal(idIn(text), "");
+});
+
+test("sample types are told apart by unit, and by index where they have no name", () => {
+  const types = [["", "count"], ["cpu", "nanoseconds"], ["", ""], ["x", "count"], ["x", "bytes"]].map(([type, unit]) => ({ type, unit }));
+  const labels = types.map((_, index) => sampleTypeLabel(types, index));
+  assert.deepEqual(labels, ["type 0 (count)", "cpu", "type 2", "x (count)", "x (bytes)"]);
+  assert.deepEqual(types.map((_, index) => sampleTypeToken(types, index)), ["0", "cpu", "2", "3", "4"]);
 });
 
 test("a sign-in leads to this site only", () => {

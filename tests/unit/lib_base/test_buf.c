@@ -92,6 +92,9 @@ static void escapes_json(void **state)
     buf_init(&buf, 1000);
     buf_append_json(&buf, span_of("a\"\\\n\x01é\xff\x7f", 9));
     assert_span(buf_span(&buf), "\"a\\\"\\\\\\n\\u0001é\xef\xbf\xbd\\u007f\"");
+    buf_clear(&buf);
+    buf_append_json(&buf, SPAN_LITERAL("\xc2\x80\xc2\x9b\xc2\x9f\xc2\xa0"));
+    assert_span(buf_span(&buf), "\"\\u0080\\u009b\\u009f\xc2\xa0\"");
 }
 
 static void escapes_html_and_urls(void **state)

@@ -227,11 +227,14 @@ export function sampleTypeToken(types: readonly SampleType[], index: number): st
   return name && isUnique && !/^\d+$/.test(name) ? name : String(index);
 }
 
-/** The name; with the unit where names alone do not tell types apart. */
-function sampleTypeLabel(types: readonly SampleType[], index: number): string {
+/**
+ * The name; with the unit where names alone do not tell types apart. A type without a name is called by its index, as
+ * the API and the command line do.
+ */
+export function sampleTypeLabel(types: readonly SampleType[], index: number): string {
   const { type, unit } = types[index];
   const isUnique = types.filter((other) => other.type === type).length === 1;
-  return type && isUnique ? type : `${type || `type ${index + 1}`}${unit ? ` (${unit})` : ""}`;
+  return type && isUnique ? type : `${type || `type ${index}`}${unit ? ` (${unit})` : ""}`;
 }
 
 function shownType(flame: Flame, types: readonly SampleType[]): number {
