@@ -31,7 +31,7 @@ git ls-files --cached --others --exclude-standard 'lib/*.[ch]' 'api/*.[ch]' 'cli
         door["libpq"] = "^lib/io/pg\\.c$"
         door["postgresql/"] = "^lib/io/pg\\.c$"
         door["curl/"] = "^lib/io/http_client\\.c$"
-        door["jansson"] = "^(lib/profile/(cpuprofile|speedscope)\\.c|api/[a-z_]+\\.c|cli/[a-z_]+\\.[ch])$"
+        door["jansson"] = "^(lib/profile/json_tree\\.h|api/[a-z_]+\\.c|cli/[a-z_]+\\.[ch])$"
         door["openssl/"] = "^(lib/base/digest\\.c|api/http(_[a-z]+)?\\.[ch]|api/tls_files\\.c)$"
         door["zstd"] = "^lib/base/compress\\.c$"
         door["libdeflate"] = "^lib/base/compress\\.c$"
