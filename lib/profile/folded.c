@@ -21,7 +21,8 @@ struct number {
 struct survey {
     size_t stack_count;
     size_t skipped_count;
-    size_t depth; /* of the deepest stack */
+    size_t depth;   /* of the deepest stack */
+    double largest; /* value, without its sign */
     unsigned decimals;
 };
 
@@ -110,8 +111,12 @@ static struct survey survey_text(struct span text)
         size_t depth = count_frames(stack);
         survey.stack_count++;
         survey.depth = depth > survey.depth ? depth : survey.depth;
+        survey.largest = fmax(survey.largest, fabs(number.real));
         survey.decimals = number.decimals > survey.decimals ? number.decimals : survey.decimals;
     }
+    /* Rather a small value rounded than a large one cut off. */
+    while (survey.decimals && survey.largest * pow(10, survey.decimals) >= 9.2e18)
+        survey.decimals--;
     return survey;
 }
 
@@ -183,10 +188,10 @@ static void add_stack(struct reader *reader, struct span stack, const struct num
             reader->stack[depth++] = inlined_location(reader, frame, line_count), line_count = 0;
     }
     int64_t value = number->whole;
-    if (!number->is_whole)
+    if (number->is_whole)
+        value *= (int64_t)reader->scale; /* survey_text chose a scale that fits */
+    else
         value = llround(number->real * reader->scale);
-    else if (__builtin_mul_overflow(value, (int64_t)reader->scale, &value))
-        value = number->whole < 0 ? INT64_MIN : INT64_MAX;
     profile_builder_add_sample(reader->builder, reader->stack, depth, &value, NULL, 0);
 }
 

@@ -72,8 +72,19 @@ static void sums_stay_at_the_end_of_the_range(void **state)
     assert_stacks(profile, "", "a 9223372036854775807\nb -9223372036854775808\n");
     assert_int_equal(profile->comment_count, 1); /* c is more than an integer holds */
     profile_destroy(profile);
-    profile = decode_text(folded_decode, SPAN_LITERAL("a 9223372036854775807\nb 0.5\n"));
-    assert_stacks(profile, "", "a 9223372036854775807\nb 5\n");
+}
+
+static void decimals_give_way_to_large_values(void **state)
+{
+    (void)state;
+    struct profile *profile =
+        decode_text(folded_decode, SPAN_LITERAL("a 9223372036854775807\nb 0.5\n"));
+    assert_type(profile, 0, "samples", "count");
+    assert_stacks(profile, "", "a 9223372036854775807\nb 1\n");
+    profile_destroy(profile);
+    profile = decode_text(folded_decode, SPAN_LITERAL("a -50000000000000001\nb 1.2345\n"));
+    assert_type(profile, 0, "samples", "count/100");
+    assert_stacks(profile, "", "a -5000000000000000100\nb 123\n");
     profile_destroy(profile);
 }
 
@@ -117,6 +128,7 @@ int main(void)
         cmocka_unit_test(text_without_any_stack_is_refused),
         cmocka_unit_test(decimals_are_kept_by_scaling),
         cmocka_unit_test(sums_stay_at_the_end_of_the_range),
+        cmocka_unit_test(decimals_give_way_to_large_values),
         cmocka_unit_test(annotations_say_where_a_frame_belongs),
         cmocka_unit_test(an_inlined_frame_without_a_caller_is_a_frame),
         cmocka_unit_test(limits_are_kept),
