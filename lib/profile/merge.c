@@ -139,10 +139,41 @@ static bool is_zero(const int64_t *values, uint32_t count)
     return true;
 }
 
+/* A label while many are sorted; qsort is not stable by itself. */
+struct ranked_label {
+    struct profile_label label;
+    uint32_t rank;
+};
+
+static int compare_ranked(const void *a, const void *b)
+{
+    const struct ranked_label *x = a, *y = b;
+    if (x->label.key != y->label.key)
+        return x->label.key > y->label.key ? 1 : -1;
+    return (x->rank > y->rank) - (x->rank < y->rank);
+}
+
+static void sort_many_labels(struct profile_label *labels, uint32_t count)
+{
+    struct ranked_label *ranked = mem_new(struct ranked_label, count);
+    for (uint32_t i = 0; i < count; i++)
+        ranked[i] = (struct ranked_label){.label = labels[i], .rank = i};
+    qsort(ranked, count, sizeof(*ranked), compare_ranked);
+    for (uint32_t i = 0; i < count; i++)
+        labels[i] = ranked[i].label;
+    mem_free(ranked);
+}
+
+enum { FEW_LABELS = 24 };
+
 /* Labels are a set to pprof: which came first must not keep samples apart. Values of one key keep
- * their order (the sort is stable, and label sets are small). */
+ * their order. */
 static void sort_labels(struct profile_label *labels, uint32_t count)
 {
+    if (count > FEW_LABELS) {
+        sort_many_labels(labels, count);
+        return;
+    }
     for (uint32_t i = 1; i < count; i++) {
         struct profile_label label = labels[i];
         uint32_t at = i;
@@ -151,8 +182,6 @@ static void sort_labels(struct profile_label *labels, uint32_t count)
         labels[at] = label;
     }
 }
-
-enum { SORTED_LABELS_MAX = 1024 };
 
 static uint32_t map_labels(struct merge *merge, struct source *source, uint32_t sample,
                            struct profile_label *labels)
@@ -166,8 +195,7 @@ static uint32_t map_labels(struct merge *merge, struct source *source, uint32_t 
         labels[count].unit = map_string(merge, source, labels[count].unit);
         count++;
     }
-    if (count <= SORTED_LABELS_MAX)
-        sort_labels(labels, count);
+    sort_labels(labels, count);
     return count;
 }
 

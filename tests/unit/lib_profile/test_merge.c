@@ -26,6 +26,41 @@ static void samples_add_up(void **state)
     profile_destroy(merged);
 }
 
+static const struct profile *with_labels(struct arena *arena, uint32_t count, bool is_reversed)
+{
+    profile_builder_auto builder = profile_builder_create(NULL);
+    profile_builder_add_value_type(builder, SPAN_LITERAL("n"), SPAN_LITERAL("count"));
+    struct profile_label *labels = arena_new(arena, struct profile_label, count);
+    for (uint32_t i = 0; i < count; i++) {
+        const char *key = arena_printf(arena, "key%u", is_reversed ? count - 1 - i : i);
+        labels[i] = (struct profile_label){.key = profile_builder_string(builder, span_text(key)),
+                                           .number = 7,
+                                           .is_numeric = true};
+    }
+    const int64_t one = 1;
+    profile_builder_add_sample(builder, NULL, 0, &one, labels, count);
+    struct profile *profile;
+    struct err err;
+    assert_int_equal(profile_builder_take(builder, &profile, &err), ERR_NONE);
+    arena_on_destroy(arena, destroy_profile, profile);
+    return profile;
+}
+
+static void the_order_of_labels_does_not_count(void **state)
+{
+    (void)state;
+    static const uint32_t counts[] = {2, 24, 25, 3000};
+    for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
+        arena_auto arena = arena_create();
+        const struct profile *const both[] = {with_labels(arena, counts[i], false),
+                                              with_labels(arena, counts[i], true)};
+        struct profile *merged = merge(both, 2);
+        assert_int_equal(merged->sample_count, 1);
+        assert_int_equal(merged->values[0], 2);
+        profile_destroy(merged);
+    }
+}
+
 /* One run of a program whose binary lies at start. */
 static const struct profile *run(struct arena *arena, uint64_t start, const char *build_id,
                                  int64_t time_ns, const char *comment, bool is_swapped)
@@ -121,6 +156,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(samples_add_up),
+        cmocka_unit_test(the_order_of_labels_does_not_count),
         cmocka_unit_test(runs_at_other_addresses_meet),
         cmocka_unit_test(other_binaries_stay_apart),
         cmocka_unit_test(what_differs_in_kind_is_refused),
