@@ -34,6 +34,7 @@ static const struct route identity_rows[] = {
     ROUTE(DELETE, "/api/v1/users/{id}", SCOPES, SCOPE_ADMIN, 0, 0, user_delete),
     ROUTE(GET, "/api/v1/invitations", SCOPES, SCOPE_ADMIN, 0, 0, invitation_list),
     ROUTE(POST, "/api/v1/invitations", SCOPES, SCOPE_ADMIN, 0, BODY_BYTES, invitation_post),
+    ROUTE(POST, "/api/v1/invitations/look", PUBLIC, 0, ROUTE_NO_CSRF, BODY_BYTES, invitation_look),
     ROUTE(POST, "/api/v1/invitations/accept", PUBLIC, 0, ROUTE_NO_CSRF, BODY_BYTES,
           invitation_accept),
     ROUTE(DELETE, "/api/v1/invitations/{id}", SCOPES, SCOPE_ADMIN, 0, 0, invitation_delete),

@@ -186,6 +186,28 @@ static enum err_code find(struct request *request, const char *secret,
     return ERR_NONE;
 }
 
+enum err_code invitation_look(struct request *request, struct response *response, struct err *err)
+{
+    static const char *const known[] = {"token", NULL};
+    const char *token = "";
+    struct json_body *body = NULL;
+    struct found_invitation found = {0};
+    enum err_code code = json_body_parse(request, known, &body, err);
+    if (!code)
+        code = json_body_text(body, "token", 1, 200, &token, err);
+    if (!code)
+        code = find(request, token, &found, err);
+    if (code)
+        return code;
+    answer_auto answer;
+    answer_init(&answer);
+    answer_open(&answer, NULL, '{');
+    answer_text(&answer, "email", found.email);
+    answer_text(&answer, "role", auth_role_name(found.role));
+    answer_close(&answer, '}');
+    return answer_send(&answer, request, response, 200, err);
+}
+
 /* The invitation goes first: of two who use one link, the second finds none. */
 static enum err_code join(struct request *request, struct pg_connection *connection,
                           const struct found_invitation *found, const char *name,

@@ -15,6 +15,8 @@ enum err_code invitation_list(struct request *request, struct response *response
 enum err_code invitation_post(struct request *request, struct response *response, struct err *err);
 enum err_code invitation_delete(struct request *request, struct response *response,
                                 struct err *err);
+/* Is the link's secret still good, and for whom? Tells it to whoever holds the link only. */
+enum err_code invitation_look(struct request *request, struct response *response, struct err *err);
 enum err_code invitation_accept(struct request *request, struct response *response,
                                 struct err *err);
 

@@ -1,6 +1,7 @@
 // Signing in, the team's list, settings: tokens, people, password, audit log.
 import assert from "node:assert/strict";
-import { looks, viewReady, withPage } from "./harness.mjs";
+import { join } from "node:path";
+import { looks, screenshots, viewReady, withPage } from "./harness.mjs";
 import { cpuProfile } from "./profiles.mjs";
 
 /** A browser context whose user has signed in through a one-time link. */
@@ -107,6 +108,59 @@ export async function testAccount(runner, browser, server) {
       assert.equal((await server.call("GET", "/api/v1/shares", { token })).status, 401);
     }),
   );
+
+  const invite = async (email, role) => (await server.call("POST", "/api/v1/invitations", { body: { email, role }, token: server.token })).json;
+
+  await runner.test("an invitation that cannot be used any more says so and what to do, before any form", async () => {
+    const used = await invite("once@example.org", "member");
+    const withdrawn = await invite("never@example.org", "viewer");
+    await withPage(browser, server, async (page) => {
+      await page.goto(used.url);
+      await page.waitForSelector("b:has-text('once@example.org')");
+      await page.fill("label:has-text('Name') + input", "Once");
+      await page.fill("input[type=password]", "a long enough one");
+      await page.click("button:has-text('Join')");
+      await page.waitForURL(`${server.url}/shares`);
+    });
+    assert.equal((await server.call("DELETE", `/api/v1/invitations/${withdrawn.id}`, { token: server.token })).status, 204);
+    for (const link of [used.url, withdrawn.url])
+      await withPage(browser, server, async (page, watch) => {
+        watch.allowed.add(404);
+        await page.goto(link);
+        await page.waitForSelector("text=ask an owner of the team for a new one");
+        assert.equal(await page.locator("form").count(), 0);
+        await page.click("main a:has-text('Sign in')");
+        await page.waitForURL(`${server.url}/login`);
+      });
+    // Two who hold one link: the slower one is told, and keeps no form that leads nowhere.
+    const raced = await invite("raced@example.org", "member");
+    await withPage(browser, server, async (page, watch) => {
+      watch.allowed.add(404);
+      await page.goto(raced.url);
+      await page.fill("label:has-text('Name') + input", "Slow");
+      await page.fill("input[type=password]", "a long enough one");
+      assert.equal((await server.call("DELETE", `/api/v1/invitations/${raced.id}`, { token: server.token })).status, 204);
+      await page.click("button:has-text('Join')");
+      await page.waitForSelector("text=ask an owner of the team for a new one");
+    });
+  });
+
+  await runner.test("a viewer is told that sharing takes another role, instead of a form that fails", async () => {
+    const invited = await invite("looker@example.org", "viewer");
+    await withPage(browser, server, async (page) => {
+      await page.goto(invited.url);
+      await page.fill("label:has-text('Name') + input", "Looker");
+      await page.fill("input[type=password]", "a long enough one");
+      await page.click("button:has-text('Join')");
+      await page.waitForURL(`${server.url}/shares`);
+      await page.goto(`${server.url}/`);
+      await page.waitForSelector("text=ask an owner of the team to make you a member");
+      assert.equal(await page.locator("#file").count(), 0);
+      await page.screenshot({ path: join(screenshots, "light-landing-viewer.png") });
+      await page.click("main a:has-text('The team’s profiles')");
+      await page.waitForURL(`${server.url}/shares`);
+    });
+  });
 
   await runner.test("an invitation is accepted, the role changed, the password too", async () => {
     let link = "";

@@ -14,6 +14,8 @@ export async function testLooks(runner, browser, server) {
   const gone = await server.share(cpuProfile(54));
   await server.call("DELETE", `/api/v1/shares/${gone.id}`, { token: server.token });
 
+  const invited = await server.call("POST", "/api/v1/invitations", { body: { email: "somebody@example.org", role: "member" }, token: server.token });
+
   const share = `/p/${first.id}`;
   const diff = `/d/${first.id}..${second.id}`;
   const key = (text) => (page) => page.keyboard.press(text);
@@ -35,7 +37,8 @@ export async function testLooks(runner, browser, server) {
     ["missing", `/p/${"0".repeat(22)}`, "text=nothing here"],
     ["delete", `${share}/delete#x`, "text=cannot be undone"],
     ["login", "/login", "input[type=email]"],
-    ["invite", "/invite#code", "text=Join your team"],
+    ["invite", new URL(invited.json.url).pathname + new URL(invited.json.url).hash, "input[type=password]"],
+    ["invite-used", "/invite#code", "text=used already"],
     ["problem", "/problems/too-large", "text=limit"],
     ["shares", "/shares", ".list tbody tr", null, true],
     ["settings", "/settings", "#audit td", null, true],

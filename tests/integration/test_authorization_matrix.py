@@ -209,6 +209,9 @@ ROWS = [
     Row("GET", "/api/v1/invitations", ADMINS + FOREIGN, is_theirs=True),
     Row("POST", "/api/v1/invitations", ["owner", "token:all"] + FOREIGN,
         lambda world: ("/api/v1/invitations", user_wish())),
+    Row("POST", "/api/v1/invitations/look", EVERYBODY,
+        lambda world: ("/api/v1/invitations/look",
+                       {"json": {"token": world.new_invitation("url").partition("#")[2]}})),
     Row("POST", "/api/v1/invitations/accept", EVERYBODY,
         lambda world: ("/api/v1/invitations/accept",
                        {"json": {"token": world.new_invitation("url").partition("#")[2],
@@ -360,7 +363,8 @@ def test_the_operator_has_an_own_tenant_too(world, method, pattern):
 
 def test_a_session_without_its_csrf_token_changes_nothing(world):
     """Every unsafe route that a cookie opens, except those that say why they need no token."""
-    exempt = {("POST", "/api/v1/session"), ("POST", "/api/v1/invitations/accept"),
+    exempt = {("POST", "/api/v1/session"), ("POST", "/api/v1/invitations/look"),
+              ("POST", "/api/v1/invitations/accept"),
               ("POST", "/api/v1/shares/{id}/unlock"), ("POST", "/api/v1/shares/{id}/reports")}
     assert {(route["method"], route["pattern"]) for route in all_routes()
             if "no_csrf" in route["flags"]} == exempt

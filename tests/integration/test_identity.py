@@ -377,6 +377,9 @@ def test_invitations_are_for_one_use(server, tenant, owner):
     assert [row["email"] for row in listed] == [email] and "url" not in listed[0]
 
     browser = Browser(server)
+    for _ in range(2):  # looking uses nothing up
+        looked = browser.post("/api/v1/invitations/look", json={"token": token})
+        assert looked.status == 200 and looked.json() == {"email": email, "role": "member"}
     wish = {"token": token, "password": "a fine password", "name": "Ada"}
     problem(browser.post("/api/v1/invitations/accept", json={**wish, "password": "short"}), 400,
             "invalid")
@@ -403,6 +406,8 @@ def test_invitations_can_be_withdrawn_and_expire(server, owner):
     with server.database().cursor() as cursor:
         cursor.execute("UPDATE invitation SET expires_at = now() WHERE id = %s", [second])
     for token in (first_token, second_token, "x"):
+        problem(Browser(server).post("/api/v1/invitations/look", json={"token": token}), 404,
+                "not-found")
         problem(Browser(server).post("/api/v1/invitations/accept",
                                      json={"token": token, "password": PASSWORD}), 404, "not-found")
 

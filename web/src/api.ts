@@ -374,6 +374,13 @@ export interface User {
   last_sign_in_at: string | null;
   is_me: boolean;
 }
+
+/** Whom an invitation link is for, as told to whoever holds it. */
+export interface Invited {
+  email: string;
+  role: string;
+}
+
 export interface Invitation {
   id: number;
   email: string;
@@ -407,6 +414,7 @@ export const removeUser = (id: number) => change<void>("DELETE", `/api/v1/users/
 export const listInvitations = async () => (await getJson<{ invitations: Invitation[] }>("/api/v1/invitations")).invitations;
 export const invite = (email: string, role: string) => change<Invitation>("POST", "/api/v1/invitations", { email, role });
 export const withdrawInvitation = (id: number) => change<void>("DELETE", `/api/v1/invitations/${id}`);
+export const lookAtInvitation = (token: string) => sendJson<Invited>("POST", "/api/v1/invitations/look", { token });
 export const acceptInvitation = (token: string, name: string, password: string) =>
   sendJson<Session>("POST", "/api/v1/invitations/accept", { token, name, password });
 export const changePassword = (old: string, fresh: string) =>

@@ -318,6 +318,7 @@ export function LandingPage({ session }: { session: Session | null }) {
     setFiles((old) => [...old, ...incoming]);
   });
   const mustSignIn = session !== null && !session.anonymous_sharing && !isSignedIn(session);
+  const isReader = isSignedIn(session) && !session?.scopes.includes("share");
   return (
     <Shell session={session}>
       <div class={`landing ${isOver ? "over" : ""}`}>
@@ -338,6 +339,15 @@ export function LandingPage({ session }: { session: Session | null }) {
               <h2>Sign in to share</h2>
               <p>This server takes profiles from its teams only.</p>
               <div class="actions start"><a class="button primary" href={signInLink()}><span>Sign in</span></a></div>
+            </section>
+          ) : isReader ? (
+            <section class="card">
+              <h2>You can look, not share</h2>
+              <p>
+                Your role in {session?.tenant?.name} is {session?.role}, which may see the team’s profiles. To share your own, ask an owner of the team
+                to make you a member.
+              </p>
+              <div class="actions start"><a class="button primary" href="/shares"><span>The team’s profiles</span></a></div>
             </section>
           ) : files.length > 0 ? (
             <Ready files={files} session={session} onFiles={setFiles} onCreated={setCreated} />

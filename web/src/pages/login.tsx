@@ -1,9 +1,9 @@
 /* login: signing in by password or one-time code; accepting an invitation. */
 import { useEffect, useState } from "preact/hooks";
-import { acceptInvitation, Problem, signIn, type Session } from "../api.ts";
+import { acceptInvitation, lookAtInvitation, Problem, signIn, type Invited, type Session } from "../api.ts";
 import { addressWithin } from "../model/afterwards.ts";
 import { asProblem, Button, ErrorLine, Field, useTitle } from "../ui/kit.tsx";
-import { Shell } from "../ui/shell.tsx";
+import { isSignedIn, Shell } from "../ui/shell.tsx";
 
 /** Where to go afterwards: a path of this site, never another site. */
 function afterwards(): string {
@@ -63,12 +63,38 @@ export function LoginPage({ session }: { session: Session | null }) {
   );
 }
 
-export function InvitePage({ session }: { session: Session | null }) {
-  const [token] = useState(() => decodeURIComponent(location.hash.slice(1)));
+/** Asks the server whether the link can still be used, before anybody fills in a form. */
+function useInvitation(token: string): { invitation: Invited | null; problem: Problem | null } {
+  const [invitation, setInvitation] = useState<Invited | null>(null);
+  const [problem, setProblem] = useState<Problem | null>(null);
+  useEffect(() => {
+    if (token) lookAtInvitation(token).then(setInvitation, (caught) => setProblem(asProblem(caught)));
+  }, [token]);
+  return { invitation, problem };
+}
+
+function SpentInvitation({ session }: { session: Session | null }) {
+  return (
+    <>
+      <p>
+        This invitation was used already, was withdrawn or has expired. If you have joined with it, sign in; if not, ask an owner of the team for a
+        new one.
+      </p>
+      <div class="actions start">
+        {isSignedIn(session) ? (
+          <a class="button primary" href="/shares"><span>The team’s profiles</span></a>
+        ) : (
+          <a class="button primary" href="/login"><span>Sign in</span></a>
+        )}
+      </div>
+    </>
+  );
+}
+
+function JoinForm({ token, invitation, onSpent }: { token: string; invitation: Invited; onSpent: () => void }) {
   const [name, setName] = useState("");
   const [password, setPassword] = useState("");
   const [error, setError] = useState<Problem | null>(null);
-  useTitle("Invitation");
   const send = async (event: Event) => {
     event.preventDefault();
     setError(null);
@@ -76,29 +102,48 @@ export function InvitePage({ session }: { session: Session | null }) {
       await acceptInvitation(token, name, password);
       location.replace("/shares");
     } catch (caught) {
-      setError(asProblem(caught));
+      const problem = asProblem(caught);
+      if (problem.status === 404) onSpent(); // somebody was faster
+      else setError(problem);
     }
   };
   return (
+    <form onSubmit={send}>
+      <p>
+        You are invited as a {invitation.role}, and sign in as <b>{invitation.email}</b>. Choose how you are called, and a password.
+      </p>
+      <Field label="Name">
+        {(id) => <input id={id} autocomplete="name" required maxLength={100} autofocus value={name} onInput={(event) => setName(event.currentTarget.value)} />}
+      </Field>
+      <Field label="Password" hint="At least 10 characters; a sentence is easier to keep than a riddle.">
+        {(id) => <input id={id} type="password" autocomplete="new-password" required minLength={10} value={password} onInput={(event) => setPassword(event.currentTarget.value)} />}
+      </Field>
+      <ErrorLine error={error} />
+      <div class="actions">
+        <Button look="primary" type="submit">Join</Button>
+      </div>
+    </form>
+  );
+}
+
+export function InvitePage({ session }: { session: Session | null }) {
+  const [token] = useState(() => decodeURIComponent(location.hash.slice(1)));
+  const [isSpent, setSpent] = useState(false);
+  const { invitation, problem } = useInvitation(token);
+  useTitle("Invitation");
+  const isOver = isSpent || problem?.status === 404;
+  return (
     <Shell session={session}>
       <section class="card narrow">
-        <h1>Join your team</h1>
-        {token ? (
-          <form onSubmit={send}>
-            <p>Choose how you are called and how you sign in.</p>
-            <Field label="Name">
-              {(id) => <input id={id} autocomplete="name" required maxLength={100} autofocus value={name} onInput={(event) => setName(event.currentTarget.value)} />}
-            </Field>
-            <Field label="Password" hint="At least 10 characters; a sentence is easier to keep than a riddle.">
-              {(id) => <input id={id} type="password" autocomplete="new-password" required minLength={10} value={password} onInput={(event) => setPassword(event.currentTarget.value)} />}
-            </Field>
-            <ErrorLine error={error} />
-            <div class="actions">
-              <Button look="primary" type="submit">Join</Button>
-            </div>
-          </form>
-        ) : (
+        <h1>{isOver ? "This invitation is over" : "Join your team"}</h1>
+        {!token ? (
           <p>This link is not whole: it must end with # and a long code. Copy it again from the invitation.</p>
+        ) : isOver ? (
+          <SpentInvitation session={session} />
+        ) : invitation ? (
+          <JoinForm token={token} invitation={invitation} onSpent={() => setSpent(true)} />
+        ) : (
+          <ErrorLine error={problem} />
         )}
       </section>
     </Shell>
