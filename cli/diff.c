@@ -40,6 +40,7 @@ struct diff {
     bool is_normalised;
     bool is_opened;
     bool is_markdown;
+    const char *password; /* of a side that is a protected share */
 };
 
 static const struct argp_option options[] = {
@@ -113,13 +114,10 @@ static enum err_code compare(struct diff *diff, struct profile *profiles[2], str
     struct cli *cli = diff->cli;
     struct view_options view_options;
     const struct view *view;
-    const char *password = NULL;
     enum err_code code = view_options_make(&diff->view, &view_options, err);
-    if (!code && diff->view.password_file)
-        code = cli_read_secret(cli, diff->view.password_file, &password, err);
     for (int i = 0; i < 2 && !code; i++) {
         input_auto input = INPUT_NONE;
-        code = source_open(cli, diff->sides.texts.texts[i], 0, password, &input, err);
+        code = source_open(cli, diff->sides.texts.texts[i], 0, diff->password, &input, err);
         if (!code)
             code = input_decode(&input, NULL, &profiles[i], err);
         if (!code)
@@ -165,13 +163,18 @@ static enum err_code types_of_share(const json_t *share, struct profile **ret_ty
 
 /* The share is there, as far as one may know: one with a password answers that it wants it, and
  * its types remain unknown. */
-static enum err_code check_link(struct client *client, struct cli *cli, struct side *side,
+static enum err_code check_link(const struct diff *diff, struct client *client, struct side *side,
                                 struct err *err)
 {
+    struct cli *cli = diff->cli;
     json_auto_t *share = NULL;
-    const char *path = arena_printf(cli->arena, "/api/v1/shares/%s", side->link.a);
-    enum err_code code = client_get_json(client, path, &share, err);
-    if (code == ERR_UNAUTHENTICATED)
+    struct client_request request;
+    client_request_init(&request, "GET",
+                        arena_printf(cli->arena, "/api/v1/shares/%s", side->link.a));
+    if (diff->password)
+        client_request_add(&request, "X-Perfolio-Password", diff->password);
+    enum err_code code = client_send_json(client, &request, &share, err);
+    if (code == ERR_UNAUTHENTICATED && !diff->password)
         return ERR_NONE;
     if (!code)
         code = types_of_share(share, &side->profile, err);
@@ -196,7 +199,7 @@ static enum err_code check_sides(const struct diff *diff, struct client *client,
     uint32_t type_a, type_b;
     for (int i = 0; i < 2 && !code; i++) {
         if (sides[i].is_link)
-            code = check_link(client, diff->cli, &sides[i], err);
+            code = check_link(diff, client, &sides[i], err);
     }
     for (int i = 0; i < 2 && !code; i++) {
         if (!sides[i].is_link)
@@ -320,6 +323,8 @@ static enum err_code run(struct cli *cli, int argc, char **argv, struct err *err
     cli_parse(&diff_command, argc, argv, &diff);
     enum err_code code =
         arguments_check_stdin(cli, &diff.sides.texts, diff.view.password_file, err);
+    if (!code && diff.view.password_file)
+        code = cli_read_secret(cli, diff.view.password_file, &diff.password, err);
     if (code)
         return code;
     return diff.is_local ? diff_local(&diff, err) : diff_link(&diff, err);

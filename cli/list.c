@@ -87,8 +87,8 @@ static void print_row(struct list *list, const struct row *row)
     value_distance(row->expires_at ? row->expires_at : "", clock_wall_ns() / CLOCK_NS_PER_S,
                    distance);
     fputs(dim, stdout);
-    print_cell(span_of(value_time(row->created_at, created), strnlen(created, TIME_COLUMNS)),
-               TIME_COLUMNS);
+    value_time(row->created_at, created);
+    print_cell(span_of(created, strnlen(created, TIME_COLUMNS)), TIME_COLUMNS);
     printf("%s  ", reset);
     print_cell(span_text(row->visibility), WHO_COLUMNS);
     printf("  %-11.11s  ", distance[0] ? distance : "never");

@@ -302,7 +302,8 @@ def test_merge(cli, before, after, admin, tmp_path):
 def test_list_search_and_delete(cli, before):
     link = pushed(cli, before, "--title", "needle in a haystack")
     rows = cli("list", "needle").out.splitlines()
-    assert len(rows) == 1 and link in rows[0] and "never" in rows[0]
+    assert len(rows) == 1
+    assert re.match(rf"\d{{4}}-\d\d-\d\d \d\d:\d\d  unlisted   never        {link}  needle", rows[0])
     as_json = [json.loads(line) for line in cli("list", "--json", "needle").out.splitlines()]
     assert [share["url"] for share in as_json] == [link]
     assert link in cli("list", "--local").out
@@ -345,6 +346,15 @@ def test_password(cli, before, tmp_path):
     assert cli("top", link, "--password-file", secret, token="").returncode == 0
     assert cli("get", link, "--password-file", "-", "-o", "-", token="",
                input=b"correct horse\n").stdout == BEFORE
+    milli = tmp_path / "milli.folded"
+    milli.write_bytes(b"main;work 1.125\n")  # of a type that the share does not have
+    for options in [], ["--local"]:
+        assert cli("diff", *options, link, milli, "--password-file", wrong,
+                   token="").returncode == 4
+        result = cli("diff", *options, link, milli, "--password-file", secret, token="")
+        assert result.returncode == 7 and "cannot be compared" in result.log, result.log
+        assert cli("diff", *options, link, link, "--password-file", secret,
+                   token="").returncode == 0
 
 
 def test_large_profiles_go_in_parts_and_come_back_whole(cli, tmp_path):
