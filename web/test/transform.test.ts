@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Rule } from "../src/model/chain.ts";
+import { presets, type Rule } from "../src/model/chain.ts";
 import { decodeFlame, derive, FrameFlag, parentOf, withTree, type Columns, type Flame } from "../src/model/flame.ts";
-import { applyRule, calleesOf, callersOf } from "../src/model/transform.ts";
+import { applyRule, calleesOf, callersOf, matchRule } from "../src/model/transform.ts";
 import { encodeFlame } from "./encode_flame.mjs";
 
 interface Tree {
@@ -137,6 +137,27 @@ test("a preset hides what the profile says is the kernel's, by flag", () => {
   const flame = decode({ name: "root", children: [{ name: "main", self: 1, children: [{ name: "vfs_read", self: 2, flags: FrameFlag.Kernel }] }] });
   const made = remake(flame, applyRule(flame, flame.frames, rule("only", "kernel")));
   assert.deepEqual([...stacksOf(made)], [["main", [3, 0]]]);
+});
+
+test("presets hide what is not the reader's own code, and keep what is", () => {
+  const cases: Record<string, { gone: string[]; kept: string[] }> = {
+    native: { gone: ["_start", "__libc_start_main", "malloc", "_int_free", "__memmove_avx_unaligned_erms", "_dl_fini"], kept: ["main", "my_malloc", "start_server"] },
+    go: { gone: ["runtime.mallocgc", "net/http.(*conn).serve", "encoding/json.Marshal", "sync.(*Mutex).Lock", "sort.Sort"], kept: ["main.main", "github.com/acme/net/http.Serve", "sortable.Run", "timeseries.Add"] },
+    rust: { gone: ["core::ops::function::FnOnce::call_once", "<alloc::vec::Vec<T> as core::ops::Drop>::drop", "std::rt::lang_start", "tokio::runtime::park", "__rust_alloc"], kept: ["ripgrep::main", "<ripgrep::Searcher as core::fmt::Debug>::fmt", "stdx::run"] },
+    cpp: { gone: ["std::vector<int>::push_back", "void std::__introsort_loop<int*>", "operator new", "__cxa_throw"], kept: ["acme::run", "standard::run", "main"] },
+    python: { gone: ["_PyEval_EvalFrameDefault", "PyObject_Call", "pymain_run_python", "method_vectorcall"], kept: ["handler", "myapp.views.index", "list_users_page"] },
+    node: { gone: ["node::Start", "v8::internal::Heap::Scavenge", "uv__io_poll", "Builtins_JSEntry", "(program)", "(idle)"], kept: ["render", "LazyCompile:*render /app/src/page.js:12", "uvula"] },
+    java: { gone: ["java.util.HashMap.get", "jdk.internal.misc.Unsafe.park", "Interpreter", "G1ParScanThread"], kept: ["com.acme.Main.run", "javax2.Thing", "org.apache.Foo"] },
+    ruby: { gone: ["rb_ary_each", "vm_exec_core", "<internal:kernel>#loop"], kept: ["UsersController#index", "ribbon"] },
+    kernel: { gone: ["entry_SYSCALL_64_after_hwframe", "do_syscall_64", "vfs_read_[k]", "[kernel.kallsyms]"], kept: ["main", "kernel_of_truth"] },
+  };
+  assert.deepEqual(Object.keys(cases).sort(), Object.keys(presets).sort());
+  for (const [name, { gone, kept }] of Object.entries(cases)) {
+    const flame = decode({ name: "root", children: [...gone, ...kept].map((text) => ({ name: text, self: 1 })) });
+    const matches = matchRule(flame.frames, rule("only", name));
+    const hidden = Array.from({ length: flame.frames.count }, (_, i) => i).filter((i) => matches[i]).map((i) => flame.frames.name(i));
+    assert.deepEqual(hidden.sort(), [...gone].sort(), name);
+  }
 });
 
 test("callers and callees of a function equal a brute-force reader", () => {

@@ -228,11 +228,12 @@ export function matchRule(frames: FrameTable, rule: Rule): Uint8Array {
   const matches = new Uint8Array(frames.count);
   if (rule.text === "") return matches.fill(1);
   const preset = rule.action === "only" ? presets[rule.text] : undefined;
-  const test = boundedTest(preset ? new RegExp(preset.hides) : compileSearch(rule.text));
+  const patterns = preset ? preset.hides.map((source) => new RegExp(source)) : [compileSearch(rule.text)];
+  const tests = patterns.map(boundedTest);
   const known = new Map<string, boolean>([["", false]]);
   const testOnce = (text: string) => {
     let found = known.get(text);
-    if (found === undefined) known.set(text, (found = test(text)));
+    if (found === undefined) known.set(text, (found = tests.some((test) => test(text))));
     return found;
   };
   for (let i = 0; i < frames.count; i++) {
