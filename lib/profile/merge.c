@@ -61,20 +61,22 @@ static uint32_t map_function(struct merge *merge, struct source *source, uint32_
 
 /* ---- mappings ---- */
 
-/* Equal for mappings that are one: rounded size, offset, and build id or else file. */
-static struct span mapping_key(struct merge *merge, const struct profile *profile,
-                               const struct profile_mapping *mapping)
+/* What makes mappings one, compared as bytes. */
+struct mapping_key {
+    uint64_t size; /* rounded */
+    uint64_t offset;
+    uint64_t name; /* string of the result: the build id, or else the file */
+};
+
+static struct mapping_key mapping_key(struct merge *merge, struct source *source,
+                                      const struct profile_mapping *mapping)
 {
     uint64_t size = mapping->limit - mapping->start + MAPPING_ROUNDING - 1;
-    size -= size % MAPPING_ROUNDING;
-    struct span name =
-        profile_string(profile, mapping->build_id ? mapping->build_id : mapping->filename);
-    const uint64_t numbers[] = {size, mapping->offset};
-    uint8_t *key = arena_alloc_raw(merge->arena, sizeof(numbers) + name.size, 1);
-    memcpy(key, numbers, sizeof(numbers));
-    if (name.size)
-        memcpy(key + sizeof(numbers), name.data, name.size);
-    return span_of(key, sizeof(numbers) + name.size);
+    return (struct mapping_key){
+        .size = size - size % MAPPING_ROUNDING,
+        .offset = mapping->offset,
+        .name =
+            map_string(merge, source, mapping->build_id ? mapping->build_id : mapping->filename)};
 }
 
 static uint32_t add_place(struct merge *merge, struct source *source,
@@ -97,10 +99,14 @@ static uint32_t map_mapping(struct merge *merge, struct source *source, uint32_t
     if (source->places[mapping] != PROFILE_NONE)
         return source->places[mapping];
     const struct profile_mapping *from = &source->profile->mappings[mapping];
-    struct span key = mapping_key(merge, source->profile, from);
-    uint32_t place = map_bytes_find(&merge->places_by_key, key);
-    if (place == MAP_ABSENT)
-        place = map_bytes_add(&merge->places_by_key, key, add_place(merge, source, from));
+    const struct mapping_key key = mapping_key(merge, source, from);
+    uint32_t place = map_bytes_find(&merge->places_by_key, span_of(&key, sizeof(key)));
+    if (place == MAP_ABSENT) {
+        struct mapping_key *kept = arena_new_raw(merge->arena, struct mapping_key, 1);
+        *kept = key;
+        place = map_bytes_add(&merge->places_by_key, span_of(kept, sizeof(*kept)),
+                              add_place(merge, source, from));
+    }
     return source->places[mapping] = place;
 }
 
@@ -260,10 +266,16 @@ static struct profile_value_type copy_type(struct merge *merge, const struct pro
                                        .unit = copy_string(merge, profile, type.unit)};
 }
 
+/* Few bytes can name one long comment very often: each string is looked at once. */
 static void add_comments(struct merge *merge, const struct profile *profile,
                          struct map_bytes *known)
 {
+    arena_auto scratch = arena_create();
+    bool *is_seen = arena_new(scratch, bool, profile->comment_count ? profile->string_count : 0);
     for (uint32_t i = 0; i < profile->comment_count; i++) {
+        if (is_seen[profile->comments[i]])
+            continue;
+        is_seen[profile->comments[i]] = true;
         struct span comment = profile_string(profile, profile->comments[i]);
         uint32_t count = known->count;
         map_bytes_add(known, comment, 0);

@@ -1,5 +1,6 @@
 #include "tests/unit/lib_profile/reports.h"
 
+#include "lib/base/clock.h"
 #include "lib/profile/merge.h"
 #include "lib/profile/profile_builder.h"
 
@@ -59,6 +60,36 @@ static void the_order_of_labels_does_not_count(void **state)
         assert_int_equal(merged->values[0], 2);
         profile_destroy(merged);
     }
+}
+
+/* Copied and hashed for each, the name took 4 GB and several seconds. */
+static void a_long_name_of_many_mappings_costs_once(void **state)
+{
+    (void)state;
+    enum { MAPPING_COUNT = 4000, NAME_BYTES = 1 << 20, CPU_MS = 1000 };
+    arena_auto arena = arena_create();
+    char *name = arena_new(arena, char, NAME_BYTES + 1);
+    memset(name, 'n', NAME_BYTES);
+    profile_builder_auto builder = profile_builder_create(NULL);
+    profile_builder_add_value_type(builder, SPAN_LITERAL("n"), SPAN_LITERAL("count"));
+    const uint32_t string = profile_builder_string(builder, span_text(name));
+    for (uint32_t i = 0; i < MAPPING_COUNT; i++) {
+        const struct profile_mapping mapping = {.offset = i, .filename = string};
+        const struct profile_location location = {.mapping =
+                                                      profile_builder_mapping(builder, &mapping)};
+        const int64_t one = 1;
+        uint32_t stack = profile_builder_location(builder, &location, NULL, 0);
+        profile_builder_add_sample(builder, &stack, 1, &one, NULL, 0);
+    }
+    struct profile *profile;
+    struct err err;
+    assert_int_equal(profile_builder_take(builder, &profile, &err), ERR_NONE);
+    arena_on_destroy(arena, destroy_profile, profile);
+    const int64_t start_ns = clock_thread_cpu_ns();
+    struct profile *merged = merge((const struct profile *[]){profile, profile}, 2);
+    assert_true(clock_thread_cpu_ns() - start_ns < CPU_MS * CLOCK_NS_PER_MS);
+    assert_int_equal(merged->mapping_count, MAPPING_COUNT);
+    profile_destroy(merged);
 }
 
 /* One run of a program whose binary lies at start. */
@@ -157,6 +188,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(samples_add_up),
         cmocka_unit_test(the_order_of_labels_does_not_count),
+        cmocka_unit_test(a_long_name_of_many_mappings_costs_once),
         cmocka_unit_test(runs_at_other_addresses_meet),
         cmocka_unit_test(other_binaries_stay_apart),
         cmocka_unit_test(what_differs_in_kind_is_refused),
