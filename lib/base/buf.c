@@ -258,6 +258,8 @@ void buf_printf(struct buf *buf, const char *format, ...)
 {
     char small[256];
     va_list arguments, again;
+    if (buf->has_failed)
+        return;
     va_start(arguments, format);
     va_copy(again, arguments);
     int size = vsnprintf(small, sizeof(small), format, arguments);

@@ -79,23 +79,16 @@ static void append_line(const struct view *view, uint32_t stack,
     buf_printf(output, " %" PRId64 "\n", sums[VIEW_SIDE_B]);
 }
 
-static void add_value(const struct view *view, uint32_t stack, int64_t sums[VIEW_SIDE_COUNT])
-{
-    int64_t *sum = &sums[view->value_side[stack]];
-    int64_t value = view->values[stack];
-    if (__builtin_add_overflow(*sum, value, sum))
-        *sum = value < 0 ? INT64_MIN : INT64_MAX;
-}
-
 static void append_stacks(struct order *order, const uint32_t *sorted, uint32_t count,
                           struct buf *output)
 {
     for (uint32_t i = 0; i < count && !buf_failed(output);) {
         int64_t sums[VIEW_SIDE_COUNT] = {0};
         uint32_t first = i;
-        do
-            add_value(order->view, sorted[i++], sums);
-        while (i < count && compare_stacks(&sorted[first], &sorted[i], order) == 0);
+        do {
+            int64_t *sum = &sums[order->view->value_side[sorted[i]]];
+            *sum = view_add(*sum, order->view->values[sorted[i++]]);
+        } while (i < count && compare_stacks(&sorted[first], &sorted[i], order) == 0);
         if (sums[VIEW_SIDE_A] || sums[VIEW_SIDE_B])
             append_line(order->view, sorted[first], sums, output);
     }

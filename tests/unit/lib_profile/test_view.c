@@ -248,6 +248,29 @@ static void a_long_name_that_many_lines_share_costs_once(void **state)
     assert_true(clock_thread_cpu_ns() - start_ns < CPU_MS * CLOCK_NS_PER_MS);
 }
 
+/* Written out for each before it was found not to fit, the names took several seconds. */
+static void an_unknown_type_is_refused_at_once_among_many_with_long_names(void **state)
+{
+    (void)state;
+    enum { TYPE_COUNT = 4000, NAME_BYTES = 1 << 20, CPU_MS = 500 };
+    arena_auto arena = arena_create();
+    const struct profile_value_type type = {.type = 1};
+    struct profile_value_type *types = arena_new(arena, struct profile_value_type, TYPE_COUNT);
+    const struct span strings[] = {span_of(NULL, 0), span_text(letters(arena, 'n', NAME_BYTES))};
+    for (uint32_t i = 0; i < TYPE_COUNT; i++)
+        types[i] = type;
+    const struct profile profile = {.strings = strings,
+                                    .string_count = 2,
+                                    .value_types = types,
+                                    .value_type_count = TYPE_COUNT};
+    const int64_t start_ns = clock_thread_cpu_ns();
+    uint32_t index;
+    struct err err;
+    assert_int_equal(profile_find_value_type(&profile, SPAN_LITERAL("wall"), &index, &err),
+                     ERR_INVALID);
+    assert_true(clock_thread_cpu_ns() - start_ns < CPU_MS * CLOCK_NS_PER_MS);
+}
+
 static void an_unknown_grouping_is_refused_by_name(void **state)
 {
     (void)state;
@@ -536,6 +559,7 @@ int main(void)
         cmocka_unit_test(long_labels_are_values_too),
         cmocka_unit_test(a_long_label_is_shortened_where_an_unknown_one_is_refused),
         cmocka_unit_test(a_long_name_that_many_lines_share_costs_once),
+        cmocka_unit_test(an_unknown_type_is_refused_at_once_among_many_with_long_names),
         cmocka_unit_test(an_unknown_grouping_is_refused_by_name),
         cmocka_unit_test(flags_hold_for_all_occurrences),
         cmocka_unit_test(totals_are_before_filtering),
