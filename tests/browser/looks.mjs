@@ -22,6 +22,8 @@ export async function testLooks(runner, browser, server) {
   const pages = [
     ["landing", "/", null],
     ["share", share, "view"],
+    ["share-flame", `${share}?v=flame&w=0.2-0.55&c=value&sv=1`, "view"],
+    ["share-runtime", `${share}?w=0.5-0.52&q=json&c=runtime&sv=1`, "view"],
     ["share-both", `${share}?v=both&sv=1`, "view"],
     ["share-table", `${share}?v=table&sv=1`, "view"],
     ["share-search", `${share}?q=json&sv=1`, "view"],

@@ -128,6 +128,7 @@ export async function testViewer(runner, browser, server) {
       const queries = [
         "", "?v=table&sv=1", "?v=both&st=samples&q=json&sv=1", "?st=cpu&q=%5Emain%5C.&m=main.main&sv=1", "?v=table&s=-cum&sv=1", "?v=table&s=name&sv=1",
         "?g=file&sv=1", "?g=line&sv=1", "?v=both&q=a%26b%3D%C3%B6&sv=1", "?st=0&sv=1", "?q=x&sv=1&later=kept",
+        "?v=flame&sv=1", "?c=runtime&sv=1", "?v=flame&w=0.25-0.5&c=value&sv=1",
       ];
       for (const query of queries) {
         await open(page, query);
@@ -135,6 +136,7 @@ export async function testViewer(runner, browser, server) {
         const parameters = new URL(page.url()).searchParams;
         assert.equal(await page.inputValue("#search"), parameters.get("q") ?? "");
         assert.equal(await page.inputValue("[aria-label=Group]"), parameters.get("g") ?? "function");
+        assert.equal(await page.inputValue("[aria-label=Colours]"), parameters.get("c") ?? "package");
         const view = await page.textContent(".segments [aria-pressed=true]");
         assert.equal(view.toLowerCase(), parameters.get("v") ?? "icicle");
         if (parameters.has("st")) {

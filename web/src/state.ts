@@ -11,15 +11,14 @@
  *   x=<rules, see model/chain.ts>
  */
 import { formatChain, parseChain, type Rule } from "./model/chain.ts";
+import { colourModes, type ColourMode } from "./model/frame_colours.ts";
 import type { Sort, SortColumn } from "./model/functions.ts";
 
 export const stateVersion = 1;
 
 export type View = "icicle" | "flame" | "table" | "both" | "sandwich";
 export const views: readonly View[] = ["icicle", "flame", "table", "both", "sandwich"];
-export type ColourMode = "package" | "binary" | "runtime" | "value";
-/** Of a profile; a diff has colours of its own. */
-export const colourModes: readonly ColourMode[] = ["package", "binary", "runtime", "value"];
+export { colourModes, type ColourMode };
 export const groups = ["function", "file", "line", "address", "binary"] as const;
 
 export interface SeenPart {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { VNode } from "preact";
-import { diffStep, diffSteps, makePalette, oklch, packageOf } from "../src/model/colour.ts";
+import { packageOf } from "../src/model/frame_colours.ts";
 import { shorterNames } from "../src/model/names.ts";
 import { formatAgo, formatBytes, formatChange, formatPercent, formatSigned, formatValue } from "../src/model/units.ts";
 import { idIn } from "../src/pages/share.tsx";
@@ -57,20 +57,6 @@ test("names get shorter, never empty", () => {
   assert.equal(cpp[cpp.length - 1], "insert");
   for (const name of ["", "a", "::", "<", "operator<", "a::", "x/", "/", "(anonymous namespace)::f", ".", "..", "λ.μ"])
     for (const [i, form] of shorterNames(name).entries()) assert.ok(form !== "" || i === 0, `${name} → ${form}`);
-});
-
-test("colours are colours, and a diff's ends are far apart", () => {
-  assert.equal(oklch(1, 0, 0), "#ffffff");
-  assert.equal(oklch(0, 0, 0), "#000000");
-  for (const isDark of [false, true]) {
-    const palette = makePalette(isDark);
-    for (const colour of [...palette.fills, ...palette.diff]) assert.match(colour, /^#[0-9a-f]{6}$/);
-    assert.equal(palette.diff.length, 2 * diffSteps + 1);
-  }
-  assert.equal(diffStep(0, 5), 2 * diffSteps);
-  assert.equal(diffStep(5, 0), 0);
-  assert.equal(diffStep(5, 5), diffSteps);
-  assert.ok(diffStep(100, 102) > diffSteps);
 });
 
 /** Tags, texts and link targets of what a component gives. */

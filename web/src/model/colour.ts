@@ -1,8 +1,11 @@
 /*
- * colour: what a frame looks like. Colours are made in OKLCH, where equal steps look equal, and
- * turned into sRGB here, since older browsers do not know oklch() on a canvas.
+ * colour: the colours of boxes and the text on them, light and dark. They are made in OKLCH, where
+ * equal steps look equal, and turned into sRGB here, since older browsers do not know oklch() on a
+ * canvas. Which frame has which is frame_colours' matter.
+ *
+ * Every fill has its ink: text on it can be read, with a contrast of at least 4.5 to 1, also where the
+ * box stands back (faded) because it is a caller of the frame zoomed to.
  */
-import { FrameFlag, type Flame } from "./flame.ts";
 
 /** sRGB "#rrggbb" of lightness 0..1, chroma 0..0.4, hue in degrees, clipped to what a screen shows. */
 export function oklch(lightness: number, chroma: number, hue: number): string {
@@ -24,141 +27,126 @@ export function oklch(lightness: number, chroma: number, hue: number): string {
   );
 }
 
+function channels(colour: string): [number, number, number] {
+  const part = (at: number) => parseInt(colour.slice(at, at + 2), 16) / 255;
+  return [part(1), part(3), part(5)];
+}
+
+/** How much light a colour gives, from 0 to 1, as WCAG 2 reckons. */
+export function luminance(colour: string): number {
+  const [r, g, b] = channels(colour).map((value) => (value <= 0.04045 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4));
+  return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+}
+
+export function contrast(a: string, b: string): number {
+  const [low, high] = [luminance(a), luminance(b)].sort((x, y) => x - y);
+  return (high + 0.05) / (low + 0.05);
+}
+
+/** `share` of a colour over another. */
+function mix(colour: string, under: string, share: number): string {
+  const below = channels(under);
+  const mixed = channels(colour).map((value, i) => Math.round(255 * (value * share + below[i] * (1 - share))));
+  return "#" + mixed.map((value) => value.toString(16).padStart(2, "0")).join("");
+}
+
 export interface Palette {
   isDark: boolean;
-  /** Fill of hue h (0..hueCount-1) and shade s (0..shadeCount-1) is fills[h * shadeCount + s]. */
+  /** Of hue h and shade s: fills[h * shadeCount + s]; then those named below. */
   fills: string[];
-  text: string;
+  /** Of the text on fills[i]. */
+  inks: string[];
+  /** What stands back, and its text. */
+  faded: string[];
+  fadedInks: string[];
   background: string;
-  dimmed: string;
-  dimmedText: string;
-  root: string;
   outline: string;
   /** Where a search matches, in the minimap. */
   mark: string;
-  /** From "much less" through "the same" to "much more"; 2 * diffSteps + 1 entries. */
-  diff: string[];
   hatch: string;
 }
 
-const shadeCount = 3;
+export const shadeCount = 3;
 export const diffSteps = 6;
+/** Steps of the share that a function holds itself: of nothing, of less than heatShares[1], and so on. */
+export const heatShares = [0, 0, 0.001, 0.003, 0.01, 0.03, 0.1] as const;
 // Warm hues stand closer together than cold ones: the eye tells them apart better, and it is a flame.
 const hues = [36, 62, 84, 20, 106, 134, 50, 164, 72, 196, 228, 8, 258, 288, 322, 350];
-const neutral = hues.length; // one more "hue" without chroma: kernel and unnamed code
-export const hueCount = hues.length + 1;
+export const hueCount = hues.length;
+/** One more "hue" without chroma: kernel and unnamed code. */
+export const neutralHue = hues.length;
+
+const heatFill = (hues.length + 1) * shadeCount;
+/** From "much less" through "the same" to "much more"; 2 * diffSteps + 1 fills. */
+const diffFill = heatFill + heatShares.length;
+export const rootFill = diffFill + 2 * diffSteps + 1;
+export const dimmedFill = rootFill + 1;
+export const diffFills = (palette: Palette): string[] => palette.fills.slice(diffFill, rootFill);
+export const heatFills = (palette: Palette): string[] => palette.fills.slice(heatFill, diffFill);
+
+function hueFill(hue: number, shade: number, isDark: boolean): string {
+  // The warm ones glow, the others stay behind them.
+  const isWarm = hues[hue] >= 20 && hues[hue] <= 110;
+  const chroma = hue === neutralHue ? 0.012 : isWarm ? (isDark ? 0.092 : 0.098) : isDark ? 0.06 : 0.058;
+  const lightness = (isDark ? 0.42 + 0.032 * shade : 0.795 + 0.028 * shade) + (isWarm && isDark ? 0.02 : 0);
+  return oklch(lightness, chroma, hue === neutralHue ? 260 : hues[hue]);
+}
+
+/** From little to much: lightness alone tells the steps apart, whatever colours the eye sees. */
+function heat(step: number, isDark: boolean): string {
+  const strength = step / (heatShares.length - 1);
+  if (step === 0) return isDark ? oklch(0.27, 0.006, 80) : oklch(0.945, 0.008, 80);
+  return isDark ? oklch(0.27 + 0.58 * strength, 0.05 + 0.1 * strength, 10 + 75 * strength) : oklch(0.96 - 0.56 * strength, 0.05 + 0.1 * strength, 90 - 78 * strength);
+}
+
+function diffColour(step: number, isDark: boolean): string {
+  const strength = Math.abs(step) / diffSteps;
+  // Blue and orange: told apart with every common kind of colour blindness.
+  const hue = step < 0 ? 250 : 48;
+  return isDark ? oklch(0.36 + 0.2 * strength, 0.006 + 0.124 * strength, hue) : oklch(0.925 - 0.2 * strength, 0.006 + 0.124 * strength, hue);
+}
+
+const minContrast = 4.5;
+
+/** The first of some inks that can be read on a fill. */
+function inkOn(fill: string, inks: readonly string[]): string {
+  return inks.find((ink) => contrast(ink, fill) >= minContrast) ?? inks[inks.length - 1];
+}
 
 export function makePalette(isDark: boolean): Palette {
   const fills: string[] = [];
-  for (let h = 0; h < hueCount; h++)
-    for (let s = 0; s < shadeCount; s++) {
-      // The warm ones glow, the others stay behind them.
-      const isWarm = hues[h] >= 20 && hues[h] <= 110;
-      const chroma = h === neutral ? 0.012 : isWarm ? (isDark ? 0.092 : 0.098) : isDark ? 0.06 : 0.058;
-      const lightness = (isDark ? 0.42 + 0.032 * s : 0.795 + 0.028 * s) + (isWarm && isDark ? 0.02 : 0);
-      fills.push(oklch(lightness, chroma, h === neutral ? 260 : hues[h]));
-    }
-  const diff: string[] = [];
-  for (let step = -diffSteps; step <= diffSteps; step++) {
-    const strength = Math.abs(step) / diffSteps;
-    // Blue and orange: told apart with every common kind of colour blindness.
-    const hue = step < 0 ? 250 : 48;
-    diff.push(isDark ? oklch(0.36 + 0.2 * strength, 0.006 + 0.124 * strength, hue) : oklch(0.925 - 0.2 * strength, 0.006 + 0.124 * strength, hue));
-  }
+  for (let hue = 0; hue <= neutralHue; hue++) for (let shade = 0; shade < shadeCount; shade++) fills.push(hueFill(hue, shade, isDark));
+  for (let step = 0; step < heatShares.length; step++) fills.push(heat(step, isDark));
+  for (let step = -diffSteps; step <= diffSteps; step++) fills.push(diffColour(step, isDark));
+  fills.push(isDark ? "#322e27" : "#e4dfd6", isDark ? "#25221c" : "#efece6");
+  const background = isDark ? "#15130f" : "#faf8f4";
+  const strong = isDark ? ["#f3efe9", "#0d0a06", "#ffffff"] : ["#1f1a14", "#ffffff", "#0d0a06"];
+  const soft = [isDark ? "#938d83" : "#6f695f", ...strong];
+  const faded = fills.map((fill) => mix(fill, background, 0.55));
   return {
     isDark,
     fills,
-    diff,
-    text: isDark ? "#f3efe9" : "#1f1a14",
-    background: isDark ? "#15130f" : "#faf8f4",
-    dimmed: isDark ? "#25221c" : "#efece6",
-    dimmedText: isDark ? "#8b857b" : "#746e64",
-    root: isDark ? "#322e27" : "#e4dfd6",
+    inks: fills.map((fill, i) => inkOn(fill, i === dimmedFill ? soft : strong)),
+    faded,
+    fadedInks: faded.map((fill) => inkOn(fill, soft)),
+    background,
     outline: isDark ? "#fff6e8" : "#1f1a14",
     mark: isDark ? "#ff9c57" : "#b8420a",
     hatch: isDark ? "#8b857b" : "#746e64",
   };
 }
 
-function hashText(text: string): number {
-  let hash = 0x811c9dc5;
-  for (let i = 0; i < text.length; i++) hash = Math.imul(hash ^ text.charCodeAt(i), 0x01000193);
-  hash = Math.imul(hash ^ (hash >>> 15), 0x2c1b3c6d);
-  return (hash ^ (hash >>> 13)) >>> 0;
+/** The fill for a share of all that is measured. */
+export function heatFillOf(share: number): number {
+  if (share <= 0) return heatFill;
+  let step = 1;
+  while (step + 1 < heatShares.length && share >= heatShares[step + 1]) step++;
+  return heatFill + step;
 }
 
-const baseName = (path: string) => path.slice(path.lastIndexOf("/") + 1);
+export const diffFillOf = (before: number, after: number): number => diffFill + diffStep(before, after);
 
-/** The package, namespace, crate or module that a function's name begins with; else its binary. */
-export function packageOf(name: string, mapping: string, file: string): string {
-  // V8's names in perf maps: "LazyCompile:*render /app/src/page.js:12".
-  const script = /^\w+:[*~^+]?\S* (?:file:\/\/)?(\S+?)(?::\d+)*$/.exec(name);
-  if (script) return script[1].replace(/[/:][^/:]*$/, "") || script[1];
-  const plain = name.replace(/^(?:<|&|\*|dyn |impl )+/, "").replace(/[<({[].*$/s, "");
-  if (plain.includes("::")) return plain.slice(0, plain.indexOf("::"));
-  const slash = plain.lastIndexOf("/");
-  const dot = plain.indexOf(".", slash + 1);
-  if (slash >= 0 && dot > slash) return plain.slice(0, dot);
-  if (dot > 0) {
-    const parts = plain.split(".");
-    return parts.length >= 4 ? parts.slice(0, 2).join(".") : parts[0];
-  }
-  if (mapping) return baseName(mapping);
-  const folder = file.lastIndexOf("/");
-  return folder > 0 ? file.slice(0, folder) : file;
-}
-
-/** How many frames, the heaviest first, have a say in which package gets which hue. */
-const rankedFrames = 3000;
-
-function heaviestFrames(flame: Flame): number[] {
-  const weight = new Float64Array(flame.frames.count);
-  for (let i = 1; i < flame.nodeCount; i++)
-    weight[flame.frame[i]] += flame.width[i] / (flame.depth[i] + 1) + Math.abs(flame.self[i]);
-  const order = Array.from(weight.keys()).filter((frame) => weight[frame] > 0);
-  return order.sort((a, b) => weight[b] - weight[a]).slice(0, rankedFrames);
-}
-
-/**
- * What colour a frame has: the hue of its package, a shade of its name. A package has the hue that its
- * name hashes to, so that it looks the same everywhere, unless a heavier one has it already; then the
- * next free one. Names are looked at when a frame is first painted, not all at once.
- */
-export class FrameColours {
-  private readonly hues = new Map<string, number>([["", neutral], ["kernel", neutral]]);
-  private readonly fills: Uint16Array;
-
-  constructor(private readonly flame: Flame) {
-    this.fills = new Uint16Array(flame.frames.count).fill(0xffff);
-    const taken = new Set<number>();
-    for (const frame of heaviestFrames(flame)) {
-      const part = this.package(frame);
-      if (this.hues.has(part)) continue;
-      let hue = hashText(part) % hues.length;
-      while (taken.has(hue) && taken.size < hues.length) hue = (hue + 3) % hues.length; // 3 and 16 share no factor
-      taken.add(hue);
-      this.hues.set(part, hue);
-    }
-  }
-
-  package(frame: number): string {
-    const { frames } = this.flame;
-    if (frames.flags(frame) & FrameFlag.Kernel) return "kernel";
-    return packageOf(frames.name(frame), frames.mapping(frame), frames.file(frame));
-  }
-
-  /** Index into palette.fills. */
-  fill(frame: number): number {
-    if (this.fills[frame] === 0xffff) {
-      const part = this.package(frame);
-      const hue = this.hues.get(part) ?? hashText(part) % hues.length;
-      this.fills[frame] = hue * shadeCount + (hashText(this.flame.frames.name(frame)) % shadeCount);
-    }
-    return this.fills[frame];
-  }
-}
-
-/** Index into palette.diff: how much a node changed, relative to its larger side. */
+/** Index into the fills of a diff: how much a node changed, relative to its larger side. */
 export function diffStep(before: number, after: number): number {
   const larger = Math.max(Math.abs(before), Math.abs(after));
   if (larger === 0) return diffSteps;

@@ -73,6 +73,7 @@ export function DiffPage({ a, b, session }: { a: string; b: string; session: Ses
         </div>
       </header>
       <Viewer
+        isDiff
         isReady={before.share !== null && after.share !== null}
         state={state}
         update={update}

@@ -6,8 +6,9 @@
  * picture, repainted when something changes, and an overlay for hover and cursor (stage).
  */
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
-import { makePalette, type FrameColours } from "../model/colour.ts";
+import { makePalette } from "../model/colour.ts";
 import type { Flame } from "../model/flame.ts";
+import type { FrameColours } from "../model/frame_colours.ts";
 import type { SearchResult } from "../model/search.ts";
 import { isSameWindow, partOf, windowOf, type Part } from "../model/window.ts";
 import { isTyping } from "../ui/kit.tsx";

@@ -6,7 +6,8 @@
  * for the overlay (hover, marks). Cost: layout_row's, and at most one label per 22 pixels.
  */
 import { FrameFlag, type Flame } from "../model/flame.ts";
-import { diffStep, type FrameColours, type Palette } from "../model/colour.ts";
+import { diffFillOf, dimmedFill, rootFill, type Palette } from "../model/colour.ts";
+import type { FrameColours } from "../model/frame_colours.ts";
 import { firstEndingAfter, layoutRow } from "../model/layout.ts";
 import type { SearchResult } from "../model/search.ts";
 import type { Window } from "../model/window.ts";
@@ -16,6 +17,14 @@ import { rowHeight, type Rows } from "./rows.ts";
 const fontPx = 12;
 const textInset = 5;
 const minLabelPx = 22;
+const minSignPx = 9;
+const signPx = 2;
+/** Length and distance of the strokes of each sign. */
+const signShapes = [
+  [FrameFlag.Kernel, rowHeight - 4, rowHeight],
+  [FrameFlag.Inlined, 4, 7],
+  [FrameFlag.Interpreted, 2, 4],
+] as const;
 const fontFamily = '"Segoe UI", Roboto, "Helvetica Neue", "Noto Sans", "DejaVu Sans Condensed", system-ui, sans-serif';
 
 export interface Picture {
@@ -31,37 +40,38 @@ export interface Picture {
   marks: SearchResult | null;
 }
 
-/** What was painted: box i is node[i] (the first of a run) at x[i], row[i], width[i]. */
+/** What was painted: box i is node[i] (the first of a run) at x[i], row[i], width[i], in fill[i] of the palette. */
 export class PaintedBoxes {
   count = 0;
   node = new Uint32Array(1024);
   row = new Uint32Array(1024);
   x = new Float32Array(1024);
   width = new Float32Array(1024);
+  fill = new Uint16Array(1024);
 
-  push(node: number, row: number, x: number, width: number): void {
+  push(node: number, row: number, x: number, width: number, fill: number): void {
     if (this.count === this.node.length) this.grow();
     this.node[this.count] = node;
     this.row[this.count] = row;
     this.x[this.count] = x;
-    this.width[this.count++] = width;
+    this.width[this.count] = width;
+    this.fill[this.count++] = fill;
   }
   private grow(): void {
     const size = this.count * 2;
-    const copy = <T extends Uint32Array | Float32Array>(from: T, to: T): T => (to.set(from), to);
+    const copy = <T extends Uint32Array | Float32Array | Uint16Array>(from: T, to: T): T => (to.set(from), to);
     this.node = copy(this.node, new Uint32Array(size));
     this.row = copy(this.row, new Uint32Array(size));
     this.x = copy(this.x, new Float32Array(size));
     this.width = copy(this.width, new Float32Array(size));
+    this.fill = copy(this.fill, new Uint16Array(size));
   }
 }
 
-/** The colour of a node's box. */
-export function fillOf(scene: Pick<Picture, "flame" | "palette" | "colours">, node: number): string {
-  const { flame, palette, colours } = scene;
-  if (node === 0 && !flame.isDiff) return palette.root;
-  if (flame.baseCum) return palette.diff[diffStep(flame.baseCum[node], flame.cum[node])];
-  return palette.fills[colours.fill(flame.frame[node])];
+/** Which of the palette's fills a node's box has. */
+export function fillOf({ flame, colours }: Pick<Picture, "flame" | "colours">, node: number): number {
+  if (flame.baseCum) return diffFillOf(flame.baseCum[node], flame.cum[node]);
+  return node === 0 ? rootFill : colours.fill(flame.frame[node]);
 }
 
 /** Whether a node at one of these positions of rowNodes matches. */
@@ -93,21 +103,21 @@ export class IciclePainter {
     const { context, boxes } = this;
     const { flame, marks, window, widthPx, palette } = picture;
     const y = picture.rows.topOf(row) - picture.scrollTop;
-    context.globalAlpha = row < picture.zoomDepth ? 0.55 : 1;
+    const fills = row < picture.zoomDepth ? palette.faded : palette.fills;
     layoutRow(flame, row, window, widthPx, (first, last, left, right) => {
       const node = flame.rowNodes[first];
       const isMarked = !marks || (first === last && hasMatch(marks, first, last));
       const gap = first === last && right - left > 3 ? 1 : 0;
-      context.fillStyle = isMarked ? fillOf(picture, node) : palette.dimmed;
+      const fill = isMarked ? fillOf(picture, node) : dimmedFill;
+      context.fillStyle = fills[fill];
       context.fillRect(left, y, right - left - gap, rowHeight - 1);
       if (first !== last) {
         if (marks) this.paintMarksOfRun(picture, first, last, y);
         return;
       }
-      boxes.push(node, row, left, right - left - gap);
+      boxes.push(node, row, left, right - left - gap, fill);
       if (this.isHatched(flame, node) && right - left > 3) this.paintHatch(picture, left, y, right - left - gap);
     });
-    context.globalAlpha = 1;
   }
 
   /** Marked slivers show, at least one pixel wide each, so that a search overlooks nothing. */
@@ -115,6 +125,7 @@ export class IciclePainter {
     const { context } = this;
     const { flame, window, widthPx } = picture;
     const { rowPrefix } = picture.marks!;
+    const fills = flame.depth[flame.rowNodes[first]] < picture.zoomDepth ? picture.palette.faded : picture.palette.fills;
     const scale = widthPx / (window.to - window.from);
     let at = first;
     while (at <= last && hasMatch(picture.marks!, at, last)) {
@@ -127,7 +138,7 @@ export class IciclePainter {
       const node = flame.rowNodes[low];
       const left = (flame.start[node] - window.from) * scale;
       const width = Math.max(1, flame.width[node] * scale);
-      context.fillStyle = fillOf(picture, node);
+      context.fillStyle = fills[fillOf(picture, node)];
       context.fillRect(Math.max(0, left), y, width, rowHeight - 1);
       at = Math.max(low + 1, firstEndingAfter(flame, low, last + 1, window.from + (left + width) / scale));
     }
@@ -154,19 +165,38 @@ export class IciclePainter {
 
   private paintLabels(picture: Picture): void {
     const { context, boxes } = this;
-    const { flame, palette, marks, rows, scrollTop, zoomDepth } = picture;
+    const { flame, palette, rows, scrollTop, zoomDepth } = picture;
     context.textBaseline = "middle";
     for (let i = 0; i < boxes.count; i++) {
       const width = boxes.width[i];
-      if (width < minLabelPx) continue;
+      if (width < minSignPx) continue;
       const node = boxes.node[i];
-      const name = node === 0 ? "all" : flame.frames.name(flame.frame[node]);
-      const text = this.fitter.fit(name, width - 2 * textInset);
-      if (!text) continue;
-      const isDimmed = marks !== null && !marks.frameMatches[flame.frame[node]];
-      context.fillStyle = isDimmed || boxes.row[i] < zoomDepth ? palette.dimmedText : palette.text;
-      context.fillText(text, boxes.x[i] + textInset, rows.topOf(boxes.row[i]) - scrollTop + rowHeight / 2);
+      const frame = flame.frame[node];
+      const y = rows.topOf(boxes.row[i]) - scrollTop;
+      context.fillStyle = (boxes.row[i] < zoomDepth ? palette.fadedInks : palette.inks)[boxes.fill[i]];
+      const signs = node === 0 ? 0 : flame.frames.flags(frame) & picture.colours.signs;
+      const inset = textInset + (signs ? this.paintSigns(signs, boxes.x[i], y) : 0);
+      if (width < minLabelPx) continue;
+      const text = this.fitter.fit(node === 0 ? "all" : flame.frames.name(frame), width - inset - textInset);
+      if (text) context.fillText(text, boxes.x[i] + inset, y + rowHeight / 2);
     }
+  }
+
+  /** At the left edge: a line for the kernel, dashes for what was inlined, dots for what is interpreted. */
+  private paintSigns(signs: number, x: number, y: number): number {
+    const { context } = this;
+    const draw = (at: number, length: number, step: number) => {
+      for (let top = 1; top + length < rowHeight - 1; top += step) context.fillRect(at, y + top, signPx, length);
+    };
+    let inset = 0;
+    context.globalAlpha = 0.6;
+    for (const [flag, length, step] of signShapes) {
+      if (!(signs & flag)) continue;
+      draw(x + inset + 1, length, step);
+      inset += signPx + 1;
+    }
+    context.globalAlpha = 1;
+    return inset;
   }
 }
 

@@ -6,6 +6,7 @@
  * is overlooked. Dragging the rectangle moves the view, dragging elsewhere chooses a new part, and a
  * press goes there. Keys do all this too, so that assistive technology is not told of it.
  */
+import { dimmedFill } from "../model/colour.ts";
 import { layoutRow, matchedColumns } from "../model/layout.ts";
 import { wholeOf, type Window } from "../model/window.ts";
 import { fillOf, hasMatch } from "./icicle_draw.ts";
@@ -87,7 +88,7 @@ export class Minimap {
     const height = this.treePx / lines;
     layoutRow(flame, row, wholeOf(flame, 0), this.width, (first, last, left, right) => {
       const isMarked = !marks || hasMatch(marks, first, last);
-      context.fillStyle = isMarked ? fillOf(scene, flame.rowNodes[first]) : palette.dimmed;
+      context.fillStyle = palette.fills[isMarked ? fillOf(scene, flame.rowNodes[first]) : dimmedFill];
       context.fillRect(left, top, right - left, height > 3 ? height - 1 : height);
     });
   }

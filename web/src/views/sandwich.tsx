@@ -3,8 +3,8 @@
  * the tree. Recursion counts once: only the outermost of its frames is looked from.
  */
 import { useState } from "preact/hooks";
-import type { FrameColours } from "../model/colour.ts";
 import type { Flame } from "../model/flame.ts";
+import type { FrameColours } from "../model/frame_colours.ts";
 import type { SearchResult } from "../model/search.ts";
 import type { Part } from "../model/window.ts";
 import { Loading } from "../ui/kit.tsx";

@@ -2,8 +2,9 @@
  * stage: the part of an icicle that moves without Preact: sizes, the seen window, scrolling, hover,
  * and painting at most once per frame of the screen.
  */
-import type { FrameColours, Palette } from "../model/colour.ts";
+import type { Palette } from "../model/colour.ts";
 import type { Flame } from "../model/flame.ts";
+import type { FrameColours } from "../model/frame_colours.ts";
 import { nodeAt } from "../model/layout.ts";
 import type { SearchResult } from "../model/search.ts";
 import { between, minShare, panned, wholeOf, zoomed, type Window } from "../model/window.ts";

@@ -2,9 +2,10 @@
  * table: functions with what they hold, one row each, only the seen rows in the document.
  */
 import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
-import { makePalette, type FrameColours } from "../model/colour.ts";
+import { makePalette } from "../model/colour.ts";
 import { filterByName } from "../model/search.ts";
 import type { Flame } from "../model/flame.ts";
+import type { FrameColours } from "../model/frame_colours.ts";
 import { sortFunctions, type FunctionRow, type Sort, type SortColumn } from "../model/functions.ts";
 import { formatChange, formatExact, formatPercent, formatSigned, formatValue } from "../model/units.ts";
 import { Icon } from "../ui/icons.tsx";

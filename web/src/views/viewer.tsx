@@ -7,17 +7,18 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Action, Rule } from "../model/chain.ts";
-import { diffSteps, FrameColours, makePalette } from "../model/colour.ts";
 import { FrameFlag, parentOf, pathOf, type Flame, type SampleType } from "../model/flame.ts";
+import { FrameColours } from "../model/frame_colours.ts";
 import { countFunctions } from "../model/functions.ts";
 import { findByPathHash, pathHash } from "../model/path.ts";
 import { exactly, nextMatch, search } from "../model/search.ts";
 import { formatPercent, formatValue } from "../model/units.ts";
-import { formatState, groups, parseState, type SeenPart, type View, type ViewState } from "../state.ts";
+import { colourModes, formatState, groups, parseState, type ColourMode, type SeenPart, type View, type ViewState } from "../state.ts";
 import { Button, copyText, Dialog, isTyping, Loading, ProblemView, say, Segments, Select } from "../ui/kit.tsx";
 import { useIsDark } from "../ui/theme.ts";
 import { describeNode } from "./describe.ts";
 import { Icicle } from "./icicle.tsx";
+import { colourNames, Legend } from "./legend.tsx";
 import { FrameMenu, RuleBar, RuleMenu, type FrameAction, type MenuPlace } from "./rules.tsx";
 import { Sandwich } from "./sandwich.tsx";
 import { SearchBox, useSearch } from "./search_box.tsx";
@@ -70,57 +71,6 @@ function DetailLine({ flame, node, unit }: { flame: Flame; node: number; unit: s
   );
 }
 
-/** Packages with a frame of theirs and what their functions hold themselves, most first. */
-function heaviestPackages(flame: Flame, colours: FrameColours): [string, { value: number; frame: number }][] {
-  const own = new Float64Array(flame.frames.count);
-  for (let i = 1; i < flame.nodeCount; i++) own[flame.frame[i]] += flame.self[i];
-  const sums = new Map<string, { value: number; frame: number }>();
-  for (let frame = 0; frame < own.length; frame++) {
-    if (own[frame] === 0) continue;
-    const part = colours.package(frame) || "(no package)";
-    const sum = sums.get(part);
-    if (sum) sum.value += own[frame];
-    else sums.set(part, { value: own[frame], frame });
-  }
-  return [...sums].sort((a, b) => b[1].value - a[1].value).slice(0, 8);
-}
-
-function PackageLegend({ flame, colours, isDark }: { flame: Flame; colours: FrameColours; isDark: boolean }) {
-  const [top, setTop] = useState<ReturnType<typeof heaviestPackages>>([]);
-  useEffect(() => {
-    // Looks at every name, so it waits until the picture is there.
-    const timer = setTimeout(() => setTop(heaviestPackages(flame, colours)), 30);
-    return () => clearTimeout(timer);
-  }, [flame, colours]);
-  const palette = useMemo(() => makePalette(isDark), [isDark]);
-  return (
-    <ul class="legend" aria-label="Colours: packages by their own value">
-      {top.map(([part, sum]) => (
-        <li key={part}>
-          <span class="swatch" style={{ background: palette.fills[colours.fill(sum.frame)] }} />
-          <span class="legend-name">{part}</span> <em>{formatPercent(sum.value, flame.total)}</em>
-        </li>
-      ))}
-    </ul>
-  );
-}
-
-function DiffLegend({ isDark }: { isDark: boolean }) {
-  const palette = makePalette(isDark);
-  return (
-    <div class="legend diff-legend" role="img" aria-label="Colours: blue became less, orange became more, hatched is gone">
-      <span>gone</span>
-      <span class="diff-scale">
-        {palette.diff.map((colour, i) => (
-          <i key={i} class={i === diffSteps ? "middle" : ""} style={{ background: colour }} />
-        ))}
-      </span>
-      <span>new</span>
-      <span class="legend-note">Boxes are as wide as the larger side.</span>
-    </div>
-  );
-}
-
 /** What a reader must know to read the numbers rightly. */
 function notesAbout(flame: Flame): string[] {
   const notes: string[] = [];
@@ -164,6 +114,7 @@ const keySheet: [string, string][] = [
   ["1  2  3  4  5", "Icicle, table, sandwich, both, flame"],
   ["t", "Next sample type"],
   ["g", "Next grouping"],
+  ["k", "Next way to colour"],
   ["l", "Mark the function in every view"],
   ["f  i  h", "Focus on, ignore, hide the function"],
   ["m  r", "Merge what it calls into it, collapse its recursion"],
@@ -255,6 +206,8 @@ export interface ViewerProps {
   loadRows: LoadRows;
   /** False while what stands above is still to come: the viewer loads, but is not shown to jump later. */
   isReady: boolean;
+  /** The trees are of two profiles. */
+  isDiff?: boolean;
   tools?: ComponentChildren;
   extraKeys?: Record<string, () => void>;
   onFlame?: (flame: Flame) => void;
@@ -282,7 +235,7 @@ export function Viewer(props: ViewerProps) {
   const problem = flameProblem ?? rowsProblem;
   const functionCount = useMemo(() => (flame ? countFunctions(flame) : 0), [flame]);
   // Of the whole profile, so that no rule changes what a colour means.
-  const colours = useMemo(() => (source ? new FrameColours(source) : null), [source]);
+  const colours = useMemo(() => (source ? new FrameColours(source, props.isDiff ? "package" : state.colour) : null), [source, state.colour]);
   const notes = useMemo(() => (flame ? notesAbout(flame) : []), [flame]);
   const zoom = useMemo(() => (flame && state.zoom ? Math.max(0, findByPathHash(flame, state.zoom)) : 0), [flame, state.zoom]);
 
@@ -368,6 +321,7 @@ export function Viewer(props: ViewerProps) {
     "5": () => setView("flame"),
     t: () => types.length > 1 && chooseType((typeIndex + 1) % types.length),
     g: () => update({ group: groups[(groups.indexOf(state.group as never) + 1) % groups.length], zoom: "", window: null }),
+    k: () => !props.isDiff && update({ colour: colourModes[(colourModes.indexOf(state.colour) + 1) % colourModes.length] }),
     l: () => cursor > 0 && mark(cursorName()),
     f: () => cursor > 0 && ruleFor("focus", cursorName()),
     i: () => cursor > 0 && ruleFor("ignore", cursorName()),
@@ -412,6 +366,14 @@ export function Viewer(props: ViewerProps) {
           />
         )}
         <Select label="Group" value={state.group} choices={groupChoices} onChange={(group) => update({ group, zoom: "", window: null })} />
+        {!props.isDiff && (
+          <Select
+            label="Colours"
+            value={state.colour}
+            choices={colourModes.map((mode) => ({ value: mode, label: `colour: ${colourNames[mode]}` }))}
+            onChange={(mode) => update({ colour: mode as ColourMode })}
+          />
+        )}
         <RuleMenu rules={state.rules} onChange={setRules} />
         {props.tools}
         <SearchBox
@@ -510,7 +472,7 @@ export function Viewer(props: ViewerProps) {
         <footer class="viewer-foot">
           {state.view !== "table" && state.view !== "sandwich" && <DetailLine flame={flame} node={Math.min(pointed, flame.nodeCount - 1)} unit={unit} />}
           <div class="foot-line">
-            {flame.isDiff ? <DiffLegend isDark={isDark} /> : <PackageLegend flame={flame} colours={colours} isDark={isDark} />}
+            <Legend flame={flame} colours={colours} isDark={isDark} />
             <span class="foot-end">
               {notes.map((note) => (
                 <span class="note" key={note}>{note}</span>

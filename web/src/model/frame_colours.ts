@@ -1,0 +1,144 @@
+/*
+ * frame_colours: which colour each frame has, by what the reader wants to tell apart.
+ *
+ *   package   the package, namespace, crate or module that the function's name begins with
+ *   binary    the program or library that it stands in
+ *   runtime   the language or machine that runs it (runtime)
+ *   value     how much of everything the function holds itself, from pale to strong
+ */
+import { heatFillOf, hueCount, neutralHue, shadeCount } from "./colour.ts";
+import { FrameFlag, type Flame } from "./flame.ts";
+import { RuntimeNames, runtimeHues } from "./runtime.ts";
+
+export const colourModes = ["package", "binary", "runtime", "value"] as const;
+export type ColourMode = (typeof colourModes)[number];
+
+function hashText(text: string): number {
+  let hash = 0x811c9dc5;
+  for (let i = 0; i < text.length; i++) hash = Math.imul(hash ^ text.charCodeAt(i), 0x01000193);
+  hash = Math.imul(hash ^ (hash >>> 15), 0x2c1b3c6d);
+  return (hash ^ (hash >>> 13)) >>> 0;
+}
+
+/** Names come from outside, and some expressions below take the square of a name's length. */
+const maxLookedAt = 600;
+
+const baseName = (path: string) => path.slice(path.lastIndexOf("/") + 1);
+
+/** The package, namespace, crate or module that a function's name begins with; else its binary. */
+export function packageOf(wholeName: string, mapping: string, file: string): string {
+  const name = wholeName.slice(0, maxLookedAt);
+  // V8's names in perf maps: "LazyCompile:*render /app/src/page.js:12".
+  const script = /^\w+:[*~^+]?\S* (?:file:\/\/)?(\S+?)(?::\d+)*$/.exec(name);
+  if (script) return script[1].replace(/[/:][^/:]*$/, "") || script[1];
+  const plain = name.replace(/^(?:<|&|\*|dyn |impl )+/, "").replace(/[<({[].*$/s, "");
+  if (plain.includes("::")) return plain.slice(0, plain.indexOf("::"));
+  const slash = plain.lastIndexOf("/");
+  const dot = plain.indexOf(".", slash + 1);
+  if (slash >= 0 && dot > slash) return plain.slice(0, dot);
+  if (dot > 0) {
+    const parts = plain.split(".");
+    return parts.length >= 4 ? parts.slice(0, 2).join(".") : parts[0];
+  }
+  if (mapping) return baseName(mapping);
+  const folder = file.lastIndexOf("/");
+  return folder > 0 ? file.slice(0, folder) : file;
+}
+
+/** How many frames, the heaviest first, have a say in which package gets which hue. */
+const rankedFrames = 3000;
+
+function heaviestFrames(flame: Flame): number[] {
+  const weight = new Float64Array(flame.frames.count);
+  for (let i = 1; i < flame.nodeCount; i++)
+    weight[flame.frame[i]] += flame.width[i] / (flame.depth[i] + 1) + Math.abs(flame.self[i]);
+  const order = Array.from(weight.keys()).filter((frame) => weight[frame] > 0);
+  return order.sort((a, b) => weight[b] - weight[a]).slice(0, rankedFrames);
+}
+
+/** What each function holds itself, of all frames of its name, as a share of everything. */
+function ownShares(flame: Flame): Float64Array {
+  const { frames } = flame;
+  const byName = new Map<number, number>();
+  for (let i = 1; i < flame.nodeCount; i++) {
+    if (flame.self[i] === 0) continue;
+    const name = frames.nameId[flame.frame[i]];
+    byName.set(name, (byName.get(name) ?? 0) + flame.self[i]);
+  }
+  const total = flame.width[0] || 1;
+  return Float64Array.from(frames.nameId, (name) => Math.abs(byName.get(name) ?? 0) / total);
+}
+
+/** Flags that say something because some frames have them and some do not. */
+function tellingFlags(flame: Flame): number {
+  const { frames } = flame;
+  let any = 0;
+  let every = 0xff;
+  for (let frame = 0; frame < frames.count; frame++) {
+    const flags = frames.flags(frame);
+    if (frame === flame.frame[0] || flags & FrameFlag.Other) continue;
+    any |= flags;
+    every &= flags;
+  }
+  return any & ~every & (FrameFlag.Inlined | FrameFlag.Kernel | FrameFlag.Interpreted);
+}
+
+/**
+ * What colour a frame has. A part (package, binary, runtime) has the hue that its name hashes to, so
+ * that it looks the same everywhere, unless a heavier one has it already; then the next free one. The
+ * shade is of the function's name. Names are looked at when a frame is first painted, not all at once.
+ */
+export class FrameColours {
+  /** FrameFlag bits that boxes show by a sign of their own, so that none is told by colour alone. */
+  readonly signs: number;
+  private readonly hues = new Map<string, number>([["", neutralHue], ["kernel", neutralHue]]);
+  private readonly fills: Uint16Array;
+  private readonly shares: Float64Array | null;
+  private readonly runtimes: RuntimeNames | null;
+
+  constructor(
+    private readonly flame: Flame,
+    readonly mode: ColourMode = "package",
+  ) {
+    this.signs = tellingFlags(flame);
+    this.fills = new Uint16Array(flame.frames.count).fill(0xffff);
+    this.shares = mode === "value" ? ownShares(flame) : null;
+    const heaviest = mode === "value" ? [] : heaviestFrames(flame);
+    this.runtimes = mode === "runtime" ? new RuntimeNames(flame.frames, heaviest) : null;
+    if (this.runtimes) for (const [name, hue] of runtimeHues) this.hues.set(name, hue < 0 ? neutralHue : hue);
+    else this.takeHues(heaviest);
+  }
+
+  private takeHues(heaviest: readonly number[]): void {
+    const taken = new Set<number>();
+    for (const frame of heaviest) {
+      const part = this.part(frame);
+      if (this.hues.has(part)) continue;
+      let hue = hashText(part) % hueCount;
+      while (taken.has(hue) && taken.size < hueCount) hue = (hue + 3) % hueCount; // 3 and 16 share no factor
+      taken.add(hue);
+      this.hues.set(part, hue);
+    }
+  }
+
+  /** The name of what the frame's colour stands for; "" if there is none. */
+  part(frame: number): string {
+    const { frames } = this.flame;
+    if (this.runtimes) return this.runtimes.of(frame);
+    if (frames.flags(frame) & FrameFlag.Kernel) return "kernel";
+    if (this.mode === "binary") return baseName(frames.mapping(frame));
+    return packageOf(frames.name(frame), frames.mapping(frame), frames.file(frame));
+  }
+
+  /** Index into palette.fills. */
+  fill(frame: number): number {
+    if (this.fills[frame] === 0xffff) this.fills[frame] = this.shares ? heatFillOf(this.shares[frame]) : this.partFill(frame);
+    return this.fills[frame];
+  }
+
+  private partFill(frame: number): number {
+    const part = this.part(frame);
+    const hue = this.hues.get(part) ?? hashText(part) % hueCount;
+    return hue * shadeCount + (hashText(this.flame.frames.name(frame)) % shadeCount);
+  }
+}

@@ -1,0 +1,102 @@
+/*
+ * runtime: what runs a frame: the kernel, a virtual machine, or a language's compiled code.
+ *
+ * Told, in this order, by the kernel's flag, the source file's ending, the way that a language writes
+ * names, and the binary. C++ and Rust write many names alike: such a name is taken for what the names
+ * that are beyond doubt in the same binary say. What is left is native code without a sign of its
+ * language, mostly C.
+ */
+import { FrameFlag, type FrameTable } from "./flame.ts";
+
+/** Names come from outside, and some expressions below take the square of a name's length. */
+const maxLookedAt = 600;
+
+/** Hue of each (an index into the palette's, or -1 for none): a runtime looks the same in every profile. */
+export const runtimeHues = [
+  ["kernel", -1], ["no symbols", -1], ["native", 10], ["C++", 12], ["Rust", 0], ["Go", 9], ["Python", 2], ["JavaScript", 4],
+  ["Java", 11], ["Ruby", 15], ["PHP", 13], ["Perl", 14], ["Lua", 7], [".NET", 5], ["Erlang", 3],
+] as const;
+export type Runtime = (typeof runtimeHues)[number][0];
+
+const endings: Record<string, Runtime> = {
+  py: "Python", pyx: "Python", pyi: "Python", js: "JavaScript", mjs: "JavaScript", cjs: "JavaScript", jsx: "JavaScript", ts: "JavaScript", tsx: "JavaScript",
+  rb: "Ruby", php: "PHP", pl: "Perl", pm: "Perl", lua: "Lua", go: "Go", rs: "Rust", java: "Java", kt: "Java", scala: "Java", clj: "Java",
+  cc: "C++", cpp: "C++", cxx: "C++", hpp: "C++", hh: "C++", hxx: "C++", c: "native", cs: ".NET", fs: ".NET", ex: "Erlang", erl: "Erlang",
+};
+
+/** A name that is one or the other; the binary decides. */
+const either = "C++ or Rust";
+
+const namePatterns: readonly [RegExp, Runtime | typeof either][] = [
+  [/_\[k\]$/, "kernel"],
+  [/^py::|\.py(:\d+)?\)?$|^<frozen /, "Python"],
+  [/^(LazyCompile|Function|Builtin|BytecodeHandler|Handler|Script|Eval|RegExp|Stub|JS|Interpreter):|\bnode:internal\b|^Builtins_|\.[cm]?[jt]sx?(:\d+)*\)?$/, "JavaScript"],
+  [/::h[0-9a-f]{16}$|\{\{(closure|vtable\.shim)\}\}|\{closure#\d+\}|^<.* as .*>::|^(core|alloc|tokio|hashbrown)::|^std::(alloc|backtrace|collections|env|ffi|fs|io|net|os|panic|panicking|path|process|rt|sync|sys|sys_common|thread|time)::|^_R[A-Z]|^_ZN.*17h[0-9a-f]{16}E|^__rust_/, "Rust"],
+  [/^_Z|^(std|__gnu_cxx|__cxxabiv1|boost|absl)::|^operator (new|delete)|^__cxa_|^\(anonymous namespace\)|::~\w+\(|\) const$|::operator\b/, "C++"],
+  [/^L?([\w$]+\/)+[A-Z][\w$]*[;:.]|^(java|javax|jdk|sun|com|org|net|io|scala|kotlin|akka)(\.[a-z_][\w$]*)+\.[A-Z][\w$]*/, "Java"],
+  [/^(runtime|main|sync|syscall|reflect|internal|fmt|net|os|io|time|strings|bytes|sort|errors|context)\.[\w(*]|^[\w.-]+(\/[\w.~-]+)+\.[\w(*]|^\w+\.\(\*[\w[\],. /*]+\)\.|^type:\.|^go:/, "Go"],
+  [/^[a-z]\w*(\.\w+)*\.[A-Z][\w$]*\.(<init>|<clinit>|[\w$]+)(\(|$)/, "Java"],
+  [/^(block|rescue|ensure)( \(\d+ levels\))? in |^[A-Z]\w*(::[A-Z]\w*)*[#.][a-z_]\w*[?!=]?$|^<(main|top \(required\)|class:|module:)/, "Ruby"],
+  [/^\[?(System|Microsoft)\.[\w.]+/, ".NET"],
+  [/^\w+:\w+\/\d+$/, "Erlang"],
+  [/::/, either],
+];
+
+const binaries: readonly [RegExp, Runtime][] = [
+  [/^libjvm|^java$|^libj(ava|li)\b/, "Java"],
+  [/^(lib)?python[\d.]*|\.cpython-/, "Python"],
+  [/^(node|nodejs|deno|bun|chrome)$|^libnode|^perf-\d+\.map$/, "JavaScript"],
+  [/^(lib)?ruby[\d.-]*/, "Ruby"],
+  [/^php|^libphp/, "PHP"],
+  [/^(lib)?perl/, "Perl"],
+  [/^(lib)?lua/, "Lua"],
+  [/^lib(coreclr|clrjit|mscor)|^dotnet$/, ".NET"],
+  [/^beam\.smp$/, "Erlang"],
+  [/^libstdc\+\+|^libc\+\+/, "C++"],
+];
+
+const firstOf = <Kind>(patterns: readonly [RegExp, Kind][], text: string): Kind | null => patterns.find(([pattern]) => pattern.test(text))?.[1] ?? null;
+
+/** What a name and a file say by themselves. */
+function fromName(wholeName: string, file: string): Runtime | typeof either | null {
+  // Beginning and end tell; in between a name may be as long as somebody likes.
+  const half = maxLookedAt / 2;
+  const name = wholeName.length > maxLookedAt ? wholeName.slice(0, half) + wholeName.slice(-half) : wholeName;
+  const dot = file.lastIndexOf(".");
+  const byFile = dot > file.lastIndexOf("/") ? endings[file.slice(dot + 1).toLowerCase()] : undefined;
+  // Headers and C files hold C++ and are included by it; the name knows more.
+  if (byFile && byFile !== "native") return byFile;
+  return firstOf(namePatterns, name) ?? byFile ?? null;
+}
+
+export class RuntimeNames {
+  /** Binaries in which names beyond doubt are Rust's more often than C++'s. */
+  private readonly rustBinaries = new Set<string>();
+
+  /** Frames to learn from: the heaviest, so that not every name of a large profile is looked at. */
+  constructor(
+    private readonly frames: FrameTable,
+    learnFrom: readonly number[],
+  ) {
+    const votes = new Map<string, number>();
+    for (const frame of learnFrom) {
+      const found = fromName(frames.name(frame), frames.file(frame));
+      const vote = found === "Rust" ? 1 : found === "C++" ? -1 : 0;
+      if (vote) votes.set(frames.mapping(frame), (votes.get(frames.mapping(frame)) ?? 0) + vote);
+    }
+    for (const [binary, vote] of votes) if (vote > 0) this.rustBinaries.add(binary);
+  }
+
+  of(frame: number): Runtime {
+    const { frames } = this;
+    const flags = frames.flags(frame);
+    if (flags & FrameFlag.Kernel) return "kernel";
+    const mapping = frames.mapping(frame);
+    const found = fromName(frames.name(frame), frames.file(frame));
+    if (found === either) return this.rustBinaries.has(mapping) ? "Rust" : "C++";
+    if (found) return found;
+    const byBinary = firstOf(binaries, mapping.slice(mapping.lastIndexOf("/") + 1));
+    if (byBinary) return byBinary;
+    return flags & FrameFlag.NotSymbolised ? "no symbols" : "native";
+  }
+}

@@ -1,0 +1,109 @@
+/* legend: what the colours and signs of the boxes mean, with how much of the profile each stands for. */
+import { useEffect, useMemo, useState } from "preact/hooks";
+import { diffFills, diffSteps, heatFills, heatShares, makePalette, type Palette } from "../model/colour.ts";
+import { FrameFlag, type Flame } from "../model/flame.ts";
+import type { ColourMode, FrameColours } from "../model/frame_colours.ts";
+import { formatPercent } from "../model/units.ts";
+
+export const colourNames: Record<ColourMode, string> = { package: "package", binary: "binary", runtime: "runtime", value: "own value" };
+
+const shownParts = 8;
+const signNames = [
+  [FrameFlag.Kernel, "kernel"],
+  [FrameFlag.Inlined, "inlined"],
+  [FrameFlag.Interpreted, "interpreted"],
+] as const;
+
+/** Parts with a frame of theirs and what their functions hold themselves, most first. */
+export function heaviestParts(flame: Flame, colours: FrameColours): [string, { value: number; frame: number }][] {
+  const own = new Float64Array(flame.frames.count);
+  for (let i = 1; i < flame.nodeCount; i++) own[flame.frame[i]] += flame.self[i];
+  const sums = new Map<string, { value: number; frame: number }>();
+  for (let frame = 0; frame < own.length; frame++) {
+    if (own[frame] === 0) continue;
+    const part = colours.part(frame) || `(no ${colours.mode})`;
+    const sum = sums.get(part);
+    if (sum) sum.value += own[frame];
+    else sums.set(part, { value: own[frame], frame });
+  }
+  return [...sums].sort((a, b) => b[1].value - a[1].value).slice(0, shownParts);
+}
+
+function Swatch({ colour }: { colour: string }) {
+  return <span class="swatch" style={{ background: colour }} />;
+}
+
+function Parts({ flame, colours, palette }: { flame: Flame; colours: FrameColours; palette: Palette }) {
+  const [top, setTop] = useState<ReturnType<typeof heaviestParts>>([]);
+  useEffect(() => {
+    // Looks at every name, so it waits until the picture is there.
+    const timer = setTimeout(() => setTop(heaviestParts(flame, colours)), 30);
+    return () => clearTimeout(timer);
+  }, [flame, colours]);
+  return (
+    <>
+      {top.map(([part, sum]) => (
+        <li key={part}>
+          <Swatch colour={palette.fills[colours.fill(sum.frame)]} />
+          <span class="legend-name">{part}</span> <em>{formatPercent(sum.value, flame.total)}</em>
+        </li>
+      ))}
+    </>
+  );
+}
+
+const shareName = (share: number) => `${share * 100}%`;
+const heatNames = heatShares.map((share, step) =>
+  step === 0 ? "0" : step === 1 ? `below ${shareName(heatShares[2])}` : step === heatShares.length - 1 ? `${shareName(share)} and more` : shareName(share),
+);
+
+function Signs({ shown }: { shown: number }) {
+  return (
+    <>
+      {signNames.map(([flag, name]) =>
+        shown & flag ? (
+          <li key={name}>
+            <span class={`sign ${name}`} />
+            <span class="legend-name">{name}</span>
+          </li>
+        ) : null,
+      )}
+    </>
+  );
+}
+
+function DiffColours({ palette }: { palette: Palette }) {
+  return (
+    <div class="legend diff-legend" role="img" aria-label="Colours: blue became less, orange became more, hatched is gone">
+      <span>gone</span>
+      <span class="diff-scale">
+        {diffFills(palette).map((colour, i) => (
+          <i key={i} class={i === diffSteps ? "middle" : ""} style={{ background: colour }} />
+        ))}
+      </span>
+      <span>new</span>
+      <span class="legend-note">Boxes are as wide as the larger side.</span>
+    </div>
+  );
+}
+
+export function Legend({ flame, colours, isDark }: { flame: Flame; colours: FrameColours; isDark: boolean }) {
+  const palette = useMemo(() => makePalette(isDark), [isDark]);
+  if (flame.isDiff) return <DiffColours palette={palette} />;
+  const isValue = colours.mode === "value";
+  return (
+    <ul class="legend" aria-label={isValue ? "Colours: share of the profile that a function holds itself" : `Colours: ${colours.mode}, with what its functions hold themselves`}>
+      <Signs shown={colours.signs} />
+      {isValue ? (
+        heatFills(palette).map((colour, step) => (
+          <li key={step}>
+            <Swatch colour={colour} />
+            <em>{heatNames[step]}</em>
+          </li>
+        ))
+      ) : (
+        <Parts flame={flame} colours={colours} palette={palette} />
+      )}
+    </ul>
+  );
+}
