@@ -1,5 +1,7 @@
 #include "cli/interrupt.h"
 
+#include "cli/exit_code.h"
+
 #include <signal.h>
 #include <stdatomic.h>
 #include <stddef.h>
@@ -18,16 +20,32 @@ static void say(const char *text)
     (void)written;
 }
 
-static void on_signal(int number)
+static void clean_up(void)
 {
-    const char *path = atomic_load(&file_path), *text = atomic_load(&last_text);
+    const char *path = atomic_load(&file_path);
     if (path)
         unlink(path);
     if (atomic_load(&has_bar))
         say("\r\033[K");
+}
+
+static void on_signal(int number)
+{
+    const char *text = atomic_load(&last_text);
+    clean_up();
     if (text)
         say(text);
     raise(number); /* SA_RESETHAND: it ends the process as soon as this returns */
+}
+
+static void on_bus_error(int number, siginfo_t *info, void *context)
+{
+    (void)number, (void)context;
+    clean_up();
+    if (info->si_code != BUS_ADRERR) /* no file: a fault of ours, which is to be seen as such */
+        return;                      /* to the same fault, now with the default action */
+    say("perfolio: error: a file became shorter while it was read\n");
+    _exit(EXIT_ERROR);
 }
 
 void interrupt_install(void)
@@ -39,6 +57,9 @@ void interrupt_install(void)
         if (sigaction(numbers[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN)
             sigaction(numbers[i], &action, NULL);
     }
+    struct sigaction bus_error = {.sa_sigaction = on_bus_error,
+                                  .sa_flags = (int)(SA_RESETHAND | SA_SIGINFO)};
+    sigaction(SIGBUS, &bus_error, NULL);
 }
 
 void interrupt_set_file(const char *path)

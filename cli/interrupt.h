@@ -2,6 +2,9 @@
  * interrupt: what must not stay behind when somebody stops us with SIGINT, SIGTERM or SIGHUP: a
  * half-written file, the bar on the terminal, an upload that nobody knows can go on.
  *
+ * Likewise when a file that is read as memory (input_map) becomes shorter meanwhile, which the
+ * kernel tells by SIGBUS: that ends us with EXIT_ERROR and says why.
+ *
  * The handler removes the file, wipes the bar, says the text and ends the process by that same
  * signal, so that a shell sees what happened. A signal that was ignored when we started, as under
  * nohup, stays ignored. Each setting replaces the one before; NULL or false takes it back. Texts

@@ -703,6 +703,25 @@ def test_a_broken_download_never_cuts_what_standard_output_held(home, fake, monk
     assert target.read_bytes() == b"what was there before\nhalf" and len(fake.requests) == 1
 
 
+def test_a_file_that_becomes_shorter_while_it_is_read_is_an_error(home, tmp_path):
+    content = make_large(tmp_path / "large.folded", 20 * 1000 * 1000).read_bytes()
+    file = tmp_path / "shrinking.folded"
+    seen = set()
+    for attempt in range(40):
+        file.write_bytes(content)
+        process = subprocess.Popen([str(PERFOLIO), "top", str(file)], stdout=subprocess.DEVNULL,
+                                   stderr=subprocess.PIPE, env={"HOME": str(home)})
+        time.sleep(attempt % 10 * 0.02)
+        os.truncate(file, 4096)
+        log = process.communicate(timeout=60)[1]
+        seen.add(process.returncode)
+        assert process.returncode in (0, 1), log  # 0: before it began, or after it was done
+        assert process.returncode == 0 or b"became shorter" in log, log
+        if seen == {0, 1}:
+            break
+    assert 1 in seen
+
+
 def test_closed_standard_files_are_errors_and_never_reused(home, fake, stacks, run):
     environment = {"HOME": str(home), "PERFOLIO_URL": fake.url}
 
