@@ -119,7 +119,9 @@ static uint32_t map_location(struct merge *merge, struct source *source, uint32_
     const struct profile *profile = source->profile;
     struct profile_location mapped = profile->locations[index];
     if (mapped.mapping != PROFILE_NONE) {
-        const struct place *place = &merge->places[map_mapping(merge, source, mapped.mapping)];
+        /* Two steps: finding the place may move the places. */
+        const uint32_t index_of_place = map_mapping(merge, source, mapped.mapping);
+        const struct place *place = &merge->places[index_of_place];
         mapped.address += place->start - profile->mappings[mapped.mapping].start;
         mapped.mapping = place->mapping;
     }
