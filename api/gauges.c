@@ -6,6 +6,7 @@
 #include "api/profile_cache.h"
 #include "api/server.h"
 #include "api/share.h"
+#include "api/turns.h"
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
 #include "lib/io/pg.h"
@@ -44,6 +45,12 @@ static double heavy_limit_bytes(void *context)
 {
     const struct gauges *gauges = context;
     return (double)decode_gate_max_bytes(gauges->server->shares->gate);
+}
+
+static double waiting_reports(void *context)
+{
+    const struct gauges *gauges = context;
+    return turns_waiting_count(gauges->server->turns);
 }
 
 static double open_connections(void *pool)
@@ -106,6 +113,8 @@ struct gauges *gauges_create(struct server *server)
     metrics_gauge(metrics, "perfolio_heavy_memory_limit_bytes", "",
                   "What work on large profiles may take (--max-heavy-memory).", heavy_limit_bytes,
                   gauges);
+    metrics_gauge(metrics, "perfolio_reports_waiting", "",
+                  "Reports put aside until a worker may compute them.", waiting_reports, gauges);
     metrics_gauge(metrics, "perfolio_shares", "", "Shares stored, counted once a minute.",
                   share_count, gauges);
     metrics_gauge(metrics, "perfolio_stored_bytes", "", "Bytes charged to all tenants.",

@@ -104,6 +104,23 @@ static void keeps_what_is_in_use_after_it_was_dropped(void **state)
     assert_int_equal(destroyed_count, 1);
 }
 
+static void trying_finds_what_is_ready_and_makes_nothing(void **state)
+{
+    assert_null(flight_cache_try(*state, "a"));
+    assert_int_equal(made_count, 0);
+    touch(*state, "a");
+    touch(*state, "b");
+    struct flight_entry *entry = flight_cache_try(*state, "a"); /* used: b is the oldest now */
+    assert_non_null(entry);
+    assert_string_equal(flight_cache_get(entry), "a");
+    flight_cache_unref(entry);
+    touch(*state, "c");
+    entry = flight_cache_try(*state, "a");
+    assert_non_null(entry);
+    flight_cache_unref(entry);
+    assert_null(flight_cache_try(*state, "b"));
+}
+
 static enum err_code make_too_large(void *context, void **ret_value, size_t *ret_bytes,
                                     struct err *err)
 {
@@ -181,6 +198,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(drops_what_was_unused_for_longest, start, stop),
         cmocka_unit_test_setup_teardown(keeps_what_is_in_use_after_it_was_dropped, start, stop),
         cmocka_unit_test_setup_teardown(a_value_past_the_bound_is_used_and_not_kept, start, stop),
+        cmocka_unit_test_setup_teardown(trying_finds_what_is_ready_and_makes_nothing, start, stop),
         cmocka_unit_test_setup_teardown(many_who_ask_at_once_cost_one_making, start, stop),
         cmocka_unit_test_setup_teardown(a_failure_reaches_all_who_wait_and_is_not_kept, start,
                                         stop),
