@@ -20,6 +20,7 @@ function notesOf(flame: Flame, frame: number): string[] {
   const notes: string[] = [];
   if (flags & FrameFlag.Inlined) notes.push("inlined");
   if (flags & FrameFlag.Kernel) notes.push("kernel");
+  if (flags & FrameFlag.Interpreted) notes.push("interpreted");
   if (flags & FrameFlag.NotSymbolised) notes.push("no symbols");
   if (flags & FrameFlag.Other) notes.push("many small stacks, merged to keep the page fast");
   const address = flame.frames.address(frame);

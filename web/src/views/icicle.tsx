@@ -43,6 +43,10 @@ export interface IcicleProps {
   onMenu: (node: number, x: number, y: number) => void;
 }
 
+/** Of several on the page, the one that such a key means: it has the focus or the pointer, or is the first. */
+function keyIcicle(): Element | null {
+  return document.querySelector(".icicle:focus") ?? document.querySelector(".icicle:hover") ?? document.querySelector(".icicle");
+}
 const zoomIn = (stage: Stage, share: number) => stage.zoomBy(1 / 1.6, share, true);
 const zoomOut = (stage: Stage, share: number) => stage.zoomBy(1.6, share, true);
 const windowKeys: Record<string, (stage: Stage, share: number) => void> = {
@@ -194,7 +198,7 @@ export function Icicle(props: IcicleProps) {
       if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return;
       if (isTyping(event.target) || document.querySelector("dialog[open]")) return;
       const move = windowKeys[event.key];
-      if (!move) return;
+      if (!move || keyIcicle() !== scroller.current) return;
       event.preventDefault();
       move(stage.current!, stage.current!.keyShare(pointer.current.x));
     };

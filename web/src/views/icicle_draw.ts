@@ -8,7 +8,7 @@
 import { FrameFlag, type Flame } from "../model/flame.ts";
 import { diffFillOf, dimmedFill, rootFill, type Palette } from "../model/colour.ts";
 import type { FrameColours } from "../model/frame_colours.ts";
-import { firstEndingAfter, layoutRow } from "../model/layout.ts";
+import { endOf, firstEndingNear, layoutRow } from "../model/layout.ts";
 import type { SearchResult } from "../model/search.ts";
 import type { Window } from "../model/window.ts";
 import { LabelFitter } from "./fitter.ts";
@@ -17,6 +17,8 @@ import { rowHeight, type Rows } from "./rows.ts";
 const fontPx = 12;
 const textInset = 5;
 const minLabelPx = 22;
+/** Names that are fitted for the first time in one picture; the rest comes with the next. */
+const newNamesPerPaint = 500;
 const minSignPx = 9;
 const signPx = 2;
 /** Length and distance of the strokes of each sign. */
@@ -88,7 +90,8 @@ export class IciclePainter {
     this.fitter = new LabelFitter(context);
   }
 
-  paint(picture: Picture): void {
+  /** Paints; false when labels were left out, because too many names were new to be fitted in time. */
+  paint(picture: Picture): boolean {
     const { context } = this;
     const { palette, widthPx, rows, scrollTop } = picture;
     context.fillStyle = palette.background;
@@ -96,7 +99,7 @@ export class IciclePainter {
     this.boxes.count = 0;
     const [firstRow, lastRow] = rows.seen(scrollTop);
     for (let row = firstRow; row <= lastRow; row++) this.paintRow(picture, row);
-    this.paintLabels(picture);
+    return this.paintLabels(picture);
   }
 
   private paintRow(picture: Picture, row: number): void {
@@ -124,23 +127,22 @@ export class IciclePainter {
   private paintMarksOfRun(picture: Picture, first: number, last: number, y: number): void {
     const { context } = this;
     const { flame, window, widthPx } = picture;
-    const { rowPrefix } = picture.marks!;
+    const marks = picture.marks!;
     const fills = flame.depth[flame.rowNodes[first]] < picture.zoomDepth ? picture.palette.faded : picture.palette.fills;
     const scale = widthPx / (window.to - window.from);
     let at = first;
-    while (at <= last && hasMatch(picture.marks!, at, last)) {
-      let [low, high] = [at, last];
-      while (low < high) {
-        const middle = (low + high) >>> 1;
-        if (rowPrefix[middle + 1] > rowPrefix[at]) high = middle;
-        else low = middle + 1;
+    while (at <= last && hasMatch(marks, at, last)) {
+      // What ends within a pixel of where this sliver begins is one mark, if any of it matches.
+      const left = (flame.start[flame.rowNodes[at]] - window.from) * scale;
+      const next = Math.max(at + 1, firstEndingNear(flame, at, last + 1, window.from + (left + 1) / scale));
+      if (hasMatch(marks, at, next - 1)) {
+        let matched = at;
+        while (!hasMatch(marks, matched, matched)) matched++;
+        context.fillStyle = fills[fillOf(picture, flame.rowNodes[matched])];
+        const right = Math.max(left + 1, (endOf(flame, next - 1) - window.from) * scale);
+        context.fillRect(Math.max(0, left), y, right - Math.max(0, left), rowHeight - 1);
       }
-      const node = flame.rowNodes[low];
-      const left = (flame.start[node] - window.from) * scale;
-      const width = Math.max(1, flame.width[node] * scale);
-      context.fillStyle = fills[fillOf(picture, node)];
-      context.fillRect(Math.max(0, left), y, width, rowHeight - 1);
-      at = Math.max(low + 1, firstEndingAfter(flame, low, last + 1, window.from + (left + width) / scale));
+      at = next;
     }
   }
 
@@ -163,9 +165,10 @@ export class IciclePainter {
     context.globalAlpha = 1;
   }
 
-  private paintLabels(picture: Picture): void {
+  private paintLabels(picture: Picture): boolean {
     const { context, boxes } = this;
     const { flame, palette, rows, scrollTop, zoomDepth } = picture;
+    let newNames = 0;
     context.textBaseline = "middle";
     for (let i = 0; i < boxes.count; i++) {
       const width = boxes.width[i];
@@ -177,9 +180,12 @@ export class IciclePainter {
       const signs = node === 0 ? 0 : flame.frames.flags(frame) & picture.colours.signs;
       const inset = textInset + (signs ? this.paintSigns(signs, boxes.x[i], y) : 0);
       if (width < minLabelPx) continue;
-      const text = this.fitter.fit(node === 0 ? "all" : flame.frames.name(frame), width - inset - textInset);
+      const name = node === 0 ? "all" : flame.frames.name(frame);
+      if (!this.fitter.knows(name) && ++newNames > newNamesPerPaint) continue;
+      const text = this.fitter.fit(name, width - inset - textInset);
       if (text) context.fillText(text, boxes.x[i] + inset, y + rowHeight / 2);
     }
+    return newNames <= newNamesPerPaint;
   }
 
   /** At the left edge: a line for the kernel, dashes for what was inlined, dots for what is interpreted. */

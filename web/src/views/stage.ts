@@ -200,7 +200,7 @@ export class Stage {
   private paintNow(): void {
     if (!this.canvas || this.width === 0) return;
     this.isPictureOld = this.animation !== null;
-    this.canvas.painter.paint(this.picture());
+    if (!this.canvas.painter.paint(this.picture())) this.paintSoon();
     this.minimap?.paint(this.scene, this.window, this.rows, this.scroller.scrollTop);
     this.paintOverlay();
   }
