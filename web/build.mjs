@@ -62,7 +62,7 @@ function compressBeside(file) {
 async function buildSite() {
   rmSync(dist, { recursive: true, force: true });
   mkdirSync(join(dist, "assets"), { recursive: true });
-  const entries = ["src/app.tsx", "src/boot.ts", "src/worker.ts", "src/app.css"];
+  const entries = ["src/app.tsx", "src/boot.ts", "src/worker.ts", "src/local_worker.ts", "src/app.css"];
   const result = await build({
     ...common,
     entryPoints: entries,

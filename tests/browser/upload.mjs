@@ -9,12 +9,18 @@ async function createLink(page) {
   return page.getAttribute(".done a.primary", "href");
 }
 
+/** The page takes files as soon as it is there. */
+async function openLanding(page, server) {
+  await page.goto(server.url + "/");
+  await page.waitForSelector(".drop");
+}
+
 export async function testUpload(runner, browser, server) {
   const bytes = cpuProfile(1);
 
   await runner.test("a dropped profile becomes a link, is viewed and deleted", () =>
     withPage(browser, server, async (page, watch) => {
-      await page.goto(server.url + "/");
+      await openLanding(page, server);
       await dropFiles(page, [{ name: "cpu.pb.gz", bytes }]);
       await page.fill("label:has-text('Title') + input", "Dropped by a test");
       await page.selectOption("label:has-text('Expires') ~ .select select", "7d");
@@ -45,12 +51,12 @@ export async function testUpload(runner, browser, server) {
 
   await runner.test("a chosen file, and the copied link", () =>
     withPage(browser, server, async (page) => {
-      await page.goto(server.url + "/");
+      await openLanding(page, server);
       await page.setInputFiles("#file", { name: "chosen.pb.gz", mimeType: "application/gzip", buffer: bytes });
       const link = await createLink(page);
       await page.click(".done > .copy-field button");
       assert.equal(await page.evaluate(() => navigator.clipboard.readText()), link);
-      await page.goto(server.url + "/");
+      await openLanding(page, server);
       assert.equal(await page.textContent(".recent li a"), "chosen.pb.gz");
       await page.click(".recent li a");
       await viewReady(page);
@@ -61,7 +67,7 @@ export async function testUpload(runner, browser, server) {
 
   await runner.test("pasted folded stacks", () =>
     withPage(browser, server, async (page) => {
-      await page.goto(server.url + "/");
+      await openLanding(page, server);
       await page.evaluate(() => {
         const data = new DataTransfer();
         data.setData("text/plain", "main;run;work 30\nmain;run;rest 12\n");
@@ -76,7 +82,7 @@ export async function testUpload(runner, browser, server) {
 
   await runner.test("two dropped files become a comparison", () =>
     withPage(browser, server, async (page) => {
-      await page.goto(server.url + "/");
+      await openLanding(page, server);
       await dropFiles(page, [{ name: "before.pb.gz", bytes: cpuProfile(2) }, { name: "after.pb.gz", bytes: cpuProfile(3) }]);
       await page.click("text=Compare the two");
       await page.waitForURL(/\/d\/\w{22}\.\.\w{22}$/);
@@ -87,7 +93,7 @@ export async function testUpload(runner, browser, server) {
 
   await runner.test("three dropped files become one merged profile", () =>
     withPage(browser, server, async (page) => {
-      await page.goto(server.url + "/");
+      await openLanding(page, server);
       await dropFiles(page, [4, 5, 6].map((seed) => ({ name: `run${seed}.pb.gz`, bytes: cpuProfile(seed) })));
       await page.click("text=Merge 3 into one");
       await page.waitForSelector(".done");
@@ -102,7 +108,7 @@ export async function testUpload(runner, browser, server) {
     withPage(browser, server, async (page) => {
       const large = foldedText(40_000);
       assert.ok(large.length > 8.5 * 2 ** 20);
-      await page.goto(server.url + "/");
+      await openLanding(page, server);
       const parts = [];
       page.on("request", (request) => request.method() === "PUT" && parts.push(new URL(request.url()).pathname));
       await page.setInputFiles("#file", { name: "large.folded", mimeType: "text/plain", buffer: large });
@@ -116,7 +122,7 @@ export async function testUpload(runner, browser, server) {
   await runner.test("what is no profile is refused with a reason, and the form stays", () =>
     withPage(browser, server, async (page, watch) => {
       watch.allowed.add(400).add(415).add(422);
-      await page.goto(server.url + "/");
+      await openLanding(page, server);
       await dropFiles(page, [{ name: "cat.jpg", bytes: Buffer.from([0xff, 0xd8, 0xff, 0xe0, 0, 1, 2, 3]) }]);
       await page.click("button:has-text('Create link')");
       await page.waitForSelector(".error-line span");

@@ -91,7 +91,7 @@ export async function testViewer(runner, browser, server) {
       await page.goForward();
       await page.waitForURL(link);
       await page.waitForFunction((text) => document.querySelector("#icicle-cursor").textContent === text, zoomed);
-      await page.click("text=Reset zoom");
+      await page.click("[aria-label='Reset zoom']");
       assert.equal(page.url(), at());
 
       await page.focus(".icicle");

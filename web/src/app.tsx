@@ -5,20 +5,21 @@ import type { Session } from "./api.ts";
 import { Loading } from "./ui/kit.tsx";
 import { Shell, useSession } from "./ui/shell.tsx";
 import { DiffPage } from "./pages/diff.tsx";
-import { LandingPage } from "./pages/landing.tsx";
 import { DeletePage, SharePage } from "./pages/share.tsx";
 
-type AccountPages = typeof import("./pages/account.tsx");
+type Page = ComponentType<{ session: Session | null }>;
 
-/** One of the pages of the account chunk, once it is there. */
-function Later({ pick, session }: { pick: (pages: AccountPages) => ComponentType<{ session: Session | null }>; session: Session | null }) {
-  const [Page, setPage] = useState<ComponentType<{ session: Session | null }> | null>(null);
+/** A page of another chunk, once it is there. */
+function Later({ load, session }: { load: () => Promise<Page>; session: Session | null }) {
+  const [Page, setPage] = useState<Page | null>(null);
   useEffect(() => {
-    void import("./pages/account.tsx").then((pages) => setPage(() => pick(pages)));
+    void load().then((page) => setPage(() => page));
   }, []);
   if (!Page) return <Shell session={session}><Loading /></Shell>;
   return <Page session={session} />;
 }
+
+const account = () => import("./pages/account.tsx");
 
 function App() {
   const session = useSession();
@@ -31,17 +32,17 @@ function App() {
   if (diff) return <DiffPage a={diff[1]} b={diff[2]} session={session} />;
   switch (path) {
     case "/":
-      return <LandingPage session={session} />;
+      return <Later load={async () => (await import("./pages/landing.tsx")).LandingPage} session={session} />;
     case "/login":
-      return <Later pick={(pages) => pages.LoginPage} session={session} />;
+      return <Later load={async () => (await account()).LoginPage} session={session} />;
     case "/invite":
-      return <Later pick={(pages) => pages.InvitePage} session={session} />;
+      return <Later load={async () => (await account()).InvitePage} session={session} />;
     case "/shares":
-      return <Later pick={(pages) => pages.SharesPage} session={session} />;
+      return <Later load={async () => (await account()).SharesPage} session={session} />;
     case "/settings":
-      return <Later pick={(pages) => pages.SettingsPage} session={session} />;
+      return <Later load={async () => (await account()).SettingsPage} session={session} />;
     default:
-      return <Later pick={(pages) => pages.OtherPage} session={session} />;
+      return <Later load={async () => (await account()).OtherPage} session={session} />;
   }
 }
 

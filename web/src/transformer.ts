@@ -4,6 +4,7 @@
  */
 import type { Rule } from "./model/chain.ts";
 import { withTree, type Flame } from "./model/flame.ts";
+import { startWorker } from "./start_worker.ts";
 import type { TransformReply, TransformRequest } from "./worker.ts";
 
 /** A rule that could not be applied; `rule` is its position among the rules sent, or -1. */
@@ -31,23 +32,6 @@ interface Job {
   wanted: Wanted;
   resolve: (made: Transformed) => void;
   reject: (error: unknown) => void;
-}
-
-interface TrustedTypes {
-  createPolicy(name: string, rules: { createScriptURL: (url: string) => string }): { createScriptURL(url: string): string };
-}
-
-/** The worker's address stands in the page, and nothing else may become a script. */
-function startWorker(): Worker {
-  const address = document.querySelector<HTMLMetaElement>('meta[name="perfolio-worker"]')?.content ?? "";
-  const trusted = (globalThis as { trustedTypes?: TrustedTypes }).trustedTypes;
-  const policy = trusted?.createPolicy("perfolio-worker", {
-    createScriptURL: (url) => {
-      if (url !== address) throw new TypeError("not the worker's address");
-      return url;
-    },
-  });
-  return new Worker(policy ? policy.createScriptURL(address) : address, { type: "module" });
 }
 
 class Transformer {
@@ -84,7 +68,7 @@ class Transformer {
 
   private start(): Worker {
     if (this.worker) return this.worker;
-    this.worker = startWorker();
+    this.worker = startWorker("perfolio-worker");
     this.worker.addEventListener("message", (event: MessageEvent<TransformReply>) => this.finish(event.data));
     this.worker.addEventListener("error", () => this.fail());
     return this.worker;

@@ -15,7 +15,7 @@ const none = 0xffffffff;
 const maxNodes = 1 << 24;
 
 /** A tree under construction: node 0 is the root, a node's parent has a lower number. */
-class Builder {
+export class Builder {
   count = 1;
   private frame: Uint32Array;
   private parent: Uint32Array;

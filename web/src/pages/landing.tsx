@@ -6,6 +6,7 @@ import { formatAgo, formatBytes } from "../model/units.ts";
 import { asProblem, Button, CopyField, ErrorLine, IconButton, say, useTitle } from "../ui/kit.tsx";
 import { Icon } from "../ui/icons.tsx";
 import { isSignedIn, Shell, signInLink } from "../ui/shell.tsx";
+import { Preview } from "./preview.tsx";
 import { cleanSettings, SettingsForm } from "./settings_form.tsx";
 
 type Together = "single" | "compare" | "merge";
@@ -322,7 +323,7 @@ export function LandingPage({ session }: { session: Session | null }) {
   return (
     <Shell session={session}>
       <div class={`landing ${isOver ? "over" : ""}`}>
-        <section class="hero">
+        <section class={`hero ${!created && files.length === 1 ? "chosen" : ""}`}>
           <HeroPicture />
           <div class="hero-text">
             <h1>
@@ -355,8 +356,9 @@ export function LandingPage({ session }: { session: Session | null }) {
             <DropZone onFiles={setFiles} limit={session?.limits.max_upload_bytes} />
           )}
         </section>
+        {!created && files.length === 1 && <Preview key={files[0].name + files[0].lastModified + files[0].size} file={files[0]} />}
         <Recent list={created || files.length ? [] : listRemembered()} />
-        <Ways />
+        {files.length === 0 && <Ways />}
       </div>
     </Shell>
   );

@@ -208,6 +208,8 @@ export interface ViewerProps {
   isReady: boolean;
   /** The trees are of two profiles. */
   isDiff?: boolean;
+  /** False where the tree can be had by function only. */
+  hasGroups?: boolean;
   tools?: ComponentChildren;
   extraKeys?: Record<string, () => void>;
   onFlame?: (flame: Flame) => void;
@@ -216,7 +218,7 @@ export interface ViewerProps {
 const noKeys = {};
 
 export function Viewer(props: ViewerProps) {
-  const { state, update } = props;
+  const { state, update, hasGroups = true } = props;
   const isDark = useIsDark();
   const { flame: source, isCurrent: isLoaded, problem: flameProblem, retry } = useFlame(props.flameKey, props.load);
   const around = state.view === "sandwich" ? state.marked : "";
@@ -320,7 +322,7 @@ export function Viewer(props: ViewerProps) {
     "4": () => setView("both"),
     "5": () => setView("flame"),
     t: () => types.length > 1 && chooseType((typeIndex + 1) % types.length),
-    g: () => update({ group: groups[(groups.indexOf(state.group as never) + 1) % groups.length], zoom: "", window: null }),
+    g: () => hasGroups && update({ group: groups[(groups.indexOf(state.group as never) + 1) % groups.length], zoom: "", window: null }),
     k: () => !props.isDiff && update({ colour: colourModes[(colourModes.indexOf(state.colour) + 1) % colourModes.length] }),
     l: () => cursor > 0 && mark(cursorName()),
     f: () => cursor > 0 && ruleFor("focus", cursorName()),
@@ -365,7 +367,7 @@ export function Viewer(props: ViewerProps) {
             onChange={(value) => chooseType(Number(value))}
           />
         )}
-        <Select label="Group" value={state.group} choices={groupChoices} onChange={(group) => update({ group, zoom: "", window: null })} />
+        {hasGroups && <Select label="Group" value={state.group} choices={groupChoices} onChange={(group) => update({ group, zoom: "", window: null })} />}
         {!props.isDiff && (
           <Select
             label="Colours"
@@ -390,9 +392,7 @@ export function Viewer(props: ViewerProps) {
           </Button>
         )}
         <span class="toolbar-end">
-          <Button icon="zoomout" disabled={zoom === 0 && !part} onClick={showAll} title="Show everything (0)">
-            Reset zoom
-          </Button>
+          <Button icon="zoomout" class="reset-button" disabled={zoom === 0 && !part} onClick={showAll} title="Show everything (0)" aria-label="Reset zoom" />
           <Button icon="keyboard" class="keys-button" onClick={() => setSheet(true)} title="Keys (?)" aria-label="Keys" />
         </span>
       </div>

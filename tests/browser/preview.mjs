@@ -1,0 +1,102 @@
+// A file that was chosen is shown before anything is sent, with the numbers that the server would show.
+import assert from "node:assert/strict";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { gunzipSync, gzipSync } from "node:zlib";
+import { axeFindings, dropFiles, viewReady, withPage } from "./harness.mjs";
+import { cpuProfile, encodePprof, foldedText } from "./profiles.mjs";
+import { root } from "./server.mjs";
+
+/** Names with exact self and total values of the rows that are in the document. */
+const exactRows = (page) =>
+  page.$$eval(".rows .row", (rows) =>
+    rows.map((row) => {
+      const whole = (cell) => Number(/^-?[\d,]+(\.\d+)?/.exec(cell.title.replace("−", "-"))[0].replaceAll(",", ""));
+      const [flat, cum] = [...row.querySelectorAll(".cell.value")].map(whole);
+      const button = row.querySelector("button");
+      return [button.ariaLabel ?? button.title, flat, cum];
+    }),
+  );
+
+function files() {
+  const made = [
+    ["cpu.pb.gz", cpuProfile(41)],
+    ["raw.pb", gunzipSync(cpuProfile(42))],
+    ["stacks.folded", foldedText(200)],
+    ["decimals.folded", Buffer.from("# a comment\nmain;run 1.5\nmain;run;köln 2.25\nmain 3\n")],
+    ["kernel.folded", Buffer.from("main;read;vfs_read_[k] 4\nmain;jitted_[j] 2\n")],
+  ];
+  const folder = join(process.env.PERFOLIO_SHARED ?? join(root, "../shared"), "data/pprof");
+  if (!existsSync(folder)) return made;
+  const real = readdirSync(folder).filter((name) => name.endsWith(".pb.gz"));
+  return [...made, ...real.map((name) => [name, readFileSync(join(folder, name))])];
+}
+
+export async function testPreview(runner, browser, server) {
+  for (const [name, bytes] of files())
+    await runner.test(`a preview has the server's numbers: ${name}`, async () => {
+      const { id } = await server.share(bytes, { filename: name });
+      const share = (await server.call("GET", `/api/v1/shares/${id}`, { token: server.token })).json;
+      await withPage(browser, server, async (page) => {
+        await page.setViewportSize({ width: 1200, height: 3000 });
+        const sent = [];
+        page.on("request", (request) => request.method() !== "GET" && sent.push(request.url()));
+        for (const [index] of share.sample_types.entries()) {
+          const top = (await server.call("GET", `/api/v1/shares/${id}/top?sample_type=${index}&limit=0`, { token: server.token })).json;
+          await page.goto(`${server.url}/?v=table&s=-cum&st=${index}&sv=1`);
+          await page.waitForSelector(".drop");
+          await dropFiles(page, [{ name, bytes }]);
+          await page.waitForSelector(".preview");
+          if (top.functions.length === 0) {
+            await page.waitForSelector(".preview >> text=No samples of this type");
+            continue;
+          }
+          await viewReady(page);
+          await page.$eval(".preview .viewer", (viewer) => (viewer.style.minHeight = "2800px")); // many rows at once
+          await page.waitForFunction((least) => document.querySelectorAll(".rows .row").length >= least, Math.min(70, top.functions.length));
+          const expected = new Map(top.functions.map((row) => [row.name, row]));
+          const rows = await exactRows(page);
+          for (const [fn, flat, cum] of rows) assert.deepEqual([flat, cum], [expected.get(fn)?.flat, expected.get(fn)?.cum], fn);
+        }
+        assert.deepEqual(sent, [], "nothing was sent");
+      });
+    });
+
+  await runner.test("a preview, its rules and its link after sharing", () =>
+    withPage(browser, server, async (page) => {
+      await page.goto(`${server.url}/`);
+      await page.waitForSelector(".drop");
+      await dropFiles(page, [{ name: "cpu.pb.gz", bytes: cpuProfile(43) }]);
+      await page.waitForSelector(".preview-note >> text=nothing has been uploaded yet");
+      await viewReady(page);
+      assert.deepEqual(await axeFindings(page), []);
+      await page.focus(".icicle");
+      await page.keyboard.press("ArrowDown");
+      await page.keyboard.press("f");
+      await page.waitForSelector(".rules .rule");
+      await page.click("text=Create link");
+      await page.click("text=Open the profile");
+      await viewReady(page);
+      assert.match(new URL(page.url()).pathname, /^\/p\/[0-9A-Za-z]{22}$/);
+    }),
+  );
+
+  await runner.test("what the browser cannot read is said, and can be sent all the same", () =>
+    withPage(browser, server, async (page) => {
+      const whole = encodePprof({ types: [["cpu", "nanoseconds"]], samples: [{ stack: ["a"], values: [1] }] });
+      const cases = [
+        [whole.subarray(0, whole.length - 9), "cannot be unpacked"],
+        [gzipSync(gunzipSync(whole).subarray(0, 20)), "cut off"],
+        [Buffer.from('{"nodes":[]}'), "no preview of this format"],
+        [Buffer.alloc(0), "is empty"],
+      ];
+      for (const [bytes, words] of cases) {
+        await page.goto(`${server.url}/`);
+        await page.waitForSelector(".drop");
+        await dropFiles(page, [{ name: "broken.pb.gz", bytes }]);
+        await page.waitForSelector(`.preview-note >> text=${words}`);
+        assert.ok(await page.isEnabled("text=Create link"));
+      }
+    }),
+  );
+}

@@ -1,0 +1,69 @@
+/*
+ * folded: "root;...;leaf value" lines, read as the server reads them (lib/profile/folded.h): the value
+ * stands behind the last blank, empty lines and comments are passed over, decimals are scaled to whole
+ * numbers and the unit says so.
+ */
+import { FrameFlag } from "../model/flame.ts";
+import { LocalError, NumberList, type LocalFrame, type LocalProfile } from "./profile.ts";
+
+const maxDecimals = 6;
+
+interface Lines {
+  stacks: string[];
+  values: string[];
+  skipped: number;
+}
+
+function readLines(text: string): Lines {
+  const lines: Lines = { stacks: [], values: [], skipped: 0 };
+  for (const raw of text.split("\n")) {
+    const line = raw.trim();
+    if (!line || line.startsWith("# ") || line === "#" || line.startsWith("//")) continue;
+    const found = /^(.*\S)[ \t]+(-?\d+(?:\.\d+)?)$/.exec(line);
+    if (!found) {
+      lines.skipped++;
+      continue;
+    }
+    lines.stacks.push(found[1]);
+    lines.values.push(found[2]);
+  }
+  return lines;
+}
+
+function describe(name: string): LocalFrame {
+  const flags = (name.endsWith("_[k]") ? FrameFlag.Kernel : 0) | (name.endsWith("_[i]") ? FrameFlag.Inlined : 0);
+  const mapping = name.endsWith("_[k]") ? "[kernel.kallsyms]" : name.endsWith("_[j]") ? "[jit]" : "";
+  return { name, file: "", line: 0, mapping, flags };
+}
+
+export function decodeFolded(text: string): LocalProfile {
+  const lines = readLines(text);
+  if (lines.stacks.length === 0) throw new LocalError("No line of the file is a stack with a value behind it.");
+  const decimals = Math.min(maxDecimals, Math.max(...lines.values.map((value) => (value.includes(".") ? value.length - value.indexOf(".") - 1 : 0))));
+  const scale = 10 ** decimals;
+  const frames: LocalFrame[] = [];
+  const frameOf = new Map<string, number>();
+  const start = new Uint32Array(lines.stacks.length + 1);
+  const stack = new NumberList(new Uint32Array(1024));
+  lines.stacks.forEach((names, i) => {
+    for (const name of names.split(";")) {
+      if (name === "") continue;
+      let frame = frameOf.get(name);
+      if (frame === undefined) {
+        frame = frames.push(describe(name)) - 1;
+        frameOf.set(name, frame);
+      }
+      stack.push(frame);
+    }
+    start[i + 1] = stack.length;
+  });
+  return {
+    sampleTypes: [{ type: "samples", unit: scale === 1 ? "count" : `count/${scale}` }],
+    defaultType: 0,
+    frames,
+    start,
+    stack: stack.take(),
+    values: Float64Array.from(lines.values, (value) => Math.round(Number(value) * scale)),
+    notes: lines.skipped ? [`${lines.skipped.toLocaleString("en-US")} ${lines.skipped === 1 ? "line is" : "lines are"} no stack with a value.`] : [],
+  };
+}

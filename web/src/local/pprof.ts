@@ -1,0 +1,288 @@
+/*
+ * pprof: decodes a profile.proto message in the browser, grouped by function as the server does it
+ * (lib/profile/view.h): a function without a name counts by its system name, what has no symbols by
+ * its binary; drop_frames cut a stack as `go tool pprof` cuts it.
+ */
+import { FrameFlag } from "../model/flame.ts";
+import { LocalError, NumberList, type LocalFrame, type LocalProfile } from "./profile.ts";
+import { Message } from "./protobuf.ts";
+
+interface Line {
+  functionId: number;
+  line: number;
+}
+interface Location {
+  mappingId: number;
+  lines: Line[];
+}
+interface Func {
+  name: number;
+  systemName: number;
+  file: number;
+  startLine: number;
+}
+
+interface Raw {
+  valueTypes: { type: number; unit: number }[];
+  mappings: Map<number, number>;
+  locations: Map<number, Location>;
+  functions: Map<number, Func>;
+  strings: Uint8Array[];
+  sampleStart: NumberList<Uint32Array>;
+  sampleLocations: NumberList<Float64Array>;
+  values: NumberList<Float64Array>;
+  dropFrames: number;
+  keepFrames: number;
+  defaultType: number;
+}
+
+/** Numbers of a message by field; the others are passed over. */
+function fields(message: Message): Map<number, number> {
+  const found = new Map<number, number>();
+  while (message.next()) {
+    if (message.wire === 0) found.set(message.field, message.signed());
+    else message.skip();
+  }
+  return found;
+}
+
+function readLocation(message: Message): { id: number; location: Location } {
+  const location: Location = { mappingId: 0, lines: [] };
+  let id = 0;
+  while (message.next()) {
+    if (message.field === 1) id = message.unsigned();
+    else if (message.field === 2) location.mappingId = message.unsigned();
+    else if (message.field === 4) {
+      const line = fields(message.message());
+      location.lines.push({ functionId: line.get(1) ?? 0, line: line.get(2) ?? 0 });
+    } else message.skip();
+  }
+  return { id, location };
+}
+
+function readSample(message: Message, raw: Raw): void {
+  let count = 0;
+  while (message.next()) {
+    if (message.field === 1) message.numbers(false, (id) => raw.sampleLocations.push(id));
+    else if (message.field === 2)
+      message.numbers(true, (value) => {
+        count++;
+        raw.values.push(value);
+      });
+    else message.skip();
+  }
+  raw.sampleStart.push(raw.sampleLocations.length);
+  if (count === 0) throw new LocalError("A sample of the pprof file has no values.");
+}
+
+function read(data: Uint8Array): Raw {
+  const raw: Raw = {
+    valueTypes: [],
+    mappings: new Map(),
+    locations: new Map(),
+    functions: new Map(),
+    strings: [],
+    sampleStart: new NumberList(new Uint32Array(1024)),
+    sampleLocations: new NumberList(new Float64Array(1024)),
+    values: new NumberList(new Float64Array(1024)),
+    dropFrames: 0,
+    keepFrames: 0,
+    defaultType: 0,
+  };
+  raw.sampleStart.push(0);
+  const message = new Message(data);
+  while (message.next()) {
+    switch (message.field) {
+      case 1: {
+        const type = fields(message.message());
+        raw.valueTypes.push({ type: type.get(1) ?? 0, unit: type.get(2) ?? 0 });
+        break;
+      }
+      case 2:
+        readSample(message.message(), raw);
+        break;
+      case 3: {
+        const mapping = fields(message.message());
+        raw.mappings.set(mapping.get(1) ?? 0, mapping.get(5) ?? 0);
+        break;
+      }
+      case 4: {
+        const { id, location } = readLocation(message.message());
+        raw.locations.set(id, location);
+        break;
+      }
+      case 5: {
+        const one = fields(message.message());
+        raw.functions.set(one.get(1) ?? 0, { name: one.get(2) ?? 0, systemName: one.get(3) ?? 0, file: one.get(4) ?? 0, startLine: one.get(5) ?? 0 });
+        break;
+      }
+      case 6:
+        raw.strings.push(message.bytes());
+        break;
+      case 7:
+        raw.dropFrames = message.unsigned();
+        break;
+      case 8:
+        raw.keepFrames = message.unsigned();
+        break;
+      case 14:
+        raw.defaultType = message.unsigned();
+        break;
+      default:
+        message.skip();
+    }
+  }
+  return raw;
+}
+
+const interpreted = /\.(py|js|ts|mjs|cjs|rb|pl|php|lua)$/;
+const baseName = (path: string) => path.slice(path.lastIndexOf("/") + 1);
+
+/** A location: its frames, the outermost first, and what drop_frames says of it. */
+interface Place {
+  frames: number[];
+  /** "whole": it goes with all that it calls; "beneath": what it calls goes. */
+  dropped: "" | "whole" | "beneath";
+}
+
+/** Without the argument list, which drop_frames does not see, and without a leading dot. */
+function simplifyName(name: string): string {
+  const bare = name.startsWith(".") ? name.slice(1) : name;
+  return /^(?:\(anonymous namespace\)|operator\(\)|[^(])*/.exec(bare)![0];
+}
+
+class Grouper {
+  readonly frames: LocalFrame[] = [];
+  private readonly frameOfName = new Map<string, number>();
+  private readonly decoder = new TextDecoder();
+  private readonly texts: (string | undefined)[] = [];
+  private readonly known = new Map<number, Place>();
+  private readonly drop: RegExp | null;
+  private readonly keep: RegExp | null;
+  readonly notes: string[] = [];
+
+  constructor(private readonly raw: Raw) {
+    this.drop = this.expression(raw.dropFrames);
+    this.keep = this.expression(raw.keepFrames);
+  }
+
+  text(index: number): string {
+    if (index >= this.raw.strings.length && index !== 0) throw new LocalError("The pprof file names a string that it does not hold.");
+    return (this.texts[index] ??= this.raw.strings[index] ? this.decoder.decode(this.raw.strings[index]) : "");
+  }
+
+  private expression(index: number): RegExp | null {
+    const source = this.text(index);
+    if (!source) return null;
+    try {
+      return new RegExp(`^(?:${source})$`);
+    } catch {
+      this.notes.push("The file's drop_frames could not be read, so no frame is dropped.");
+      return null;
+    }
+  }
+
+  private frame(made: LocalFrame): number {
+    const known = this.frameOfName.get(made.name);
+    if (known === undefined) {
+      this.frameOfName.set(made.name, this.frames.length);
+      return this.frames.push(made) - 1;
+    }
+    // Flags hold only when they hold everywhere.
+    const both = FrameFlag.Inlined | FrameFlag.Kernel | FrameFlag.Interpreted;
+    this.frames[known].flags &= made.flags | ~both;
+    return known;
+  }
+
+  private line(line: Line, mapping: string, isInlined: boolean): number {
+    const found = this.raw.functions.get(line.functionId);
+    if (!found) throw new LocalError("The pprof file names a function that it does not hold.");
+    const name = this.text(found.name) || this.text(found.systemName);
+    const file = this.text(found.file);
+    const flags =
+      (isInlined ? FrameFlag.Inlined : 0) | this.kernelFlag(mapping) | (interpreted.test(file) ? FrameFlag.Interpreted : 0);
+    return name ? this.frame({ name, file, line: found.startLine, mapping, flags }) : this.unnamed(mapping);
+  }
+
+  private unnamed(mapping: string): number {
+    const name = mapping ? `[${baseName(mapping)}]` : "<unknown>";
+    return this.frame({ name, file: "", line: 0, mapping, flags: FrameFlag.NotSymbolised | this.kernelFlag(mapping) });
+  }
+
+  private kernelFlag(mapping: string): number {
+    return /^\[(guest\.)?kernel|(^|\/)vmlinux$|\.ko$/.test(mapping) ? FrameFlag.Kernel : 0;
+  }
+
+  location(id: number): Place {
+    const known = this.known.get(id);
+    if (known) return known;
+    const location = this.raw.locations.get(id);
+    if (!location) throw new LocalError("The pprof file names a location that it does not hold.");
+    const mapping = this.text(this.raw.mappings.get(location.mappingId) ?? 0);
+    // Lines stand from the innermost inlined call to the function itself.
+    const { lines } = location;
+    let outermost = lines.length - 1;
+    while (outermost >= 0 && !this.isDropped(lines[outermost])) outermost--;
+    const dropped = outermost < 0 ? "" : outermost === lines.length - 1 ? "whole" : "beneath";
+    const first = dropped === "beneath" ? outermost + 1 : 0;
+    const frames = lines.map((line, i) => (i < first ? -1 : this.line(line, mapping, i < lines.length - 1)));
+    const made: Place = { frames: lines.length ? frames.slice(first).reverse() : [this.unnamed(mapping)], dropped };
+    this.known.set(id, made);
+    return made;
+  }
+
+  private isDropped(line: Line): boolean {
+    const found = this.drop && this.raw.functions.get(line.functionId);
+    if (!this.drop || !found || found.name === 0) return false;
+    const name = simplifyName(this.text(found.name));
+    return this.drop.test(name) && !this.keep?.test(name);
+  }
+}
+
+/** How many locations at the leaf's end are cut away: behind the first one from the root that stays. */
+function dropCount(places: readonly Place[]): number {
+  let hasKept = false;
+  for (let at = places.length - 1; at >= 0; at--) {
+    if (!places[at].dropped) hasKept = true;
+    else if (hasKept) return places[at].dropped === "whole" ? at + 1 : at;
+  }
+  return 0;
+}
+
+/** Stacks from the root to the leaf. */
+function readStacks(raw: Raw, grouper: Grouper): { start: Uint32Array; stack: Uint32Array } {
+  const count = raw.sampleStart.length - 1;
+  const start = new Uint32Array(count + 1);
+  const stack = new NumberList(new Uint32Array(1024));
+  const places: Place[] = [];
+  for (let i = 0; i < count; i++) {
+    places.length = 0;
+    for (let at = raw.sampleStart.at(i); at < raw.sampleStart.at(i + 1); at++) places.push(grouper.location(raw.sampleLocations.at(at)));
+    for (let at = places.length - 1, cut = dropCount(places); at >= cut; at--) for (const frame of places[at].frames) stack.push(frame);
+    start[i + 1] = stack.length;
+  }
+  return { start, stack: stack.take() };
+}
+
+export function decodePprof(data: Uint8Array): LocalProfile {
+  const raw = read(data);
+  const count = raw.sampleStart.length - 1;
+  if (raw.valueTypes.length === 0 && count === 0) throw new LocalError("The file holds no profile.");
+  const values = raw.values.take();
+  if (values.length !== count * raw.valueTypes.length) throw new LocalError("The pprof file has samples with too few or too many values.");
+  const grouper = new Grouper(raw);
+  const { start, stack } = readStacks(raw, grouper);
+  const sampleTypes = raw.valueTypes.map(({ type, unit }) => ({ type: grouper.text(type), unit: grouper.text(unit) }));
+  const wanted = grouper.text(raw.defaultType);
+  const named = sampleTypes.findIndex(({ type }) => type === wanted);
+  if (values.some((value) => Math.abs(value) > Number.MAX_SAFE_INTEGER)) grouper.notes.push("Some values are so large that their last digits are lost.");
+  return {
+    sampleTypes,
+    defaultType: wanted && named >= 0 ? named : sampleTypes.length - 1,
+    frames: grouper.frames,
+    start,
+    stack,
+    values,
+    notes: grouper.notes,
+  };
+}

@@ -1,0 +1,50 @@
+/*
+ * profile: a file that was not uploaded, as this browser reads it: stacks of frames with a value for
+ * each sample type. What decoders here make and encode_flame.ts turns into a tree.
+ */
+
+export interface LocalFrame {
+  name: string;
+  file: string;
+  line: number;
+  mapping: string;
+  /** FrameFlag of model/flame.ts. */
+  flags: number;
+}
+
+export interface LocalProfile {
+  sampleTypes: { type: string; unit: string }[];
+  /** Index into sampleTypes. */
+  defaultType: number;
+  frames: LocalFrame[];
+  /** Of sample i: frames stack[start[i] .. start[i + 1]), from the root to the leaf. */
+  start: Uint32Array;
+  stack: Uint32Array;
+  /** values[i * sampleTypes.length + type]. */
+  values: Float64Array;
+  /** What was passed over or could not be kept exactly, in words for the reader. */
+  notes: string[];
+}
+
+/** The file is not what it seemed, or is broken; the message can be shown. */
+export class LocalError extends Error {}
+
+/** Gathers numbers without knowing how many there will be. */
+export class NumberList<T extends Uint32Array | Float64Array> {
+  length = 0;
+  constructor(private data: T) {}
+  push(value: number): void {
+    if (this.length === this.data.length) {
+      const wider = new (this.data.constructor as new (length: number) => T)(Math.max(64, this.length * 2));
+      wider.set(this.data as never);
+      this.data = wider;
+    }
+    this.data[this.length++] = value;
+  }
+  at(index: number): number {
+    return this.data[index];
+  }
+  take(): T {
+    return this.data.slice(0, this.length) as T;
+  }
+}

@@ -1,0 +1,56 @@
+/*
+ * read: which of the formats that the browser can read a file has, and the profile in it. Files are
+ * never sent anywhere from here.
+ */
+import { decodeFolded } from "./folded.ts";
+import { decodePprof } from "./pprof.ts";
+import { LocalError, type LocalProfile } from "./profile.ts";
+
+/** What a tab can be asked to hold; larger files are for the server. */
+const maxBytes = 512 * 1024 * 1024;
+
+async function gunzip(bytes: Uint8Array<ArrayBuffer>): Promise<Uint8Array> {
+  const parts: Uint8Array[] = [];
+  let size = 0;
+  const reader = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip")).getReader();
+  try {
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) break;
+      size += value.length;
+      if (size > maxBytes) throw new LocalError("The file is too large to be read in the browser.");
+      parts.push(value);
+    }
+  } catch (error) {
+    if (error instanceof LocalError) throw error;
+    throw new LocalError("The file is not whole: its gzip data cannot be unpacked.");
+  }
+  const all = new Uint8Array(size);
+  let at = 0;
+  for (const part of parts) {
+    all.set(part, at);
+    at += part.length;
+  }
+  return all;
+}
+
+/** Folded stacks are text whose first lines end in a number. */
+function isFolded(bytes: Uint8Array): boolean {
+  if (bytes.subarray(0, 4096).includes(0)) return false;
+  const head = new TextDecoder().decode(bytes.subarray(0, 64 * 1024));
+  const lines = head.split("\n").map((line) => line.trim()).filter((line) => line && !line.startsWith("#") && !line.startsWith("//"));
+  return lines.length > 0 && !/^[{[]/.test(lines[0]) && /\S[ \t]+-?\d+(\.\d+)?$/.test(lines[0]);
+}
+
+/** null: a format that only the server reads. Throws LocalError for a broken file. */
+export async function readProfile(file: Blob): Promise<LocalProfile | null> {
+  if (file.size > maxBytes) return null;
+  const raw = new Uint8Array(await file.arrayBuffer());
+  const bytes = raw[0] === 0x1f && raw[1] === 0x8b ? await gunzip(raw) : raw;
+  if (bytes.length === 0) throw new LocalError("The file is empty.");
+  if (isFolded(bytes)) return decodeFolded(new TextDecoder().decode(bytes));
+  // The first field of a profile is a sample type: field 1, bytes.
+  const first = bytes[0];
+  const isPprof = (first & 7) <= 2 && first >> 3 >= 1 && first >> 3 <= 14;
+  return isPprof && !/^\s*[{[]/.test(new TextDecoder().decode(bytes.subarray(0, 16))) ? decodePprof(bytes) : null;
+}

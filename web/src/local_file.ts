@@ -1,0 +1,49 @@
+/* local_file: the page's side of local_worker.ts: one file, read without uploading it. */
+import type { LocalReply, LocalRequest, LocalSummary } from "./local_worker.ts";
+import { decodeFlame, type Flame } from "./model/flame.ts";
+import { startWorker } from "./start_worker.ts";
+
+type Body<T> = T extends { id: number } ? Omit<T, "id"> : never;
+
+export class LocalFile {
+  private readonly worker = startWorker("perfolio-local-worker");
+  private readonly waiting = new Map<number, { resolve: (reply: LocalReply) => void; reject: (error: Error) => void }>();
+  private lastId = 0;
+
+  constructor(private readonly file: Blob) {
+    this.worker.addEventListener("message", (event: MessageEvent<LocalReply>) => {
+      const job = this.waiting.get(event.data.id);
+      this.waiting.delete(event.data.id);
+      if ("error" in event.data) job?.reject(new Error(event.data.error));
+      else job?.resolve(event.data);
+    });
+    this.worker.addEventListener("error", () => {
+      for (const { reject } of this.waiting.values()) reject(new Error("The browser could not read this file. There may not be enough memory."));
+      this.waiting.clear();
+    });
+  }
+
+  private ask(request: Body<LocalRequest>): Promise<LocalReply> {
+    const id = ++this.lastId;
+    return new Promise((resolve, reject) => {
+      this.waiting.set(id, { resolve, reject });
+      this.worker.postMessage({ id, ...request });
+    });
+  }
+
+  /** null: a format that only the server reads. */
+  async read(): Promise<LocalSummary | null> {
+    const reply = await this.ask({ file: this.file });
+    return "summary" in reply ? reply.summary : null;
+  }
+
+  async flame(type: number): Promise<Flame> {
+    const reply = await this.ask({ type });
+    if (!("flame" in reply)) throw new Error("The browser gave no tree.");
+    return decodeFlame(reply.flame);
+  }
+
+  close(): void {
+    this.worker.terminate();
+  }
+}

@@ -1,0 +1,43 @@
+/*
+ * local_worker: reads a file beside the page and makes trees of it; nothing leaves the browser.
+ * local_file.ts is the other side.
+ */
+import { encodeFlame } from "./local/encode_flame.ts";
+import { readProfile } from "./local/read.ts";
+import { LocalError, type LocalProfile } from "./local/profile.ts";
+
+export type LocalRequest = { id: number; file: Blob } | { id: number; type: number };
+
+export interface LocalSummary {
+  sampleTypes: { type: string; unit: string }[];
+  defaultType: number;
+  sampleCount: number;
+  notes: string[];
+}
+
+export type LocalReply =
+  /** null: a format that only the server reads. */
+  | { id: number; summary: LocalSummary | null }
+  | { id: number; flame: ArrayBuffer }
+  | { id: number; error: string };
+
+let profile: LocalProfile | null = null;
+
+async function answer(request: LocalRequest): Promise<LocalReply> {
+  const { id } = request;
+  if ("file" in request) {
+    profile = await readProfile(request.file);
+    if (!profile) return { id, summary: null };
+    const { sampleTypes, defaultType, notes, start } = profile;
+    return { id, summary: { sampleTypes, defaultType, notes, sampleCount: start.length - 1 } };
+  }
+  if (!profile) throw new LocalError("No file has been read.");
+  return { id, flame: encodeFlame(profile, request.type) };
+}
+
+addEventListener("message", (event: MessageEvent<LocalRequest>) => {
+  answer(event.data).then(
+    (reply) => postMessage(reply, { transfer: "flame" in reply ? [reply.flame] : [] }),
+    (error) => postMessage({ id: event.data.id, error: error instanceof Error ? error.message : String(error) } satisfies LocalReply),
+  );
+});

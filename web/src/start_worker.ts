@@ -1,0 +1,18 @@
+/* start_worker: starts a script of this site beside the page, under Trusted Types. */
+
+interface TrustedTypes {
+  createPolicy(name: string, rules: { createScriptURL: (url: string) => string }): { createScriptURL(url: string): string };
+}
+
+/** name is that of the meta element with the worker's address; nothing else may become a script. */
+export function startWorker(name: "perfolio-worker" | "perfolio-local-worker"): Worker {
+  const address = document.querySelector<HTMLMetaElement>(`meta[name="${name}"]`)?.content ?? "";
+  const trusted = (globalThis as { trustedTypes?: TrustedTypes }).trustedTypes;
+  const policy = trusted?.createPolicy(name, {
+    createScriptURL: (url) => {
+      if (url !== address) throw new TypeError("not the worker's address");
+      return url;
+    },
+  });
+  return new Worker(policy ? policy.createScriptURL(address) : address, { type: "module" });
+}
