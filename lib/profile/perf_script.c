@@ -119,10 +119,25 @@ static enum err_code note_event(struct reader *reader, const struct perf_script_
     return ERR_NONE;
 }
 
-/* Is this line an event's? Within a stack only a sure one is: "comm 12" could be a symbol. */
-static bool is_event_line(struct span line, bool is_in_stack, struct perf_script_event *ret_event)
+enum line_kind { LINE_COMMENT, LINE_END, LINE_EVENT, LINE_OF_STACK };
+
+/*
+ * What a line is, in both passes by the same rule, so that they see the same events. A blank line
+ * or a record ends a stack. Within a stack only a sure event counts: "comm 12" could be a symbol.
+ */
+static enum line_kind classify_line(struct span line, bool *is_in_stack,
+                                    struct perf_script_event *ret_event)
 {
-    return perf_script_parse_event(line, !is_in_stack && !begins_blank(line), ret_event);
+    if (is_comment(line))
+        return LINE_COMMENT;
+    if (span_trim(line).size == 0 || perf_script_is_record(line)) {
+        *is_in_stack = false;
+        return LINE_END;
+    }
+    if (!perf_script_parse_event(line, !*is_in_stack && !begins_blank(line), ret_event))
+        return LINE_OF_STACK;
+    *is_in_stack = true;
+    return LINE_EVENT;
 }
 
 static enum err_code survey_events(struct reader *reader, struct span text, struct err *err)
@@ -132,14 +147,8 @@ static enum err_code survey_events(struct reader *reader, struct span text, stru
     bool is_in_stack = false;
     enum err_code code = ERR_NONE;
     while (!code && span_take_line(&text, &line)) {
-        if (is_aside(line))
-            continue;
-        if (span_trim(line).size == 0) {
-            is_in_stack = false;
-        } else if (is_event_line(line, is_in_stack, &event)) {
+        if (classify_line(line, &is_in_stack, &event) == LINE_EVENT)
             code = note_event(reader, &event, err);
-            is_in_stack = true;
-        }
     }
     return code;
 }
@@ -325,19 +334,19 @@ static void read_samples(struct reader *reader, struct span text)
     size_t comment_count = 0;
     bool is_in_stack = false;
     while (!profile_builder_failed(reader->builder) && span_take_line(&text, &line)) {
-        if (is_comment(line)) {
+        switch (classify_line(line, &is_in_stack, &event)) {
+        case LINE_COMMENT:
             read_comment(reader, line, &comment_count);
-        } else if (perf_script_is_record(line)) {
+            break;
+        case LINE_END:
             finish_sample(reader);
-            is_in_stack = false;
-        } else if (span_trim(line).size == 0) {
-            finish_sample(reader);
-            is_in_stack = false;
-        } else if (is_event_line(line, is_in_stack, &event)) {
+            break;
+        case LINE_EVENT:
             begin_sample(reader, &event);
-            is_in_stack = true;
-        } else {
+            break;
+        case LINE_OF_STACK:
             read_stack_line(reader, line);
+            break;
         }
     }
     finish_sample(reader);

@@ -153,6 +153,20 @@ static void an_address_before_a_stack_is_no_frame(void **state)
     profile_destroy(profile);
 }
 
+static void both_passes_see_the_same_events(void **state)
+{
+    (void)state;
+    /* A record ends the stack, so "tail 12" begins a sample, and its event must have been noted. */
+    const struct span text = SPAN_LITERAL("a 9 1.5: 3 cycles: \n\t6f1 beta (/a)\n"
+                                          "a 9 [000] 2.5: PERF_RECORD_COMM exec: a:9/9\n"
+                                          "tail 12\n\t6f1 gamma (/a)\n");
+    struct profile *profile = decode_text(perf_script_decode, text);
+    assert_int_equal(profile->value_type_count, 2);
+    assert_stacks(profile, "cycles", "beta 3\n");
+    assert_stacks(profile, "samples", "gamma 1\n");
+    profile_destroy(profile);
+}
+
 static void records_of_other_kinds_are_no_samples(void **state)
 {
     (void)state;
@@ -219,6 +233,7 @@ int main(void)
         cmocka_unit_test(inlined_frames_join_the_frame_below),
         cmocka_unit_test(a_sample_may_stand_on_one_line),
         cmocka_unit_test(an_address_before_a_stack_is_no_frame),
+        cmocka_unit_test(both_passes_see_the_same_events),
         cmocka_unit_test(records_of_other_kinds_are_no_samples),
         cmocka_unit_test(strange_lines_are_counted),
         cmocka_unit_test(text_of_other_kinds_is_not_taken_for_perf_output),
