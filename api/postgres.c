@@ -3,10 +3,12 @@
 #include "api/process.h"
 #include "lib/base/buf.h"
 #include "lib/base/clock.h"
+#include "lib/base/digest.h"
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
 #include "lib/base/os.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
@@ -130,6 +132,9 @@ static enum err_code create_roles(const struct postgres *postgres, const char *f
     return code;
 }
 
+/* A cluster that is being made has a name of its own, until it is whole and gets its real one. */
+static const char new_suffix[] = ".new-";
+
 /* Everything at once, instead of one fsync for each of a thousand files. */
 static enum err_code sync_cluster(const char *path, struct err *err)
 {
@@ -139,13 +144,39 @@ static enum err_code sync_cluster(const char *path, struct err *err)
     return ERR_NONE;
 }
 
+/*
+ * What starts that were killed left behind. Processes of theirs may still write there: what cannot
+ * be removed now goes at the next start.
+ */
+static void remove_leftovers(const char *cluster_path)
+{
+    char folder[PATH_MAX], path[PATH_MAX + NAME_MAX + 2];
+    snprintf(folder, sizeof(folder), "%s", cluster_path);
+    char *slash = strrchr(folder, '/');
+    if (!slash)
+        return;
+    *slash = 0;
+    const char *name = slash + 1;
+    DIR *entries = opendir(folder);
+    for (struct dirent *entry; entries && (entry = readdir(entries));) {
+        if (strncmp(entry->d_name, name, strlen(name)) != 0 ||
+            strncmp(entry->d_name + strlen(name), new_suffix, sizeof(new_suffix) - 1) != 0)
+            continue;
+        snprintf(path, sizeof(path), "%s/%s", folder, entry->d_name);
+        nftw(path, remove_entry, 32, FTW_DEPTH | FTW_PHYS);
+    }
+    if (entries)
+        closedir(entries);
+}
+
 static enum err_code create_cluster(const struct postgres *postgres, struct err *err)
 {
-    char path[PATH_MAX + 8], child_path[PATH_MAX + 8];
-    snprintf(path, sizeof(path), "%s.new", postgres->path);
-    snprintf(child_path, sizeof(child_path), "%s.new", postgres->child_path);
+    enum { SUFFIX_BYTES = sizeof(new_suffix) + DIGEST_ID_BYTES };
+    char id[DIGEST_ID_BYTES], path[PATH_MAX + SUFFIX_BYTES], child_path[PATH_MAX + SUFFIX_BYTES];
+    digest_random_id(id);
+    snprintf(path, sizeof(path), "%s%s%s", postgres->path, new_suffix, id);
+    snprintf(child_path, sizeof(child_path), "%s%s%s", postgres->child_path, new_suffix, id);
     log_event(LOG_INFO, "making the database cluster", "programs=%s", postgres->bin_dir);
-    nftw(path, remove_entry, 32, FTW_DEPTH | FTW_PHYS);
     /* By descriptor: as root we never give away what a name leads to. */
     fd_auto fd =
         mkdir(path, 0700) != 0 ? -1 : open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -225,6 +256,7 @@ enum err_code postgres_prepare(struct postgres *postgres, struct err *err)
     enum err_code code = find_programs(postgres, err);
     if (code)
         return code;
+    remove_leftovers(postgres->path);
     if (cluster_version(postgres) == 0) {
         code = create_cluster(postgres, err);
         if (code)

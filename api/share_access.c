@@ -145,12 +145,15 @@ static bool shows_delete_token(const struct request *request, const struct share
 enum err_code share_access_check_edit(struct request *request, const struct share *share,
                                       struct err *err)
 {
-    if (share_access_is_editor(request, share) || shows_delete_token(request, share))
-        return ERR_NONE;
+    /* Whoever shows a delete token means it alone: a wrong one is not made good by a session. */
     if (request_field(request, "x-perfolio-delete-token").size)
-        return err_set(err, ERR_FORBIDDEN,
-                       "the delete token is not that of this share: take the one that was shown "
-                       "when the share was made");
+        return shows_delete_token(request, share)
+                   ? ERR_NONE
+                   : err_set(err, ERR_FORBIDDEN,
+                             "the delete token is not that of this share: take the one that was "
+                             "shown when the share was made");
+    if (share_access_is_editor(request, share))
+        return ERR_NONE;
     if (request->principal.kind == PRINCIPAL_ANONYMOUS)
         return err_set(err, ERR_UNAUTHENTICATED,
                        "changing a share needs its team's token, a session or its delete token in "

@@ -4,6 +4,7 @@ PERFOLIO_CRASH_ROUNDS=100 for the long run; each round kills one of the three ki
 all at once, while four clients upload.
 """
 
+import contextlib
 import http.client
 import itertools
 import os
@@ -154,6 +155,41 @@ def test_acknowledged_shares_survive_kill_9_of_every_process(start_server):
         body = api.get(f"/api/v1/shares/{share}/raw").body
         number = int(body.split(b";")[1].removeprefix(b"round"))
         assert number in sent and body == content(number)
+
+
+def test_what_a_killed_first_start_still_writes_does_not_stop_the_next(start_server):
+    """The children of a killed initdb may write for a moment longer."""
+    server = start_server(is_fresh=True, wait=False)
+    leftovers = lambda: list(server.data_dir.glob("pg.new-*"))
+    deadline = time.monotonic() + 60
+    while not leftovers():
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+    server.process.kill()
+    server.process.wait(30)
+    folder = leftovers()[0]
+    is_over = threading.Event()
+
+    def go_on_writing():
+        for number in itertools.count():
+            if is_over.is_set():
+                return
+            with contextlib.suppress(OSError):
+                folder.mkdir(exist_ok=True)
+                (folder / f"late{number % 500}").write_bytes(b"x")
+
+    writer = threading.Thread(target=go_on_writing)
+    writer.start()
+    try:
+        server.launch()
+        server.wait_ready()
+    finally:
+        is_over.set()
+        writer.join()
+    assert server.api().post("/api/v1/shares", content(1)).status == 201
+    server.stop()
+    server.start()
+    assert leftovers() == []
 
 
 def test_a_kill_while_the_first_start_makes_the_cluster_does_no_harm(start_server):
