@@ -607,8 +607,9 @@ def test_a_push_after_a_lost_answer_finds_the_share(run, fake, tmp_path):
 
 
 def start(home, url, *arguments):
-    def restore_signals():  # both are ignored in a shell's background jobs
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
+    def restore_signals():  # ignored in a shell's background jobs, or under nohup
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, signal.SIG_DFL)
 
     return subprocess.Popen([str(PERFOLIO), *map(str, arguments)], stdout=subprocess.PIPE,
                             stderr=subprocess.PIPE, preexec_fn=restore_signals,
