@@ -112,6 +112,8 @@ uint32_t frame_table_label(struct frame_table *table, struct span text)
 
 static struct span base_name(struct span path)
 {
+    if (path.size == 0)
+        return path;
     size_t end = path.size;
     while (end > 1 && path.data[end - 1] == '/')
         end--;
