@@ -113,8 +113,9 @@ struct http_job {
     struct http_connection *connection; /* the loop's; NULL when it is gone */
     h2o_linklist_t connection_link;
     atomic_bool is_cancelled;
-    bool is_answered;           /* the loop's: h2o has the head of the answer */
-    bool is_closing;            /* the connection ends after this answer */
+    int64_t waiting_since_ns; /* the worker's: monotonic, for its turn (turns.h); 0: did not wait */
+    bool is_answered;         /* the loop's: h2o has the head of the answer */
+    bool is_closing;          /* the connection ends after this answer */
     h2o_buffer_t *stolen_input; /* the loop's: holds request.body */
     struct request request;
     struct response response;

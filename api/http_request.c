@@ -21,6 +21,7 @@ enum {
     MIN_COMPRESSED_BYTES = 1024,   /* below, the gain is a part of one packet */
     LARGE_ANSWER_BYTES = 4 << 20,  /* from here on gzip works at its fastest level */
     JOB_OVERHEAD_BYTES = 16 << 10, /* what a request costs besides its body */
+    TURN_WAIT_MAX_S = 30,
     DATABASE_RETRIES = 4,
     DATABASE_RETRY_MS = 50, /* until sessions of a database that crashed have noticed */
 };
@@ -436,15 +437,38 @@ static void finish(struct http_job *job, enum err_code code, const struct err *e
         http_response_read_chunk(job);
 }
 
+/*
+ * Whoever waited for long has often gone, which nobody sees of an HTTP/1 client, and a server that
+ * stops begins no reports: such a turn is given on at once, so that a list of the abandoned is
+ * through in no time.
+ */
+static bool has_waited_in_vain(struct http_job *job, struct err *err)
+{
+    if (job->waiting_since_ns == 0)
+        return false;
+    bool is_long = clock_monotonic_ns() - job->waiting_since_ns > TURN_WAIT_MAX_S * CLOCK_NS_PER_S;
+    if (!is_long && !http_server_is_stopping(job->loop->http))
+        return false;
+    err_set(err, ERR_BUSY, "too many ask for reports that take long; try again in a few seconds");
+    err->retry_after_s = 5;
+    return true;
+}
+
 /* False when the request waits for its turn: another worker may have the job by now. */
 static bool handle_in_turn(struct http_job *job)
 {
     struct turn *turn = &job->request.turn;
     while (!atomic_load_explicit(&job->is_cancelled, memory_order_relaxed)) {
         struct err err = {0};
+        if (has_waited_in_vain(job, &err)) {
+            finish(job, ERR_BUSY, &err);
+            break;
+        }
         enum err_code code = handle_patiently(job, &err);
         bool lacks_turn = code == ERR_BUSY && turn->key && !turn->is_held;
         if (lacks_turn && only_reads(&job->request)) {
+            if (job->waiting_since_ns == 0)
+                job->waiting_since_ns = clock_monotonic_ns();
             enum turns_outcome outcome = turns_take_or_wait(job->request.server->turns, turn);
             if (outcome == TURNS_WAITING)
                 return false;

@@ -320,11 +320,11 @@ static void unref_answer(void *entry)
 
 static enum err_code take_turn(struct request *request, const char *share_id, struct err *err)
 {
-    request->turn.key = share_id;
+    if (!request->turn.key) /* others read it as soon as the turn is held or waited for */
+        request->turn.key = share_id;
     if (turns_take(request->server->turns, &request->turn))
         return ERR_NONE;
-    err_set(err, ERR_BUSY,
-            "too many others ask for reports of this profile; try again in a few seconds");
+    err_set(err, ERR_BUSY, "too many ask for reports that take long; try again in a few seconds");
     err->retry_after_s = 5;
     return ERR_BUSY;
 }

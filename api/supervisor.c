@@ -149,6 +149,10 @@ static void bound_database_log(struct supervisor *supervisor)
     ssize_t copied = 1;
     while (from >= 0 && to >= 0 && copied > 0)
         copied = sendfile(to, from, &offset, DATABASE_LOG_MAX_BYTES);
+    /* What could not be copied stays, up to a limit of its own: the disk may be full. */
+    bool is_kept = from >= 0 && to >= 0 && copied == 0;
+    if (!is_kept && status.st_size <= 4 * (off_t)DATABASE_LOG_MAX_BYTES)
+        return;
     if (ftruncate(log_fd, 0) == 0)
         log_event(LOG_INFO, "began the database's log anew", "old=postgres.log.old bytes=%lld",
                   (long long)status.st_size);

@@ -66,6 +66,15 @@ bool turns_take(struct turns *turns, struct turn *turn)
     return is_held;
 }
 
+/* Called locked. One share's readers leave room in the list for those of others. */
+static bool is_crowded(const struct turns *turns, const char *key)
+{
+    int count = 0;
+    for (const struct turn *turn = turns->waiting; turn; turn = turn->next)
+        count += strcmp(turn->key, key) == 0;
+    return count >= (turns->max_waiting + 1) / 2;
+}
+
 enum turns_outcome turns_take_or_wait(struct turns *turns, struct turn *turn)
 {
     enum turns_outcome outcome = TURNS_REFUSED;
@@ -73,7 +82,7 @@ enum turns_outcome turns_take_or_wait(struct turns *turns, struct turn *turn)
     if (is_free(turns, turn->key)) {
         hold(turns, turn);
         outcome = TURNS_TAKEN;
-    } else if (turns->waiting_count < turns->max_waiting) {
+    } else if (turns->waiting_count < turns->max_waiting && !is_crowded(turns, turn->key)) {
         struct turn **place = &turns->waiting;
         while (*place)
             place = &(*place)->next;

@@ -33,7 +33,7 @@ bool turns_take(struct turns *turns, struct turn *turn);
 enum turns_outcome {
     TURNS_TAKEN,
     TURNS_WAITING, /* turn is no longer the caller's: wake may be running already */
-    TURNS_REFUSED, /* too many wait */
+    TURNS_REFUSED, /* too many wait, or half of the list waits for the same */
 };
 enum turns_outcome turns_take_or_wait(struct turns *turns, struct turn *turn);
 

@@ -20,7 +20,7 @@ enum {
     MAX_PART_COUNT = 1 << 20,
 };
 
-#define KEPT_TEXT "what has arrived is kept for a day: push %s again to go on"
+#define KEPT_TEXT "what has arrived is kept for a while: push %s again to go on"
 
 /* What one upload in parts knows while it runs. */
 struct parts {

@@ -78,6 +78,7 @@ struct pg_pool {
     _Atomic uint64_t failure_count;
     pthread_mutex_t mutex;    /* guards what follows */
     int64_t failing_since_ns; /* monotonic; 0: the last attempt to connect succeeded */
+    int64_t failed_last_ns;
     pthread_cond_t given;
     struct pg_connection *idle;
     int open_count;
@@ -407,8 +408,11 @@ static bool note_attempt(struct pg_pool *pool, bool has_failed)
     pthread_mutex_lock(&pool->mutex);
     if (!has_failed)
         pool->failing_since_ns = 0;
-    else if (pool->failing_since_ns == 0)
-        pool->failing_since_ns = now_ns;
+    else if (pool->failing_since_ns == 0 ||
+             now_ns - pool->failed_last_ns > OUTAGE_S * CLOCK_NS_PER_S)
+        pool->failing_since_ns = now_ns; /* an old failure is of another outage */
+    if (has_failed)
+        pool->failed_last_ns = now_ns;
     bool is_long = has_failed && now_ns - pool->failing_since_ns > OUTAGE_S * CLOCK_NS_PER_S;
     pthread_mutex_unlock(&pool->mutex);
     return is_long;

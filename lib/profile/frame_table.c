@@ -217,7 +217,7 @@ static struct key group_frame(struct frame_table *table, const struct source *so
     case VIEW_BY_BINARY:
         key.mapping = string_number(table, source, place->mapping);
         frame->name = table->texts[binary_number(table, source, place->mapping)];
-        if (place->mapping) /* without the brackets */
+        if (frame->name.data[0] == '[') /* without the brackets */
             frame->name = span_of(frame->name.data + 1, frame->name.size - 2);
         frame->file = span_of(NULL, 0);
         frame->line = 0;

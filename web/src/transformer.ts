@@ -63,7 +63,11 @@ class Transformer {
     // A flame's columns are views of the answer it was read from.
     if (this.heldSource !== source) request.bytes = flame.frame.buffer as ArrayBuffer;
     this.heldSource = source;
-    this.start().postMessage(request);
+    try {
+      this.start().postMessage(request);
+    } catch {
+      this.fail();
+    }
   }
 
   private start(): Worker {
@@ -78,7 +82,10 @@ class Transformer {
     const job = this.running;
     if (!job || reply.id !== this.lastId) return;
     this.running = null;
-    if ("error" in reply) job.reject(new TransformError(reply.error, reply.rule));
+    if ("error" in reply) {
+      if (reply.rule < 0) this.heldSource = 0; // it may not hold the tree: the next request brings it again
+      job.reject(new TransformError(reply.error, reply.rule));
+    }
     else {
       const { flame } = job.wanted;
       const [made, callers, callees] = [reply.tree, reply.around[0], reply.around[1]].map((tree) =>

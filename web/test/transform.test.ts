@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { presets, type Rule } from "../src/model/chain.ts";
 import { decodeFlame, derive, FrameFlag, parentOf, withTree, type Columns, type Flame } from "../src/model/flame.ts";
+import { compileSearch, exactly, search } from "../src/model/search.ts";
 import { applyRule, calleesOf, callersOf, matchRule } from "../src/model/transform.ts";
 import { encodeFlame } from "./encode_flame.mjs";
 
@@ -179,6 +180,29 @@ test("callers and callees of a function equal a brute-force reader", () => {
     assert.deepEqual(new Map([...stacksOf(above)].sort()), new Map([...callers].sort()));
     assert.equal(below.cum[0], above.cum[0]);
   }
+});
+
+test("a rule for one function leaves alone another whose name differs in case", () => {
+  const flame = decode({ name: "root", children: [{ name: "main.run", self: 1 }, { name: "main.Run", self: 2 }] });
+  assert.deepEqual([...stacksOf(remake(flame, applyRule(flame, flame.frames, rule("hide", exactly("main.run")))))], [["main.Run", [2, 0]]]);
+  assert.equal(search(flame, compileSearch(exactly("main.run"))).functionCount, 1);
+  assert.equal(search(flame, compileSearch("main")).functionCount, 2);
+  assert.equal(applyRule(flame, flame.frames, rule("focus", "(?i)RUN")).frame.length, 3);
+});
+
+test("collapsing recursion is quick in a chain of 60,000 frames without any", () => {
+  const root: Tree = { name: "root", children: [] };
+  let at = root;
+  for (let i = 0; i < 60_000; i++) {
+    const child: Tree = { name: `g${i}`, self: 1, children: [] };
+    at.children!.push(child);
+    at = child;
+  }
+  const flame = decode(root);
+  const before = process.cpuUsage();
+  assert.equal(applyRule(flame, flame.frames, rule("recursion", "")).frame.length, 60_001);
+  const { user, system } = process.cpuUsage(before);
+  assert.ok(user + system < 2e6, "a walk up each path would take five times as long");
 });
 
 test("a tree that is 50,000 frames deep, and one with more callers than nodes", () => {

@@ -18,7 +18,7 @@ static struct turn turn_of(const char *key)
 static int start(void **state)
 {
     woken_count = 0;
-    *state = turns_create(8, 3); /* 2 of one, 6 of all */
+    *state = turns_create(8, 5); /* 2 of one, 6 of all; 3 of one may wait */
     return 0;
 }
 
@@ -54,6 +54,24 @@ static void all_shares_together_leave_workers_free(void **state)
     }
     for (int i = 0; i < 6; i++)
         turns_give(*state, &turns[i]);
+}
+
+static void half_of_those_who_wait_are_others(void **state)
+{
+    struct turn slow[6], third[3];
+    for (int i = 0; i < 6; i++) {
+        slow[i] = turn_of("slow");
+        assert_int_equal(turns_take_or_wait(*state, &slow[i]) == TURNS_REFUSED, i == 5);
+    }
+    for (int i = 0; i < 3; i++) {
+        third[i] = turn_of("third");
+        assert_int_equal(turns_take_or_wait(*state, &third[i]),
+                         i < 2 ? TURNS_TAKEN : TURNS_WAITING);
+    }
+    for (int i = 0; i < 5; i++)
+        turns_give(*state, &slow[i]);
+    for (int i = 0; i < 3; i++)
+        turns_give(*state, &third[i]);
 }
 
 static void who_waits_is_woken_in_order_and_holds_the_turn(void **state)
@@ -98,6 +116,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(one_share_has_few_turns_and_others_have_theirs, start,
                                         stop),
         cmocka_unit_test_setup_teardown(all_shares_together_leave_workers_free, start, stop),
+        cmocka_unit_test_setup_teardown(half_of_those_who_wait_are_others, start, stop),
         cmocka_unit_test_setup_teardown(who_waits_is_woken_in_order_and_holds_the_turn, start,
                                         stop),
         cmocka_unit_test(a_single_worker_still_has_a_turn),

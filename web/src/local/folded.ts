@@ -19,7 +19,7 @@ function readLines(text: string): Lines {
   for (const raw of text.split("\n")) {
     const line = raw.trim();
     if (!line || line.startsWith("# ") || line === "#" || line.startsWith("//")) continue;
-    const found = /^(.*\S)[ \t]+(-?\d+(?:\.\d+)?)$/.exec(line);
+    const found = /^(.*\S)[ \t]+([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)$/.exec(line);
     if (!found) {
       lines.skipped++;
       continue;
@@ -36,11 +36,23 @@ function describe(name: string): LocalFrame {
   return { name, file: "", line: 0, mapping, flags };
 }
 
+/** The power of ten that keeps up to six decimal places, fewer where the largest value would not fit. */
+function scaleOf(values: readonly string[]): number {
+  let decimals = 0;
+  let largest = 0;
+  for (const value of values) {
+    const [, fraction = "", exponent = "0"] = /^[-+]?\d*\.?(\d*)(?:[eE]([-+]?\d+))?$/.exec(value) ?? [];
+    decimals = Math.max(decimals, Math.min(maxDecimals, fraction.length - Number(exponent)));
+    largest = Math.max(largest, Math.abs(Number(value)));
+  }
+  while (decimals > 0 && largest * 10 ** decimals >= 2 ** 63) decimals--;
+  return 10 ** decimals;
+}
+
 export function decodeFolded(text: string): LocalProfile {
   const lines = readLines(text);
   if (lines.stacks.length === 0) throw new LocalError("No line of the file is a stack with a value behind it.");
-  const decimals = Math.min(maxDecimals, Math.max(...lines.values.map((value) => (value.includes(".") ? value.length - value.indexOf(".") - 1 : 0))));
-  const scale = 10 ** decimals;
+  const scale = scaleOf(lines.values);
   const frames: LocalFrame[] = [];
   const frameOf = new Map<string, number>();
   const start = new Uint32Array(lines.stacks.length + 1);

@@ -4,6 +4,7 @@
  * its binary; drop_frames cut a stack as `go tool pprof` cuts it.
  */
 import { FrameFlag } from "../model/flame.ts";
+import { boundedTest, compileRule } from "../model/search.ts";
 import { LocalError, NumberList, type LocalFrame, type LocalProfile } from "./profile.ts";
 import { Message } from "./protobuf.ts";
 
@@ -31,6 +32,8 @@ interface Raw {
   sampleStart: NumberList<Uint32Array>;
   sampleLocations: NumberList<Float64Array>;
   values: NumberList<Float64Array>;
+  /** Every number of values that some sample has: one, in a right file. */
+  valueCounts: Set<number>;
   dropFrames: number;
   keepFrames: number;
   defaultType: number;
@@ -60,7 +63,8 @@ function readLocation(message: Message): { id: number; location: Location } {
   return { id, location };
 }
 
-function readSample(message: Message, raw: Raw): void {
+/** How many values the sample has. */
+function readSample(message: Message, raw: Raw): number {
   let count = 0;
   while (message.next()) {
     if (message.field === 1) message.numbers(false, (id) => raw.sampleLocations.push(id));
@@ -72,7 +76,7 @@ function readSample(message: Message, raw: Raw): void {
     else message.skip();
   }
   raw.sampleStart.push(raw.sampleLocations.length);
-  if (count === 0) throw new LocalError("A sample of the pprof file has no values.");
+  return count;
 }
 
 function read(data: Uint8Array): Raw {
@@ -85,6 +89,7 @@ function read(data: Uint8Array): Raw {
     sampleStart: new NumberList(new Uint32Array(1024)),
     sampleLocations: new NumberList(new Float64Array(1024)),
     values: new NumberList(new Float64Array(1024)),
+    valueCounts: new Set(),
     dropFrames: 0,
     keepFrames: 0,
     defaultType: 0,
@@ -99,7 +104,7 @@ function read(data: Uint8Array): Raw {
         break;
       }
       case 2:
-        readSample(message.message(), raw);
+        raw.valueCounts.add(readSample(message.message(), raw));
         break;
       case 3: {
         const mapping = fields(message.message());
@@ -157,8 +162,8 @@ class Grouper {
   private readonly decoder = new TextDecoder();
   private readonly texts: (string | undefined)[] = [];
   private readonly known = new Map<number, Place>();
-  private readonly drop: RegExp | null;
-  private readonly keep: RegExp | null;
+  private readonly drop: ((name: string) => boolean) | null;
+  private readonly keep: ((name: string) => boolean) | null;
   readonly notes: string[] = [];
 
   constructor(private readonly raw: Raw) {
@@ -171,11 +176,12 @@ class Grouper {
     return (this.texts[index] ??= this.raw.strings[index] ? this.decoder.decode(this.raw.strings[index]) : "");
   }
 
-  private expression(index: number): RegExp | null {
+  /** The server's language, so that no file can keep the browser busy for ever. */
+  private expression(index: number): ((name: string) => boolean) | null {
     const source = this.text(index);
     if (!source) return null;
     try {
-      return new RegExp(`^(?:${source})$`);
+      return boundedTest(compileRule(`^(?:${source})$`));
     } catch {
       this.notes.push("The file's drop_frames could not be read, so no frame is dropped.");
       return null;
@@ -235,7 +241,7 @@ class Grouper {
     const found = this.drop && this.raw.functions.get(line.functionId);
     if (!this.drop || !found || found.name === 0) return false;
     const name = simplifyName(this.text(found.name));
-    return this.drop.test(name) && !this.keep?.test(name);
+    return this.drop(name) && !this.keep?.(name);
   }
 }
 
@@ -269,7 +275,7 @@ export function decodePprof(data: Uint8Array): LocalProfile {
   const count = raw.sampleStart.length - 1;
   if (raw.valueTypes.length === 0 && count === 0) throw new LocalError("The file holds no profile.");
   const values = raw.values.take();
-  if (values.length !== count * raw.valueTypes.length) throw new LocalError("The pprof file has samples with too few or too many values.");
+  if (count > 0 && (raw.valueCounts.size !== 1 || !raw.valueCounts.has(raw.valueTypes.length))) throw new LocalError("The pprof file has samples with too few or too many values.");
   const grouper = new Grouper(raw);
   const { start, stack } = readStacks(raw, grouper);
   const sampleTypes = raw.valueTypes.map(({ type, unit }) => ({ type: grouper.text(type), unit: grouper.text(unit) }));

@@ -39,7 +39,7 @@ function isFolded(bytes: Uint8Array): boolean {
   if (bytes.subarray(0, 4096).includes(0)) return false;
   const head = new TextDecoder().decode(bytes.subarray(0, 64 * 1024));
   const lines = head.split("\n").map((line) => line.trim()).filter((line) => line && !line.startsWith("#") && !line.startsWith("//"));
-  return lines.length > 0 && !/^[{[]/.test(lines[0]) && /\S[ \t]+-?\d+(\.\d+)?$/.test(lines[0]);
+  return lines.length > 0 && !/^[{[]/.test(lines[0]) && /\S[ \t]+[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?$/.test(lines[0]);
 }
 
 /** null: a format that only the server reads. Throws LocalError for a broken file. */
@@ -49,8 +49,6 @@ export async function readProfile(file: Blob): Promise<LocalProfile | null> {
   const bytes = raw[0] === 0x1f && raw[1] === 0x8b ? await gunzip(raw) : raw;
   if (bytes.length === 0) throw new LocalError("The file is empty.");
   if (isFolded(bytes)) return decodeFolded(new TextDecoder().decode(bytes));
-  // The first field of a profile is a sample type: field 1, bytes.
-  const first = bytes[0];
-  const isPprof = (first & 7) <= 2 && first >> 3 >= 1 && first >> 3 <= 14;
-  return isPprof && !/^\s*[{[]/.test(new TextDecoder().decode(bytes.subarray(0, 16))) ? decodePprof(bytes) : null;
+  // The first field of a profile is a sample type: number 1, bytes.
+  return bytes[0] === 0x0a ? decodePprof(bytes) : null;
 }

@@ -114,17 +114,30 @@ export function boundedTest(pattern: RegExp): (name: string) => boolean {
   };
 }
 
-/** Throws an Error whose message can be shown. */
+/** What a reader types finds either case, as long as it is all lower case. */
 export function compileSearch(text: string): RegExp {
+  return compile(text, !/\p{Lu}/u.test(text.replace(/\\./g, "")) && !isExact(text));
+}
+
+/** As the server's filters take it: case counts, unless it begins with "(?i)". */
+export const compileRule = (text: string): RegExp => compile(text, false);
+
+/** Did exactly() make it? Then it means one name and no other. */
+function isExact(text: string): boolean {
+  const inner = /^\^(.*)\$$/s.exec(text)?.[1];
+  return inner !== undefined && exactly(inner.replace(/\\([\\^$.*+?()[\]{}|/])/g, "$1")) === text;
+}
+
+/** Throws an Error whose message can be shown. */
+function compile(text: string, isEitherCase: boolean): RegExp {
   let source = text;
-  let flags = "";
+  let flags = isEitherCase ? "i" : "";
   if (source.startsWith("(?i)")) {
     source = source.slice(4);
     flags = "i";
   }
   if (/\(\?<?[=!]/.test(source)) throw new Error("Look-around is not part of the search language.");
   if (/(^|[^\\])(\\\\)*\\([1-9]|k<)/.test(source)) throw new Error("Backreferences are not part of the search language.");
-  if (!/\p{Lu}/u.test(source.replace(/\\./g, ""))) flags = "i";
   costOf(source);
   try {
     return new RegExp(source, flags);

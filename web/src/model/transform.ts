@@ -8,7 +8,7 @@
  */
 import { presets, type Rule } from "./chain.ts";
 import { deriveWidth, FrameFlag, sumUp, type Columns, type FrameTable } from "./flame.ts";
-import { boundedTest, compileSearch } from "./search.ts";
+import { boundedTest, compileRule } from "./search.ts";
 
 const none = 0xffffffff;
 /** Of a tree that is built; callers of callers can be as many as places times depth. */
@@ -71,12 +71,6 @@ export class Builder {
     this.parent[this.count] = parent;
     this.frame[this.count] = frame;
     return (this.slots[slot] = this.count++);
-  }
-
-  /** The ancestor of node, or node itself, that has this frame; none if there is none. */
-  enclosing(node: number, frame: number): number {
-    for (let at = node; at > 0; at = this.parent[at]) if (this.frame[at] === frame) return at;
-    return none;
   }
 
   add(node: number, self: number, base: number): void {
@@ -209,15 +203,59 @@ function mergeCallees(tree: Columns, matches: Uint8Array): Columns {
   return builder.finish();
 }
 
+/**
+ * Depths and ancestors of nodes that are added one by one. Besides its parent a node knows one ancestor
+ * farther up, chosen so that any ancestor is found in a number of steps like the logarithm of depth.
+ */
+class Ancestors {
+  private readonly depth: Uint32Array;
+  private readonly parent: Uint32Array;
+  private readonly jump: Uint32Array;
+
+  constructor(maxNodes: number) {
+    this.depth = new Uint32Array(maxNodes);
+    this.parent = new Uint32Array(maxNodes);
+    this.jump = new Uint32Array(maxNodes);
+  }
+  add(node: number, parent: number): void {
+    const { depth, jump } = this;
+    const far = jump[parent];
+    this.parent[node] = parent;
+    depth[node] = depth[parent] + 1;
+    jump[node] = depth[parent] - depth[far] === depth[far] - depth[jump[far]] ? jump[far] : parent;
+  }
+  /** Is above an ancestor of node, or node itself? */
+  has(node: number, above: number): boolean {
+    const { depth, parent, jump } = this;
+    while (depth[node] > depth[above]) node = depth[jump[node]] < depth[above] ? parent[node] : jump[node];
+    return node === above;
+  }
+}
+
 function collapseRecursion(tree: Columns, matches: Uint8Array): Columns {
   const { frame, parentDelta, self, baseSelf } = tree;
   const builder = new Builder(frame.length, frame[0], baseSelf !== null);
   const place = new Uint32Array(frame.length);
+  const ancestors = new Ancestors(frame.length + 1);
+  // The last node of a frame on the path; a frame stands on a path once, so no other need be asked.
+  const open = new Uint32Array(matches.length);
+  const path: { node: number; frame: number; before: number }[] = [];
   builder.add(0, self[0], baseSelf ? baseSelf[0] : 0);
   for (let i = 1; i < frame.length; i++) {
+    while (path.length && path[path.length - 1].node !== i - parentDelta[i]) {
+      const left = path.pop()!;
+      open[left.frame] = left.before;
+    }
     const parent = place[i - parentDelta[i]];
-    const outer = matches[frame[i]] ? builder.enclosing(parent, frame[i]) : none;
-    place[i] = outer === none ? builder.child(parent, frame[i]) : outer;
+    const outer = matches[frame[i]] ? open[frame[i]] : 0;
+    if (outer > 0 && ancestors.has(parent, outer)) place[i] = outer;
+    else {
+      const count = builder.count;
+      place[i] = builder.child(parent, frame[i]);
+      if (builder.count > count) ancestors.add(place[i], parent);
+    }
+    path.push({ node: i, frame: frame[i], before: open[frame[i]] });
+    open[frame[i]] = place[i];
     builder.add(place[i], self[i], baseSelf ? baseSelf[i] : 0);
   }
   return builder.finish();
@@ -228,7 +266,7 @@ export function matchRule(frames: FrameTable, rule: Rule): Uint8Array {
   const matches = new Uint8Array(frames.count);
   if (rule.text === "") return matches.fill(1);
   const preset = rule.action === "only" ? presets[rule.text] : undefined;
-  const patterns = preset ? preset.hides.map((source) => new RegExp(source)) : [compileSearch(rule.text)];
+  const patterns = preset ? preset.hides.map((source) => new RegExp(source)) : [compileRule(rule.text)];
   const tests = patterns.map(boundedTest);
   const known = new Map<string, boolean>([["", false]]);
   const testOnce = (text: string) => {

@@ -5,7 +5,7 @@
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { presets, sameRule, type Action, type Rule } from "../model/chain.ts";
 import { forgetRules, listSavedRules, saveRules } from "../model/saved_rules.ts";
-import { compileSearch, exactly } from "../model/search.ts";
+import { compileRule, exactly } from "../model/search.ts";
 import type { TransformError } from "../transformer.ts";
 import { Button, IconButton, Menu, say, Select } from "../ui/kit.tsx";
 import { Icon } from "../ui/icons.tsx";
@@ -102,7 +102,7 @@ function RuleForm({ onAdd }: { onAdd: (rule: Rule) => void }) {
   const add = (event: Event) => {
     event.preventDefault();
     try {
-      if (text) compileSearch(text);
+      if (text) compileRule(text);
       else if (action !== "recursion") throw new Error("Write a regular expression first.");
     } catch (caught) {
       return setError(caught instanceof Error ? caught.message : "Not a regular expression.");

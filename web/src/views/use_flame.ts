@@ -26,6 +26,7 @@ export function useFlame(key: string, load: (signal: AbortSignal) => Promise<Fla
       (flame) => {
         if (cache.current.size >= 4) cache.current.delete(cache.current.keys().next().value!);
         cache.current.set(key, flame);
+        if (abort.signal.aborted) return; // another was asked for since
         setLoaded({ flame, key });
       },
       (error) => {

@@ -1,0 +1,23 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { decodeFolded } from "../src/local/folded.ts";
+import { readProfile } from "../src/local/read.ts";
+
+test("folded stacks of many lines, and every way to write a number", () => {
+  assert.equal(decodeFolded("a;b 1\n".repeat(300_000)).start.length, 300_001);
+  const profile = decodeFolded("a 1e3\nb +5\nc .5\nd 5.\ne 2.5e-1\nno value\n");
+  assert.deepEqual([...profile.values], [100_000, 500, 50, 500, 25]);
+  assert.equal(profile.sampleTypes[0].unit, "count/100");
+  assert.deepEqual(profile.notes, ["1 line is no stack with a value."]);
+});
+
+test("decimals give way to values that would not fit", () => {
+  const profile = decodeFolded("a 9000000000000000\nb 1.123456\n");
+  assert.equal(profile.sampleTypes[0].unit, "count/1000");
+  assert.deepEqual([...profile.values], [9_000_000_000_000_000_000, 1123]);
+});
+
+test("what only the server reads is left to it", async () => {
+  for (const text of ["java 12 1.5: 3 cycles: \n\t6f1 beta (/a)\n", '{"nodes":[]}', "\x28\xb5\x2f\xfd", "app 1/1 2.5: cycles:\n"])
+    assert.equal(await readProfile(new Blob([Uint8Array.from(text, (letter) => letter.charCodeAt(0))])), null, text);
+});
