@@ -162,13 +162,12 @@ class Grouper {
   private readonly decoder = new TextDecoder();
   private readonly texts: (string | undefined)[] = [];
   private readonly known = new Map<number, Place>();
-  private readonly drop: ((name: string) => boolean) | null;
-  private readonly keep: ((name: string) => boolean) | null;
+  /** Ids of functions that drop_frames names and keep_frames does not. */
+  private readonly dropped: ReadonlySet<number>;
   readonly notes: string[] = [];
 
   constructor(private readonly raw: Raw) {
-    this.drop = this.expression(raw.dropFrames);
-    this.keep = this.expression(raw.keepFrames);
+    this.dropped = this.findDropped();
   }
 
   text(index: number): string {
@@ -176,15 +175,26 @@ class Grouper {
     return (this.texts[index] ??= this.raw.strings[index] ? this.decoder.decode(this.raw.strings[index]) : "");
   }
 
-  /** The server's language, so that no file can keep the browser busy for ever. */
-  private expression(index: number): ((name: string) => boolean) | null {
-    const source = this.text(index);
-    if (!source) return null;
+  /**
+   * All at once and before anything else, since the search has a deadline: in the server's language,
+   * and bounded, so that no file can keep the browser busy for ever.
+   */
+  private findDropped(): ReadonlySet<number> {
+    const dropped = new Set<number>();
+    const [drop, keep] = [this.text(this.raw.dropFrames), this.text(this.raw.keepFrames)];
+    if (!drop) return dropped;
     try {
-      return boundedTest(compileRule(`^(?:${source})$`));
+      const isDropped = boundedTest(compileRule(`^(?:${drop})$`));
+      const isKept = keep ? boundedTest(compileRule(`^(?:${keep})$`)) : () => false;
+      for (const [id, { name }] of this.raw.functions) {
+        if (name === 0) continue;
+        const simple = simplifyName(this.text(name));
+        if (isDropped(simple) && !isKept(simple)) dropped.add(id);
+      }
+      return dropped;
     } catch {
       this.notes.push("The file's drop_frames could not be read, so no frame is dropped.");
-      return null;
+      return new Set();
     }
   }
 
@@ -238,10 +248,7 @@ class Grouper {
   }
 
   private isDropped(line: Line): boolean {
-    const found = this.drop && this.raw.functions.get(line.functionId);
-    if (!this.drop || !found || found.name === 0) return false;
-    const name = simplifyName(this.text(found.name));
-    return this.drop(name) && !this.keep?.(name);
+    return this.dropped.has(line.functionId);
   }
 }
 
@@ -268,6 +275,23 @@ function readStacks(raw: Raw, grouper: Grouper): { start: Uint32Array; stack: Ui
     start[i + 1] = stack.length;
   }
   return { start, stack: stack.take() };
+}
+
+/** As the server looks: top-level fields of known numbers and kinds, up to the very end. */
+export function isPprof(data: Uint8Array): boolean {
+  let hasKnown = false;
+  try {
+    for (const message = new Message(data); message.next(); message.skip()) {
+      const { field, wire } = message;
+      if (field > 14) continue;
+      const isMessage = field <= 6 || field === 11;
+      if (field !== 13 && (wire === 2) !== isMessage) return false;
+      hasKnown = true;
+    }
+  } catch {
+    return false;
+  }
+  return hasKnown;
 }
 
 export function decodePprof(data: Uint8Array): LocalProfile {

@@ -3,7 +3,7 @@
  * never sent anywhere from here.
  */
 import { decodeFolded } from "./folded.ts";
-import { decodePprof } from "./pprof.ts";
+import { decodePprof, isPprof } from "./pprof.ts";
 import { LocalError, type LocalProfile } from "./profile.ts";
 
 /** What a tab can be asked to hold; larger files are for the server. */
@@ -49,6 +49,5 @@ export async function readProfile(file: Blob): Promise<LocalProfile | null> {
   const bytes = raw[0] === 0x1f && raw[1] === 0x8b ? await gunzip(raw) : raw;
   if (bytes.length === 0) throw new LocalError("The file is empty.");
   if (isFolded(bytes)) return decodeFolded(new TextDecoder().decode(bytes));
-  // The first field of a profile is a sample type: number 1, bytes.
-  return bytes[0] === 0x0a ? decodePprof(bytes) : null;
+  return isPprof(bytes) ? decodePprof(bytes) : null;
 }
