@@ -1,28 +1,13 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { presets, type Rule } from "../src/model/chain.ts";
-import { decodeFlame, derive, FrameFlag, parentOf, withTree, type Columns, type Flame } from "../src/model/flame.ts";
+import { derive, FrameFlag, parentOf, withTree, type Columns, type Flame } from "../src/model/flame.ts";
 import { compileSearch, exactly, search } from "../src/model/search.ts";
 import { applyRule, calleesOf, callersOf, matchRule } from "../src/model/transform.ts";
-import { encodeFlame } from "./encode_flame.mjs";
-
-interface Tree {
-  name: string;
-  self?: number;
-  base?: number;
-  file?: string;
-  mapping?: string;
-  flags?: number;
-  children?: Tree[];
-}
+import { decode, type Tree } from "./trees.ts";
 
 let seed = 5;
 const random = (below: number) => (seed = (Math.imul(seed, 1664525) + 1013904223) >>> 0) % below;
-
-function decode(tree: Tree, options = {}): Flame {
-  const bytes: Buffer = encodeFlame(tree, options);
-  return decodeFlame(bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.length) as ArrayBuffer);
-}
 
 const fileOf = (name: string) => (name < "d" ? "first.c" : name < "f" ? "second.c" : "");
 

@@ -2,7 +2,8 @@
  * transform: what the rules of chain.ts make of a tree, and the two trees around one function.
  *
  * Everything works on columns, in loops without recursion, so that neither depth nor number of nodes
- * matters, and on the tree as it was counted, never on what is drawn. A new tree is built with parents
+ * matters (callers cost places times depth), and on the tree as it was counted, never on what is
+ * drawn. A new tree is built with parents
  * before children, brothers of one frame as one node, and then put in preorder, the widest first.
  * Numbers are those of the server's filters: tests/browser/filter.mjs compares them.
  */
