@@ -205,23 +205,6 @@ bool perf_script_parse_event(struct span line, bool is_lenient, struct perf_scri
     return is_event;
 }
 
-bool perf_script_is_record(struct span line)
-{
-    static const char word[] = "PERF_RECORD_";
-    struct tokens tokens;
-    struct perf_script_event event;
-    /* Asked for every line, and hardly ever so: the cheap look first. */
-    if (!memmem(line.data, line.size, word, strlen(word)))
-        return false;
-    split_words(line, &tokens);
-    for (size_t i = 1; i < tokens.count; i++) {
-        if (span_starts_with(tokens.words[i], word))
-            return parse_time(tokens.words[i - 1], &event.time_ns) ||
-                   parse_pid(tokens.words[i - 1], &event) || is_cpu(tokens.words[i - 1]);
-    }
-    return false;
-}
-
 /* Where the last parenthesis of a line that ends with ")" opens, if a blank stands before it. */
 static bool find_last_group(struct span text, size_t *ret_open)
 {
@@ -236,6 +219,29 @@ static bool find_last_group(struct span text, size_t *ret_open)
             *ret_open = at - 1;
             return at == 1 || is_blank(text.data[at - 2]);
         }
+    }
+    return false;
+}
+
+bool perf_script_is_record(struct span line)
+{
+    static const char word[] = "PERF_RECORD_";
+    struct tokens tokens;
+    struct perf_script_event event;
+    /* Asked for every line, and hardly ever so: the cheap look first. */
+    if (!memmem(line.data, line.size, word, strlen(word)))
+        return false;
+    split_words(line, &tokens);
+    for (size_t i = 1; i < tokens.count; i++) {
+        if (!span_starts_with(tokens.words[i], word))
+            continue;
+        /* "1234 PERF_RECORD_name (/bin/perf)" is a frame: an address, a symbol and a binary. */
+        size_t open;
+        if (i == 1 && find_last_group(span_trim(line), &open) &&
+            !span_ends_with(span_trim(line), " (deleted)"))
+            return false;
+        return parse_time(tokens.words[i - 1], &event.time_ns) ||
+               parse_pid(tokens.words[i - 1], &event) || is_cpu(tokens.words[i - 1]);
     }
     return false;
 }

@@ -185,6 +185,19 @@ static void records_of_other_kinds_are_no_samples(void **state)
     profile_destroy(profile);
 }
 
+static void frame_may_be_named_as_a_record(void **state)
+{
+    (void)state;
+    struct profile *profile =
+        decode_text(perf_script_decode,
+                    SPAN_LITERAL("a 9 1.5: 3 cycles: \n\t1234 PERF_RECORD_x (/a)\n"
+                                 "\t789 main (/a)\n\n"
+                                 "9 PERF_RECORD_MMAP2 9/9: [0x1(0x2)]: r-xp /a (deleted)\n"));
+    assert_stacks(profile, "", "main;PERF_RECORD_x 3\n");
+    assert_int_equal(profile->warning, 0);
+    profile_destroy(profile);
+}
+
 static void strange_lines_are_counted(void **state)
 {
     (void)state;
@@ -235,6 +248,7 @@ int main(void)
         cmocka_unit_test(an_address_before_a_stack_is_no_frame),
         cmocka_unit_test(both_passes_see_the_same_events),
         cmocka_unit_test(records_of_other_kinds_are_no_samples),
+        cmocka_unit_test(frame_may_be_named_as_a_record),
         cmocka_unit_test(strange_lines_are_counted),
         cmocka_unit_test(text_of_other_kinds_is_not_taken_for_perf_output),
         cmocka_unit_test(limits_are_kept),
