@@ -11,7 +11,7 @@ export async function testDiff(runner, browser, server) {
 
   await runner.test("a diff's table equals the difference, the largest change first", () =>
     withPage(browser, server, async (page) => {
-      await page.goto(`${address}?v=table&st=samples&sv=1`);
+      await page.goto(`${address}?v=table&st=samples&sv=2`);
       await viewReady(page);
       const [left, right] = [topOf(a, 0), topOf(b, 0)];
       const zero = { flat: 0, cum: 0 };
@@ -33,7 +33,7 @@ export async function testDiff(runner, browser, server) {
 
   await runner.test("swap, normalise, and the way to either side", () =>
     withPage(browser, server, async (page) => {
-      await page.goto(`${address}?st=samples&sv=1`);
+      await page.goto(`${address}?st=samples&sv=2`);
       await viewReady(page);
       await page.click("button:has-text('Normalise')");
       await page.waitForURL(/norm=1/);
@@ -42,7 +42,7 @@ export async function testDiff(runner, browser, server) {
       await page.keyboard.press("%");
       await page.waitForFunction(() => !location.search.includes("norm"));
       await page.keyboard.press("x");
-      await page.waitForURL(`${server.url}/d/${after.id}..${before.id}?st=samples&sv=1`);
+      await page.waitForURL(`${server.url}/d/${after.id}..${before.id}?st=samples&sv=2`);
       await viewReady(page);
       assert.ok((await spoken(page)).startsWith(`all, before ${totalOf(b, 0).toLocaleString("en-US")} `), await spoken(page));
       await page.click(".side.before a");
@@ -54,7 +54,7 @@ export async function testDiff(runner, browser, server) {
     const make = (name) => encodePprof({ types: twoTypes, samples: [{ stack: ["main", name], values: [5, 50] }, { stack: ["main", "kept"], values: [7, 70] }] });
     const [one, two] = [await server.share(make("old")), await server.share(make("fresh"))];
     await withPage(browser, server, async (page) => {
-      await page.goto(`${server.url}/d/${one.id}..${two.id}?v=both&st=samples&sv=1`);
+      await page.goto(`${server.url}/d/${one.id}..${two.id}?v=table&b=icicle&st=samples&sv=2`);
       await viewReady(page);
       const rows = await page.$$eval(".rows .row", (all) => all.map((row) => row.textContent));
       assert.ok(rows.some((text) => text.includes("gone") && text.includes("old")), rows.join("|"));

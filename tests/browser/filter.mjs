@@ -70,7 +70,7 @@ export async function testFilter(runner, browser, server) {
       withPage(browser, server, async (page) => {
         for (const text of ["runtime", "^main\\.", "json|Query", "store\\.go", "nothing at all"]) {
           const answer = await server.call("GET", `/api/v1/shares/${shared.id}/top?` + new URLSearchParams({ sample_type: "samples", [action]: text, limit: 0 }));
-          await page.goto(at({ v: "table", st: "samples", s: "-cum", x: `${action}:${text}`, sv: 1 }));
+          await page.goto(at({ v: "table", st: "samples", s: "-cum", x: `${action}:${text}`, sv: 2 }));
           if (answer.json.functions.length === 0) {
             await page.waitForSelector("text=The rules leave nothing");
             continue;
@@ -89,7 +89,7 @@ export async function testFilter(runner, browser, server) {
       await page.setViewportSize({ width: 1200, height: 3600 }); // a hundred rows and more are in the document then
       for (const [action, text] of [["focus", "parquet-go"], ["ignore", "mallocgc|parquet-go"], ["hide", "frostdb|^sort\\."], ["show", "github\\.com"]]) {
         const answer = await server.call("GET", `/api/v1/shares/${id}/top?` + new URLSearchParams({ sample_type: "samples", [action]: text, limit: 0 }));
-        await page.goto(`${server.url}/p/${id}?` + new URLSearchParams({ v: "table", st: "samples", s: "-cum", x: `${action}:${text}`, sv: 1 }));
+        await page.goto(`${server.url}/p/${id}?` + new URLSearchParams({ v: "table", st: "samples", s: "-cum", x: `${action}:${text}`, sv: 2 }));
         await viewReady(page);
         const expected = new Map(answer.json.functions.map((row) => [row.name, row]));
         const rows = await tableRows(page);
@@ -111,7 +111,7 @@ export async function testFilter(runner, browser, server) {
         ["merge:serve$", "hide:serve$", "focus:."],
       ];
       for (const rules of chains) {
-        await page.goto(at({ v: "table", st: "samples", s: "-cum", x: linkOf(rules), sv: 1 }));
+        await page.goto(at({ v: "table", st: "samples", s: "-cum", x: linkOf(rules), sv: 2 }));
         await viewReady(page);
         const left = applyRules(samples, rules);
         await assertRows(page, topOf(left, 0));
@@ -122,7 +122,7 @@ export async function testFilter(runner, browser, server) {
 
   await runner.test("a frame's menu adds a rule; chips switch, move and remove it; undo and redo", () =>
     withPage(browser, server, async (page) => {
-      await open(page, { st: "samples", sv: 1 });
+      await open(page, { st: "samples", sv: 2 });
       await page.focus(".icicle");
       for (const key of ["ArrowDown", "ArrowDown"]) await page.keyboard.press(key);
       await page.keyboard.press(".");
@@ -163,13 +163,13 @@ export async function testFilter(runner, browser, server) {
       await page.goBack();
       assert.equal(chainOf(page), `!hide:^runtime~${ignored}`);
       await page.click(".rules >> text=Clear");
-      assert.equal(page.url(), at({ st: "samples", sv: 1 }));
+      assert.equal(page.url(), at({ st: "samples", sv: 2 }));
     }),
   );
 
   await runner.test("percentages can be of what the rules left", () =>
     withPage(browser, server, async (page) => {
-      await open(page, { v: "table", st: "samples", x: "focus:json", sv: 1 });
+      await open(page, { v: "table", st: "samples", x: "focus:json", sv: 2 });
       const left = applyRules(samples, ["focus:json"]);
       const main = () => page.$eval(".rows .row:has(button[aria-label='main.main'])", (row) => row.querySelectorAll(".percent")[1].textContent);
       assert.equal(await main(), percent(totalOf(left, 0), totalOf(samples, 0)));
@@ -181,7 +181,7 @@ export async function testFilter(runner, browser, server) {
 
   await runner.test("rules are saved under a name, in this browser", () =>
     withPage(browser, server, async (page) => {
-      await open(page, { x: "hide:^runtime~only:go", sv: 1 });
+      await open(page, { x: "hide:^runtime~only:go", sv: 2 });
       await page.click("text=Filter · 2");
       await page.fill("[aria-label='Name for these rules']", "Mine");
       await page.click(".rule-form >> text=Save");
@@ -195,13 +195,13 @@ export async function testFilter(runner, browser, server) {
 
   await runner.test("a rule that cannot be applied is told, and the profile stays", () =>
     withPage(browser, server, async (page) => {
-      await page.goto(at({ v: "table", x: "hide:^runtime~focus:(", sv: 1 }));
+      await page.goto(at({ v: "table", x: "hide:^runtime~focus:(", sv: 2 }));
       await page.waitForSelector(".rule.wrong .rule-text >> text=(");
       assert.ok((await page.textContent(".rules-error")).length > 5);
       assert.ok((await tableRows(page)).length > 5);
       await page.click(".rule.wrong [aria-label^='Remove']");
       await page.waitForSelector(".rules output");
-      await page.goto(at({ x: "focus:nowhere at all", sv: 1 }));
+      await page.goto(at({ x: "focus:nowhere at all", sv: 2 }));
       await page.click("text=Clear the rules");
       await viewReady(page);
     }),
@@ -210,7 +210,7 @@ export async function testFilter(runner, browser, server) {
   await runner.test("rules apply to both sides of a comparison", () =>
     withPage(browser, server, async (page) => {
       const [a, b] = await Promise.all([31, 32].map((seed) => server.share(cpuProfile(seed))));
-      await page.goto(`${server.url}/d/${a.id}..${b.id}?` + new URLSearchParams({ v: "table", st: "samples", x: "focus:json", sv: 1 }));
+      await page.goto(`${server.url}/d/${a.id}..${b.id}?` + new URLSearchParams({ v: "table", st: "samples", x: "focus:json", sv: 2 }));
       await viewReady(page);
       const [before, after] = [31, 32].map((seed) => topOf(applyRules(cpuSamples(seed), ["focus:json"]), 0));
       for (const [was, is, , name] of await tableRows(page))
@@ -223,7 +223,7 @@ export async function testFilter(runner, browser, server) {
   await runner.test("the sandwich: callers and callees of a function, recursion once", () =>
     withPage(browser, server, async (page) => {
       const name = "encoding/json.Marshal";
-      await open(page, { v: "sandwich", st: "samples", m: name, sv: 1 });
+      await open(page, { v: "sandwich", st: "samples", m: name, sv: 2 });
       await page.waitForSelector(".sandwich-half");
       const sums = { callers: new Map(), callees: new Map() };
       const add = (map, key, value) => map.set(key, (map.get(key) ?? 0) + value);

@@ -84,14 +84,14 @@ export async function testIcicle(runner, browser, server) {
       await page.keyboard.press("1");
       assert.equal(page.url(), at());
       await page.keyboard.press("5");
-      assert.equal(page.url(), at("?v=flame&sv=1"));
+      assert.equal(page.url(), at("?v=flame&sv=2"));
     }),
   );
 
   await runner.test("a deep flame begins at its root and keeps its place when the window changes", async () => {
     const { id } = await server.share(deepText(300));
     await withPage(browser, server, async (page) => {
-      await page.goto(`${server.url}/p/${id}?v=flame&sv=1`);
+      await page.goto(`${server.url}/p/${id}?v=flame&sv=2`);
       await viewReady(page);
       const below = () => page.evaluate(() => {
         const scroller = document.querySelector(".icicle");
@@ -155,7 +155,7 @@ export async function testIcicle(runner, browser, server) {
 
   await runner.test("a drag moves the picture, a press zooms", () =>
     withPage(browser, server, async (page) => {
-      const box = await open(page, "?w=0.25-0.5&sv=1");
+      const box = await open(page, "?w=0.25-0.5&sv=2");
       await page.mouse.move(box.x + 900, box.y + 60);
       await page.mouse.down();
       for (const x of [880, 800, 600, 500]) await page.mouse.move(box.x + x, box.y + 62);
@@ -217,13 +217,13 @@ export async function testIcicle(runner, browser, server) {
       await page.focus("#search");
       await page.keyboard.type("was");
       await settled(page);
-      assert.equal(page.url(), at("?q=was&sv=1"));
+      assert.equal(page.url(), at("?q=was&sv=2"));
     }),
   );
 
   await runner.test("the cursor is brought into the part that is seen", () =>
     withPage(browser, server, async (page) => {
-      await open(page, "?w=0.9-0.95&sv=1");
+      await open(page, "?w=0.9-0.95&sv=2");
       await page.focus(".icicle");
       for (const key of ["ArrowDown", "ArrowDown", "ArrowDown"]) await page.keyboard.press(key);
       await settled(page);
@@ -235,7 +235,7 @@ export async function testIcicle(runner, browser, server) {
     withPage(
       browser, server,
       async (page) => {
-        const box = await open(page, "?w=0.25-0.5&sv=1");
+        const box = await open(page, "?w=0.25-0.5&sv=2");
         const y = box.y + 80;
         await touch(page, line([box.x + 300, y], [box.x + 100, y]));
         await settled(page);
@@ -349,7 +349,7 @@ export async function testIcicle(runner, browser, server) {
     const { id } = await server.share(deepText(2000));
     for (const view of ["icicle", "flame"])
       await withPage(browser, server, async (page) => {
-        await page.goto(`${server.url}/p/${id}?v=${view}&sv=1`);
+        await page.goto(`${server.url}/p/${id}?v=${view}&sv=2`);
         await viewReady(page);
         const strip = await page.locator(".minimap").boundingBox();
         const place = () => page.evaluate(() => {

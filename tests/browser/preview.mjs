@@ -43,7 +43,7 @@ export async function testPreview(runner, browser, server) {
         page.on("request", (request) => request.method() !== "GET" && sent.push(request.url()));
         for (const [index] of share.sample_types.entries()) {
           const top = (await server.call("GET", `/api/v1/shares/${id}/top?sample_type=${index}&limit=0`, { token: server.token })).json;
-          await page.goto(`${server.url}/?v=table&s=-cum&st=${index}&sv=1`);
+          await page.goto(`${server.url}/?v=table&s=-cum&st=${index}&sv=2`);
           await page.waitForSelector(".drop");
           await dropFiles(page, [{ name, bytes }]);
           await page.waitForSelector(".preview");

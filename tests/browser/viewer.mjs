@@ -27,7 +27,7 @@ export async function testViewer(runner, browser, server) {
   for (const [type, name] of [[0, "samples"], [1, "cpu"]])
     await runner.test(`the table equals a brute-force reader: ${name}`, () =>
       withPage(browser, server, async (page) => {
-        await open(page, `?v=table&st=${name}&s=-cum&sv=1`);
+        await open(page, `?v=table&st=${name}&s=-cum&sv=2`);
         const expected = [...topOf(samples, type)].sort((a, b) => b[1].cum - a[1].cum || (a[0] < b[0] ? -1 : 1));
         const show = (value) => (type === 0 ? value.toLocaleString("en-US") : value === 0 ? "0 ns" : seconds(value));
         const rows = await tableRows(page);
@@ -62,7 +62,7 @@ export async function testViewer(runner, browser, server) {
 
   await runner.test("the search filters the table, a row marks its function", () =>
     withPage(browser, server, async (page) => {
-      await open(page, "?v=both&q=json&sv=1");
+      await open(page, "?v=table&b=icicle&q=json&sv=2");
       const rows = await tableRows(page);
       assert.ok(rows.length > 0 && rows.every((row) => row.at(-1).includes("json")));
       await page.click(".rows .row button");
@@ -70,7 +70,7 @@ export async function testViewer(runner, browser, server) {
       assert.ok(await page.$(".button.marked"));
       await page.keyboard.press("Escape");
       await page.keyboard.press("Escape");
-      assert.equal(new URL(page.url()).search, "?v=both&sv=1");
+      assert.equal(new URL(page.url()).search, "?v=table&b=icicle&sv=2");
     }),
   );
 
@@ -126,9 +126,9 @@ export async function testViewer(runner, browser, server) {
   await runner.test("every setting comes back from the address bar", () =>
     withPage(browser, server, async (page) => {
       const queries = [
-        "", "?v=table&sv=1", "?v=both&st=samples&q=json&sv=1", "?st=cpu&q=%5Emain%5C.&m=main.main&sv=1", "?v=table&s=-cum&sv=1", "?v=table&s=name&sv=1",
-        "?g=file&sv=1", "?g=line&sv=1", "?v=both&q=a%26b%3D%C3%B6&sv=1", "?st=0&sv=1", "?q=x&sv=1&later=kept",
-        "?v=flame&sv=1", "?c=runtime&sv=1", "?v=flame&w=0.25-0.5&c=value&sv=1",
+        "", "?v=table&sv=2", "?v=table&b=icicle&st=samples&q=json&sv=2", "?st=cpu&q=%5Emain%5C.&m=main.main&sv=2", "?v=table&s=-cum&sv=2", "?v=table&s=name&sv=2",
+        "?g=file&sv=2", "?g=line&sv=2", "?v=table&b=icicle&q=a%26b%3D%C3%B6&sv=2", "?st=0&sv=2", "?q=x&sv=2&later=kept",
+        "?v=flame&sv=2", "?c=runtime&sv=2", "?v=flame&w=0.25-0.5&c=value&sv=2",
       ];
       for (const query of queries) {
         await open(page, query);
@@ -139,12 +139,13 @@ export async function testViewer(runner, browser, server) {
         assert.equal(await page.inputValue("[aria-label=Colours]"), parameters.get("c") ?? "package");
         const view = await page.textContent(".segments [aria-pressed=true]");
         assert.equal(view.toLowerCase(), parameters.get("v") ?? "icicle");
+        assert.equal(await page.inputValue("[aria-label='Beside it']"), parameters.get("b") ?? "");
         if (parameters.has("st")) {
           const index = await page.inputValue("[aria-label='Sample type']");
           assert.equal(index, { samples: "0", cpu: "1", 0: "0" }[parameters.get("st")]);
         }
       }
-      await open(page, "?q=x&sv=1&later=kept");
+      await open(page, "?q=x&sv=2&later=kept");
       await page.fill("#search", "y");
       assert.equal(new URL(page.url()).searchParams.get("later"), "kept");
     }),
@@ -152,7 +153,7 @@ export async function testViewer(runner, browser, server) {
 
   await runner.test("the keys' sheet, the theme and copying", () =>
     withPage(browser, server, async (page) => {
-      await open(page, "?q=json&sv=1");
+      await open(page, "?q=json&sv=2");
       await page.keyboard.press("?");
       await page.waitForSelector("dialog[open] .keys");
       await page.keyboard.press("Escape");
@@ -233,7 +234,7 @@ export async function testViewer(runner, browser, server) {
         url.searchParams.set("limit", "100");
         return route.continue({ url: url.href });
       });
-      await open(page, "?v=both&st=samples&s=-cum&sv=1");
+      await open(page, "?v=table&b=icicle&st=samples&s=-cum&sv=2");
       assert.match(await page.textContent(".viewer-foot"), /merged into “other”/);
       await page.waitForFunction((count) => document.querySelectorAll(".rows .row").length === count, topOf(samples, 0).size);
       for (const [flat, cum, name] of await tableRows(page)) {

@@ -6,18 +6,20 @@
  * and an upgrader for the old number is added, and every old link keeps working. Parameters that this
  * version does not know are carried along untouched.
  *
- *   sv=1   v=icicle|flame|table|both|sandwich   st=<sample type>   q=<search>   m=<marked function>
+ *   sv=2   v=<view>   b=<second view>   st=<sample type>   q=<search>   m=<marked function>
  *   z=<path hash>   w=<from>-<to>   g=<group>   c=<colour>   norm=1   p=filtered   s=[-]<column>
  *   x=<rules, see model/chain.ts>
+ *
+ * Version 1 had v=both for a table beside an icicle.
  */
 import { formatChain, parseChain, type Rule } from "./model/chain.ts";
 import { colourModes, type ColourMode } from "./model/frame_colours.ts";
 import type { Sort, SortColumn } from "./model/functions.ts";
 
-export const stateVersion = 1;
+export const stateVersion = 2;
 
-export type View = "icicle" | "flame" | "table" | "both" | "sandwich";
-export const views: readonly View[] = ["icicle", "flame", "table", "both", "sandwich"];
+export const views = ["icicle", "flame", "table", "sandwich"] as const;
+export type View = (typeof views)[number];
 export { colourModes, type ColourMode };
 export const groups = ["function", "file", "line", "address", "binary"] as const;
 
@@ -28,6 +30,8 @@ export interface SeenPart {
 
 export interface ViewState {
   view: View;
+  /** What stands beside it, or "". */
+  beside: View | "";
   /** Name of the sample type, or its number where names are empty or repeat; "" is the profile's default. */
   sampleType: string;
   search: string;
@@ -49,8 +53,11 @@ export interface ViewState {
   extra: [string, string][];
 }
 
+export type Update = (patch: Partial<ViewState>, how?: "push" | "replace") => void;
+
 export const defaultState: ViewState = {
   view: "icicle",
+  beside: "",
   sampleType: "",
   search: "",
   marked: "",
@@ -65,13 +72,18 @@ export const defaultState: ViewState = {
   extra: [],
 };
 
-const known = new Set(["sv", "v", "st", "q", "m", "z", "w", "g", "c", "norm", "p", "s", "x"]);
+const known = new Set(["sv", "v", "b", "st", "q", "m", "z", "w", "g", "c", "norm", "p", "s", "x"]);
 const sortColumns: readonly string[] = ["name", "flat", "cum", "change", "before", "after", "flatchange"];
 
 /** upgraders[n] turns parameters of version n into those of version n + 1, in place. */
 const upgraders: Record<number, (parameters: URLSearchParams) => void> = {
   // Version 0 is a link written by hand, without sv: it has used version 1's names from the start.
   0: () => {},
+  1: (parameters) => {
+    if (parameters.get("v") !== "both") return;
+    parameters.set("v", "table");
+    parameters.set("b", "icicle");
+  },
 };
 
 function upgrade(parameters: URLSearchParams): void {
@@ -96,14 +108,18 @@ function parseWindow(text: string | null): SeenPart | null {
 /** Nine digits, a billionth of the width: finer than any screen shows of a million boxes. */
 const formatShare = (share: number) => share.toFixed(9).replace(/\.?0+$/, "");
 
+const asView = (text: string | null): View | "" => (views.includes(text as View) ? (text as View) : "");
+
 export function parseState(query: string): ViewState {
   const parameters = new URLSearchParams(query);
   upgrade(parameters);
-  const view = parameters.get("v") as View | null;
+  const view = asView(parameters.get("v")) || defaultState.view;
+  const beside = asView(parameters.get("b"));
   const zoom = parameters.get("z") ?? "";
   const colour = parameters.get("c") as ColourMode | null;
   return {
-    view: view && views.includes(view) ? view : defaultState.view,
+    view,
+    beside: beside === view ? "" : beside,
     sampleType: parameters.get("st") ?? "",
     search: parameters.get("q") ?? "",
     marked: parameters.get("m") ?? "",
@@ -123,6 +139,7 @@ export function parseState(query: string): ViewState {
 export function formatState(state: ViewState): string {
   const parameters = new URLSearchParams();
   if (state.view !== defaultState.view) parameters.set("v", state.view);
+  if (state.beside) parameters.set("b", state.beside);
   if (state.sampleType) parameters.set("st", state.sampleType);
   if (state.search) parameters.set("q", state.search);
   if (state.marked) parameters.set("m", state.marked);

@@ -26,8 +26,10 @@ function randomWindow() {
 test("every combination comes back as it was", () => {
   const texts = ["", "main.", "a&b=c#d?e", "köln → 東京", "std::vector<int>", "100%", "a+b c", "^(foo|bar)$", "~Foo~", "~~hide:a", "a:b!"];
   for (let i = 0; i < 500; i++) {
+    const view = pick(views);
     const state: ViewState = {
-      view: pick(views),
+      view,
+      beside: pick(["", ...views.filter((other) => other !== view)]),
       sampleType: pick(["", "cpu", "0", "alloc space", "größe"]),
       search: pick(texts),
       marked: pick(texts),
@@ -48,12 +50,12 @@ test("every combination comes back as it was", () => {
 test("links of version 1 keep their meaning", () => {
   const link = "?v=both&st=alloc_space&q=json&m=main.run&z=0123456789abcdef&g=line&norm=1&s=-cum&sv=1";
   const state: ViewState = {
-    view: "both", sampleType: "alloc_space", search: "json", marked: "main.run", zoom: "0123456789abcdef",
+    view: "table", beside: "icicle", sampleType: "alloc_space", search: "json", marked: "main.run", zoom: "0123456789abcdef",
     window: null, group: "line", colour: "package", isNormalised: true, isOfFiltered: false, rules: [],
     sort: { column: "cum", descending: true }, extra: [],
   };
   assert.deepEqual(parseState(link), state);
-  assert.equal(formatState(state), link);
+  assert.equal(formatState(state), link.replace("?v=both", "?v=table&b=icicle").replace("sv=1", "sv=2"));
 });
 
 test("what is wrong in a link falls back, what is unknown is kept", () => {

@@ -11,21 +11,18 @@ import { FrameFlag, parentOf, pathOf, type Flame, type SampleType } from "../mod
 import { FrameColours } from "../model/frame_colours.ts";
 import { countFunctions } from "../model/functions.ts";
 import { findByPathHash, pathHash } from "../model/path.ts";
-import { exactly, nextMatch, search } from "../model/search.ts";
+import { exactly, nextMatch } from "../model/search.ts";
 import { formatPercent, formatValue } from "../model/units.ts";
-import { colourModes, formatState, groups, parseState, type ColourMode, type SeenPart, type View, type ViewState } from "../state.ts";
-import { Button, copyText, Dialog, isTyping, Loading, ProblemView, say, Segments, Select } from "../ui/kit.tsx";
+import { colourModes, formatState, groups, parseState, views, type ColourMode, type SeenPart, type Update, type View, type ViewState } from "../state.ts";
+import { Button, copyText, Loading, ProblemView, say, Segments, Select } from "../ui/kit.tsx";
 import { useIsDark } from "../ui/theme.ts";
 import { describeNode } from "./describe.ts";
-import { Icicle } from "./icicle.tsx";
+import { KeySheet, useKeys } from "./keys.tsx";
 import { colourNames, Legend } from "./legend.tsx";
+import { panes, Panes, type PaneContext } from "./panes.tsx";
 import { FrameMenu, RuleBar, RuleMenu, type FrameAction, type MenuPlace } from "./rules.tsx";
-import { Sandwich } from "./sandwich.tsx";
 import { SearchBox, useSearch } from "./search_box.tsx";
-import { Table } from "./table.tsx";
 import { useFlame, useRows, useTransformed, type LoadRows } from "./use_flame.ts";
-
-export type Update = (patch: Partial<ViewState>, how?: "push" | "replace") => void;
 
 function writeAddress(address: string, how: "push" | "replace"): void {
   if (address === location.pathname + location.search) return;
@@ -99,76 +96,6 @@ function shareLeft(flame: Flame, source: Flame): string {
   return flame.baseCum ? `${formatPercent(flame.baseCum[0], source.baseTotal)} → ${after}` : after;
 }
 
-/* ---- keys ---- */
-
-const keySheet: [string, string][] = [
-  ["/", "Search"],
-  ["n  N", "Next or previous match"],
-  ["Esc", "Clear the search, then the marked function"],
-  ["← ↑ ↓ →", "Move between frames"],
-  ["Enter", "Zoom to the frame"],
-  ["Backspace", "Zoom to the caller"],
-  ["+  -  w  s", "Zoom in and out, also Ctrl and wheel, or a pinch"],
-  ["a  d", "Move left and right, also drag, or Shift and wheel"],
-  ["0", "Show everything"],
-  ["1  2  3  4  5", "Icicle, table, sandwich, both, flame"],
-  ["t", "Next sample type"],
-  ["g", "Next grouping"],
-  ["k", "Next way to colour"],
-  ["l", "Mark the function in every view"],
-  ["f  i  h", "Focus on, ignore, hide the function"],
-  ["m  r", "Merge what it calls into it, collapse its recursion"],
-  ["u  U", "Undo, redo a change of the rules"],
-  [".", "Menu of the frame"],
-  ["c  C", "Copy the function’s name, the whole stack"],
-  ["y", "Copy the link to this view"],
-  ["x", "Swap sides (comparison)"],
-  ["%", "Normalise (comparison)"],
-  ["?", "This sheet"],
-];
-
-function KeySheet({ onClose }: { onClose: () => void }) {
-  return (
-    <Dialog title="Keys" onClose={onClose} isWide>
-      <dl class="keys">
-        {keySheet.map(([keys, what]) => (
-          <div key={keys}>
-            <dt>
-              {keys.split(/\s+/).map((key) => (
-                <kbd key={key}>{key}</kbd>
-              ))}
-            </dt>
-            <dd>{what}</dd>
-          </div>
-        ))}
-      </dl>
-      <h3>How to read it</h3>
-      <p>
-        Each box is a function in a stack; the box above it called it (in the flame view, the box below). Its width is
-        its share of the total: wide is much. Left to right is not time but order of size. What a function called stands
-        next to its box from the left on; the part with nothing next to it, at its right end, was spent in itself.
-      </p>
-    </Dialog>
-  );
-}
-
-function useKeys(actions: Record<string, () => void>): void {
-  const latest = useRef(actions);
-  latest.current = actions;
-  useEffect(() => {
-    const press = (event: KeyboardEvent) => {
-      if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return;
-      if (isTyping(event.target) || document.querySelector("dialog[open]")) return;
-      const action = latest.current[event.key];
-      if (!action) return;
-      event.preventDefault();
-      action();
-    };
-    addEventListener("keydown", press);
-    return () => removeEventListener("keydown", press);
-  }, []);
-}
-
 /* ---- sample types ---- */
 
 /** How the state names a type: by name, or by number where names are empty, repeat or look like one. */
@@ -221,7 +148,8 @@ export function Viewer(props: ViewerProps) {
   const { state, update, hasGroups = true } = props;
   const isDark = useIsDark();
   const { flame: source, isCurrent: isLoaded, problem: flameProblem, retry } = useFlame(props.flameKey, props.load);
-  const around = state.view === "sandwich" ? state.marked : "";
+  const shownPanes = [state.view, state.beside].flatMap((view) => (view ? [panes[view]] : []));
+  const around = shownPanes.some((pane) => pane.wantsAround) ? state.marked : "";
   const shown = useTransformed(source, state.rules, around, state.isOfFiltered);
   const { flame } = shown;
   const isCurrent = isLoaded && shown.isCurrent;
@@ -232,8 +160,8 @@ export function Viewer(props: ViewerProps) {
   const undone = useRef<{ past: (readonly Rule[])[]; future: (readonly Rule[])[] }>({ past: [], future: [] });
   const searching = useSearch(flame, state.search);
   const marking = useSearch(flame, state.marked ? exactly(state.marked) : "");
-  const hasTable = state.view === "table" || state.view === "both" || state.view === "sandwich";
-  const { rows, problem: rowsProblem } = useRows(flame, hasTable, state.rules.length > 0, props.loadRows);
+  const wantsRows = shownPanes.some((pane) => pane.wantsRows);
+  const { rows, problem: rowsProblem } = useRows(flame, wantsRows, state.rules.length > 0, props.loadRows);
   const problem = flameProblem ?? rowsProblem;
   const functionCount = useMemo(() => (flame ? countFunctions(flame) : 0), [flame]);
   // Of the whole profile, so that no rule changes what a colour means.
@@ -290,7 +218,21 @@ export function Viewer(props: ViewerProps) {
   const groupChoices = groups.map((group) => ({ value: group as string, label: `by ${group}` }));
   if (!groups.includes(state.group as never)) groupChoices.push({ value: state.group, label: `by ${state.group}` });
   const cursorName = () => (flame && cursor < flame.nodeCount ? flame.frames.name(flame.frame[cursor]) : "");
-  const setView = (view: View) => update({ view });
+  /** What stood at the side stays there, unless it is chosen itself. */
+  const besideOf = (view: View) => (state.beside === view ? "" : state.beside);
+  const setView = (view: View) => update({ view, beside: besideOf(view) });
+  const setBeside = (beside: View | "") => update({ beside });
+  /** The table beside what is seen, or an icicle beside the table. */
+  const toggleBeside = () => {
+    if (state.beside) setBeside("");
+    else if (state.view === "table") setBeside("icicle");
+    else update({ view: "table", beside: state.view });
+  };
+  /** By key: what is looked from is where the keyboard stands. */
+  const openView = (view: View) => {
+    const marked = panes[view].wantsAround && cursor > 0 && !state.marked ? cursorName() : state.marked;
+    update({ view, marked, beside: besideOf(view) });
+  };
   const frameActions = (name: string): FrameAction[] => [
     { label: "Focus on stacks with it", key: "f", run: () => ruleFor("focus", name) },
     { label: "Ignore stacks with it", key: "i", run: () => ruleFor("ignore", name) },
@@ -316,11 +258,8 @@ export function Viewer(props: ViewerProps) {
     Escape: () => update(state.search ? { search: "" } : { marked: "" }),
     Backspace: zoomOut,
     "0": showAll,
-    "1": () => setView("icicle"),
-    "2": () => setView("table"),
-    "3": () => update(cursor > 0 && !state.marked ? { view: "sandwich", marked: cursorName() } : { view: "sandwich" }),
-    "4": () => setView("both"),
-    "5": () => setView("flame"),
+    ...Object.fromEntries(views.map((view) => [panes[view].key, () => openView(view)])),
+    "4": toggleBeside,
     t: () => types.length > 1 && chooseType((typeIndex + 1) % types.length),
     g: () => hasGroups && update({ group: groups[(groups.indexOf(state.group as never) + 1) % groups.length], zoom: "", window: null }),
     k: () => !props.isDiff && update({ colour: colourModes[(colourModes.indexOf(state.colour) + 1) % colourModes.length] }),
@@ -344,6 +283,22 @@ export function Viewer(props: ViewerProps) {
   const pointed = flame && hover >= 0 && hover < flame.nodeCount ? hover : cursor;
   const isEmpty = flame !== null && (flame.nodeCount <= 1 || (flame.width[0] === 0));
 
+  const context: PaneContext | null = flame && source && colours && {
+    state, update, flame, source, colours, unit, isDark, rows, zoom, part, cursor,
+    callers: shown.callers,
+    callees: shown.callees,
+    pattern: searching.pattern,
+    marks: marking.result ?? searching.result,
+    onCursor: setCursor,
+    onZoom: zoomTo,
+    onPart: seePart,
+    onHover: setHover,
+    mark,
+    openMenu,
+    addRule: ruleFor,
+    setRules,
+  };
+
   return (
     <section class={`viewer ${props.isReady ? "" : "waiting"}`} aria-label="Profile" aria-busy={!isCurrent}>
       <div class="toolbar">
@@ -351,13 +306,16 @@ export function Viewer(props: ViewerProps) {
           label="View"
           value={state.view}
           onChange={setView}
+          choices={views.map((view) => ({ value: view, label: panes[view].label, icon: panes[view].icon }))}
+        />
+        <Select
+          label="Beside it"
+          value={state.beside}
           choices={[
-            { value: "icicle", label: "Icicle", icon: "icicle" },
-            { value: "flame", label: "Flame", icon: "flame" },
-            { value: "table", label: "Table", icon: "table" },
-            { value: "sandwich", label: "Sandwich", icon: "sandwich" },
-            { value: "both", label: "Both", icon: "both" },
+            { value: "", label: "alone" },
+            ...views.filter((view) => view !== state.view).map((view) => ({ value: view as string, label: `+ ${panes[view].label.toLowerCase()}` })),
           ]}
+          onChange={(view) => setBeside(view as View | "")}
         />
         {types.length > 0 && (
           <Select
@@ -408,69 +366,19 @@ export function Viewer(props: ViewerProps) {
 
       {problem ? (
         <ProblemView problem={problem} onRetry={retry} />
-      ) : !flame || !colours ? (
+      ) : !context ? (
         <div class="views">
           <Loading label="Loading the profile" />
         </div>
       ) : isEmpty ? (
         <Empty isFlameOf={unit} hasRules={state.rules.some((rule) => !rule.isOff)} onClear={() => setRules([])} />
       ) : (
-        <div class={`views view-${state.view} ${isCurrent ? "" : "stale"}`}>
-          {hasTable && (
-            <Table
-              flame={flame}
-              rows={rows}
-              colours={colours}
-              unit={unit}
-              isDark={isDark}
-              pattern={searching.pattern}
-              sort={state.sort}
-              chosen={state.marked}
-              onSort={(sort) => update({ sort })}
-              onChoose={mark}
-              onMenu={openMenu}
-            />
-          )}
-          {state.view === "sandwich" && (
-            <Sandwich
-              name={state.marked}
-              callers={shown.callers}
-              callees={shown.callees}
-              colours={colours}
-              unit={unit}
-              isDark={isDark}
-              search={(tree) => (searching.pattern ? search(tree, searching.pattern) : null)}
-              onChoose={(name) => update({ marked: name })}
-              onMenu={openMenu}
-            />
-          )}
-          {state.view !== "table" && state.view !== "sandwich" && (
-            <Icicle
-              flame={flame}
-              colours={colours}
-              unit={unit}
-              isDark={isDark}
-              isFlipped={state.view === "flame"}
-              zoom={zoom}
-              part={part}
-              marks={marking.result ?? searching.result}
-              cursor={Math.min(cursor, flame.nodeCount - 1)}
-              onCursor={setCursor}
-              onZoom={zoomTo}
-              onPart={seePart}
-              onHover={setHover}
-              onMenu={(node, x, y) => {
-                setCursor(node);
-                if (node > 0) openMenu(flame.frames.name(flame.frame[node]), x, y);
-              }}
-            />
-          )}
-        </div>
+        <Panes context={context} isCurrent={isCurrent} />
       )}
 
       {flame && colours && !problem && !isEmpty && (
         <footer class="viewer-foot">
-          {state.view !== "table" && state.view !== "sandwich" && <DetailLine flame={flame} node={Math.min(pointed, flame.nodeCount - 1)} unit={unit} />}
+          {shownPanes.some((pane) => pane.hasCursor) && <DetailLine flame={flame} node={Math.min(pointed, flame.nodeCount - 1)} unit={unit} />}
           <div class="foot-line">
             <Legend flame={flame} colours={colours} isDark={isDark} />
             <span class="foot-end">
