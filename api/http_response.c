@@ -15,7 +15,12 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { LOG_LINE_BYTES = 8 << 10, CLIENT_WENT_AWAY = 499 };
+enum {
+    LOG_TEXT_BYTES = 1024, /* of each of the four texts that the client chose; escaped, four times
+                              as much */
+    LOG_LINE_BYTES = 4 * 4 * LOG_TEXT_BYTES + 1024,
+    CLIENT_WENT_AWAY = 499
+};
 
 struct status_reason {
     int status;
@@ -329,7 +334,7 @@ static void append_escaped(struct buf *line, struct span text)
 
 static struct span shortened(struct span text)
 {
-    return text.size > 1024 ? span_of(text.data, 1024) : text;
+    return text.size > LOG_TEXT_BYTES ? span_of(text.data, LOG_TEXT_BYTES) : text;
 }
 
 static struct span find_field(const h2o_headers_t *headers, const char *name)

@@ -42,6 +42,25 @@ void share_memory_destroy(struct share_memory *memory)
     mem_free(memory);
 }
 
+static bool find_key(struct share_memory *memory, uint8_t ret_key[DIGEST_BYTES])
+{
+    pthread_mutex_lock(&memory->key_mutex);
+    bool has_key = memory->has_cookie_key;
+    if (has_key)
+        memcpy(ret_key, memory->cookie_key, DIGEST_BYTES);
+    pthread_mutex_unlock(&memory->key_mutex);
+    return has_key;
+}
+
+static void keep_key(struct share_memory *memory, const uint8_t key[DIGEST_BYTES])
+{
+    pthread_mutex_lock(&memory->key_mutex);
+    memcpy(memory->cookie_key, key, DIGEST_BYTES);
+    memory->has_cookie_key = true;
+    pthread_mutex_unlock(&memory->key_mutex);
+}
+
+/* Without the mutex, since it may wait for the database; several who find none read the same. */
 static enum err_code read_key(struct server *server, uint8_t key[DIGEST_BYTES], struct err *err)
 {
     arena_auto arena = arena_create();
@@ -63,19 +82,16 @@ static enum err_code read_key(struct server *server, uint8_t key[DIGEST_BYTES], 
 enum err_code share_memory_sign(struct server *server, struct span message,
                                 uint8_t ret_signature[DIGEST_BYTES], struct err *err)
 {
-    struct share_memory *memory = server->shares;
+    uint8_t key[DIGEST_BYTES];
     enum err_code code = ERR_NONE;
-    pthread_mutex_lock(&memory->key_mutex);
-    if (!memory->has_cookie_key) {
-        code = read_key(server, memory->cookie_key, err);
-        memory->has_cookie_key = code == ERR_NONE;
+    if (!find_key(server->shares, key)) {
+        code = read_key(server, key, err);
+        if (!code)
+            keep_key(server->shares, key);
     }
-    pthread_mutex_unlock(&memory->key_mutex);
-    if (code)
-        return code;
-    /* Once read, the key does not change. */
-    digest_hmac_sha256(span_of(memory->cookie_key, DIGEST_BYTES), message, ret_signature);
-    return ERR_NONE;
+    if (!code)
+        digest_hmac_sha256(span_of(key, DIGEST_BYTES), message, ret_signature);
+    return code;
 }
 
 void share_memory_forget(struct server *server, const char *share_id)

@@ -41,8 +41,8 @@ void share_memory_destroy(struct share_memory *memory);
 
 /*
  * HMAC-SHA-256 of message under the server's durable key: for password cookies and for the delete
- * tokens of completed uploads. The key is read from the database once. Handles: ERR_DATABASE,
- * ERR_BUSY.
+ * tokens of completed uploads. The key is kept once it has been read from the database. Handles:
+ * ERR_DATABASE, ERR_BUSY.
  */
 enum err_code share_memory_sign(struct server *server, struct span message,
                                 uint8_t ret_signature[DIGEST_BYTES], struct err *err) MUST_USE;

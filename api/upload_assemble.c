@@ -10,7 +10,7 @@
 #include <inttypes.h>
 #include <sys/mman.h>
 
-enum { CHUNK_BYTES = 1 << 20 };
+enum { CHUNK_BYTES = 1 << 20, CLAIMED_RETRY_S = 1 };
 
 enum err_code upload_parts_read(struct request *request, const struct upload *upload,
                                 struct upload_parts *ret_parts, struct err *err)
@@ -34,15 +34,18 @@ enum err_code upload_parts_read(struct request *request, const struct upload *up
     return ERR_NONE;
 }
 
-static enum err_code check_complete(const struct upload *upload, const struct upload_parts *parts,
-                                    struct err *err)
+static enum err_code read_all_parts(struct request *request, const struct upload *upload,
+                                    struct upload_parts *ret_parts, struct err *err)
 {
     enum { SHOWN = 10 };
     int64_t missing_count = 0;
     buf_auto list;
     buf_init(&list, 512);
+    enum err_code code = upload_parts_read(request, upload, ret_parts, err);
+    if (code)
+        return code;
     for (int64_t part = 0; part < upload->part_count; part++) {
-        if (parts->keys[part])
+        if (ret_parts->keys[part])
             continue;
         if (missing_count < SHOWN)
             buf_printf(&list, "%s%" PRId64, missing_count ? ", " : "", part);
@@ -73,10 +76,12 @@ static enum err_code set_claim(struct request *request, const struct upload *upl
             " WHERE id = $1::text AND share_id IS NULL"
             " AND (NOT $2::boolean OR completing_until IS NULL OR completing_until <= now())",
             request->arena, &result, err, PG_TEXT(upload->id), PG_BOOL(is_claim));
-    if (!code && is_claim && pg_affected(result) != 1)
-        return err_set(err, ERR_CONFLICT,
+    if (!code && is_claim && pg_affected(result) != 1) {
+        code = err_set(err, ERR_CONFLICT,
                        "another request is completing this upload: try again in a few seconds, to "
                        "be told the share");
+        err->retry_after_s = CLAIMED_RETRY_S;
+    }
     return code;
 }
 
@@ -155,7 +160,11 @@ enum err_code upload_assemble(struct request *request, const struct upload *uplo
     struct upload_parts parts;
     char id[DIGEST_ID_BYTES], key[SHARE_OBJECT_KEY_BYTES];
     uint8_t sha256[DIGEST_BYTES];
-    enum err_code code = set_claim(request, upload, true, err);
+    /* Without a claim first: whoever asks too early keeps nobody from putting parts, nor from being
+     * told which are missing. */
+    enum err_code code = read_all_parts(request, upload, &parts, err);
+    if (!code)
+        code = set_claim(request, upload, true, err);
     if (code)
         return code;
     digest_random_id(id);
@@ -165,9 +174,7 @@ enum err_code upload_assemble(struct request *request, const struct upload *uplo
                                   .delete_token = delete_token,
                                   .sha256 = sha256,
                                   .upload_id = upload->id};
-    code = upload_parts_read(request, upload, &parts, err);
-    if (!code)
-        code = check_complete(upload, &parts, err);
+    code = read_all_parts(request, upload, &parts, err); /* some may have been put again */
     if (!code)
         code = join_parts(request, upload, &parts, key, sha256, err);
     if (!code)

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -23,6 +24,20 @@ static mode_t usual_mode(void)
     return 0666 & ~mask;
 }
 
+/* An interrupt that comes in between is taken when the handler knows of the file. */
+static int open_temporary(char *path)
+{
+    sigset_t all, before;
+    sigfillset(&all);
+    sigprocmask(SIG_BLOCK, &all, &before);
+    int fd = mkostemp(path, O_CLOEXEC);
+    int failure = errno;
+    interrupt_set_file(fd < 0 ? NULL : path);
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    errno = failure;
+    return fd;
+}
+
 enum err_code save_open(const char *path, bool is_forced, struct arena *arena,
                         struct save *ret_save, struct err *err)
 {
@@ -39,8 +54,7 @@ enum err_code save_open(const char *path, bool is_forced, struct arena *arena,
         return refuse(path, err);
     } else {
         save.temporary = arena_printf(arena, "%s.XXXXXX", path);
-        save.fd = mkostemp(save.temporary, O_CLOEXEC);
-        interrupt_set_file(save.fd < 0 ? NULL : save.temporary);
+        save.fd = open_temporary(save.temporary);
     }
     if (save.fd < 0)
         return err_set_errno(err, ERR_IO, "writing %s", path);
@@ -69,8 +83,8 @@ enum err_code save_commit(struct save *save, struct err *err)
 void save_close(struct save *save)
 {
     if (save->temporary) {
-        interrupt_set_file(NULL);
         unlink(save->temporary);
+        interrupt_set_file(NULL);
         close(save->fd);
     } else if (save->fd > STDERR_FILENO) {
         close(save->fd);

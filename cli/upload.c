@@ -243,10 +243,11 @@ static enum err_code complete(struct parts *parts, const struct upload_settings 
     add_password(&request, settings);
     for (int i = 0; !code && i < COMPLETE_TRIES; i++) {
         code = client_send_json(parts->client, &request, ret_share, err);
-        if (code != ERR_CONFLICT)
+        /* Without a time to come back it is another conflict: parts are missing. */
+        if (code != ERR_CONFLICT || err->retry_after_s == 0 || i + 1 == COMPLETE_TRIES)
             return code;
         clock_sleep_ms(COMPLETE_PAUSE_MS);
-        code = i + 1 < COMPLETE_TRIES ? ERR_NONE : code;
+        code = ERR_NONE;
     }
     return code;
 }

@@ -10,13 +10,29 @@
 struct order {
     const struct view *view;
     uint32_t *rank; /* per frame; equal names have equal ranks */
+    uint64_t steps; /* since the clock was looked at */
+    bool is_late;   /* whatever is compared from then on is equal: what remains is over soon, and
+                       its result is not used */
+    struct err err; /* of the deadline */
 };
+
+static void add_steps(struct order *order, uint64_t steps)
+{
+    order->steps += steps;
+    if (order->steps < VIEW_CHECK_STEPS)
+        return;
+    order->steps = 0;
+    order->is_late = view_check_cpu(order->view, &order->err) != ERR_NONE;
+}
 
 static int compare_frames(const void *a, const void *b, void *context)
 {
-    const struct view *view = context;
-    return span_compare(view->frames[*(const uint32_t *)a].name,
-                        view->frames[*(const uint32_t *)b].name);
+    struct order *order = context;
+    const struct frame *frames = order->view->frames;
+    if (order->is_late)
+        return 0;
+    add_steps(order, 1);
+    return span_compare(frames[*(const uint32_t *)a].name, frames[*(const uint32_t *)b].name);
 }
 
 static void rank_frames(struct order *order)
@@ -25,10 +41,9 @@ static void rank_frames(struct order *order)
     uint32_t *sorted = mem_new(uint32_t, view->frame_count);
     for (uint32_t i = 0; i < view->frame_count; i++)
         sorted[i] = i;
-    struct view copy = *view;
-    qsort_r(sorted, view->frame_count, sizeof(*sorted), compare_frames, &copy);
+    qsort_r(sorted, view->frame_count, sizeof(*sorted), compare_frames, order);
     for (uint32_t i = 0; i < view->frame_count; i++) {
-        bool is_same = i && compare_frames(&sorted[i - 1], &sorted[i], &copy) == 0;
+        bool is_same = i && compare_frames(&sorted[i - 1], &sorted[i], order) == 0;
         order->rank[sorted[i]] = is_same ? order->rank[sorted[i - 1]] : i;
     }
     mem_free(sorted);
@@ -36,17 +51,22 @@ static void rank_frames(struct order *order)
 
 static int compare_stacks(const void *a, const void *b, void *context)
 {
-    const struct order *order = context;
+    struct order *order = context;
     const uint64_t *start = order->view->stack_start;
     uint32_t left = *(const uint32_t *)a, right = *(const uint32_t *)b;
     const uint32_t *entries = order->view->entries;
     uint64_t at = start[left], end = start[left + 1];
     uint64_t other = start[right], other_end = start[right + 1];
+    if (order->is_late)
+        return 0;
     for (; at < end && other < other_end; at++, other++) {
         uint32_t rank = order->rank[entries[at]], other_rank = order->rank[entries[other]];
-        if (rank != other_rank)
+        if (rank != other_rank) {
+            add_steps(order, at - start[left] + 1);
             return rank < other_rank ? -1 : 1;
+        }
     }
+    add_steps(order, at - start[left] + 1);
     return (at < end) - (other < other_end);
 }
 
@@ -108,6 +128,10 @@ enum err_code export_folded(const struct view *view, struct buf *output, struct 
     append_stacks(&order, sorted, count, output);
     mem_free(sorted);
     mem_free(order.rank);
+    if (order.is_late) {
+        *err = order.err;
+        return order.err.code;
+    }
     if (buf_failed(output))
         return err_set(err, ERR_TOO_LARGE, "folded stacks of more than %zu bytes",
                        output->max_size);

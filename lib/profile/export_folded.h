@@ -15,7 +15,8 @@
 
 struct view;
 
-/* Appends to output. Handles: ERR_TOO_LARGE (output's maximum). */
+/* Appends to output. Handles: ERR_TOO_LARGE (output's maximum; the view's
+ * deadline). */
 enum err_code export_folded(const struct view *view, struct buf *output, struct err *err) MUST_USE;
 
 #endif

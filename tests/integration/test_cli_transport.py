@@ -37,6 +37,7 @@ class FakeServer(http.server.ThreadingHTTPServer):
         self.failures = []      # (status, header fields) for the next requests
         self.cut_after_request = 0  # connections to close without an answer, after reading all
         self.lose_answers_of = []  # patterns: such requests are carried out, but not answered
+        self.conflicts = []  # detail and fields of answers to /complete
         self.shares = {}        # id -> body
         self.keys = {}          # Idempotency-Key -> id
         self.uploads = {}       # id -> {"size", "parts"}
@@ -137,6 +138,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
                              "share_id": known.get("share_id"),
                              "parts_received": [] if "share_id" in known
                              else sorted(known["parts"])})
+        elif upload and upload[2] and server.conflicts:
+            detail, fields = server.conflicts.pop(0)
+            self.problem(409, "conflict", detail, fields)
         elif upload and upload[2]:
             known = server.uploads[upload[1]]
             known.setdefault("share_id", "A" * 18 + f"{len(server.shares):04d}")
@@ -590,6 +594,18 @@ def test_a_lost_answer_of_complete_does_not_make_two_shares(run, fake, tmp_path)
     fake.lose_answers_of = ["/complete", "/complete"]
     assert run("push", large).returncode == 0
     assert len(fake.shares) == 1 and fake.count("POST", "complete") == 3
+
+
+def test_completing_waits_for_another_request_and_not_for_missing_parts(run, fake, tmp_path):
+    large = make_large(tmp_path / "large.folded")
+    fake.conflicts = [("another completes it", [("Retry-After", "1")])]
+    assert run("push", large).returncode == 0
+    assert len(fake.shares) == 1 and fake.count("POST", "complete") == 2
+    larger = make_large(tmp_path / "larger.folded")
+    fake.conflicts = [("1 of 3 parts are missing: 1", [])] * 2
+    result = run("push", larger)
+    assert result.returncode != 0 and "1 of 3 parts are missing" in result.log, result.log
+    assert fake.count("POST", "complete") == 3 and "to go on" in result.log
 
 
 def test_a_push_after_a_lost_answer_finds_the_share(run, fake, tmp_path):

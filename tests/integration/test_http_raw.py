@@ -599,6 +599,23 @@ def test_sighup_reopens_the_access_log(start_server, tmp_path):
         assert headers["x-request-id"] not in (folder / "access.log.1").read_text()
 
 
+def test_what_takes_most_room_in_the_access_log_is_still_logged(start_server):
+    """Each quote is written as four characters; otherwise a client could stay out of the log."""
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o755)
+        log = os.path.join(folder, "access.log")
+        server = start_server("--access-log", log)
+        quotes = '"' * 1500
+        with Wire(server) as wire:
+            wire.send(get("/nothing?" + quotes, more=f"User-Agent: {quotes}\r\nReferer: {quotes}\r\n"))
+            request_id = wire.answer()[1]["x-request-id"]
+            wire.send(get())
+            last_id = wire.answer()[1]["x-request-id"]
+        assert wait_until(lambda: last_id in open(log).read())
+        line, = [line for line in open(log) if request_id in line]
+        assert line.count("\\x22") == 1024 * 3 - len("/nothing?"), line
+
+
 def test_behind_a_proxy_the_client_is_whom_the_proxy_names(start_server):
     """Proxies add a field of their own or a name behind the client's, who may have written lies."""
     with tempfile.TemporaryDirectory() as folder:

@@ -61,6 +61,24 @@ def test_a_part_that_comes_too_late_leaves_nothing_behind(server, admin):
     assert part_objects(server) == before
 
 
+def test_conflicts_of_completing_are_told_apart(server, admin):
+    upload = begin(admin, 2 * PART)
+    path = f"/api/v1/uploads/{upload['id']}/complete"
+    assert put(admin, upload, 0, bytes(2 * PART)).status == 204
+    claim = "UPDATE upload SET completing_until = now() + interval '1 minute' WHERE id = %s"
+    query_one(server, claim + " RETURNING 1", upload["id"])
+    answer = admin.post(path)
+    assert "1 of 2 parts are missing: 1" in problem(answer, 409)["detail"]
+    assert "retry-after" not in answer.headers
+    query_one(server, "UPDATE upload SET completing_until = NULL WHERE id = %s RETURNING 1",
+              upload["id"])
+    assert put(admin, upload, 1, bytes(2 * PART)).status == 204
+    query_one(server, claim + " RETURNING 1", upload["id"])
+    answer = admin.post(path)
+    assert "another request is completing" in problem(answer, 409)["detail"]
+    assert int(answer.headers["retry-after"]) > 0
+
+
 def test_joining_parts_again_and_again_is_limited(start_server):
     """Each try writes and reads all bytes of the upload."""
     server = start_server("--anonymous-uploads-per-minute", "4")

@@ -1,13 +1,17 @@
 #include "tests/unit/test.h"
 
+#include "cli/interrupt.h"
 #include "cli/save.h"
 #include "lib/base/mem.h"
 
 #include <dirent.h>
+#include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static char folder[] = "/tmp/perfolio-save-XXXXXX";
@@ -78,11 +82,43 @@ static void what_is_not_committed_leaves_nothing(void **state)
     assert_int_equal(save_bytes(SPAN_LITERAL("x"), "no/such/folder", false, &err), ERR_IO);
 }
 
+static bool is_interrupted_early;
+
+/* In the place of the C library's: somebody presses Ctrl-C as soon as the file is there. */
+int mkostemp(char *path, int flags)
+{
+    memcpy(path + strlen(path) - 6, "AAAAAA", 6);
+    int fd = open(path, O_CREAT | O_EXCL | O_RDWR | flags, 0600);
+    if (is_interrupted_early)
+        raise(SIGINT);
+    return fd;
+}
+
+static void an_interrupt_right_after_opening_leaves_nothing(void **state)
+{
+    (void)state;
+    int status = 0, before = count_files();
+    pid_t child = fork();
+    if (child == 0) {
+        arena_auto arena = arena_create();
+        struct save save;
+        struct err err;
+        signal(SIGINT, SIG_DFL);
+        interrupt_install();
+        is_interrupted_early = true;
+        _exit(save_open("interrupted", false, arena, &save, &err) ? 1 : 0);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGINT);
+    assert_int_equal(count_files(), before);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(writes_whole_files_and_replaces_only_when_asked),
         cmocka_unit_test(what_is_not_committed_leaves_nothing),
+        cmocka_unit_test(an_interrupt_right_after_opening_leaves_nothing),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

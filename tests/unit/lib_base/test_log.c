@@ -6,14 +6,16 @@
 #include <string.h>
 #include <unistd.h>
 
-/* What log_event writes to standard error, read back through a pipe. */
-static size_t capture(char *text, size_t text_bytes, enum log_level level, const char *message)
+/* What log_event writes to standard error, with a number of so many digits, read back through a
+ * pipe. */
+static size_t capture(char *text, size_t text_bytes, enum log_level level, const char *message,
+                      int digits)
 {
     int ends[2];
     assert_int_equal(pipe(ends), 0);
     int saved = dup(STDERR_FILENO);
     dup2(ends[1], STDERR_FILENO);
-    log_event(level, message, "n=%d", 7);
+    log_event(level, message, "n=%0*d", digits, 7);
     dup2(saved, STDERR_FILENO);
     close(saved);
     close(ends[1]);
@@ -27,7 +29,7 @@ static void writes_one_line_of_fields(void **state)
 {
     (void)state;
     char text[1000];
-    capture(text, sizeof(text), LOG_WARN, "disk \"full\"");
+    capture(text, sizeof(text), LOG_WARN, "disk \"full\"", 1);
     assert_memory_equal(text, "time=20", 7);
     assert_non_null(strstr(text, "Z level=warn msg=\"disk \\\"full\\\"\" n=7\n"));
 }
@@ -36,7 +38,20 @@ static void leaves_out_what_is_below_its_level(void **state)
 {
     (void)state;
     char text[1000];
-    assert_int_equal(capture(text, sizeof(text), LOG_DEBUG, "quiet"), 0);
+    assert_int_equal(capture(text, sizeof(text), LOG_DEBUG, "quiet", 1), 0);
+}
+
+static void a_long_line_is_cut_and_still_ends(void **state)
+{
+    (void)state;
+    char text[8192], message[300];
+    memset(message, 'm', sizeof(message) - 1);
+    message[sizeof(message) - 1] = '\0';
+    size_t size = capture(text, sizeof(text), LOG_WARN, message, 6000);
+    assert_int_equal(size, 4095);
+    assert_int_equal(text[size - 1], '\n');
+    assert_int_equal(strcspn(text, "\n"), size - 1);
+    assert_memory_equal(text + size - 5, "0000", 4);
 }
 
 static void quotes_control_characters(void **state)
@@ -63,6 +78,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(writes_one_line_of_fields),
         cmocka_unit_test(leaves_out_what_is_below_its_level),
+        cmocka_unit_test(a_long_line_is_cut_and_still_ends),
         cmocka_unit_test(quotes_control_characters),
         cmocka_unit_test(formats_time),
     };

@@ -1,5 +1,6 @@
 #include "tests/unit/lib_profile/stacks.h"
 
+#include "lib/base/clock.h"
 #include "lib/profile/diff.h"
 #include "lib/profile/export_json.h"
 #include "lib/profile/flame.h"
@@ -143,9 +144,31 @@ static void a_diff_tree_has_both_sides(void **state)
     profile_destroy(b);
 }
 
+/* Late from the first look at the clock on, which comes after thousands of steps only. */
+static void folding_gives_up_at_the_deadline(void **state)
+{
+    (void)state;
+    arena_auto arena = arena_create();
+    buf_auto lines, text;
+    struct err err = {0};
+    buf_init(&lines, 1 << 20);
+    buf_init(&text, 1 << 20);
+    for (int i = 0; i < VIEW_CHECK_STEPS; i++)
+        buf_printf(&lines, "main;function%d 1\n", (i * 7919) % VIEW_CHECK_STEPS);
+    struct profile *profile = decode_text(folded_decode, buf_span(&lines));
+    struct view view = *plain_view(arena, profile);
+    view.cpu_deadline_ns = clock_thread_cpu_ns() + 60 * CLOCK_NS_PER_S;
+    assert_int_equal(export_folded(&view, &text, &err), ERR_NONE);
+    view.cpu_deadline_ns = 1;
+    assert_int_equal(export_folded(&view, &text, &err), ERR_TOO_LARGE);
+    assert_non_null(strstr(err.message, "focus"));
+    profile_destroy(profile);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(folding_gives_up_at_the_deadline),
         cmocka_unit_test(a_diff_is_folded_with_both_values),
         cmocka_unit_test(names_that_the_format_cannot_hold_are_changed),
         cmocka_unit_test(an_export_that_does_not_fit_is_refused),
