@@ -4,14 +4,15 @@
 #include "api/identity.h"
 #include "api/pages.h"
 #include "api/share.h"
+#include "api/short_link.h"
 #include "api/upload.h"
 
 #include <string.h>
 
 /* Filled in order of matching: rows with narrower patterns stand before the pages' /p/{id}. */
 static const struct route_table *const joined[] = {
-    &health_routes, &identity_routes, &operator_routes, &share_routes,
-    &upload_routes, &report_routes,   &page_routes,
+    &health_routes, &identity_routes, &operator_routes,   &share_routes,
+    &upload_routes, &report_routes,   &short_link_routes, &page_routes,
 };
 
 enum { TABLE_COUNT = sizeof(joined) / sizeof(*joined), METHOD_COUNT = HTTP_OPTIONS + 1 };

@@ -84,6 +84,11 @@ class World:
             self.cached[key] = self.new_share(visibility)
         return self.cached[key]
 
+    def link(self, visibility):
+        answer = self.maker.post("/api/v1/links", json={"path": f"/p/{self.share(visibility)}?q=x"})
+        assert answer.status == 201, answer
+        return answer.json()["id"]
+
     def new_upload(self, with_part=False):
         answer = self.maker.post("/api/v1/uploads", json={"size": len(PROFILE), "filename": MARK})
         assert answer.status == 201, answer
@@ -282,6 +287,10 @@ ROWS = [
     Row("POST", "/api/v1/shares/{id}/reports", EVERYBODY, variant="public",
         ask=lambda world: (f"/api/v1/shares/{world.share('public')}/reports",
                            {"json": {"reason": "matrix"}})),
+    *of_share("POST", "/api/v1/links", "/api/v1/links",
+              options=lambda shares: {"json": {"path": f"/d/{shares[1]}..{shares[0]}?q=x"}}),
+    Row("GET", "/s/{id}", EVERYBODY, lambda world: (f"/s/{world.link('team')}", {}),
+        "of a team's share: it leads to the page, which asks"),
     Row("POST", "/api/v1/uploads", ["anonymous"] + SHARERS + FOREIGN,
         lambda world: ("/api/v1/uploads", {"json": {"size": 1000, "filename": "x"}})),
     Row("GET", "/api/v1/uploads/{id}", SHARERS, foreign=(404,), anonymous=(404,),

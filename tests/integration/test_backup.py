@@ -39,6 +39,8 @@ def test_a_backup_of_a_working_server_restores_all_that_was_acknowledged_before_
     server, beside = folder
     api = server.api()
     before = {push(api, text := folded(i)): text for i in range(20)}
+    path = f"/p/{next(iter(before))}?q=x"
+    link = api.post("/api/v1/links", json={"path": path}).json()["id"]
     deleted = push(api, folded(100))
     assert api.delete(f"/api/v1/shares/{deleted}").status == 204
 
@@ -73,6 +75,8 @@ def test_a_backup_of_a_working_server_restores_all_that_was_acknowledged_before_
             assert answer.status == 200 and answer.body == text.encode(), answer
             assert restored.get(f"/api/v1/shares/{share}").json()["title"] == "for the backup"
         assert restored.get(f"/api/v1/shares/{deleted}").status == 410
+        assert restored.get(f"/s/{link}").headers["location"] == path
+        assert restored.post("/api/v1/links", json={"path": path}).json()["id"] == link
         assert push(restored, folded(7))
         # Clients that trust the old CA still do.
         assert (again.data_dir / "tls/ca.crt").read_bytes() == \

@@ -1,0 +1,187 @@
+"""Short links: one per view, never to another server, gone with the share, no way around its visibility."""
+
+import re
+import threading
+
+import pytest
+
+from people import Tenant
+from test_http_raw import folded
+
+STATE = "sv=1&v=both&st=cpu&x=focus%3Amain%7Ehide%3Aa%7Cb&z=0123456789abcdef"
+
+
+def share(api, **query):
+    answer = api.post("/api/v1/shares", folded(20), query=query)
+    assert answer.status == 201, answer
+    return answer.json()
+
+
+def link(api, path):
+    return api.post("/api/v1/links", json={"path": path})
+
+
+def test_a_view_gets_one_link_that_leads_back_to_it(server, admin, anonymous):
+    path = f"/p/{share(admin)['id']}?{STATE}"
+    answer = link(anonymous, path)
+    assert answer.status == 201, answer
+    made = answer.json()
+    assert re.fullmatch("[0-9A-Za-z]{10}", made["id"])
+    assert made["url"] == f"{server.url}/s/{made['id']}"
+    assert answer.headers["location"] == f"/s/{made['id']}"
+    assert link(admin, path).json() == made and link(anonymous, path).json() == made
+    assert link(anonymous, path + "&q=1").json()["id"] != made["id"]
+    for method in ("GET", "HEAD"):
+        followed = anonymous.request(method, f"/s/{made['id']}")
+        assert followed.status == 302 and followed.headers["location"] == path
+        assert followed.headers["cache-control"] == "no-cache"
+        assert followed.headers["referrer-policy"] == "no-referrer"
+        assert followed.headers["x-robots-tag"] == "noindex"
+        assert followed.body == b""
+
+
+def test_search_engines_may_follow_to_a_public_share(admin, anonymous):
+    made = link(anonymous, f"/p/{share(admin, visibility='public')['id']}").json()
+    assert "x-robots-tag" not in anonymous.get(f"/s/{made['id']}").headers
+
+
+@pytest.mark.parametrize("path", [
+    "", "/", "p/{0}", "/p/", "/p/{0}/", "/p/{0}/raw", "/p/{0}.svg", "/p/{0}#x", "/p/{0}?a#b", "//p/{0}",
+    "/p/{0}x", "/p/0", "/p/{0}..{0}", "/d/{0}", "/d/{0}..", "/d/{0}.{0}", "/d/{0}..{0}/x", "/d/{0}..{0}..{0}",
+    "https://example.com/p/{0}", "//example.com/p/{0}", "/\\example.com", "/p/{0}?a=//example.com",
+    "/p/{0}\\..", "/p/{0}?a b", "/p/{0}?a\nb", "/p/{0}?a\r\nLocation: x", "/p/{0}?%0d%0a", "/p/{0}?%00",
+    "/p/{0}?%7f", "/p/{0}?%", "/p/{0}?%4", "/p/{0}?%zz", "/p/{0}?\u00e9", "/p/{0}?<b>", '/p/{0}?"', "/p/{0}?\\",
+    "/embed/{0}", "/settings", "/api/v1/session", "/s/0123456789", "javascript:alert(1)", "/p/../{0}", "/P/{0}",
+    "/p/{0}?\u0000", "/p/{0}?\u0085",
+])
+def test_only_a_view_of_this_server_can_be_linked(server, admin, anonymous, path):
+    target = path.replace("{0}", share(admin)["id"])
+    answer = link(anonymous, target)
+    assert answer.status == 400, answer
+    assert answer.headers["content-type"] == "application/problem+json"
+
+
+@pytest.mark.parametrize("body", [b"", b"{}", b"[]", b"{", b'{"path":1}', b'{"path":null}', b'{"path":""}',
+                                  b'{"path":"/p/%s","x":1}' % (b"0" * 22), b"\xff"])
+def test_a_bad_body_is_said(anonymous, body):
+    assert anonymous.post("/api/v1/links", body).status == 400
+
+
+def test_a_path_may_have_16_kib_and_not_a_byte_more(admin, anonymous):
+    path = f"/p/{share(admin)['id']}?q="
+    longest = path + "x" * (16384 - len(path))
+    made = link(anonymous, longest)
+    assert made.status == 201, made
+    assert anonymous.get(f"/s/{made.json()['id']}").headers["location"] == longest
+    assert link(anonymous, longest + "x").status == 400
+    assert anonymous.post("/api/v1/links", b" " * 200000).status == 413
+
+
+def test_shares_that_cannot_be_seen_cannot_be_linked(admin, anonymous):
+    assert link(anonymous, "/p/" + "0" * 22).status == 404
+    team, open_one = share(admin, visibility="team")["id"], share(admin)["id"]
+    for path in (f"/p/{team}", f"/d/{team}..{open_one}", f"/d/{open_one}..{team}"):
+        assert link(anonymous, path).status == 401
+        assert link(admin, path).status == 201
+
+
+def test_a_link_to_a_protected_share_opens_nothing(server, admin, anonymous):
+    answer = admin.post("/api/v1/shares", folded(20), query={"visibility": "password"},
+                        headers={"X-Perfolio-Password": "sesame open"})
+    path = f"/p/{answer.json()['id']}?q=x"
+    assert link(anonymous, path).status == 401
+    opened = anonymous.request("POST", "/api/v1/links", json={"path": path},
+                               headers={"X-Perfolio-Password": "sesame open"})
+    assert opened.status == 201
+    followed = server.anonymous().get("/s/" + opened.json()["id"])
+    assert followed.status == 302 and "set-cookie" not in followed.headers
+    assert server.anonymous().get(path.split("?")[0] + "/raw").status == 401
+
+
+@pytest.mark.parametrize("which", [0, 1])
+def test_a_link_goes_with_either_of_its_shares(server, admin, anonymous, which):
+    ids = [share(admin)["id"] for _ in range(2)]
+    made = link(anonymous, f"/d/{ids[0]}..{ids[1]}").json()["id"]
+    assert anonymous.get(f"/s/{made}").status == 302
+    assert admin.delete(f"/api/v1/shares/{ids[which]}").status == 204
+    assert anonymous.get(f"/s/{made}").status == 404
+    with server.database().cursor() as cursor:
+        cursor.execute("SELECT count(*) FROM short_link WHERE id = %s", [made])
+        assert cursor.fetchone() == (0,)
+    assert link(anonymous, f"/d/{ids[0]}..{ids[1]}").status == 410
+
+
+def test_a_link_of_an_expired_share_leads_nowhere(server, admin, anonymous):
+    made = share(admin, expires="1h")["id"]
+    short = link(anonymous, f"/p/{made}").json()["id"]
+    with server.database().cursor() as cursor:
+        cursor.execute("UPDATE share SET expires_at = now() - interval '1 s' WHERE id = %s", [made])
+    assert anonymous.get(f"/s/{short}").status == 404
+
+
+def test_links_go_with_their_tenant(server, anonymous):
+    tenant = Tenant(server)
+    made = link(anonymous, f"/p/{share(tenant.api('share'))['id']}").json()["id"]
+    assert tenant.operator.delete(f"/api/v1/admin/tenants/{tenant.id}").status == 204
+    assert anonymous.get(f"/s/{made}").status == 404
+
+
+def test_a_path_that_got_into_the_database_by_hand_leads_nowhere(server, admin, anonymous):
+    made = link(anonymous, f"/p/{share(admin)['id']}").json()["id"]
+    with server.database().cursor() as cursor:
+        cursor.execute("UPDATE short_link SET path = '//example.com/0123456789012345' WHERE id = %s", [made])
+    assert anonymous.get(f"/s/{made}").status == 404
+
+
+@pytest.mark.parametrize("text", ["0" * 10, "0" * 9, "0" * 11, "%27%27%27%27", "-" * 10, "%00" * 10])
+def test_an_unknown_link_is_not_found(anonymous, text):
+    answer = anonymous.get("/s/" + text)
+    assert answer.status in (400, 404), answer
+    if answer.status == 404:
+        page = anonymous.get("/s/" + text, headers={"Accept": "text/html"})
+        assert page.status == 404 and '<div id="app">' in page.text
+
+
+def test_guessing_and_making_links_is_slowed_down(start_server):
+    server = start_server()
+    path = f"/p/{share(server.api())['id']}"
+    maker = server.anonymous()
+    answers = [link(maker, f"{path}?q={n}") for n in range(40)]
+    statuses = [answer.status for answer in answers]
+    assert statuses[:30] == [201] * 30 and 429 in statuses[30:]
+    assert int(answers[-1].headers["retry-after"]) >= 1
+    assert link(maker, f"{path}?q=0").status == 201, "what there is already costs nothing"
+    statuses = [maker.get(f"/s/{n:010d}").status for n in range(260)]
+    assert statuses[:150] == [404] * 150 and statuses[-1] == 429
+
+
+def test_strangers_cannot_use_up_all_links_of_a_share(server, admin, anonymous):
+    made = share(admin)["id"]
+    with server.database().cursor() as cursor:
+        cursor.execute("INSERT INTO short_link (id, tenant_id, share_id, path) SELECT "
+                       "'F' || lpad(n::text, 9, '0'), tenant_id, id, '/p/' || id || '?n=' || n "
+                       "FROM share, generate_series(1, 1000) AS n WHERE id = %s", [made])
+        answer = link(anonymous, f"/p/{made}?q=x")
+        assert answer.status == 429 and "short links" in answer.json()["detail"]
+        assert link(admin, f"/p/{made}?q=x").status == 201
+        cursor.execute("DELETE FROM short_link WHERE share_id = %s", [made])
+
+
+def test_the_same_link_asked_for_by_many_at_once_is_made_once(server, admin):
+    path = f"/p/{share(admin)['id']}?q=together"
+    answers = []
+    barrier = threading.Barrier(6)
+
+    def ask():
+        client = server.api()
+        client.get("/healthz")
+        barrier.wait()
+        answers.append(link(client, path))
+
+    threads = [threading.Thread(target=ask) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [answer.status for answer in answers] == [201] * 6
+    assert len({answer.json()["id"] for answer in answers}) == 1
