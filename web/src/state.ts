@@ -8,13 +8,13 @@
  *
  *   sv=2   v=<view>   b=<second view>   st=<sample type>   q=<search>   m=<marked function>
  *   z=<path hash>   w=<from>-<to>   g=<group>   c=<colour>   norm=1   p=filtered   s=[-]<column>
- *   x=<rules, see model/chain.ts>
+ *   co=<columns of the table, with commas>   x=<rules, see model/chain.ts>
  *
  * Version 1 had v=both for a table beside an icicle.
  */
 import { formatChain, parseChain, type Rule } from "./model/chain.ts";
 import { colourModes, type ColourMode } from "./model/frame_colours.ts";
-import type { Sort, SortColumn } from "./model/functions.ts";
+import { sortColumns, type Sort, type SortColumn } from "./model/functions.ts";
 
 export const stateVersion = 2;
 
@@ -49,6 +49,8 @@ export interface ViewState {
   rules: readonly Rule[];
   /** null is the view's own order. */
   sort: Sort | null;
+  /** Of the table, in order, besides the name; empty is the table's own choice. */
+  columns: readonly SortColumn[];
   /** Parameters of later versions or of others, in order. */
   extra: [string, string][];
 }
@@ -69,11 +71,11 @@ export const defaultState: ViewState = {
   isOfFiltered: false,
   rules: [],
   sort: null,
+  columns: [],
   extra: [],
 };
 
-const known = new Set(["sv", "v", "b", "st", "q", "m", "z", "w", "g", "c", "norm", "p", "s", "x"]);
-const sortColumns: readonly string[] = ["name", "flat", "cum", "change", "before", "after", "flatchange"];
+const known = new Set(["sv", "v", "b", "st", "q", "m", "z", "w", "g", "c", "norm", "p", "s", "co", "x"]);
 
 /** upgraders[n] turns parameters of version n into those of version n + 1, in place. */
 const upgraders: Record<number, (parameters: URLSearchParams) => void> = {
@@ -92,11 +94,15 @@ function upgrade(parameters: URLSearchParams): void {
   for (let version = written; version < stateVersion; version++) upgraders[version]?.(parameters);
 }
 
+const isColumn = (text: string): text is SortColumn => sortColumns.includes(text as SortColumn);
+
 function parseSort(text: string | null): Sort | null {
   if (!text) return null;
   const column = text.replace(/^-/, "");
-  return sortColumns.includes(column) ? { column: column as SortColumn, descending: text.startsWith("-") } : null;
+  return isColumn(column) ? { column, descending: text.startsWith("-") } : null;
 }
+
+const parseColumns = (text: string | null) => [...new Set((text ?? "").split(",").filter(isColumn))].filter((column) => column !== "name");
 
 function parseWindow(text: string | null): SeenPart | null {
   const found = /^(0(?:\.\d{1,9})?)-([01](?:\.\d{1,9})?)$/.exec(text ?? "");
@@ -131,6 +137,7 @@ export function parseState(query: string): ViewState {
     isOfFiltered: parameters.get("p") === "filtered",
     rules: parseChain(parameters.get("x") ?? ""),
     sort: parseSort(parameters.get("s")),
+    columns: parseColumns(parameters.get("co")),
     extra: [...parameters].filter(([name]) => !known.has(name)),
   };
 }
@@ -151,6 +158,7 @@ export function formatState(state: ViewState): string {
   if (state.isOfFiltered) parameters.set("p", "filtered");
   if (state.rules.length) parameters.set("x", formatChain(state.rules));
   if (state.sort) parameters.set("s", (state.sort.descending ? "-" : "") + state.sort.column);
+  if (state.columns.length) parameters.set("co", state.columns.join(","));
   const own = parameters.toString();
   if (own) parameters.set("sv", String(stateVersion));
   for (const [name, value] of state.extra) parameters.append(name, value);

@@ -41,6 +41,7 @@ test("every combination comes back as it was", () => {
       isOfFiltered: random(2) === 1,
       rules: Array.from({ length: random(4) }, () => randomRule(texts)),
       sort: pick([null, { column: "flat", descending: true }, { column: "name", descending: false }, { column: "change", descending: true }]),
+      columns: pick([[], ["flat"], ["cum", "file", "binary"], ["flatbefore", "flat", "flatchange"]]),
       extra: pick([[], [["utm", "x"]], [["later", "focus:a~hide:b"], ["later", "2"]]]),
     };
     assert.deepEqual(parseState(formatState(state)), state);
@@ -52,7 +53,7 @@ test("links of version 1 keep their meaning", () => {
   const state: ViewState = {
     view: "table", beside: "icicle", sampleType: "alloc_space", search: "json", marked: "main.run", zoom: "0123456789abcdef",
     window: null, group: "line", colour: "package", isNormalised: true, isOfFiltered: false, rules: [],
-    sort: { column: "cum", descending: true }, extra: [],
+    sort: { column: "cum", descending: true }, columns: [], extra: [],
   };
   assert.deepEqual(parseState(link), state);
   assert.equal(formatState(state), link.replace("?v=both", "?v=table&b=icicle").replace("sv=1", "sv=2"));

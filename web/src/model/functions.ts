@@ -18,6 +18,8 @@ export interface FunctionSums {
 export interface FunctionRow extends FunctionSums {
   /** One of its frames, for colour; -1 where the tree shows none. */
   frame: number;
+  /** Where that frame's code was, "" where it is not known. */
+  binary: string;
 }
 
 /** Groups of frames: by name, or each frame for itself where several share a name on purpose. */
@@ -85,6 +87,7 @@ export function listFunctions(flame: Flame): FunctionRow[] {
       name: flame.frames.name(frame),
       file: flame.frames.file(frame),
       frame,
+      binary: flame.frames.mapping(frame),
       flat: flat[group],
       cum: cum[group],
       baseFlat: baseFlat[group],
@@ -98,15 +101,22 @@ export function listFunctions(flame: Flame): FunctionRow[] {
 export function joinFunctions(flame: Flame, sums: readonly FunctionSums[]): FunctionRow[] {
   const frameOf = new Map<string, number>();
   for (let i = flame.frames.count - 1; i > 0; i--) frameOf.set(flame.frames.name(i), i);
-  return sums.map((row) => ({ ...row, frame: frameOf.get(row.name) ?? -1 }));
+  return sums.map((row) => {
+    const frame = frameOf.get(row.name) ?? -1;
+    return { ...row, frame, binary: frame < 0 ? "" : flame.frames.mapping(frame) };
+  });
 }
 
-export type SortColumn = "name" | "flat" | "cum" | "change" | "before" | "after" | "flatchange";
+/** What a table may be sorted by. After and change are of the total, as before is; the flat ones of own values. */
+export const sortColumns = ["name", "flat", "cum", "change", "before", "after", "flatbefore", "flatchange", "file", "binary"] as const;
+export type SortColumn = (typeof sortColumns)[number];
 
 export interface Sort {
   column: SortColumn;
   descending: boolean;
 }
+
+const compareTexts = (a: string, b: string) => (a < b ? -1 : a > b ? 1 : 0);
 
 function sortKey(row: FunctionRow, column: SortColumn): number {
   switch (column) {
@@ -116,6 +126,8 @@ function sortKey(row: FunctionRow, column: SortColumn): number {
       return row.baseCum;
     case "change":
       return Math.abs(row.cum - row.baseCum);
+    case "flatbefore":
+      return row.baseFlat;
     case "flatchange":
       return Math.abs(row.flat - row.baseFlat);
     default:
@@ -123,12 +135,13 @@ function sortKey(row: FunctionRow, column: SortColumn): number {
   }
 }
 
-/** A sorted copy; equal rows stand in order of name, so that the order never wavers. */
+/** A sorted copy; equal rows stand in order of value, then of name, so that the order never wavers. */
 export function sortFunctions(rows: readonly FunctionRow[], sort: Sort): FunctionRow[] {
   const sign = sort.descending ? -1 : 1;
-  const byName = (a: FunctionRow, b: FunctionRow) => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0);
-  if (sort.column === "name") return rows.slice().sort((a, b) => sign * byName(a, b));
-  return rows
-    .slice()
-    .sort((a, b) => sign * (sortKey(a, sort.column) - sortKey(b, sort.column)) || b.cum - a.cum || byName(a, b));
+  const { column } = sort;
+  const byColumn =
+    column === "name" || column === "file" || column === "binary"
+      ? (a: FunctionRow, b: FunctionRow) => compareTexts(a[column], b[column])
+      : (a: FunctionRow, b: FunctionRow) => sortKey(a, column) - sortKey(b, column);
+  return rows.slice().sort((a, b) => sign * byColumn(a, b) || b.cum - a.cum || compareTexts(a.name, b.name));
 }

@@ -20,7 +20,7 @@ const paths = {
   sandwich: "M3 2.5h10v3H3zm-1 5h12v1.5H2zm1 3.5h10v2.5H3z",
   filter: "M2 3h12L9.5 8.5v4l-3 1.5V8.5z",
   left: "m10 4-4 4 4 4",
-  both: "M2 2.5h12v11H2zm6 0v11",
+  columns: "M2 2.5h12v11H2zm4 0v11m4-11v11",
   lock: "M4 7h8v6.5H4zm1.5 0V5a2.5 2.5 0 0 1 5 0v2",
   user: "M8 8a2.75 2.75 0 1 0 0-5.5A2.75 2.75 0 0 0 8 8Zm-5 6c.5-2.5 2.5-4 5-4s4.5 1.5 5 4",
   keyboard: "M1.5 4h13v8h-13zM4 6.5h.01M6.7 6.5h.01M9.3 6.5h.01M12 6.5h.01M5 9.5h6",

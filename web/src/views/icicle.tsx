@@ -37,6 +37,8 @@ export interface IcicleProps {
   /** The window was moved by hand: to a part of the frame zoomed to, or of one of its callers. */
   onPart: (node: number, part: Part | null) => void;
   onHover: (node: number) => void;
+  /** The function that the pointer is on in any view. */
+  hovered: string;
   /** Of the element that says where the cursor is; to be given where a page has several trees. */
   cursorId?: string;
   /** A menu is wanted for a frame, at that place of the page. */
@@ -148,6 +150,7 @@ export function Icicle(props: IcicleProps) {
   }, [flame, zoom, part?.from, part?.to, isFlipped]);
 
   useLayoutEffect(() => stage.current!.show(scene), [marks, palette, cursor, colours]);
+  useLayoutEffect(() => stage.current!.echo(props.hovered), [props.hovered]);
 
   useEffect(() => {
     if (hover >= 0 && tip.current) placeTooltip(tip.current, pointer.current.x, pointer.current.y);

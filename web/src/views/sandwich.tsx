@@ -5,10 +5,12 @@
 import { useState } from "preact/hooks";
 import type { Flame } from "../model/flame.ts";
 import type { FrameColours } from "../model/frame_colours.ts";
-import type { SearchResult } from "../model/search.ts";
+import { search, type SearchResult } from "../model/search.ts";
 import type { Part } from "../model/window.ts";
 import { Loading } from "../ui/kit.tsx";
 import { Icicle } from "./icicle.tsx";
+import type { PaneProps } from "./panes.tsx";
+import { TablePane } from "./table.tsx";
 
 interface SandwichProps {
   name: string;
@@ -18,6 +20,8 @@ interface SandwichProps {
   unit: string;
   isDark: boolean;
   search: (flame: Flame) => SearchResult | null;
+  hovered: string;
+  onHover: (name: string) => void;
   onChoose: (name: string) => void;
   onMenu: (name: string, x: number, y: number) => void;
 }
@@ -28,7 +32,7 @@ interface HalfProps extends Omit<SandwichProps, "name" | "callers" | "callees"> 
   isFlipped: boolean;
 }
 
-function Half({ flame, label, colours, unit, isDark, isFlipped, search, onChoose, onMenu }: HalfProps) {
+function Half({ flame, label, colours, unit, isDark, isFlipped, search, hovered, onHover, onChoose, onMenu }: HalfProps) {
   const [cursor, setCursor] = useState(1);
   const nameOf = (node: number) => flame.frames.name(flame.frame[node]);
   const [seen, setSeen] = useState<{ node: number; part: Part | null }>({ node: 1, part: null });
@@ -50,14 +54,15 @@ function Half({ flame, label, colours, unit, isDark, isFlipped, search, onChoose
         onCursor={setCursor}
         onZoom={(node) => node > 1 && onChoose(nameOf(node))}
         onPart={(node, part) => setSeen({ node, part })}
-        onHover={() => {}}
+        hovered={hovered}
+        onHover={(node) => onHover(node > 0 ? nameOf(node) : "")}
         onMenu={(node, x, y) => node > 0 && onMenu(nameOf(node), x, y)}
       />
     </section>
   );
 }
 
-export function Sandwich({ name, callers, callees, ...rest }: SandwichProps) {
+function Sandwich({ name, callers, callees, ...rest }: SandwichProps) {
   if (!name)
     return (
       <div class="sandwich-empty">
@@ -69,6 +74,28 @@ export function Sandwich({ name, callers, callees, ...rest }: SandwichProps) {
     <div class="sandwich">
       <Half {...rest} key={`callers of ${name}`} flame={callers} label="Callers" isFlipped />
       <Half {...rest} key={`callees of ${name}`} flame={callees} label="Callees" isFlipped={false} />
+    </div>
+  );
+}
+
+/** Alone it has the table at its side, to choose a function from. */
+export function SandwichPane(props: PaneProps) {
+  const { state, callers, callees, colours, unit, isDark, pattern, hovered, onHoverName, update, openMenu } = props.context;
+  const sandwich = (
+    <Sandwich
+      {...{ callers, callees, colours, unit, isDark, hovered }}
+      onHover={onHoverName}
+      name={state.marked}
+      search={(tree) => (pattern ? search(tree, pattern) : null)}
+      onChoose={(name) => update({ marked: name })}
+      onMenu={openMenu}
+    />
+  );
+  if (!props.isAlone) return sandwich;
+  return (
+    <div class="split">
+      <TablePane {...props} />
+      {sandwich}
     </div>
   );
 }

@@ -51,6 +51,8 @@ export class Stage {
   private settling: ReturnType<typeof setTimeout> | undefined;
   window: Window;
   hover = -1;
+  /** The function that the pointer is on, here or in another view. */
+  private hoveredName = "";
   /** A hand moved the window, and it stands still now. */
   onSettled: (window: Window) => void = () => undefined;
 
@@ -91,6 +93,12 @@ export class Stage {
       this.reveal(this.scene.zoom);
     } else if (this.scene.isFlipped) scroller.scrollTop = this.rows.rootScroll - belowPx; // what stands on the root's side stays
     this.paintNow();
+  }
+
+  echo(name: string): void {
+    if (this.hoveredName === name) return;
+    this.hoveredName = name;
+    this.paintOverlaySoon();
   }
 
   /* ---- the window ---- */
@@ -211,7 +219,6 @@ export class Stage {
     const { flame, cursor, palette } = this.scene;
     const { scrollTop } = this.scroller;
     overlay.clearRect(0, 0, this.width, this.rows.viewPx);
-    const hovered = this.hover > 0 ? flame.frames.nameId[flame.frame[this.hover]] : -1;
     const { boxes } = painter;
     overlay.strokeStyle = palette.outline;
     overlay.fillStyle = palette.isDark ? "rgba(255,255,255,0.13)" : "rgba(60,35,0,0.09)";
@@ -219,7 +226,7 @@ export class Stage {
     for (let i = 0; i < boxes.count; i++) {
       const node = boxes.node[i];
       const y = this.rows.topOf(boxes.row[i]) - scrollTop;
-      if (hovered >= 0 && flame.frames.nameId[flame.frame[node]] === hovered)
+      if (this.hoveredName && flame.frames.name(flame.frame[node]) === this.hoveredName)
         overlay.fillRect(boxes.x[i], y, boxes.width[i], rowHeight - 1);
       if (node === this.hover || (node === cursor && isFocused)) {
         overlay.lineWidth = node === cursor && isFocused ? 2 : 1;

@@ -1,6 +1,7 @@
 /*
  * table: functions with what they hold, one row each, only the seen rows in the document.
  */
+import type { JSX } from "preact";
 import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { makePalette } from "../model/colour.ts";
 import { filterByName } from "../model/search.ts";
@@ -9,12 +10,14 @@ import type { FrameColours } from "../model/frame_colours.ts";
 import { sortFunctions, type FunctionRow, type Sort, type SortColumn } from "../model/functions.ts";
 import { formatChange, formatExact, formatPercent, formatSigned, formatValue } from "../model/units.ts";
 import { Icon } from "../ui/icons.tsx";
+import { Menu } from "../ui/kit.tsx";
+import type { PaneProps } from "./panes.tsx";
 import { fitterFor, type LabelFitter } from "./fitter.ts";
 
 const rowPx = 30;
 const spareRows = 8;
 
-export interface TableProps {
+interface TableProps {
   flame: Flame;
   rows: readonly FunctionRow[];
   colours: FrameColours;
@@ -23,45 +26,101 @@ export interface TableProps {
   pattern: RegExp | null;
   sort: Sort | null;
   chosen: string;
+  /** What the pointer is on, here or elsewhere. */
+  hovered: string;
+  /** Besides the name; empty is the usual ones. */
+  columns: readonly SortColumn[];
+  onColumns: (columns: SortColumn[]) => void;
+  onHover: (name: string) => void;
   onSort: (sort: Sort) => void;
   onChoose: (name: string) => void;
   onMenu: (name: string, x: number, y: number) => void;
 }
 
 interface Column {
-  id: SortColumn;
   label: string;
   hint: string;
   className: string;
+  Cell: (props: CellProps) => JSX.Element;
 }
 
-const plainColumns: Column[] = [
-  { id: "flat", label: "Self", hint: "in the function itself", className: "value" },
-  { id: "cum", label: "Total", hint: "in the function and what it calls", className: "value" },
-  { id: "name", label: "Function", hint: "by name", className: "name" },
-];
-const diffColumns: Column[] = [
-  { id: "before", label: "Before", hint: "total on the left side", className: "value before" },
-  { id: "cum", label: "After", hint: "total on the right side", className: "value after" },
-  { id: "change", label: "Change", hint: "of the total", className: "value" },
-  { id: "name", label: "Function", hint: "by name", className: "name" },
-];
+interface CellProps {
+  row: FunctionRow;
+  flame: Flame;
+  unit: string;
+}
+
+const after = (label: string, className: string): Column => ({
+  label,
+  hint: "in the function and what it calls",
+  className: `value ${className}`,
+  Cell: ({ row, flame, unit }) => <ValueCell value={row.cum} total={flame.total} unit={unit} tone={className} />,
+});
+const own = (label: string): Column => ({
+  label,
+  hint: "in the function itself",
+  className: "value",
+  Cell: ({ row, flame, unit }) => <ValueCell value={row.flat} total={flame.total} unit={unit} />,
+});
+const place = (label: string, hint: string, textOf: (row: FunctionRow) => string): Column => ({
+  label,
+  hint,
+  className: "place",
+  Cell: ({ row }) => (
+    <div class="cell place" role="cell" title={textOf(row)}>
+      <bdi>{textOf(row)}</bdi>
+    </div>
+  ),
+});
+const file = place("File", "by the file of its code", (row) => row.file);
+const binary = place("Binary", "by the program or library", (row) => row.binary);
+
+type Columns = Partial<Record<SortColumn, Column>>;
+const plainColumns: Columns = { flat: own("Self"), cum: after("Total", "cum"), file, binary };
+const diffColumns: Columns = {
+  before: {
+    label: "Before",
+    hint: "total on the left side",
+    className: "value before",
+    Cell: ({ row, flame, unit }) => <ValueCell value={row.baseCum} total={flame.baseTotal} unit={unit} tone="before" />,
+  },
+  cum: { ...after("After", "after"), hint: "total on the right side" },
+  change: { label: "Change", hint: "of the total", className: "value", Cell: ({ row, unit }) => <ChangeCell before={row.baseCum} after={row.cum} unit={unit} /> },
+  flatbefore: {
+    label: "Self before",
+    hint: "in the function itself, on the left side",
+    className: "value before",
+    Cell: ({ row, flame, unit }) => <ValueCell value={row.baseFlat} total={flame.baseTotal} unit={unit} tone="before" />,
+  },
+  flat: { ...own("Self after"), hint: "in the function itself, on the right side" },
+  flatchange: { label: "Self change", hint: "in the function itself", className: "value", Cell: ({ row, unit }) => <ChangeCell before={row.baseFlat} after={row.flat} unit={unit} /> },
+  file,
+  binary,
+};
+const defaultColumns = (isDiff: boolean): SortColumn[] => (isDiff ? ["before", "cum", "change"] : ["flat", "cum"]);
 
 export const defaultSort = (isDiff: boolean): Sort => ({ column: isDiff ? "change" : "flat", descending: true });
 
-function Header({ columns, sort, onSort }: { columns: Column[]; sort: Sort; onSort: (sort: Sort) => void }) {
+interface HeaderProps {
+  columns: [SortColumn, Column][];
+  sort: Sort;
+  onSort: (sort: Sort) => void;
+}
+
+const nameHeader = { label: "Function", hint: "by name", className: "name" };
+/** Names rise, numbers fall, on the first press. */
+const isText = (id: SortColumn) => id === "name" || id === "file" || id === "binary";
+
+function Header({ columns, sort, onSort }: HeaderProps) {
+  const all: [SortColumn, Omit<Column, "Cell">][] = [...columns, ["name", nameHeader]];
   return (
     <div class="row head" role="row" aria-rowindex={1}>
-      {columns.map((column) => {
-        const isSorted = sort.column === column.id;
+      {all.map(([id, column]) => {
+        const isSorted = sort.column === id;
         const order = isSorted ? (sort.descending ? "descending" : "ascending") : "none";
         return (
-          <div class={`cell ${column.className}`} role="columnheader" aria-sort={order} key={column.id}>
-            <button
-              type="button"
-              title={column.hint}
-              onClick={() => onSort({ column: column.id, descending: isSorted ? !sort.descending : column.id !== "name" })}
-            >
+          <div class={`cell ${column.className}`} role="columnheader" aria-sort={order} key={id}>
+            <button type="button" title={column.hint} onClick={() => onSort({ column: id, descending: isSorted ? !sort.descending : !isText(id) })}>
               {column.label}
               <span class="sort-mark">{isSorted && <Icon name={sort.descending ? "down" : "up"} />}</span>
             </button>
@@ -69,6 +128,21 @@ function Header({ columns, sort, onSort }: { columns: Column[]; sort: Sort; onSo
         );
       })}
     </div>
+  );
+}
+
+/** Which columns there are; in their own order, however they were chosen. */
+function ColumnMenu({ known, shown, onChange }: { known: Columns; shown: readonly SortColumn[]; onChange: (columns: SortColumn[]) => void }) {
+  const ids = Object.keys(known) as SortColumn[];
+  const toggle = (id: SortColumn) => onChange(ids.filter((other) => shown.includes(other) !== (other === id)));
+  return (
+    <Menu label="Columns" icon="columns" class="column-menu">
+      {ids.map((id) => (
+        <label key={id} class="menu-check">
+          <input type="checkbox" checked={shown.includes(id)} onChange={() => toggle(id)} /> {known[id]!.label}
+        </label>
+      ))}
+    </Menu>
   );
 }
 
@@ -83,13 +157,13 @@ function ValueCell({ value, total, unit, tone = "" }: { value: number; total: nu
   );
 }
 
-function ChangeCell({ row, unit }: { row: FunctionRow; unit: string }) {
-  const delta = row.cum - row.baseCum;
+function ChangeCell({ before, after, unit }: { before: number; after: number; unit: string }) {
+  const delta = after - before;
   const tone = delta > 0 ? "more" : delta < 0 ? "less" : "";
   return (
     <div class={`cell value change ${tone}`} role="cell" title={formatExact(delta, unit)}>
       <span class="amount">{formatSigned(delta, unit)}</span>
-      <span class="percent">{formatChange(row.baseCum, row.cum)}</span>
+      <span class="percent">{formatChange(before, after)}</span>
     </div>
   );
 }
@@ -115,10 +189,22 @@ function useSeenRows(count: number) {
   return { scroller, update, nameWidth: seen.nameWidth, first: Math.min(seen.first, Math.max(0, count - 1)), last: Math.min(count, seen.last) };
 }
 
-export function Table(props: TableProps) {
+/** Of chosen columns: they may need more room than there is, then the table scrolls sideways. */
+function widthsOf(columns: [SortColumn, Column][]) {
+  const widths = columns.map(([id]) => (isText(id) ? "minmax(7rem, 1fr)" : "var(--value)"));
+  return {
+    "--columns": [...widths, "minmax(9rem, 2fr)"].join(" "),
+    "--least": `${columns.reduce((sum, [id]) => sum + (isText(id) ? 7 : 9), 11)}rem`,
+  };
+}
+
+function Table(props: TableProps) {
   const { flame, rows, unit, pattern, chosen, colours, isDark } = props;
   const sort = props.sort ?? defaultSort(flame.isDiff);
-  const columns = flame.isDiff ? diffColumns : plainColumns;
+  const known = flame.isDiff ? diffColumns : plainColumns;
+  const asked = props.columns.filter((id) => known[id]);
+  const ids = asked.length ? asked : defaultColumns(flame.isDiff);
+  const columns = ids.map((id): [SortColumn, Column] => [id, known[id]!]);
   const palette = useMemo(() => makePalette(isDark), [isDark]);
   const sorted = useMemo(() => {
     const wanted = pattern ? filterByName(rows, pattern) : rows;
@@ -135,56 +221,75 @@ export function Table(props: TableProps) {
   const spoken = (name: string) => (name.includes(shown(name)) ? { "aria-label": name } : { title: name });
 
   return (
-    <div class={`table ${flame.isDiff ? "diff" : ""}`} role="table" aria-label="Functions" aria-rowcount={sorted.length + 1}>
-      <div role="rowgroup">
-        <Header columns={columns} sort={sort} onSort={props.onSort} />
-      </div>
-      <div class="rows" role="rowgroup" ref={scroller} onScroll={update} tabIndex={0} aria-label="Rows">
-        <div class="rows-space" style={{ height: `${sorted.length * rowPx}px` }} role="presentation">
-          {sorted.slice(first, last).map((row, i) => (
-            <div
-              class={`row ${row.name === chosen ? "chosen" : ""}`}
-              role="row"
-              aria-rowindex={first + i + 2}
-              key={first + i}
-              style={{ transform: `translateY(${(first + i) * rowPx}px)` }}
-              onClick={() => props.onChoose(row.name)}
-              onContextMenu={(event) => {
-                event.preventDefault();
-                props.onMenu(row.name, event.clientX, event.clientY);
-              }}
-            >
-              {flame.isDiff ? (
-                <>
-                  <ValueCell value={row.baseCum} total={flame.baseTotal} unit={unit} tone="before" />
-                  <ValueCell value={row.cum} total={flame.total} unit={unit} tone="after" />
-                  <ChangeCell row={row} unit={unit} />
-                </>
-              ) : (
-                <>
-                  <ValueCell value={row.flat} total={flame.total} unit={unit} />
-                  <ValueCell value={row.cum} total={flame.total} unit={unit} tone="cum" />
-                </>
-              )}
-              <div class="cell name" role="cell" title={row.file ? `${row.name}\n${row.file}` : row.name}>
-                {!flame.isDiff && <span class="swatch" style={{ background: row.frame < 0 ? "transparent" : palette.fills[colours.fill(row.frame)] }} />}
-                <button
-                  type="button"
-                  aria-pressed={row.name === chosen}
-                  {...spoken(row.name)}
-                  onClick={(event) => {
-                    event.stopPropagation();
-                    props.onChoose(row.name);
-                  }}
-                >
-                  <bdi>{shown(row.name)}</bdi>
-                </button>
-              </div>
-            </div>
-          ))}
+    <div class="table-frame">
+      <div
+        class={`table ${flame.isDiff ? "diff" : ""} ${asked.length ? "custom" : ""}`}
+        style={asked.length ? widthsOf(columns) : undefined}
+        role="table"
+        aria-label="Functions"
+        aria-rowcount={sorted.length + 1}
+      >
+        <div role="rowgroup">
+          <Header columns={columns} sort={sort} onSort={props.onSort} />
         </div>
-        {sorted.length === 0 && <p class="nothing">No function matches the search.</p>}
+        <div class="rows" role="rowgroup" ref={scroller} onScroll={update} tabIndex={0} aria-label="Rows">
+          <div class="rows-space" style={{ height: `${sorted.length * rowPx}px` }} role="presentation">
+            {sorted.slice(first, last).map((row, i) => (
+              <div
+                class={`row ${row.name === chosen ? "chosen" : ""} ${row.name === props.hovered ? "hovered" : ""}`}
+                role="row"
+                aria-rowindex={first + i + 2}
+                key={first + i}
+                style={{ transform: `translateY(${(first + i) * rowPx}px)` }}
+                onClick={() => props.onChoose(row.name)}
+                onPointerEnter={() => props.onHover(row.name)}
+                onPointerLeave={() => props.onHover("")}
+                onContextMenu={(event) => {
+                  event.preventDefault();
+                  props.onMenu(row.name, event.clientX, event.clientY);
+                }}
+              >
+                {columns.map(([id, { Cell }]) => (
+                  <Cell key={id} row={row} flame={flame} unit={unit} />
+                ))}
+                <div class="cell name" role="cell" title={row.file ? `${row.name}\n${row.file}` : row.name}>
+                  {!flame.isDiff && <span class="swatch" style={{ background: row.frame < 0 ? "transparent" : palette.fills[colours.fill(row.frame)] }} />}
+                  <button
+                    type="button"
+                    aria-pressed={row.name === chosen}
+                    {...spoken(row.name)}
+                    onClick={(event) => {
+                      event.stopPropagation();
+                      props.onChoose(row.name);
+                    }}
+                  >
+                    <bdi>{shown(row.name)}</bdi>
+                  </button>
+                </div>
+              </div>
+            ))}
+          </div>
+          {sorted.length === 0 && <p class="nothing">No function matches the search.</p>}
+        </div>
       </div>
+      <ColumnMenu known={known} shown={ids} onChange={props.onColumns} />
     </div>
+  );
+}
+
+export function TablePane({ context }: PaneProps) {
+  const { state, flame, rows, colours, unit, isDark, pattern, hovered, onHoverName, update, mark, openMenu } = context;
+  return (
+    <Table
+      {...{ flame, rows, colours, unit, isDark, pattern, hovered }}
+      columns={state.columns}
+      onColumns={(columns) => update({ columns })}
+      onHover={onHoverName}
+      sort={state.sort}
+      chosen={state.marked}
+      onSort={(sort) => update({ sort })}
+      onChoose={mark}
+      onMenu={openMenu}
+    />
   );
 }

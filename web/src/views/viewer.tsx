@@ -15,13 +15,14 @@ import { exactly, nextMatch } from "../model/search.ts";
 import { formatPercent, formatValue } from "../model/units.ts";
 import { colourModes, formatState, groups, parseState, views, type ColourMode, type SeenPart, type Update, type View, type ViewState } from "../state.ts";
 import { Button, copyText, Loading, ProblemView, say, Segments, Select } from "../ui/kit.tsx";
+import { later } from "../ui/later.tsx";
 import { useIsDark } from "../ui/theme.ts";
 import { describeNode } from "./describe.ts";
-import { KeySheet, useKeys } from "./keys.tsx";
 import { colourNames, Legend } from "./legend.tsx";
 import { panes, Panes, type PaneContext } from "./panes.tsx";
 import { FrameMenu, RuleBar, RuleMenu, type FrameAction, type MenuPlace } from "./rules.tsx";
 import { SearchBox, useSearch } from "./search_box.tsx";
+import { useKeys } from "./use_keys.ts";
 import { useFlame, useRows, useTransformed, type LoadRows } from "./use_flame.ts";
 
 function writeAddress(address: string, how: "push" | "replace"): void {
@@ -143,18 +144,21 @@ export interface ViewerProps {
 }
 
 const noKeys = {};
+const keySheet = later(async () => (await import("./key_sheet.tsx")).KeySheet);
 
 export function Viewer(props: ViewerProps) {
   const { state, update, hasGroups = true } = props;
   const isDark = useIsDark();
   const { flame: source, isCurrent: isLoaded, problem: flameProblem, retry } = useFlame(props.flameKey, props.load);
   const shownPanes = [state.view, state.beside].flatMap((view) => (view ? [panes[view]] : []));
+  for (const pane of shownPanes) pane.preload?.();
   const around = shownPanes.some((pane) => pane.wantsAround) ? state.marked : "";
   const shown = useTransformed(source, state.rules, around, state.isOfFiltered);
   const { flame } = shown;
   const isCurrent = isLoaded && shown.isCurrent;
   const [cursor, setCursor] = useState(0);
   const [hover, setHover] = useState(-1);
+  const [hovered, setHovered] = useState("");
   const [hasSheet, setSheet] = useState(false);
   const [menu, setMenu] = useState<(MenuPlace & { name: string }) | null>(null);
   const undone = useRef<{ past: (readonly Rule[])[]; future: (readonly Rule[])[] }>({ past: [], future: [] });
@@ -292,7 +296,12 @@ export function Viewer(props: ViewerProps) {
     onCursor: setCursor,
     onZoom: zoomTo,
     onPart: seePart,
-    onHover: setHover,
+    onHover: (node) => {
+      setHover(node);
+      setHovered(node > 0 && flame ? flame.frames.name(flame.frame[node]) : "");
+    },
+    hovered,
+    onHoverName: setHovered,
     mark,
     openMenu,
     addRule: ruleFor,
@@ -394,7 +403,7 @@ export function Viewer(props: ViewerProps) {
           </div>
         </footer>
       )}
-      {hasSheet && <KeySheet onClose={() => setSheet(false)} />}
+      {hasSheet && <keySheet.Component onClose={() => setSheet(false)} />}
       {menu && <FrameMenu place={menu} title={menu.name} items={frameActions(menu.name)} onClose={() => setMenu(null)} />}
     </section>
   );

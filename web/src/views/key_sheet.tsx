@@ -1,7 +1,6 @@
-/* keys: what the keyboard does in the viewer, and the sheet that says so. */
-import { useEffect, useRef } from "preact/hooks";
+/* key_sheet: what the keyboard does in the viewer, and how to read it. */
 import { views } from "../state.ts";
-import { Dialog, isTyping } from "../ui/kit.tsx";
+import { Dialog } from "../ui/kit.tsx";
 import { panes } from "./panes.tsx";
 
 const paneKeys: [string, string][] = views.map((view) => [panes[view].key, panes[view].label]);
@@ -57,21 +56,4 @@ export function KeySheet({ onClose }: { onClose: () => void }) {
       </p>
     </Dialog>
   );
-}
-
-export function useKeys(actions: Record<string, () => void>): void {
-  const latest = useRef(actions);
-  latest.current = actions;
-  useEffect(() => {
-    const press = (event: KeyboardEvent) => {
-      if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return;
-      if (isTyping(event.target) || document.querySelector("dialog[open]")) return;
-      const action = latest.current[event.key];
-      if (!action) return;
-      event.preventDefault();
-      action();
-    };
-    addEventListener("keydown", press);
-    return () => removeEventListener("keydown", press);
-  }, []);
 }

@@ -1,0 +1,20 @@
+/* use_keys: keys of the whole page, as long as nothing is typed and no dialog is open. */
+import { useEffect, useRef } from "preact/hooks";
+import { isTyping } from "../ui/kit.tsx";
+
+export function useKeys(actions: Record<string, () => void>): void {
+  const latest = useRef(actions);
+  latest.current = actions;
+  useEffect(() => {
+    const press = (event: KeyboardEvent) => {
+      if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return;
+      if (isTyping(event.target) || document.querySelector("dialog[open]")) return;
+      const action = latest.current[event.key];
+      if (!action) return;
+      event.preventDefault();
+      action();
+    };
+    addEventListener("keydown", press);
+    return () => removeEventListener("keydown", press);
+  }, []);
+}
