@@ -41,6 +41,7 @@ static const struct kind_rule rules[LIMIT_KIND_COUNT] = {
     [LIMIT_LINK_ADDRESS] = {.is_address = true,
                             .message = "Too many short links from your address; sign in for more"},
     [LIMIT_LINK_TENANT] = {.message = "Your tenant's short links per minute are used up"},
+    [LIMIT_COMMENT_USER] = {.message = "Your comments per minute are used up"},
     [LIMIT_AUDIT_TENANT] = {.message = "Too many refused attempts to write them all down"},
     [LIMIT_AUDIT_SERVER] = {.message = "Too many refused attempts to write them all down"},
     [LIMIT_REPORT_ADDRESS] = {.is_address = true, .message = "Too many reports from your address"},

@@ -30,6 +30,7 @@ enum limit_kind {
     LIMIT_REPORT_ADDRESS, /* reports of shares from an address */
     LIMIT_LINK_ADDRESS,   /* short links that anonymous requests from an address make */
     LIMIT_LINK_TENANT,    /* short links of a tenant's people and tokens; key: its number */
+    LIMIT_COMMENT_USER,   /* comments that a user writes or edits; key: its number */
     LIMIT_AUDIT_TENANT,   /* refused attempts in a tenant's audit log; key: its number */
     LIMIT_AUDIT_SERVER,   /* those of all tenants */
     LIMIT_KIND_COUNT

@@ -89,6 +89,18 @@ class World:
         assert answer.status == 201, answer
         return answer.json()["id"]
 
+    def new_comment(self):
+        """The path of a comment that home's member wrote on a public share."""
+        share = self.share("public")
+        with self.server.database().cursor() as cursor:
+            cursor.execute("UPDATE share SET last_comment = last_comment + 1 WHERE id = %s "
+                           "RETURNING last_comment", [share])
+            n = cursor.fetchone()[0]
+            cursor.execute("INSERT INTO share_comment (share_id, n, tenant_id, user_id, author, text) "
+                           "VALUES (%s, %s, %s, %s, 'member', 'matrix')",
+                           [share, n, self.home.id, self.clients["member"].user["id"]])
+        return f"/api/v1/shares/{share}/comments/{n}"
+
     def new_upload(self, with_part=False):
         answer = self.maker.post("/api/v1/uploads", json={"size": len(PROFILE), "filename": MARK})
         assert answer.status == 201, answer
@@ -289,6 +301,13 @@ ROWS = [
                            {"json": {"reason": "matrix"}})),
     *of_share("POST", "/api/v1/links", "/api/v1/links",
               options=lambda shares: {"json": {"path": f"/d/{shares[1]}..{shares[0]}?q=x"}}),
+    *of_share("GET", "/api/v1/shares/{id}/comments", "/api/v1/shares/{0}/comments"),
+    *of_share("POST", "/api/v1/shares/{id}/comments", "/api/v1/shares/{0}/comments",
+              ["member", "owner", "foreign owner"], lambda shares: {"json": {"text": "matrix"}}),
+    Row("PATCH", "/api/v1/shares/{id}/comments/{n}", ["member"], variant="the member's own",
+        ask=lambda world: (world.new_comment(), {"json": {"text": "matrix"}})),
+    Row("DELETE", "/api/v1/shares/{id}/comments/{n}", ["member", "owner"], variant="the member's own",
+        ask=lambda world: (world.new_comment(), {})),
     Row("GET", "/s/{id}", EVERYBODY, lambda world: (f"/s/{world.link('team')}", {}),
         "of a team's share: it leads to the page, which asks"),
     Row("POST", "/api/v1/uploads", ["anonymous"] + SHARERS + FOREIGN,

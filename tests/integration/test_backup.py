@@ -9,6 +9,7 @@ import threading
 import pytest
 
 from conftest import PERFOLIOD, Server
+from people import Tenant
 
 
 def folded(number):
@@ -41,6 +42,9 @@ def test_a_backup_of_a_working_server_restores_all_that_was_acknowledged_before_
     before = {push(api, text := folded(i)): text for i in range(20)}
     path = f"/p/{next(iter(before))}?q=x"
     link = api.post("/api/v1/links", json={"path": path}).json()["id"]
+    owner = Tenant(server).user("owner")
+    commented = f"/api/v1/shares/{next(iter(before))}/comments"
+    assert owner.post(commented, json={"text": "kept", "view": "q=x"}).status == 201
     deleted = push(api, folded(100))
     assert api.delete(f"/api/v1/shares/{deleted}").status == 204
 
@@ -77,6 +81,7 @@ def test_a_backup_of_a_working_server_restores_all_that_was_acknowledged_before_
         assert restored.get(f"/api/v1/shares/{deleted}").status == 410
         assert restored.get(f"/s/{link}").headers["location"] == path
         assert restored.post("/api/v1/links", json={"path": path}).json()["id"] == link
+        assert [(c["text"], c["view"]) for c in restored.get(commented).json()["comments"]] == [("kept", "q=x")]
         assert push(restored, folded(7))
         # Clients that trust the old CA still do.
         assert (again.data_dir / "tls/ca.crt").read_bytes() == \

@@ -23,6 +23,7 @@ def tenants(server):
         share = client.post("/api/v1/shares", body=PROFILE,
                             headers={"Idempotency-Key": "x"}).json()["id"]
         assert client.post("/api/v1/links", json={"path": f"/p/{share}?q=x"}).status == 201
+        assert owner.post(f"/api/v1/shares/{share}/comments", json={"text": "x"}).status == 201
         upload = client.post("/api/v1/uploads", json={"size": len(PROFILE), "filename": "x"}).json()
         assert client.put(f"/api/v1/uploads/{upload['id']}/parts/0", body=PROFILE).status == 204
         tenant.add_user("viewer", password=None)  # leaves a login code

@@ -1,0 +1,219 @@
+"""Comments on a share: who reads, writes, edits and deletes, what is refused, and when they go."""
+
+import threading
+
+import pytest
+
+from people import PASSWORD, Browser, Tenant, unique
+from test_http_raw import folded
+
+HASH = "0123456789abcdef"
+
+
+@pytest.fixture(scope="module")
+def team(server):
+    return Tenant(server)
+
+
+def share(api, **query):
+    answer = api.post("/api/v1/shares", folded(20), query=query)
+    assert answer.status == 201, answer
+    return answer.json()
+
+
+def path_of(made, n=None):
+    return f"/api/v1/shares/{made['id']}/comments" + (f"/{n}" if n else "")
+
+
+def say(client, made, text="x", **fields):
+    return client.post(path_of(made), json={"text": text, **fields})
+
+
+def actions(server, tenant):
+    with server.database().cursor() as cursor:
+        cursor.execute("SELECT action, target FROM audit_log WHERE tenant_id = %s AND action LIKE 'comment.%%' "
+                       "ORDER BY id", [tenant.id])
+        return cursor.fetchall()
+
+
+def test_a_comment_lives_from_writing_to_deleting(server, anonymous):
+    team = Tenant(server)
+    made = share(team.api("share"))
+    member, other = team.user("member"), team.user("member")
+    text = 'Why is **this** so wide?\n\n<script>"&'
+    answer = say(member, made, text, pin_hash=HASH, pin_function="main.work", view="sv=2&x=focus%3Amain")
+    assert answer.status == 201, answer
+    assert answer.headers["location"] == path_of(made, 1)
+    comment = answer.json()
+    assert comment["n"] == 1 and comment["text"] == text and comment["edited_at"] is None
+    assert comment["pin"] == {"hash": HASH, "function": "main.work"} and comment["view"] == "sv=2&x=focus%3Amain"
+    assert comment["mine"] is True and comment["can_delete"] is True
+    email = member.user["email"]
+    assert comment["author"] == email.split("@")[0]
+
+    listed = anonymous.get(path_of(made))
+    assert listed.headers["cache-control"] == "no-store"
+    assert email not in listed.text
+    seen = listed.json()["comments"][0]
+    assert seen == {**comment, "mine": False, "can_delete": False}
+
+    assert other.patch(path_of(made, 1), json={"text": "no"}).status == 403
+    assert other.delete(path_of(made, 1)).status == 403
+    edited = member.patch(path_of(made, 1), json={"text": "solved"}).json()
+    assert edited["edited_at"] and edited == {**comment, "text": "solved", "edited_at": edited["edited_at"]}
+    assert member.delete(path_of(made, 1)).status == 204
+    assert anonymous.get(path_of(made)).json() == {"comments": [], "next_cursor": None}
+    for again in (member.delete(path_of(made, 1)), member.patch(path_of(made, 1), json={"text": "x"})):
+        assert again.status == 404
+    assert say(member, made).json()["n"] == 2, "a number is never used again"
+    assert actions(server, team) == [(f"comment.{what}", f"{made['id']}/{n}") for what, n in
+                                     (("create", 1), ("edit", 1), ("delete", 1), ("create", 2))]
+
+
+def test_members_of_other_teams_comment_on_what_they_can_see(server, team, anonymous):
+    made = share(team.api("share"))
+    hidden = share(team.api("share"), visibility="team")
+    stranger = Tenant(server).user("member")
+    assert say(stranger, made).status == 201
+    assert say(stranger, hidden).status == 404 and stranger.get(path_of(hidden)).status == 404
+    assert say(team.user("viewer"), made).status == 403
+    assert say(team.api("share", "admin"), made).status == 403
+    assert say(anonymous, made).status == 401
+    assert anonymous.get(path_of(hidden)).status == 401
+    owner = team.user("owner")
+    assert owner.get(path_of(made)).json()["comments"][0]["can_delete"] is True
+    assert owner.patch(path_of(made, 1), json={"text": "no"}).status == 403
+    assert owner.delete(path_of(made, 1)).status == 204
+
+
+def test_an_owner_of_another_team_deletes_nothing(server, team):
+    made = share(team.api("share"))
+    assert say(team.user("member"), made).status == 201
+    assert Tenant(server).user("owner").delete(path_of(made, 1)).status == 403
+
+
+def test_whoever_has_the_delete_token_clears_an_anonymous_share(server, team, anonymous):
+    made = share(anonymous)
+    assert say(team.user("member"), made).status == 201
+    assert anonymous.delete(path_of(made, 1)).status == 401
+    wrong = {"X-Perfolio-Delete-Token": "0" * 43}
+    assert anonymous.delete(path_of(made, 1), headers=wrong).status == 403
+    right = {"X-Perfolio-Delete-Token": made["delete_token"]}
+    assert anonymous.delete(path_of(made, 1), headers=right).status == 204
+
+
+@pytest.mark.parametrize("body", [
+    {}, {"text": ""}, {"text": " \n "}, {"text": None}, {"text": 1}, {"text": "x" * 8193}, {"text": "é" * 4097},
+    {"text": "a\u0000b"}, {"text": "a\u0007b"}, {"text": "x", "y": 1}, {"text": "x", "pin_hash": HASH},
+    {"text": "x", "pin_function": "f"}, {"text": "x", "pin_hash": HASH.upper(), "pin_function": "f"},
+    {"text": "x", "pin_hash": HASH[1:], "pin_function": "f"}, {"text": "x", "pin_hash": "g" * 16, "pin_function": "f"},
+    {"text": "x", "pin_hash": HASH, "pin_function": "f" * 4097},
+    {"text": "x", "pin_hash": HASH, "pin_function": "a\nb"}, {"text": "x", "view": "q=" + "x" * 4095},
+    {"text": "x", "view": "a b"}, {"text": "x", "view": "q=\u00e9"}, {"text": "x", "view": "%0a"}, {"text": "x", "view": "a#b"},
+    {"text": "x", "view": "//example.com"},
+])
+def test_what_is_no_comment_is_refused(server, team, body):
+    made = share(team.api("share"))
+    member = team.user("member")
+    answer = member.post(path_of(made), json=body)
+    assert answer.status == 400, answer
+    assert say(member, made).status == 201
+    if "pin_hash" not in body and "view" not in body:
+        assert member.patch(path_of(made, 1), json=body).status == 400
+    assert member.patch(path_of(made, 1), json={"text": "x", "view": "q=x"}).status == 400
+
+
+def test_sizes_at_their_limits_are_taken(team):
+    made = share(team.api("share"))
+    answer = say(team.user("member"), made, "é" * 4096, pin_hash=HASH, pin_function="f" * 4096, view="q=" + "x" * 4094)
+    assert answer.status == 201, answer
+
+
+@pytest.mark.parametrize("n", ["0", "-1", "x", "1.5", "99999999999999999999", "7"])
+def test_a_number_that_is_none_is_not_found(team, n):
+    made = share(team.api("share"))
+    member = team.user("member")
+    assert member.delete(path_of(made, n)).status == 404
+    assert member.patch(path_of(made, n), json={"text": "x"}).status == 404
+
+
+def test_a_session_needs_its_csrf_token_and_the_own_site(team):
+    made = share(team.api("share"))
+    member = team.user("member")
+    assert say(member, made).status == 201
+    token, member.csrf_token = member.csrf_token, None
+    assert say(member, made).status == 403 and member.delete(path_of(made, 1)).status == 403
+    member.csrf_token = token
+    crossed = member.post(path_of(made), json={"text": "x"}, headers={"Origin": "https://example.com"})
+    assert crossed.status == 403
+
+
+def test_a_name_is_shown_as_it_was(server, team, anonymous):
+    made = share(team.api("share"))
+    account = team.add_user("member", name="Ada Lovelace")
+    browser = Browser(server)
+    assert browser.sign_in(email=account["email"], password=PASSWORD).status == 200
+    assert say(browser, made).json()["author"] == "Ada Lovelace"
+    assert team.operator.delete(f"/api/v1/admin/tenants/{team.id}/users/{account['id']}").status == 204
+    assert [c["author"] for c in anonymous.get(path_of(made)).json()["comments"]] == ["Ada Lovelace"]
+
+
+def test_pages_of_comments_join_to_the_whole(server, team, anonymous):
+    made = share(team.api("share"))
+    with server.database().cursor() as cursor:
+        cursor.execute("INSERT INTO share_comment (share_id, n, tenant_id, user_id, author, text) "
+                       "SELECT %s, n * 2, %s, 1, 'a', 'comment ' || n FROM generate_series(1, 250) n", [made["id"], team.id])
+    texts, cursor = [], "0"
+    while cursor is not None:
+        answer = anonymous.get(path_of(made), query={"cursor": cursor}).json()
+        texts += [comment["text"] for comment in answer["comments"]]
+        cursor = answer["next_cursor"]
+    assert texts == [f"comment {n}" for n in range(1, 251)]
+    assert len(anonymous.get(path_of(made), query={"limit": 3}).json()["comments"]) == 3
+    for query in ({"limit": 0}, {"limit": 101}, {"cursor": "x"}, {"cursor": -1}, {"x": 1}):
+        assert anonymous.get(path_of(made), query=query).status == 400
+
+
+def test_a_share_and_a_user_have_their_limits(server, team):
+    made = share(team.api("share"))
+    with server.database().cursor() as cursor:
+        cursor.execute("INSERT INTO share_comment (share_id, n, tenant_id, user_id, author, text) "
+                       "SELECT %s, n + 1000, %s, 1, 'a', 'x' FROM generate_series(1, 499) n", [made["id"], team.id])
+    member = team.user("member")
+    assert say(member, made).status == 201
+    full = say(member, made)
+    assert full.status == 409 and "500" in full.json()["detail"]
+    assert member.delete(path_of(made, 1)).status == 204
+    assert say(member, made).json()["n"] == 2, "what was refused used no number"
+    other = share(team.api("share"))
+    statuses = [say(member, other).status for _ in range(20)]
+    assert 429 in statuses and set(statuses) <= {201, 429}
+
+
+def test_comments_that_come_together_are_numbered_without_a_gap(server, team):
+    made = share(team.api("share"))
+    members = [team.user("member") for _ in range(6)]
+    barrier = threading.Barrier(len(members))
+    numbers = []
+
+    def write(member):
+        barrier.wait()
+        numbers.append(say(member, made).json()["n"])
+
+    threads = [threading.Thread(target=write, args=[member]) for member in members]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(numbers) == [1, 2, 3, 4, 5, 6]
+
+
+def test_comments_go_with_the_share(server, team, anonymous):
+    made = share(team.api("share"))
+    assert say(team.user("member"), made, unique("secret")).status == 201
+    assert team.api("share").delete(f"/api/v1/shares/{made['id']}").status == 204
+    assert anonymous.get(path_of(made)).status == 410
+    assert say(team.user("member"), made).status == 410
+    with server.database().cursor() as cursor:
+        cursor.execute("SELECT count(*) FROM share_comment WHERE share_id = %s", [made["id"]])
+        assert cursor.fetchone() == (0,)
