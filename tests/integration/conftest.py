@@ -8,6 +8,7 @@
 
 The session's server is shared: a test that changes settings, fills quotas, kills or restarts takes
 start_server. The first start makes a cluster; later ones copy it, which takes a third of a second.
+Data folders are in memory (see home_of_folders); a module that wants a disk has its own data_home.
 BUILD chooses build/<BUILD>/perfoliod. As root the servers drop their rights as in production.
 """
 
@@ -16,6 +17,7 @@ import json as json_module
 import os
 import pathlib
 import random
+import re
 import shutil
 import signal
 import socket
@@ -306,15 +308,46 @@ def free_port():
     raise OSError("no free port between 10240 and 32767")
 
 
-def make_folder():
-    """Open to the users that the server drops to, unlike pytest's own temporary folders."""
-    folder = pathlib.Path(tempfile.mkdtemp(prefix="perfolio-test-", dir="/tmp"))
+DISK = pathlib.Path("/tmp")
+
+
+def home_of_folders():
+    """Memory when there is plenty: ext4 takes seconds to make a cluster's 1,400 files where as many
+    were removed minutes ago. PERFOLIO_TEST_HOME=/tmp puts them on the disk all the same."""
+    wanted = os.environ.get("PERFOLIO_TEST_HOME")
+    if wanted:
+        return pathlib.Path(wanted)
+    memory = pathlib.Path("/dev/shm")
+    if not memory.is_mount():
+        return DISK
+    room = os.statvfs(memory)
+    has_room = room.f_bavail * room.f_frsize >= 4 << 30
+    free = re.search(r"^MemAvailable:\s+(\d+) kB", pathlib.Path("/proc/meminfo").read_text(), re.M)
+    has_room = has_room and int(free[1]) << 10 >= 6 << 30
+    return memory if has_room and not room.f_flag & os.ST_NOEXEC else DISK
+
+
+def make_folder(home=None):
+    """Open to the users that the server drops to, unlike pytest's own temporary folders. Its name
+    tells whose it is, for remove_abandoned."""
+    folder = pathlib.Path(tempfile.mkdtemp(prefix=f"perfolio-test-{os.getpid()}-",
+                                           dir=home or home_of_folders()))
     folder.chmod(0o755)
     return folder
 
 
+def remove_abandoned():
+    """Folders of test runs that were killed: nobody else would."""
+    for home in {DISK, home_of_folders()}:
+        for folder in home.glob("perfolio-test-*-*"):
+            owner = folder.name.split("-")[2]
+            if owner.isdigit() and not os.path.exists(f"/proc/{owner}"):
+                shutil.rmtree(folder, ignore_errors=True)
+
+
 @pytest.fixture(scope="session")
 def session_folder():
+    remove_abandoned()
     folder = make_folder()
     yield folder
     shutil.rmtree(folder, ignore_errors=True)
@@ -349,9 +382,15 @@ def server(cluster_template, session_folder):
 
 
 @pytest.fixture
-def start_server(cluster_template):
+def data_home():
+    """Where start_server makes its data folders."""
+    return home_of_folders()
+
+
+@pytest.fixture
+def start_server(cluster_template, data_home):
     """start_server(*flags, environment={}, is_fresh=False, wait=True) -> Server"""
-    folder = make_folder()
+    folder = make_folder(data_home)
     servers = []
 
     def start(*arguments, environment=None, is_fresh=False, wait=True, program=None):

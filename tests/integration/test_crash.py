@@ -14,8 +14,18 @@ import ssl
 import threading
 import time
 
+import pytest
+
+from conftest import DISK
+
 ROUNDS = int(os.environ.get("PERFOLIO_CRASH_ROUNDS", "12"))
 SEED = int(os.environ.get("PERFOLIO_CRASH_SEED", "1"))
+
+
+@pytest.fixture
+def data_home():
+    """A real disk: what is killed here is in the middle of writing to it."""
+    return DISK
 
 
 def content(number):
