@@ -95,7 +95,8 @@ export function dropFiles(page, files) {
 
 /** Until the tree is there and painted. */
 export async function viewReady(page) {
-  await page.waitForSelector(".viewer:not(.waiting)[aria-busy=false] .viewer-foot");
+  await page.waitForSelector(".viewer:not(.waiting)[aria-busy=false] :is(.viewer-foot, .empty)");
+  await page.waitForFunction(() => !document.querySelector(".pane .loading"));
   await page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))));
 }
 

@@ -10,6 +10,7 @@ import { testFilter } from "./filter.mjs";
 import { testIcicle } from "./icicle.mjs";
 import { testLooks } from "./looks.mjs";
 import { testPreview } from "./preview.mjs";
+import { testStates } from "./states.mjs";
 import { testUpload } from "./upload.mjs";
 import { testViewer } from "./viewer.mjs";
 
@@ -19,7 +20,7 @@ let browser = null;
 try {
   server = await Server.start();
   browser = await launch();
-  for (const suite of [testUpload, testPreview, testViewer, testIcicle, testFilter, testDiff, testAccess, testAccount, testLooks]) await suite(runner, browser, server);
+  for (const suite of [testUpload, testPreview, testViewer, testIcicle, testFilter, testStates, testDiff, testAccess, testAccount, testLooks]) await suite(runner, browser, server);
 } catch (error) {
   runner.failed++;
   console.log(error?.stack ?? error);

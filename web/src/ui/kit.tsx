@@ -118,9 +118,9 @@ export function Select({ id, value, choices, onChange, label }: { id?: string; v
 }
 
 /** A row of which one is pressed. */
-export function Segments<T extends string>(props: { label: string; value: T; choices: { value: T; label: string; icon?: IconName }[]; onChange: (value: T) => void }) {
+export function Segments<T extends string>(props: { label: string; value: T; choices: { value: T; label: string; icon?: IconName }[]; onChange: (value: T) => void; /** Words on the pressed one only. */ isCompact?: boolean }) {
   return (
-    <div class="segments" role="group" aria-label={props.label}>
+    <div class={`segments ${props.isCompact ? "compact" : ""}`} role="group" aria-label={props.label}>
       {props.choices.map((choice) => (
         <button type="button" key={choice.value} aria-pressed={choice.value === props.value} onClick={() => props.onChange(choice.value)} title={choice.label}>
           {choice.icon && <Icon name={choice.icon} />}

@@ -75,6 +75,9 @@ const place = (label: string, hint: string, textOf: (row: FunctionRow) => string
 const file = place("File", "by the file of its code", (row) => row.file);
 const binary = place("Binary", "by the program or library", (row) => row.binary);
 
+/** Its cells are buttons, which the table itself makes. */
+const nameColumn: Column = { label: "Function", hint: "by name", className: "name", Cell: () => <></> };
+
 type Columns = Partial<Record<SortColumn, Column>>;
 const plainColumns: Columns = { flat: own("Self"), cum: after("Total", "cum"), file, binary };
 const diffColumns: Columns = {
@@ -97,25 +100,25 @@ const diffColumns: Columns = {
   file,
   binary,
 };
+/** Numbers, the name, and behind it where the code was. */
+const inOrder = (ids: readonly SortColumn[]): SortColumn[] => [...ids.filter((id) => !isText(id)), "name", ...ids.filter(isText)];
 const defaultColumns = (isDiff: boolean): SortColumn[] => (isDiff ? ["before", "cum", "change"] : ["flat", "cum"]);
 
 export const defaultSort = (isDiff: boolean): Sort => ({ column: isDiff ? "change" : "flat", descending: true });
 
 interface HeaderProps {
-  columns: [SortColumn, Column][];
+  columns: [SortColumn, Omit<Column, "Cell">][];
   sort: Sort;
   onSort: (sort: Sort) => void;
 }
 
-const nameHeader = { label: "Function", hint: "by name", className: "name" };
 /** Names rise, numbers fall, on the first press. */
 const isText = (id: SortColumn) => id === "name" || id === "file" || id === "binary";
 
 function Header({ columns, sort, onSort }: HeaderProps) {
-  const all: [SortColumn, Omit<Column, "Cell">][] = [...columns, ["name", nameHeader]];
   return (
     <div class="row head" role="row" aria-rowindex={1}>
-      {all.map(([id, column]) => {
+      {columns.map(([id, column]) => {
         const isSorted = sort.column === id;
         const order = isSorted ? (sort.descending ? "descending" : "ascending") : "none";
         return (
@@ -191,10 +194,10 @@ function useSeenRows(count: number) {
 
 /** Of chosen columns: they may need more room than there is, then the table scrolls sideways. */
 function widthsOf(columns: [SortColumn, Column][]) {
-  const widths = columns.map(([id]) => (isText(id) ? "minmax(7rem, 1fr)" : "var(--value)"));
+  const widthOf = ([id]: [SortColumn, unknown]) => (id === "name" ? "minmax(9rem, 2fr)" : isText(id) ? "minmax(7rem, 1fr)" : "var(--value)");
   return {
-    "--columns": [...widths, "minmax(9rem, 2fr)"].join(" "),
-    "--least": `${columns.reduce((sum, [id]) => sum + (isText(id) ? 7 : 9), 11)}rem`,
+    "--columns": columns.map(widthOf).join(" "),
+    "--least": `${columns.reduce((sum, [id]) => sum + (isText(id) ? 7 : 9), 4)}rem`,
   };
 }
 
@@ -204,7 +207,7 @@ function Table(props: TableProps) {
   const known = flame.isDiff ? diffColumns : plainColumns;
   const asked = props.columns.filter((id) => known[id]);
   const ids = asked.length ? asked : defaultColumns(flame.isDiff);
-  const columns = ids.map((id): [SortColumn, Column] => [id, known[id]!]);
+  const columns = inOrder(ids).map((id): [SortColumn, Column] => [id, id === "name" ? nameColumn : known[id]!]);
   const palette = useMemo(() => makePalette(isDark), [isDark]);
   const sorted = useMemo(() => {
     const wanted = pattern ? filterByName(rows, pattern) : rows;
@@ -219,6 +222,23 @@ function Table(props: TableProps) {
   };
   /** A button's spoken name must hold the text that is seen; the whole name is its description then. */
   const spoken = (name: string) => (name.includes(shown(name)) ? { "aria-label": name } : { title: name });
+
+  const nameCell = (row: FunctionRow) => (
+    <div class="cell name" role="cell" key="name" title={row.file ? `${row.name}\n${row.file}` : row.name}>
+      {!flame.isDiff && <span class="swatch" style={{ background: row.frame < 0 ? "transparent" : palette.fills[colours.fill(row.frame)] }} />}
+      <button
+        type="button"
+        aria-pressed={row.name === chosen}
+        {...spoken(row.name)}
+        onClick={(event) => {
+          event.stopPropagation();
+          props.onChoose(row.name);
+        }}
+      >
+        <bdi>{shown(row.name)}</bdi>
+      </button>
+    </div>
+  );
 
   return (
     <div class="table-frame">
@@ -249,23 +269,7 @@ function Table(props: TableProps) {
                   props.onMenu(row.name, event.clientX, event.clientY);
                 }}
               >
-                {columns.map(([id, { Cell }]) => (
-                  <Cell key={id} row={row} flame={flame} unit={unit} />
-                ))}
-                <div class="cell name" role="cell" title={row.file ? `${row.name}\n${row.file}` : row.name}>
-                  {!flame.isDiff && <span class="swatch" style={{ background: row.frame < 0 ? "transparent" : palette.fills[colours.fill(row.frame)] }} />}
-                  <button
-                    type="button"
-                    aria-pressed={row.name === chosen}
-                    {...spoken(row.name)}
-                    onClick={(event) => {
-                      event.stopPropagation();
-                      props.onChoose(row.name);
-                    }}
-                  >
-                    <bdi>{shown(row.name)}</bdi>
-                  </button>
-                </div>
+                {columns.map(([id, { Cell }]) => (id === "name" ? nameCell(row) : <Cell key={id} row={row} flame={flame} unit={unit} />))}
               </div>
             ))}
           </div>

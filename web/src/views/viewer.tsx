@@ -312,6 +312,7 @@ export function Viewer(props: ViewerProps) {
     <section class={`viewer ${props.isReady ? "" : "waiting"}`} aria-label="Profile" aria-busy={!isCurrent}>
       <div class="toolbar">
         <Segments
+          isCompact
           label="View"
           value={state.view}
           onChange={setView}

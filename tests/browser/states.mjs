@@ -1,0 +1,91 @@
+// Links: whatever a view was set to, its link opened elsewhere shows the same picture and the same words.
+import assert from "node:assert/strict";
+import { looks, viewReady, withPage } from "./harness.mjs";
+import { cpuProfile, cpuSamples } from "./profiles.mjs";
+
+/** So many random states; a release is tried with PERFOLIO_ROUND_TRIPS=500. */
+const rounds = Number(process.env.PERFOLIO_ROUND_TRIPS ?? 24);
+
+let seed = 7;
+const random = (below) => (seed = (Math.imul(seed, 1664525) + 1013904223) >>> 0) % below;
+const pick = (values) => values[random(values.length)];
+const often = (share, value) => (random(100) < share ? value : "");
+
+function randomQuery(names, isDiff) {
+  const views = ["icicle", "flame", "table", "sandwich"];
+  const view = pick(views);
+  const rule = () => pick([`focus:^${pick(names)}$`, "hide:runtime", "ignore:json", "~hide:main", "only:go", `merge:${pick(names)}`, "recursion:.", "show:main|json|http"]);
+  const from = random(80) / 100;
+  const columns = isDiff ? ["before,cum", "flatbefore,flat,flatchange", "change,file"] : ["flat", "cum,file,binary", "flat,cum,file"];
+  const settings = {
+    v: view === "icicle" ? "" : view,
+    b: often(50, pick(views.filter((other) => other !== view))),
+    st: often(50, pick(["samples", "cpu"])),
+    q: often(30, pick(["json", "^main", "runtime|sort", "nothing at all", "("])),
+    m: often(40, pick(names)),
+    w: often(30, `${from}-${from + (1 + random(19)) / 100}`),
+    g: often(20, pick(["file", "line", "binary"])),
+    c: isDiff ? "" : often(40, pick(["binary", "runtime", "value"])),
+    norm: isDiff ? often(40, "1") : "",
+    p: often(30, "filtered"),
+    x: often(40, [rule(), ...(random(2) ? [rule()] : [])].join("~")),
+    s: often(30, pick(["-cum", "flat", "name", "-name"])),
+    co: often(20, pick(columns)),
+  };
+  return new URLSearchParams(Object.entries(settings).filter(([, value]) => value !== "")).toString();
+}
+
+/** Everything that is seen: words, boxes that are pressed, scrolled places, and every pixel of the canvases. */
+async function lookOf(page) {
+  await viewReady(page);
+  return page.evaluate(async () => {
+    const view = () => {
+      const root = document.querySelector(".viewer");
+      const pictures = [...root.querySelectorAll("canvas")].map((canvas) => canvas.toDataURL());
+      const pressed = [...root.querySelectorAll("[aria-pressed=true], option:checked")].map((one) => one.textContent);
+      const scrolled = [...root.querySelectorAll(".icicle, .rows")].map((one) => one.scrollTop);
+      return { words: root.innerText, pressed: pressed.join("|"), scrolled: scrolled.join(), pictures };
+    };
+    // The legend and the strip come a little later: until two looks are the same.
+    let last = "";
+    for (;;) {
+      await new Promise((resolve) => setTimeout(resolve, 80));
+      await new Promise((resolve) => requestAnimationFrame(resolve));
+      const now = view();
+      if (JSON.stringify(now) === last) return now;
+      last = JSON.stringify(now);
+    }
+  });
+}
+
+const setInPlace = (page, url) =>
+  page.evaluate((address) => {
+    history.pushState(null, "", address);
+    dispatchEvent(new PopStateEvent("popstate"));
+  }, url);
+
+export async function testStates(runner, browser, server) {
+  const one = await server.share(cpuProfile(71, 120), { title: "States" });
+  const two = await server.share(cpuProfile(72, 120), { title: "Other states" });
+  const names = [...new Set(cpuSamples(71, 120).flatMap(({ stack }) => stack))].map((name) => name.replace(/[\\^$.*+?()[\]{}|/]/g, "\\$&"));
+
+  for (const [name, path, share] of [["a profile", `/p/${one.id}`, 0.75], ["a comparison", `/d/${one.id}..${two.id}`, 0.25]])
+    await runner.test(`a link shows the view it was copied from: ${name}`, async () => {
+      const context = await browser.newContext({ ...looks.light, viewport: { width: 1100, height: 900 }, reducedMotion: "reduce", ignoreHTTPSErrors: true });
+      const both = (use) => withPage(browser, server, (a) => withPage(browser, server, (b) => use(a, b), { context }), { context });
+      await both(async (wandering, fresh) => {
+        await wandering.goto(server.url + path);
+        await viewReady(wandering);
+        for (let i = 0; i < Math.ceil(rounds * share); i++) {
+          const url = `${server.url}${path}?${randomQuery(names, name === "a comparison")}`;
+          await setInPlace(wandering, url);
+          const there = await lookOf(wandering);
+          await fresh.goto(url);
+          const here = await lookOf(fresh);
+          for (const part of ["words", "pressed", "scrolled"]) assert.equal(here[part], there[part], url);
+          assert.deepEqual(here.pictures.map((one, at) => one === there.pictures[at]), here.pictures.map(() => true), url);
+        }
+      });
+      await context.close();
+    });
+}
