@@ -13,8 +13,10 @@
 #include "lib/base/compress.h"
 #include "lib/base/mem.h"
 #include "lib/profile/flame.h"
+#include "lib/profile/labels.h"
 #include "lib/profile/profile.h"
 
+#include <assert.h>
 #include <inttypes.h>
 
 /* To be raised when the same question gets another answer, so that kept copies are asked anew. */
@@ -23,21 +25,26 @@ static const int report_version = 1;
 /*
  * Memory of a report, measured with random profiles of 20 to 250 MB: an entry of 4 bytes per frame;
  * a sample's place in the view and in two sorts; a node of the flame graph, in three forms and as
- * it is sent; and tables of frames, at most half as large as the profile.
+ * it is sent; and tables of frames, at most half as large as the profile. A label's value has its
+ * place and that in three maps; there are at most as many as labels of DECODED_LABEL bytes fit.
  */
-enum { FRAME_COST = 4, SAMPLE_COST = 64, NODE_COST = 200 };
+enum { FRAME_COST = 4, SAMPLE_COST = 64, NODE_COST = 200, LABEL_COST = 176, DECODED_LABEL = 24 };
+static_assert(sizeof(struct profile_label) == (size_t)DECODED_LABEL, "what a label takes");
 
 static enum err_code check_names(struct request *request, unsigned parameters, struct err *err)
 {
     enum { NAMES_MAX = 16 };
     const char *known[NAMES_MAX] = {0};
     size_t count = 0;
-    if (parameters & REPORT_TAKES_VIEW) {
+    if (parameters & REPORT_TAKES_FILTER) {
         known[count++] = "sample_type";
-        known[count++] = "group_by";
-        for (int action = FILTER_FOCUS; action <= FILTER_SHOW; action++)
+        for (int action = 0; action < FILTER_ACTION_COUNT; action++)
             known[count++] = filter_action_name((enum filter_action)action);
     }
+    if (parameters & REPORT_TAKES_GROUP)
+        known[count++] = "group_by";
+    if (parameters & REPORT_TAKES_KEY)
+        known[count++] = "key";
     if (parameters & REPORT_TAKES_LIMIT)
         known[count++] = "limit";
     if (parameters & REPORT_TAKES_DEPTH)
@@ -54,7 +61,7 @@ static enum err_code check_names(struct request *request, unsigned parameters, s
 
 static enum err_code read_rules(struct request *request, struct report *report, struct err *err)
 {
-    for (int i = FILTER_FOCUS; i <= FILTER_SHOW; i++) {
+    for (int i = 0; i < FILTER_ACTION_COUNT; i++) {
         enum filter_action action = (enum filter_action)i;
         struct span pattern;
         for (size_t n = 0; request_query_nth(request, filter_action_name(action), n, &pattern);
@@ -64,7 +71,8 @@ static enum err_code read_rules(struct request *request, struct report *report, 
             if (report->rule_count == FILTER_RULES_MAX)
                 return err_set(
                     err, ERR_INVALID,
-                    "there are more than %d of focus, ignore, hide and show: join some with |",
+                    "there are more than %d of focus, ignore, hide, show and label: join "
+                    "expressions with |",
                     FILTER_RULES_MAX);
             report->rules[report->rule_count++] =
                 (struct filter_rule){.action = action, .pattern = pattern};
@@ -106,6 +114,7 @@ enum err_code report_read(struct request *request, const struct report_kind *kin
     *report = (struct report){.server = request->server, .kind = kind, .share_count = 1};
     request_query(request, "sample_type", &report->sample_type);
     request_query(request, "group_by", &report->group_by);
+    request_query(request, "key", &report->label_key);
     enum err_code code = check_names(request, parameters, err);
     if (!code)
         code = read_rules(request, report, err);
@@ -134,6 +143,8 @@ static void append_question(const struct report *report, struct buf *key)
     buf_append_url(key, report->group_by);
     buf_append_text(key, " fn=");
     buf_append_url(key, report->function);
+    buf_append_text(key, " key=");
+    buf_append_url(key, report->label_key);
     for (size_t i = 0; i < report->rule_count; i++) {
         buf_printf(key, " %s=", filter_action_name(report->rules[i].action));
         buf_append_url(key, report->rules[i].pattern);
@@ -204,12 +215,15 @@ static enum err_code write_body(const struct report *report,
     return code ? code : report->kind->write(report, arena, profiles[0], view, body, err);
 }
 
-static uint64_t estimate_cost(const struct share_cost *share)
+static uint64_t estimate_cost(const struct share_cost *share, bool counts_labels)
 {
     uint64_t nodes =
         share->stack_frames < FLAME_NODES_DEFAULT ? share->stack_frames : FLAME_NODES_DEFAULT;
     uint64_t view = share->decoded_bytes / 2 + share->stack_frames * FRAME_COST +
                     share->sample_count * SAMPLE_COST + nodes * NODE_COST;
+    uint64_t labels = share->decoded_bytes / DECODED_LABEL;
+    if (counts_labels)
+        view += (labels < LABELS_VALUES_MAX ? labels : LABELS_VALUES_MAX) * LABEL_COST;
     uint64_t report = share->decoded_bytes + view;
     return report > share->decode_bytes ? report : share->decode_bytes;
 }
@@ -225,7 +239,7 @@ static uint64_t place_needed(const struct report *report)
         decodes_lightly &= cost.decode_bytes <= DECODE_GATE_LIGHT_PEAK;
         if (cost.decode_bytes <= DECODE_GATE_LIGHT_PEAK)
             cost.decode_bytes = 0;
-        bytes += estimate_cost(&cost);
+        bytes += estimate_cost(&cost, report->kind->counts_labels);
     }
     return decodes_lightly && bytes <= DECODE_GATE_LIGHT_WORK ? 0 : bytes;
 }

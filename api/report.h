@@ -2,8 +2,9 @@
  * report: what is computed from shares: parameters read in one place, answers kept and shared.
  *
  * Parameters, the same for every report: sample_type (name or index), group_by (function, file,
- * line, address, binary, or a label), focus, ignore, hide, show (expressions of lib/base/regex.h,
- * each may be repeated), limit. Each error names the parameter.
+ * line, address, binary, or a label), focus, ignore, hide, show (expressions of lib/base/regex.h),
+ * label (key=value of lib/profile/label_filter.h), each of which may be repeated, limit. Each error
+ * names the parameter.
  *
  * An answer is made once (api/flight_cache.h) from a decoded profile (api/profile_cache.h), and
  * kept in the form in which it is sent. Its ETag depends on the bytes of the shares and on the
@@ -31,6 +32,7 @@ struct report_kind {
     bool compresses;  /* zstd for those who take it */
     bool needs_view;  /* else only the profile */
     bool shows_title; /* the answer changes with the share's title */
+    bool counts_labels;
     /* view is NULL unless needs_view. */
     enum err_code (*write)(const struct report *report, struct arena *arena,
                            const struct profile *profile, const struct view *view,
@@ -50,16 +52,20 @@ struct report {
     int64_t limit; /* rows or nodes; its meaning is the kind's */
     int64_t depth; /* levels; 0: all */
     struct span function;
+    struct span label_key; /* empty: all */
     enum diff_mode mode;
 };
 
 /* Bits: which parameters a route knows besides those of the view. */
 enum report_parameters {
-    REPORT_TAKES_VIEW = 1 << 0, /* sample_type group_by focus ignore hide show */
+    REPORT_TAKES_FILTER = 1 << 0, /* sample_type focus ignore hide show label */
     REPORT_TAKES_LIMIT = 1 << 1,
     REPORT_TAKES_DEPTH = 1 << 2,
     REPORT_TAKES_FUNCTION = 1 << 3,
-    REPORT_TAKES_DIFF = 1 << 4 /* a b mode */
+    REPORT_TAKES_DIFF = 1 << 4,  /* a b mode */
+    REPORT_TAKES_GROUP = 1 << 5, /* group_by */
+    REPORT_TAKES_KEY = 1 << 6,   /* key: of labels */
+    REPORT_TAKES_VIEW = REPORT_TAKES_FILTER | REPORT_TAKES_GROUP
 };
 
 /*

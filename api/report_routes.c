@@ -1,5 +1,6 @@
 /*
- * The routes of what is computed from shares: flame graph, table, callers, diff, exports, merge.
+ * The routes of what is computed from shares: flame graph, table, callers, labels, diff, exports,
+ * merge.
  */
 #include "api/share.h"
 
@@ -9,7 +10,7 @@
 #include "lib/base/mem.h"
 #include "lib/profile/flame.h"
 
-static const int64_t top_rows_default = 100;
+static const int64_t top_rows_default = 100, label_values_default = 50;
 
 static enum err_code respond(struct request *request, struct response *response,
                              const struct report_kind *kind, unsigned parameters,
@@ -71,6 +72,21 @@ static enum err_code get_callers(struct request *request, struct response *respo
                    err);
 }
 
+static enum err_code get_labels(struct request *request, struct response *response, struct err *err)
+{
+    return respond(request, response, &report_labels,
+                   REPORT_TAKES_FILTER | REPORT_TAKES_LIMIT | REPORT_TAKES_KEY,
+                   label_values_default, err);
+}
+
+static enum err_code get_diff_labels(struct request *request, struct response *response,
+                                     struct err *err)
+{
+    return respond(request, response, &report_diff_labels,
+                   REPORT_TAKES_FILTER | REPORT_TAKES_LIMIT | REPORT_TAKES_KEY | REPORT_TAKES_DIFF,
+                   label_values_default, err);
+}
+
 static void add_attachment(struct request *request, struct response *response, const char *ending)
 {
     response_add(request, response, "content-disposition",
@@ -118,8 +134,10 @@ static const struct route routes[] = {
     {HTTP_GET, "/api/v1/shares/{id}/flame", ACCESS_PUBLIC, 0, READ_FLAGS, 0, get_flame},
     {HTTP_GET, "/api/v1/shares/{id}/top", ACCESS_PUBLIC, 0, READ_FLAGS, 0, get_top},
     {HTTP_GET, "/api/v1/shares/{id}/callers", ACCESS_PUBLIC, 0, READ_FLAGS, 0, get_callers},
+    {HTTP_GET, "/api/v1/shares/{id}/labels", ACCESS_PUBLIC, 0, READ_FLAGS, 0, get_labels},
     {HTTP_GET, "/api/v1/diff", ACCESS_PUBLIC, 0, READ_FLAGS, 0, get_diff},
     {HTTP_GET, "/api/v1/diff/top", ACCESS_PUBLIC, 0, READ_FLAGS, 0, get_diff_top},
+    {HTTP_GET, "/api/v1/diff/labels", ACCESS_PUBLIC, 0, READ_FLAGS, 0, get_diff_labels},
     {HTTP_POST, "/api/v1/merge", ACCESS_ANONYMOUS, SCOPE_SHARE, ROUTE_LIMIT_404, MERGE_BODY_BYTES,
      report_merge_handle},
     {HTTP_GET, "/p/{id}.pb.gz", ACCESS_PUBLIC, 0, READ_FLAGS, 0, get_pprof},

@@ -6,8 +6,10 @@
 #include "lib/profile/callers.h"
 #include "lib/profile/export_folded.h"
 #include "lib/profile/export_json.h"
+#include "lib/profile/export_labels.h"
 #include "lib/profile/flame.h"
 #include "lib/profile/flame_binary.h"
+#include "lib/profile/labels.h"
 #include "lib/profile/picture.h"
 #include "lib/profile/pprof.h"
 #include "lib/profile/profile.h"
@@ -176,6 +178,18 @@ static enum err_code write_callers(const struct report *report, struct arena *ar
     return check_json(json, err);
 }
 
+static enum err_code write_labels(const struct report *report, struct arena *arena,
+                                  const struct profile *profile, const struct view *view,
+                                  struct buf *json, struct err *err)
+{
+    (void)profile;
+    const struct labels *labels;
+    enum err_code code = labels_create(arena, view, report->label_key, &labels, err);
+    if (code == ERR_INVALID)
+        return err_add(err, "key");
+    return code ? code : export_labels(labels, (uint32_t)report->limit, json, err);
+}
+
 static enum err_code write_pprof(const struct report *report, struct arena *arena,
                                  const struct profile *profile, const struct view *view,
                                  struct buf *output, struct err *err)
@@ -255,6 +269,18 @@ const struct report_kind report_diff_top = {.name = "diff-top",
                                             .compresses = true,
                                             .needs_view = true,
                                             .write = write_diff_top};
+const struct report_kind report_labels = {.name = "labels",
+                                          .content_type = "application/json",
+                                          .compresses = true,
+                                          .needs_view = true,
+                                          .counts_labels = true,
+                                          .write = write_labels};
+const struct report_kind report_diff_labels = {.name = "diff-labels",
+                                               .content_type = "application/json",
+                                               .compresses = true,
+                                               .needs_view = true,
+                                               .counts_labels = true,
+                                               .write = write_labels};
 const struct report_kind report_pprof = {
     .name = "pprof", .content_type = "application/octet-stream", .write = write_pprof};
 const struct report_kind report_folded = {.name = "folded",

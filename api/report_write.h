@@ -11,6 +11,8 @@ extern const struct report_kind report_flame_json;   /* limit: nodes; depth */
 extern const struct report_kind report_top;          /* limit: rows, 0 for all */
 extern const struct report_kind report_callers;      /* limit: rows of each side, 0 for all */
 extern const struct report_kind report_diff_top;
+extern const struct report_kind report_labels; /* limit: values of each label, 0 for all */
+extern const struct report_kind report_diff_labels;
 extern const struct report_kind report_pprof;  /* normalised, gzip */
 extern const struct report_kind report_folded; /* of one sample type */
 extern const struct report_kind report_svg;

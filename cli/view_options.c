@@ -9,6 +9,7 @@ enum {
     OPTION_IGNORE,
     OPTION_HIDE,
     OPTION_SHOW,
+    OPTION_LABEL,
     OPTION_GROUP_BY,
     OPTION_LIMIT,
     OPTION_JSON,
@@ -21,6 +22,8 @@ static const struct argp_option option_table[] = {
     {"ignore", OPTION_IGNORE, "REGEX", 0, "No stacks with a matching frame", 0},
     {"hide", OPTION_HIDE, "REGEX", 0, "Take matching frames out of the stacks", 0},
     {"show", OPTION_SHOW, "REGEX", 0, "Take all other frames out of the stacks", 0},
+    {"label", OPTION_LABEL, "KEY=VALUE", 0, "Only samples with this label; KEY!=VALUE without it",
+     0},
     {"group-by", OPTION_GROUP_BY, "WHAT", 0,
      "function (the default), file, line, address, binary or a label", 0},
     {"limit", OPTION_LIMIT, "N", 0, "Show at most N rows, 0 for all (20)", 0},
@@ -57,6 +60,9 @@ static error_t parse(int key, char *text, struct argp_state *state)
         return 0;
     case OPTION_SHOW:
         add_rule(input, FILTER_SHOW, text, state);
+        return 0;
+    case OPTION_LABEL:
+        add_rule(input, FILTER_LABEL, text, state);
         return 0;
     case OPTION_GROUP_BY:
         input->group_by = text;

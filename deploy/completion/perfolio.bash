@@ -29,12 +29,12 @@ _perfolio()
         files=yes
         ;;
     diff)
-        options='--help --local --normalized --normalised --expires --visibility --markdown --open --sample-type --focus --ignore --hide --show --group-by --limit --json --password-file --quiet'
+        options='--help --local --normalized --normalised --expires --visibility --markdown --open --sample-type --focus --ignore --hide --show --label --group-by --limit --json --password-file --quiet'
         words=''
         files=yes
         ;;
     top)
-        options='--help --sample-type --focus --ignore --hide --show --group-by --limit --json --password-file'
+        options='--help --sample-type --focus --ignore --hide --show --label --group-by --limit --json --password-file'
         words=''
         files=yes
         ;;

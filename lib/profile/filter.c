@@ -2,6 +2,9 @@
 
 #include "lib/base/mem.h"
 #include "lib/base/regex.h"
+#include "lib/profile/label_filter.h"
+
+#include <assert.h>
 
 struct rule {
     enum filter_action action;
@@ -11,7 +14,9 @@ struct rule {
 struct filter {
     struct rule rules[FILTER_RULES_MAX];
     size_t rule_count;
+    const struct label_filter *labels;
 };
+static_assert((int)FILTER_RULES_MAX == (int)LABEL_RULES_MAX, "all rules may be of labels");
 
 /* One rule against one profile; names and files are strings, so each is matched once. */
 struct matcher {
@@ -25,7 +30,7 @@ enum { KNOWN_NOTHING, KNOWN_NO_MATCH, KNOWN_MATCH };
 
 const char *filter_action_name(enum filter_action action)
 {
-    static const char *const names[] = {"focus", "ignore", "hide", "show"};
+    static const char *const names[] = {"focus", "ignore", "hide", "show", "label"};
     return names[action];
 }
 
@@ -34,24 +39,39 @@ static void destroy_regex(void *regex)
     regex_destroy(regex);
 }
 
+static enum err_code add_frame_rule(struct arena *arena, const struct filter_rule *from,
+                                    struct filter *filter, struct err *err)
+{
+    struct rule *rule = &filter->rules[filter->rule_count];
+    enum err_code code = regex_create(from->pattern, &rule->regex, err);
+    if (code)
+        return code;
+    arena_on_destroy(arena, destroy_regex, rule->regex);
+    rule->action = from->action;
+    filter->rule_count++;
+    return ERR_NONE;
+}
+
 enum err_code filter_create(struct arena *arena, const struct filter_rule *rules, size_t rule_count,
                             const struct filter **ret_filter, struct err *err)
 {
     struct filter *filter = arena_new(arena, struct filter, 1);
+    struct span labels[FILTER_RULES_MAX];
+    size_t label_count = 0;
     for (size_t i = 0; i < rule_count; i++) {
         if (rules[i].pattern.size == 0)
             continue;
-        if (filter->rule_count == FILTER_RULES_MAX)
+        if (filter->rule_count + label_count == FILTER_RULES_MAX)
             return err_set(err, ERR_TOO_LARGE, "more than %d filter expressions", FILTER_RULES_MAX);
-        struct rule *rule = &filter->rules[filter->rule_count];
-        enum err_code code = regex_create(rules[i].pattern, &rule->regex, err);
-        if (code)
+        if (rules[i].action == FILTER_LABEL)
+            labels[label_count++] = rules[i].pattern;
+        else if (add_frame_rule(arena, &rules[i], filter, err))
             return err_add(err, "%s", filter_action_name(rules[i].action));
-        arena_on_destroy(arena, destroy_regex, rule->regex);
-        rule->action = rules[i].action;
-        filter->rule_count++;
     }
-    *ret_filter = filter->rule_count ? filter : NULL;
+    enum err_code code = label_filter_create(arena, labels, label_count, &filter->labels, err);
+    if (code)
+        return err_add(err, "%s", filter_action_name(FILTER_LABEL));
+    *ret_filter = filter->rule_count + label_count ? filter : NULL;
     return ERR_NONE;
 }
 
@@ -154,9 +174,12 @@ enum err_code filter_apply(const struct filter *filter, const struct profile *pr
             return err_add(err, "%s", filter_action_name(rule->action));
         focus_count += rule->action == FILTER_FOCUS;
     }
-    *ret_result = (struct filter_result){.focus_count = focus_count,
+    *ret_result = (struct filter_result){.has_frame_rules = filter->rule_count > 0,
+                                         .focus_count = focus_count,
                                          .focus_matches = focus_matches,
                                          .verdicts = verdicts,
                                          .line_is_hidden = line_is_hidden};
+    if (filter->labels)
+        ret_result->labels = label_match_create(arena, filter->labels, profile);
     return ERR_NONE;
 }

@@ -4,6 +4,7 @@
 #include "lib/base/mem.h"
 #include "lib/profile/filter.h"
 #include "lib/profile/frame_table.h"
+#include "lib/profile/label_filter.h"
 #include "lib/profile/prune.h"
 
 #include <math.h>
@@ -30,12 +31,13 @@ struct build {
     uint32_t *entries;
     uint32_t *value_side;
     int64_t *values;
+    uint32_t *samples;
     uint64_t entry_count;
     struct span no_label; /* "(no thread)" */
     struct buf label_text;
 };
 
-enum { LABEL_TEXT_BYTES_MAX = 4096, LABEL_KEYS_SHOWN = 12, LABEL_KEY_BYTES_SHOWN = 60 };
+enum { LABEL_TEXT_BYTES_MAX = 4096 };
 
 int64_t view_sum(const struct profile *profile, uint32_t value_type)
 {
@@ -91,27 +93,14 @@ static void find_label(struct side *side, struct span key)
 
 static enum err_code unknown_label(const struct build *build, struct span key, struct err *err)
 {
-    arena_auto scratch = arena_create();
-    const struct profile *profile = build->sides[0].profile;
-    uint8_t *is_listed = arena_new(scratch, uint8_t, profile->string_count);
     buf_auto known;
     buf_init(&known, ERR_MESSAGE_BYTES / 2);
-    uint32_t shown = 0;
-    for (uint32_t i = 0; i < label_count(profile) && shown < LABEL_KEYS_SHOWN; i++) {
-        uint32_t string = profile->labels[i].key;
-        if (is_listed[string]++)
-            continue;
-        struct span name = profile_string(profile, string);
-        buf_printf(&known, "%s'%.*s'", shown ? ", " : "",
-                   name.size > LABEL_KEY_BYTES_SHOWN ? LABEL_KEY_BYTES_SHOWN : (int)name.size,
-                   (const char *)name.data);
-        shown++;
-    }
+    label_filter_append_keys(build->sides[0].profile, &known);
     return err_set(err, ERR_INVALID,
                    "cannot group by '%.*s': it is neither function, file, line, address or binary "
-                   "nor a label of this profile%s%.*s",
+                   "nor a label of this profile%.*s",
                    key.size > 100 ? 100 : (int)key.size, (const char *)key.data,
-                   shown ? ", which has " : ", which has no labels", SPAN_PRINT(buf_span(&known)));
+                   SPAN_PRINT(buf_span(&known)));
 }
 
 static enum err_code choose_group(struct build *build, struct span text, struct err *err)
@@ -207,7 +196,7 @@ static int64_t sample_value(const struct side *side, uint32_t sample)
 
 static bool passes_filter(const struct side *side, const uint32_t *stack, size_t depth)
 {
-    if (!side->has_filter)
+    if (!side->has_filter || !side->filter.has_frame_rules)
         return true;
     const struct filter_result *filter = &side->filter;
     uint32_t wanted = filter->focus_count == FILTER_RULES_MAX
@@ -260,6 +249,7 @@ static void add_stack(struct build *build, const struct side *side, uint32_t sam
     build->stack_start[index + 1] = build->entry_count;
     build->value_side[index] = view_side;
     build->values[index] = value;
+    build->samples[index] = sample;
     build->view->kept[view_side] = view_add(build->view->kept[view_side], value);
 }
 
@@ -274,6 +264,8 @@ static enum err_code add_stacks(struct build *build, const struct side *side, st
         if (value == 0)
             continue;
         *total = view_add(*total, value);
+        if (side->filter.labels && !label_match_passes(side->filter.labels, i))
+            continue;
         const uint32_t *stack = sample_stack(side, i, &depth);
         if (passes_filter(side, stack, depth))
             add_stack(build, side, i, value, stack, depth);
@@ -314,6 +306,14 @@ static enum err_code prepare_side(struct build *build, struct side *side,
     return ERR_NONE;
 }
 
+static enum err_code check_label_rules(const struct build *build, struct err *err)
+{
+    const struct label_match *matches[VIEW_SIDE_COUNT];
+    for (size_t i = 0; i < build->side_count; i++)
+        matches[i] = build->sides[i].filter.labels;
+    return matches[0] ? label_match_check_keys(matches, build->side_count, err) : ERR_NONE;
+}
+
 static enum err_code build_stacks(struct build *build, struct err *err)
 {
     uint64_t sample_count = 0, needed = entries_needed(build);
@@ -326,6 +326,7 @@ static enum err_code build_stacks(struct build *build, struct err *err)
     build->stack_start = arena_new_raw(build->arena, uint64_t, (size_t)sample_count + 1);
     build->value_side = arena_new_raw(build->arena, uint32_t, (size_t)sample_count);
     build->values = arena_new_raw(build->arena, int64_t, (size_t)sample_count);
+    build->samples = arena_new_raw(build->arena, uint32_t, (size_t)sample_count);
     build->entries = arena_new_raw(build->arena, uint32_t, (size_t)needed);
     build->stack_start[0] = 0;
     enum err_code code = ERR_NONE;
@@ -342,6 +343,9 @@ static void finish(struct build *build)
     view->entries = build->entries;
     view->value_side = build->value_side;
     view->values = build->values;
+    view->samples = build->samples;
+    for (size_t i = 0; i < build->side_count; i++)
+        view->profiles[build->sides[i].source->side] = build->sides[i].profile;
 }
 
 enum err_code view_create_from(struct arena *arena, const struct view_source *sources,
@@ -362,6 +366,8 @@ enum err_code view_create_from(struct arena *arena, const struct view_source *so
     build.table = frame_table_create(arena, build.view->group);
     for (size_t i = 0; i < source_count && !code; i++)
         code = prepare_side(&build, &build.sides[i], options->filter, err);
+    if (!code)
+        code = check_label_rules(&build, err);
     buf_init(&build.label_text, LABEL_TEXT_BYTES_MAX);
     if (!code)
         code = build_stacks(&build, err);

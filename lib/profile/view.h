@@ -95,6 +95,8 @@ struct view {
     const uint32_t *entries;
     const uint32_t *value_side; /* per stack: enum view_side */
     const int64_t *values;      /* per stack, never 0 */
+    const uint32_t *samples;    /* per stack: of which sample of its side's profile it is */
+    const struct profile *profiles[VIEW_SIDE_COUNT]; /* NULL where there is no such side */
 
     int64_t total[VIEW_SIDE_COUNT]; /* of all samples, before filtering, as pprof counts 100 % */
     int64_t kept[VIEW_SIDE_COUNT];  /* of the stacks above */
@@ -110,8 +112,9 @@ static inline struct span view_unit(const struct view *view)
 }
 
 /*
- * Handles: ERR_INVALID (no such sample type or label; an expression of the filter is too costly),
- * ERR_TOO_LARGE (stacks with all their inlined calls pass VIEW_ENTRIES_MAX; the deadline).
+ * Handles: ERR_INVALID (no such sample type or label, to group or to filter by; an expression of
+ * the filter is too costly), ERR_TOO_LARGE (stacks with all their inlined calls pass
+ * VIEW_ENTRIES_MAX; the deadline).
  */
 #define VIEW_ENTRIES_MAX (UINT64_C(1) << 28)
 enum err_code view_create(struct arena *arena, const struct profile *profile,

@@ -1,14 +1,16 @@
 /*
- * Lines: sample type, grouping, focus, ignore, hide, show, largest node count. What a viewer may
- * ask for, of one profile that has everything a view looks at.
+ * Lines: sample type, grouping, focus, ignore, hide, show, largest node count, two rules about
+ * labels, a label. What a viewer may ask for, of one profile that has everything a view looks at.
  */
 #include "tests/fuzz/fuzz.h"
 
 #include "lib/base/mem.h"
 #include "lib/profile/callers.h"
 #include "lib/profile/export_json.h"
+#include "lib/profile/export_labels.h"
 #include "lib/profile/filter.h"
 #include "lib/profile/flame.h"
+#include "lib/profile/labels.h"
 #include "lib/profile/perf_script.h"
 #include "lib/profile/top.h"
 
@@ -54,22 +56,36 @@ static void report(struct arena *arena, const struct view *view, uint32_t max_no
     fuzz_check(export_json(flame, 3, &output, &err) == ERR_NONE);
 }
 
+static void report_labels(struct arena *arena, const struct view *view, struct span key)
+{
+    struct err err;
+    const struct labels *labels;
+    enum err_code code = labels_create(arena, view, key, &labels, &err);
+    if (code) {
+        fuzz_check(fuzz_is_refusal(code, &err));
+        return;
+    }
+    fuzz_check(labels->kept.total[VIEW_SIDE_B] == view->kept[VIEW_SIDE_B]);
+    buf_auto output;
+    buf_init(&output, 1 << 20);
+    fuzz_check(export_labels(labels, 1, &output, &err) == ERR_NONE);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct span rest = span_of(data, size), lines[7];
-    for (size_t i = 0; i < 7; i++) {
+    struct span rest = span_of(data, size), lines[10];
+    for (size_t i = 0; i < 10; i++) {
         lines[i] = span_of(NULL, 0);
         span_take_line(&rest, &lines[i]);
     }
     arena_auto arena = arena_create();
-    const struct filter_rule rules[] = {{FILTER_FOCUS, lines[2]},
-                                        {FILTER_IGNORE, lines[3]},
-                                        {FILTER_HIDE, lines[4]},
-                                        {FILTER_SHOW, lines[5]}};
+    const struct filter_rule rules[] = {{FILTER_FOCUS, lines[2]}, {FILTER_IGNORE, lines[3]},
+                                        {FILTER_HIDE, lines[4]},  {FILTER_SHOW, lines[5]},
+                                        {FILTER_LABEL, lines[7]}, {FILTER_LABEL, lines[8]}};
     struct view_options options = {.sample_type = lines[0], .group_by = lines[1]};
     const struct view *view;
     struct err err;
-    enum err_code code = filter_create(arena, rules, 4, &options.filter, &err);
+    enum err_code code = filter_create(arena, rules, 6, &options.filter, &err);
     if (!code)
         code = view_create(arena, subject(), &options, &view, &err);
     if (code) {
@@ -80,5 +96,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (!span_parse_u64(lines[6], &max_nodes) || max_nodes > UINT32_MAX)
         max_nodes = 0;
     report(arena, view, (uint32_t)max_nodes);
+    report_labels(arena, view, lines[9]);
     return 0;
 }

@@ -196,7 +196,8 @@ REGEX = ["^runtime\\.(gc|malloc).*$\nruntime.mallocgc", "(?i)[a-z_]+\\d{2,5}?\\b
 
 VIEWS = ["cycles\nfunction\nmain\n\n\n\n0", "misses\nline\n\nlibc\n\n\n100",
          "0\naddress\n\n\nouter\n\n", "\nbinary\napp\n\n\nouter|main\n", "\nlabel:comm\n\n\n\n\n",
-         "cycles\nfile\n(\n\n\n\n", "1\npid\n.\nx\n^h\n.*\n9"]
+         "cycles\nfile\n(\n\n\n\n", "1\npid\n.\nx\n^h\n.*\n9",
+         "0\n\n\n\n\n\n\ncomm=app\npid!=2..7\npid", "0\n\n\n\n\n\n\ncomm=\n\\tid\\!=3 \nno"]
 
 
 def write(fuzzer, name, data):

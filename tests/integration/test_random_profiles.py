@@ -1,5 +1,5 @@
 """Random pprof profiles, with recursion, inlined calls, frames without names, negative values and
-several sample types, through every report: top, flame, folded, diff and merge under random filters
+several sample types, through every report: top, flame, folded, labels, diff and merge under random filters
 and groupings. What comes out is compared with plain arithmetic over lists of frames, written from
 lib/profile/view.h and filter.h. Needs no server."""
 
@@ -21,6 +21,9 @@ NAMES = ["main", "work", "a b", "f(int, char (*)(int))", "", "läuft", "x/y.(*T)
 FILES = ["", "/src/main.go", "/src/b.py", "c d.c"]
 BINARIES = ["/usr/bin/app", "/lib/libc (x86).so", "[kernel.kallsyms]", ""]
 PATTERNS = ["main", "^work$", "^$", "[.]go", "libc", "(?i)LÄUFT|app", "a b", "T|g", "nothing here"]
+LABEL_RULES = ["thread=io", "thread=gc", "thread!=main", "thread=", "thread!=", "size=64", "size=-1 bytes",
+               "size=0..100", "size!=..63 bytes", "size=1024.. bytes", "size=64 ms", "at=-1..7",
+               "at=1..400 ms", "at!=9", "at=..250 ", r"a\=b\!=x=1", r"a\=b\!!=64", "thread=nobody"]
 GROUPS = ["function", "file", "line", "address", "binary", "thread", "label:size"]
 
 Line = collections.namedtuple("Line", "name system file start line")
@@ -45,6 +48,12 @@ def random_profile(seed):
                  for _ in range(chance.choice((0, 1, 2, 5, 9, 25)))]
         labels = [("thread", chance.choice(("io", "main")))] * chance.choice((0, 1, 1, 2))
         labels += [("size", chance.choice((-1, 64)), "bytes")] * chance.choice((0, 0, 1))
+        if seed % 3 == 0:  # several values, numbers with and without units, keys that need escapes
+            labels += [("thread", chance.choice(("io", "gc")))]
+            labels += [("at", chance.randrange(-3, 500), chance.choice(("", "ms")))]
+            labels += [("a=b!", chance.choice(("x=1", "64")))] * chance.choice((0, 1))
+        if seed % 3 == 1:
+            labels += [("size", 1 << chance.randrange(40), "bytes")]
         samples.append(Sample(stack, [chance.choice((0, 1, 7, -3, 10**12)) for _ in TYPES], labels))
     return samples
 
@@ -125,6 +134,39 @@ def label_frame(sample, group):
     return ("label", text), text
 
 
+def meets(sample, rule):
+    """(the key, is it excluded, does the sample meet it) of one label rule"""
+    key, excludes, value = re.fullmatch(r"((?:\\.|[^=\\!]|!(?!=))+)(!?)=(.*)", rule).groups()
+    key = re.sub(r"\\(.)", r"\1", key)
+    labels = [label for label in sample.labels if label[0] == key]
+    if not value:
+        return key, bool(excludes), not labels
+    number = re.fullmatch(r"(?:(-?\d+)|(-?\d*)\.\.(-?\d*))(?: (.*))?", value)
+
+    def is_met(label):
+        if len(label) == 2:
+            return label[1] == value
+        if not number or number[4] is not None and label[2] != number[4]:
+            return False
+        if number[1]:
+            return label[1] == int(number[1])
+        return int(number[2] or -1e19) <= label[1] <= int(number[3] or 1e19)
+    return key, bool(excludes), any(map(is_met, labels))
+
+
+def labels_pass(sample, rules):
+    wanted = collections.defaultdict(list)
+    for action, rule in rules:
+        if action != "label":
+            continue
+        key, excludes, is_met = meets(sample, rule)
+        if excludes and is_met:
+            return False
+        if not excludes:
+            wanted[key].append(is_met)
+    return all(map(any, wanted.values()))
+
+
 def stacks_of(samples, index, rules, group="function", scale=1):
     """(the total, [(frames from the root, value)])"""
     found, total = [], 0
@@ -133,7 +175,7 @@ def stacks_of(samples, index, rules, group="function", scale=1):
         if scale != 1:
             value = rounded(value * scale)
         total += value
-        if not value:
+        if not value or not labels_pass(sample, rules):
             continue
         if any(action == "ignore" and any(location_matches(pattern, p) for p in sample.stack)
                for action, pattern in rules):
@@ -151,11 +193,11 @@ def stacks_of(samples, index, rules, group="function", scale=1):
                 frame = frame_of(line, location, group)
                 if group != "binary" or not frames or frames[-1] != frame:
                     frames.append(frame)
-        if rules and not is_seen:
+        if any(action != "label" for action, _ in rules) and not is_seen:
             continue
         if group in ("thread", "label:size"):
             frames.insert(0, label_frame(sample, group))
-        found.append((frames, value))
+        found.append((frames, value) if group != "samples" else (sample, value))
     return total, found
 
 
@@ -231,9 +273,14 @@ def path_of(tmp_path_factory):
     return path
 
 
-def random_rules(chance):
+def random_rules(chance, seed):
+    """Of labels only those that the profile has: others are an error."""
+    keys = {label[0] for sample in random_profile(seed) for label in sample.labels}
+    known = [rule for rule in LABEL_RULES
+             if meets(Sample([], [], []), rule)[0] in keys] * (chance.random() < 0.6)
     return [(chance.choice(("focus", "ignore", "hide", "show")), chance.choice(PATTERNS))
-            for _ in range(chance.choice((0, 0, 1, 1, 2, 4)))]
+            for _ in range(chance.choice((0, 0, 1, 1, 2, 4)))] + [
+        ("label", rule) for rule in chance.sample(known, min(len(known), chance.choice((1, 1, 2, 4))))]
 
 
 def options_of(index, rules, group):
@@ -244,7 +291,7 @@ def options_of(index, rules, group):
 def random_view(seed, group):
     """None where the profile has no such label: that is an error by itself."""
     chance = random.Random(f"{seed} {group}")
-    index, rules = chance.randrange(len(TYPES)), random_rules(chance)
+    index, rules = chance.randrange(len(TYPES)), random_rules(chance, seed)
     key = group.removeprefix("label:")
     if group in ("thread", "label:size") and not any(
             label[0] == key for sample in random_profile(seed) for label in sample.labels):
@@ -349,3 +396,106 @@ def test_merge(print_report, path_of, seed, group):
     assert answer["total"] == total
     rows = [(row["name"], row["flat"], row["cum"]) for row in answer["functions"]]
     assert sorted(rows) == rows_without_identity(top_of(stacks)), rules
+
+
+# ---- labels ----
+
+def counted(pairs):
+    """Of (name, sample's number, value): the total of each name and how many samples it has."""
+    seen = {(name, at): value for name, at, value in pairs}
+    totals, samples = collections.Counter(), collections.Counter()
+    for (name, _), value in seen.items():
+        totals[name] += value
+        samples[name] += 1
+    return {name: (totals[name], samples[name]) for name in samples}
+
+
+def labels_of(stacks):
+    """What each label holds, and each of its values, by plain arithmetic."""
+    keys = counted((label[0], at, value) for at, (sample, value) in enumerate(stacks)
+                   for label in sample.labels)
+    values = counted((label, at, value) for at, (sample, value) in enumerate(stacks)
+                     for label in sample.labels)
+    return keys, values
+
+
+def name_of(key, value):
+    return (key, value["value"], value["unit"]) if "unit" in value else (key, value["value"])
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_labels(print_report, path_of, seed):
+    index, rules = random_view(seed, "function")
+    total, stacks = stacks_of(random_profile(seed), index, rules, "samples")
+    keys, values = labels_of(stacks)
+    options = [option for option in options_of(index, rules, "function")]
+    answer = print_report("labels", path_of(seed), *options)
+    kept = sum(value for _, value in stacks)
+    assert (answer["total"], answer["kept"], answer["samples"]) == (total, kept, len(stacks))
+    assert {label["key"]: (label["total"], label["samples_with"])
+            for label in answer["labels"]} == keys
+    assert answer["label_count"] == len(keys) and answer["truncated"] is False
+    for label in answer["labels"]:
+        key, shown = label["key"], label["values"]
+        own = {name: count for name, count in values.items() if name[0] == key}
+        assert {name_of(key, value): (value["total"], value["samples"]) for value in shown} == own
+        assert label["value_count"] == len(own) and label["other"] is None
+        sizes = [abs(value["total"]) for value in shown]
+        assert sizes == sorted(sizes, reverse=True)
+        assert label["without"]["total"] == kept - label["total"]
+        assert label["without"]["samples"] == len(stacks) - label["samples_with"]
+        assert label["is_numeric"] == all(len(name) == 3 for name in own)
+        units = {name[2] if len(name) == 3 else None for name in own}
+        assert label.get("unit") == (units.pop() if len(units) == 1 else None)
+        check_histogram(label)
+
+
+def check_histogram(label):
+    bars = label.get("histogram", [])
+    assert bool(bars) == ("unit" in label and label["value_count"] > 16)
+    for before, bar in zip(bars, bars[1:]):
+        assert before["high"] + 1 == bar["low"]
+    for bar in bars:
+        inside = [value for value in label["values"] if bar["low"] <= value["value"] <= bar["high"]]
+        assert bar["total"] == sum(value["total"] for value in inside)
+        assert bar["samples"] == sum(value["samples"] for value in inside)
+    assert sum(bar["samples"] for bar in bars) in (
+        0, sum(value["samples"] for value in label["values"]))
+
+
+@pytest.mark.parametrize("seed", [0, 1, 3, 4])
+def test_each_filter_that_is_offered_keeps_what_it_says(print_report, path_of, seed):
+    answer = print_report("labels", path_of(seed), "sample_type=1")
+    for label in answer["labels"]:
+        for value in label["values"][:12] + [label["without"]]:
+            kept = print_report("labels", path_of(seed), "sample_type=1",
+                                f"label={value['filter']}")
+            assert (kept["kept"], kept["samples"]) == (value["total"], value["samples"]), value
+        left_out = label["values"][0]["filter"].replace("=" + str(label["values"][0]["value"]), "!=" + str(
+            label["values"][0]["value"]), 1)
+        kept = print_report("labels", path_of(seed), "sample_type=1", f"label={left_out}")
+        assert kept["kept"] == answer["kept"] - label["values"][0]["total"], left_out
+
+
+@pytest.mark.parametrize("mode", ["absolute", "normalised"])
+@pytest.mark.parametrize("seed", range(6))
+def test_labels_of_a_diff(print_report, path_of, seed, mode):
+    index, rules = random_view(seed, "function")
+    a, b = random_profile(seed), random_profile(seed + 101)
+    total_a, stacks_a = stacks_of(a, index, rules, "samples")
+    total_b, _ = stacks_of(b, index, rules)
+    scale = 1 if mode == "absolute" else total_a / total_b if total_b else 0.0
+    total_b, stacks_b = stacks_of(b, index, rules, "samples", scale)
+    answer = print_report("diff-labels", path_of(seed), path_of(seed + 101), f"mode={mode}",
+                          *options_of(index, rules, "function"))
+    assert (answer["total_a"], answer["total_b"]) == (total_a, total_b)
+    (keys_a, values_a), (keys_b, values_b) = labels_of(stacks_a), labels_of(stacks_b)
+    none = (0, 0)
+    assert {label["key"]: (label["total_a"], label["samples_with_a"], label["total_b"],
+                           label["samples_with_b"]) for label in answer["labels"]} == {
+        key: keys_a.get(key, none) + keys_b.get(key, none) for key in {*keys_a, *keys_b}}
+    shown = {name_of(label["key"], value): (value["total_a"], value["samples_a"], value["total_b"],
+                                            value["samples_b"])
+             for label in answer["labels"] for value in label["values"]}
+    assert shown == {name: values_a.get(name, none) + values_b.get(name, none)
+                     for name in {*values_a, *values_b}}

@@ -1,16 +1,24 @@
 """What is computed from shares: right numbers, every form, one decode for many viewers."""
 
+import collections
 import gzip
 import json
+import os
+import pathlib
 import shutil
 import struct
 import subprocess
+import sys
 import threading
 
 import pytest
 
 import sample_profiles as samples
+from conftest import ROOT
 from test_shares import problem, share
+
+sys.path.insert(0, str(ROOT / "tests" / "oracle"))
+import pprof_reader  # noqa: E402
 
 
 def flat_and_cum(answer):
@@ -212,10 +220,79 @@ def test_sample_types_by_name_and_index(admin):
     ({"focus": "("}, "focus"), ({"hide": "(?=x)"}, "hide"), ({"show": r"(a)\1"}, "show"),
     ({"ignore": "a" * 8200}, "ignore"), ({"limit": "-1"}, "limit"), ({"limit": "many"}, "limit"),
     ({"group_by": "no-such-label"}, "no-such-label"), ({"sampletype": "cpu"}, "sampletype"),
-    ({"focus": [f"f{i}" for i in range(33)]}, "focus"),
+    ({"focus": [f"f{i}" for i in range(33)]}, "focus"), ({"label": "thread"}, "thread"),
+    ({"label": "thread=io"}, "which has no labels"), ({"label": ["a=b"] * 33}, "label"),
 ])
 def test_wrong_parameters_are_named(admin, made, query, word):
     problem(admin.get(f"/api/v1/shares/{made['a']}/top", query=query), 400, word)
+
+
+@pytest.fixture(scope="module")
+def labelled(server):
+    """A real profile with labels of both kinds, where it can be had, and what it holds."""
+    shared = pathlib.Path(os.environ.get("PERFOLIO_SHARED", ROOT.parent / "shared"))
+    path = shared / "data/pprof/profile-with-labels.pb.gz"
+    if not path.exists():
+        pytest.skip("needs ../shared/data")
+    client = server.api()
+    yield share(client, path.read_bytes())["id"], pprof_reader.load(path)
+    client.close()
+
+
+def test_labels_of_a_real_profile(admin, labelled):
+    identity, profile = labelled
+    path = f"/api/v1/shares/{identity}/labels"
+    for index in range(len(profile.sample_types)):
+        answer = admin.get(path, query={"sample_type": index, "limit": 0}).json()
+        samples_of, totals = collections.Counter(), collections.Counter()
+        for sample in profile.samples:
+            for label in set(sample.labels) if sample.values[index] else ():
+                samples_of[label] += 1
+                totals[label] += sample.values[index]
+        shown = {(label["key"], value["value"]) + ((value["unit"],) if "unit" in value else ()):
+                 (value["total"], value["samples"])
+                 for label in answer["labels"] for value in label["values"]}
+        assert shown == {label: (totals[label], samples_of[label]) for label in samples_of}
+        assert answer["total"] == profile.total(index)
+    first = admin.get(path, query={"limit": 1}).json()["labels"]
+    for label in first:
+        assert len(label["values"]) == 1
+        cut = label["other"]
+        assert (cut["value_count"] if cut else 0) == label["value_count"] - 1
+        one = admin.get(path, query={"key": label["key"], "limit": 0}).json()
+        assert [one_label["key"] for one_label in one["labels"]] == [label["key"]]
+        assert len(one["labels"][0]["values"]) == label["value_count"]
+    problem(admin.get(path, query={"key": "fred"}), 400, "key: 'fred'")
+    problem(admin.get(path, query={"group_by": "file"}), 400, "group_by")
+
+
+def test_label_rules_hold_in_every_report(admin, labelled):
+    identity, profile = labelled
+    label = admin.get(f"/api/v1/shares/{identity}/labels").json()["labels"][0]
+    value = label["values"][0]
+    rule = {"label": value["filter"]}
+    one = f"/api/v1/shares/{identity}"
+    wanted = [sample for sample in profile.samples
+              if any(entry[:2] == (label["key"], value["value"]) for entry in sample.labels)]
+    index = len(profile.sample_types) - 1 if not profile.default_sample_type else [
+        name for name, _ in profile.sample_types].index(profile.default_sample_type)
+    kept = sum(sample.values[index] for sample in wanted)
+    assert 0 < kept == value["total"] < profile.total(index)
+    assert admin.get(one + "/top", query=rule).json()["kept"] == kept
+    tree = admin.get(f"/p/{identity}.json", query=rule).json()
+    assert tree["root"]["value"] == kept and tree["total"] == profile.total(index)
+    flame = read_flame(admin.get(one + "/flame", query=rule).body)
+    assert sum(struct.unpack(f"<{flame['nodes']}d", flame["sections"][3])) == kept
+    folded = admin.get(f"/p/{identity}.folded", query=rule).body.splitlines()
+    assert sum(int(line.rpartition(b" ")[2]) for line in folded) == kept
+    assert b"<svg" in admin.get(f"/p/{identity}.svg", query=rule).body
+    leaf = admin.get(one + "/top", query=rule).json()["functions"][0]
+    callers = admin.get(one + "/callers", query={**rule, "fn": leaf["name"]}).json()
+    assert (callers["flat"], callers["cum"]) == (leaf["flat"], leaf["cum"])
+    pair = {"a": identity, "b": identity, **rule}
+    assert admin.get("/api/v1/diff/labels", query=pair).json()["kept_a"] == kept
+    assert admin.get("/api/v1/diff", query=pair,
+                     headers={"Accept": "application/json"}).json()["root"]["value"] == kept
 
 
 def test_wrong_questions_are_named(admin, made):

@@ -7,16 +7,20 @@
  *   print_report merge FILE FILE [option=value …]     as top, of the sum
  *   print_report flame FILE [option=value …]          as lib/profile/export_json.h
  *   print_report folded FILE [option=value …]         as lib/profile/export_folded.h
+ *   print_report labels FILE [option=value …]        as lib/profile/export_labels.h, all values
+ *   print_report diff-labels BASE FILE [option=value …]
  *   print_report pprof FILE                           the profile encoded again, raw, to stdout
- * Options: sample_type, group_by, focus, ignore, hide, show, mode, max_nodes.
+ * Options: sample_type, group_by, focus, ignore, hide, show, label, mode, max_nodes.
  */
 #include "lib/base/mem.h"
 #include "lib/profile/diff.h"
 #include "lib/profile/export_folded.h"
 #include "lib/profile/export_json.h"
+#include "lib/profile/export_labels.h"
 #include "lib/profile/filter.h"
 #include "lib/profile/flame.h"
 #include "lib/profile/format.h"
+#include "lib/profile/labels.h"
 #include "lib/profile/merge.h"
 #include "lib/profile/pprof.h"
 #include "lib/profile/top.h"
@@ -60,8 +64,6 @@ static struct profile *read_profile(const char *path)
 
 static void read_option(struct options *options, const char *text)
 {
-    static const enum filter_action actions[] = {FILTER_FOCUS, FILTER_IGNORE, FILTER_HIDE,
-                                                 FILTER_SHOW};
     struct span name, value;
     span_split(span_text(text), '=', &name, &value);
     if (span_equal_text(name, "sample_type"))
@@ -72,9 +74,10 @@ static void read_option(struct options *options, const char *text)
         diff_find_mode(value, &options->mode);
     else if (span_equal_text(name, "max_nodes"))
         options->max_nodes = (uint32_t)strtoul((const char *)value.data, NULL, 10);
-    for (size_t i = 0; i < 4 && options->rule_count < FILTER_RULES_MAX; i++) {
-        if (span_equal_text(name, filter_action_name(actions[i])))
-            options->rules[options->rule_count++] = (struct filter_rule){actions[i], value};
+    for (int i = 0; i < FILTER_ACTION_COUNT && options->rule_count < FILTER_RULES_MAX; i++) {
+        enum filter_action action = (enum filter_action)i;
+        if (span_equal_text(name, filter_action_name(action)))
+            options->rules[options->rule_count++] = (struct filter_rule){action, value};
     }
 }
 
@@ -131,6 +134,18 @@ static void print_folded(const struct view *view)
     fwrite(text.data, 1, text.size, stdout);
 }
 
+static void print_labels(struct arena *arena, const struct view *view)
+{
+    buf_auto json;
+    buf_init(&json, FILE_BYTES_MAX);
+    const struct labels *labels;
+    struct err err;
+    if (labels_create(arena, view, span_of(NULL, 0), &labels, &err) ||
+        export_labels(labels, 0, &json, &err))
+        fail("labels", &err);
+    fwrite(json.data, 1, json.size, stdout);
+}
+
 static void print_pprof(const struct profile *profile)
 {
     buf_auto raw;
@@ -155,11 +170,14 @@ static void print_view(const char *command, struct arena *arena, const struct pr
 {
     const struct view *view;
     struct err err;
-    bool is_diff = strcmp(command, "diff") == 0;
+    bool is_labels = strcmp(command, "labels") == 0 || strcmp(command, "diff-labels") == 0;
+    bool is_diff = strncmp(command, "diff", 4) == 0;
     if (is_diff ? diff_view_create(arena, a, b, options->mode, &options->view, &view, &err)
                 : view_create(arena, a, &options->view, &view, &err))
         fail("view", &err);
-    if (strcmp(command, "flame") == 0)
+    if (is_labels)
+        print_labels(arena, view);
+    else if (strcmp(command, "flame") == 0)
         print_flame(arena, view, options->max_nodes);
     else if (strcmp(command, "folded") == 0)
         print_folded(view);
@@ -172,7 +190,7 @@ int main(int count, char **arguments)
     arena_auto arena = arena_create();
     const char *command = count > 2 ? arguments[1] : "";
     bool is_merge = strcmp(command, "merge") == 0;
-    bool has_two = is_merge || strcmp(command, "diff") == 0;
+    bool has_two = is_merge || strncmp(command, "diff", 4) == 0;
     int first_option = has_two ? 4 : 3;
     if (count < first_option)
         return 2;

@@ -351,6 +351,43 @@ static void hide_and_show_choose_frames(void **state)
     assert_filtered(FILTER_SHOW, "/bin/app", "outer;outer;inner 5\nouter;_Zsystem 3\n");
 }
 
+static void labels_choose_samples(void **state)
+{
+    (void)state;
+    const char *one = "outer;outer;inner;[[kernel.kallsyms]] 5\n", *none = " 2\n";
+    const char *two = "outer;_Zsystem;<unknown> 3\n";
+    const char *not_one = "outer;_Zsystem;<unknown> 3\n 2\n";
+    assert_filtered(FILTER_LABEL, "thread=one", one);
+    assert_filtered(FILTER_LABEL, "th\\read=two", two);
+    assert_filtered(FILTER_LABEL, "thread=on", "");
+    assert_filtered(FILTER_LABEL, "thread!=one", not_one);
+    assert_filtered(FILTER_LABEL, "thread=", none); /* a sample without frames stays, too */
+    assert_filtered(FILTER_LABEL, "thread!=",
+                    "outer;outer;inner;[[kernel.kallsyms]] 5\n"
+                    "outer;_Zsystem;<unknown> 3\n");
+}
+
+static void wrong_labels_are_named(void **state)
+{
+    (void)state;
+    arena_auto arena = arena_create();
+    static const char *const wrong[] = {"thread", "=one", "!=one", "thread\\=one"};
+    struct view_options options = {0};
+    struct err err;
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+        const struct filter_rule rule = {FILTER_LABEL, span_text(wrong[i])};
+        assert_int_equal(filter_create(arena, &rule, 1, &options.filter, &err), ERR_INVALID);
+        assert_true(strncmp(err.message, "label: ", 7) == 0);
+        assert_non_null(strstr(err.message, wrong[i]));
+    }
+    const struct filter_rule unknown = {FILTER_LABEL, SPAN_LITERAL("fred=one")};
+    const struct view *view;
+    assert_int_equal(filter_create(arena, &unknown, 1, &options.filter, &err), ERR_NONE);
+    assert_int_equal(view_create(arena, make(arena), &options, &view, &err), ERR_INVALID);
+    assert_string_equal(err.message,
+                        "label: 'fred' is no label of this profile, which has 'thread'");
+}
+
 static void rules_add_up(void **state)
 {
     (void)state;
@@ -565,6 +602,8 @@ int main(void)
         cmocka_unit_test(totals_are_before_filtering),
         cmocka_unit_test(focus_and_ignore_choose_samples),
         cmocka_unit_test(hide_and_show_choose_frames),
+        cmocka_unit_test(labels_choose_samples),
+        cmocka_unit_test(wrong_labels_are_named),
         cmocka_unit_test(rules_add_up),
         cmocka_unit_test(a_bad_rule_is_named),
         cmocka_unit_test(drop_frames_cut_what_lies_beneath),
