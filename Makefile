@@ -16,7 +16,7 @@ MAKEFLAGS := $(MAKEFLAGS) $(if $(findstring -j,$(MAKEFLAGS)),,-j$(shell nproc))
 .DEFAULT_GOAL := all
 .DELETE_ON_ERROR:
 .SUFFIXES:
-.PHONY: all run deps deps-test test check unit integration browser fuzz bench install clean \
+.PHONY: all run deps deps-test test check unit integration browser fuzz bench bench-web install clean \
         test-fresh format flags help web
 
 LIBRARIES := libh2o-evloop libpq openssl libzstd jansson libdeflate libpcre2-8 libxxhash inih libcurl \
@@ -136,6 +136,9 @@ $(OUT)/tests/oracle/%: $(OUT)/tests/oracle/%.o $(OUT)/lib.a
 	$(Q)$(CC) $(LDFLAGS) $^ $(LDLIBS) -o $@
 bench: all bench-programs
 	$(PYTHON) tests/bench/run.py
+# Beside other viewers, which npm brings into build/bench-web/; never needed by anything else.
+bench-web: all
+	node tests/bench/web/run.mjs
 
 install: all
 	sh deploy/install.sh "$(OUT)" "$(DESTDIR)" "$(PREFIX)"
@@ -148,7 +151,7 @@ format:
 clean:
 	rm -rf build web/dist
 help:
-	@echo 'make run | test | all | deps | install DESTDIR= PREFIX= | bench | fuzz FUZZ_SECONDS= | test-fresh'
+	@echo 'make run | test | all | deps | install DESTDIR= PREFIX= | bench | bench-web | fuzz FUZZ_SECONDS= | test-fresh'
 	@echo 'parts of make test: check, unit, integration, browser.  BUILD=$(BUILD) (release debug asan tsan coverage)'
 
 -include $(shell find $(OUT) -name '*.d' 2>/dev/null)

@@ -1,0 +1,20 @@
+// What Perfolio's page does to a tree, without the page: for the cost of each step alone.
+import { decodeFlame, derive } from "../../../../web/src/model/flame.ts";
+import { layoutRow } from "../../../../web/src/model/layout.ts";
+import { compileSearch, search } from "../../../../web/src/model/search.ts";
+import { applyRule } from "../../../../web/src/model/transform.ts";
+import { wholeOf } from "../../../../web/src/model/window.ts";
+
+export { decodeFlame };
+
+export function layOut(flame: ReturnType<typeof decodeFlame>, widthPx: number): number {
+  let boxes = 0;
+  for (let row = 0; row < flame.rowCount; row++) layoutRow(flame, row, wholeOf(flame, 0), widthPx, () => void boxes++);
+  return boxes;
+}
+export const find = (flame: ReturnType<typeof decodeFlame>, text: string) => search(flame, compileSearch(text)).functionCount;
+export function transform(flame: ReturnType<typeof decodeFlame>, action: "hide" | "focus", text: string): number {
+  const columns = applyRule(flame, flame.frames, { action, text, isOff: false });
+  derive(columns);
+  return columns.frame.length;
+}
