@@ -30,6 +30,8 @@ static enum err_code check_database(struct server *server, struct arena *arena, 
 {
     pg_auto connection = NULL;
     enum err_code code = pg_take_at_once(server->database, &connection, err);
+    if (code == ERR_BUSY) /* all are in use: the other pool goes to the same database */
+        code = pg_take_at_once(server->jobs_database, &connection, err);
     if (code)
         return code;
     struct pg_result *result;
@@ -115,8 +117,8 @@ static enum err_code get_metrics(struct request *request, struct response *respo
 
 static const struct route routes[] = {
     {.method = HTTP_GET, .pattern = "/healthz", .flags = ROUTE_INLINE, .handle = get_healthz},
-    {.method = HTTP_GET, .pattern = "/readyz", .handle = get_readyz},
-    {.method = HTTP_GET, .pattern = "/metrics", .handle = get_metrics},
+    {.method = HTTP_GET, .pattern = "/readyz", .flags = ROUTE_PROBE, .handle = get_readyz},
+    {.method = HTTP_GET, .pattern = "/metrics", .flags = ROUTE_PROBE, .handle = get_metrics},
 };
 
 const struct route_table health_routes = {.routes = routes,

@@ -24,6 +24,8 @@ enum {
     MMAP_BYTES = 512 << 10,
     TRIM_BYTES = 2 << 20,
     END_MS = 2000, /* for h2o to notice that its sockets are shut down */
+    PROBE_WORKERS = 2,
+    PROBE_QUEUE = 32,
 };
 
 struct listener_slot {
@@ -210,6 +212,7 @@ static void register_metrics(struct http_server *http)
         [REFUSED_UNREAD] = "reason=\"unread\"",
         [REFUSED_CANCELS] = "reason=\"cancels\"",
         [REFUSED_BUFFERS] = "reason=\"buffers\"",
+        [REFUSED_GONE] = "reason=\"gone\"",
     };
     struct metrics *metrics = http->server->metrics;
     for (int i = 0; i < REFUSAL_COUNT; i++)
@@ -429,6 +432,7 @@ enum err_code http_server_start(struct http_server *http, struct err *err)
     const struct http_options *options = &http->options;
     http->workers = worker_pool_create(options->worker_count, options->max_queued_requests,
                                        options->max_queued_bytes);
+    http->probes = worker_pool_create(PROBE_WORKERS, PROBE_QUEUE, options->max_queued_bytes);
     http->is_started = true;
     sem_init(&http->has_started, 0, 0);
     sigset_t all, before;
@@ -530,6 +534,7 @@ void http_server_destroy(struct http_server *http)
         http_server_stop(http, 0);
         /* Handlers that still run answer to loops that still run. */
         worker_pool_destroy(http->workers);
+        worker_pool_destroy(http->probes);
         tell_loops(http, MESSAGE_END, NULL);
         for (int i = 0; i < http->options.loop_count; i++)
             fini_loop(&http->loops[i]);

@@ -152,11 +152,19 @@ static void resume_reading(struct http_connection *connection)
     h2o_socket_read_start(connection->sock, on_read);
 }
 
+static struct http_job *job_at(h2o_linklist_t *link)
+{
+    return H2O_STRUCT_FROM_MEMBER(struct http_job, connection_link, link);
+}
+
 void http_connection_cut(struct http_connection *connection, enum http_refusal reason)
 {
     if (connection->is_cut)
         return;
     connection->is_cut = true;
+    for (h2o_linklist_t *link = connection->jobs.next; link != &connection->jobs; link = link->next)
+        if (!job_at(link)->is_answered)
+            http_job_cancel(job_at(link));
     if (reason != REFUSAL_COUNT)
         count_refusal(connection->loop->http, reason);
     if (connection->paused_read)
@@ -381,7 +389,7 @@ static bool takes_large_answer(const struct http_connection *connection)
         return false;
     for (h2o_linklist_t *link = connection->jobs.next; link != &connection->jobs;
          link = link->next) {
-        const struct http_job *job = H2O_STRUCT_FROM_MEMBER(struct http_job, connection_link, link);
+        const struct http_job *job = job_at(link);
         if (job->is_answered && job->charged_bytes > 0)
             return true;
     }
@@ -409,10 +417,33 @@ static void check_taking(struct http_connection *connection, int64_t now_ns)
     connection->taking_acked = connection->acked_bytes;
 }
 
+static void check_waiting(struct http_connection *connection, int64_t now_ns)
+{
+    for (h2o_linklist_t *link = connection->jobs.next; link != &connection->jobs; link = link->next)
+        http_job_check_waiting(job_at(link), now_ns);
+}
+
+/*
+ * While libh2o has a request of HTTP/1 handled it reads nothing, so that it does not see its peer
+ * go; HTTP/2 and what is being written it looks after itself. TLS knows no half-closed peers that
+ * are any use: whoever has closed its direction has gone, or may ask again.
+ */
+static bool has_gone_meanwhile(struct http_connection *connection)
+{
+    if (connection->is_http2 || h2o_linklist_is_empty(&connection->jobs) ||
+        job_at(connection->jobs.next)->is_answered)
+        return false;
+    return http_tcp_has_ended(connection->fd);
+}
+
 static void sweep_connection(struct http_connection *connection, int64_t now_ns)
 {
     const struct http_options *options = &connection->loop->http->options;
     uint64_t received, acked;
+    if (has_gone_meanwhile(connection)) {
+        http_connection_cut(connection, REFUSED_GONE);
+        return;
+    }
     if (!http_tcp_progress(connection->fd, &received, &acked))
         return;
     bool is_writing = connection->sock->_cb.write != NULL;
@@ -455,6 +486,7 @@ static void sweep(struct http_loop *loop, int64_t now_ns)
         struct http_connection *connection = connection_at(link);
         if (connection->is_cut)
             continue;
+        check_waiting(connection, now_ns);
         if (loop->is_cut || (loop->is_draining && is_idle(connection)))
             http_connection_cut(connection, REFUSAL_COUNT);
         else

@@ -40,6 +40,7 @@ enum http_refusal {
     REFUSED_UNREAD, /* the peer takes no bytes */
     REFUSED_CANCELS,
     REFUSED_BUFFERS, /* HTTP/2 past the buffer cap */
+    REFUSED_GONE,    /* HTTP/1: the peer left while its request waited or ran */
     REFUSAL_COUNT
 };
 
@@ -112,10 +113,9 @@ struct http_job {
     struct http_loop *loop;
     struct http_connection *connection; /* the loop's; NULL when it is gone */
     h2o_linklist_t connection_link;
-    atomic_bool is_cancelled;
-    int64_t waiting_since_ns; /* the worker's: monotonic, for its turn (turns.h); 0: did not wait */
-    bool is_answered;         /* the loop's: h2o has the head of the answer */
-    bool is_closing;          /* the connection ends after this answer */
+    atomic_bool is_cancelled;   /* nobody waits for the answer any more */
+    bool is_answered;           /* the loop's: h2o has the head of the answer */
+    bool is_closing;            /* the connection ends after this answer */
     h2o_buffer_t *stolen_input; /* the loop's: holds request.body */
     struct request request;
     struct response response;
@@ -136,6 +136,7 @@ struct http_server {
     struct http_options options;
     h2o_globalconf_t config;
     struct worker_pool *workers;
+    struct worker_pool *probes;    /* for routes with ROUTE_PROBE */
     struct access_log *access_log; /* NULL: none */
     SSL_CTX *tls;                  /* NULL without TLS listeners */
     bool sends_hsts;
@@ -160,7 +161,7 @@ enum err_code http_tls_load(const struct http_options *options, SSL_CTX **ret_tl
 void http_connection_accept(struct http_loop *loop, h2o_socket_t *listener,
                             h2o_accept_ctx_t *accept);
 struct http_connection *http_connection_of(h2o_req_t *req);
-/* Ends it: h2o notices at its next read or write. */
+/* Ends it and what its requests do: h2o notices at its next read or write. */
 void http_connection_cut(struct http_connection *connection, enum http_refusal reason);
 /* After the answer in progress, discard what the peer still sends, so that it reads the answer. */
 void http_connection_linger(struct http_connection *connection);
@@ -170,6 +171,11 @@ void http_connection_drop_lingering(struct http_loop *loop);
 
 /* http_request.c: the h2o handler, and what a worker does. */
 int http_request_on_req(h2o_handler_t *self, h2o_req_t *req);
+/* On the loop: nobody waits for the answer any more. What only waits for its turn is over. */
+void http_job_cancel(struct http_job *job);
+/* On the loop: a request that waits for its turn gets 503 instead, if it has waited for long or the
+ * server stops. */
+void http_job_check_waiting(struct http_job *job, int64_t now_ns);
 void http_job_release(struct http_job *job);
 
 /* http_response.c */

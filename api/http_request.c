@@ -7,6 +7,7 @@
 #include "api/problem.h"
 #include "api/routes.h"
 #include "api/server.h"
+#include "api/settings.h"
 #include "api/turns.h"
 #include "lib/base/clock.h"
 #include "lib/base/compress.h"
@@ -21,7 +22,7 @@ enum {
     MIN_COMPRESSED_BYTES = 1024,   /* below, the gain is a part of one packet */
     LARGE_ANSWER_BYTES = 4 << 20,  /* from here on gzip works at its fastest level */
     JOB_OVERHEAD_BYTES = 16 << 10, /* what a request costs besides its body */
-    TURN_WAIT_MAX_S = 30,
+    TURN_WAIT_MAX_S = 30,          /* a request's age when it no longer waits for its turn */
     DATABASE_RETRIES = 4,
     DATABASE_RETRY_MS = 50, /* until sessions of a database that crashed have noticed */
 };
@@ -226,7 +227,7 @@ static void on_request_disposed(void *shared)
 {
     struct http_job *job = *(struct http_job **)shared;
     job->req = NULL;
-    atomic_store_explicit(&job->is_cancelled, true, memory_order_relaxed);
+    http_job_cancel(job);
     if (job->connection) {
         bool is_early = !job->is_answered && job->connection->is_http2;
         /* Rapid reset: each cancelled stream is cheap for the peer and dear for the workers. */
@@ -393,6 +394,64 @@ static enum err_code identify_and_handle(struct http_job *job, struct err *err)
     return code;
 }
 
+static bool is_cancelled(struct http_job *job)
+{
+    return atomic_load_explicit(&job->is_cancelled, memory_order_relaxed);
+}
+
+/* Nothing was done for it. libh2o still wants an answer for HTTP/1, which nobody will read. */
+static void answer_nobody(struct http_job *job)
+{
+    struct err err;
+    err_set(&err, ERR_CANCELLED, "the client has gone: ask again");
+    begin_response_again(job);
+    problem_respond(&job->request, &job->response, 0, &err);
+}
+
+static void send_answer(struct http_job *job)
+{
+    h2o_multithread_send_message(&job->loop->receiver, &job->message.link);
+}
+
+void http_job_cancel(struct http_job *job)
+{
+    atomic_store_explicit(&job->is_cancelled, true, memory_order_relaxed);
+    if (!turns_leave(job->request.server->turns, &job->request.turn))
+        return;
+    answer_nobody(job);
+    send_answer(job);
+}
+
+static void fail_stopping(struct http_job *job)
+{
+    struct err err;
+    err_set(&err, ERR_BUSY, "the server is stopping; try again in a few seconds");
+    err.retry_after_s = 5;
+    fail(job, 0, &err);
+}
+
+static void fail_waiting(struct http_job *job)
+{
+    struct err err;
+    err_set(&err, ERR_BUSY, "too many ask for reports that take long; try again in a few seconds");
+    err.retry_after_s = 5;
+    fail(job, 0, &err);
+}
+
+void http_job_check_waiting(struct http_job *job, int64_t now_ns)
+{
+    bool is_stopping = job->loop->is_draining;
+    int64_t max_ns = job->request.server->settings->report_wait_s * CLOCK_NS_PER_S;
+    bool is_long = now_ns - job->request.start_ns > max_ns;
+    if ((!is_stopping && !is_long) || !turns_leave(job->request.server->turns, &job->request.turn))
+        return;
+    if (is_stopping)
+        fail_stopping(job);
+    else
+        fail_waiting(job);
+    send_answer(job);
+}
+
 static bool only_reads(const struct request *request)
 {
     return request->method == HTTP_GET || request->method == HTTP_HEAD;
@@ -409,8 +468,7 @@ static enum err_code handle_patiently(struct http_job *job, struct err *err)
     enum err_code code = identify_and_handle(job, err);
     for (int i = 0; code == ERR_DATABASE && only_reads(&job->request) && i < DATABASE_RETRIES;
          i++) {
-        if (clock_monotonic_ns() >= deadline_ns ||
-            atomic_load_explicit(&job->is_cancelled, memory_order_relaxed))
+        if (clock_monotonic_ns() >= deadline_ns || is_cancelled(job))
             break;
         clock_sleep_ms(DATABASE_RETRY_MS);
         begin_response_again(job);
@@ -437,49 +495,38 @@ static void finish(struct http_job *job, enum err_code code, const struct err *e
         http_response_read_chunk(job);
 }
 
-/*
- * Whoever waited for long has often gone, which nobody sees of an HTTP/1 client, and a server that
- * stops begins no reports: such a turn is given on at once, so that a list of the abandoned is
- * through in no time.
- */
-static bool has_waited_in_vain(struct http_job *job, struct err *err)
-{
-    if (job->waiting_since_ns == 0)
-        return false;
-    bool is_long = clock_monotonic_ns() - job->waiting_since_ns > TURN_WAIT_MAX_S * CLOCK_NS_PER_S;
-    if (!is_long && !http_server_is_stopping(job->loop->http))
-        return false;
-    err_set(err, ERR_BUSY, "too many ask for reports that take long; try again in a few seconds");
-    err->retry_after_s = 5;
-    return true;
-}
-
-/* False when the request waits for its turn: another worker may have the job by now. */
+/* False when the request waits for its turn. */
 static bool handle_in_turn(struct http_job *job)
 {
     struct turn *turn = &job->request.turn;
-    while (!atomic_load_explicit(&job->is_cancelled, memory_order_relaxed)) {
+    enum turns_outcome outcome;
+    do {
         struct err err = {0};
-        if (has_waited_in_vain(job, &err)) {
-            finish(job, ERR_BUSY, &err);
-            break;
-        }
+        outcome = TURNS_REFUSED;
         enum err_code code = handle_patiently(job, &err);
         bool lacks_turn = code == ERR_BUSY && turn->key && !turn->is_held;
-        if (lacks_turn && only_reads(&job->request)) {
-            if (job->waiting_since_ns == 0)
-                job->waiting_since_ns = clock_monotonic_ns();
-            enum turns_outcome outcome = turns_take_or_wait(job->request.server->turns, turn);
-            if (outcome == TURNS_WAITING)
-                return false;
-            if (outcome == TURNS_TAKEN) {
-                begin_response_again(job);
-                continue;
-            }
-        }
-        finish(job, code, &err);
-        break;
-    }
+        if (lacks_turn && only_reads(&job->request))
+            outcome = turns_take_or_wait(job->request.server->turns, turn);
+        if (outcome == TURNS_WAITING)
+            return false;
+        if (outcome == TURNS_TAKEN)
+            begin_response_again(job);
+        else
+            finish(job, code, &err);
+    } while (outcome == TURNS_TAKEN);
+    return true;
+}
+
+/* False when the request waits for its turn: another thread may have the job by now. */
+static bool run(struct http_job *job)
+{
+    struct turn *turn = &job->request.turn;
+    if (is_cancelled(job))
+        answer_nobody(job);
+    else if (turn->is_held && http_server_is_stopping(job->loop->http))
+        fail_stopping(job); /* it begins no reports: a turn that was handed on is handed on again */
+    else if (!handle_in_turn(job))
+        return false;
     if (turn->is_held)
         turns_give(job->request.server->turns, turn);
     return true;
@@ -488,8 +535,8 @@ static bool handle_in_turn(struct http_job *job)
 static void run_on_worker(struct worker_job *work)
 {
     struct http_job *job = (struct http_job *)work;
-    if (handle_in_turn(job))
-        h2o_multithread_send_message(&job->loop->receiver, &job->message.link);
+    if (run(job))
+        send_answer(job);
 }
 
 static void run_again(struct turn *turn)
@@ -515,12 +562,14 @@ static void refuse(struct http_job *job, int status, const struct err *err)
 
 static void submit(struct http_job *job)
 {
+    struct http_server *http = job->loop->http;
+    bool is_probe = (job->request.route->flags & ROUTE_PROBE) != 0;
     job->work.run = run_on_worker;
     job->request.turn.wake = run_again;
     job->work.bytes = job->request.body.size + JOB_OVERHEAD_BYTES;
     job->reference_count++;
     struct err err;
-    if (worker_submit(job->loop->http->workers, &job->work, &err)) {
+    if (worker_submit(is_probe ? http->probes : http->workers, &job->work, &err)) {
         job->reference_count--;
         refuse(job, 0, &err);
     }

@@ -398,7 +398,9 @@ void http_response_log(h2o_logger_t *self, h2o_req_t *req)
     struct http_connection *connection = http_connection_of(req);
     struct http_server *http = connection->loop->http;
     const struct http_job *job = find_job(req);
-    int status = job && !job->is_answered ? CLIENT_WENT_AWAY : req->res.status;
+    bool has_gone = job && (!job->is_answered ||
+                            atomic_load_explicit(&job->is_cancelled, memory_order_relaxed));
+    int status = has_gone ? CLIENT_WENT_AWAY : req->res.status;
     int64_t duration_ns = job ? clock_monotonic_ns() - job->request.start_ns : 0;
     metrics_observe_request(http->server->metrics, job ? job->request.route : NULL, status,
                             duration_ns);

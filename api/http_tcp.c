@@ -2,6 +2,7 @@
 
 #include <linux/tcp.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <stddef.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -17,4 +18,10 @@ bool http_tcp_progress(int fd, uint64_t *ret_received, uint64_t *ret_acked)
     *ret_received = info.tcpi_bytes_received;
     *ret_acked = info.tcpi_bytes_acked;
     return true;
+}
+
+bool http_tcp_has_ended(int fd)
+{
+    struct pollfd poll_fd = {.fd = fd, .events = POLLRDHUP};
+    return poll(&poll_fd, 1, 0) > 0;
 }

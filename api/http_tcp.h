@@ -11,4 +11,8 @@
  * began. False when fd is no TCP socket or the kernel does not say. */
 bool http_tcp_progress(int fd, uint64_t *ret_received, uint64_t *ret_acked);
 
+/* Has the peer closed its direction, or is the connection broken? What it sent before may still
+ * have to be read. */
+bool http_tcp_has_ended(int fd);
+
 #endif

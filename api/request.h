@@ -30,7 +30,12 @@ enum http_method {
     HTTP_OPTIONS
 };
 
-enum { REQUEST_MAX_PATH_PARAMS = 4, REQUEST_ID_BYTES = 20, REQUEST_ADDRESS_BYTES = 64 };
+enum {
+    REQUEST_MAX_PATH_PARAMS = 4,
+    REQUEST_ID_BYTES = 20,
+    REQUEST_ADDRESS_BYTES = 64,
+    REQUEST_MATCHED_HASHES = 2, /* of the two sides of a diff */
+};
 
 struct http_field {
     struct span name; /* lower case */
@@ -53,6 +58,9 @@ struct request {
     bool is_tls;
     int64_t start_ns; /* monotonic */
     struct principal principal;
+    /* Hashes that the password in X-Perfolio-Password was found to match: it is costly to find, and
+     * a request may be handled again. */
+    const char *matched_hashes[REQUEST_MATCHED_HASHES];
     /* Before slow work a handler sets turn.key and takes the turn. Without one it returns ERR_BUSY
      * at once: a GET is then put aside, and handled again from the start when its turn has come. */
     struct turn turn;

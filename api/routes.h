@@ -24,6 +24,8 @@ enum route_flags {
     ROUTE_LIMIT_404 = 1 << 1, /* counts misses per address, with doubling back-off */
     ROUTE_NO_CSRF = 1 << 2,   /* a cookie session is not required to carry a CSRF token (sign-in) */
     ROUTE_CORS = 1 << 3,      /* Access-Control-Allow-Origin: * and OPTIONS, for reads only */
+    ROUTE_PROBE =
+        1 << 4, /* runs on threads of its own: it is answered however busy the others are */
 };
 
 struct route {

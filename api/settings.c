@@ -111,6 +111,8 @@ static const struct knob knobs[] = {
          "half of the machine's, from 256MiB to 4GiB"),
     KNOB("report-cpu-time", KNOB_SECONDS, report_cpu_time_s, 1, 3600, "20s",
          "that one report may compute for before it is given up"),
+    KNOB("report-wait", KNOB_SECONDS, report_wait_s, 1, 3600, "30s",
+         "that a report waits for its turn before it is answered 503"),
     KNOB("profile-cache-bytes", KNOB_SIZE, profile_cache_bytes, 0, TIB, "0",
          "decoded profiles kept for the next view; 0 is an eighth of the machine's memory, from "
          "64MiB to 256MiB"),

@@ -58,6 +58,7 @@ struct settings {
     uint64_t max_profile_samples;
     uint64_t max_heavy_memory;    /* for large profiles that are in work; 0: by the machine */
     int report_cpu_time_s;        /* one report may compute so long */
+    int report_wait_s;            /* and wait so long for its turn */
     uint64_t profile_cache_bytes; /* decoded profiles kept for the next view; 0: by the machine */
     int64_t session_lifetime_s;
     int64_t invitation_lifetime_s;

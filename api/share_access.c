@@ -10,6 +10,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 /* How long the right password opens a share in one browser. */
 static const int64_t cookie_lifetime_s = 12 * 3600;
@@ -98,12 +99,39 @@ static enum err_code check_password(struct request *request, const struct share 
                    "the password is wrong: type it again, or ask whoever sent the link");
 }
 
+static bool has_matched(const struct request *request, const struct share *share)
+{
+    for (size_t i = 0; i < REQUEST_MATCHED_HASHES; i++)
+        if (request->matched_hashes[i] &&
+            strcmp(request->matched_hashes[i], share->password_hash) == 0)
+            return true;
+    return false;
+}
+
+static void keep_match(struct request *request, const struct share *share)
+{
+    for (size_t i = REQUEST_MATCHED_HASHES - 1; i > 0; i--)
+        request->matched_hashes[i] = request->matched_hashes[i - 1];
+    request->matched_hashes[0] = share->password_hash;
+}
+
+static enum err_code check_shown_password(struct request *request, const struct share *share,
+                                          struct span password, struct err *err)
+{
+    if (has_matched(request, share))
+        return ERR_NONE;
+    enum err_code code = check_password(request, share, password, err);
+    if (!code)
+        keep_match(request, share);
+    return code;
+}
+
 static enum err_code check_protected(struct request *request, const struct share *share,
                                      struct err *err)
 {
     struct span password = request_field(request, "x-perfolio-password");
     if (password.size)
-        return check_password(request, share, password, err);
+        return check_shown_password(request, share, password, err);
     bool is_open;
     enum err_code code = check_cookie(request, share, &is_open, err);
     if (code || is_open)

@@ -89,10 +89,36 @@ enum turns_outcome turns_take_or_wait(struct turns *turns, struct turn *turn)
         turn->next = NULL;
         *place = turn;
         turns->waiting_count++;
+        atomic_store(&turn->is_waiting, true);
         outcome = TURNS_WAITING;
     }
     pthread_mutex_unlock(&turns->mutex);
     return outcome;
+}
+
+/* Called locked: takes the turn that *place points to out of the list. */
+static struct turn *unlink_waiting(struct turns *turns, struct turn **place)
+{
+    struct turn *turn = *place;
+    *place = turn->next;
+    turns->waiting_count--;
+    atomic_store(&turn->is_waiting, false);
+    return turn;
+}
+
+bool turns_leave(struct turns *turns, struct turn *turn)
+{
+    if (!atomic_load(&turn->is_waiting))
+        return false;
+    pthread_mutex_lock(&turns->mutex);
+    struct turn **place = &turns->waiting;
+    while (*place && *place != turn)
+        place = &(*place)->next;
+    bool has_left = *place != NULL;
+    if (has_left)
+        unlink_waiting(turns, place);
+    pthread_mutex_unlock(&turns->mutex);
+    return has_left;
 }
 
 void turns_give(struct turns *turns, struct turn *turn)
@@ -108,9 +134,7 @@ void turns_give(struct turns *turns, struct turn *turn)
     for (place = &turns->waiting; *place && !is_free(turns, (*place)->key);)
         place = &(*place)->next;
     if (*place) {
-        woken = *place;
-        *place = woken->next;
-        turns->waiting_count--;
+        woken = unlink_waiting(turns, place);
         hold(turns, woken);
     }
     pthread_mutex_unlock(&turns->mutex);

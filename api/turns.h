@@ -10,6 +10,7 @@
 #ifndef API_TURNS_H
 #define API_TURNS_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 
 struct turns;
@@ -18,7 +19,8 @@ struct turns;
 struct turn {
     const char *key; /* whose work it is; NULL: none was asked for */
     bool is_held;
-    struct turn *next;               /* of turns.c */
+    atomic_bool is_waiting; /* of turns.c, as is next */
+    struct turn *next;
     void (*wake)(struct turn *self); /* it waited and is held now; on the thread of turns_give */
 };
 
@@ -32,10 +34,14 @@ bool turns_take(struct turns *turns, struct turn *turn);
 
 enum turns_outcome {
     TURNS_TAKEN,
-    TURNS_WAITING, /* turn is no longer the caller's: wake may be running already */
+    TURNS_WAITING, /* turn is no longer the caller's: wake may be running already, or turns_leave */
     TURNS_REFUSED, /* too many wait, or half of the list waits for the same */
 };
 enum turns_outcome turns_take_or_wait(struct turns *turns, struct turn *turn);
+
+/* True: turn waited and does so no longer; it is the caller's, and wake will not be called. False
+ * at once for a turn that does not wait. */
+bool turns_leave(struct turns *turns, struct turn *turn);
 
 /* Gives a held turn back, and hands it to the next who may have it. */
 void turns_give(struct turns *turns, struct turn *turn);

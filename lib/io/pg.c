@@ -361,12 +361,12 @@ struct pg_pool_counts pg_pool_counts(struct pg_pool *pool)
 }
 
 /* Waits for an idle connection or the right to open one (*ret_connection is NULL). */
-static enum err_code wait_for_place(struct pg_pool *pool, struct pg_connection **ret_connection,
-                                    struct err *err)
+static enum err_code wait_for_place(struct pg_pool *pool, int max_wait_s,
+                                    struct pg_connection **ret_connection, struct err *err)
 {
     struct timespec deadline;
     clock_gettime(CLOCK_MONOTONIC, &deadline);
-    deadline.tv_sec += TAKE_TIMEOUT_S;
+    deadline.tv_sec += max_wait_s;
     enum err_code code = ERR_NONE;
     pthread_mutex_lock(&pool->mutex);
     while (!code && !pool->idle && pool->open_count >= pool->max_connections) {
@@ -431,11 +431,11 @@ static enum err_code open_within(struct pg_pool *pool, int max_wait_ms,
     }
 }
 
-static enum err_code take_within(struct pg_pool *pool, int max_wait_ms,
+static enum err_code take_within(struct pg_pool *pool, int place_wait_s, int max_wait_ms,
                                  struct pg_connection **ret_connection, struct err *err)
 {
     struct pg_connection *connection;
-    enum err_code code = wait_for_place(pool, &connection, err);
+    enum err_code code = wait_for_place(pool, place_wait_s, &connection, err);
     if (code)
         return code;
     if (connection && is_alive(connection)) {
@@ -453,13 +453,13 @@ static enum err_code take_within(struct pg_pool *pool, int max_wait_ms,
 
 enum err_code pg_take(struct pg_pool *pool, struct pg_connection **ret_connection, struct err *err)
 {
-    return take_within(pool, pool->patience_ms, ret_connection, err);
+    return take_within(pool, TAKE_TIMEOUT_S, pool->patience_ms, ret_connection, err);
 }
 
 enum err_code pg_take_at_once(struct pg_pool *pool, struct pg_connection **ret_connection,
                               struct err *err)
 {
-    return take_within(pool, 0, ret_connection, err);
+    return take_within(pool, 0, 0, ret_connection, err);
 }
 
 void pg_give(struct pg_connection *connection)

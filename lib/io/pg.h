@@ -74,7 +74,8 @@ struct pg_pool_counts pg_pool_counts(struct pg_pool *pool);
  * for too long), ERR_DATABASE (cannot connect). */
 enum err_code pg_take(struct pg_pool *pool, struct pg_connection **ret_connection,
                       struct err *err) MUST_USE;
-/* As pg_take, without waiting for a database that cannot be reached. */
+/* As pg_take, without waiting for a database that cannot be reached, nor for one of the connections
+ * that are in use. */
 enum err_code pg_take_at_once(struct pg_pool *pool, struct pg_connection **ret_connection,
                               struct err *err) MUST_USE;
 /* NULL is a no-op. An open transaction is rolled back; a broken connection is closed. */

@@ -100,6 +100,29 @@ static void who_waits_is_woken_in_order_and_holds_the_turn(void **state)
     assert_int_equal(woken_count, 3);
 }
 
+static void who_leaves_is_not_woken(void **state)
+{
+    struct turn slow[5];
+    for (int i = 0; i < 5; i++) {
+        slow[i] = turn_of("slow");
+        assert_int_equal(turns_take_or_wait(*state, &slow[i]), i < 2 ? TURNS_TAKEN : TURNS_WAITING);
+    }
+    assert_false(turns_leave(*state, &slow[0])); /* it is held */
+    assert_true(turns_leave(*state, &slow[3]));
+    assert_false(turns_leave(*state, &slow[3]));
+    assert_int_equal(turns_waiting_count(*state), 2);
+    turns_give(*state, &slow[0]);
+    assert_true(slow[2].is_held);
+    assert_false(turns_leave(*state, &slow[2])); /* it was woken */
+    turns_give(*state, &slow[1]);
+    assert_int_equal(woken_count, 2);
+    assert_true(slow[4].is_held && !slow[3].is_held);
+    assert_int_equal(turns_take_or_wait(*state, &slow[3]), TURNS_WAITING);
+    turns_give(*state, &slow[2]);
+    turns_give(*state, &slow[4]);
+    turns_give(*state, &slow[3]);
+}
+
 static void a_single_worker_still_has_a_turn(void **state)
 {
     (void)state;
@@ -119,6 +142,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(half_of_those_who_wait_are_others, start, stop),
         cmocka_unit_test_setup_teardown(who_waits_is_woken_in_order_and_holds_the_turn, start,
                                         stop),
+        cmocka_unit_test_setup_teardown(who_leaves_is_not_woken, start, stop),
         cmocka_unit_test(a_single_worker_still_has_a_turn),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

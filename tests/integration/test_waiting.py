@@ -1,0 +1,166 @@
+"""Who waits for whom: reports for their turn, probes for nobody, and clients that do not wait."""
+
+import contextlib
+import os
+import signal
+import threading
+import time
+
+import sample_profiles as samples
+from test_background_locks import Held, ask
+from test_http_raw import Wire, get, metric, post, wait_until
+from test_shares import object_path
+
+MANY = 5
+
+
+class Stalled:
+    """A share whose first report stays in the middle of opening the profile, and holds its turn."""
+
+    def __init__(self, server):
+        self.server = server
+        self.id = server.api().post("/api/v1/shares", samples.FOLDED).json()["id"]
+        self.path = object_path(server, self.id)
+        self.kept = self.path.with_name(self.id + ".kept")
+        self.path.rename(self.kept)
+        os.mkfifo(self.path)
+        self.path.chmod(0o666)
+        self.first = self.ask()
+        assert wait_until(lambda: metric(server, "perfolio_http_workers_busy") == 1)
+
+    def ask(self, number=0):
+        return Wire(self.server).send(get(f"/api/v1/shares/{self.id}/top?limit={number + 1}"))
+
+    def release(self):
+        """The first finds no profile in what it opened, those behind it do."""
+        fifo = self.path.with_name(self.id + ".fifo")
+        self.path.rename(fifo)
+        self.kept.rename(self.path)
+        os.close(os.open(fifo, os.O_WRONLY))
+
+
+def waiting(server):
+    return metric(server, "perfolio_reports_waiting")
+
+
+def park(stalled, count=MANY):
+    """So many requests that wait for a turn."""
+    wires = [stalled.ask(number + 1) for number in range(count)]
+    assert wait_until(lambda: waiting(stalled.server) == count)
+    return wires
+
+
+def test_reports_that_nobody_waits_for_any_more_cost_nothing(start_server):
+    server = start_server("--worker-threads", "4")
+    stalled = Stalled(server)
+    wires = park(stalled)
+    for wire in wires[1:]:
+        wire.socket.close()
+    assert wait_until(lambda: waiting(server) == 1)
+    assert metric(server, 'perfolio_http_connections_cut_total{reason="gone"}') == MANY - 1
+    assert metric(server, "perfolio_http_workers_busy") == 1  # still the first
+    assert wait_until(lambda: metric(server, "perfolio_http_requests_in_flight") == 3)
+    stalled.release()
+    assert wires[0].answer()[0] == 200
+    assert waiting(server) == 0
+
+
+def test_a_report_waits_for_its_turn_no_longer_than_set(start_server):
+    server = start_server("--worker-threads", "4", "--report-wait", "1s")
+    stalled = Stalled(server)
+    wire, = park(stalled, 1)
+    status, headers, body = wire.answer()
+    assert status == 503 and int(headers["retry-after"]) > 0, body
+    assert waiting(server) == 0 and metric(server, "perfolio_http_workers_busy") == 1
+    stalled.release()
+    assert wire.send(get(f"/api/v1/shares/{stalled.id}/top")).answer()[0] == 200
+
+
+def test_reports_that_wait_are_answered_when_the_server_stops(start_server):
+    server = start_server("--worker-threads", "4")
+    stalled = Stalled(server)
+    wires = park(stalled)
+    server.process.send_signal(signal.SIGTERM)
+    for wire in wires:
+        status, headers, body = wire.answer()
+        assert status == 503 and int(headers["retry-after"]) > 0 and b"stopping" in body, body
+        assert wire.is_closed()
+    assert server.process.poll() is None  # the first one has not been answered yet
+    stalled.release()
+    assert stalled.first.answer() is not None
+    assert server.process.wait(20) == 0
+
+
+def test_a_forced_stop_ends_reports_that_wait(start_server):
+    server = start_server("--worker-threads", "4", "--shutdown-timeout", "0s")
+    stalled = Stalled(server)
+    wires = park(stalled)
+    server.process.send_signal(signal.SIGTERM)
+    assert all(wire.answer() is None or wire.is_closed() for wire in wires)
+    stalled.release()
+    assert server.process.wait(20) == 0
+    assert "requests_cut_off=some" in server.log()
+
+
+@contextlib.contextmanager
+def all_workers_busy(server, count):
+    """Each waits for the table of shares."""
+    made = []
+
+    def share():
+        made.append(server.api().post("/api/v1/shares", samples.FOLDED).status)
+
+    threads = [threading.Thread(target=share) for _ in range(count)]
+    with Held(server, "LOCK TABLE share IN ACCESS EXCLUSIVE MODE"):
+        for thread in threads:
+            thread.start()
+        assert wait_until(lambda: metric(server, "perfolio_http_workers_busy") == count)
+        assert wait_until(lambda: sessions_that_wait(server) == count)
+        yield
+    for thread in threads:
+        thread.join()
+    assert made == [201] * count
+
+
+def sessions_that_wait(server):
+    return ask(server, "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
+               " AND usename = 'perfolio_server'")[0]
+
+
+def test_what_has_not_begun_when_its_client_goes_is_not_done(start_server):
+    server = start_server("--worker-threads", "4")
+    with all_workers_busy(server, 4):
+        wire = Wire(server).send(post(len(samples.FOLDED)) + samples.FOLDED)
+        assert wait_until(lambda: metric(server, "perfolio_http_queue_depth") == 1)
+        wire.socket.close()
+        assert wait_until(
+            lambda: metric(server, 'perfolio_http_connections_cut_total{reason="gone"}') == 1)
+    assert wait_until(lambda: metric(server, "perfolio_http_queue_depth") == 0)
+    assert ask(server, "SELECT count(*) FROM share")[0] == 4
+
+
+def test_a_busy_server_is_seen_as_ready(start_server):
+    """Also when no connection is free, and for longer than an answer is repeated."""
+    server = start_server("--worker-threads", "4", "--database-connections", "4")
+    with all_workers_busy(server, 4):
+        until = time.monotonic() + 1.2
+        while time.monotonic() < until:
+            with Wire(server) as wire:
+                assert wire.send(get("/readyz")).answer()[0] == 200
+
+
+def test_requests_read_the_key_for_cookies_side_by_side(start_server):
+    """Nobody waits for the database with a lock that the others need."""
+    server = start_server("--worker-threads", "4")
+    answers = []
+    with Held(server, "LOCK TABLE server_secret IN ACCESS EXCLUSIVE MODE"):
+        threads = [threading.Thread(target=lambda key: answers.append(
+            server.api().post("/api/v1/shares", samples.FOLDED,
+                              headers={"Idempotency-Key": key}).status), args=(f"key{i}",))
+            for i in range(3)]
+        for thread in threads:
+            thread.start()
+        assert wait_until(lambda: sessions_that_wait(server) == 3)
+    for thread in threads:
+        thread.join()
+    assert answers == [201] * 3
