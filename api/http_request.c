@@ -460,13 +460,15 @@ static bool only_reads(const struct request *request)
 /*
  * A connection that breaks under a statement leaves open whether it was carried out. For what only
  * reads that does not matter: it is asked again, on fresh connections, while the database may be
- * restarting. (Waiting for the first connection is pg_take's, whatever the method.)
+ * restarting. Waiting for the first connection is pg_take's, whatever the method: one that it
+ * could not get is not asked for again.
  */
 static enum err_code handle_patiently(struct http_job *job, struct err *err)
 {
     int64_t deadline_ns = clock_monotonic_ns() + SERVER_DATABASE_WAIT_MS * CLOCK_NS_PER_MS;
     enum err_code code = identify_and_handle(job, err);
-    for (int i = 0; code == ERR_DATABASE && only_reads(&job->request) && i < DATABASE_RETRIES;
+    for (int i = 0; code == ERR_DATABASE && err->is_disconnect && only_reads(&job->request) &&
+                    i < DATABASE_RETRIES;
          i++) {
         if (clock_monotonic_ns() >= deadline_ns || is_cancelled(job))
             break;

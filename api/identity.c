@@ -187,14 +187,32 @@ enum err_code identity_bootstrap(struct pg_connection *connection, const char *k
 
 /* ---- background work ---- */
 
+static enum err_code forget_audit(struct pg_connection *connection, struct arena *arena,
+                                  const char *actions, int keep_days, struct err *err)
+{
+    return pg_query_values(
+        connection, PG_NO_TENANT,
+        "WITH old AS (SELECT id, tenant_id FROM audit_log WHERE action LIKE $2::text"
+        "  AND at < now() - make_interval(days => $1::integer) LIMIT 10000),"
+        " held AS (SELECT id FROM tenant WHERE id IN (SELECT tenant_id FROM old)"
+        "  FOR KEY SHARE SKIP LOCKED)"
+        " DELETE FROM audit_log WHERE id IN (SELECT o.id FROM old o JOIN held h"
+        "  ON h.id = o.tenant_id)",
+        arena, NULL, err, PG_I64(keep_days), PG_TEXT(actions));
+}
+
+/* What it locks it never waits for (tenant.h). */
 enum err_code identity_jobs_run(struct server *server, struct err *err)
 {
     static const char *const sweeps[] = {
-        ("DELETE FROM session WHERE expires_at <= now()"
-         " OR last_used_at <= now() - interval '7 days'"),
-        "DELETE FROM login_code WHERE expires_at <= now()",
-        "DELETE FROM invitation WHERE expires_at <= now()",
-        "DELETE FROM token WHERE expires_at <= now() - interval '30 days'",
+        ("DELETE FROM session WHERE id IN (SELECT id FROM session WHERE expires_at <= now()"
+         " OR last_used_at <= now() - interval '7 days' FOR UPDATE SKIP LOCKED)"),
+        ("DELETE FROM login_code WHERE id IN (SELECT id FROM login_code"
+         " WHERE expires_at <= now() FOR UPDATE SKIP LOCKED)"),
+        ("DELETE FROM invitation WHERE id IN (SELECT id FROM invitation"
+         " WHERE expires_at <= now() FOR UPDATE SKIP LOCKED)"),
+        ("DELETE FROM token WHERE id IN (SELECT id FROM token"
+         " WHERE expires_at <= now() - interval '30 days' FOR UPDATE SKIP LOCKED)"),
     };
     pg_auto connection = NULL;
     arena_auto arena = arena_create();
@@ -202,16 +220,8 @@ enum err_code identity_jobs_run(struct server *server, struct err *err)
     for (size_t i = 0; i < sizeof(sweeps) / sizeof(sweeps[0]) && !code; i++)
         code = pg_query(connection, PG_NO_TENANT, sweeps[i], NULL, 0, arena, NULL, err);
     if (!code)
-        code =
-            pg_query_values(connection, PG_NO_TENANT,
-                            "DELETE FROM audit_log WHERE id IN (SELECT id FROM audit_log"
-                            " WHERE at < now() - make_interval(days => $1::integer) LIMIT 10000)",
-                            arena, NULL, err, PG_I64(AUDIT_KEEP_DAYS));
+        code = forget_audit(connection, arena, "%", AUDIT_KEEP_DAYS, err);
     if (!code)
-        code = pg_query_values(connection, PG_NO_TENANT,
-                               "DELETE FROM audit_log WHERE id IN (SELECT id FROM audit_log"
-                               " WHERE at < now() - make_interval(days => $1::integer)"
-                               " AND action LIKE '%.refuse' LIMIT 10000)",
-                               arena, NULL, err, PG_I64(AUDIT_KEEP_REFUSED_DAYS));
+        code = forget_audit(connection, arena, "%.refuse", AUDIT_KEEP_REFUSED_DAYS, err);
     return code;
 }

@@ -8,6 +8,7 @@
 #include "api/server.h"
 #include "api/session.h"
 #include "api/settings.h"
+#include "api/tenant.h"
 #include "api/user.h"
 #include "lib/base/mem.h"
 #include "lib/io/pg.h"
@@ -119,7 +120,7 @@ enum err_code invitation_post(struct request *request, struct response *response
     if (!code)
         code = pg_take(request->server->database, &connection, err);
     if (!code)
-        code = pg_begin(connection, request->principal.tenant_id, err);
+        code = tenant_begin(connection, request->principal.tenant_id, request->arena, err);
     return code ? code : create(request, response, connection, email, role, err);
 }
 
@@ -133,7 +134,7 @@ enum err_code invitation_delete(struct request *request, struct response *respon
     if (!code)
         code = pg_take(request->server->database, &connection, err);
     if (!code)
-        code = pg_begin(connection, tenant_id, err);
+        code = tenant_begin(connection, tenant_id, request->arena, err);
     if (!code)
         code = pg_query_values(connection, tenant_id,
                                "DELETE FROM invitation WHERE tenant_id = $1 AND id = $2"
@@ -247,7 +248,7 @@ static enum err_code accept(struct request *request, struct response *response, 
     pg_auto connection = NULL;
     code = pg_take(request->server->database, &connection, err);
     if (!code)
-        code = pg_begin(connection, found.tenant_id, err);
+        code = tenant_begin(connection, found.tenant_id, request->arena, err);
     if (!code)
         code = join(request, connection, &found, name, hash, &secret, err);
     return code ? code : session_answer(request, response, connection, 201, secret, err);

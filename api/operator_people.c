@@ -68,6 +68,10 @@ remove_of_tenant(struct request *request, int64_t *ret_tenant_id, int64_t *ret_i
     if (!code)
         code = pg_begin(connection, PG_NO_TENANT, err);
     if (!code)
+        code = pg_queue_values(connection, PG_NO_TENANT,
+                               "SELECT 1 FROM tenant WHERE id = $1 FOR KEY SHARE", request->arena,
+                               err, PG_I64(*ret_tenant_id));
+    if (!code)
         code = remove(request, connection, *ret_tenant_id, *ret_id, err);
     return code ? code : pg_commit(connection, err);
 }

@@ -9,6 +9,7 @@
 #include "api/quota.h"
 #include "api/server.h"
 #include "api/settings.h"
+#include "api/tenant.h"
 #include "lib/base/mem.h"
 #include "lib/io/pg.h"
 
@@ -231,7 +232,7 @@ static enum err_code finish_sign_in(struct request *request, struct response *re
                                     int64_t user_id, const char *how, struct err *err)
 {
     const char *secret;
-    enum err_code code = pg_begin(connection, tenant_id, err);
+    enum err_code code = tenant_begin(connection, tenant_id, request->arena, err);
     if (!code)
         code = session_start(request, connection, tenant_id, user_id, how, &secret, err);
     if (!code)
@@ -372,7 +373,7 @@ enum err_code session_delete(struct request *request, struct response *response,
     struct span hash = hash_of(request, request_cookie(request, AUTH_COOKIE));
     enum err_code code = pg_take(request->server->database, &connection, err);
     if (!code)
-        code = pg_begin(connection, who->tenant_id, err);
+        code = tenant_begin(connection, who->tenant_id, request->arena, err);
     if (!code)
         code = pg_query_values(connection, who->tenant_id,
                                "DELETE FROM session WHERE tenant_id = $1 AND secret_hash = $2",
@@ -417,7 +418,7 @@ static enum err_code store_password(struct request *request, const char *old_has
     struct span session = hash_of(request, request_cookie(request, AUTH_COOKIE));
     enum err_code code = pg_take(request->server->database, &connection, err);
     if (!code)
-        code = pg_begin(connection, who->tenant_id, err);
+        code = tenant_begin(connection, who->tenant_id, request->arena, err);
     if (!code)
         code = pg_query_values(connection, who->tenant_id,
                                "UPDATE app_user SET password_hash = $3 WHERE tenant_id = $1"

@@ -8,6 +8,7 @@
 #include "api/share.h"
 #include "api/share_access.h"
 #include "api/share_settings.h"
+#include "api/tenant.h"
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
 #include "lib/io/pg.h"
@@ -160,7 +161,7 @@ static enum err_code take_down(struct request *request, const struct share *shar
     struct pg_result *result;
     enum err_code code = pg_take(request->server->jobs_database, &connection, err);
     if (!code)
-        code = pg_begin(connection, share->tenant_id, err);
+        code = tenant_begin(connection, share->tenant_id, request->arena, err);
     if (!code)
         code = pg_query_values(connection, share->tenant_id,
                                "UPDATE share SET state = 'deleting', gone_reason = 'taken down',"

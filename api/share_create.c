@@ -18,6 +18,7 @@
 #include "api/settings.h"
 #include "api/share_settings.h"
 #include "api/share_summary.h"
+#include "api/tenant.h"
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
 #include "lib/io/object.h"
@@ -148,7 +149,7 @@ static enum err_code commit_row(struct request *request, const struct share_sett
     *ret_is_unknown = false;
     enum err_code code = pg_take(request->server->database, &connection, err);
     if (!code)
-        code = pg_begin(connection, tenant_id, err);
+        code = tenant_begin(connection, tenant_id, request->arena, err);
     if (!code && source->idempotency)
         code = idempotency_record(connection, request, source->idempotency, err);
     if (!code)

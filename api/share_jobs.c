@@ -56,12 +56,14 @@ static enum err_code write_views(struct job *job, const struct share_view_count 
     /* expires_at is indexed: it moves only when that is worth a new index entry. */
     return pg_query_values(
         job->connection, PG_NO_TENANT,
-        "UPDATE share s SET views = s.views + v.count, last_view_at = now(), expires_at ="
+        "WITH held AS (SELECT id FROM tenant WHERE id IN (SELECT tenant_id FROM share"
+        "  WHERE id = ANY ($1::text[])) FOR KEY SHARE SKIP LOCKED)"
+        " UPDATE share s SET views = s.views + v.count, last_view_at = now(), expires_at ="
         " CASE WHEN s.expires_at < now() + s.idle_expiry_s * interval '1 s'"
         "  - least(interval '1 day', s.idle_expiry_s * interval '0.1 s')"
         " THEN now() + s.idle_expiry_s * interval '1 s' ELSE s.expires_at END"
         " FROM unnest($1::text[], $2::bigint[]) AS v (id, count)"
-        " WHERE s.id = v.id AND s.state = 'live'"
+        " WHERE s.id = v.id AND s.state = 'live' AND s.tenant_id IN (SELECT id FROM held)"
         " AND (s.expires_at IS NULL OR s.expires_at > now())",
         job->arena, &result, err, PG_SPAN(buf_span(&ids)), PG_SPAN(buf_span(&numbers)));
 }
@@ -95,10 +97,8 @@ static enum err_code expire(struct job *job, struct err *err)
 }
 
 /*
- * Whoever deletes a tenant locks its row first, then all that it had, its usage before its shares
- * and uploads. What locks a share or an upload and then charges the usage would meet that half way:
- * so here too the tenants come first. Those that are being deleted are left out, and need nothing.
- * sql selects tenants; *ret_held becomes their ids as an array of bigint.
+ * The tenants that sql selects, locked before anything that they have (tenant.h). Those that are
+ * being deleted are left out, and need nothing. *ret_held becomes their ids as an array of bigint.
  */
 static enum err_code hold_tenants(struct job *job, const char *sql, struct span *ret_held,
                                   struct err *err)
@@ -216,8 +216,14 @@ static enum err_code expire_uploads(struct job *job, struct err *err)
 static enum err_code forget_keys(struct job *job, struct err *err)
 {
     enum err_code code = pg_query_values(job->connection, PG_NO_TENANT,
-                                         "DELETE FROM idempotency WHERE created_at < now() -"
-                                         " $1::bigint * interval '1 hour'",
+                                         "WITH old AS (SELECT tenant_id, key_hash FROM idempotency"
+                                         "  WHERE created_at < now() -"
+                                         "  $1::bigint * interval '1 hour'),"
+                                         " held AS (SELECT id FROM tenant WHERE id IN"
+                                         "  (SELECT tenant_id FROM old) FOR KEY SHARE SKIP LOCKED)"
+                                         " DELETE FROM idempotency i USING old o, held h"
+                                         " WHERE h.id = o.tenant_id AND i.tenant_id = o.tenant_id"
+                                         " AND i.key_hash = o.key_hash",
                                          job->arena, NULL, err, PG_I64(IDEMPOTENCY_KEEP_HOURS));
     return code ? err_add(err, "forgetting idempotency keys") : ERR_NONE;
 }

@@ -15,6 +15,7 @@
 #include "api/share_list.h"
 #include "api/share_settings.h"
 #include "api/share_views.h"
+#include "api/tenant.h"
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
 #include "lib/base/os.h"
@@ -86,7 +87,7 @@ static enum err_code delete_share(struct request *request, struct response *resp
     if (!code)
         code = pg_take(request->server->database, &connection, err);
     if (!code)
-        code = pg_begin(connection, share.tenant_id, err);
+        code = tenant_begin(connection, share.tenant_id, request->arena, err);
     if (!code)
         code = pg_query_values(connection, share.tenant_id,
                                "UPDATE share SET state = 'deleting', gone_reason = 'deleted',"
@@ -210,7 +211,7 @@ static enum err_code write_edit(struct request *request, const struct share *sha
     bool has_password = edit->visibility == SHARE_PASSWORD;
     enum err_code code = pg_take(request->server->database, &connection, err);
     if (!code)
-        code = pg_begin(connection, share->tenant_id, err);
+        code = tenant_begin(connection, share->tenant_id, request->arena, err);
     if (!code)
         code = pg_query_values(
             connection, share->tenant_id,

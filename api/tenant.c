@@ -8,6 +8,16 @@
 #include "lib/base/mem.h"
 #include "lib/io/pg.h"
 
+enum err_code tenant_begin(struct pg_connection *connection, int64_t tenant_id, struct arena *arena,
+                           struct err *err)
+{
+    enum err_code code = pg_begin(connection, tenant_id, err);
+    return code ? code
+                : pg_queue_values(connection, tenant_id,
+                                  "SELECT 1 FROM tenant WHERE id = $1 FOR KEY SHARE", arena, err,
+                                  PG_I64(tenant_id));
+}
+
 static enum err_code write_tenant(struct request *request, struct response *response,
                                   struct pg_connection *connection, struct err *err)
 {
@@ -72,7 +82,7 @@ enum err_code tenant_patch(struct request *request, struct response *response, s
     if (!code)
         code = pg_take(request->server->database, &connection, err);
     if (!code)
-        code = pg_begin(connection, request->principal.tenant_id, err);
+        code = tenant_begin(connection, request->principal.tenant_id, request->arena, err);
     if (!code)
         code = rename_tenant(request, connection, name, err);
     return code ? code : write_tenant(request, response, connection, err);

@@ -5,6 +5,7 @@
 #include "api/auth.h"
 #include "api/json_body.h"
 #include "api/server.h"
+#include "api/tenant.h"
 #include "lib/base/mem.h"
 #include "lib/io/pg.h"
 
@@ -160,7 +161,7 @@ enum err_code token_post(struct request *request, struct response *response, str
     if (!code)
         code = pg_take(request->server->database, &connection, err);
     if (!code)
-        code = pg_begin(connection, request->principal.tenant_id, err);
+        code = tenant_begin(connection, request->principal.tenant_id, request->arena, err);
     if (!code)
         code =
             token_create(request, response, connection, request->principal.tenant_id, &wish, err);
@@ -267,7 +268,7 @@ enum err_code token_delete(struct request *request, struct response *response, s
     if (!code)
         code = pg_take(request->server->database, &connection, err);
     if (!code)
-        code = pg_begin(connection, request->principal.tenant_id, err);
+        code = tenant_begin(connection, request->principal.tenant_id, request->arena, err);
     if (!code)
         code = delete_row(request, connection, id, err);
     if (!code)

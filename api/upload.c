@@ -7,6 +7,7 @@
 #include "api/settings.h"
 #include "api/share.h"
 #include "api/share_settings.h"
+#include "api/tenant.h"
 #include "api/upload_assemble.h"
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
@@ -47,7 +48,7 @@ static enum err_code insert_upload(struct request *request, const struct upload 
     pg_auto connection = NULL;
     enum err_code code = pg_take(request->server->database, &connection, err);
     if (!code)
-        code = pg_begin(connection, principal->tenant_id, err);
+        code = tenant_begin(connection, principal->tenant_id, request->arena, err);
     if (!code)
         code = idempotency_record(connection, request, idempotency, err);
     if (!code)
@@ -217,6 +218,8 @@ static enum err_code insert_part(struct request *request, const struct upload *u
     pg_auto connection = NULL;
     struct pg_result *result;
     enum err_code code = pg_take(request->server->database, &connection, err);
+    if (!code)
+        code = tenant_begin(connection, upload->tenant_id, request->arena, err);
     if (code)
         return code;
     code = pg_query_values(
@@ -236,7 +239,7 @@ static enum err_code insert_part(struct request *request, const struct upload *u
         return err_set(err, ERR_CONFLICT,
                        "the upload is being completed, or was completed or deleted meanwhile: ask "
                        "for its state");
-    return code;
+    return code ? code : pg_commit(connection, err);
 }
 
 /* What cannot be deleted now is swept later. */
@@ -344,7 +347,7 @@ static enum err_code delete_upload(struct request *request, struct response *res
     if (!code)
         code = pg_take(request->server->database, &connection, err);
     if (!code)
-        code = pg_begin(connection, upload.tenant_id, err);
+        code = tenant_begin(connection, upload.tenant_id, request->arena, err);
     if (!code)
         code = pg_query_values(connection, upload.tenant_id,
                                "DELETE FROM upload WHERE id = $1::text AND share_id IS NULL"

@@ -5,6 +5,7 @@
 #include "api/auth.h"
 #include "api/json_body.h"
 #include "api/server.h"
+#include "api/tenant.h"
 #include "lib/base/mem.h"
 #include "lib/io/pg.h"
 
@@ -187,7 +188,7 @@ enum err_code user_patch(struct request *request, struct response *response, str
     if (!code)
         code = pg_take(request->server->database, &connection, err);
     if (!code)
-        code = pg_begin(connection, request->principal.tenant_id, err);
+        code = tenant_begin(connection, request->principal.tenant_id, request->arena, err);
     if (!code)
         code = change_role(request, response, connection, id, role, err);
     if (!code)
@@ -221,7 +222,7 @@ enum err_code user_delete(struct request *request, struct response *response, st
     if (!code)
         code = pg_take(request->server->database, &connection, err);
     if (!code)
-        code = pg_begin(connection, request->principal.tenant_id, err);
+        code = tenant_begin(connection, request->principal.tenant_id, request->arena, err);
     if (!code)
         code = user_remove(request, connection, request->principal.tenant_id, id, err);
     if (!code)

@@ -35,6 +35,7 @@ enum err_code err_set(struct err *err, enum err_code code, const char *format, .
     va_end(arguments);
     err->code = code;
     err->retry_after_s = 0;
+    err->is_disconnect = false;
     return code;
 }
 
@@ -51,6 +52,7 @@ enum err_code err_set_errno(struct err *err, enum err_code code, const char *for
              strerror_r(saved_errno, text, sizeof(text)));
     err->code = code;
     err->retry_after_s = 0;
+    err->is_disconnect = false;
     return code;
 }
 

@@ -11,6 +11,8 @@
 #ifndef LIB_BASE_ERR_H
 #define LIB_BASE_ERR_H
 
+#include <stdbool.h>
+
 #define MUST_USE __attribute__((warn_unused_result))
 #define PRINTF_LIKE(text, first) __attribute__((format(printf, text, first)))
 
@@ -41,7 +43,8 @@ enum err_code {
 
 struct err {
     enum err_code code;
-    int retry_after_s; /* > 0 with ERR_RATE_LIMITED, ERR_QUOTA and ERR_BUSY where it is known */
+    int retry_after_s;  /* > 0 with ERR_RATE_LIMITED, ERR_QUOTA and ERR_BUSY where it is known */
+    bool is_disconnect; /* with ERR_DATABASE: a connection in use broke; another may do better */
     char message[ERR_MESSAGE_BYTES];
 };
 

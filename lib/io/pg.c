@@ -134,7 +134,9 @@ static enum err_code fail_database(struct err *err, const char *what, const char
 static enum err_code fail_connection(struct pg_connection *connection, struct err *err)
 {
     connection->must_close = true;
-    return fail_database(err, "The database does not answer", PQerrorMessage(connection->handle));
+    fail_database(err, "The database does not answer", PQerrorMessage(connection->handle));
+    err->is_disconnect = true;
+    return ERR_DATABASE;
 }
 
 static enum err_code fail_result(struct pg_connection *connection, const PGresult *result,
@@ -146,7 +148,9 @@ static enum err_code fail_result(struct pg_connection *connection, const PGresul
     const char *message = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
     if (!state || !message) {
         connection->must_close = true;
-        return fail_database(err, "The database does not answer", PQresultErrorMessage(result));
+        fail_database(err, "The database does not answer", PQresultErrorMessage(result));
+        err->is_disconnect = true;
+        return ERR_DATABASE;
     }
     if (needs_new_connection(state))
         connection->must_close = true;
@@ -154,6 +158,7 @@ static enum err_code fail_result(struct pg_connection *connection, const PGresul
     err_set(err, code, "%s (SQLSTATE %s)", message, state);
     if (code == ERR_DATABASE || code == ERR_BUSY)
         err->retry_after_s = 2;
+    err->is_disconnect = code == ERR_DATABASE && connection->must_close;
     return code;
 }
 
@@ -221,6 +226,7 @@ static enum err_code connection_open(struct pg_pool *pool, struct pg_connection 
     if (code) {
         connection_destroy(connection);
         err->code = ERR_DATABASE; /* a missing role and the like are nothing a caller handles */
+        err->is_disconnect = false;
         return ERR_DATABASE;
     }
     *ret_connection = connection;

@@ -3,6 +3,7 @@
 import subprocess
 import threading
 
+import sample_profiles as samples
 from conftest import PERFOLIOD
 from test_shares import new_tenant, query_one, wait_for
 from test_uploads import PART, begin
@@ -91,3 +92,89 @@ def test_a_backup_whose_lock_was_lost_is_none(start_server):
     _, error = backup.communicate(timeout=60)
     assert backup.returncode != 0 and "run it again" in error, error
     assert not target.exists()
+
+
+def meets_deletion(server, tenant, hold, request, waits_for):
+    """The tenant is deleted while request waits for what hold has locked; both must end well."""
+    answers = {}
+
+    def do(name, call):
+        answers[name] = call()
+
+    deletion = threading.Thread(target=do, args=(
+        "deletion", lambda: server.api().delete(f"/api/v1/admin/tenants/{tenant}")))
+    other = threading.Thread(target=do, args=("request", request))
+    with hold as held:
+        other.start()
+        wait_for(lambda: waiting(server, waits_for), 20)
+        deletion.start()
+        wait_for(lambda: waiting(server, "DELETE FROM tenant%"), 20)
+        held.release()
+    for thread in (other, deletion):
+        thread.join(60)
+    statuses = {name: answer.status for name, answer in answers.items()}
+    assert statuses["deletion"] == 204, (answers, server.log()[-2000:])
+    return statuses["request"]
+
+
+def test_requests_that_lock_something_meet_the_deletion_of_their_tenant(start_server):
+    """Each has locked a row when the deletion begins, and then asks for the tenant's."""
+    server = start_server("--jobs-interval", "3600s")
+    admin = server.api()
+    held_log = "LOCK TABLE audit_log IN ACCESS EXCLUSIVE MODE"
+
+    def team(name):
+        tenant, token = new_tenant(admin, name)
+        client = admin.with_token(token)
+        return tenant, client, client.post("/api/v1/shares", samples.FOLDED).json()["id"]
+
+    tenant, client, share = team("deletes a share")
+    assert meets_deletion(server, tenant, Held(server, held_log), lambda: client.delete(
+        f"/api/v1/shares/{share}"), "INSERT INTO audit_log%") == 204
+    tenant, client, share = team("edits a share")
+    assert meets_deletion(server, tenant, Held(server, held_log), lambda: client.patch(
+        f"/api/v1/shares/{share}", json={"title": "new"}), "INSERT INTO audit_log%") in (200, 404)
+    tenant, client, share = team("puts a part")
+    upload = begin(client, PART)
+    # Without its foreign keys, which would keep the deletion from beginning.
+    taken = Held(server, "SET session_replication_role = replica; INSERT INTO upload_part"
+                 " VALUES (%s, %s, 0, 1, 'part/x')", upload["id"], tenant)
+    assert meets_deletion(server, tenant, taken, lambda: client.put(
+        f"/api/v1/uploads/{upload['id']}/parts/0", bytes(PART)), "%INSERT INTO upload_part%") == 204
+    assert "deadlock" not in server.log(), server.log()[-2000:]
+
+
+def test_an_operator_revokes_a_token_while_its_tenant_is_deleted(start_server):
+    server = start_server("--jobs-interval", "3600s")
+    admin = server.api()
+    tenant, token = new_tenant(admin, "revoked")
+    number = query_one(server, "SELECT id FROM token WHERE tenant_id = %s", tenant)[0]
+    hold = Held(server, "LOCK TABLE audit_log IN ACCESS EXCLUSIVE MODE")
+    assert meets_deletion(server, tenant, hold, lambda: server.api().delete(
+        f"/api/v1/admin/tenants/{tenant}/tokens/{number}"), "INSERT INTO audit_log%") == 204
+
+
+def test_views_are_written_while_a_tenant_is_deleted(start_server):
+    """Both lock many shares: the deletion has one that the other wants, and wants one of its."""
+    server = start_server("--jobs-interval", "1s")
+    admin = server.api()
+    tenant, token = new_tenant(admin, "viewed")
+    client = admin.with_token(token)
+    shares = [client.post("/api/v1/shares", samples.FOLDED).json()["id"] for _ in range(2)]
+    with Held(server, "SELECT 1 FROM share WHERE id = ANY (%s) FOR UPDATE", shares) as held:
+        for share in shares:
+            assert client.get(f"/api/v1/shares/{share}/top").status == 200
+        wait_for(lambda: waiting(server, "%UPDATE share s SET views%"), 20)
+        answers = []
+        deletion = threading.Thread(target=lambda: answers.append(
+            server.api().delete(f"/api/v1/admin/tenants/{tenant}")))
+        deletion.start()
+        wait_for(lambda: waiting(server, "DELETE FROM tenant%"), 20)
+        blockers = ask(server, "SELECT count(*) FROM pg_stat_activity w, unnest(pg_blocking_pids("
+                       "w.pid)) b JOIN pg_stat_activity v ON v.pid = b WHERE w.query LIKE"
+                       " 'DELETE FROM tenant%%' AND v.query LIKE '%%UPDATE share s SET views%%'")
+        assert blockers[0] == 1  # it waits at the tenant's row, before it has locked a share
+        held.release()
+    deletion.join(60)
+    assert answers[0].status == 204, (answers, server.log()[-2000:])
+    assert "background work failed" not in server.log(), server.log()[-2000:]

@@ -109,3 +109,22 @@ def test_a_read_whose_connection_breaks_is_asked_again(start_server):
     assert answers[0].status == 200, (answers, server.log()[-2000:])
     lock.close()
     other.close()
+
+
+def test_a_statement_that_fails_by_itself_is_not_asked_again(start_server):
+    """A sequence counts the attempts: it goes on when a transaction fails."""
+    server = start_server()
+    api = server.api()
+    share = api.post("/api/v1/shares", samples.FOLDED).json()["id"]
+    connection = server.database("perfolio_cluster")
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_get_functiondef('share_find'::regproc)")
+        before, _, _ = cursor.fetchone()[0].partition(" LANGUAGE ")
+        cursor.execute("CREATE SEQUENCE attempt; GRANT ALL ON attempt TO PUBLIC")
+        cursor.execute(f"{before} LANGUAGE plpgsql SECURITY DEFINER AS $$ BEGIN"
+                       " PERFORM nextval('attempt'); RAISE 'broken' USING ERRCODE = 'XX000';"
+                       " END $$")
+        assert api.get(f"/api/v1/shares/{share}").status == 503
+        cursor.execute("SELECT nextval('attempt')")
+        assert cursor.fetchone()[0] == 2
+    connection.close()
