@@ -14,10 +14,10 @@
  * on whoever takes a large one slower than 8 KiB/s is cut; requests past the pool's queue get 503
  * with Retry-After. There is no deadline for a transfer while bytes flow: a
  * sweep looks at TCP_INFO every second and closes connections that are idle (60 s), whose request
- * trickles (30 s below 64 B/s), whose peer takes no bytes (60 s) or has gone before its answer began.
- * A peer that closes its sending side alone counts as gone too. HTTP/1 heads that two programs
- * may read differently get 400 and the connection ends (api/http_strict.h); so do not put a proxy
- * that shares connections between clients in front without the same strictness there.
+ * trickles (30 s below 64 B/s), whose peer takes no bytes (60 s) or has gone before its answer
+ * began. A peer that closes its sending side alone counts as gone too. HTTP/1 heads that two
+ * programs may read differently get 400 and the connection ends (api/http_strict.h); so do not put
+ * a proxy that shares connections between clients in front without the same strictness there.
  *
  * HTTP/2 is opt-in: libh2o 2.2.5 answers an oversize body there with a stream reset instead of 413,
  * and has no fix for rapid reset, which is met by cutting a connection after 200 early cancels.

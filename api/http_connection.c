@@ -484,9 +484,9 @@ static void sweep(struct http_loop *loop, int64_t now_ns)
          link = next) {
         next = link->next;
         struct http_connection *connection = connection_at(link);
+        check_waiting(connection, now_ns);
         if (connection->is_cut)
             continue;
-        check_waiting(connection, now_ns);
         if (loop->is_cut || (loop->is_draining && is_idle(connection)))
             http_connection_cut(connection, REFUSAL_COUNT);
         else

@@ -169,14 +169,26 @@ void http_connection_linger(struct http_connection *connection);
 void http_connection_watch(struct http_loop *loop, int64_t now_ns);
 void http_connection_drop_lingering(struct http_loop *loop);
 
-/* http_request.c: the h2o handler, and what a worker does. */
+/* http_request.c: the h2o handler */
 int http_request_on_req(h2o_handler_t *self, h2o_req_t *req);
+void http_job_release(struct http_job *job);
+
+/*
+ * http_job.c: what is done for a request: on a worker, aside until its turn comes, or not at all.
+ * Its answer, if it ends on a worker or was aside, comes to the loop as MESSAGE_ANSWER.
+ */
+/* On the loop: hands the job to a worker. Handles: ERR_BUSY. */
+enum err_code http_job_submit(struct http_job *job, struct err *err) MUST_USE;
+/* Fills the response with the problem, and logs it; status 0: that of its code. */
+void http_job_fail(struct http_job *job, int status, const struct err *err);
+/* After the handler: compresses its answer, and charges what is held until the peer has it. */
+void http_job_finish(struct http_job *job, enum err_code code, const struct err *err);
+void http_job_uncharge(struct http_job *job);
 /* On the loop: nobody waits for the answer any more. What only waits for its turn is over. */
 void http_job_cancel(struct http_job *job);
 /* On the loop: a request that waits for its turn gets 503 instead, if it has waited for long or the
  * server stops. */
 void http_job_check_waiting(struct http_job *job, int64_t now_ns);
-void http_job_release(struct http_job *job);
 
 /* http_response.c */
 /* Sends what is in job->response; on the loop, once. */

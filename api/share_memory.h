@@ -57,7 +57,7 @@ struct profile_limits share_memory_limits(const struct settings *settings, uint6
 struct share_answer {
     struct buf body;
     bool is_zstd;
-    _Atomic uint32_t reader_count; /* answers that are sending it, for api/http_request.c */
+    _Atomic uint32_t reader_count; /* answers that are sending it, for api/http_job.c */
 };
 
 #endif

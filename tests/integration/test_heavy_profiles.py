@@ -109,7 +109,8 @@ def test_a_report_that_computes_for_too_long_is_given_up(start_server):
 
 def test_many_slow_reports_of_one_share_leave_workers_for_others(start_server):
     """And all of them are answered, one after the other."""
-    server = start_server("--worker-threads", "4", "--max-heavy-memory", "4GiB")
+    server = start_server("--worker-threads", "4", "--max-heavy-memory", "4GiB", "--report-wait",
+                          "600s")
     api = server.api()
     slow, quick = share(api, random_pprof(16)), api.post("/api/v1/shares", samples.FOLDED).json()
     many = 12
