@@ -8,6 +8,7 @@
 #include "api/share.h"
 #include "api/share_access.h"
 #include "api/share_settings.h"
+#include "api/tenant.h"
 #include "api/viewer_path.h"
 #include "lib/base/mem.h"
 #include "lib/io/pg.h"
@@ -246,7 +247,7 @@ static enum err_code create(struct request *request, struct response *response, 
     if (!code)
         code = pg_take(request->server->database, &connection, err);
     if (!code)
-        code = pg_begin(connection, share.tenant_id, err);
+        code = tenant_begin(connection, share.tenant_id, request->arena, err);
     if (!code)
         code = insert(request, connection, &share, &comment, &row, err);
     if (!code)
@@ -324,7 +325,7 @@ static enum err_code edit(struct request *request, struct response *response, st
     if (!code)
         code = pg_take(request->server->database, &connection, err);
     if (!code)
-        code = pg_begin(connection, share.tenant_id, err);
+        code = tenant_begin(connection, share.tenant_id, request->arena, err);
     if (!code)
         code = update(request, connection, &share, n, comment.text, &row, err);
     if (!code)
@@ -363,7 +364,7 @@ static enum err_code remove_comment(struct request *request, struct response *re
     if (!code)
         code = pg_take(request->server->database, &connection, err);
     if (!code)
-        code = pg_begin(connection, share.tenant_id, err);
+        code = tenant_begin(connection, share.tenant_id, request->arena, err);
     if (!code)
         code = find_author(request, connection, &share, n, &author, err);
     if (!code)

@@ -1,6 +1,7 @@
 #!/bin/sh
 # Rooms and doors: who may include whose headers (ARCHITECTURE.md), and which few files may include
-# each third-party library. Prints every include that breaks a rule and then fails.
+# each third-party library. Prints every include that breaks a rule and then fails. And who may begin
+# a transaction of a tenant.
 set -eu
 cd "$(dirname "$0")/../.."
 
@@ -67,3 +68,11 @@ git ls-files --cached --others --exclude-standard 'lib/*.[ch]' 'api/*.[ch]' 'cli
         }
     }
     END { exit broken }'
+
+# What belongs to a tenant is changed with the tenant's row locked first, and tenant_begin does that.
+stray=$(grep -n 'pg_begin(' api/*.c | grep -v '^api/tenant\.c:\|PG_NO_TENANT\|TENANT_DEFAULT' || true)
+if [ -n "$stray" ]; then
+    echo "$stray"
+    echo "pg_begin for one tenant: call tenant_begin (api/tenant.h says why)"
+    exit 1
+fi
