@@ -7,6 +7,7 @@ import { testAccess } from "./access.mjs";
 import { testAccount } from "./account.mjs";
 import { testDiff } from "./diff.mjs";
 import { testFilter } from "./filter.mjs";
+import { testGraph } from "./graph.mjs";
 import { testIcicle } from "./icicle.mjs";
 import { testLooks } from "./looks.mjs";
 import { testPreview } from "./preview.mjs";
@@ -20,7 +21,7 @@ let browser = null;
 try {
   server = await Server.start();
   browser = await launch();
-  for (const suite of [testUpload, testPreview, testViewer, testIcicle, testFilter, testStates, testDiff, testAccess, testAccount, testLooks]) await suite(runner, browser, server);
+  for (const suite of [testUpload, testPreview, testViewer, testIcicle, testFilter, testGraph, testStates, testDiff, testAccess, testAccount, testLooks]) await suite(runner, browser, server);
 } catch (error) {
   runner.failed++;
   console.log(error?.stack ?? error);

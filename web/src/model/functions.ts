@@ -23,7 +23,7 @@ export interface FunctionRow extends FunctionSums {
 }
 
 /** Groups of frames: by name, or each frame for itself where several share a name on purpose. */
-function groupFrames(flame: Flame): { groupOf: Uint32Array; first: number[] } {
+export function groupFrames(flame: Flame): { groupOf: Uint32Array; first: number[] } {
   const { frames } = flame;
   const single = flame.metadata.group_by === "line" || flame.metadata.group_by === "address";
   const groupOf = new Uint32Array(frames.count);

@@ -89,12 +89,14 @@ function IciclePane({ context, id }: PaneProps, isFlipped: boolean) {
 
 const table = later(async () => (await import("./table.tsx")).TablePane);
 const sandwich = later(async () => (await import("./sandwich.tsx")).SandwichPane);
+const peek = later(async () => (await import("./peek.tsx")).PeekPane);
 
 export const panes: Record<View, PaneKind> = {
   icicle: { label: "Icicle", icon: "icicle", key: "1", hasCursor: true, Component: (props) => IciclePane(props, false) },
   flame: { label: "Flame", icon: "flame", key: "5", hasCursor: true, Component: (props) => IciclePane(props, true) },
   table: { label: "Table", icon: "table", key: "2", wantsRows: true, ...table },
   sandwich: { label: "Sandwich", icon: "sandwich", key: "3", wantsRows: true, wantsAround: true, ...sandwich },
+  peek: { label: "Peek", icon: "peek", key: "8", wantsRows: true, ...peek },
 };
 
 interface PanesProps {

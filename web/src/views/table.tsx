@@ -14,7 +14,7 @@ import { Menu } from "../ui/kit.tsx";
 import type { PaneProps } from "./panes.tsx";
 import { fitterFor, type LabelFitter } from "./fitter.ts";
 
-const rowPx = 30;
+export const rowPx = 30;
 const spareRows = 8;
 
 interface TableProps {
@@ -149,7 +149,7 @@ function ColumnMenu({ known, shown, onChange }: { known: Columns; shown: readonl
   );
 }
 
-function ValueCell({ value, total, unit, tone = "" }: { value: number; total: number; unit: string; tone?: string }) {
+export function ValueCell({ value, total, unit, tone = "" }: { value: number; total: number; unit: string; tone?: string }) {
   const share = total ? Math.min(1, Math.max(0, value / total)) : 0;
   return (
     <div class={`cell value ${tone}`} role="cell" title={formatExact(value, unit)}>
@@ -160,7 +160,7 @@ function ValueCell({ value, total, unit, tone = "" }: { value: number; total: nu
   );
 }
 
-function ChangeCell({ before, after, unit }: { before: number; after: number; unit: string }) {
+export function ChangeCell({ before, after, unit }: { before: number; after: number; unit: string }) {
   const delta = after - before;
   const tone = delta > 0 ? "more" : delta < 0 ? "less" : "";
   return (
@@ -172,7 +172,7 @@ function ChangeCell({ before, after, unit }: { before: number; after: number; un
 }
 
 /** Which rows are seen and how wide their names may be, kept up to date. */
-function useSeenRows(count: number) {
+export function useSeenRows(count: number) {
   const scroller = useRef<HTMLDivElement>(null);
   const [seen, setSeen] = useState({ first: 0, last: 40, nameWidth: 0 });
   const update = () => {

@@ -1,0 +1,183 @@
+/*
+ * peek: one function with who calls it and whom it calls, as tables of numbers that add up. A press on a
+ * caller or callee goes there; the way back is the browser's.
+ */
+import { useMemo, useRef } from "preact/hooks";
+import { makePalette } from "../model/colour.ts";
+import type { Flame } from "../model/flame.ts";
+import { peek, type Peek, type PeekRow } from "../model/peek.ts";
+import { boundedTest } from "../model/search.ts";
+import { formatChange, formatPercent, formatSigned, formatValue } from "../model/units.ts";
+import { placeOf } from "./describe.ts";
+import { fitterFor, type LabelFitter } from "./fitter.ts";
+import type { PaneContext, PaneProps } from "./panes.tsx";
+import { ChangeCell, rowPx, TablePane, useSeenRows, ValueCell } from "./table.tsx";
+
+interface ListProps {
+  context: PaneContext;
+  label: string;
+  /** Whom the names are. */
+  header: string;
+  lines: readonly PeekRow[];
+  /** What percentages are of. */
+  whole: Peek;
+  isMatch: (name: string) => boolean;
+}
+
+/** A line that is no function to go to. */
+const own = (name: string, value: number, baseValue: number): PeekRow => ({ frame: -1, name, value, baseValue, isOther: true });
+
+/** The row hears the button's press too: by the time it came up from there, the row may be another's. */
+function NameCell({ line, context, shown, swatch }: { line: PeekRow; context: PaneContext; shown: string; swatch: string }) {
+  const place = line.frame < 0 ? "" : placeOf(context.flame, line.frame);
+  const name = line.name.includes(shown) ? { "aria-label": line.name } : { title: line.name };
+  return (
+    <div class="cell name" role="cell" title={place ? `${line.name}\n${place}` : line.name}>
+      {!context.flame.isDiff && <span class="swatch" style={{ background: swatch }} />}
+      {line.isOther ? (
+        <em>{line.name}</em>
+      ) : (
+        <button type="button" {...name}>
+          <bdi>{shown}</bdi>
+        </button>
+      )}
+    </div>
+  );
+}
+
+function List({ context, label, header, lines, whole, isMatch }: ListProps) {
+  const { flame, colours, unit, isDark, hovered, onHoverName, openMenu } = context;
+  const palette = useMemo(() => makePalette(isDark), [isDark]);
+  const { scroller, update, nameWidth, first, last } = useSeenRows(lines.length);
+  const fitter = useRef<LabelFitter | null>(null);
+  const shown = (name: string) => {
+    if (nameWidth === 0) return name;
+    fitter.current ??= scroller.current && fitterFor(scroller.current);
+    return fitter.current?.fit(name, nameWidth - (flame.isDiff ? 4 : 24)) || name;
+  };
+  const heads = flame.isDiff ? ["Before", "After", "Change"] : ["Value"];
+  return (
+    <section class="peek-list">
+      <h3>{label}</h3>
+      <div class={`peek-table ${flame.isDiff ? "diff" : ""}`} role="table" aria-label={label} aria-rowcount={lines.length + 1}>
+        <div role="rowgroup">
+          <div class="row head" role="row" aria-rowindex={1}>
+            {heads.map((head) => (
+              <div class="cell value" role="columnheader" key={head}>{head}</div>
+            ))}
+            <div class="cell name" role="columnheader">{header}</div>
+          </div>
+        </div>
+        <div class="rows" role="rowgroup" ref={scroller} onScroll={update} tabIndex={0} aria-label={label}>
+          <div class="rows-space" style={{ height: `${lines.length * rowPx}px` }} role="presentation">
+            {lines.slice(first, last).map((line, i) => (
+              <div
+                class={`row ${line.isOther ? "own" : ""} ${line.name === hovered ? "hovered" : ""} ${isMatch(line.name) ? "chosen" : ""}`}
+                role="row"
+                aria-rowindex={first + i + 2}
+                key={first + i}
+                style={{ transform: `translateY(${(first + i) * rowPx}px)` }}
+                onClick={() => line.isOther || context.update({ marked: line.name })}
+                onPointerEnter={() => line.isOther || onHoverName(line.name)}
+                onPointerLeave={() => onHoverName("")}
+                onContextMenu={(event) => {
+                  if (line.isOther) return;
+                  event.preventDefault();
+                  openMenu(line.name, event.clientX, event.clientY);
+                }}
+              >
+                {flame.isDiff && <ValueCell value={line.baseValue} total={whole.baseCum} unit={unit} tone="before" />}
+                <ValueCell value={line.value} total={whole.cum} unit={unit} />
+                {flame.isDiff && <ChangeCell before={line.baseValue} after={line.value} unit={unit} />}
+                <NameCell {...{ line, context }} shown={shown(line.name)} swatch={line.frame < 0 ? "transparent" : palette.fills[colours.fill(line.frame)]} />
+              </div>
+            ))}
+          </div>
+          {lines.length === 0 && <p class="nothing">None</p>}
+        </div>
+      </div>
+    </section>
+  );
+}
+
+/** What the function holds, itself and in all. */
+function Sums({ flame, whole, unit }: { flame: Flame; whole: Peek; unit: string }) {
+  const rows: [string, number, number][] = [["Self", whole.baseFlat, whole.flat], ["Total", whole.baseCum, whole.cum]];
+  return (
+    <table class="peek-sums">
+      {flame.isDiff && (
+        <thead>
+          <tr>
+            <td />
+            <th scope="col">Before</th>
+            <th scope="col">After</th>
+            <th scope="col">Change</th>
+          </tr>
+        </thead>
+      )}
+      <tbody>
+        {rows.map(([label, before, after]) => (
+          <tr key={label}>
+            <th scope="row">{label}</th>
+            {flame.isDiff && <td>{formatValue(before, unit)}</td>}
+            <td>{formatValue(after, unit)}</td>
+            {flame.isDiff ? (
+              <td class={after > before ? "more" : after < before ? "less" : ""}>
+                {formatSigned(after - before, unit)} <em>{formatChange(before, after)}</em>
+              </td>
+            ) : (
+              <td><em>{formatPercent(after, flame.total)}</em></td>
+            )}
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  );
+}
+
+function matcher(pattern: RegExp | null): (name: string) => boolean {
+  if (!pattern) return () => false;
+  const test = boundedTest(pattern);
+  return (name) => {
+    try {
+      return test(name);
+    } catch {
+      return false;
+    }
+  };
+}
+
+const counted = (count: number, one: string) => (count === 0 ? `No ${one}s` : count === 1 ? `1 ${one}` : `${count.toLocaleString("en-US")} ${one}s`);
+
+/** Without a marked function it is the table, the one that holds most itself first, to choose from. */
+export function PeekPane(props: PaneProps) {
+  const { context } = props;
+  const { state, flame, unit, pattern } = context;
+  const found = useMemo(() => (state.marked ? peek(flame, state.marked) : null), [flame, state.marked]);
+  const isMatch = useMemo(() => matcher(pattern), [pattern]);
+  if (!state.marked) return <TablePane {...props} />;
+  if (!found)
+    return (
+      <div class="sandwich-empty">
+        <p>“{state.marked}” is in none of the stacks that are left.</p>
+      </div>
+    );
+  const { start, callers, callees } = found;
+  const above = start ? [own("stacks begin with it", start.value, start.baseValue), ...callers] : callers;
+  const below = found.flat || found.baseFlat ? [own("itself", found.flat, found.baseFlat), ...callees] : callees;
+  const place = placeOf(flame, found.frame);
+  return (
+    <div class="peek-frame">
+      <div class="peek">
+        <List {...{ context, isMatch }} whole={found} label={counted(callers.length, "caller")} header="Caller" lines={above} />
+        <section class="peek-self" aria-live="polite">
+          <h3><bdi>{state.marked}</bdi></h3>
+          {place && <p class="hint">{place}</p>}
+          <Sums flame={flame} whole={found} unit={unit} />
+          {flame.isCut && <p class="hint">Small stacks are merged: edges hold at least this.</p>}
+        </section>
+        <List {...{ context, isMatch }} whole={found} label={counted(callees.length, "callee")} header="Callee" lines={below} />
+      </div>
+    </div>
+  );
+}
