@@ -261,8 +261,9 @@ static void answer_options(struct http_job *job)
     const struct route *route;
     struct err err;
     if (routes_match(HTTP_GET, job->request.path, params, &route, &err) == ERR_NONE &&
-        (route->flags & ROUTE_CORS)) {
+        (route->flags & (ROUTE_CORS | ROUTE_CORS_IF_OPEN))) {
         job->request.route = route; /* so that the answer gets the field for any origin */
+        job->response.is_open_to_sites = true;
         response_add(&job->request, &job->response, "access-control-allow-methods",
                      "GET, HEAD, OPTIONS");
         response_add(&job->request, &job->response, "access-control-allow-headers",

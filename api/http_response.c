@@ -97,6 +97,13 @@ static void add_security_fields(h2o_req_t *req, const struct http_server *http,
         add_field(req, SPAN_LITERAL("strict-transport-security"), SPAN_LITERAL("max-age=31536000"));
 }
 
+static bool is_open_to_sites(const struct http_job *job)
+{
+    unsigned flags = job->request.route ? job->request.route->flags : 0;
+    return (flags & ROUTE_CORS) ||
+           ((flags & ROUTE_CORS_IF_OPEN) && job->response.is_open_to_sites);
+}
+
 static void add_fields(h2o_req_t *req, const struct http_job *job)
 {
     const struct response *response = &job->response;
@@ -104,7 +111,7 @@ static void add_fields(h2o_req_t *req, const struct http_job *job)
         add_field(req, SPAN_LITERAL("content-type"), span_text(response->content_type));
     add_security_fields(req, job->loop->http, response->content_type);
     add_field(req, SPAN_LITERAL("x-request-id"), span_text(job->request.id));
-    if (job->request.route && (job->request.route->flags & ROUTE_CORS)) {
+    if (is_open_to_sites(job)) {
         add_field(req, SPAN_LITERAL("access-control-allow-origin"), SPAN_LITERAL("*"));
         add_field(req, SPAN_LITERAL("access-control-expose-headers"),
                   SPAN_LITERAL("content-disposition, etag, retry-after, x-request-id"));

@@ -353,6 +353,7 @@ enum err_code report_respond(struct request *request, struct response *response,
         share_views_count(request->server->shares->views, span_text(report->shares[i].id),
                           request->address, request->start_ns);
     share_access_add_robots(request, response, &report->shares[0]);
+    response->is_open_to_sites = share_access_is_open(&report->shares[0]);
     if (response_is_cached(request, response, report_etag(request->arena, report), cache_control))
         return ERR_NONE;
     struct making making = {.report = report,

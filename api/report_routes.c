@@ -128,7 +128,11 @@ static enum err_code get_png(struct request *request, struct response *response,
                    FLAME_NODES_DEFAULT, err);
 }
 
-enum { READ_FLAGS = ROUTE_LIMIT_404 | ROUTE_CORS, MERGE_BODY_BYTES = 16384 };
+enum {
+    READ_FLAGS = ROUTE_LIMIT_404 | ROUTE_CORS,
+    FILE_FLAGS = ROUTE_LIMIT_404 | ROUTE_CORS_IF_OPEN,
+    MERGE_BODY_BYTES = 16384,
+};
 
 static const struct route routes[] = {
     {HTTP_GET, "/api/v1/shares/{id}/flame", ACCESS_PUBLIC, 0, READ_FLAGS, 0, get_flame},
@@ -140,12 +144,12 @@ static const struct route routes[] = {
     {HTTP_GET, "/api/v1/diff/labels", ACCESS_PUBLIC, 0, READ_FLAGS, 0, get_diff_labels},
     {HTTP_POST, "/api/v1/merge", ACCESS_ANONYMOUS, SCOPE_SHARE, ROUTE_LIMIT_404, MERGE_BODY_BYTES,
      report_merge_handle},
-    {HTTP_GET, "/p/{id}.pb.gz", ACCESS_PUBLIC, 0, READ_FLAGS, 0, get_pprof},
-    {HTTP_GET, "/p/{id}.folded", ACCESS_PUBLIC, 0, READ_FLAGS, 0, get_folded},
-    {HTTP_GET, "/p/{id}.json", ACCESS_PUBLIC, 0, READ_FLAGS, 0, get_json},
-    {HTTP_GET, "/p/{id}.svg", ACCESS_PUBLIC, 0, READ_FLAGS, 0, get_svg},
-    {HTTP_GET, "/p/{id}.png", ACCESS_PUBLIC, 0, READ_FLAGS, 0, get_png},
-    {HTTP_GET, "/p/{id}/og.png", ACCESS_PUBLIC, 0, READ_FLAGS, 0, get_png},
+    {HTTP_GET, "/p/{id}.pb.gz", ACCESS_PUBLIC, 0, FILE_FLAGS, 0, get_pprof},
+    {HTTP_GET, "/p/{id}.folded", ACCESS_PUBLIC, 0, FILE_FLAGS, 0, get_folded},
+    {HTTP_GET, "/p/{id}.json", ACCESS_PUBLIC, 0, FILE_FLAGS, 0, get_json},
+    {HTTP_GET, "/p/{id}.svg", ACCESS_PUBLIC, 0, FILE_FLAGS, 0, get_svg},
+    {HTTP_GET, "/p/{id}.png", ACCESS_PUBLIC, 0, FILE_FLAGS, 0, get_png},
+    {HTTP_GET, "/p/{id}/og.png", ACCESS_PUBLIC, 0, FILE_FLAGS, 0, get_png},
 };
 
 const struct route_table report_routes = {routes, sizeof(routes) / sizeof(*routes)};

@@ -211,10 +211,14 @@ enum err_code share_access_unlock(struct request *request, struct response *resp
     return ERR_NONE;
 }
 
+bool share_access_is_open(const struct share *share)
+{
+    return share->visibility == SHARE_PUBLIC || share->visibility == SHARE_UNLISTED;
+}
+
 const char *share_access_cache_control(const struct share *share)
 {
-    bool is_open = share->visibility == SHARE_PUBLIC || share->visibility == SHARE_UNLISTED;
-    return is_open ? "public, no-cache" : "private, no-cache";
+    return share_access_is_open(share) ? "public, no-cache" : "private, no-cache";
 }
 
 void share_access_add_robots(struct request *request, struct response *response,

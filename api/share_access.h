@@ -44,6 +44,9 @@ enum err_code share_access_unlock(struct request *request, struct response *resp
                                   const struct share *share, struct span password,
                                   struct err *err) MUST_USE;
 
+/* Public or unlisted: the link alone suffices. */
+bool share_access_is_open(const struct share *share);
+
 /* "public, no-cache" or "private, no-cache", as the share's visibility allows: always asked again,
  * which is cheap with an ETag, so that a deleted share is gone at once. */
 const char *share_access_cache_control(const struct share *share);

@@ -284,6 +284,7 @@ static enum err_code download_share(struct request *request, struct response *re
     share_views_count(request->server->shares->views, span_text(share.id), request->address,
                       request->start_ns);
     share_access_add_robots(request, response, &share);
+    response->is_open_to_sites = share_access_is_open(&share);
     if (response_is_cached(request, response, arena_printf(request->arena, "\"%s\"", etag),
                            share_access_cache_control(&share)))
         return ERR_NONE;
@@ -354,6 +355,7 @@ static enum err_code unlock_share(struct request *request, struct response *resp
 }
 
 #define READ_FLAGS (ROUTE_LIMIT_404 | ROUTE_CORS)
+#define FILE_FLAGS (ROUTE_LIMIT_404 | ROUTE_CORS_IF_OPEN)
 
 static const struct route routes[] = {
     {HTTP_POST, "/api/v1/shares", ACCESS_ANONYMOUS, SCOPE_SHARE, 0, upload_body_bytes,
@@ -363,8 +365,8 @@ static const struct route routes[] = {
     {HTTP_PATCH, "/api/v1/shares/{id}", ACCESS_PUBLIC, 0, ROUTE_LIMIT_404, json_body_bytes,
      edit_share},
     {HTTP_DELETE, "/api/v1/shares/{id}", ACCESS_PUBLIC, 0, ROUTE_LIMIT_404, 0, delete_share},
-    {HTTP_GET, "/api/v1/shares/{id}/raw", ACCESS_PUBLIC, 0, READ_FLAGS, 0, download_share},
-    {HTTP_GET, "/p/{id}/raw", ACCESS_PUBLIC, 0, READ_FLAGS, 0, download_share},
+    {HTTP_GET, "/api/v1/shares/{id}/raw", ACCESS_PUBLIC, 0, FILE_FLAGS, 0, download_share},
+    {HTTP_GET, "/p/{id}/raw", ACCESS_PUBLIC, 0, FILE_FLAGS, 0, download_share},
     {HTTP_POST, "/api/v1/shares/{id}/unlock", ACCESS_PUBLIC, 0, ROUTE_LIMIT_404 | ROUTE_NO_CSRF,
      4096, unlock_share},
     {HTTP_POST, "/api/v1/shares/{id}/reports", ACCESS_PUBLIC, 0, ROUTE_LIMIT_404 | ROUTE_NO_CSRF,

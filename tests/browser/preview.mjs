@@ -18,10 +18,17 @@ const exactRows = (page) =>
     }),
   );
 
+/** Data in several gzip members, as `cat a.gz b.gz` joins them; one of them empty. */
+const members = (data, count) => {
+  const step = Math.ceil(data.length / count);
+  return Buffer.concat([gzipSync(Buffer.alloc(0)), ...Array.from({ length: count }, (_, i) => gzipSync(data.subarray(i * step, (i + 1) * step)))]);
+};
+
 function files() {
   const made = [
     ["cpu.pb.gz", cpuProfile(41)],
     ["raw.pb", gunzipSync(cpuProfile(42))],
+    ["members.pb.gz", members(gunzipSync(cpuProfile(44)), 3)],
     ["stacks.folded", foldedText(200)],
     ["decimals.folded", Buffer.from("# a comment\nmain;run 1.5\nmain;run;köln 2.25\nmain 3\n")],
     ["kernel.folded", Buffer.from("main;read;vfs_read_[k] 4\nmain;jitted_[j] 2\n")],
@@ -89,6 +96,7 @@ export async function testPreview(runner, browser, server) {
         [gzipSync(gunzipSync(whole).subarray(0, 20)), "no preview of this format"],
         [Buffer.from('{"nodes":[]}'), "no preview of this format"],
         [Buffer.alloc(0), "is empty"],
+        [Buffer.concat([whole, whole.subarray(0, 40)]), "cannot be unpacked"],
       ];
       for (const [bytes, words] of cases) {
         await page.goto(`${server.url}/`);

@@ -553,6 +553,39 @@ def test_a_download_is_cached_by_its_etag_and_open_to_other_sites(admin, anonymo
     assert again.status == 304 and again.body == b""
 
 
+FILE_TAILS = ("/raw", ".pb.gz", ".folded", ".json", ".svg", ".png")
+
+
+def test_files_of_open_shares_alone_may_be_read_by_other_sites(admin, anonymous):
+    """Viewers elsewhere fetch them without credentials; what needs some is for no other site."""
+    elsewhere = {"Origin": "https://www.speedscope.app"}
+    field = "access-control-allow-origin"
+    paths = [f"/p/{{}}{tail}" for tail in FILE_TAILS] + ["/api/v1/shares/{}/raw"]
+    for visibility in ("public", "unlisted"):
+        made = share(admin, visibility=visibility)
+        for path in paths:
+            for method in ("GET", "HEAD"):
+                answer = anonymous.request(method, path.format(made["id"]), headers=elsewhere)
+                assert answer.status == 200 and answer.headers[field] == "*", (method, path)
+                assert "access-control-allow-credentials" not in answer.headers
+        etag = anonymous.get(f"/p/{made['id']}/raw").headers["etag"]
+        again = anonymous.get(f"/p/{made['id']}/raw", headers={**elsewhere, "If-None-Match": etag})
+        assert again.status == 304 and again.headers[field] == "*"
+    password = {"X-Perfolio-Password": "s3cret-word"}
+    guarded = [(share(admin, visibility="team"), admin, {}),
+               (share(admin, headers=password, visibility="password"), anonymous, password)]
+    for made, reader, secret in guarded:
+        for path in paths:
+            path = path.format(made["id"])
+            refused = anonymous.get(path, headers=elsewhere)
+            assert refused.status == 401 and field not in refused.headers, path
+            shown = reader.get(path, headers={**elsewhere, **secret})
+            assert shown.status == 200 and field not in shown.headers, path
+        before = anonymous.request("OPTIONS", f"/p/{made['id']}/raw", headers=elsewhere)
+        assert before.status == 204 and before.headers["access-control-allow-methods"] == "GET, HEAD, OPTIONS"
+        assert "access-control-allow-credentials" not in before.headers
+
+
 def test_ids_that_are_none_are_not_found(start_server):
     anonymous = start_server().anonymous()
     for share_id in ("x", "A" * 22, "A" * 23, "%2e" * 22, "A" * 21 + "_", "e29883"):

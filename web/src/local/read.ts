@@ -3,36 +3,12 @@
  * never sent anywhere from here.
  */
 import { decodeFolded } from "./folded.ts";
+import { gunzip } from "./gunzip.ts";
 import { decodePprof, isPprof } from "./pprof.ts";
 import { LocalError, type LocalProfile } from "./profile.ts";
 
 /** What a tab can be asked to hold; larger files are for the server. */
 const maxBytes = 512 * 1024 * 1024;
-
-async function gunzip(bytes: Uint8Array<ArrayBuffer>): Promise<Uint8Array> {
-  const parts: Uint8Array[] = [];
-  let size = 0;
-  const reader = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip")).getReader();
-  try {
-    for (;;) {
-      const { done, value } = await reader.read();
-      if (done) break;
-      size += value.length;
-      if (size > maxBytes) throw new LocalError("The file is too large to be read in the browser.");
-      parts.push(value);
-    }
-  } catch (error) {
-    if (error instanceof LocalError) throw error;
-    throw new LocalError("The file is not whole: its gzip data cannot be unpacked.");
-  }
-  const all = new Uint8Array(size);
-  let at = 0;
-  for (const part of parts) {
-    all.set(part, at);
-    at += part.length;
-  }
-  return all;
-}
 
 /** Folded stacks are text whose first lines end in a number. */
 function isFolded(bytes: Uint8Array): boolean {
@@ -46,7 +22,7 @@ function isFolded(bytes: Uint8Array): boolean {
 export async function readProfile(file: Blob): Promise<LocalProfile | null> {
   if (file.size > maxBytes) return null;
   const raw = new Uint8Array(await file.arrayBuffer());
-  const bytes = raw[0] === 0x1f && raw[1] === 0x8b ? await gunzip(raw) : raw;
+  const bytes = raw[0] === 0x1f && raw[1] === 0x8b ? await gunzip(raw, maxBytes) : raw;
   if (bytes.length === 0) throw new LocalError("The file is empty.");
   if (isFolded(bytes)) return decodeFolded(new TextDecoder().decode(bytes));
   return isPprof(bytes) ? decodePprof(bytes) : null;

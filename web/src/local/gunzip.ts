@@ -1,0 +1,77 @@
+/*
+ * gunzip: unpacks gzip data, of one member or of several joined ("cat a.gz b.gz").
+ *
+ * The browser's own decoder takes exactly one member and does not say where it ended. So where it
+ * refuses the whole, the data is cut where a member's header can begin, and a cut is right when the
+ * decoder takes what stands before it: it checks the length and the checksum.
+ */
+import { LocalError } from "./profile.ts";
+
+/** Cuts that turn out wrong: a header's bytes can stand in data by chance, but hardly more than once. */
+const maxWrongCuts = 32;
+
+class TooLarge extends LocalError {}
+
+/** null: these bytes are no whole member. */
+async function unpackMember(bytes: Uint8Array<ArrayBuffer>, maxBytes: number): Promise<Uint8Array[] | null> {
+  const parts: Uint8Array[] = [];
+  let size = 0;
+  const reader = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip")).getReader();
+  try {
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) return parts;
+      size += value.length;
+      if (size > maxBytes) throw new TooLarge("The file is too large to be read in the browser.");
+      parts.push(value);
+    }
+  } catch (error) {
+    if (error instanceof TooLarge) {
+      void reader.cancel().catch(() => undefined);
+      throw error;
+    }
+    return null;
+  }
+}
+
+/** The next place from `at` on where a header can stand: magic, deflate, no reserved flag, a known effort. */
+function nextHeader(bytes: Uint8Array, at: number): number {
+  for (;;) {
+    const found = bytes.indexOf(0x1f, at);
+    if (found < 0 || found + 18 > bytes.length) return bytes.length;
+    const isHeader = bytes[found + 1] === 0x8b && bytes[found + 2] === 8 && bytes[found + 3] < 0x20;
+    if (isHeader && (bytes[found + 8] === 0 || bytes[found + 8] === 2 || bytes[found + 8] === 4)) return found;
+    at = found + 1;
+  }
+}
+
+const sizeOf = (parts: readonly Uint8Array[]) => parts.reduce((sum, part) => sum + part.length, 0);
+
+function join(parts: readonly Uint8Array[]): Uint8Array {
+  const all = new Uint8Array(sizeOf(parts));
+  let at = 0;
+  for (const part of parts) {
+    all.set(part, at);
+    at += part.length;
+  }
+  return all;
+}
+
+/** Throws LocalError when the data is broken, or larger than maxBytes unpacked. */
+export async function gunzip(bytes: Uint8Array<ArrayBuffer>, maxBytes: number): Promise<Uint8Array> {
+  const whole = await unpackMember(bytes, maxBytes);
+  if (whole) return join(whole);
+  const parts: Uint8Array[] = [];
+  let left = maxBytes;
+  let wrongCuts = 0;
+  for (let from = 0, to = nextHeader(bytes, 1); from < bytes.length; to = nextHeader(bytes, to + 1)) {
+    const member = await unpackMember(bytes.subarray(from, to), left);
+    if (member) {
+      for (const part of member) parts.push(part);
+      left -= sizeOf(member);
+      from = to;
+    } else if (to === bytes.length || ++wrongCuts > maxWrongCuts)
+      throw new LocalError("The file is not whole: its gzip data cannot be unpacked.");
+  }
+  return join(parts);
+}
