@@ -287,15 +287,14 @@ static bool handle_in_turn(struct http_job *job)
     do {
         struct err err = {0};
         outcome = TURNS_REFUSED;
+        begin_response_again(job); /* it may hold what was added before there was no turn */
         enum err_code code = handle_patiently(job, &err);
         bool lacks_turn = code == ERR_BUSY && turn->key && !turn->is_held;
         if (lacks_turn && only_reads(&job->request))
             outcome = turns_take_or_wait(job->request.server->turns, turn);
         if (outcome == TURNS_WAITING)
             return false;
-        if (outcome == TURNS_TAKEN)
-            begin_response_again(job);
-        else
+        if (outcome == TURNS_REFUSED)
             http_job_finish(job, code, &err);
     } while (outcome == TURNS_TAKEN);
     return true;

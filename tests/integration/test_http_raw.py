@@ -62,7 +62,8 @@ class Wire:
         headers = {}
         for line in lines[1:]:
             name, _, value = line.partition(":")
-            headers[name.strip().lower()] = value.strip()
+            before = headers.get(name.strip().lower(), "")
+            headers[name.strip().lower()] = before + ", " * bool(before) + value.strip()
         size = int(headers.get("content-length", 0))
         while len(body) < size:
             more = self.receive()

@@ -61,7 +61,8 @@ def test_reports_that_nobody_waits_for_any_more_cost_nothing(start_server):
     assert metric(server, "perfolio_http_workers_busy") == 1  # still the first
     assert wait_until(lambda: metric(server, "perfolio_http_requests_in_flight") == 3)
     stalled.release()
-    assert wires[0].answer()[0] == 200
+    status, headers, _ = wires[0].answer()
+    assert status == 200 and headers["x-robots-tag"] == "noindex", headers
     assert waiting(server) == 0
 
 
