@@ -12,6 +12,21 @@ const axeSource = readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
 export const screenshots = join(root, "build/screenshots");
 mkdirSync(screenshots, { recursive: true });
 
+/** For what happens in the end; a busy machine may take long. */
+const patienceMs = 60_000;
+
+/** Until check passes, which may be tried often. */
+export async function soon(check) {
+  const deadline = Date.now() + patienceMs;
+  for (;;)
+    try {
+      return await check();
+    } catch (error) {
+      if (Date.now() > deadline) throw error;
+      await new Promise((resolve) => setTimeout(resolve, 50));
+    }
+}
+
 export function launch() {
   const args = [
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
@@ -52,7 +67,7 @@ export async function withPage(browser, server, use, { look = "light", bypassCSP
   const own = context ?? (await browser.newContext({ ...looks[look], ignoreHTTPSErrors: true, bypassCSP, permissions: ["clipboard-read", "clipboard-write"] }));
   try {
     const page = await own.newPage();
-    page.setDefaultTimeout(15_000);
+    page.setDefaultTimeout(patienceMs);
     const watch = new Watch(page, server.url);
     await page.addInitScript(() => {
       addEventListener("securitypolicyviolation", (event) => console.error(`CSP: ${event.violatedDirective} ${event.blockedURI}`));

@@ -1,4 +1,5 @@
 // The browser tests: a real server, the distribution's chromium, pages used as people use them.
+// Two browsers share the server, since pages wait a good deal for what they asked.
 //   npm run test:browser [-- part of a test's name]     in web/; BUILD chooses build/<BUILD>/perfoliod
 // Screenshots go to build/screenshots. The last line says how many passed and failed.
 import { launch, Runner } from "./harness.mjs";
@@ -17,16 +18,27 @@ import { testViewer } from "./viewer.mjs";
 
 const runner = new Runner(process.argv[2]);
 let server = null;
-let browser = null;
+/** Suites one after the other in a browser of their own: a clipboard is the whole browser's. */
+async function runInTurn(suites) {
+  const browser = await launch();
+  try {
+    for (const suite of suites) await suite(runner, browser, server);
+  } finally {
+    await browser.close();
+  }
+}
+
 try {
   server = await Server.start();
-  browser = await launch();
-  for (const suite of [testUpload, testPreview, testViewer, testIcicle, testFilter, testGraph, testStates, testDiff, testAccess, testAccount, testLooks]) await suite(runner, browser, server);
+  const lanes = [
+    [testUpload, testViewer, testIcicle, testFilter, testGraph, testStates, testDiff, testAccess, testAccount],
+    [testPreview, testLooks],
+  ];
+  for (const lane of await Promise.allSettled(lanes.map(runInTurn))) if (lane.status === "rejected") throw lane.reason;
 } catch (error) {
   runner.failed++;
   console.log(error?.stack ?? error);
 } finally {
-  await browser?.close();
   if (runner.failed && server) console.log(`--- end of the server's log\n${server.log()}`);
   const status = await server?.stop();
   if (server && status !== 0) {
