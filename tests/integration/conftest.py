@@ -162,6 +162,9 @@ class Server:
     def log(self):
         return self.log_path.read_text(errors="replace") if self.log_path.exists() else ""
 
+    def database_log(self):
+        return (self.data_dir / "postgres.log").read_text(errors="replace")
+
     def launch(self):
         """Starts the process and does not wait."""
         environment = {k: v for k, v in os.environ.items() if not k.startswith("PERFOLIO_")}
@@ -251,6 +254,12 @@ class Server:
             if len(arguments) > 1 and arguments[1] == b"serve-child":
                 return pid
         return None
+
+    def cpu_seconds(self):
+        """Processor time of the process that serves, which no other work on the machine changes."""
+        stat = pathlib.Path("/proc", str(self.child_pid()), "stat").read_text()
+        user, kernel = stat.rpartition(")")[2].split()[11:13]
+        return (int(user) + int(kernel)) / os.sysconf("SC_CLK_TCK")
 
     def postgres_pid(self):
         return int((self.data_dir / "pg" / "postmaster.pid").read_text().split("\n")[0])

@@ -569,22 +569,24 @@ def test_refused_attempts_are_in_the_audit_log_without_what_was_typed(start_serv
 
 
 def test_refused_attempts_cannot_fill_the_audit_log(start_server):
+    """Guesses that are too long for any password are refused without a hash of a fifth of a second."""
     server = start_server()
     tenant = Tenant(server)
     owner = tenant.user("owner")
     made = [owner.post("/api/v1/shares", body=PROFILE, query={"visibility": "password"},
                        headers={"X-Perfolio-Password": "open sesame"}).json()["id"]
             for _ in range(8)]
-    refused = 0
+    refused, begun = 0, time.monotonic()
     for number in range(96):
         guesser = server.anonymous()
         come_from(guesser, f"127.0.5.{number // 12 + 1}")
         answer = guesser.get(f"/api/v1/shares/{made[number % 8]}",
-                             headers={"X-Perfolio-Password": f"guess {number}"})
+                             headers={"X-Perfolio-Password": f"{number:0300}"})
         refused += answer.status == 401
         guesser.close()
+    minutes = (time.monotonic() - begun) / 60
     assert refused > 64
-    assert 60 <= len(refusals(owner)) <= 63
+    assert 60 <= len(refusals(owner)) <= 60 + 2 * minutes + 1, "60 at once, two a minute"
     dropped = int(re.search(r"^perfolio_audit_dropped_total (\d+)$", owner.get("/metrics").text,
                             re.MULTILINE)[1])
     assert dropped == refused - len(refusals(owner))

@@ -144,14 +144,13 @@ def test_what_is_no_profile_is_refused_and_leaves_nothing(server, admin):
 def test_bombs_are_refused(start_server):
     server = start_server("--max-profile-bytes", "32MiB")
     admin = server.api()
-    for bomb in (gzip.compress(bytes(400 << 20), 9), samples.zstd_zeros(1 << 32)):
+    for bomb in (gzip.compress(bytes(400 << 20), 1), samples.zstd_zeros(1 << 32)):
         assert len(bomb) < 8 << 20
-        started = time.monotonic()
         answer = admin.post("/api/v1/shares", bomb)
         assert answer.status in (400, 413), answer
-        assert time.monotonic() - started < 10
-    folded_bomb = gzip.compress(b"a;b 1\n" * (20 << 20), 6)
+    folded_bomb = gzip.compress(b"a;b 1\n" * (20 << 20), 1)
     problem(admin.post("/api/v1/shares", folded_bomb), 413)
+    assert server.cpu_seconds() < 10, "processor time passed the bounds"
     peak = int(next(line for line in
                     open(f"/proc/{server.child_pid()}/status") if "VmHWM" in line).split()[1])
     assert peak < 400 * 1024, "resident memory passed the bounds"
