@@ -31,7 +31,7 @@ enum err_code viewer_path_check_query(const char *name, struct span query, struc
                            "those of a control character",
                            name, i);
     }
-    if (memmem(query.data, query.size, "//", 2))
+    if (query.size && memmem(query.data, query.size, "//", 2))
         return err_set(err, ERR_INVALID, "%s holds \"//\": write %%2F for \"/\"", name);
     return ERR_NONE;
 }
