@@ -10,10 +10,11 @@
 #include "lib/profile/flame.h"
 
 #include "lib/base/mem.h"
+#include "lib/profile/flame_order.h"
+#include "lib/profile/flame_root.h"
 #include "lib/profile/stack_sort.h"
 
 #include <assert.h>
-#include <stdlib.h>
 
 /* Weights fall into buckets with 5 bits behind the leading one: 3 % apart. */
 enum { BUCKET_BITS = 5, BUCKET_COUNT = 64 << BUCKET_BITS };
@@ -27,10 +28,14 @@ struct tree {
     uint32_t count;
 };
 
+/* Where a node is, seen from the one that the tree is made for (the root, unless one is named). */
+enum place { ON_THE_WAY, BELOW, BESIDE };
+
 /* A node on the way from the root to where the walk is. */
 struct open_node {
     uint32_t node;
     uint32_t frame;
+    enum place place;
     uint64_t weight;       /* sum of the magnitudes below, and of its own */
     uint32_t least_bucket; /* of its children; BUCKET_COUNT: none */
     uint64_t hidden_count;
@@ -42,6 +47,7 @@ struct build {
     struct arena *scratch;
     const struct view *view;
     uint32_t *order; /* of stacks */
+    struct flame_root root;
     struct tree tree;
     struct open_node *path;
     uint64_t path_count;
@@ -90,6 +96,30 @@ static uint64_t shared_depth(const struct build *build, const uint32_t *frames, 
     return depth;
 }
 
+/* What is beside the way goes first, the way itself never. */
+static uint32_t bucket_for(const struct build *build, const struct open_node *closed)
+{
+    if (closed->place == BESIDE)
+        return 0;
+    uint32_t bucket = bucket_of(closed->weight);
+    if (build->root.depth == 0)
+        return bucket;
+    if (closed->place == ON_THE_WAY)
+        return BUCKET_COUNT - 1;
+    return bucket ? bucket : 1;
+}
+
+static enum place place_of_child(const struct build *build, uint32_t frame)
+{
+    const struct open_node *parent = &build->path[build->path_count - 1];
+    uint64_t depth = build->path_count - 1;
+    if (parent->place != ON_THE_WAY)
+        return parent->place;
+    if (depth == build->root.depth)
+        return BELOW;
+    return build->root.frames[depth] == frame ? ON_THE_WAY : BESIDE;
+}
+
 static void add_self(struct tree *tree, uint32_t node, uint32_t side, int64_t value)
 {
     tree->self[side][node] = view_add(tree->self[side][node], value);
@@ -100,7 +130,7 @@ static void add_self(struct tree *tree, uint32_t node, uint32_t side, int64_t va
 static void weigh_closed(struct build *build)
 {
     const struct open_node *closed = &build->path[--build->path_count];
-    uint32_t bucket = bucket_of(closed->weight);
+    uint32_t bucket = bucket_for(build, closed);
     build->kept_by_bucket[bucket]++;
     /* For limits in (least_bucket, bucket] the node stays and gets an "other" child. */
     if (closed->least_bucket < bucket) {
@@ -135,8 +165,9 @@ static enum err_code weigh_all(struct build *build, struct err *err)
             weigh_closed(build);
         while (build->path_count <= count) {
             uint32_t frame = frames[build->path_count - 1];
+            enum place place = place_of_child(build, frame);
             build->path[build->path_count++] =
-                (struct open_node){.frame = frame, .least_bucket = BUCKET_COUNT};
+                (struct open_node){.frame = frame, .place = place, .least_bucket = BUCKET_COUNT};
         }
         struct open_node *leaf = &build->path[count];
         leaf->weight = add_weight(leaf->weight, magnitude(view->values[build->order[i]]));
@@ -168,7 +199,7 @@ static enum err_code choose_limit(struct build *build, struct err *err)
         kept = more;
         limit--;
     }
-    build->least_kept = limit;
+    build->least_kept = limit || build->root.depth == 0 ? limit : 1;
     return ERR_NONE;
 }
 
@@ -226,7 +257,7 @@ static void close_node(struct build *build)
         struct open_node *parent = &build->path[build->path_count - 1];
         parent->weight = add_weight(parent->weight, closed->weight);
     }
-    if (!is_root && bucket_of(closed->weight) < build->least_kept)
+    if (closed->place != ON_THE_WAY && bucket_for(build, closed) < build->least_kept)
         hide_closed(build, closed);
     else if (closed->hidden_count)
         append_other(build, closed);
@@ -251,7 +282,9 @@ static enum err_code build_tree(struct build *build, struct err *err)
             struct open_node *parent = &build->path[build->path_count - 1];
             uint32_t frame = frames[build->path_count - 1];
             uint32_t node = append_node(tree, frame, parent->node);
-            build->path[build->path_count++] = (struct open_node){.node = node, .frame = frame};
+            enum place place = place_of_child(build, frame);
+            build->path[build->path_count++] =
+                (struct open_node){.node = node, .frame = frame, .place = place};
         }
         struct open_node *leaf = &build->path[count];
         leaf->weight = add_weight(leaf->weight, magnitude(view->values[stack]));
@@ -295,36 +328,6 @@ static void allocate_tree(struct build *build, uint64_t capacity)
 
 /* ---- siblings by value ---- */
 
-/* Children of node i are children[first_child[i] .. first_child[i + 1]). */
-struct ranked {
-    int64_t rank;
-    uint32_t node;
-};
-
-static int compare_ranked(const void *a, const void *b)
-{
-    const struct ranked *x = a, *y = b;
-    if (x->rank != y->rank)
-        return x->rank > y->rank ? -1 : 1;
-    return (x->node > y->node) - (x->node < y->node);
-}
-
-/* Most nodes have few children; those come in the order of their frames, which breaks ties. */
-static void sort_siblings(struct ranked *siblings, uint32_t count)
-{
-    if (count > 24) {
-        qsort(siblings, count, sizeof(*siblings), compare_ranked);
-        return;
-    }
-    for (uint32_t i = 1; i < count; i++) {
-        struct ranked item = siblings[i];
-        uint32_t at = i;
-        for (; at > 0 && siblings[at - 1].rank < item.rank; at--)
-            siblings[at] = siblings[at - 1];
-        siblings[at] = item;
-    }
-}
-
 static int64_t *sum_up(struct arena *arena, const struct tree *tree, const int64_t *self)
 {
     int64_t *cum = arena_new_raw(arena, int64_t, tree->count);
@@ -332,50 +335,6 @@ static int64_t *sum_up(struct arena *arena, const struct tree *tree, const int64
     for (uint32_t i = tree->count - 1; i > 0; i--)
         cum[tree->parent[i]] = view_add(cum[tree->parent[i]], cum[i]);
     return cum;
-}
-
-static struct ranked *rank_children(struct build *build, int64_t *const *cum,
-                                    uint32_t **ret_first_child)
-{
-    const struct tree *tree = &build->tree;
-    uint32_t *first_child = arena_new(build->scratch, uint32_t, (size_t)tree->count + 2);
-    struct ranked *children = arena_new_raw(build->scratch, struct ranked, tree->count);
-    /* Counting sort by parent; the counts are shifted by two, so that filling shifts them back. */
-    for (uint32_t i = 1; i < tree->count; i++)
-        first_child[tree->parent[i] + 2]++;
-    for (uint32_t i = 2; i < tree->count + 2; i++)
-        first_child[i] += first_child[i - 1];
-    for (uint32_t i = 1; i < tree->count; i++) {
-        int64_t rank = cum[VIEW_SIDE_B][i];
-        if (cum[VIEW_SIDE_A] && cum[VIEW_SIDE_A][i] > rank)
-            rank = cum[VIEW_SIDE_A][i];
-        children[first_child[tree->parent[i] + 1]++] = (struct ranked){.rank = rank, .node = i};
-    }
-    for (uint32_t i = 0; i < tree->count; i++) {
-        uint32_t count = first_child[i + 1] - first_child[i];
-        if (count > 1)
-            sort_siblings(children + first_child[i], count);
-    }
-    *ret_first_child = first_child;
-    return children;
-}
-
-/* Where each old node goes: preorder again, children by rank. */
-static uint32_t *new_order(struct build *build, int64_t *const *cum)
-{
-    uint32_t *first_child;
-    const struct ranked *children = rank_children(build, cum, &first_child);
-    uint32_t count = build->tree.count, done = 0, waiting = 0;
-    uint32_t *old_of_new = arena_new_raw(build->scratch, uint32_t, count);
-    uint32_t *stack = arena_new_raw(build->scratch, uint32_t, count);
-    stack[waiting++] = 0;
-    while (waiting) {
-        uint32_t node = stack[--waiting];
-        old_of_new[done++] = node;
-        for (uint32_t i = first_child[node + 1]; i-- > first_child[node];)
-            stack[waiting++] = children[i].node;
-    }
-    return old_of_new;
 }
 
 static int64_t *gather(struct arena *arena, const int64_t *values, const uint32_t *old_of_new,
@@ -419,7 +378,7 @@ static void write_flame(struct build *build)
         if (tree->self[side])
             cum[side] = sum_up(build->scratch, tree, tree->self[side]);
     }
-    const uint32_t *old_of_new = new_order(build, cum);
+    const uint32_t *old_of_new = flame_order(build->scratch, tree->parent, tree->count, cum);
     uint32_t count = tree->count;
     uint32_t *new_of_old = arena_new_raw(build->scratch, uint32_t, count);
     uint32_t *frame = arena_new_raw(build->arena, uint32_t, count);
@@ -456,8 +415,23 @@ static void write_frames(struct build *build)
     flame->frame_count++;
 }
 
-enum err_code flame_create(struct arena *arena, const struct view *view, uint32_t max_nodes,
-                           const struct flame **ret_flame, struct err *err)
+static enum err_code start_build(struct build *build, const uint64_t *path,
+                                 uint64_t *ret_node_count, struct err *err)
+{
+    const struct view *view = build->view;
+    enum err_code code = stack_sort(build->scratch, view, &build->order, err);
+    if (code)
+        return code;
+    *ret_node_count = count_nodes(build);
+    if (build->max_depth >= UINT32_MAX - build->max_nodes)
+        return err_set(err, ERR_TOO_LARGE, "a stack is too deep for a flame graph");
+    if (!path)
+        return ERR_NONE;
+    return flame_root_find(view, build->order, build->max_depth, *path, &build->root, err);
+}
+
+static enum err_code create(struct arena *arena, const struct view *view, uint32_t max_nodes,
+                            const uint64_t *path, const struct flame **ret_flame, struct err *err)
 {
     arena_auto scratch = arena_create();
     struct build build = {.arena = arena, .scratch = scratch, .view = view};
@@ -466,18 +440,17 @@ enum err_code flame_create(struct arena *arena, const struct view *view, uint32_
         build.max_nodes = FLAME_NODES_MIN;
     build.flame = arena_new(arena, struct flame, 1);
     build.flame->view = view;
-    enum err_code code = stack_sort(scratch, view, &build.order, err);
+    uint64_t node_count;
+    enum err_code code = start_build(&build, path, &node_count, err);
     if (code)
         return code;
-    uint64_t node_count = count_nodes(&build);
-    if (build.max_depth >= UINT32_MAX - build.max_nodes)
-        return err_set(err, ERR_TOO_LARGE, "a stack is too deep for a flame graph");
     build.path = arena_new_raw(scratch, struct open_node, (size_t)build.max_depth + 2);
-    if (node_count > build.max_nodes) {
+    if (path || node_count > build.max_nodes) {
         code = choose_limit(&build, err);
         if (code)
             return code;
-        node_count = (uint64_t)build.max_nodes + build.max_depth + 2;
+        /* The way is kept whatever it costs, with an "other" for each of its nodes. */
+        node_count = (uint64_t)build.max_nodes + 3 * (build.max_depth + 2);
     }
     allocate_tree(&build, node_count);
     code = build_tree(&build, err);
@@ -487,4 +460,16 @@ enum err_code flame_create(struct arena *arena, const struct view *view, uint32_
     write_flame(&build);
     *ret_flame = build.flame;
     return ERR_NONE;
+}
+
+enum err_code flame_create(struct arena *arena, const struct view *view, uint32_t max_nodes,
+                           const struct flame **ret_flame, struct err *err)
+{
+    return create(arena, view, max_nodes, NULL, ret_flame, err);
+}
+
+enum err_code flame_create_below(struct arena *arena, const struct view *view, uint32_t max_nodes,
+                                 uint64_t path, const struct flame **ret_flame, struct err *err)
+{
+    return create(arena, view, max_nodes, &path, ret_flame, err);
 }

@@ -44,4 +44,14 @@ struct flame {
 enum err_code flame_create(struct arena *arena, const struct view *view, uint32_t max_nodes,
                            const struct flame **ret_flame, struct err *err) MUST_USE;
 
+/*
+ * As flame_create, with all of max_nodes for what is below one node, named by its path's hash
+ * (path_hash.h): what stands beside the way to it is in one "other" for each node of the way,
+ * however large. So values are the same as in the whole tree. Handles also: ERR_NOT_FOUND (no node
+ * has that path).
+ */
+enum err_code flame_create_below(struct arena *arena, const struct view *view, uint32_t max_nodes,
+                                 uint64_t path, const struct flame **ret_flame,
+                                 struct err *err) MUST_USE;
+
 #endif

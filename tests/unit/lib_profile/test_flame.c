@@ -2,6 +2,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/profile/flame.h"
+#include "lib/profile/path_hash.h"
 #include "lib/profile/profile_builder.h"
 
 #include <stdlib.h>
@@ -196,6 +197,91 @@ static void a_large_tree_is_cut_and_says_so(void **state)
     }
 }
 
+static struct path_hash path_of(const struct flame *flame, uint32_t node)
+{
+    if (node == 0)
+        return (struct path_hash){0};
+    return path_hash_child(path_of(flame, flame->node_parent[node]),
+                           path_hash_name(flame->frames[flame->node_frame[node]].name));
+}
+
+static uint32_t node_at(const struct flame *flame, uint64_t path)
+{
+    for (uint32_t i = 1; i < flame->node_count; i++) {
+        if (path_hash_u64(path_of(flame, i)) == path)
+            return i;
+    }
+    fail_msg("no node has that path");
+    return 0;
+}
+
+static uint32_t end_of(const struct flame *flame, uint32_t node)
+{
+    uint32_t end = node + 1;
+    while (end < flame->node_count && flame->node_parent[end] >= node)
+        end++;
+    return end;
+}
+
+/* The way has the values that it has in the whole tree, and what is below is as much as fits. */
+static void assert_below(const struct flame *whole, const struct flame *below, uint32_t node)
+{
+    uint32_t at = node_at(below, path_hash_u64(path_of(whole, node)));
+    uint32_t size = end_of(whole, node) - node;
+    assert_sound(below);
+    for (uint32_t old = node, new = at; old; old = whole->node_parent[old]) {
+        assert_true(below->node_cum[new] == whole->node_cum[old]);
+        new = below->node_parent[new];
+    }
+    if (size > 60)
+        return;
+    assert_int_equal(end_of(below, at) - at, size);
+    for (uint32_t i = 0; i < size; i++) {
+        assert_int_equal(below->node_frame[at + i], whole->node_frame[node + i]);
+        assert_true(below->node_cum[at + i] == whole->node_cum[node + i]);
+    }
+}
+
+static void what_is_below_a_node_can_be_had_alone(void **state)
+{
+    (void)state;
+    arena_auto arena = arena_create();
+    struct err err;
+    const struct view *view = view_of(arena, random_profile(arena, 8000, 20, 50, true), NULL);
+    const struct flame *whole = flame_of(arena, view, 0), *below;
+    for (uint32_t node = 1; node < whole->node_count; node += 1 + whole->node_count / 60) {
+        uint64_t path = path_hash_u64(path_of(whole, node));
+        assert_int_equal(flame_create_below(arena, view, 100, path, &below, &err), ERR_NONE);
+        assert_true(below->node_count <= 100 + 2 * 21);
+        assert_below(whole, below, node);
+    }
+    assert_int_equal(flame_create_below(arena, view, 100, 1, &below, &err), ERR_NOT_FOUND);
+}
+
+static void the_way_stands_however_long(void **state)
+{
+    (void)state;
+    arena_auto arena = arena_create();
+    struct err err;
+    buf_auto text;
+    buf_init(&text, 1 << 20);
+    for (int i = 0; i < 300; i++)
+        buf_printf(&text, "%sf%d", i ? ";" : "", i);
+    buf_append_text(&text, ";a 1\n");
+    for (int i = 0; i < 300; i++)
+        buf_printf(&text, "f%d;large%d 1000\n", 0, i);
+    buf_append_byte(&text, '\0');
+    const struct view *view = folded_view(arena, (const char *)text.data);
+    const struct flame *whole = flame_of(arena, view, 0), *below;
+    uint32_t node = 1;
+    while (!span_equal_text(whole->frames[whole->node_frame[node]].name, "a"))
+        node++;
+    uint64_t path = path_hash_u64(path_of(whole, node));
+    assert_int_equal(flame_create_below(arena, view, 100, path, &below, &err), ERR_NONE);
+    assert_below(whole, below, node);
+    assert_int_equal(below->cut_hidden_count, 300);
+}
+
 /* What is cut is small: nothing that stays weighs less than what went, but for its bucket's 3 %. */
 static void the_largest_subtrees_stay(void **state)
 {
@@ -288,6 +374,8 @@ int main(void)
         cmocka_unit_test(random_trees_keep_their_promises),
         cmocka_unit_test(no_two_nodes_have_the_same_path),
         cmocka_unit_test(a_large_tree_is_cut_and_says_so),
+        cmocka_unit_test(what_is_below_a_node_can_be_had_alone),
+        cmocka_unit_test(the_way_stands_however_long),
         cmocka_unit_test(the_largest_subtrees_stay),
         cmocka_unit_test(stacks_may_be_very_deep),
         cmocka_unit_test(the_same_view_gives_the_same_arrays),
