@@ -49,6 +49,8 @@ static enum err_code check_names(struct request *request, unsigned parameters, s
         known[count++] = "limit";
     if (parameters & REPORT_TAKES_DEPTH)
         known[count++] = "depth";
+    if (parameters & REPORT_TAKES_ROOT)
+        known[count++] = "root";
     if (parameters & REPORT_TAKES_FUNCTION)
         known[count++] = "fn";
     if (parameters & REPORT_TAKES_DIFF) {
@@ -106,6 +108,17 @@ static enum err_code read_diff(struct request *request, struct report *report, s
     return find_diff_shares(request, report, err);
 }
 
+static enum err_code read_root(const struct request *request, struct report *report,
+                               struct err *err)
+{
+    enum { DIGITS = 16 };
+    struct span text;
+    report->has_root = request_query(request, "root", &text);
+    if (report->has_root && (text.size != DIGITS || !span_parse_hex(text, &report->root)))
+        return err_set(err, ERR_INVALID, "root must be a path's hash of 16 hexadecimal digits");
+    return ERR_NONE;
+}
+
 enum err_code report_read(struct request *request, const struct report_kind *kind,
                           unsigned parameters, int64_t default_limit, struct report *ret_report,
                           struct err *err)
@@ -123,6 +136,8 @@ enum err_code report_read(struct request *request, const struct report_kind *kin
             request_query_i64(request, "limit", 0, INT32_MAX, default_limit, &report->limit, err);
     if (!code)
         code = request_query_i64(request, "depth", 0, INT32_MAX, 0, &report->depth, err);
+    if (!code)
+        code = read_root(request, report, err);
     if (!code && (parameters & REPORT_TAKES_FUNCTION) &&
         (!request_query(request, "fn", &report->function) || report->function.size == 0))
         return err_set(err, ERR_INVALID, "fn is missing: the name of a function");
@@ -145,6 +160,8 @@ static void append_question(const struct report *report, struct buf *key)
     buf_append_url(key, report->function);
     buf_append_text(key, " key=");
     buf_append_url(key, report->label_key);
+    if (report->has_root)
+        buf_printf(key, " root=%" PRIx64, report->root);
     for (size_t i = 0; i < report->rule_count; i++) {
         buf_printf(key, " %s=", filter_action_name(report->rules[i].action));
         buf_append_url(key, report->rules[i].pattern);

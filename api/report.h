@@ -51,6 +51,8 @@ struct report {
     size_t rule_count;
     int64_t limit; /* rows or nodes; its meaning is the kind's */
     int64_t depth; /* levels; 0: all */
+    bool has_root; /* the tree is made for what is below one node … */
+    uint64_t root; /* … of that path (lib/profile/path_hash.h) */
     struct span function;
     struct span label_key; /* empty: all */
     enum diff_mode mode;
@@ -65,6 +67,7 @@ enum report_parameters {
     REPORT_TAKES_DIFF = 1 << 4,  /* a b mode */
     REPORT_TAKES_GROUP = 1 << 5, /* group_by */
     REPORT_TAKES_KEY = 1 << 6,   /* key: of labels */
+    REPORT_TAKES_ROOT = 1 << 16,
     REPORT_TAKES_VIEW = REPORT_TAKES_FILTER | REPORT_TAKES_GROUP
 };
 

@@ -35,7 +35,7 @@ static enum err_code respond_flame(struct request *request, struct response *res
     bool is_json = wants_json(request);
     response_add(request, response, "vary", "accept");
     return respond(request, response, is_json ? &report_flame_json : &report_flame_binary,
-                   parameters | REPORT_TAKES_VIEW | REPORT_TAKES_LIMIT |
+                   parameters | REPORT_TAKES_VIEW | REPORT_TAKES_LIMIT | REPORT_TAKES_ROOT |
                        (is_json ? REPORT_TAKES_DEPTH : 0),
                    FLAME_NODES_DEFAULT, err);
 }

@@ -23,7 +23,13 @@ static enum err_code make_flame(const struct report *report, struct arena *arena
 {
     if (report->limit > FLAME_NODES_DEFAULT)
         return err_set(err, ERR_INVALID, "limit must be at most %d nodes", FLAME_NODES_DEFAULT);
-    return flame_create(arena, view, (uint32_t)report->limit, ret_flame, err);
+    if (!report->has_root)
+        return flame_create(arena, view, (uint32_t)report->limit, ret_flame, err);
+    enum err_code code =
+        flame_create_below(arena, view, (uint32_t)report->limit, report->root, ret_flame, err);
+    if (code == ERR_NOT_FOUND)
+        return err_set(err, ERR_INVALID, "root is no path of this tree: leave it out");
+    return code;
 }
 
 static enum err_code write_flame_binary(const struct report *report, struct arena *arena,
