@@ -246,6 +246,85 @@ export async function testViewer(runner, browser, server) {
     }),
   );
 
+  await runner.test("an “other” box opens, and its link does", () =>
+    withPage(browser, server, async (page) => {
+      const text = Array.from({ length: 400 }, (_, i) => `main;${i % 2 ? "heavy" : "light"};f${i} ${i % 2 ? i + 1000 : 90}`).join("\n");
+      const { id } = await server.share(Buffer.from(text));
+      await page.route("**/flame*", (route) => {
+        const url = new URL(route.request().url());
+        url.searchParams.set("limit", "300");
+        return route.continue({ url: url.href });
+      });
+      await page.goto(`${server.url}/p/${id}`);
+      await viewReady(page);
+      await page.focus(".icicle");
+      for (const key of ["ArrowDown", "ArrowDown", "ArrowRight", "ArrowDown"]) await page.keyboard.press(key);
+      assert.match(await spoken(page), /^other, total 18,000 /);
+      await page.keyboard.press("Enter");
+      await page.waitForURL(/root=[0-9a-f]{16}/);
+      const link = page.url();
+      for (const again of [false, true]) {
+        if (again) await page.goto(link);
+        await page.waitForFunction(() => document.querySelector("#icicle-cursor")?.textContent.startsWith("light, total 18,000 "));
+        await viewReady(page);
+        await page.focus(".icicle");
+        await page.keyboard.press("ArrowDown");
+        assert.match(await spoken(page), /^f\d+, total 90 /);
+      }
+      await page.keyboard.press("Backspace");
+      await page.waitForFunction(() => !location.search.includes("root="));
+    }),
+  );
+
+  await runner.test("columns are chosen, and stand in the link", () =>
+    withPage(browser, server, async (page) => {
+      await open(page, "?v=table&st=samples&s=-cum&sv=2");
+      await page.click("button:has-text('Columns')");
+      await page.click(".menu-check:has-text('Self')");
+      await page.click(".menu-check:has-text('File')");
+      assert.equal(new URL(page.url()).searchParams.get("co"), "cum,file");
+      const heads = () => page.$$eval("[role=columnheader]", (all) => all.map((one) => one.textContent));
+      assert.deepEqual(await heads(), ["Total", "Function", "File"]);
+      await page.reload();
+      await viewReady(page);
+      assert.deepEqual(await heads(), ["Total", "Function", "File"]);
+      const { json } = await server.call("GET", `/api/v1/shares/${shared.id}/top?sample_type=samples&limit=0`);
+      const files = new Map(json.functions.map((row) => [row.name, row.file]));
+      const shown = await page.$$eval(".rows .row", (rows) => rows.map((row) => [row.querySelector(".name button").ariaLabel, row.querySelector(".place").textContent]));
+      assert.equal(shown.length, files.size);
+      for (const [name, file] of shown) assert.equal(file, files.get(name), name);
+      await page.click("[role=columnheader] button:has-text('File')");
+      const sorted = await page.$$eval(".rows .row", (rows) => rows.map((row) => [Number(row.ariaRowIndex ?? row.getAttribute("aria-rowindex")), row.querySelector(".place").textContent]));
+      const inOrder = sorted.sort((a, b) => a[0] - b[0]).map(([, file]) => file);
+      assert.deepEqual(inOrder, [...inOrder].sort());
+    }),
+  );
+
+  await runner.test("any two views stand side by side, and a function under the pointer is lit in both", () =>
+    withPage(browser, server, async (page) => {
+      await open(page, "?v=flame&sv=2");
+      await page.keyboard.press("4");
+      assert.equal(new URL(page.url()).search, "?v=table&b=flame&sv=2");
+      await viewReady(page);
+      await page.selectOption("[aria-label='Beside it']", "sandwich");
+      await page.waitForSelector(".pane-table + .pane-sandwich");
+      await page.selectOption("[aria-label='Beside it']", "icicle");
+      const box = await page.locator(".icicle").boundingBox();
+      const overlay = () => page.$eval(".icicle canvas:last-child", (canvas) => canvas.toDataURL());
+      await page.mouse.move(box.x + 60, box.y + 22 + 8);
+      await page.waitForSelector(".row.hovered");
+      assert.match(await page.textContent(".row.hovered .name"), /main\.main/);
+      await page.mouse.move(5, 5);
+      await page.waitForSelector(".row.hovered", { state: "detached" });
+      const before = await overlay();
+      await page.hover(".rows .row >> nth=0");
+      await page.waitForFunction((old) => document.querySelector(".icicle canvas:last-child").toDataURL() !== old, before);
+      await page.focus(".icicle");
+      await page.keyboard.press("4");
+      assert.equal(new URL(page.url()).search, "?v=table&sv=2");
+    }),
+  );
+
   await runner.test("a profile of many nodes is there quickly and stays quick", async () => {
     const { id } = await server.share(foldedText(6000), { title: "Many nodes" });
     await server.call("GET", `/api/v1/shares/${id}/flame`);

@@ -7,6 +7,7 @@
 #include "lib/profile/flame.h"
 #include "lib/profile/flame_binary.h"
 #include "lib/profile/format.h"
+#include "lib/profile/path_hash.h"
 #include "lib/profile/picture.h"
 #include "lib/profile/pprof.h"
 #include "lib/profile/top.h"
@@ -79,6 +80,28 @@ static void check_encoded_again(const struct profile *profile, const struct top 
     profile_destroy(again);
 }
 
+/* The tree below the last node of the cut tree: there is one, and it adds up. */
+static void check_below(struct arena *arena, const struct view *view, const struct flame *flame)
+{
+    struct err err;
+    const struct flame *below;
+    struct path_hash path = {0}, *names = arena_new(arena, struct path_hash, flame->node_count);
+    uint32_t depth = 0;
+    for (uint32_t at = flame->node_count - 1; at; at = flame->node_parent[at]) {
+        const struct frame *frame = &flame->frames[flame->node_frame[at]];
+        depth = frame->flags & FRAME_OTHER ? 0 : depth; /* the last of its path */
+        if (!(frame->flags & FRAME_OTHER))
+            names[depth++] = path_hash_name(frame->name);
+    }
+    if (depth == 0)
+        return;
+    while (depth)
+        path = path_hash_child(path, names[--depth]);
+    fuzz_check(flame_create_below(arena, view, FLAME_NODES_MIN, path_hash_u64(path), &below,
+                                  &err) == ERR_NONE);
+    check_flame(below);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct profile *profile;
@@ -96,6 +119,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const struct flame *flame;
     fuzz_check(flame_create(arena, view, FLAME_NODES_MIN, &flame, &err) == ERR_NONE);
     check_flame(flame);
+    check_below(arena, view, flame);
     export_all(view, flame);
     check_encoded_again(profile, top_create(arena, view));
     profile_destroy(profile);

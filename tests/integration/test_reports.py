@@ -128,6 +128,45 @@ def test_a_flame_graph_that_is_cut_says_so(admin):
     assert not whole["flags"] & 2 and whole["nodes"] == 1002
 
 
+def path_hash(*names):
+    """As the page computes it, from its documentation."""
+    def mix(parent, name):
+        value = parent ^ (((name << 5 | name >> 27) + 0x9E3779B9) & 0xFFFFFFFF)
+        value = (value ^ value >> 16) * 0x85EBCA6B & 0xFFFFFFFF
+        value = (value ^ value >> 13) * 0xC2B2AE35 & 0xFFFFFFFF
+        return value ^ value >> 16
+
+    halves = [0, 0]
+    for name in names:
+        for half, base in enumerate((0x811C9DC5, 0x9747B28C)):
+            hashed = base
+            for byte in name.encode():
+                hashed = (hashed ^ byte) * 0x01000193 & 0xFFFFFFFF
+            halves[half] = mix(halves[half], hashed)
+    return f"{halves[0]:08x}{halves[1]:08x}"
+
+
+def test_what_is_below_a_node_of_a_tree_that_was_cut(admin):
+    lines = "".join(f"main;{'heavy' if i % 2 else 'light'};f{i} {i + 1000 if i % 2 else 1}\n"
+                    for i in range(400)).encode()
+    made = share(admin, lines)
+    path = f"/api/v1/shares/{made['id']}/flame"
+    as_json = {"Accept": "application/json"}
+    whole = tree_of(admin.get(path, headers=as_json).json()["root"])
+    light = whole["root"][2][0]["main"][2][1]["light"]
+    cut = tree_of(admin.get(path, query={"limit": 300}, headers=as_json).json()["root"])
+    assert cut["root"][2][0]["main"][2][1] == {"light": (200, 0, [{"other": (200, 200, [])}])}
+    query = {"limit": 300, "root": path_hash("main", "light")}
+    opened = tree_of(admin.get(path, query=query, headers=as_json).json()["root"])
+    main = opened["root"][2][0]["main"]
+    assert main[:2] == whole["root"][2][0]["main"][:2]
+    assert main[2][0] == {"other": (240000, 240000, [])}
+    assert main[2][1] == {"light": light}
+    for root in ("", "main", "0" * 15, "g" * 16, path_hash("main", "nobody")):
+        answer = admin.get(path, query={"root": root})
+        assert answer.status == 400 and "root" in answer.json()["detail"], root
+
+
 def test_a_flame_graph_travels_compressed(admin):
     made = share(admin, samples.pprof_gzip(400))
     path = f"/api/v1/shares/{made['id']}/flame"

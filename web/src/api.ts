@@ -200,6 +200,8 @@ export const listShares = (search: string, cursor: string, signal?: AbortSignal)
 export interface FlameQuery {
   sampleType: string;
   group: string;
+  /** Path hash of the node that the tree is made for; "" is all. Trees only. */
+  root?: string;
 }
 
 async function getFlameAt(path: string, signal: AbortSignal): Promise<Flame> {
@@ -211,7 +213,7 @@ const groupParameter = (group: string) => (group === "function" ? "" : group);
 
 export const getFlame = (id: string, query: FlameQuery, signal: AbortSignal) =>
   getFlameAt(
-    `${share(id)}/flame` + queryOf({ sample_type: query.sampleType, group_by: groupParameter(query.group) }),
+    `${share(id)}/flame` + queryOf({ sample_type: query.sampleType, group_by: groupParameter(query.group), root: query.root }),
     signal,
   );
 
@@ -224,6 +226,7 @@ export const getDiff = (a: string, b: string, query: FlameQuery & { isNormalised
         sample_type: query.sampleType,
         group_by: groupParameter(query.group),
         mode: query.isNormalised ? "normalised" : "absolute",
+        root: query.root,
       }),
     signal,
   );

@@ -7,7 +7,7 @@
  * version does not know are carried along untouched.
  *
  *   sv=2   v=<view>   b=<second view>   st=<sample type>   q=<search>   m=<marked function>
- *   z=<path hash>   w=<from>-<to>   g=<group>   c=<colour>   norm=1   p=filtered   s=[-]<column>
+ *   z=<path hash>   root=<path hash>   w=<from>-<to>   g=<group>   c=<colour>   norm=1   p=filtered   s=[-]<column>
  *   co=<columns of the table, with commas>   x=<rules, see model/chain.ts>
  *
  * Version 1 had v=both for a table beside an icicle.
@@ -39,6 +39,8 @@ export interface ViewState {
   marked: string;
   /** Path hash of the node zoomed to; "" is the root. */
   zoom: string;
+  /** Path hash of the node whose "other" boxes were opened: the tree is made for what is below it. */
+  root: string;
   /** The part of the frame zoomed to that is seen, as shares of its width; null is the whole. */
   window: SeenPart | null;
   group: string;
@@ -64,6 +66,7 @@ export const defaultState: ViewState = {
   search: "",
   marked: "",
   zoom: "",
+  root: "",
   window: null,
   group: "function",
   colour: "package",
@@ -75,7 +78,7 @@ export const defaultState: ViewState = {
   extra: [],
 };
 
-const known = new Set(["sv", "v", "b", "st", "q", "m", "z", "w", "g", "c", "norm", "p", "s", "co", "x"]);
+const known = new Set(["sv", "v", "b", "st", "q", "m", "z", "root", "w", "g", "c", "norm", "p", "s", "co", "x"]);
 
 /** upgraders[n] turns parameters of version n into those of version n + 1, in place. */
 const upgraders: Record<number, (parameters: URLSearchParams) => void> = {
@@ -114,6 +117,7 @@ function parseWindow(text: string | null): SeenPart | null {
 /** Nine digits, a billionth of the width: finer than any screen shows of a million boxes. */
 const formatShare = (share: number) => share.toFixed(9).replace(/\.?0+$/, "");
 
+const asPathHash = (text: string | null) => (text && /^[0-9a-f]{16}$/.test(text) ? text : "");
 const asView = (text: string | null): View | "" => (views.includes(text as View) ? (text as View) : "");
 
 export function parseState(query: string): ViewState {
@@ -121,7 +125,6 @@ export function parseState(query: string): ViewState {
   upgrade(parameters);
   const view = asView(parameters.get("v")) || defaultState.view;
   const beside = asView(parameters.get("b"));
-  const zoom = parameters.get("z") ?? "";
   const colour = parameters.get("c") as ColourMode | null;
   return {
     view,
@@ -129,7 +132,8 @@ export function parseState(query: string): ViewState {
     sampleType: parameters.get("st") ?? "",
     search: parameters.get("q") ?? "",
     marked: parameters.get("m") ?? "",
-    zoom: /^[0-9a-f]{16}$/.test(zoom) ? zoom : "",
+    zoom: asPathHash(parameters.get("z")),
+    root: asPathHash(parameters.get("root")),
     window: parseWindow(parameters.get("w")),
     group: parameters.get("g") || defaultState.group,
     colour: colour && colourModes.includes(colour) ? colour : defaultState.colour,
@@ -151,6 +155,7 @@ export function formatState(state: ViewState): string {
   if (state.search) parameters.set("q", state.search);
   if (state.marked) parameters.set("m", state.marked);
   if (state.zoom) parameters.set("z", state.zoom);
+  if (state.root) parameters.set("root", state.root);
   if (state.window) parameters.set("w", `${formatShare(state.window.from)}-${formatShare(state.window.to)}`);
   if (state.group !== defaultState.group) parameters.set("g", state.group);
   if (state.colour !== defaultState.colour) parameters.set("c", state.colour);

@@ -34,6 +34,7 @@ test("every combination comes back as it was", () => {
       search: pick(texts),
       marked: pick(texts),
       zoom: pick(["", "0123456789abcdef", "ffffffffffffffff"]),
+      root: pick(["", "0123456789abcdef"]),
       window: pick([null, { from: 0, to: 0.5 }, randomWindow(), { from: 0.25, to: 1 }]),
       group: pick([...groups, "label:thread id"]),
       colour: pick(colourModes),
@@ -51,7 +52,7 @@ test("every combination comes back as it was", () => {
 test("links of version 1 keep their meaning", () => {
   const link = "?v=both&st=alloc_space&q=json&m=main.run&z=0123456789abcdef&g=line&norm=1&s=-cum&sv=1";
   const state: ViewState = {
-    view: "table", beside: "icicle", sampleType: "alloc_space", search: "json", marked: "main.run", zoom: "0123456789abcdef",
+    view: "table", beside: "icicle", sampleType: "alloc_space", search: "json", marked: "main.run", zoom: "0123456789abcdef", root: "",
     window: null, group: "line", colour: "package", isNormalised: true, isOfFiltered: false, rules: [],
     sort: { column: "cum", descending: true }, columns: [], extra: [],
   };

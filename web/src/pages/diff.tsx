@@ -43,8 +43,8 @@ export function DiffPage({ a, b, session }: { a: string; b: string; session: Ses
   const [flame, setFlame] = useState<Flame | null>(null);
   useTitle(before.share && after.share ? `${nameOf(before.share)} → ${nameOf(after.share)}` : "Comparison");
   const load = useCallback(
-    (signal: AbortSignal) => getDiff(a, b, { sampleType: state.sampleType, group: state.group, isNormalised: state.isNormalised }, signal),
-    [a, b, state.sampleType, state.group, state.isNormalised],
+    (signal: AbortSignal) => getDiff(a, b, { sampleType: state.sampleType, group: state.group, isNormalised: state.isNormalised, root: state.root }, signal),
+    [a, b, state.sampleType, state.group, state.isNormalised, state.root],
   );
   const broken = [before, after].find((side) => side.problem);
   if (broken?.problem)
@@ -77,7 +77,8 @@ export function DiffPage({ a, b, session }: { a: string; b: string; session: Ses
         isReady={before.share !== null && after.share !== null}
         state={state}
         update={update}
-        flameKey={`${state.sampleType}\n${state.group}\n${state.isNormalised}`}
+        opensOthers
+        flameKey={`${state.sampleType}\n${state.group}\n${state.isNormalised}\n${state.root}`}
         load={load}
         loadRows={(signal) => getDiffTop(a, b, { sampleType: state.sampleType, group: state.group, isNormalised: state.isNormalised }, signal)}
         onFlame={setFlame}

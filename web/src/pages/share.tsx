@@ -300,8 +300,8 @@ export function SharePage({ id, session }: { id: string; session: Session | null
   const [state, update] = useViewState();
   useTitle(share ? nameOf(share) : "");
   const load = useCallback(
-    (signal: AbortSignal) => getFlame(id, { sampleType: state.sampleType, group: state.group }, signal),
-    [id, state.sampleType, state.group],
+    (signal: AbortSignal) => getFlame(id, { sampleType: state.sampleType, group: state.group, root: state.root }, signal),
+    [id, state.sampleType, state.group, state.root],
   );
   if (problem)
     return (
@@ -316,7 +316,8 @@ export function SharePage({ id, session }: { id: string; session: Session | null
         isReady={share !== null}
         state={state}
         update={update}
-        flameKey={`${state.sampleType}\n${state.group}`}
+        opensOthers
+        flameKey={`${state.sampleType}\n${state.group}\n${state.root}`}
         load={load}
         loadRows={(signal) => getTop(id, { sampleType: state.sampleType, group: state.group }, signal)}
       />

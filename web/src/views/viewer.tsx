@@ -134,6 +134,8 @@ export interface ViewerProps {
   loadRows: LoadRows;
   /** False while what stands above is still to come: the viewer loads, but is not shown to jump later. */
   isReady: boolean;
+  /** The tree below one node can be loaded (state.root). */
+  opensOthers?: boolean;
   /** The trees are of two profiles. */
   isDiff?: boolean;
   /** False where the tree can be had by function only. */
@@ -144,6 +146,8 @@ export interface ViewerProps {
 }
 
 const noKeys = {};
+/** For another tree, where frames have other paths. */
+const wholeTree = { zoom: "", root: "", window: null };
 const keySheet = later(async () => (await import("./key_sheet.tsx")).KeySheet);
 
 export function Viewer(props: ViewerProps) {
@@ -185,15 +189,33 @@ export function Viewer(props: ViewerProps) {
   }, [flame, zoom]);
 
   const hashOf = (node: number) => (flame && node > 0 ? pathHash(flame, node) : "");
-  const showAll = () => update({ zoom: "", window: null });
+  /** What was opened below a node is closed where a frame outside of it is shown. */
+  const showing = (node: number, seen: SeenPart | null = null): Partial<ViewState> => {
+    const root = flame && state.root ? findByPathHash(flame, state.root) : -1;
+    const isInside = flame !== null && root > 0 && node >= root && node < flame.end[root];
+    return { zoom: hashOf(node), window: seen, root: isInside ? state.root : "" };
+  };
+  const showAll = () => update(showing(0));
   const zoomOut = () => {
-    if (flame && (zoom > 0 || part)) update({ zoom: hashOf(part ? zoom : parentOf(flame, zoom)), window: null });
+    if (flame && (zoom > 0 || part)) update(showing(part ? zoom : parentOf(flame, zoom)));
+  };
+  /** An "other" box is opened: the server is asked for what is below its parent. */
+  const openOther = (other: number) => {
+    const parent = parentOf(flame!, other);
+    if (!props.opensOthers || parent === 0) return say("These stacks are too small to be shown one by one");
+    if (state.rules.some((rule) => !rule.isOff)) return say("Rules see what is loaded: switch them off to open this");
+    const hash = hashOf(parent);
+    if (hash !== state.root) update({ zoom: hash, root: hash, window: null });
   };
   /** A second press on the frame zoomed to goes back up to its caller. */
-  const zoomTo = (node: number) => (node === zoom ? zoomOut() : update({ zoom: hashOf(node), window: null }));
+  const zoomTo = (node: number) => {
+    if (flame && flame.frames.flags(flame.frame[node]) & FrameFlag.Other) openOther(node);
+    else if (node === zoom) zoomOut();
+    else update(showing(node));
+  };
   const seePart = (node: number, seen: SeenPart | null) => {
     isMovedByHand.current = node !== zoom;
-    update({ zoom: hashOf(node), window: seen }, "replace");
+    update(showing(node, seen), "replace");
   };
   const seekMatch = (step: 1 | -1) => {
     const found = searching.result ?? marking.result;
@@ -201,7 +223,7 @@ export function Viewer(props: ViewerProps) {
     const next = nextMatch(flame, found, cursor, step);
     if (next < 0) return;
     setCursor(next);
-    update({ zoom: pathHash(flame, next), window: null }, "replace");
+    update(showing(next), "replace");
   };
   const mark = (name: string) => update({ marked: state.marked === name ? "" : name });
   const setRules = (rules: readonly Rule[]) => {
@@ -218,7 +240,7 @@ export function Viewer(props: ViewerProps) {
   const ruleFor = (action: Action, name: string) => name && setRules([...state.rules, { action, text: exactly(name), isOff: false }]);
   const types = flame?.metadata.sample_types ?? [];
   const typeIndex = flame ? shownType(flame, types) : 0;
-  const chooseType = (index: number) => update({ sampleType: sampleTypeToken(types, index) });
+  const chooseType = (index: number) => update({ sampleType: sampleTypeToken(types, index), root: "" });
   const groupChoices = groups.map((group) => ({ value: group as string, label: `by ${group}` }));
   if (!groups.includes(state.group as never)) groupChoices.push({ value: state.group, label: `by ${state.group}` });
   const cursorName = () => (flame && cursor < flame.nodeCount ? flame.frames.name(flame.frame[cursor]) : "");
@@ -265,7 +287,7 @@ export function Viewer(props: ViewerProps) {
     ...Object.fromEntries(views.map((view) => [panes[view].key, () => openView(view)])),
     "4": toggleBeside,
     t: () => types.length > 1 && chooseType((typeIndex + 1) % types.length),
-    g: () => hasGroups && update({ group: groups[(groups.indexOf(state.group as never) + 1) % groups.length], zoom: "", window: null }),
+    g: () => hasGroups && update({ group: groups[(groups.indexOf(state.group as never) + 1) % groups.length], ...wholeTree }),
     k: () => !props.isDiff && update({ colour: colourModes[(colourModes.indexOf(state.colour) + 1) % colourModes.length] }),
     l: () => cursor > 0 && mark(cursorName()),
     f: () => cursor > 0 && ruleFor("focus", cursorName()),
@@ -335,7 +357,7 @@ export function Viewer(props: ViewerProps) {
             onChange={(value) => chooseType(Number(value))}
           />
         )}
-        {hasGroups && <Select label="Group" value={state.group} choices={groupChoices} onChange={(group) => update({ group, zoom: "", window: null })} />}
+        {hasGroups && <Select label="Group" value={state.group} choices={groupChoices} onChange={(group) => update({ group, ...wholeTree })} />}
         {!props.isDiff && (
           <Select
             label="Colours"
