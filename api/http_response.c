@@ -100,8 +100,7 @@ static void add_security_fields(h2o_req_t *req, const struct http_server *http,
 static bool is_open_to_sites(const struct http_job *job)
 {
     unsigned flags = job->request.route ? job->request.route->flags : 0;
-    return (flags & ROUTE_CORS) ||
-           ((flags & ROUTE_CORS_IF_OPEN) && job->response.is_open_to_sites);
+    return (flags & ROUTE_CORS) || ((flags & ROUTE_CORS_IF_OPEN) && job->response.is_open_to_sites);
 }
 
 static void add_fields(h2o_req_t *req, const struct http_job *job)

@@ -98,7 +98,7 @@ struct response {
     _Atomic uint32_t *reader_count;
     int file_fd; /* owned by the response; sent from offset 0 */
     uint64_t file_bytes;
-    bool may_compress; /* let the server apply zstd or gzip as the client accepts */
+    bool may_compress;     /* let the server apply zstd or gzip as the client accepts */
     bool is_open_to_sites; /* with ROUTE_CORS_IF_OPEN: scripts of other sites may read it */
     struct http_field *fields;
     size_t field_count;

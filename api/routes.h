@@ -26,8 +26,8 @@ enum route_flags {
     ROUTE_CORS = 1 << 3,      /* Access-Control-Allow-Origin: * and OPTIONS, for reads only */
     ROUTE_PROBE =
         1 << 4, /* runs on threads of its own: it is answered however busy the others are */
-    /* ROUTE_CORS, but only for answers that say so (response.is_open_to_sites): a share's files, which
-     * other sites may show when everybody with the link may see them. */
+    /* ROUTE_CORS, but only for answers that say so (response.is_open_to_sites): a share's files,
+     * which other sites may show when everybody with the link may see them. */
     ROUTE_CORS_IF_OPEN = 1 << 5,
 };
 
