@@ -167,9 +167,13 @@ static const struct bit_name scope_names[] = {{SCOPE_INGEST, "ingest"},
                                               {SCOPE_OPERATOR, "operator"},
                                               {0, NULL}};
 
-static const struct bit_name flag_names[] = {
-    {ROUTE_INLINE, "inline"}, {ROUTE_LIMIT_404, "limit_404"},       {ROUTE_NO_CSRF, "no_csrf"},
-    {ROUTE_CORS, "cors"},     {ROUTE_CORS_IF_OPEN, "cors_if_open"}, {0, NULL}};
+static const struct bit_name flag_names[] = {{ROUTE_INLINE, "inline"},
+                                             {ROUTE_LIMIT_404, "limit_404"},
+                                             {ROUTE_NO_CSRF, "no_csrf"},
+                                             {ROUTE_CORS, "cors"},
+                                             {ROUTE_CORS_IF_OPEN, "cors_if_open"},
+                                             {ROUTE_PROBE, "probe"},
+                                             {0, NULL}};
 
 static void print_bits(FILE *file, const struct bit_name *names, unsigned bits)
 {
