@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """Runs every test of the project and ends with the line "N passed, N failed".
 
-The integration tests, which mostly wait, run beside all other steps, which run one by one. Each step's output goes to build/test-logs/<step>.log and is shown when the step fails.
+The integration and the browser tests, which wait a good deal, run beside all other steps, which
+compute, one by one and with less priority: they take what the others leave of the processors. Each
+step's output goes to build/test-logs/<step>.log and is shown when the step fails.
   tests/run.py [STEP …]     only these steps: check unit sanitizers web integration browser fuzz
 """
 import concurrent.futures
@@ -10,6 +12,7 @@ import pathlib
 import re
 import subprocess
 import sys
+import threading
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -24,6 +27,16 @@ class Result:
         self.passed, self.failed, self.skipped = passed, failed, skipped
 
 
+class Costs(threading.local):
+    """Processor time of what the thread's step has run, and how it is run."""
+
+    seconds = 0.0
+    priority = ()
+
+
+COSTS = Costs()
+
+
 def run(name, command, environment=None):
     """Runs command with its output in the step's log; returns (exit status, output)."""
     LOGS.mkdir(parents=True, exist_ok=True)
@@ -32,10 +45,13 @@ def run(name, command, environment=None):
     inherited = {key: value for key, value in os.environ.items()
                  if key not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL")}
     with open(log, "w") as out:
-        status = subprocess.run(command, cwd=ROOT, stdout=out, stderr=subprocess.STDOUT,
-                                stdin=subprocess.DEVNULL,
-                                env={**inherited, **(environment or {})}).returncode
-    return status, log.read_text(errors="replace")
+        process = subprocess.Popen([*COSTS.priority, *command], cwd=ROOT, stdout=out,
+                                   stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
+                                   env={**inherited, **(environment or {})})
+        _, status, used = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+    COSTS.seconds += used.ru_utime + used.ru_stime
+    return process.returncode, log.read_text(errors="replace")
 
 
 def one(name, command):
@@ -135,14 +151,15 @@ def step_fuzz():
 
 STEPS = {"check": step_check, "unit": step_unit, "sanitizers": step_sanitizers, "web": step_web,
          "integration": step_integration, "browser": step_browser, "fuzz": step_fuzz}
+WAITING = ("integration", "browser")
 
 
 def run_step(name):
     """Runs a step and shows its result when it is there; the log too when it failed."""
-    start = time.monotonic()
+    start, COSTS.seconds = time.monotonic(), 0
     result = STEPS[name]()
     lines = [f"{name}: {result.passed} passed, {result.failed} failed, {result.skipped} skipped "
-             f"({time.monotonic() - start:.0f} s)"]
+             f"({time.monotonic() - start:.0f} s, {COSTS.seconds:.0f} s of processors)"]
     if result.failed:
         log = (LOGS / f"{name}.log").read_text(errors="replace").splitlines()
         lines += [f"    {line}" for line in log[-120:]]
@@ -151,6 +168,8 @@ def run_step(name):
 
 
 def run_steps(names):
+    is_waiting = names in ([name] for name in WAITING)
+    COSTS.priority = () if is_waiting else ("nice", "-n", "10")
     return [run_step(name) for name in names]
 
 
@@ -165,8 +184,8 @@ def main():
     if status != 0:
         print(output, "0 passed, 1 failed", sep="\n")
         sys.exit(1)
-    lanes = [[name for name in wanted if name == "integration"],
-             [name for name in wanted if name != "integration"]]
+    lanes = [[name] for name in wanted if name in WAITING]
+    lanes.append([name for name in wanted if name not in WAITING])
     with concurrent.futures.ThreadPoolExecutor(len(lanes)) as pool:
         results = [result for lane in pool.map(run_steps, lanes) for result in lane]
     passed, failed, skipped = (sum(getattr(result, key) for result in results)
