@@ -1,6 +1,6 @@
 // The share page: numbers equal a brute-force reader's, and everything is in the address bar.
 import assert from "node:assert/strict";
-import { spoken, tableRows, viewReady, withPage } from "./harness.mjs";
+import { soon, spoken, tableRows, viewReady, withPage } from "./harness.mjs";
 import { cpuProfile, cpuSamples, deepText, encodePprof, foldedText, matchOf, topOf, totalOf, twoTypes } from "./profiles.mjs";
 
 const seconds = (ns) => {
@@ -119,7 +119,7 @@ export async function testViewer(runner, browser, server) {
       await page.waitForURL(/g=file/);
       await viewReady(page);
       await page.keyboard.press("2");
-      assert.ok((await tableRows(page)).some((row) => row.at(-1).includes("/src/")));
+      await soon(async () => assert.ok((await tableRows(page)).some((row) => row.at(-1).includes("/src/"))));
     }),
   );
 
@@ -340,8 +340,15 @@ export async function testViewer(runner, browser, server) {
         await new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)));
         return performance.now() - begun;
       });
-      console.log(`# many nodes: ready after ${Math.round(ready)} ms, search drawn after ${Math.round(searchMs)} ms`);
-      assert.ok(ready < 15_000 && searchMs < 2_000);
+      // Beside a loop that takes a fifth of a second where nothing else runs: a busy machine slows both.
+      const loopMs = await page.evaluate(() => {
+        const begun = performance.now();
+        const table = Uint32Array.from({ length: 1 << 20 }, (_, i) => Math.imul(i, 2654435761));
+        for (let round = 0, at = 1; round < 50; round++) for (let i = 0; i < 1 << 20; i++) at = (table[at & 0xfffff] + at) >>> 0;
+        return performance.now() - begun;
+      });
+      console.log(`# many nodes: ready after ${Math.round(ready)} ms, search drawn after ${Math.round(searchMs)} ms, a loop ${Math.round(loopMs)} ms`);
+      assert.ok(ready < 75 * loopMs && searchMs < 10 * loopMs);
     });
   });
 
