@@ -3,6 +3,7 @@
 #   tests/fuzz/run.sh SECONDS [FUZZER ...]
 # Prints one line each, "ok" or "not ok"; findings and logs are left in build/fuzz/findings. Works on
 # a copy of the seeds; FUZZ_KEEP=1 merges what reached new code back into tests/fuzz/corpus.
+# One input may take 60 s: libFuzzer counts them by the clock, and the machine may be busy.
 # FUZZ_JOBS fuzzers run at a time (default: one per processor).
 set -u
 cd "$(dirname "$0")/../.." || exit 1
@@ -30,7 +31,7 @@ run_one() {
     used=0 runs=0
     while [ "$used" -lt "$seconds" ]; do
         # shellcheck disable=SC2086
-        if ! "$bin/$name" -max_total_time=$((seconds - used)) -rss_limit_mb=1024 -timeout=10 \
+        if ! "$bin/$name" -max_total_time=$((seconds - used)) -rss_limit_mb=1024 -timeout=60 \
             -max_len=65536 -print_final_stats=1 -artifact_prefix="$out/$name/" $dictionary \
             "$work" >"$log" 2>&1; then
             echo "not ok $name: see $log"
