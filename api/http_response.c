@@ -81,11 +81,12 @@ static void add_field(h2o_req_t *req, struct span name, struct span value)
 
 /* What all answers carry. HTML gets the policy of the pages, everything else may do nothing. */
 static void add_security_fields(h2o_req_t *req, const struct http_server *http,
-                                const char *content_type)
+                                const char *content_type, bool may_be_framed)
 {
     bool is_html = content_type && span_starts_with(span_text(content_type), "text/html");
     bool is_svg = content_type && span_starts_with(span_text(content_type), "image/svg");
-    const char *policy = is_html  ? pages_content_security_policy
+    const char *policy = is_html && may_be_framed ? pages_framed_content_security_policy
+                         : is_html                ? pages_content_security_policy
                          : is_svg ? "default-src 'none'; style-src 'unsafe-inline'; sandbox"
                                   : "default-src 'none'; frame-ancestors 'none'";
     add_field(req, SPAN_LITERAL("x-content-type-options"), SPAN_LITERAL("nosniff"));
@@ -108,7 +109,7 @@ static void add_fields(h2o_req_t *req, const struct http_job *job)
     const struct response *response = &job->response;
     if (response->content_type)
         add_field(req, SPAN_LITERAL("content-type"), span_text(response->content_type));
-    add_security_fields(req, job->loop->http, response->content_type);
+    add_security_fields(req, job->loop->http, response->content_type, response->may_be_framed);
     add_field(req, SPAN_LITERAL("x-request-id"), span_text(job->request.id));
     if (is_open_to_sites(job)) {
         add_field(req, SPAN_LITERAL("access-control-allow-origin"), SPAN_LITERAL("*"));
@@ -308,7 +309,7 @@ static void replace_error(h2o_req_t *req, h2o_ostream_t **slot)
     req->res.headers = (h2o_headers_t){0};
     add_field(req, SPAN_LITERAL("content-type"), span_text(response.content_type));
     add_field(req, SPAN_LITERAL("cache-control"), SPAN_LITERAL("no-store"));
-    add_security_fields(req, connection->loop->http, response.content_type);
+    add_security_fields(req, connection->loop->http, response.content_type, false);
     h2o_iovec_t id = h2o_strdup(&req->pool, request.id, SIZE_MAX);
     add_field(req, SPAN_LITERAL("x-request-id"), span_of(id.base, id.len));
     /* The rest of the body is still coming; without this the peer would get a reset, no answer. */

@@ -5,25 +5,31 @@
 #include "api/server.h"
 #include "api/settings.h"
 #include "api/share.h"
+#include "api/view_state.h"
+#include "api/viewer_path.h"
 #include "lib/base/mem.h"
 
 #include <string.h>
 
-enum { MAX_PAGE_BYTES = 256 << 10, MAX_DESCRIPTION_BYTES = 200 };
+enum { MAX_PAGE_BYTES = 256 << 10, MAX_DESCRIPTION_BYTES = 200, MAX_QUERY_BYTES = 16384 };
 
 static const char head_marker[] = "<!--perfolio:head-->";
 static const char site_name[] = "Perfolio";
 
-const char *const pages_content_security_policy =
-    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
-    "img-src 'self' data:; font-src 'self'; form-action 'self'; base-uri 'none'; "
-    "frame-ancestors 'none'; require-trusted-types-for 'script'";
+#define POLICY(frame_ancestors)                                                                    \
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "                \
+    "img-src 'self' data:; font-src 'self'; form-action 'self'; base-uri 'none'; "                 \
+    "frame-ancestors " frame_ancestors "; require-trusted-types-for 'script'"
+
+const char *const pages_content_security_policy = POLICY("'none'");
+const char *const pages_framed_content_security_policy = POLICY("*");
 
 /* What the head of one page says; texts are plain and get escaped when written. */
 struct head {
     struct span title;
     struct span description;
-    struct span image_path; /* empty: none */
+    struct span image_path;  /* empty: none */
+    struct span oembed_path; /* empty: none */
     bool may_index;
 };
 
@@ -64,6 +70,12 @@ static void append_head(struct buf *buf, const struct request *request, const st
     if (head->image_path.size > 0) {
         append_meta_url(buf, "og:image", request, head->image_path);
         append_meta(buf, "name", "twitter:card", SPAN_LITERAL("summary_large_image"));
+    }
+    if (head->oembed_path.size > 0) {
+        buf_append_text(buf, "<link rel=\"alternate\" type=\"application/json+oembed\" href=\"");
+        buf_append_html(buf, public_url(request));
+        buf_append_html(buf, head->oembed_path);
+        buf_append_text(buf, "\">\n");
     }
     if (!head->may_index)
         append_meta(buf, "name", "robots", SPAN_LITERAL("noindex"));
@@ -137,6 +149,36 @@ static struct span share_title(struct request *request, int status,
     return span_text(arena_printf(request->arena, "%s · Perfolio", metadata->title));
 }
 
+/* The picture of what the page's address describes. */
+static struct span preview_path(struct request *request, struct span id)
+{
+    buf_auto query;
+    buf_init(&query, MAX_QUERY_BYTES);
+    view_state_append_query(request, &query);
+    if (buf_failed(&query))
+        buf_clear(&query);
+    return span_text(arena_printf(request->arena, "/p/%.*s/og.png%s%.*s", SPAN_PRINT(id),
+                                  query.size ? "?" : "", SPAN_PRINT(buf_span(&query))));
+}
+
+/* Where consumers of oEmbed learn how to embed the page, its view included. */
+static struct span oembed_path(struct request *request)
+{
+    buf_auto path;
+    struct err ignored;
+    buf_init(&path, 4 * (size_t)MAX_QUERY_BYTES);
+    buf_append_text(&path, "/oembed?format=json&url=");
+    buf_append_url(&path, public_url(request));
+    buf_append_url(&path, request->path);
+    bool has_query = request->query.size > 0 && request->query.size <= MAX_QUERY_BYTES &&
+                     !viewer_path_check_query("query", request->query, &ignored);
+    if (has_query) {
+        buf_append_url(&path, SPAN_LITERAL("?"));
+        buf_append_url(&path, request->query);
+    }
+    return span_of(arena_strndup(request->arena, path.data, path.size), path.size);
+}
+
 static enum err_code get_share_page(struct request *request, struct response *response,
                                     struct err *err)
 {
@@ -150,7 +192,38 @@ static enum err_code get_share_page(struct request *request, struct response *re
                         .description = summary_of(request->arena, metadata.description),
                         .may_index = status == 200 && metadata.may_index};
     if (status == 200 && metadata.may_preview)
-        head.image_path = span_text(arena_printf(request->arena, "/p/%.*s/og.png", SPAN_PRINT(id)));
+        head.image_path = preview_path(request, id);
+    if (status == 200 && metadata.may_preview)
+        head.oembed_path = oembed_path(request);
+    return respond_shell(request, response, status, &head, err);
+}
+
+/* Said plainly, since the page's scripts would show what is not to be shown. */
+static enum err_code respond_not_embeddable(struct request *request, struct response *response)
+{
+    response_add(request, response, "cache-control", "no-cache");
+    response_add(request, response, "x-robots-tag", "noindex");
+    response_bytes(
+        response, 403, "text/html; charset=utf-8",
+        SPAN_LITERAL("<!doctype html>\n<html lang=\"en\">\n<title>Not embeddable</title>\n"
+                     "<p>This profile is not for everybody who has its link, so it "
+                     "cannot be embedded in other pages.</p>\n"));
+    return ERR_NONE;
+}
+
+/* In a frame of another site no cookie of ours arrives: only what anyone may see can be shown. */
+static enum err_code get_embed_page(struct request *request, struct response *response,
+                                    struct err *err)
+{
+    int status = 200;
+    struct share_public_metadata metadata;
+    enum err_code code = find_share(request, request->path_params[0], &status, &metadata, err);
+    if (code)
+        return code;
+    if (status == 200 && !metadata.may_preview)
+        return respond_not_embeddable(request, response);
+    response->may_be_framed = status == 200;
+    struct head head = {.title = share_title(request, status, &metadata)};
     return respond_shell(request, response, status, &head, err);
 }
 
@@ -277,8 +350,9 @@ static enum err_code get_robots(struct request *request, struct response *respon
 {
     (void)err;
     response_add(request, response, "cache-control", "public, max-age=86400");
-    response_bytes(response, 200, "text/plain; charset=utf-8",
-                   SPAN_LITERAL("User-agent: *\nDisallow: /api/\nDisallow: /d/\n"));
+    response_bytes(
+        response, 200, "text/plain; charset=utf-8",
+        SPAN_LITERAL("User-agent: *\nDisallow: /api/\nDisallow: /d/\nDisallow: /embed/\n"));
     return ERR_NONE;
 }
 
@@ -314,6 +388,10 @@ enum err_code pages_respond_not_found(struct request *request, struct response *
 static const struct route routes[] = {
     {.method = HTTP_GET, .pattern = "/", .handle = get_home_page},
     {.method = HTTP_GET, .pattern = "/p/{id}", .flags = ROUTE_LIMIT_404, .handle = get_share_page},
+    {.method = HTTP_GET,
+     .pattern = "/embed/{id}",
+     .flags = ROUTE_LIMIT_404,
+     .handle = get_embed_page},
     {.method = HTTP_GET,
      .pattern = "/p/{id}/delete",
      .flags = ROUTE_LIMIT_404,

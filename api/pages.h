@@ -20,7 +20,9 @@ bool pages_shows_error(const struct request *request, const struct err *problem)
 enum err_code pages_respond_not_found(struct request *request, struct response *response,
                                       struct err *err) MUST_USE;
 
-/* Content-Security-Policy of every HTML answer, for tests and for handlers that send HTML. */
+/* Content-Security-Policy of every HTML answer, and of those that other sites may show in a frame:
+ * /embed/{id} of shares that anyone with the link may see. */
 extern const char *const pages_content_security_policy;
+extern const char *const pages_framed_content_security_policy;
 
 #endif

@@ -9,6 +9,7 @@
 #include "api/share_summary.h"
 #include "api/share_views.h"
 #include "api/turns.h"
+#include "api/view_state.h"
 #include "lib/base/clock.h"
 #include "lib/base/compress.h"
 #include "lib/base/mem.h"
@@ -33,9 +34,16 @@ static_assert(sizeof(struct profile_label) == (size_t)DECODED_LABEL, "what a lab
 
 static enum err_code check_names(struct request *request, unsigned parameters, struct err *err)
 {
-    enum { NAMES_MAX = 16 };
+    enum { NAMES_MAX = 32 };
     const char *known[NAMES_MAX] = {0};
     size_t count = 0;
+    struct span version;
+    if (parameters & REPORT_TAKES_PAGE) {
+        if (request_query(request, "sv", &version))
+            return ERR_NONE; /* written by a page, perhaps a later one */
+        for (const char *const *name = view_state_names; *name; name++)
+            known[count++] = *name;
+    }
     if (parameters & REPORT_TAKES_FILTER) {
         known[count++] = "sample_type";
         for (int action = 0; action < FILTER_ACTION_COUNT; action++)
@@ -119,6 +127,18 @@ static enum err_code read_root(const struct request *request, struct report *rep
     return ERR_NONE;
 }
 
+static void read_page(struct request *request, struct report *report)
+{
+    struct view_state *state = arena_new(request->arena, struct view_state, 1);
+    view_state_read(request, state);
+    report->sample_type = state->sample_type;
+    report->group_by = state->group_by;
+    memcpy(report->rules, state->rules, sizeof(report->rules));
+    report->rule_count = state->rule_count;
+    report->zoom = state->zoom;
+    report->left_out_count = state->left_out_count;
+}
+
 enum err_code report_read(struct request *request, const struct report_kind *kind,
                           unsigned parameters, int64_t default_limit, struct report *ret_report,
                           struct err *err)
@@ -128,6 +148,8 @@ enum err_code report_read(struct request *request, const struct report_kind *kin
     request_query(request, "sample_type", &report->sample_type);
     request_query(request, "group_by", &report->group_by);
     request_query(request, "key", &report->label_key);
+    if (parameters & REPORT_TAKES_PAGE)
+        read_page(request, report);
     enum err_code code = check_names(request, parameters, err);
     if (!code)
         code = read_rules(request, report, err);
@@ -156,6 +178,8 @@ static void append_question(const struct report *report, struct buf *key)
     buf_append_url(key, report->sample_type);
     buf_append_text(key, " g=");
     buf_append_url(key, report->group_by);
+    if (report->zoom || report->left_out_count)
+        buf_printf(key, " z=%" PRIx64 " out=%" PRIu32, report->zoom, report->left_out_count);
     buf_append_text(key, " fn=");
     buf_append_url(key, report->function);
     buf_append_text(key, " key=");

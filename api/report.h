@@ -4,7 +4,7 @@
  * Parameters, the same for every report: sample_type (name or index), group_by (function, file,
  * line, address, binary, or a label), focus, ignore, hide, show (expressions of lib/base/regex.h),
  * label (key=value of lib/profile/label_filter.h), each of which may be repeated, limit. Each error
- * names the parameter.
+ * names the parameter. Pictures take the address of a page too (api/view_state.h).
  *
  * An answer is made once (api/flight_cache.h) from a decoded profile (api/profile_cache.h), and
  * kept in the form in which it is sent. Its ETag depends on the bytes of the shares and on the
@@ -56,6 +56,8 @@ struct report {
     struct span function;
     struct span label_key; /* empty: all */
     enum diff_mode mode;
+    uint64_t zoom;           /* hash of the path of the node that is shown alone; 0: all */
+    uint32_t left_out_count; /* rules of the page that a picture does not show */
 };
 
 /* Bits: which parameters a route knows besides those of the view. */
@@ -68,6 +70,7 @@ enum report_parameters {
     REPORT_TAKES_GROUP = 1 << 5, /* group_by */
     REPORT_TAKES_KEY = 1 << 6,   /* key: of labels */
     REPORT_TAKES_ROOT = 1 << 16,
+    REPORT_TAKES_PAGE = 1 << 7, /* those of a page's address, and with sv any others */
     REPORT_TAKES_VIEW = REPORT_TAKES_FILTER | REPORT_TAKES_GROUP
 };
 

@@ -118,14 +118,15 @@ static enum err_code get_json(struct request *request, struct response *response
 static enum err_code get_svg(struct request *request, struct response *response, struct err *err)
 {
     return respond(request, response, &report_svg,
-                   REPORT_TAKES_VIEW | REPORT_TAKES_LIMIT | REPORT_TAKES_DEPTH, FLAME_NODES_DEFAULT,
-                   err);
+                   REPORT_TAKES_VIEW | REPORT_TAKES_LIMIT | REPORT_TAKES_DEPTH | REPORT_TAKES_PAGE,
+                   FLAME_NODES_DEFAULT, err);
 }
 
 static enum err_code get_png(struct request *request, struct response *response, struct err *err)
 {
-    return respond(request, response, &report_png, REPORT_TAKES_VIEW | REPORT_TAKES_LIMIT,
-                   FLAME_NODES_DEFAULT, err);
+    return respond(request, response, &report_png,
+                   REPORT_TAKES_VIEW | REPORT_TAKES_LIMIT | REPORT_TAKES_PAGE, FLAME_NODES_DEFAULT,
+                   err);
 }
 
 enum {

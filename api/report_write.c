@@ -9,6 +9,7 @@
 #include "lib/profile/export_labels.h"
 #include "lib/profile/flame.h"
 #include "lib/profile/flame_binary.h"
+#include "lib/profile/flame_zoom.h"
 #include "lib/profile/labels.h"
 #include "lib/profile/picture.h"
 #include "lib/profile/pprof.h"
@@ -215,13 +216,54 @@ static enum err_code write_folded(const struct report *report, struct arena *are
     return export_folded(view, output, err);
 }
 
-static struct picture_options picture_options_of(const struct report *report)
+/* "main.work: 3.20 s (25.0 %)": what is zoomed into. */
+static struct span describe_zoom(struct arena *arena, const struct flame *flame, uint32_t node)
+{
+    enum { NAME_BYTES = 200 };
+    const struct view *view = flame->view;
+    struct span name = flame->frames[flame->node_frame[node]].name;
+    char value[PICTURE_VALUE_BYTES];
+    if (name.size > NAME_BYTES)
+        for (name.size = NAME_BYTES; name.size && (name.data[name.size] & 0xc0) == 0x80;)
+            name.size--; /* not within a character */
+    picture_value((double)flame->node_cum[node], view_unit(view), value);
+    double total = (double)view->total[VIEW_SIDE_B];
+    double percent = total != 0 ? 100 * (double)flame->node_cum[node] / total : 0;
+    return span_text(
+        arena_printf(arena, "zoomed into %.*s: %s (%.1f %%)", SPAN_PRINT(name), value, percent));
+}
+
+/* What of the address the picture does not show. */
+static struct span describe_left_out(const struct report *report, struct arena *arena,
+                                     bool lacks_zoom)
+{
+    uint32_t count = report->left_out_count;
+    const char *zoom = lacks_zoom ? "the frame zoomed into is not here" : "";
+    if (count == 0)
+        return span_text(zoom);
+    return span_text(arena_printf(arena, "%" PRIu32 " %s not shown%s%s", count,
+                                  count == 1 ? "rule" : "rules", lacks_zoom ? "; " : "", zoom));
+}
+
+static enum err_code make_picture(const struct report *report, struct arena *arena,
+                                  const struct view *view, const struct flame **ret_flame,
+                                  struct picture_options *ret_options, struct err *err)
 {
     const struct share *share = &report->shares[0];
-    return (struct picture_options){
+    const struct flame *flame;
+    enum err_code code = make_flame(report, arena, view, &flame, err);
+    if (code)
+        return code;
+    uint32_t node = report->zoom ? flame_find_path(flame, report->zoom) : 0;
+    *ret_options = (struct picture_options){
         .title = span_text(share->title[0] ? share->title : share->filename), /* as the page does */
+        .note = describe_left_out(report, arena, report->zoom && !node),
         .svg_depth = (uint32_t)report->depth,
     };
+    if (node)
+        ret_options->subtitle = describe_zoom(arena, flame, node);
+    *ret_flame = flame_zoom(arena, flame, node);
+    return ERR_NONE;
 }
 
 static enum err_code write_svg(const struct report *report, struct arena *arena,
@@ -230,8 +272,8 @@ static enum err_code write_svg(const struct report *report, struct arena *arena,
 {
     (void)profile;
     const struct flame *flame;
-    struct picture_options options = picture_options_of(report);
-    enum err_code code = make_flame(report, arena, view, &flame, err);
+    struct picture_options options;
+    enum err_code code = make_picture(report, arena, view, &flame, &options, err);
     return code ? code : picture_svg(flame, &options, output, err);
 }
 
@@ -241,11 +283,11 @@ static enum err_code write_png(const struct report *report, struct arena *arena,
 {
     (void)profile;
     const struct flame *flame;
-    struct picture_options options = picture_options_of(report);
+    struct picture_options options;
     const struct asset *font = asset_find(SPAN_LITERAL("DejaVuSans.ttf"));
     if (!font)
         return err_set(err, ERR_INTERNAL, "the font is missing among the assets");
-    enum err_code code = make_flame(report, arena, view, &flame, err);
+    enum err_code code = make_picture(report, arena, view, &flame, &options, err);
     return code ? code : picture_png(flame, &options, font->bytes, output, err);
 }
 

@@ -100,6 +100,7 @@ struct response {
     uint64_t file_bytes;
     bool may_compress;     /* let the server apply zstd or gzip as the client accepts */
     bool is_open_to_sites; /* with ROUTE_CORS_IF_OPEN: scripts of other sites may read it */
+    bool may_be_framed;    /* HTML that pages of other sites may show in a frame */
     struct http_field *fields;
     size_t field_count;
     size_t field_capacity;

@@ -1,8 +1,10 @@
 #include "api/routes.h"
 
+#include "api/badge.h"
 #include "api/comment.h"
 #include "api/health.h"
 #include "api/identity.h"
+#include "api/oembed.h"
 #include "api/pages.h"
 #include "api/share.h"
 #include "api/short_link.h"
@@ -12,8 +14,9 @@
 
 /* Filled in order of matching: rows with narrower patterns stand before the pages' /p/{id}. */
 static const struct route_table *const joined[] = {
-    &health_routes, &identity_routes,   &operator_routes, &share_routes, &upload_routes,
-    &report_routes, &short_link_routes, &comment_routes,  &page_routes,
+    &health_routes, &identity_routes, &operator_routes,   &share_routes,
+    &upload_routes, &report_routes,   &short_link_routes, &comment_routes,
+    &badge_routes,  &oembed_routes,   &page_routes,
 };
 
 enum { TABLE_COUNT = sizeof(joined) / sizeof(*joined), METHOD_COUNT = HTTP_OPTIONS + 1 };

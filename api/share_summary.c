@@ -5,6 +5,7 @@
 #include "lib/profile/profile.h"
 
 #include <inttypes.h>
+#include <jansson.h>
 #include <stdio.h>
 
 static void append_value_type(struct buf *buf, const struct profile *profile,
@@ -158,6 +159,31 @@ enum err_code share_summary_append(const struct profile *profile, uint64_t decod
                        "leave comments out, or shorten them",
                        SHARE_SUMMARY_BYTES);
     return ERR_NONE;
+}
+
+static struct span copy_member(struct arena *arena, const json_t *object, const char *name)
+{
+    const json_t *text = json_object_get(object, name);
+    size_t size = json_string_length(text);
+    return size ? span_of(arena_strndup(arena, json_string_value(text), size), size)
+                : (struct span){0};
+}
+
+enum err_code share_summary_read_total(const char *summary, struct arena *arena,
+                                       struct share_total *ret_total, struct err *err)
+{
+    json_t *root = json_loads(summary, JSON_ALLOW_NUL, NULL);
+    const json_t *index = json_object_get(root, "default_sample_type_index");
+    size_t at = (size_t)json_integer_value(index);
+    const json_t *type = json_array_get(json_object_get(root, "sample_types"), at);
+    const json_t *total = json_array_get(json_object_get(root, "totals"), at);
+    bool is_whole = json_is_integer(index) && json_is_object(type) && json_is_integer(total);
+    if (is_whole)
+        *ret_total = (struct share_total){.value = json_integer_value(total),
+                                          .type = copy_member(arena, type, "type"),
+                                          .unit = copy_member(arena, type, "unit")};
+    json_decref(root);
+    return is_whole ? ERR_NONE : err_set(err, ERR_CORRUPT, "the summary of a share has no totals");
 }
 
 struct span share_summary_default_sample_type(struct span summary)

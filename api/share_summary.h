@@ -22,6 +22,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct arena;
 struct profile;
 
 struct share_cost {
@@ -46,6 +47,16 @@ enum err_code share_summary_append(const struct profile *profile, uint64_t decod
 
 /* The cost that a summary tells; false if it does not. */
 bool share_summary_read_cost(const char *summary, struct share_cost *ret_cost);
+
+/* The total of the default sample type; texts live in arena. */
+struct share_total {
+    int64_t value;
+    struct span type;
+    struct span unit;
+};
+/* Handles: ERR_CORRUPT (no summary of ours). */
+enum err_code share_summary_read_total(const char *summary, struct arena *arena,
+                                       struct share_total *ret_total, struct err *err) MUST_USE;
 
 /* The text of default_sample_type in a summary, as JSON with its quotes; "\"\"" if absent. */
 struct span share_summary_default_sample_type(struct span summary);

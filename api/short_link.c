@@ -186,10 +186,9 @@ static enum err_code not_found(struct err *err)
 
 /* The path is checked again: what an older version or a hand at the database stored must not lead
  * away from here either. */
-static enum err_code follow_link(struct request *request, struct response *response,
-                                 struct err *err)
+enum err_code short_link_find(struct request *request, struct span id, const char **ret_path,
+                              bool *ret_is_public, struct err *err)
 {
-    struct span id = request->path_params[0];
     pg_auto connection = NULL;
     struct pg_result *row;
     struct viewer_path path;
@@ -200,15 +199,26 @@ static enum err_code follow_link(struct request *request, struct response *respo
         code = find_path(request, connection, id, &row, err);
     if (code)
         return code;
-    if (pg_row_count(row) == 0)
+    if (pg_row_count(row) == 0 || viewer_path_parse(span_text(pg_get_text(row, 0, 0)), &path, err))
         return not_found(err);
-    const char *target = pg_get_text(row, 0, 0);
-    if (viewer_path_parse(span_text(target), &path, err))
-        return not_found(err);
-    if (strcmp(pg_get_text(row, 0, 1), "public") != 0)
+    *ret_path = pg_get_text(row, 0, 0);
+    if (ret_is_public)
+        *ret_is_public = strcmp(pg_get_text(row, 0, 1), "public") == 0;
+    return ERR_NONE;
+}
+
+static enum err_code follow_link(struct request *request, struct response *response,
+                                 struct err *err)
+{
+    const char *path;
+    bool is_public;
+    enum err_code code = short_link_find(request, request->path_params[0], &path, &is_public, err);
+    if (code)
+        return code;
+    if (!is_public)
         response_add(request, response, "x-robots-tag", "noindex");
     response_add(request, response, "cache-control", "no-cache");
-    response_add(request, response, "location", target);
+    response_add(request, response, "location", path);
     response->status = 302;
     return ERR_NONE;
 }

@@ -26,4 +26,9 @@ enum {
 
 extern const struct route_table short_link_routes;
 
+/* The path that a short link stands for, in the request's arena; *ret_is_public, where not NULL,
+ * says whether search engines may follow. Handles: ERR_NOT_FOUND (also of shares that are gone). */
+enum err_code short_link_find(struct request *request, struct span id, const char **ret_path,
+                              bool *ret_is_public, struct err *err) MUST_USE;
+
 #endif

@@ -269,10 +269,15 @@ static void draw_heading(struct canvas *canvas, const struct picture_options *op
               heading_ink(INDEX_FAINT_TEXT));
 }
 
-static void draw_foot(struct canvas *canvas, uint32_t level_count, uint32_t shown_count)
+static void draw_foot(struct canvas *canvas, const struct picture_options *options,
+                      uint32_t level_count, uint32_t shown_count)
 {
     buf_auto text;
-    buf_init(&text, 256);
+    buf_init(&text, 4096);
+    if (options->note.size) {
+        buf_append_span(&text, options->note);
+        buf_append_text(&text, " \xc2\xb7 ");
+    }
     char count[PICTURE_VALUE_BYTES];
     picture_value(canvas->flame->node_count - 1, SPAN_LITERAL("count"), count);
     buf_printf(&text, "%s frames, %u levels", count, level_count - 1);
@@ -307,7 +312,7 @@ static void draw(struct canvas *canvas, const struct picture_options *options, d
                                           .max_depth = shown_count,
                                           .draw = draw_box,
                                           .context = canvas};
-    draw_foot(canvas, picture_layout_run(&layout).level_count, shown_count);
+    draw_foot(canvas, options, picture_layout_run(&layout).level_count, shown_count);
 }
 
 static void set_entry(uint8_t palette[INDEX_COUNT][3], int index, uint32_t from, uint32_t to,
@@ -367,6 +372,25 @@ static enum err_code draw_small_enough(struct canvas *canvas, const struct pictu
         if (png->size <= SIZE_GOAL)
             break;
     }
+    return ERR_NONE;
+}
+
+enum err_code picture_text_width(struct span font, int size, struct span text, double *ret_pixels,
+                                 struct err *err)
+{
+    struct face face;
+    double width = 0;
+    enum err_code code = open_face(&face, font, err);
+    if (code)
+        return code;
+    FT_Set_Pixel_Sizes(face.face, 0, (FT_UInt)size);
+    while (text.size) {
+        uint32_t code_point = take_code_point(&text);
+        if (FT_Load_Char(face.face, code_point, FT_LOAD_NO_HINTING) == 0)
+            width += (double)face.face->glyph->linearHoriAdvance / (1 << 16); /* 16.16 */
+    }
+    close_face(&face);
+    *ret_pixels = width;
     return ERR_NONE;
 }
 

@@ -23,6 +23,7 @@ enum { PICTURE_PNG_WIDTH = 1200, PICTURE_PNG_HEIGHT = 630 }; /* OpenGraph's 1.91
 struct picture_options {
     struct span title;    /* UTF-8; may be empty */
     struct span subtitle; /* may be empty: what is compared, or what the view is filtered by */
+    struct span note;     /* may be empty: what was asked for and is not shown; for the foot */
     bool is_dark;
     uint32_t svg_width; /* pixels; 0 is 1200 */
     uint32_t svg_depth; /* levels drawn at most; 0 is 64; what is cut off is said in the picture */
@@ -38,6 +39,11 @@ enum err_code picture_svg(const struct flame *flame, const struct picture_option
  */
 enum err_code picture_png(const struct flame *flame, const struct picture_options *options,
                           struct span font, struct buf *output, struct err *err) MUST_USE;
+
+/* How wide text is in font at that size, in pixels, as a browser lays it out: without hinting.
+ * Handles: ERR_INVALID (the font). */
+enum err_code picture_text_width(struct span font, int size, struct span text, double *ret_pixels,
+                                 struct err *err) MUST_USE;
 
 /*
  * Writes value in the largest unit that fits, as people read it: "1.28 s", "3.4 MiB", "12,345".

@@ -139,11 +139,16 @@ static void append_heading(struct svg *svg, const struct picture_options *option
 }
 
 /* What the picture does not show is said in it. */
-static void append_foot(struct svg *svg, struct picture_extent extent, uint32_t shown_count)
+static void append_foot(struct svg *svg, const struct picture_options *options,
+                        struct picture_extent extent, uint32_t shown_count)
 {
     const struct flame *flame = svg->flame;
     buf_printf(svg->output, "<text x=\"%d\" y=\"%d\" fill=\"#%06x\">", MARGIN,
                HEAD_HEIGHT + (int)shown_count * ROW_HEIGHT + 16, svg->theme.faint_text);
+    if (options->note.size) {
+        buf_append_html(svg->output, options->note);
+        buf_append_text(svg->output, "; ");
+    }
     char count[PICTURE_VALUE_BYTES];
     picture_value(flame->node_count - 1, SPAN_LITERAL("count"), count);
     buf_printf(svg->output, "%s frames, %u levels", count, extent.level_count - 1);
@@ -194,7 +199,7 @@ enum err_code picture_svg(const struct flame *flame, const struct picture_option
                                           .context = &svg};
     const struct picture_extent extent = picture_layout_run(&layout);
     buf_append_text(output, "</g>\n");
-    append_foot(&svg, extent, shown);
+    append_foot(&svg, options, extent, shown);
     buf_append_text(output, "</svg>\n");
     if (buf_failed(output))
         return err_set(err, ERR_TOO_LARGE, "picture of more than %zu bytes", output->max_size);

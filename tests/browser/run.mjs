@@ -7,6 +7,7 @@ import { Server } from "./server.mjs";
 import { testAccess } from "./access.mjs";
 import { testAccount } from "./account.mjs";
 import { testDiff } from "./diff.mjs";
+import { testEmbed } from "./embed.mjs";
 import { testFilter } from "./filter.mjs";
 import { testGraph } from "./graph.mjs";
 import { testIcicle } from "./icicle.mjs";
@@ -32,7 +33,7 @@ try {
   server = await Server.start();
   const lanes = [
     [testUpload, testViewer, testIcicle, testFilter, testGraph, testStates, testDiff, testAccess, testAccount],
-    [testPreview, testLooks],
+    [testPreview, testEmbed, testLooks],
   ];
   for (const lane of await Promise.allSettled(lanes.map(runInTurn))) if (lane.status === "rejected") throw lane.reason;
 } catch (error) {

@@ -289,6 +289,14 @@ ROWS = [
     *of_share("GET", "/p/{id}.svg", "/p/{0}.svg"),
     *of_share("GET", "/p/{id}.png", "/p/{0}.png"),
     *of_share("GET", "/p/{id}/og.png", "/p/{0}/og.png"),
+    *of_share("GET", "/p/{id}/badge.svg", "/p/{0}/badge.svg"),
+    *[Row("GET", "/embed/{id}", may, lambda world, visibility=visibility: (f"/embed/{world.share(visibility)}", {}),
+          visibility, anonymous=(403,))
+      for visibility, may in (("public", EVERYBODY), ("unlisted", EVERYBODY), ("team", []), ("password", []))],
+    *[Row("GET", "/oembed", may, lambda world, visibility=visibility:
+          (f"/oembed?url={world.server.url}/p/{world.share(visibility)}", {}),
+          visibility, home=(401,), foreign=(401,), anonymous=(401,))
+      for visibility, may in (("public", EVERYBODY), ("unlisted", EVERYBODY), ("team", []), ("password", []))],
     *of_share("POST", "/api/v1/merge", "/api/v1/merge", ["anonymous"] + SHARERS + FOREIGN,
               lambda shares: {"json": {"shares": shares}}),
     Row("PATCH", "/api/v1/shares/{id}", SHARERS, home=(403,), foreign=(404,),

@@ -134,7 +134,7 @@ def test_body_limits_and_documented_bodies_agree():
             assert limits[method, path] > 0, f"{method} {path} takes no body"
 
 
-@pytest.mark.parametrize("row", ROWS, ids=repr)
+@pytest.mark.parametrize("row", [row for row in ROWS if row.may], ids=repr)
 def test_real_answers_fit(world, row):
     path, options = row.ask(world)
     operation = STRICT["paths"][row.pattern][row.method.lower()]

@@ -10,11 +10,12 @@ import { DeletePage, SharePage } from "./pages/share.tsx";
 type Page = ComponentType<{ session: Session | null }>;
 
 /** A page of another chunk, once it is there. */
-function Later({ load, session }: { load: () => Promise<Page>; session: Session | null }) {
+function Later({ load, session, isBare = false }: { load: () => Promise<Page>; session: Session | null; isBare?: boolean }) {
   const [Page, setPage] = useState<Page | null>(null);
   useEffect(() => {
     void load().then((page) => setPage(() => page));
   }, []);
+  if (!Page && isBare) return <Loading />;
   if (!Page) return <Shell session={session}><Loading /></Shell>;
   return <Page session={session} />;
 }
@@ -26,6 +27,7 @@ function App() {
   const path = decodeURI(location.pathname).replace(/(.)\/$/, "$1");
   const share = /^\/p\/([^/]+)$/.exec(path);
   if (share) return <SharePage id={share[1]} session={session} />;
+  if (path.startsWith("/embed/")) return <Later load={async () => (await import("./pages/embed.tsx")).EmbedPage} session={session} isBare />;
   const remove = /^\/p\/([^/]+)\/delete$/.exec(path);
   if (remove) return <DeletePage id={remove[1]} session={session} />;
   const diff = /^\/d\/([^/]+?)\.\.([^/]+)$/.exec(path);

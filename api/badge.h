@@ -1,0 +1,14 @@
+/*
+ * badge: /p/<id>/badge.svg, a small picture for a README: "profile | 12.3 s CPU", the total of the
+ * default sample type. It is made from the share's row; nothing is decoded. The picture says the
+ * same in words to those who cannot see it, and its texts have their widths with them, so that it
+ * looks the same whatever fonts a reader has.
+ */
+#ifndef API_BADGE_H
+#define API_BADGE_H
+
+#include "api/routes.h"
+
+extern const struct route_table badge_routes;
+
+#endif

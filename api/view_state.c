@@ -1,0 +1,138 @@
+#include "api/view_state.h"
+
+#include "api/request.h"
+#include "lib/base/digest.h"
+#include "lib/base/mem.h"
+#include "lib/base/regex.h"
+
+const char *const view_state_names[] = {"sv", "v", "b",    "st", "q", "m", "z", "w",
+                                        "g",  "c", "norm", "p",  "s", "x", NULL};
+
+/* Longer texts make no address that a browser or a link preview would carry. */
+enum { CHAIN_MAX_BYTES = 16384 };
+
+/* Cuts one rule off *rest, its doubled tildes made single; false at the end. */
+static bool take_rule(struct arena *arena, struct span *rest, struct span *ret_rule)
+{
+    if (rest->size == 0)
+        return false;
+    uint8_t *rule = arena_new_raw(arena, uint8_t, rest->size);
+    size_t size = 0, at = 0;
+    while (at < rest->size) {
+        uint8_t byte = rest->data[at++];
+        bool is_double = byte == '~' && at < rest->size && rest->data[at] == '~';
+        if (byte == '~' && !is_double)
+            break;
+        at += is_double;
+        rule[size++] = byte;
+    }
+    *ret_rule = span_of(rule, size);
+    *rest = span_of(rest->data + at, rest->size - at);
+    return true;
+}
+
+static bool find_action(struct span name, enum filter_action *ret_action)
+{
+    for (int i = FILTER_FOCUS; i <= FILTER_SHOW; i++) {
+        if (span_equal_text(name, filter_action_name((enum filter_action)i))) {
+            *ret_action = (enum filter_action)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool is_expression(struct span pattern)
+{
+    struct regex *regex;
+    struct err err;
+    if (regex_create(pattern, &regex, &err))
+        return false;
+    regex_destroy(regex);
+    return true;
+}
+
+/* Only a recursion may be of all functions; other rules without a text say nothing. What no version
+ * knows yet is a rule too. */
+static bool is_rule(struct span action, struct span text)
+{
+    for (size_t i = 0; i < action.size; i++) {
+        if (action.data[i] < 'a' || action.data[i] > 'z')
+            return false;
+    }
+    return action.size > 0 && (text.size > 0 || span_equal_text(action, "recursion"));
+}
+
+static bool is_frame_group(struct span group)
+{
+    return group.size == 0 || span_equal_text(group, "function") ||
+           span_equal_text(group, "line") || span_equal_text(group, "address");
+}
+
+/* Does the filter give what the rule gives behind those that are there? */
+static bool can_show(const struct view_state *state, enum filter_action action, struct span text)
+{
+    bool is_lookup = action == FILTER_FOCUS || action == FILTER_IGNORE;
+    for (size_t i = 0; is_lookup && i < state->rule_count; i++) {
+        if (state->rules[i].action == FILTER_HIDE || state->rules[i].action == FILTER_SHOW)
+            return false;
+    }
+    return is_frame_group(state->group_by) && state->rule_count < FILTER_RULES_MAX &&
+           is_expression(text);
+}
+
+static void read_rule(struct view_state *state, struct span rule)
+{
+    struct span name, text;
+    enum filter_action action;
+    bool is_off = span_starts_with(rule, "!");
+    if (is_off || !span_split(rule, ':', &name, &text) || !is_rule(name, text))
+        return;
+    if (!find_action(name, &action) || !can_show(state, action, text))
+        state->left_out_count++;
+    else
+        state->rules[state->rule_count++] = (struct filter_rule){.action = action, .pattern = text};
+}
+
+static void read_rules(const struct request *request, struct view_state *state)
+{
+    struct span rest, rule;
+    if (!request_query(request, "x", &rest) || rest.size > CHAIN_MAX_BYTES)
+        return;
+    while (take_rule(request->arena, &rest, &rule))
+        read_rule(state, rule);
+}
+
+static uint64_t read_zoom(const struct request *request)
+{
+    struct span text;
+    uint8_t bytes[8];
+    uint64_t hash = 0;
+    if (!request_query(request, "z", &text) || !digest_parse_hex(text, bytes, sizeof(bytes)))
+        return 0;
+    for (size_t i = 0; i < sizeof(bytes); i++)
+        hash = hash << 8 | bytes[i];
+    return hash;
+}
+
+void view_state_read(const struct request *request, struct view_state *ret_state)
+{
+    *ret_state = (struct view_state){.zoom = read_zoom(request)};
+    if (!request_query(request, "sample_type", &ret_state->sample_type))
+        request_query(request, "st", &ret_state->sample_type);
+    if (!request_query(request, "group_by", &ret_state->group_by))
+        request_query(request, "g", &ret_state->group_by);
+    read_rules(request, ret_state);
+}
+
+void view_state_append_query(const struct request *request, struct buf *query)
+{
+    static const char *const drawn[] = {"st", "g", "z", "x"};
+    for (size_t i = 0; i < sizeof(drawn) / sizeof(*drawn); i++) {
+        struct span value;
+        if (!request_query(request, drawn[i], &value) || value.size == 0)
+            continue;
+        buf_printf(query, "%s%s=", query->size ? "&" : "", drawn[i]);
+        buf_append_url(query, value);
+    }
+}

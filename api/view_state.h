@@ -1,0 +1,45 @@
+/*
+ * view_state: what the address of a page says about a view (web/src/state.ts), for pictures of it.
+ *
+ *   st=<sample type>  g=<group>  z=<path hash>  x=<rules, as web/src/model/chain.ts writes them>
+ *
+ * These become what a report is asked for. The others (which views, search, mark, window, colours,
+ * order) change nothing in a picture and are taken without a word, as are those of later versions
+ * when sv is there. A parameter of the API's own name wins over the page's.
+ *
+ * Rules apply in the browser one after the other, on the tree that is shown. A picture shows focus,
+ * ignore, hide and show where the server's filter (lib/profile/filter.h) gives the same: grouped by
+ * function, line or address, and no focus or ignore behind a hide or show, since it would look at
+ * frames that are hidden. Those others, merge, recursion, only, and what has no expression that the
+ * server takes, are counted, so that the picture says of how many rules it shows nothing. Threads:
+ * any.
+ */
+#ifndef API_VIEW_STATE_H
+#define API_VIEW_STATE_H
+
+#include "lib/base/buf.h"
+#include "lib/profile/filter.h"
+
+struct request;
+
+struct view_state {
+    struct span sample_type;
+    struct span group_by;
+    uint64_t zoom; /* path hash (lib/profile/flame_zoom.h); 0: the root */
+    struct filter_rule rules[FILTER_RULES_MAX];
+    size_t rule_count;
+    uint32_t left_out_count; /* rules that are switched on and not among these */
+};
+
+/* The names of the page's parameters, NULL-terminated. */
+extern const char *const view_state_names[];
+
+/* From the request's query; what is malformed counts as absent, as in the page. Texts live in the
+ * request's arena. */
+void view_state_read(const struct request *request, struct view_state *ret_state);
+
+/* Appends those of the query's parameters that a picture depends on, as a query without "?"; for
+ * the address of the picture of a page. */
+void view_state_append_query(const struct request *request, struct buf *query);
+
+#endif

@@ -1,0 +1,204 @@
+"""Frames in other sites' pages, oEmbed and badges: for what everybody with the link may see, and only that."""
+
+import html
+import re
+import struct
+import urllib.parse
+import xml.etree.ElementTree as ElementTree
+
+import pytest
+
+from sample_profiles import pprof
+from test_pages import meta
+
+STATE = "sv=2&st=samples&x=focus%3Awork"
+
+
+def share(api, body="main;work 12\nmain;idle 5\n", headers=None, **query):
+    answer = api.post("/api/v1/shares", body, query=query, headers=headers)
+    assert answer.status == 201, answer
+    return answer.json()["id"]
+
+
+@pytest.fixture(scope="module")
+def made(server):
+    return share(server.api(), title='a <b>"title"</b> & more')
+
+
+def oembed(api, url, **query):
+    return api.get("/oembed", query={"url": url, **query})
+
+
+def frame_ancestors(answer):
+    return re.search(r"frame-ancestors ([^;]*)", answer.headers["content-security-policy"])[1]
+
+
+def test_only_the_page_for_frames_may_be_framed(anonymous, made):
+    framed, page = anonymous.get(f"/embed/{made}?{STATE}"), anonymous.get(f"/p/{made}?{STATE}")
+    assert framed.status == 200 and '<div id="app">' in framed.text
+    assert frame_ancestors(framed) == "*" and frame_ancestors(page) == "'none'"
+    assert framed.headers["content-security-policy"].replace("*", "'none'") == page.headers["content-security-policy"]
+    assert meta(framed, "robots") == "noindex" and "x-frame-options" not in framed.headers
+    for path in ("/", "/login", "/settings", f"/p/{made}/delete", "/embed", f"/embed/{made}/x"):
+        assert frame_ancestors(anonymous.get(path, headers={"Accept": "text/html"})) == "'none'", path
+
+
+def test_what_not_everybody_may_see_cannot_be_embedded(admin, anonymous):
+    team = share(admin, visibility="team", title="our secret")
+    secret = share(admin, visibility="password", title="our secret", headers={"X-Perfolio-Password": "sesame open"})
+    for client in (anonymous, admin):
+        for one in (team, secret):
+            answer = client.get(f"/embed/{one}")
+            assert answer.status == 403 and "secret" not in answer.text and "<script" not in answer.text
+            assert answer.headers["content-type"] == "text/html; charset=utf-8"
+            assert frame_ancestors(answer) == "'none'"
+    answer = anonymous.get("/embed/" + "0" * 22)
+    assert answer.status == 404 and frame_ancestors(answer) == "'none'"
+    gone = share(admin)
+    assert admin.delete(f"/api/v1/shares/{gone}").status == 204
+    answer = anonymous.get(f"/embed/{gone}")
+    assert answer.status == 410 and frame_ancestors(answer) == "'none'"
+
+
+def test_a_page_names_where_it_can_be_learnt_how_to_embed_it(server, anonymous, made):
+    page = anonymous.get(f"/p/{made}?{STATE}")
+    link = re.search(r'<link rel="alternate" type="application/json\+oembed" href="([^"]*)">', page.text)
+    address = html.unescape(link[1])
+    assert address.startswith(f"{server.url}/oembed?")
+    parameters = dict(urllib.parse.parse_qsl(address.partition("?")[2]))
+    assert parameters == {"format": "json", "url": f"{server.url}/p/{made}?{STATE}"}
+    answer = anonymous.get(address.removeprefix(server.url))
+    assert answer.status == 200, answer
+    frame = ElementTree.fromstring(answer.json()["html"].replace(" allowfullscreen", ""))
+    assert frame.tag == "iframe" and frame.get("src") == f"{server.url}/embed/{made}?{STATE}"
+    assert anonymous.get(frame.get("src").removeprefix(server.url)).status == 200
+
+
+def test_the_answer_is_what_the_specification_asks_for(server, anonymous, made):
+    answer = oembed(anonymous, f"{server.url}/p/{made}")
+    found = answer.json()
+    assert answer.headers["content-type"] == "application/json"
+    assert answer.headers["access-control-allow-origin"] == "*"
+    assert found["version"] == "1.0" and found["type"] == "rich" and found["provider_name"] == "Perfolio"
+    assert found["title"] == 'a <b>"title"</b> & more'
+    assert "<b>" not in found["html"] and "script" not in found["html"]
+    assert f'width="{found["width"]}" height="{found["height"]}"' in found["html"]
+    assert found["thumbnail_url"] == f"{server.url}/p/{made}/og.png"
+    assert anonymous.get(f"/p/{made}/og.png").status == 200
+
+
+@pytest.mark.parametrize("width,height,wanted", [
+    (None, None, (960, 600)), (400, None, (400, 600)), (None, 200, (960, 200)), (5000, 5000, (960, 600)),
+    (1, 1, (1, 1)), (1200, 629, (960, 600))])
+def test_sizes_stay_within_what_was_asked_for(server, anonymous, made, width, height, wanted):
+    query = {name: value for name, value in (("maxwidth", width), ("maxheight", height)) if value}
+    found = oembed(anonymous, f"{server.url}/p/{made}", dnt="1", **query).json()
+    assert (found["width"], found["height"]) == wanted
+    has_room = (width or 1200) >= 1200 and (height or 630) >= 630
+    assert ("thumbnail_url" in found) == has_room
+    for bad in ({"maxwidth": 0}, {"maxheight": -1}, {"maxwidth": "x"}):
+        assert oembed(anonymous, f"{server.url}/p/{made}", **bad).status == 400
+
+
+def test_short_links_frames_and_fragments_name_the_same(server, anonymous, made):
+    short = anonymous.post("/api/v1/links", json={"path": f"/p/{made}?{STATE}"}).json()["url"]
+    wanted = oembed(anonymous, f"{server.url}/p/{made}?{STATE}").json()
+    for url in (short, f"{server.url}/embed/{made}?{STATE}", f"{server.url}/p/{made}?{STATE}#x"):
+        assert oembed(anonymous, url).json() == wanted
+
+
+@pytest.mark.parametrize("url", [
+    "https://example.com/p/{0}", "{1}.example.com/p/{0}", "{1}@example.com/p/{0}", "{1}/", "{1}", "{1}/p/", "{1}/p/{0}/raw",
+    "{1}/d/{0}..{0}", "{1}/p/" + "0" * 22, "{1}/s/0123456789", "{1}/s/", "/p/{0}", "//localhost/p/{0}", "javascript:x",
+    "{1}/p/{0}?a b", "{1}/p/{0}?%0d%0a", '{1}/p/{0}"onload=', "{1}/embed/../p/{0}", "{1}/settings", "{1}//p/{0}"])
+def test_other_addresses_are_not_found(server, anonymous, made, url):
+    answer = oembed(anonymous, url.replace("{0}", made).replace("{1}", server.url))
+    assert answer.status == 404, answer
+
+
+def test_private_gone_and_unknown_formats_have_their_statuses(server, admin, anonymous, made):
+    team = share(admin, visibility="team")
+    assert oembed(anonymous, f"{server.url}/p/{team}").status == 401
+    assert oembed(admin, f"{server.url}/p/{team}").status == 401
+    gone = share(admin)
+    admin.delete(f"/api/v1/shares/{gone}")
+    assert oembed(anonymous, f"{server.url}/p/{gone}").status == 404
+    answer = oembed(anonymous, f"{server.url}/p/{made}", format="xml")
+    assert answer.status == 501 and answer.json()["status"] == 501
+    assert oembed(anonymous, f"{server.url}/p/{made}", format="").status == 501
+    assert anonymous.get("/oembed").status == 400
+
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+@pytest.mark.parametrize("body,wanted", [
+    ("main 1234567\n", "1.23 M samples"), ("main 17\n", "17 samples"),
+])
+def test_a_badge_says_the_total_to_all_readers(anonymous, body, wanted):
+    answer = anonymous.get(f"/p/{share(anonymous, body)}/badge.svg")
+    assert answer.status == 200 and answer.headers["content-type"] == "image/svg+xml"
+    root = ElementTree.fromstring(answer.text)
+    assert root.get("role") == "img" and root.get("aria-label") == f"profile: {wanted}"
+    assert root.find(SVG + "title").text == f"profile: {wanted}"
+    assert [text.text for text in root.iter(SVG + "text")] == ["profile", wanted]
+    assert "script" not in answer.text and "http" not in answer.text.replace("http://www.w3.org/2000/svg", "")
+
+
+def advance_widths(text, size):
+    """How wide an ASCII text is, read from the font's own tables (cmap format 4, hmtx)."""
+    with open("/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf", "rb") as file:
+        font = file.read()
+    tables = {font[at:at + 4]: struct.unpack_from(">I", font, at + 8)[0]
+              for at in range(12, 12 + 16 * struct.unpack_from(">H", font, 4)[0], 16)}
+    units = struct.unpack_from(">H", font, tables[b"head"] + 18)[0]
+    cmap = tables[b"cmap"]
+    subtables = [struct.unpack_from(">HHI", font, cmap + 4 + 8 * i)
+                 for i in range(struct.unpack_from(">H", font, cmap + 2)[0])]
+    table = cmap + next(offset for platform, encoding, offset in subtables if (platform, encoding) == (3, 1))
+    count = struct.unpack_from(">H", font, table + 6)[0] // 2
+    ends = struct.unpack_from(f">{count}H", font, table + 14)
+    starts = struct.unpack_from(f">{count}H", font, table + 16 + 2 * count)
+    deltas = struct.unpack_from(f">{count}h", font, table + 16 + 4 * count)
+    ranges = struct.unpack_from(f">{count}H", font, table + 16 + 6 * count)
+    width = 0
+    for char in map(ord, text):
+        segment = next(i for i in range(count) if char <= ends[i])
+        glyph = char + deltas[segment]
+        if ranges[segment]:
+            place = table + 16 + 6 * count + 2 * segment + ranges[segment] + 2 * (char - starts[segment])
+            glyph = struct.unpack_from(">H", font, place)[0] + deltas[segment]
+        width += struct.unpack_from(">H", font, tables[b"hmtx"] + 4 * (glyph & 0xffff))[0]
+    return width * size / units
+
+
+def test_texts_of_a_badge_have_their_widths(anonymous):
+    root = ElementTree.fromstring(anonymous.get(f"/p/{share(anonymous)}/badge.svg").text)
+    texts = list(root.iter(SVG + "text"))
+    ends = [float(text.get("x")) + float(text.get("textLength")) for text in texts]
+    middle = float([rect for rect in root.iter(SVG + "rect") if rect.get("x")][0].get("x"))
+    assert 4 < float(texts[0].get("x")) and ends[0] < middle - 4
+    assert middle + 4 < float(texts[1].get("x")) and ends[1] < float(root.get("width")) - 4
+    for text in texts:
+        assert float(text.get("textLength")) == pytest.approx(advance_widths(text.text, 11), abs=0.1)
+
+
+def test_a_badge_is_asked_for_again_only_in_name(anonymous):
+    path = f"/p/{share(anonymous)}/badge.svg"
+    answer = anonymous.get(path)
+    assert answer.headers["cache-control"] == "public, no-cache"
+    again = anonymous.get(path, headers={"If-None-Match": answer.headers["etag"]})
+    assert again.status == 304 and again.body == b""
+    assert anonymous.get(path + "?x=1").status == 400
+    assert anonymous.get("/p/" + "0" * 22 + "/badge.svg").status == 404
+
+
+def test_a_badge_of_cpu_time_is_in_seconds(anonymous):
+    made = share(anonymous, pprof())
+    shown = anonymous.get(f"/api/v1/shares/{made}").json()
+    chosen = shown["default_sample_type_index"]
+    assert shown["sample_types"][chosen] == {"type": "cpu", "unit": "nanoseconds"}
+    said = re.search('aria-label="profile: ([^"]*)"', anonymous.get(f"/p/{made}/badge.svg").text)[1]
+    number, unit, name = said.split(" ")
+    scale = {"ms": 1e6, "s": 1e9, "min": 60e9}[unit]
+    assert name == "CPU" and float(number) * scale == pytest.approx(shown["totals"][chosen], rel=0.005)

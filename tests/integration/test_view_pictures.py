@@ -1,0 +1,225 @@
+"""Pictures show the view that a page's address describes, and say what of it they do not show.
+
+What is expected is counted here from the profile's own lines, never taken from the server."""
+
+import html
+import re
+import urllib.parse
+
+import pytest
+
+from test_pages import meta
+
+STACKS = {("main", "serve", "parse", "alloc"): 10, ("main", "serve", "parse"): 5,
+          ("main", "serve", "render", "alloc"): 30, ("main", "idle"): 40, ("gc", "alloc"): 15}
+TOTAL = sum(STACKS.values())
+BASES = (0x811C9DC5, 0x9747B28C)
+MASK = 0xFFFFFFFF
+
+
+def name_hash(name, base):
+    for byte in name.encode():
+        base = (base ^ byte) * 0x01000193 & MASK
+    return base
+
+
+def mix(parent, name):
+    value = parent ^ (((name << 5 | name >> 27) & MASK) + 0x9E3779B9 & MASK)
+    value = (value ^ value >> 16) * 0x85EBCA6B & MASK
+    value = (value ^ value >> 13) * 0xC2B2AE35 & MASK
+    return value ^ value >> 16
+
+
+def path_hash(*names):
+    """As web/src/model/path.ts says."""
+    halves = [0, 0]
+    for name in names:
+        halves = [mix(half, name_hash(name, base)) for half, base in zip(halves, BASES)]
+    return "".join(f"{half:08x}" for half in halves)
+
+
+def tree(stacks):
+    """{path: cum}"""
+    nodes = {}
+    for stack, value in stacks.items():
+        for depth in range(1, len(stack) + 1):
+            nodes[stack[:depth]] = nodes.get(stack[:depth], 0) + value
+    return nodes
+
+
+def titles(nodes):
+    """What hovering over each box says, sorted."""
+    return sorted(f"{path[-1]} ({value}, {100 * value / TOTAL:.2f} %)" for path, value in nodes.items())
+
+
+@pytest.fixture(scope="module")
+def made(server):
+    body = "".join(f"{';'.join(stack)} {value}\n" for stack, value in STACKS.items())
+    answer = server.anonymous().post("/api/v1/shares", body, query={"title": "pictures"})
+    assert answer.status == 201, answer
+    return answer.json()["id"]
+
+
+def svg(api, made, **query):
+    answer = api.get(f"/p/{made}.svg", query=query)
+    assert answer.status == 200, answer
+    found = [html.unescape(title) for title in re.findall("<title>([^<]*)</title>", answer.text)]
+    boxes = sorted(title for title in found if not title.startswith("root ("))
+    texts = [html.unescape(text) for text in re.findall("<text[^>]*>([^<]*)</text>", answer.text)]
+    return boxes, texts[1], texts[-1]
+
+
+def test_the_hash_is_the_pages():
+    """The one that web/test/flame.test.ts keeps too, since links in the world hold such."""
+    assert path_hash("a", "b", "a") == "58cdc962eccc1057"
+
+
+def test_without_an_address_all_is_shown(anonymous, made):
+    boxes, _, foot = svg(anonymous, made)
+    assert boxes == titles(tree(STACKS))
+    assert "not shown" not in foot
+
+
+@pytest.mark.parametrize("path", [("main",), ("main", "serve", "parse"), ("gc",), ("gc", "alloc"),
+                                  ("main", "serve", "render", "alloc")])
+def test_a_zoom_shows_the_way_and_what_is_below(anonymous, made, path):
+    boxes, heading, foot = svg(anonymous, made, sv=2, z=path_hash(*path))
+    nodes = tree(STACKS)
+    wanted = {p: v for p, v in nodes.items() if p == path[:len(p)] or p[:len(path)] == path}
+    assert boxes == titles(wanted)
+    value = nodes[path]
+    assert f"zoomed into {path[-1]}: {value} ({100 * value / TOTAL:.1f} %)" in heading
+    assert foot.startswith(f"{len(wanted)} frames, ")
+
+
+def test_a_zoomed_box_is_as_wide_as_the_picture(anonymous, made):
+    text = anonymous.get(f"/p/{made}.svg", query={"z": path_hash("main", "serve", "parse")}).text
+    widths = dict(re.findall(r"<title>(\w+) [^<]*</title><rect[^>]* width=\"([\d.]+)\"", text))
+    assert widths["root"] == widths["main"] == widths["serve"] == widths["parse"]
+    assert float(widths["alloc"]) == pytest.approx(float(widths["parse"]) * 10 / 15, abs=1)
+
+
+def kept(rule):
+    return {stack: value for stack, value in STACKS.items() if rule(stack)}
+
+
+def without(names):
+    left = {}
+    for stack, value in STACKS.items():
+        rest = tuple(name for name in stack if name not in names)
+        if rest:
+            left[rest] = left.get(rest, 0) + value
+    return left
+
+
+@pytest.mark.parametrize("chain,wanted", [
+    ("focus:parse", kept(lambda s: "parse" in s)),
+    ("focus:parse~focus:alloc", kept(lambda s: "parse" in s and "alloc" in s)),
+    ("ignore:^(idle|gc)$", kept(lambda s: "idle" not in s and "gc" not in s)),
+    ("hide:serve", without({"serve"})),
+    ("hide:serve~hide:parse", without({"serve", "parse"})),
+    ("show:alloc|gc", {("alloc",): 40, ("gc", "alloc"): 15}),
+    ("focus:parse~ignore:alloc", {("main", "serve", "parse"): 5}),
+    ("!focus:parse", STACKS),
+    ("~~", STACKS), ("x", STACKS), ("focus:", STACKS), ("No:a", STACKS), (":", STACKS), ("only:", STACKS),
+])
+def test_rules_are_applied(anonymous, made, chain, wanted):
+    boxes, _, foot = svg(anonymous, made, sv=2, x=chain)
+    assert boxes == titles(tree(wanted))
+    assert "not shown" not in foot
+
+
+@pytest.mark.parametrize("chain,count,wanted", [
+    ("merge:parse", 1, STACKS), ("recursion:", 1, STACKS), ("only:go", 1, STACKS),
+    ("only:go~focus:parse", 1, kept(lambda s: "parse" in s)),
+    ("hide:serve~focus:serve", 1, without({"serve"})),
+    ("merge:a~recursion:b~!only:go", 2, STACKS),
+    ("later:x", 1, STACKS), ("label:a=b", 1, STACKS), ("focus:(?=x)", 1, STACKS), ("focus:[", 1, STACKS),
+])
+def test_what_cannot_be_shown_is_said(anonymous, made, chain, count, wanted):
+    boxes, _, foot = svg(anonymous, made, sv=2, x=chain)
+    assert boxes == titles(tree(wanted))
+    assert foot.startswith(f"{count} rule{'s' if count > 1 else ''} not shown; ")
+
+
+def test_a_tilde_in_a_rule_is_doubled(anonymous):
+    answer = anonymous.post("/api/v1/shares", "main;~Thing 3\nmain;Thing 4\n")
+    boxes, _, _ = svg(anonymous, answer.json()["id"], sv=2, x="focus:^~~Thing~hide:main")
+    assert boxes == ["~Thing (3, 42.86 %)"]
+
+
+def test_rules_for_functions_are_not_used_where_files_are_shown(anonymous, made):
+    _, _, foot = svg(anonymous, made, sv=2, g="binary", x="focus:parse~hide:gc")
+    assert foot.startswith("2 rules not shown; ")
+
+
+def test_a_zoom_that_is_not_there_shows_all_and_says_so(anonymous, made):
+    boxes, _, foot = svg(anonymous, made, sv=2, z="0123456789abcdef")
+    assert boxes == titles(tree(STACKS))
+    assert foot.startswith("the frame zoomed into is not here; ")
+    _, _, foot = svg(anonymous, made, sv=2, z=path_hash("main"), x="focus:gc~merge:x")
+    assert foot.startswith("1 rule not shown; the frame zoomed into is not here; ")
+    for malformed in ("", "xyz", "0" * 15, "0" * 17, "0" * 16):
+        assert svg(anonymous, made, sv=2, z=malformed)[0] == titles(tree(STACKS))
+
+
+def test_zoom_is_of_what_the_rules_left(anonymous, made):
+    boxes, _, _ = svg(anonymous, made, sv=2, z=path_hash("main", "parse"), x="hide:serve")
+    assert boxes == titles({("main",): 85, ("main", "parse"): 15, ("main", "parse", "alloc"): 10})
+
+
+def test_all_that_a_page_writes_is_taken_and_typing_errors_are_still_shown(anonymous, made):
+    page = "v=table&b=icicle&q=x&m=main&w=0.1-0.5&c=package&norm=1&p=filtered&s=-cum&g=function&st=samples"
+    for ending in (".svg", ".png", "/og.png"):
+        assert anonymous.get(f"/p/{made}{ending}?{page}&sv=2").status == 200
+        assert anonymous.get(f"/p/{made}{ending}?{page}").status == 200
+        assert anonymous.get(f"/p/{made}{ending}?sv=3&later=1").status == 200
+        assert anonymous.get(f"/p/{made}{ending}?later=1").status == 400
+        assert anonymous.get(f"/p/{made}{ending}?sv=2&st=none").status == 400
+    assert anonymous.get(f"/p/{made}.folded?sv=2").status == 400
+
+
+def test_the_apis_own_parameters_win(anonymous, made):
+    boxes, _, _ = svg(anonymous, made, sv=2, x="focus:serve", hide="main", st="none", sample_type="samples")
+    left = {tuple(n for n in stack if n != "main"): v for stack, v in kept(lambda s: "serve" in s).items()}
+    assert boxes == titles(tree(left))
+
+
+def test_more_rules_than_the_server_takes_are_counted(anonymous, made):
+    chain = "~".join(f"hide:none{n}" for n in range(40))
+    _, _, foot = svg(anonymous, made, sv=2, x=chain)
+    assert foot.startswith("8 rules not shown; ")
+
+
+def test_the_preview_of_a_page_is_of_the_view_that_its_address_describes(server, anonymous, made):
+    state = {"sv": "2", "v": "table", "st": "samples", "x": "focus:parse~hide:a&b", "z": path_hash("main"), "utm": "x"}
+    answer = anonymous.get(f"/p/{made}", query=state)
+    image = meta(answer, "og:image")
+    start, _, query = image.partition("?")
+    assert start == f"{server.url}/p/{made}/og.png"
+    assert dict(urllib.parse.parse_qsl(query)) == {name: state[name] for name in ("st", "x", "z")}
+    assert meta(answer, "og:url") == f"{server.url}/p/{made}"
+    shown = anonymous.get(image.removeprefix(server.url))
+    assert shown.status == 200 and shown.body[:8] == b"\x89PNG\r\n\x1a\n"
+    assert shown.body != anonymous.get(f"/p/{made}/og.png").body
+    assert shown.headers["etag"] != anonymous.get(f"/p/{made}/og.png").headers["etag"]
+
+
+def test_a_hostile_address_stays_text(anonymous, made):
+    answer = anonymous.get(f"/p/{made}?x=%22%3E%3Cscript%3Ealert(1)%3C/script%3E&st=%00%0d%0a&z=%27")
+    assert answer.status == 200
+    assert "<script>alert" not in answer.text and "\r\n" not in meta(answer, "og:image")
+    assert anonymous.get(f"/p/{made}?x=" + "~" * 20000).status in (200, 400, 414)
+
+
+def test_previews_of_what_not_everybody_may_see_are_denied(admin, anonymous):
+    team = admin.post("/api/v1/shares", "main 1\n", query={"visibility": "team"}).json()["id"]
+    secret = admin.post("/api/v1/shares", "main 1\n", query={"visibility": "password"},
+                        headers={"X-Perfolio-Password": "sesame open"}).json()["id"]
+    for made in (team, secret):
+        for ending in (".svg", ".png", "/og.png", "/badge.svg"):
+            assert anonymous.get(f"/p/{made}{ending}?").status == 401
+            assert admin.get(f"/p/{made}{ending}").status == 200
+            assert "private" in admin.get(f"/p/{made}{ending}").headers["cache-control"]
+        page = anonymous.get(f"/p/{made}?sv=2&st=samples")
+        assert "og.png" not in page.text and "oembed" not in page.text

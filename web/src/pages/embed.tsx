@@ -1,0 +1,45 @@
+/* embed: a share's viewer alone, in a frame of another site's page. Nothing here changes the share. */
+import { useCallback } from "preact/hooks";
+import { getFlame, getTop } from "../api.ts";
+import { formatState, type Update } from "../state.ts";
+import { Messages, ProblemView, useTitle } from "../ui/kit.tsx";
+import { useViewState, Viewer } from "../views/viewer.tsx";
+import { nameOf, useShare } from "./share.tsx";
+
+export function EmbedPage() {
+  const id = location.pathname.split("/")[2];
+  const { share, problem, reload } = useShare(id);
+  const [state, update] = useViewState();
+  // Steps in a frame would be steps back in the page around it.
+  const updateInPlace: Update = (patch) => update(patch, "replace");
+  useTitle(share ? nameOf(share) : "");
+  const load = useCallback(
+    (signal: AbortSignal) => getFlame(id, { sampleType: state.sampleType, group: state.group }, signal),
+    [id, state.sampleType, state.group],
+  );
+  return (
+    <div class="shell viewer-shell">
+      <header class="embed-bar">
+        <h1>{share ? nameOf(share) : "A profile"}</h1>
+        <a href={`/p/${id}${formatState(state)}`} target="_blank" rel="noopener">
+          Open in Perfolio
+        </a>
+      </header>
+      <main id="main" tabIndex={-1}>
+        {problem ? (
+          <ProblemView problem={problem} onRetry={problem.status >= 500 || !problem.status ? reload : undefined} />
+        ) : (
+          <Viewer
+            isReady={share !== null}
+            state={state}
+            update={updateInPlace}
+            flameKey={`${state.sampleType}\n${state.group}`}
+            load={load}
+            loadRows={(signal) => getTop(id, { sampleType: state.sampleType, group: state.group }, signal)}
+          />
+        )}
+      </main>
+      <Messages />
+    </div>
+  );
+}
