@@ -2,8 +2,10 @@
 //
 // dist/index.html            the one page shell; the server puts its own head lines at the marker
 // dist/favicon.svg
-// dist/assets/<name>-<hash>  scripts and style sheets, immutable, with .gz and .br beside them
+// dist/assets/<name>-<hash>  scripts and style sheets, immutable, with .gz and .br beside them; page_frame is
+//                            the viewer in one file, which an export fills (src/export/page.ts)
 import { build } from "esbuild";
+import { createHash } from "node:crypto";
 import { brotliCompressSync, constants, gzipSync } from "node:zlib";
 import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
@@ -59,10 +61,42 @@ function compressBeside(file) {
   writeFileSync(file + ".br", brotliCompressSync(bytes, quality));
 }
 
+const browsers = ["es2022", "chrome109", "firefox115", "safari16.4"];
+
+/** One source as text: everything that it imports, sooner or later, is in it. */
+async function bundleText(entry, options = {}) {
+  const result = await build({ ...common, entryPoints: [entry], write: false, minify: true, target: browsers, format: "iife", ...options });
+  return result.outputFiles[0].text;
+}
+
+/** Within an element of raw text nothing may look like its end, or like a comment's beginning. */
+const asScript = (text) => text.replaceAll("</script", "<\\/script").replaceAll("<!--", "<\\!--");
+const hashOf = (text) => `'sha256-${createHash("sha256").update(text).digest("base64")}'`;
+
+/** The viewer in one page, with marks where an export puts title, facts and tree; the page's path from the root. */
+async function buildPageFrame() {
+  const startsFromPage = {
+    name: "worker-from-page",
+    setup: (plugin) => plugin.onResolve({ filter: /\/start_worker\.ts$/ }, () => ({ path: join(root, "src/standalone/start_worker.ts") })),
+  };
+  const script = asScript(await bundleText("src/standalone/main.tsx", { plugins: [startsFromPage] }));
+  const worker = asScript(await bundleText("src/worker.ts"));
+  const style = (await bundleText("src/app.css", { format: undefined })).replaceAll("</style", "<\\/style");
+  const policy = [
+    "default-src 'none'", `script-src ${hashOf(script)}`, `style-src ${hashOf(style)}`, "worker-src blob:", "img-src data:",
+    "base-uri 'none'", "form-action 'none'", "require-trusted-types-for 'script'",
+  ].join("; ");
+  const parts = { policy, style, worker, script };
+  const frame = readFileSync(join(root, "src/standalone/frame.html"), "utf8").replace(/\{\{(\w+)\}\}/g, (_, name) => parts[name]);
+  const name = `page_frame-${createHash("sha256").update(frame).digest("hex").slice(0, 8).toUpperCase()}.txt`;
+  writeFileSync(join(dist, "assets", name), frame);
+  return `/assets/${name}`;
+}
+
 async function buildSite() {
   rmSync(dist, { recursive: true, force: true });
   mkdirSync(join(dist, "assets"), { recursive: true });
-  const entries = ["src/app.tsx", "src/boot.ts", "src/worker.ts", "src/local_worker.ts", "src/app.css"];
+  const entries = ["src/app.tsx", "src/boot.ts", "src/worker.ts", "src/local_worker.ts", "src/export_worker.ts", "src/app.css"];
   const result = await build({
     ...common,
     entryPoints: entries,
@@ -71,11 +105,12 @@ async function buildSite() {
     chunkNames: "[name]-[hash]",
     splitting: true,
     minify: true,
-    target: ["es2022", "chrome109", "firefox115", "safari16.4"],
+    target: browsers,
     metafile: true,
   });
   let page = readFileSync(join(root, "src/index.html"), "utf8");
   for (const entry of entries) page = page.replaceAll(`{{${entry}}}`, outputOf(result.metafile, entry));
+  page = page.replace("{{page_frame}}", await buildPageFrame());
   page = page.replace("{{preloads}}", preloadsOf(result.metafile, "src/app.tsx"));
   if (!page.includes(headMarker)) throw new Error("index.html has lost " + headMarker);
   if (page.includes("{{")) throw new Error("index.html names an entry that is not built");

@@ -1,5 +1,5 @@
 // Profiles that the tests make, and what must be read from them: a second reader, by brute force.
-import { gzipSync } from "node:zlib";
+import { gunzipSync, gzipSync } from "node:zlib";
 
 /* ---- a small pprof writer ---- */
 
@@ -36,6 +36,65 @@ export function encodePprof({ types, samples, durationNs = 0, defaultType = "", 
   if (commentIds.length) out.push(packed(13, commentIds));
   return gzipSync(Buffer.concat(out));
 }
+
+/* ---- a small pprof reader, which shares nothing with the pages ---- */
+
+function readVarint(data, at) {
+  let value = 0n;
+  for (let shift = 0n; ; shift += 7n) {
+    const byte = data[at++];
+    value |= BigInt(byte & 127) << shift;
+    if (byte < 128) return [value, at];
+  }
+}
+
+/** Fields of a message as [number, value] with bytes for those that have a length. */
+function fieldsOf(data) {
+  const found = [];
+  for (let at = 0; at < data.length; ) {
+    let tag, value;
+    [tag, at] = readVarint(data, at);
+    [value, at] = readVarint(data, at);
+    if (Number(tag & 7n) === 2) {
+      found.push([Number(tag >> 3n), data.subarray(at, at + Number(value))]);
+      at += Number(value);
+    } else if (Number(tag & 7n) === 0) found.push([Number(tag >> 3n), value]);
+    else throw new Error("a kind of field that pprof does not have");
+  }
+  return found;
+}
+const one = (fields, number, otherwise = 0n) => fields.find(([field]) => field === number)?.[1] ?? otherwise;
+const unpack = (bytes) => {
+  const values = [];
+  for (let at = 0, value; at < bytes.length; values.push(value)) [value, at] = readVarint(bytes, at);
+  return values;
+};
+
+/** {types: [[type, unit]], samples: [{stack: [root … leaf], values}], strings, comments} of pprof that is packed or not. */
+export function decodePprof(bytes) {
+  const fields = fieldsOf(bytes[0] === 0x1f ? gunzipSync(bytes) : bytes);
+  const all = (number) => fields.filter(([field]) => field === number).map(([, value]) => value);
+  const strings = all(6).map((text) => text.toString());
+  const text = (index) => strings[Number(index)];
+  const functions = new Map(all(5).map((bytes) => fieldsOf(bytes)).map((fn) => [one(fn, 1), text(one(fn, 2))]));
+  const locations = new Map(
+    all(4).map((bytes) => fieldsOf(bytes)).map((place) => [one(place, 1), place.filter(([field]) => field === 4).map(([, line]) => functions.get(one(fieldsOf(line), 1)))]),
+  );
+  const samples = all(2).map((bytes) => {
+    const sample = fieldsOf(bytes);
+    const numbers = (number) => sample.filter(([field]) => field === number).flatMap(([, value]) => (typeof value === "bigint" ? [value] : unpack(value)));
+    return { stack: numbers(1).flatMap((id) => locations.get(id)).reverse(), values: numbers(2).map((value) => Number(BigInt.asIntN(64, value))) };
+  });
+  const types = all(1).map((bytes) => fieldsOf(bytes)).map((type) => [text(one(type, 1)), text(one(type, 2))]);
+  return { types, samples, strings, comments: all(13).flatMap((value) => (typeof value === "bigint" ? [value] : unpack(value))).map(text) };
+}
+
+/** Samples of folded lines; several values behind a stack are several types. */
+export const decodeFolded = (lines, types = 1) =>
+  lines.trimEnd().split("\n").map((line) => {
+    const words = line.split(" ");
+    return { stack: words.slice(0, -types).join(" ").split(";"), values: words.slice(-types).map(Number) };
+  });
 
 /* ---- profiles ---- */
 

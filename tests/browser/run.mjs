@@ -8,6 +8,7 @@ import { testAccess } from "./access.mjs";
 import { testAccount } from "./account.mjs";
 import { testDiff } from "./diff.mjs";
 import { testEmbed } from "./embed.mjs";
+import { testExport } from "./export.mjs";
 import { testFilter } from "./filter.mjs";
 import { testGraph } from "./graph.mjs";
 import { testIcicle } from "./icicle.mjs";
@@ -32,7 +33,7 @@ async function runInTurn(suites) {
 try {
   server = await Server.start();
   const lanes = [
-    [testUpload, testViewer, testIcicle, testFilter, testGraph, testStates, testDiff, testAccess, testAccount],
+    [testUpload, testViewer, testIcicle, testFilter, testExport, testGraph, testStates, testDiff, testAccess, testAccount],
     [testPreview, testEmbed, testLooks],
   ];
   for (const lane of await Promise.allSettled(lanes.map(runInTurn))) if (lane.status === "rejected") throw lane.reason;

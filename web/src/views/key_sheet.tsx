@@ -28,6 +28,7 @@ const keySheet: [string, string][] = [
   [".", "Menu of the frame"],
   ["c  C", "Copy the function’s name, the whole stack"],
   ["y", "Copy the link to this view"],
+  ["e", "Save this view as a file"],
   ["x", "Swap sides (comparison)"],
   ["%", "Normalise (comparison)"],
   ["?", "This sheet"],

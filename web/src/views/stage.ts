@@ -40,6 +40,13 @@ function sizeCanvas(canvas: HTMLCanvasElement, width: number, height: number, ra
   canvas.style.height = height + "px";
 }
 
+const stages = new WeakMap<Element, Stage>();
+
+/** What each icicle of the page shows now, from the top of the page on. */
+export function picturesShown(): Picture[] {
+  return [...document.querySelectorAll(".icicle")].flatMap((element) => stages.get(element)?.picture() ?? []);
+}
+
 export class Stage {
   private canvas: Canvas | null = null;
   private width = 0;
@@ -63,6 +70,7 @@ export class Stage {
     private readonly minimap: Minimap | null,
     private scene: Scene,
   ) {
+    stages.set(scroller, this);
     this.window = wholeOf(scene.flame, scene.zoom);
     this.rows = new Rows(scene.flame.rowCount, 0, scene.isFlipped);
   }
@@ -193,7 +201,7 @@ export class Stage {
     } else this.paintSoon();
   }
 
-  private picture(): Picture {
+  picture(): Picture {
     const { flame, colours, palette, marks, zoom } = this.scene;
     return {
       flame, colours, palette, marks,

@@ -35,8 +35,8 @@ function writeAddress(address: string, how: "push" | "replace"): void {
 }
 
 /** The state in the address bar; changes are written to it, back and forward are followed. */
-export function useViewState(): [ViewState, Update] {
-  const [state, setState] = useState(() => parseState(location.search));
+export function useViewState(initial = ""): [ViewState, Update] {
+  const [state, setState] = useState(() => parseState(location.search || initial));
   const latest = useRef(state);
   useEffect(() => {
     const follow = () => setState((latest.current = parseState(location.search)));
@@ -140,6 +140,8 @@ export interface ViewerProps {
   isDiff?: boolean;
   /** False where the tree can be had by function only. */
   hasGroups?: boolean;
+  /** It is in a file of its own already, from where nothing is saved again. */
+  isFile?: boolean;
   tools?: ComponentChildren;
   extraKeys?: Record<string, () => void>;
   onFlame?: (flame: Flame) => void;
@@ -148,6 +150,7 @@ export interface ViewerProps {
 const noKeys = {};
 /** For another tree, where frames have other paths. */
 const wholeTree = { zoom: "", root: "", window: null };
+const exporting = later(async () => (await import("../export/dialog.tsx")).ExportDialog);
 const keySheet = later(async () => (await import("./key_sheet.tsx")).KeySheet);
 
 export function Viewer(props: ViewerProps) {
@@ -164,6 +167,7 @@ export function Viewer(props: ViewerProps) {
   const [hover, setHover] = useState(-1);
   const [hovered, setHovered] = useState("");
   const [hasSheet, setSheet] = useState(false);
+  const [isExporting, setExporting] = useState(false);
   const [menu, setMenu] = useState<(MenuPlace & { name: string }) | null>(null);
   const undone = useRef<{ past: (readonly Rule[])[]; future: (readonly Rule[])[] }>({ past: [], future: [] });
   const searching = useSearch(flame, state.search);
@@ -302,6 +306,7 @@ export function Viewer(props: ViewerProps) {
     c: () => void copyText(cursorName(), "Name"),
     C: () => flame && void copyText(pathOf(flame, cursor).slice(1).map((node) => flame.frames.name(flame.frame[node])).join("\n"), "Stack"),
     y: () => void copyText(location.href, "Link"),
+    e: () => !props.isFile && setExporting(true),
     "?": () => setSheet(true),
   });
 
@@ -383,6 +388,7 @@ export function Viewer(props: ViewerProps) {
         )}
         <span class="toolbar-end">
           <Button icon="zoomout" class="reset-button" disabled={zoom === 0 && !part} onClick={showAll} title="Show everything (0)" aria-label="Reset zoom" />
+          {!props.isFile && <Button icon="download" disabled={!context || isEmpty} onClick={() => setExporting(true)} title="Save this view (e)" aria-label="Save this view" />}
           <Button icon="keyboard" class="keys-button" onClick={() => setSheet(true)} title="Keys (?)" aria-label="Keys" />
         </span>
       </div>
@@ -426,6 +432,7 @@ export function Viewer(props: ViewerProps) {
           </div>
         </footer>
       )}
+      {isExporting && context && !isEmpty && <exporting.Component context={context} onClose={() => setExporting(false)} />}
       {hasSheet && <keySheet.Component onClose={() => setSheet(false)} />}
       {menu && <FrameMenu place={menu} title={menu.name} items={frameActions(menu.name)} onClose={() => setMenu(null)} />}
     </section>

@@ -1,0 +1,203 @@
+// What is saved of a view holds the numbers that are seen: told by readers that share nothing with the
+// pages, by the server that gets the files again, and by a browser without a network.
+import assert from "node:assert/strict";
+import { copyFileSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+import { axeFindings, dropFiles, launch, spoken, tableRows, viewReady, withPage } from "./harness.mjs";
+import { cpuProfile, cpuSamples, decodeFolded, decodePprof, topOf, totalOf } from "./profiles.mjs";
+
+/** The file that a choice of the dialog saves, and its name. */
+async function saved(page, ending) {
+  const [download] = await Promise.all([page.waitForEvent("download"), page.click(`.export-choices button:has(em:text-is('${ending}'))`)]);
+  const name = download.suggestedFilename();
+  assert.ok(name.endsWith(ending), name);
+  return { name, path: await download.path(), bytes: readFileSync(await download.path()) };
+}
+
+const openDialog = async (page) => {
+  await page.click("[aria-label='Save this view']");
+  await page.waitForSelector(".export-choices");
+};
+const closeDialog = async (page) => {
+  await page.keyboard.press("Escape");
+  await page.waitForSelector("dialog", { state: "detached" });
+};
+
+const asRows = (samples, type) => Object.fromEntries([...topOf(samples, type)].filter(([, row]) => row.cum !== 0));
+
+/** The server's own table of a file that is shared again. */
+async function serverRows(server, bytes, filename) {
+  const { id } = await server.share(bytes, { filename });
+  const top = (await server.call("GET", `/api/v1/shares/${id}/top?limit=0`, { token: server.token })).json;
+  return Object.fromEntries(top.functions.map(({ name, flat, cum }) => [name, { flat, cum }]));
+}
+
+/** Samples of a tree in the API's JSON, by brute force. */
+function samplesOfTree(tree, isDiff = false) {
+  const samples = [];
+  const walk = (node, stack) => {
+    const values = isDiff ? [node.base_self, node.self] : [node.self];
+    if (stack.length && values.some((value) => value !== 0)) samples.push({ stack, values });
+    for (const child of node.children ?? []) walk(child, [...stack, child.name]);
+  };
+  walk(tree.root, []);
+  return samples;
+}
+
+export async function testExport(runner, browser, server) {
+  const samples = cpuSamples(71);
+  const shared = await server.share(cpuProfile(71), { title: "Saved <b>& \"more\"", filename: "cpu.pb.gz" });
+  const kept = samples.filter(({ stack }) => !stack.includes("runtime.mallocgc"));
+  const rules = `x=${encodeURIComponent("ignore:^runtime\\.mallocgc$")}`;
+
+  await runner.test("a saved view has the numbers that are seen, after rules and zoom", () =>
+    withPage(browser, server, async (page) => {
+      await page.goto(`${server.url}/p/${shared.id}?${rules}&sv=2`);
+      await viewReady(page);
+      await openDialog(page);
+      assert.deepEqual(await axeFindings(page), []);
+      const expected = asRows(kept, 1);
+
+      const pprof = await saved(page, ".pb.gz");
+      assert.equal(pprof.name, "Saved-b-more.pb.gz");
+      const decoded = decodePprof(pprof.bytes);
+      assert.deepEqual(decoded.types, [["cpu", "nanoseconds"]]);
+      assert.deepEqual(asRows(decoded.samples, 0), expected);
+      assert.ok(!decoded.strings.includes("runtime.mallocgc"), "what was filtered away is in no table");
+      assert.deepEqual(await serverRows(server, pprof.bytes, "again.pb.gz"), expected);
+
+      const folded = await saved(page, ".folded");
+      assert.deepEqual(asRows(decodeFolded(folded.bytes.toString()), 0), expected);
+      assert.deepEqual(await serverRows(server, folded.bytes, "again.folded"), expected);
+
+      const json = JSON.parse((await saved(page, ".json")).bytes);
+      const own = (await server.call("GET", `/p/${shared.id}.json?ignore=${encodeURIComponent("^runtime\\.mallocgc$")}`, { token: server.token })).json;
+      assert.deepEqual(Object.keys(json), Object.keys(own));
+      assert.deepEqual([json.total, json.kept, json.unit, json.node_count], [own.total, own.kept, own.unit, own.node_count]);
+      assert.deepEqual(asRows(samplesOfTree(json), 0), expected);
+      await closeDialog(page);
+
+      await page.focus(".icicle");
+      for (const key of ["ArrowDown", "ArrowDown", "Enter"]) await page.keyboard.press(key);
+      await page.waitForURL(/[?&]z=/);
+      const zoomed = /^(.*), total/.exec(await spoken(page))[1];
+      await openDialog(page);
+      const below = decodeFolded((await saved(page, ".folded")).bytes.toString());
+      const through = kept.filter(({ stack }) => stack[1] === zoomed);
+      assert.ok(through.length > 0 && through.length < kept.length);
+      assert.deepEqual(asRows(below, 0), asRows(through, 1));
+      await page.click("dialog .check input");
+      assert.deepEqual(asRows(decodeFolded((await saved(page, ".folded")).bytes.toString()), 0), expected);
+    }),
+  );
+
+  await runner.test("a saved picture is the one on the screen", () =>
+    withPage(browser, server, async (page) => {
+      await page.goto(`${server.url}/p/${shared.id}?q=json&sv=2`);
+      await viewReady(page);
+      const screen = await page.$eval(".icicle canvas", (canvas) => canvas.toDataURL("image/png"));
+      await openDialog(page);
+      const png = (await saved(page, ".png")).bytes;
+      const svg = (await saved(page, ".svg")).bytes.toString();
+      /** Both pictures are drawn by the browser and compared point by point. */
+      const difference = await page.evaluate(
+        async ([left, right]) => {
+          const pixels = async (address) => {
+            const image = new Image();
+            image.src = address;
+            await image.decode();
+            const canvas = new OffscreenCanvas(image.width, image.height);
+            const context = canvas.getContext("2d");
+            context.drawImage(image, 0, 0);
+            return [image.width, image.height, context.getImageData(0, 0, image.width, image.height).data];
+          };
+          const [[width, height, a], [otherWidth, otherHeight, b]] = [await pixels(left), await pixels(right)];
+          if (width !== otherWidth || height !== otherHeight) return `${width}x${height} is not ${otherWidth}x${otherHeight}`;
+          let count = 0;
+          for (let i = 0; i < a.length; i += 4) if (Math.abs(a[i] - b[i]) + Math.abs(a[i + 1] - b[i + 1]) + Math.abs(a[i + 2] - b[i + 2]) > 30) count++;
+          return count / (a.length / 4);
+        },
+        [screen, `data:image/png;base64,${png.toString("base64")}`],
+      );
+      assert.equal(difference, 0);
+      // A browser takes no SVG as an image that is not well-formed.
+      const size = await page.evaluate(
+        async (address) => {
+          const image = new Image();
+          image.src = address;
+          await image.decode();
+          return [image.width, image.height];
+        },
+        `data:image/svg+xml;base64,${Buffer.from(svg).toString("base64")}`,
+      );
+      assert.deepEqual(size, await page.$eval(".icicle", (icicle) => [icicle.clientWidth, icicle.clientHeight]));
+      assert.ok(svg.includes("<title>Saved &lt;b&gt;&amp; &quot;more&quot;</title>"));
+      assert.match(svg, /<title>main\.main, total [^<]+<\/title>/);
+      assert.ok(!/<script|<foreignObject|\bon\w+=|href/.test(svg));
+    }),
+  );
+
+  await runner.test("a saved page opens from the disk without a network, with the same numbers", () =>
+    withPage(browser, server, async (page) => {
+      await page.goto(`${server.url}/p/${shared.id}?v=table&b=icicle&${rules}&sv=2`);
+      await viewReady(page);
+      const rows = await tableRows(page);
+      const words = await page.textContent(".foot-total");
+      await openDialog(page);
+      const { bytes, path } = await saved(page, ".html");
+      assert.ok(!bytes.includes(shared.id) && !bytes.includes(server.url), "the link is not given away");
+      await closeDialog(page);
+      const folder = mkdtempSync(join(tmpdir(), "perfolio-saved-"));
+      const own = await launch();
+      try {
+        const context = await own.newContext({ offline: true, viewport: { width: 1440, height: 900 } });
+        const offline = await context.newPage();
+        const faults = [];
+        offline.on("console", (message) => ["error", "warning"].includes(message.type()) && faults.push(message.text()));
+        offline.on("pageerror", (error) => faults.push(String(error)));
+        offline.on("request", (request) => !/^(file|blob|data):/.test(request.url()) && faults.push(request.url()));
+        const file = join(folder, "saved.html"); // by its ending a browser knows what a file is
+        copyFileSync(path, file);
+        await offline.goto(pathToFileURL(file).href);
+        await viewReady(offline);
+        assert.equal(await offline.textContent("h1"), "Saved <b>& \"more\"");
+        assert.deepEqual(await tableRows(offline), rows);
+        assert.equal(await offline.textContent(".foot-total"), words);
+        // Rules work there too: the worker's text is in the page.
+        await offline.focus(".icicle");
+        await offline.keyboard.press("ArrowDown");
+        await offline.keyboard.press("h");
+        await offline.waitForSelector(".rules .rule");
+        await viewReady(offline);
+        assert.ok(!(await tableRows(offline)).some((row) => row.at(-1) === "main.main"));
+        assert.deepEqual(faults, []);
+      } finally {
+        await own.close();
+        rmSync(folder, { recursive: true });
+      }
+    }),
+  );
+
+  await runner.test("a comparison and a preview are saved too", () =>
+    withPage(browser, server, async (page) => {
+      const other = await server.share(cpuProfile(72), { filename: "after.pb.gz" });
+      await page.goto(`${server.url}/d/${shared.id}..${other.id}`);
+      await viewReady(page);
+      await openDialog(page);
+      const both = decodeFolded((await saved(page, ".folded")).bytes.toString(), 2);
+      assert.deepEqual([0, 1].map((type) => totalOf(both, type)), [totalOf(samples, 1), totalOf(cpuSamples(72), 1)]);
+      const decoded = decodePprof((await saved(page, ".pb.gz")).bytes);
+      assert.deepEqual(decoded.types, [["cpu_before", "nanoseconds"], ["cpu_after", "nanoseconds"]]);
+      assert.deepEqual([0, 1].map((type) => totalOf(decoded.samples, type)), [totalOf(samples, 1), totalOf(cpuSamples(72), 1)]);
+
+      await page.goto(`${server.url}/`);
+      await page.waitForSelector(".drop");
+      await dropFiles(page, [{ name: "cpu.pb.gz", bytes: cpuProfile(71) }]);
+      await viewReady(page);
+      await openDialog(page);
+      assert.deepEqual(asRows(decodePprof((await saved(page, ".pb.gz")).bytes).samples, 0), asRows(samples, 1));
+    }),
+  );
+}

@@ -1,0 +1,120 @@
+/* dialog: saves what is seen as a file; everything is made in the browser, nothing is asked of the server. */
+import { useState } from "preact/hooks";
+import type { ExportForm } from "../export_worker.ts";
+import { formatChain } from "../model/chain.ts";
+import { formatBytes, formatPercent, formatValue } from "../model/units.ts";
+import { asProblem, Dialog, ErrorLine, say } from "../ui/kit.tsx";
+import { Icon } from "../ui/icons.tsx";
+import type { PaneContext } from "../views/panes.tsx";
+import { picturesShown } from "../views/stage.ts";
+import type { Problem } from "../api.ts";
+import { fileNameOf, makeParts, save, type Seen } from "./make.ts";
+import { makePage, maxPageBytes } from "./page.ts";
+import { toPng, toSvg } from "./pictures.ts";
+
+type Kind = ExportForm | "svg" | "png";
+
+interface Choice {
+  kind: Kind;
+  label: string;
+  ending: string;
+  type: string;
+  note: string;
+}
+
+const choices: Choice[] = [
+  { kind: "pprof", label: "pprof", ending: ".pb.gz", type: "application/gzip", note: "for go tool pprof and most other viewers" },
+  { kind: "folded", label: "Folded stacks", ending: ".folded", type: "text/plain", note: "one line for each stack: names and values alone" },
+  { kind: "json", label: "JSON", ending: ".json", type: "application/json", note: "the tree as the API gives it" },
+  { kind: "page", label: "Page with the viewer", ending: ".html", type: "text/html", note: `one file that opens without a network, up to ${formatBytes(maxPageBytes)}` },
+  { kind: "svg", label: "Picture, to zoom", ending: ".svg", type: "image/svg+xml", note: "as it is on the screen now, with texts and titles" },
+  { kind: "png", label: "Picture", ending: ".png", type: "image/png", note: "as it is on the screen now" },
+];
+const isPicture = (kind: Kind): kind is "svg" | "png" => kind === "svg" || kind === "png";
+
+const pageTitle = () => document.title.replace(/ · Perfolio$/, "");
+
+async function makeFile(kind: Kind, type: string, seen: Seen, context: PaneContext): Promise<Blob> {
+  if (kind === "svg") return new Blob([toSvg(picturesShown(), pageTitle())], { type });
+  if (kind === "png") return toPng(picturesShown());
+  const parts = await makeParts(seen, kind);
+  return kind === "page" ? makePage(parts, { title: pageTitle(), state: context.state }) : new Blob(parts, { type });
+}
+
+function useExport(context: PaneContext, isZoomed: boolean) {
+  const [busy, setBusy] = useState<Kind | null>(null);
+  const [error, setError] = useState<Problem | null>(null);
+  const run = async ({ kind, ending, type }: Choice) => {
+    setBusy(kind);
+    setError(null);
+    const { flame, source, state, zoom } = context;
+    const rules = formatChain(state.rules.filter((rule) => !rule.isOff));
+    const comment = `exported view of ${pageTitle()}${rules ? `, rules: ${rules}` : ""}`;
+    try {
+      const blob = await makeFile(kind, type, { flame, source, zoom: isZoomed ? zoom : 0, comment }, context);
+      const name = fileNameOf(pageTitle()) + ending;
+      save(blob, name);
+      say(`${name}, ${formatBytes(blob.size)}`);
+    } catch (caught) {
+      setError(asProblem(caught));
+    }
+    setBusy(null);
+  };
+  return { busy, error, run };
+}
+
+/** What the files hold, in words; of a comparison, side b. */
+function Extent({ context, isZoomed }: { context: PaneContext; isZoomed: boolean }) {
+  const { flame, source, state, zoom, unit } = context;
+  const kept = flame.cum[isZoomed ? zoom : 0];
+  const hasRules = state.rules.some((rule) => !rule.isOff);
+  const isAll = kept === source.total;
+  return (
+    <p>
+      Saved is what you see{hasRules ? ", after the rules" : ""}: <strong>{formatValue(kept, unit)}</strong>
+      {isAll ? "" : ` of ${formatValue(source.total, unit)} (${formatPercent(kept, source.total)})`}, of this sample type.
+      {flame.isCut ? " The smallest stacks of this profile are merged into “other” boxes, and are so in the files." : ""}
+      {flame.isDiff ? " Files of a comparison hold both values, before and after." : ""}
+    </p>
+  );
+}
+
+export interface ExportProps {
+  context: PaneContext;
+  onClose: () => void;
+}
+
+export function ExportDialog({ context, onClose }: ExportProps) {
+  const { flame, zoom } = context;
+  const [isZoomed, setZoomed] = useState(zoom > 0);
+  const { busy, error, run } = useExport(context, isZoomed);
+  const hasPicture = picturesShown().length > 0;
+  return (
+    <Dialog title="Save this view" onClose={onClose}>
+      <Extent context={context} isZoomed={isZoomed} />
+      {zoom > 0 && (
+        <label class="check">
+          <input type="checkbox" checked={isZoomed} onChange={(event) => setZoomed(event.currentTarget.checked)} />
+          <span>
+            Only stacks through <bdi>{flame.frames.name(flame.frame[zoom])}</bdi>, which is zoomed to
+          </span>
+        </label>
+      )}
+      <ul class="choices export-choices">
+        {choices.map((choice) => (
+          <li key={choice.kind}>
+            <button type="button" disabled={busy !== null || (isPicture(choice.kind) && !hasPicture)} onClick={() => void run(choice)}>
+              <Icon name="download" />
+              <span>
+                {choice.label} <em>{choice.ending}</em>
+              </span>
+              <span class="hint">{busy === choice.kind ? "being written…" : isPicture(choice.kind) && !hasPicture ? "this view has no picture: see the icicle" : choice.note}</span>
+            </button>
+          </li>
+        ))}
+      </ul>
+      <p class="hint">All of it is made in this browser. The files hold no link to this page.</p>
+      <ErrorLine error={error} />
+    </Dialog>
+  );
+}

@@ -1,0 +1,47 @@
+/*
+ * page: one HTML file that holds the viewer and a tree, for a reader without this server or any network.
+ *
+ * The build writes the page's frame with script, worker and style in it, and a policy that names
+ * their hashes and allows nothing else (build.mjs); here title, date and tree are put in. The tree stands
+ * in an element of a type that is no script's, packed and as base64: letters that end no element.
+ */
+import { formatState, type ViewState } from "../state.ts";
+
+export const maxPageBytes = 64 * 1024 * 1024;
+
+const marks = { title: "<!--perfolio:title-->", facts: "<!--perfolio:facts-->", flame: "<!--perfolio:flame-->" };
+
+const entities: Record<string, string> = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" };
+const escape = (text: string) => text.replace(/[&<>"]/g, (letter) => entities[letter]);
+
+/** What the page in the file knows of itself. */
+export interface PageFacts {
+  title: string;
+  /** Where it was made, in ISO 8601. */
+  savedAt: string;
+  /** How it is looked at first, as in the address bar. */
+  query: string;
+}
+
+async function readFrame(): Promise<string> {
+  const address = document.querySelector<HTMLMetaElement>('meta[name="perfolio-page-frame"]')?.content ?? "";
+  const response = await fetch(address);
+  if (!response.ok) throw new Error(`The viewer's own page could not be loaded: the server answers ${response.status}. Reload and try again.`);
+  return response.text();
+}
+
+/** Rules, zoom and sample type are in the tree already. */
+const ownState = (state: ViewState): ViewState => ({ ...state, rules: [], zoom: "", window: null, sampleType: "", extra: [] });
+
+export async function makePage(flame: BlobPart[], { title, state }: { title: string; state: ViewState }): Promise<Blob> {
+  const frame = await readFrame();
+  const facts: PageFacts = { title, savedAt: new Date().toISOString(), query: formatState(ownState(state)) };
+  const [head, afterTitle] = frame.split(marks.title);
+  const [beforeFacts, afterFacts] = afterTitle.split(marks.facts);
+  const [beforeFlame, tail] = afterFacts.split(marks.flame);
+  // "<" could begin the end of the element, or a comment in it.
+  const json = JSON.stringify(facts).replace(/</g, "\\u003c");
+  const page = new Blob([head, escape(title), beforeFacts, json, beforeFlame, ...flame, tail], { type: "text/html" });
+  if (page.size > maxPageBytes) throw new Error("The page would be larger than a browser opens with ease. Filter the profile or zoom in first, or save it as pprof.");
+  return page;
+}

@@ -1,0 +1,93 @@
+/*
+ * text_forms: a seen tree as folded stacks and as the API's JSON (lib/profile/export_folded.h and
+ * export_json.h say what they look like). Both come in pieces, since a string has a limit.
+ */
+import { FrameFlag } from "../model/flame.ts";
+import { forEachStack, type SeenTree } from "./seen_tree.ts";
+
+const piece = 1 << 20;
+
+/** Gathers text as UTF-8 bytes. */
+class Pieces {
+  readonly done: Uint8Array<ArrayBuffer>[] = [];
+  private text = "";
+  private readonly encoder = new TextEncoder();
+  add(text: string): void {
+    this.text += text;
+    if (this.text.length >= piece) this.flush();
+  }
+  flush(): Uint8Array<ArrayBuffer>[] {
+    this.done.push(this.encoder.encode(this.text));
+    this.text = "";
+    return this.done;
+  }
+}
+
+/** The format knows no escape: what would end a frame or a line becomes something else. */
+const foldedName = (name: string) => name.replace(/;/g, ":").replace(/[\x00-\x1f]/g, " ");
+
+export function toFolded(tree: SeenTree): Uint8Array<ArrayBuffer>[] {
+  const pieces = new Pieces();
+  const names = tree.frames.map(({ name }) => foldedName(name));
+  const stack: string[] = [];
+  forEachStack(tree, (node) => {
+    stack.length = 0;
+    for (let at = node; at > 0; at = tree.parent[at]) stack.push(names[tree.frame[at]]);
+    const values = tree.baseSelf ? `${Math.round(tree.baseSelf[node])} ${Math.round(tree.self[node])}` : Math.round(tree.self[node]);
+    pieces.add(`${stack.reverse().join(";")} ${values}\n`);
+  });
+  return pieces.flush();
+}
+
+const flagNames: [number, string][] = [
+  [FrameFlag.Inlined, "inlined"], [FrameFlag.Kernel, "kernel"], [FrameFlag.Interpreted, "interpreted"],
+  [FrameFlag.NotSymbolised, "not_symbolised"], [FrameFlag.Other, "other"],
+];
+
+/** What a frame says of itself, the same for all its nodes. */
+function frameMembers(tree: SeenTree): string[] {
+  return tree.frames.map(({ name, file, line, mapping, address, flags }) => {
+    const members: [string, unknown][] = [["name", name]];
+    if (file) members.push(["file", file]);
+    if (line) members.push(["line", line]);
+    if (mapping) members.push(["mapping", mapping]);
+    if (address) members.push(["address", "0x" + address.toString(16)]);
+    if (flags) members.push(["flags", flagNames.filter(([bit]) => flags & bit).map(([, word]) => word)]);
+    return members.map(([key, value]) => `"${key}":${JSON.stringify(value)}`).join(",");
+  });
+}
+
+function jsonHead(tree: SeenTree): string {
+  const { sample_type = "", unit = "", sample_type_index = 0, group_by = "function" } = tree.metadata;
+  const head: Record<string, unknown> = { sample_type, unit, sample_type_index, group_by, total: tree.total, kept: tree.cum[0] };
+  if (tree.baseCum) Object.assign(head, { base_total: tree.baseTotal, base_kept: tree.baseCum[0], normalised: tree.isNormalised });
+  const cut = tree.isCut ? { nodes: tree.metadata.cut?.nodes ?? 0, value: tree.metadata.cut?.value ?? 0 } : null;
+  return JSON.stringify({ ...head, node_count: tree.frame.length, cut, omitted_nodes: 0 }).slice(0, -1);
+}
+
+/** Between two nodes everything is closed up to the parent of the second: no recursion, however deep. */
+export function toJson(tree: SeenTree): Uint8Array<ArrayBuffer>[] {
+  const pieces = new Pieces();
+  const members = frameMembers(tree);
+  const node = (i: number) => {
+    const base = tree.baseSelf && tree.baseCum ? `,"base_value":${tree.baseCum[i]},"base_self":${tree.baseSelf[i]}` : "";
+    return `{${members[tree.frame[i]]},"value":${tree.cum[i]},"self":${tree.self[i]}${base}`;
+  };
+  pieces.add(`${jsonHead(tree)},"root":${node(0)}`);
+  let last = 0;
+  for (let i = 1; i < tree.frame.length; i++) {
+    const parent = tree.parent[i];
+    if (last === parent) pieces.add(',"children":[');
+    else {
+      pieces.add("}");
+      for (last = tree.parent[last]; last !== parent; last = tree.parent[last]) pieces.add("]}");
+      pieces.add(",");
+    }
+    pieces.add(node(i));
+    last = i;
+  }
+  pieces.add("}");
+  for (; last !== 0; last = tree.parent[last]) pieces.add("]}");
+  pieces.add("}\n");
+  return pieces.flush();
+}

@@ -1,0 +1,57 @@
+/*
+ * main: the viewer in a file of its own (export/page.ts): a tree from the page itself, no server. Rules
+ * are applied by a worker whose text stands in the page too.
+ */
+import { render } from "preact";
+import "../boot.ts";
+import type { PageFacts } from "../export/page.ts";
+import { decodeFlame, type Flame } from "../model/flame.ts";
+import { formatDate, formatValue } from "../model/units.ts";
+import { Messages, ProblemView, asProblem } from "../ui/kit.tsx";
+import { Mark } from "../ui/icons.tsx";
+import { useViewState, Viewer } from "../views/viewer.tsx";
+
+const textOf = (id: string) => document.getElementById(id)?.textContent ?? "";
+
+async function readFlame(): Promise<Flame> {
+  const packed = Uint8Array.from(atob(textOf("flame").trim()), (letter) => letter.charCodeAt(0));
+  const bytes = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
+  return decodeFlame(await new Response(bytes).arrayBuffer());
+}
+
+function Page({ facts, flame }: { facts: PageFacts; flame: Flame }) {
+  const [state, update] = useViewState(facts.query);
+  const unit = flame.metadata.unit ?? "";
+  return (
+    <div class="shell viewer-shell">
+      <header class="profile-head">
+        <div class="profile-title">
+          <Mark />
+          <h1>{facts.title || "Profile"}</h1>
+        </div>
+        <ul class="facts">
+          <li>{formatValue(flame.cum[0], unit)}</li>
+          <li>saved from Perfolio {formatDate(facts.savedAt)}</li>
+        </ul>
+      </header>
+      <Viewer
+        isReady
+        isFile
+        isDiff={flame.isDiff}
+        hasGroups={false}
+        state={state}
+        update={update}
+        flameKey="file"
+        load={() => Promise.resolve(flame)}
+        loadRows={() => Promise.resolve([])}
+      />
+      <Messages />
+    </div>
+  );
+}
+
+const root = document.getElementById("app")!;
+readFlame().then(
+  (flame) => render(<Page facts={JSON.parse(textOf("facts")) as PageFacts} flame={flame} />, root),
+  (error) => render(<ProblemView problem={asProblem(error)} />, root),
+);
