@@ -1,7 +1,12 @@
 // The picture of the tree: which way up, what part is seen, how hands and keys move it.
 import assert from "node:assert/strict";
+import { createRequire } from "node:module";
+import { join } from "node:path";
 import { spoken, viewReady, withPage } from "./harness.mjs";
 import { cpuProfile, deepText } from "./profiles.mjs";
+import { root } from "./server.mjs";
+
+const { build } = createRequire(join(root, "web/package.json"))("esbuild");
 
 const rowPx = 22;
 
@@ -264,16 +269,16 @@ export async function testIcicle(runner, browser, server) {
           const scroller = document.querySelector(".icicle");
           const frame = () => new Promise((resolve) => requestAnimationFrame(resolve));
           let count = 0;
-          const { fillRect } = CanvasRenderingContext2D.prototype;
-          CanvasRenderingContext2D.prototype.fillRect = function (x, y, width, height) {
-            if (x === 0 && y === 0 && width === scroller.clientWidth && height === scroller.clientHeight) count++;
-            return fillRect.call(this, x, y, width, height);
+          const { putImageData } = CanvasRenderingContext2D.prototype;
+          CanvasRenderingContext2D.prototype.putImageData = function (image, x, y) {
+            if (this.canvas.parentElement.parentElement.parentElement === scroller) count++;
+            return putImageData.call(this, image, x, y);
           };
           await frame();
           for (let i = 0; i < 30; i++) scroller.dispatchEvent(new WheelEvent("wheel", { deltaY: -20, ctrlKey: true, clientX: 500, clientY: 300, bubbles: true, cancelable: true }));
           await frame();
           await frame();
-          CanvasRenderingContext2D.prototype.fillRect = fillRect;
+          CanvasRenderingContext2D.prototype.putImageData = putImageData;
           return count;
         });
         assert.equal(paints, 1);
@@ -290,6 +295,47 @@ export async function testIcicle(runner, browser, server) {
       { context },
     );
     await context.close();
+  });
+
+  await runner.test("rows made as pixels are what a canvas draws of the same boxes", async () => {
+    const made = await build({ entryPoints: [join(root, "web/src/views/bands.ts")], bundle: true, format: "iife", globalName: "bands", write: false });
+    const page = await browser.newPage();
+    await page.evaluate(`${made.outputFiles[0].text}; globalThis.bands = bands`);
+    // With 1.25 rows begin between lines: where boxes meet there, a canvas mixes each with the ground, and rows once.
+    for (const [ratio, most] of [[1, 4], [2, 4], [1.25, 20]]) {
+      const worst = await page.evaluate((pixelRatio) => {
+        const contexts = [1, 2].map(() => {
+          const canvas = document.createElement("canvas");
+          [canvas.width, canvas.height] = [Math.round(700 * pixelRatio), Math.round(300 * pixelRatio)];
+          return canvas.getContext("2d", { alpha: false, willReadFrequently: true });
+        });
+        const [drawn, put] = contexts;
+        let state = 99;
+        const random = () => (state = (state * 48271) % 2147483647) / 2147483647;
+        const colours = ["#faf8f4", "#1f1a14", "#ff9c57", "#4488cc", "#e4dfd6"];
+        drawn.setTransform(pixelRatio, 0, 0, pixelRatio, 0, 0);
+        drawn.fillStyle = colours[0];
+        drawn.fillRect(0, 0, 700, 300);
+        const own = new globalThis.bands.Bands(put);
+        own.begin(700, 300, pixelRatio, colours[0]);
+        for (let top = -7; top < 300; top += 22) {
+          for (let x = 0; x < 700; ) {
+            const right = Math.min(700, x + (random() < 0.7 ? 4 : 60) * random());
+            const colour = colours[1 + Math.floor(random() * 4)];
+            drawn.fillStyle = colour;
+            drawn.fillRect(x, top, right - x, 21);
+            own.box(x, right, globalThis.bands.pixelOf(colour));
+            x = right + (random() < 0.5 ? 0 : random() * 3);
+          }
+          own.endRow(top, 21);
+        }
+        own.put();
+        const [a, b] = contexts.map((context) => context.getImageData(0, 0, context.canvas.width, context.canvas.height).data);
+        return a.reduce((most, value, i) => Math.max(most, Math.abs(value - b[i])), 0);
+      }, ratio);
+      assert.ok(worst <= most, `${worst} of 255 levels apart at a ratio of ${ratio}`);
+    }
+    await page.close();
   });
 
   await runner.test("the minimap shows the whole tree, what is seen of it, and where a search matches", () =>

@@ -16,6 +16,8 @@ const blank = {
   font: "", fillStyle: "", globalAlpha: 1, textBaseline: "",
   fillRect: () => undefined,
   fillText: () => undefined,
+  createImageData: (width: number, height: number) => ({ width, height, data: new Uint8ClampedArray(width * height * 4) }),
+  putImageData: () => undefined,
   measureText: (text: string) => ({ width: text.length * 6.5 }),
 };
 
@@ -32,7 +34,7 @@ test("a million nodes are hit, zoomed, panned and scrolled within a frame of the
   const marks = search(flame, compileSearch("Method1.*7"));
   const whole = wholeOf(flame, 0);
   const paint = (window = whole, withMarks = false, scrollTop = 0) =>
-    painter.paint({ flame, colours, palette, window, rows, scrollTop, widthPx: 1600, zoomDepth: 0, marks: withMarks ? marks : null });
+    painter.paint({ flame, colours, palette, window, rows, scrollTop, widthPx: 1600, ratio: 1, zoomDepth: 0, marks: withMarks ? marks : null });
   paint();
 
   let window = whole;
@@ -60,7 +62,7 @@ test("names that are new are fitted a few hundred at a time, and all in the end"
   const painter = new IciclePainter(context as unknown as CanvasRenderingContext2D);
   const picture = {
     flame, colours: new FrameColours(flame), palette: makePalette(false), window: wholeOf(flame, 0), rows: new Rows(flame.rowCount, 800, false),
-    scrollTop: 0, widthPx: 60_000, zoomDepth: 0, marks: null,
+    scrollTop: 0, widthPx: 60_000, ratio: 1, zoomDepth: 0, marks: null,
   };
   const counts: number[] = [];
   do {

@@ -2,8 +2,8 @@
  * icicle_draw: paints the seen part of a flame's icicle on a canvas that has the size of the view,
  * never of the graph, so that neither depth nor number of nodes meets a limit of the canvas.
  *
- * One call of paint is one picture: boxes first, row by row, labels last. The boxes painted are kept
- * for the overlay (hover, marks). Cost: layout_row's, and at most one label per 22 pixels.
+ * One call of paint is one picture: boxes first, row by row as pixels (bands), labels last. The boxes
+ * painted are kept for the overlay (hover, marks). Cost: layout_row's, and at most one label per 22 pixels.
  */
 import { FrameFlag, type Flame } from "../model/flame.ts";
 import { diffFillOf, dimmedFill, rootFill, type Palette } from "../model/colour.ts";
@@ -11,6 +11,7 @@ import type { FrameColours } from "../model/frame_colours.ts";
 import { endOf, firstEndingNear, layoutRow } from "../model/layout.ts";
 import type { SearchResult } from "../model/search.ts";
 import type { Window } from "../model/window.ts";
+import { Bands, pixelsOf } from "./bands.ts";
 import { LabelFitter } from "./fitter.ts";
 import { rowHeight, type Rows } from "./rows.ts";
 
@@ -20,6 +21,7 @@ const minLabelPx = 22;
 /** Names that are fitted for the first time in one picture; the rest comes with the next. */
 const newNamesPerPaint = 500;
 const minSignPx = 9;
+const minHatchPx = 2;
 const signPx = 2;
 /** Length and distance of the strokes of each sign. */
 const signShapes = [
@@ -37,6 +39,8 @@ export interface Picture {
   rows: Rows;
   scrollTop: number;
   widthPx: number;
+  /** Of the canvas's pixels to CSS pixels. */
+  ratio: number;
   /** Depth of the node zoomed to; its ancestors stand back. */
   zoomDepth: number;
   marks: SearchResult | null;
@@ -82,53 +86,51 @@ export const hasMatch = (marks: SearchResult, first: number, last: number): bool
 export class IciclePainter {
   readonly boxes = new PaintedBoxes();
   private readonly fitter: LabelFitter;
+  private readonly bands: Bands;
   private hatch: CanvasPattern | null = null;
   private hatchColour = "";
 
   constructor(private readonly context: CanvasRenderingContext2D) {
     context.font = `${fontPx}px ${fontFamily}`;
     this.fitter = new LabelFitter(context);
+    this.bands = new Bands(context);
   }
 
   /** Paints; false when labels were left out, because too many names were new to be fitted in time. */
   paint(picture: Picture): boolean {
-    const { context } = this;
-    const { palette, widthPx, rows, scrollTop } = picture;
-    context.fillStyle = palette.background;
-    context.fillRect(0, 0, widthPx, rows.viewPx);
+    const { bands } = this;
+    const { palette, widthPx, ratio, rows, scrollTop } = picture;
+    bands.begin(widthPx, rows.viewPx, ratio, palette.background);
     this.boxes.count = 0;
     const [firstRow, lastRow] = rows.seen(scrollTop);
-    for (let row = firstRow; row <= lastRow; row++) this.paintRow(picture, row);
+    for (let row = firstRow; row <= lastRow; row++) {
+      this.paintRow(picture, row);
+      bands.endRow(rows.topOf(row) - scrollTop, rowHeight - 1);
+    }
+    bands.put();
     return this.paintLabels(picture);
   }
 
   private paintRow(picture: Picture, row: number): void {
-    const { context, boxes } = this;
+    const { bands, boxes } = this;
     const { flame, marks, window, widthPx, palette } = picture;
-    const y = picture.rows.topOf(row) - picture.scrollTop;
-    const fills = row < picture.zoomDepth ? palette.faded : palette.fills;
+    const fills = pixelsOf(row < picture.zoomDepth ? palette.faded : palette.fills);
     layoutRow(flame, row, window, widthPx, (first, last, left, right) => {
       const node = flame.rowNodes[first];
       const isMarked = !marks || (first === last && hasMatch(marks, first, last));
       const gap = first === last && right - left > 3 ? 1 : 0;
       const fill = isMarked ? fillOf(picture, node) : dimmedFill;
-      context.fillStyle = fills[fill];
-      context.fillRect(left, y, right - left - gap, rowHeight - 1);
-      if (first !== last) {
-        if (marks) this.paintMarksOfRun(picture, first, last, y);
-        return;
-      }
-      boxes.push(node, row, left, right - left - gap, fill);
-      if (this.isHatched(flame, node) && right - left > 3) this.paintHatch(picture, left, y, right - left - gap);
+      bands.box(left, right - gap, fills[fill]);
+      if (first === last) boxes.push(node, row, left, right - left - gap, fill);
+      else if (marks) this.paintMarksOfRun(picture, first, last);
     });
   }
 
   /** Marked slivers show, at least one pixel wide each, so that a search overlooks nothing. */
-  private paintMarksOfRun(picture: Picture, first: number, last: number, y: number): void {
-    const { context } = this;
+  private paintMarksOfRun(picture: Picture, first: number, last: number): void {
     const { flame, window, widthPx } = picture;
     const marks = picture.marks!;
-    const fills = flame.depth[flame.rowNodes[first]] < picture.zoomDepth ? picture.palette.faded : picture.palette.fills;
+    const fills = pixelsOf(flame.depth[flame.rowNodes[first]] < picture.zoomDepth ? picture.palette.faded : picture.palette.fills);
     const scale = widthPx / (window.to - window.from);
     let at = first;
     while (at <= last && hasMatch(marks, at, last)) {
@@ -138,9 +140,8 @@ export class IciclePainter {
       if (hasMatch(marks, at, next - 1)) {
         let matched = at;
         while (!hasMatch(marks, matched, matched)) matched++;
-        context.fillStyle = fills[fillOf(picture, flame.rowNodes[matched])];
         const right = Math.max(left + 1, (endOf(flame, next - 1) - window.from) * scale);
-        context.fillRect(Math.max(0, left), y, right - Math.max(0, left), rowHeight - 1);
+        this.bands.box(left, right, fills[fillOf(picture, flame.rowNodes[matched])]);
       }
       at = next;
     }
@@ -168,14 +169,17 @@ export class IciclePainter {
   private paintLabels(picture: Picture): boolean {
     const { context, boxes } = this;
     const { flame, palette, rows, scrollTop, zoomDepth } = picture;
+    const mayHatch = flame.baseCum !== null || flame.isCut;
     let newNames = 0;
     context.textBaseline = "middle";
     for (let i = 0; i < boxes.count; i++) {
       const width = boxes.width[i];
-      if (width < minSignPx) continue;
       const node = boxes.node[i];
-      const frame = flame.frame[node];
+      if (width < minSignPx && !(width > minHatchPx && mayHatch)) continue;
       const y = rows.topOf(boxes.row[i]) - scrollTop;
+      if (mayHatch && this.isHatched(flame, node)) this.paintHatch(picture, boxes.x[i], y, width);
+      if (width < minSignPx) continue;
+      const frame = flame.frame[node];
       context.fillStyle = (boxes.row[i] < zoomDepth ? palette.fadedInks : palette.inks)[boxes.fill[i]];
       const signs = node === 0 ? 0 : flame.frames.flags(frame) & picture.colours.signs;
       const inset = textInset + (signs ? this.paintSigns(signs, boxes.x[i], y) : 0);

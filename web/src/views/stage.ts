@@ -209,6 +209,7 @@ export class Stage {
       rows: this.rows,
       scrollTop: this.scroller.scrollTop,
       widthPx: this.width,
+      ratio: this.ratio,
       zoomDepth: flame.depth[zoom],
     };
   }
