@@ -200,4 +200,41 @@ export async function testExport(runner, browser, server) {
       assert.deepEqual(asRows(decodePprof((await saved(page, ".pb.gz")).bytes).samples, 0), asRows(samples, 1));
     }),
   );
+
+  await runner.test("other sites are offered what they may read, and can read it", () =>
+    withPage(
+      browser, server,
+      async (page, watch) => {
+        const locked = await server.share(cpuProfile(73), { visibility: "password" }, { headers: { "X-Perfolio-Password": "sesame-sesame" } });
+        const script = Buffer.from("prog 1 1.000000: 1 cycles:\n\t1000 main+0x1 (/bin/prog)\n\n");
+        const perf = await server.share(script, { filename: "perf.txt" });
+        const links = async (id) => {
+          await page.goto(`${server.url}/p/${id}`);
+          await viewReady(page);
+          await page.click("button:has-text('Download')");
+          await page.waitForSelector(".menu-panel .copy-field");
+          assert.deepEqual(await axeFindings(page), []);
+          return page.$$eval(".menu-panel a[target=_blank]", (all) => all.map(({ href, rel, textContent }) => ({ href, rel, name: textContent.split(" ")[0] })));
+        };
+        const file = (id, tail) => encodeURIComponent(`${server.url}/p/${id}${tail}`);
+        const offered = await links(shared.id);
+        assert.deepEqual(offered.map(({ rel, name }) => [rel, name]), [["noopener noreferrer", "speedscope"]]);
+        assert.ok(offered[0].href.startsWith(`https://www.speedscope.app/#profileURL=${file(shared.id, ".pb.gz")}&title=`));
+        assert.ok(await page.isVisible("text=given this profile’s link"));
+        assert.ok(await page.isVisible("text=address is a private one"));
+        assert.deepEqual(
+          (await links(perf.id)).map(({ href }) => href),
+          [`https://www.speedscope.app/#profileURL=${file(perf.id, "/raw")}&title=perf.txt`, `https://profiler.firefox.com/from-url/${file(perf.id, "/raw")}`],
+        );
+        // From a page of another origin, as those sites do it.
+        await page.goto("data:text/html,elsewhere");
+        const read = (path) => page.evaluate((url) => fetch(url).then(async (answer) => (await answer.arrayBuffer()).byteLength, () => "refused"), server.url + path);
+        assert.equal(await read(`/p/${shared.id}/raw`), cpuProfile(71).length);
+        assert.ok((await read(`/p/${shared.id}.pb.gz`)) > 1000);
+        assert.equal(await read(`/p/${locked.id}.pb.gz`), "refused");
+        watch.faults = watch.faults.filter((fault) => !/CORS policy|Failed to load resource/.test(fault));
+      },
+      { bypassCSP: true },
+    ),
+  );
 }

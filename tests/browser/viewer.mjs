@@ -194,6 +194,7 @@ export async function testViewer(runner, browser, server) {
     withPage(browser, server, async (page) => {
       await open(page);
       await page.click("button:has-text('Download')");
+      await page.waitForSelector(".menu-panel a[download]");
       const links = await page.$$eval(".menu-panel a[download]", (all) => all.map((one) => one.getAttribute("href")));
       assert.equal(links.length, 6);
       for (const link of links) assert.equal((await server.call("GET", link)).status, 200, link);

@@ -3,8 +3,9 @@ import { useCallback, useEffect, useState } from "preact/hooks";
 import { deleteShare, editShare, getFlame, getShare, getTop, Problem, reportShare, unlockShare, type Session, type Share, type ShareSettings } from "../api.ts";
 import { deleteTokenOf, forget, listRemembered } from "../model/remembered.ts";
 import { formatAgo, formatBytes, formatDate, formatValue } from "../model/units.ts";
-import { asProblem, Button, copyText, CopyField, Dialog, ErrorLine, Field, Menu, ProblemView, say, useTitle } from "../ui/kit.tsx";
+import { asProblem, Button, copyText, Dialog, ErrorLine, Field, Menu, ProblemView, say, useTitle } from "../ui/kit.tsx";
 import { Icon } from "../ui/icons.tsx";
+import { later } from "../ui/later.tsx";
 import { Markdown } from "../ui/markdown.tsx";
 import { isSignedIn, Shell, signInLink } from "../ui/shell.tsx";
 import { useViewState, Viewer } from "../views/viewer.tsx";
@@ -43,28 +44,7 @@ function Facts({ share }: { share: Share }) {
   );
 }
 
-function DownloadMenu({ share }: { share: Share }) {
-  const base = `/p/${share.id}`;
-  const kinds: [string, string, string][] = [
-    [`${base}/raw`, "Original file", `${share.filename || "as it came"}, ${formatBytes(share.raw_bytes)}`],
-    [`${base}.pb.gz`, "pprof", ".pb.gz"],
-    [`${base}.folded`, "Folded stacks", ".folded"],
-    [`${base}.json`, "JSON", ".json"],
-    [`${base}.svg`, "Picture", ".svg"],
-    [`${base}.png`, "Picture", ".png"],
-  ];
-  return (
-    <Menu label="Download" icon="download">
-      {kinds.map(([address, label, note]) => (
-        <a key={address} href={address} download>
-          {label} <em>{note}</em>
-        </a>
-      ))}
-      <p class="menu-note">Or open it where it is:</p>
-      <CopyField what="Command" text={`go tool pprof ${location.origin}${base}.pb.gz`} />
-    </Menu>
-  );
-}
+const downloads = later(async () => (await import("./downloads.tsx")).Downloads);
 
 function EditDialog({ share, session, onSaved, onClose }: { share: Share; session: Session | null; onSaved: () => void; onClose: () => void }) {
   const [settings, setSettings] = useState<ShareSettings>({ title: share.title, description: share.description, visibility: share.visibility });
@@ -182,7 +162,9 @@ function ShareHeader({ share, session, onChanged }: { share: Share; session: Ses
         <div class="profile-tools">
           <Button icon="copy" look="primary" onClick={() => void copyText(location.href, "Link")} title="Copy the link to this view (y)">Copy link</Button>
           <Button icon="compare" onClick={() => setOpened("compare")}>Compare</Button>
-          <DownloadMenu share={share} />
+          <Menu label="Download" icon="download" isLazy>
+            <downloads.Component share={share} />
+          </Menu>
           {mayEdit && <Button icon="settings" onClick={() => setOpened("edit")}>Settings</Button>}
           {!mayEdit && <Button icon="flag" look="quiet" onClick={() => setOpened("report")} title="Report this profile" aria-label="Report" />}
         </div>

@@ -137,7 +137,16 @@ export const isTyping = (target: EventTarget | null): boolean =>
 
 /* ---- what opens ---- */
 
-export function Menu({ label, icon, class: extra = "", children }: { label: string; icon?: IconName; class?: string; children: ComponentChildren }) {
+interface MenuProps {
+  label: string;
+  icon?: IconName;
+  class?: string;
+  /** What is in it is made when it is first opened. */
+  isLazy?: boolean;
+  children: ComponentChildren;
+}
+
+export function Menu({ label, icon, class: extra = "", isLazy = false, children }: MenuProps) {
   const [isOpen, setOpen] = useState(false);
   const root = useRef<HTMLDivElement>(null);
   const id = useId();
@@ -167,7 +176,7 @@ export function Menu({ label, icon, class: extra = "", children }: { label: stri
         <Icon name="down" />
       </button>
       <div class="menu-panel" id={id} hidden={!isOpen}>
-        {children}
+        {(isOpen || !isLazy) && children}
       </div>
     </div>
   );

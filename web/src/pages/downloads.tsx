@@ -1,0 +1,63 @@
+/* downloads: what the menu of a share offers: its files, and other sites that can show them. */
+import type { Share } from "../api.ts";
+import { formatBytes } from "../model/units.ts";
+import { CopyField } from "../ui/kit.tsx";
+import { elsewhere, isPrivateHost, mayBeFetched } from "./elsewhere.ts";
+
+function Files({ share, base }: { share: Share; base: string }) {
+  const kinds: [string, string, string][] = [
+    [`${base}/raw`, "Original file", `${share.filename || "as it came"}, ${formatBytes(share.raw_bytes)}`],
+    [`${base}.pb.gz`, "pprof", ".pb.gz"],
+    [`${base}.folded`, "Folded stacks", ".folded"],
+    [`${base}.json`, "JSON", ".json"],
+    [`${base}.svg`, "Picture", ".svg"],
+    [`${base}.png`, "Picture", ".png"],
+  ];
+  return (
+    <>
+      {kinds.map(([address, label, note]) => (
+        <a key={address} href={address} download>
+          {label} <em>{note}</em>
+        </a>
+      ))}
+      <p class="menu-note">This is the whole profile. What you see, after rules and zoom, is saved with the arrow beside the search, or with e.</p>
+    </>
+  );
+}
+
+function Elsewhere({ share }: { share: Share }) {
+  const isOpen = share.visibility === "public" || share.visibility === "unlisted";
+  if (!isOpen) return <p class="menu-note">Other sites cannot open it: they read only what everybody with the link may read.</p>;
+  if (!mayBeFetched(location)) return <p class="menu-note">Other sites cannot open it: they are served over https and may not read from a server without.</p>;
+  return (
+    <>
+      <p class="menu-note">
+        Open it in another site. <strong>That site is then given this profile’s link</strong>, with which anybody can read it.
+      </p>
+      {elsewhere(share, location.origin).map(({ name, address }) => (
+        <a key={name} href={address} target="_blank" rel="noopener noreferrer">
+          {name} <em>{new URL(address).hostname}</em>
+        </a>
+      ))}
+      {isPrivateHost(location.hostname) && (
+        <p class="menu-note">
+          This server’s address is a private one. The other site runs in your browser and reads from here only if the browser allows it: Chrome asks whether
+          it may reach your local network, and the server’s certificate must be one that the browser trusts.
+        </p>
+      )}
+      <p class="menu-note">Perfetto reads pprof, but takes no links: save the .pb.gz and open it there.</p>
+    </>
+  );
+}
+
+export function Downloads({ share }: { share: Share }) {
+  const base = `/p/${share.id}`;
+  return (
+    <>
+      <Files share={share} base={base} />
+      <Elsewhere share={share} />
+      <p class="menu-note">Or where Go is:</p>
+      <CopyField what="Command" text={`go tool pprof ${location.origin}${base}.pb.gz`} />
+    </>
+  );
+}
