@@ -96,7 +96,7 @@ async function buildPageFrame() {
 async function buildSite() {
   rmSync(dist, { recursive: true, force: true });
   mkdirSync(join(dist, "assets"), { recursive: true });
-  const entries = ["src/app.tsx", "src/boot.ts", "src/worker.ts", "src/local_worker.ts", "src/export_worker.ts", "src/app.css"];
+  const entries = ["src/app.tsx", "src/boot.ts", "src/worker.ts", "src/local_worker.ts", "src/export_worker.ts", "src/graph_worker.ts", "src/app.css"];
   const result = await build({
     ...common,
     entryPoints: entries,

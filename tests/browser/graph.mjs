@@ -33,7 +33,7 @@ export async function testGraph(runner, browser, server) {
     await viewReady(page);
     await page.waitForSelector(ready);
   };
-  const callersOf = async (fn) => (await server.call("GET", `/api/v1/shares/${shared.id}/callers?fn=${encodeURIComponent(fn)}&limit=1000`, { token: server.token })).json;
+  const callersOf = async (fn, type = "cpu") => (await server.call("GET", `/api/v1/shares/${shared.id}/callers?fn=${encodeURIComponent(fn)}&sample_type=${type}&limit=1000`, { token: server.token })).json;
 
   await runner.test("peek: callers and callees equal the API and a brute-force reader", () =>
     withPage(browser, server, async (page) => {
@@ -94,6 +94,109 @@ export async function testGraph(runner, browser, server) {
       assert.deepEqual([await listRows(page, "caller"), await listRows(page, "callee")], [[["level_2499", 7]], [["level_2501", 7]]]);
       await page.goto(`${server.url}/p/${deep.id}?v=peek&m=level_2500&x=focus:nothing&sv=2`);
       await page.waitForSelector("text=The rules leave nothing");
+    }),
+  );
+
+  const drawn = (page) => page.waitForSelector(".graph[aria-busy=false] .graph-node");
+  /** What the list below the picture says: {name, total, self, callers, callees}, in the order of the boxes. */
+  const listed = (page) =>
+    page.$$eval(".graph-list tbody tr", (rows) => {
+      const calls = (cell) => [...cell.querySelectorAll("li")].map((item) => [item.querySelector("bdi").textContent, item.querySelector("em").textContent]);
+      return rows.map(({ cells }) => ({ name: cells[0].textContent, total: cells[1].textContent, self: cells[2].textContent, callers: calls(cells[3]), callees: calls(cells[4]) }));
+    });
+  const countOf = (text) => Number(text.replace(/ \(.*$/, "").replace(/,/g, ""));
+
+  await runner.test("call graph: functions and calls equal the API and a brute-force reader", () =>
+    withPage(browser, server, async (page) => {
+      await open(page, `/p/${shared.id}?v=graph&st=samples&sv=2`, ".graph-node");
+      await page.click(".graph-list summary");
+      const rows = await listed(page);
+      const expected = topOf(samples, 0);
+      assert.equal(rows.length, expected.size);
+      assert.match(await page.textContent(".graph-note"), new RegExp(`^${rows.length} of ${rows.length} functions, 100% of the total shown; \\d+ of \\d+ calls$`));
+      assert.equal(await page.locator(".graph-node").count(), rows.length);
+      for (const { name, total, self, callers, callees } of rows) {
+        assert.deepEqual({ flat: countOf(self), cum: countOf(total) }, expected.get(name));
+        for (const [edges, step] of [[callers, -1], [callees, 1]]) {
+          const all = new Map(edgesOf(samples, 0, name, step));
+          for (const [other, value] of edges) assert.equal(countOf(value), all.get(other), `${name} ${other}`);
+        }
+        const spokenText = await page.getAttribute(`.graph-node[aria-label^="${name}, "]`, "aria-label");
+        assert.equal(spokenText.replace(/^.*, (\d+ callers?, \d+ callees?)$/, "$1").replace(/[^\d,]/g, ""), `${callers.length},${callees.length}`);
+      }
+      const heaviest = await callersOf(rows[0].name, "samples");
+      assert.deepEqual([rows[0].callees[0][0], countOf(rows[0].callees[0][1])], [heaviest.callees[0].name, heaviest.callees[0].value]);
+      assert.equal(await page.locator(".graph-edge").count(), rows.reduce((sum, row) => sum + row.callees.length, 0));
+    }),
+  );
+
+  await runner.test("call graph: arrows follow calls, Space marks, Enter and a double click focus, search lights up", () =>
+    withPage(browser, server, async (page) => {
+      await open(page, `/p/${shared.id}`, ".icicle");
+      await page.keyboard.press("6");
+      await drawn(page);
+      assert.equal(new URL(page.url()).searchParams.get("v"), "graph");
+      const focused = () => page.evaluate(() => document.activeElement.getAttribute("aria-label").split(", ")[0]);
+      const transform = () => page.getAttribute(".graph-view svg > g", "transform");
+      await page.focus(".graph-node[tabindex='0']");
+      assert.equal(await focused(), "main.main");
+      await page.keyboard.press("ArrowDown");
+      const callee = edgesOf(samples, 1, "main.main", 1)[0][0];
+      assert.equal(await focused(), callee);
+      await page.keyboard.press(" ");
+      await page.waitForSelector(".graph-node.marked");
+      assert.equal(new URL(page.url()).searchParams.get("m"), callee);
+      const before = await transform();
+      await page.keyboard.press("+");
+      const larger = await transform();
+      assert.notEqual(larger, before);
+      await page.keyboard.press("0");
+      await page.hover(".graph-view");
+      const whole = await transform();
+      await page.mouse.wheel(0, -200);
+      await page.waitForFunction((old) => document.querySelector(".graph-view svg > g").getAttribute("transform") !== old, whole);
+      await page.click("[aria-label='Show all of it (0)']");
+      assert.equal(await transform(), whole);
+      await page.fill("#search", "json");
+      await page.waitForSelector(".graph-node.match");
+      assert.equal(await page.locator(".graph-node.match").count(), [...topOf(samples, 1).keys()].filter((name) => /json/.test(name)).length);
+      await page.fill("#search", "");
+      await page.focus(".graph-node[tabindex='0']");
+      await page.keyboard.press("Enter");
+      await page.waitForFunction(() => new URL(location.href).searchParams.has("x"));
+      assert.match(new URL(page.url()).searchParams.get("x"), /^focus:/);
+      await page.keyboard.press("u");
+      await page.waitForFunction(() => !new URL(location.href).searchParams.has("x"));
+      await drawn(page);
+      await page.dblclick(".graph-node[aria-label^='main.main, ']");
+      await page.waitForFunction(() => new URL(location.href).searchParams.get("x") === "focus:^main\\.main$");
+      assert.equal(new URL(page.url()).searchParams.get("m"), "main.main");
+    }),
+  );
+
+  await runner.test("call graph: what is left out is said, and calls over it are dashed", () =>
+    withPage(browser, server, async (page) => {
+      const deep = await server.share(deepText(5000), { title: "deep calls" });
+      await open(page, `/p/${deep.id}?v=graph&sv=2`, ".graph-node");
+      assert.equal(await page.textContent(".graph-note"), "60 of 5,000 functions, 100% of the total shown; 59 of 59 calls");
+      assert.equal(await page.locator(".graph-edge path[stroke-dasharray]").count(), 1);
+      await page.selectOption("[aria-label='Functions shown']", "20");
+      await page.waitForFunction(() => document.querySelectorAll(".graph-node").length === 20);
+      assert.equal(new URL(page.url()).searchParams.get("gn"), "20");
+      await page.goto(`${server.url}/p/${deep.id}?v=graph&x=focus:nothing&sv=2`);
+      await page.waitForSelector("text=The rules leave nothing");
+    }),
+  );
+
+  await runner.test("call graph: a comparison tells both sides", () =>
+    withPage(browser, server, async (page) => {
+      await open(page, `/d/${shared.id}..${second.id}?v=graph&st=samples&sv=2`, ".graph-node");
+      await page.click(".graph-list summary");
+      const sides = [topOf(samples, 0), topOf(cpuSamples(62), 0)];
+      const rows = await listed(page);
+      assert.equal(rows.length, new Set(sides.flatMap((side) => [...side.keys()])).size);
+      for (const { name, total } of rows)
+        assert.deepEqual(total.replace(/ \(.*$/, "").split(" → ").map(countOf), sides.map((side) => side.get(name)?.cum ?? 0));
     }),
   );
 }

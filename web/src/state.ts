@@ -7,8 +7,7 @@
  * version does not know are carried along untouched.
  *
  *   sv=2   v=<view>   b=<second view>   st=<sample type>   q=<search>   m=<marked function>
- *   z=<path hash>   root=<path hash>   w=<from>-<to>   g=<group>   c=<colour>   norm=1   p=filtered   s=[-]<column>
- *   co=<columns of the table, with commas>   x=<rules, see model/chain.ts>
+const known = new Set(["sv", "v", "b", "st", "q", "m", "z", "root", "w", "g", "c", "norm", "p", "s", "co", "gn", "x"]);
  *
  * Version 1 had v=both for a table beside an icicle.
  */
@@ -18,10 +17,14 @@ import { sortColumns, type Sort, type SortColumn } from "./model/functions.ts";
 
 export const stateVersion = 2;
 
-export const views = ["icicle", "flame", "table", "sandwich", "peek"] as const;
+export const views = ["icicle", "flame", "table", "sandwich", "graph", "peek"] as const;
 export type View = (typeof views)[number];
 export { colourModes, type ColourMode };
 export const groups = ["function", "file", "line", "address", "binary"] as const;
+
+/** How many functions a call graph shows at most. */
+export const graphSizes = [20, 40, 60, 100, 150] as const;
+const defaultGraphSize = 60;
 
 export interface SeenPart {
   from: number;
@@ -53,6 +56,8 @@ export interface ViewState {
   sort: Sort | null;
   /** Of the table, in order, besides the name; empty is the table's own choice. */
   columns: readonly SortColumn[];
+  /** One of graphSizes. */
+  graphNodes: number;
   /** Parameters of later versions or of others, in order. */
   extra: [string, string][];
 }
@@ -75,10 +80,11 @@ export const defaultState: ViewState = {
   rules: [],
   sort: null,
   columns: [],
+  graphNodes: defaultGraphSize,
   extra: [],
 };
 
-const known = new Set(["sv", "v", "b", "st", "q", "m", "z", "root", "w", "g", "c", "norm", "p", "s", "co", "x"]);
+const known = new Set(["sv", "v", "b", "st", "q", "m", "z", "root", "w", "g", "c", "norm", "p", "s", "co", "gn", "x"]);
 
 /** upgraders[n] turns parameters of version n into those of version n + 1, in place. */
 const upgraders: Record<number, (parameters: URLSearchParams) => void> = {
@@ -142,6 +148,7 @@ export function parseState(query: string): ViewState {
     rules: parseChain(parameters.get("x") ?? ""),
     sort: parseSort(parameters.get("s")),
     columns: parseColumns(parameters.get("co")),
+    graphNodes: graphSizes.find((count) => String(count) === parameters.get("gn")) ?? defaultGraphSize,
     extra: [...parameters].filter(([name]) => !known.has(name)),
   };
 }
@@ -164,6 +171,7 @@ export function formatState(state: ViewState): string {
   if (state.rules.length) parameters.set("x", formatChain(state.rules));
   if (state.sort) parameters.set("s", (state.sort.descending ? "-" : "") + state.sort.column);
   if (state.columns.length) parameters.set("co", state.columns.join(","));
+  if (state.graphNodes !== defaultGraphSize) parameters.set("gn", String(state.graphNodes));
   const own = parameters.toString();
   if (own) parameters.set("sv", String(stateVersion));
   for (const [name, value] of state.extra) parameters.append(name, value);

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { actions, presets, type Rule } from "../src/model/chain.ts";
-import { colourModes, defaultState, formatState, groups, parseState, views, type ViewState } from "../src/state.ts";
+import { colourModes, defaultState, formatState, graphSizes, groups, parseState, views, type ViewState } from "../src/state.ts";
 
 let seed = 99;
 const random = (below: number) => (seed = (Math.imul(seed, 1664525) + 1013904223) >>> 0) % below;
@@ -43,6 +43,7 @@ test("every combination comes back as it was", () => {
       rules: Array.from({ length: random(4) }, () => randomRule(texts)),
       sort: pick([null, { column: "flat", descending: true }, { column: "name", descending: false }, { column: "change", descending: true }]),
       columns: pick([[], ["flat"], ["cum", "file", "binary"], ["flatbefore", "flat", "flatchange"]]),
+      graphNodes: pick(graphSizes),
       extra: pick([[], [["utm", "x"]], [["later", "focus:a~hide:b"], ["later", "2"]]]),
     };
     assert.deepEqual(parseState(formatState(state)), state);
@@ -54,15 +55,16 @@ test("links of version 1 keep their meaning", () => {
   const state: ViewState = {
     view: "table", beside: "icicle", sampleType: "alloc_space", search: "json", marked: "main.run", zoom: "0123456789abcdef", root: "",
     window: null, group: "line", colour: "package", isNormalised: true, isOfFiltered: false, rules: [],
-    sort: { column: "cum", descending: true }, columns: [], extra: [],
+    sort: { column: "cum", descending: true }, columns: [], graphNodes: 60, extra: [],
   };
   assert.deepEqual(parseState(link), state);
   assert.equal(formatState(state), link.replace("?v=both", "?v=table&b=icicle").replace("sv=1", "sv=2"));
 });
 
 test("what is wrong in a link falls back, what is unknown is kept", () => {
-  const state = parseState("?v=nonsense&z=UPPER&s=-colour&norm=yes&w=0.5-0.2&c=pink&x=hide:~paint:b~only:cobol&later=hide:foo&sv=1");
+  const state = parseState("?v=nonsense&z=UPPER&s=-colour&norm=yes&w=0.5-0.2&c=pink&gn=7000&x=hide:~paint:b~only:cobol&later=hide:foo&sv=1");
   assert.equal(state.view, "icicle");
+  assert.equal(state.graphNodes, 60);
   assert.equal(state.zoom, "");
   assert.equal(state.sort, null);
   assert.equal(state.isNormalised, false);

@@ -61,7 +61,7 @@ const windowKeys: Record<string, (stage: Stage, share: number) => void> = {
   d: (stage) => stage.panBy(0.25, true),
 };
 
-function placeTooltip(tip: HTMLElement, clientX: number, clientY: number): void {
+export function placeTooltip(tip: HTMLElement, clientX: number, clientY: number): void {
   const { offsetWidth, offsetHeight } = tip;
   const x = Math.min(clientX + 14, innerWidth - offsetWidth - 8);
   const below = clientY + 18;

@@ -89,6 +89,7 @@ function IciclePane({ context, id }: PaneProps, isFlipped: boolean) {
 
 const table = later(async () => (await import("./table.tsx")).TablePane);
 const sandwich = later(async () => (await import("./sandwich.tsx")).SandwichPane);
+const graph = later(async () => (await import("./graph.tsx")).GraphPane);
 const peek = later(async () => (await import("./peek.tsx")).PeekPane);
 
 export const panes: Record<View, PaneKind> = {
@@ -96,6 +97,7 @@ export const panes: Record<View, PaneKind> = {
   flame: { label: "Flame", icon: "flame", key: "5", hasCursor: true, Component: (props) => IciclePane(props, true) },
   table: { label: "Table", icon: "table", key: "2", wantsRows: true, ...table },
   sandwich: { label: "Sandwich", icon: "sandwich", key: "3", wantsRows: true, wantsAround: true, ...sandwich },
+  graph: { label: "Graph", icon: "graph", key: "6", ...graph },
   peek: { label: "Peek", icon: "peek", key: "8", wantsRows: true, ...peek },
 };
 

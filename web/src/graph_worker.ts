@@ -1,0 +1,34 @@
+/*
+ * graph_worker: counts and lays out call graphs beside the page. Holds one tree, so that another number
+ * of functions brings only that number. views/use_graph.ts is the other side.
+ */
+import { callGraph, type CallGraph, type FrameGroups } from "./model/call_graph.ts";
+import type { Columns } from "./model/flame.ts";
+import { layoutGraph, type Layout, type Size, type Wire } from "./model/graph_layout.ts";
+
+export type GraphRequest =
+  /** tree comes with the first request about it. */
+  | { id: number; mostNodes: number; tree?: { columns: Columns; groups: FrameGroups } }
+  | { id: number; sizes: Size[]; wires: Wire[] };
+
+export type GraphReply = { id: number; graph: CallGraph } | { id: number; layout: Layout } | { id: number; error: string };
+
+let held: { columns: Columns; groups: FrameGroups } | null = null;
+
+function answer(request: GraphRequest): GraphReply {
+  const { id } = request;
+  if ("sizes" in request) return { id, layout: layoutGraph(request.sizes, request.wires) };
+  held = request.tree ?? held;
+  if (!held) return { id, error: "The tree is no longer at hand: reload the page." };
+  return { id, graph: callGraph(held.columns, held.groups, request.mostNodes) };
+}
+
+addEventListener("message", (event: MessageEvent<GraphRequest>) => {
+  let reply: GraphReply;
+  try {
+    reply = answer(event.data);
+  } catch (error) {
+    reply = { id: event.data.id, error: error instanceof Error ? error.message : String(error) };
+  }
+  postMessage(reply);
+});

@@ -1,0 +1,71 @@
+/* graph_box: what stands in a function's box of the call graph, and how large it is; what is said about it and its edges. */
+import { sizeOf, type CallEdge, type CallGraph, type CallNode, type Pair } from "../model/call_graph.ts";
+import type { Flame } from "../model/flame.ts";
+import type { Size } from "../model/graph_layout.ts";
+import { formatChange, formatPercent, formatValue } from "../model/units.ts";
+import type { LabelFitter } from "./fitter.ts";
+
+export interface Box {
+  name: string;
+  frame: number;
+  /** The name as it fits, and the numbers below it. */
+  lines: [string, string];
+  fontPx: number;
+  size: Size;
+}
+
+const baseFontPx = 13;
+const fontGrowthPx = 9;
+/** Of numbers. */
+export const smallFontPx = 12;
+const widestName = 190;
+
+export const frameOf = (flame: Flame, node: CallNode): number => flame.frame[node.node];
+
+/** "1.2 s → 3 s +150%", or a value with its share of everything. */
+export function pairText(flame: Flame, [value, base]: Pair, unit: string): string {
+  if (!flame.isDiff) return `${formatValue(value, unit)} (${formatPercent(value, flame.total)})`;
+  return `${formatValue(base, unit)} → ${formatValue(value, unit)} (${formatChange(base, value)})`;
+}
+
+function numbersOf(flame: Flame, node: CallNode, unit: string): string {
+  const { flat, cum } = node;
+  if (flame.isDiff || flat[0] === cum[0]) return pairText(flame, cum, unit);
+  return `${formatValue(flat[0], unit)} of ${pairText(flame, cum, unit)}`;
+}
+
+/** As in pprof a name is the larger the more its function holds itself. fitter measures text of baseFontPx. */
+export function boxesOf(flame: Flame, graph: CallGraph, unit: string, fitter: LabelFitter | null, measure: (text: string) => number): Box[] {
+  const most = Math.max(...graph.nodes.map((node) => sizeOf(node.flat)), 1);
+  return graph.nodes.map((node) => {
+    const frame = frameOf(flame, node);
+    const name = flame.frames.name(frame);
+    const fontPx = Math.round(baseFontPx + fontGrowthPx * Math.sqrt(sizeOf(node.flat) / most));
+    const lines: [string, string] = [fitter?.fit(name, widestName) || name, numbersOf(flame, node, unit)];
+    const width = Math.max((measure(lines[0]) * fontPx) / baseFontPx, (measure(lines[1]) * smallFontPx) / baseFontPx);
+    return { name, frame, lines, fontPx, size: [Math.ceil(width) + 22, fontPx + smallFontPx + 20] };
+  });
+}
+
+/** Callers and callees of each function among those that are drawn, the most first. */
+export function neighboursOf(graph: CallGraph): { callers: CallEdge[]; callees: CallEdge[] }[] {
+  const all = graph.nodes.map(() => ({ callers: [] as CallEdge[], callees: [] as CallEdge[] }));
+  for (const edge of graph.edges) {
+    all[edge.to].callers.push(edge);
+    all[edge.from].callees.push(edge);
+  }
+  return all;
+}
+
+const counted = (count: number, what: string) => `${count} ${what}${count === 1 ? "" : "s"}`;
+
+export function spokenBox(flame: Flame, node: CallNode, name: string, around: { callers: CallEdge[]; callees: CallEdge[] }, unit: string): string {
+  const calls = `${counted(around.callers.length, "caller")}, ${counted(around.callees.length, "callee")}`;
+  return `${name}, total ${pairText(flame, node.cum, unit)}, self ${pairText(flame, node.flat, unit)}, ${calls}`;
+}
+
+/** What goes over functions that are left out; "" if nothing does. */
+export function elidedText(flame: Flame, { sum, direct }: CallEdge, unit: string): string {
+  const rest: Pair = [sum[0] - direct[0], sum[1] - direct[1]];
+  return rest[0] === 0 && rest[1] === 0 ? "" : pairText(flame, rest, unit);
+}

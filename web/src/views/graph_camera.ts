@@ -1,0 +1,137 @@
+/*
+ * graph_camera: which part of a picture is seen, and how large: moved by hands without Preact.
+ *
+ *   wheel, or a pinch on a touchpad   zooms around the pointer
+ *   Shift + wheel                     moves sideways
+ *   drag, one finger                  moves
+ *   two fingers                       zoom and move
+ */
+import type { Point, Size } from "../model/graph_layout.ts";
+
+/** A text of the usual size is still read at this scale; nothing is shown smaller unless asked for. */
+const readableScale = 0.85;
+const largestScale = 4;
+const zoomPerPx = 0.0025;
+const slackPx = 4;
+
+export class GraphCamera {
+  /** The last press became a drag, and is no click. */
+  wasDrag = false;
+  private scale = 1;
+  private x = 0;
+  private y = 0;
+  private size: Size = [1, 1];
+  private readonly places = new Map<number, Point>();
+  private pressed: Point = [0, 0];
+
+  constructor(
+    private readonly view: SVGSVGElement,
+    private readonly picture: SVGGElement,
+  ) {}
+
+  /** Shows a picture from its top: whole where that can be read, else around a place. */
+  show(size: Size, [x]: Point): void {
+    this.size = size;
+    this.fit();
+    if (this.scale >= readableScale) return;
+    this.scale = readableScale;
+    this.x = this.view.clientWidth / 2 - x * this.scale;
+    this.y = 0;
+    this.apply();
+  }
+
+  fit(): void {
+    const { clientWidth, clientHeight } = this.view;
+    this.scale = Math.min(1.2, clientWidth / this.size[0], clientHeight / this.size[1]) || 1;
+    this.x = (clientWidth - this.size[0] * this.scale) / 2;
+    this.y = Math.max(0, (clientHeight - this.size[1] * this.scale) / 2);
+    this.apply();
+  }
+
+  /** What stands at a place of the view stays there; the middle when none is given. */
+  zoomBy(factor: number, at: Point = [this.view.clientWidth / 2, this.view.clientHeight / 2]): void {
+    const smallest = 0.5 * Math.min(1, this.view.clientWidth / this.size[0], this.view.clientHeight / this.size[1]);
+    const scale = Math.min(largestScale, Math.max(smallest, this.scale * factor));
+    this.x = at[0] - ((at[0] - this.x) * scale) / this.scale;
+    this.y = at[1] - ((at[1] - this.y) * scale) / this.scale;
+    this.scale = scale;
+    this.apply();
+  }
+
+  panBy(x: number, y: number): void {
+    this.x += x;
+    this.y += y;
+    this.apply();
+  }
+
+  /** Moves as little as needed to see a box. */
+  reveal([x, y]: Point, [width, height]: Size): void {
+    const needed = (middle: number, length: number, seen: number, offset: number) => {
+      const from = (middle - length / 2) * this.scale + offset - 12;
+      const to = (middle + length / 2) * this.scale + offset + 12;
+      return from < 0 ? -from : to > seen ? seen - to : 0;
+    };
+    this.panBy(needed(x, width, this.view.clientWidth, this.x), needed(y, height, this.view.clientHeight, this.y));
+  }
+
+  private apply(): void {
+    // Some of the picture is always seen.
+    const { clientWidth, clientHeight } = this.view;
+    const within = (value: number, length: number, seen: number) => Math.max(60 - length * this.scale, Math.min(seen - 60, value));
+    this.x = within(this.x, this.size[0], clientWidth);
+    this.y = within(this.y, this.size[1], clientHeight);
+    this.picture.setAttribute("transform", `translate(${this.x.toFixed(2)} ${this.y.toFixed(2)}) scale(${this.scale.toFixed(4)})`);
+  }
+
+  /** Listens until what is returned is called. */
+  attach(): () => void {
+    const ended = new AbortController();
+    const on = <K extends keyof SVGElementEventMap>(kind: K, hear: (event: SVGElementEventMap[K]) => void) =>
+      this.view.addEventListener(kind, hear, { signal: ended.signal, passive: false });
+    on("wheel", (event) => this.wheel(event));
+    on("pointerdown", (event) => this.down(event));
+    on("pointermove", (event) => this.move(event));
+    on("pointerup", (event) => this.places.delete(event.pointerId));
+    on("pointercancel", (event) => this.places.delete(event.pointerId));
+    return () => ended.abort();
+  }
+
+  private placeOf(event: MouseEvent): Point {
+    const { left, top } = this.view.getBoundingClientRect();
+    return [event.clientX - left, event.clientY - top];
+  }
+
+  private wheel(event: WheelEvent): void {
+    event.preventDefault();
+    const unit = event.deltaMode === 0 ? 1 : 18;
+    if (event.shiftKey) return this.panBy(-unit * (event.deltaX || event.deltaY), 0);
+    const step = Math.max(-120, Math.min(120, event.deltaY * unit)) * (event.ctrlKey ? 3 : 1);
+    this.zoomBy(Math.exp(-step * zoomPerPx), this.placeOf(event));
+  }
+
+  private down(event: PointerEvent): void {
+    if (event.pointerType === "mouse" && event.button > 1) return;
+    const place = this.placeOf(event);
+    if (this.places.size === 0) {
+      this.wasDrag = false;
+      this.pressed = place;
+    }
+    this.places.set(event.pointerId, place);
+  }
+
+  private move(event: PointerEvent): void {
+    const before = this.places.get(event.pointerId);
+    if (!before) return;
+    const place = this.placeOf(event);
+    const isFar = Math.hypot(place[0] - this.pressed[0], place[1] - this.pressed[1]) >= slackPx;
+    if (!this.wasDrag && !isFar && this.places.size === 1) return;
+    if (!this.wasDrag) for (const id of this.places.keys()) this.view.setPointerCapture(id);
+    this.wasDrag = true;
+    const other = [...this.places].find(([id]) => id !== event.pointerId)?.[1];
+    this.places.set(event.pointerId, place);
+    if (!other) return this.panBy(place[0] - before[0], place[1] - before[1]);
+    const spread = (at: Point) => Math.max(20, Math.hypot(at[0] - other[0], at[1] - other[1]));
+    this.panBy((place[0] - before[0]) / 2, (place[1] - before[1]) / 2);
+    this.zoomBy(spread(place) / spread(before), [(place[0] + other[0]) / 2, (place[1] + other[1]) / 2]);
+  }
+}
