@@ -16,23 +16,31 @@ const number = (field, value) => Buffer.concat([varint(field << 3), varint(value
 const bytes = (field, value) => Buffer.concat([varint((field << 3) | 2), varint(value.length), value]);
 const packed = (field, values) => bytes(field, Buffer.concat(values.map(varint)));
 
-/** types: [[name, unit], …]; samples: [{stack: [root … leaf], values: [per type]}]. */
-export function encodePprof({ types, samples, durationNs = 0, defaultType = "", comments = [] }) {
+/**
+ * types: [[name, unit], …]; samples: [{stack: [root … leaf], values: [per type], labels: {key: text}}]. All functions
+ * stand in the binary of that path; unknown is bytes of fields that no reader knows.
+ */
+export function encodePprof({ types, samples, durationNs = 0, defaultType = "", comments = [], binary = "", folder = "/src", unknown = null }) {
   const strings = new Map([["", 0]]);
   const intern = (text) => strings.get(text) ?? strings.set(text, strings.size).get(text);
   const functions = new Map();
   const idOf = (name) => functions.get(name) ?? functions.set(name, functions.size + 1).get(name);
   const out = types.map(([type, unit]) => bytes(1, Buffer.concat([number(1, intern(type)), number(2, intern(unit))])));
-  for (const { stack, values } of samples)
-    out.push(bytes(2, Buffer.concat([packed(1, stack.map(idOf).reverse()), packed(2, values)])));
+  for (const { stack, values, labels = {} } of samples) {
+    const pairs = Object.entries(labels).map(([key, value]) => bytes(3, Buffer.concat([number(1, intern(key)), number(2, intern(value))])));
+    out.push(bytes(2, Buffer.concat([packed(1, stack.map(idOf).reverse()), packed(2, values), ...pairs])));
+  }
+  if (binary) out.push(bytes(3, Buffer.concat([number(1, 1), number(5, intern(binary))])));
   for (const [name, id] of functions) {
-    out.push(bytes(4, Buffer.concat([number(1, id), bytes(4, Buffer.concat([number(1, id), number(2, 10 + id)]))])));
-    out.push(bytes(5, Buffer.concat([number(1, id), number(2, intern(name)), number(4, intern(`/src/${name.split(".")[0]}.go`))])));
+    const within = binary ? number(2, 1) : Buffer.alloc(0);
+    out.push(bytes(4, Buffer.concat([number(1, id), within, bytes(4, Buffer.concat([number(1, id), number(2, 10 + id)]))])));
+    out.push(bytes(5, Buffer.concat([number(1, id), number(2, intern(name)), number(4, intern(`${folder}/${name.split(".")[0]}.go`))])));
   }
   const commentIds = comments.map(intern);
   const defaultId = intern(defaultType);
   for (const text of strings.keys()) out.push(bytes(6, Buffer.from(text)));
   out.push(number(10, durationNs), number(14, defaultId));
+  if (unknown) out.push(bytes(77, unknown), number(78, 5));
   if (commentIds.length) out.push(packed(13, commentIds));
   return gzipSync(Buffer.concat(out));
 }

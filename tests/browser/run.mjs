@@ -14,6 +14,7 @@ import { testGraph } from "./graph.mjs";
 import { testIcicle } from "./icicle.mjs";
 import { testLooks } from "./looks.mjs";
 import { testPreview } from "./preview.mjs";
+import { testRedact } from "./redact.mjs";
 import { testStates } from "./states.mjs";
 import { testUpload } from "./upload.mjs";
 import { testViewer } from "./viewer.mjs";
@@ -34,7 +35,7 @@ try {
   server = await Server.start();
   const lanes = [
     [testUpload, testViewer, testIcicle, testFilter, testExport, testGraph, testStates, testDiff, testAccess, testAccount],
-    [testPreview, testEmbed, testLooks],
+    [testPreview, testRedact, testEmbed, testLooks],
   ];
   for (const lane of await Promise.allSettled(lanes.map(runInTurn))) if (lane.status === "rejected") throw lane.reason;
 } catch (error) {

@@ -1,5 +1,8 @@
 // From a file to a link: drop, choose, paste, many at once, large, refused; and deletion.
 import assert from "node:assert/strict";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { dropFiles, spoken, viewReady, withPage } from "./harness.mjs";
 import { cpuProfile, cpuSamples, foldedText, totalOf } from "./profiles.mjs";
 
@@ -116,6 +119,68 @@ export async function testUpload(runner, browser, server) {
       assert.equal(parts.length, Math.ceil(large.length / (4 << 20)));
       const raw = await server.call("GET", new URL(link).pathname + "/raw");
       assert.ok(raw.bytes.equals(large), "the original bytes");
+    }),
+  );
+
+  await runner.test("a large upload that was cut off goes on after a reload, and can start over", () =>
+    withPage(browser, server, async (page, watch) => {
+      const large = foldedText(40_000, { seed: 6 });
+      const partBytes = 4 << 20;
+      const folder = mkdtempSync(join(tmpdir(), "perfolio-upload-"));
+      const file = join(folder, "cut.folded");
+      writeFileSync(file, large);
+      const parts = [];
+      page.on("requestfinished", (request) => request.method() === "PUT" && parts.push(Number(new URL(request.url()).pathname.split("/").at(-1))));
+      /** The tab is closed while the part after the first is on its way. */
+      const cutOff = async () => {
+        await page.route("**/parts/1", () => undefined);
+        await openLanding(page, server);
+        await page.setInputFiles("#file", file);
+        const second = page.waitForRequest(/\/parts\/1$/);
+        await page.click("button:has-text('Create link')");
+        await second;
+        assert.match(await page.textContent(".progress em"), / of /);
+        await page.goto("about:blank");
+        await page.unroute("**/parts/1");
+      };
+      try {
+        await cutOff();
+        assert.deepEqual(parts, [0]);
+        await openLanding(page, server);
+        await page.setInputFiles("#file", file);
+        await page.waitForSelector(".continued >> text=4 MiB of");
+        const link = await createLink(page);
+        assert.deepEqual(parts, [0, ...Array.from({ length: Math.ceil(large.length / partBytes) - 1 }, (_, i) => i + 1)], "only what was missing");
+        const raw = await server.call("GET", new URL(link).pathname + "/raw");
+        assert.ok(raw.bytes.equals(large), "the original bytes");
+        assert.equal(await page.evaluate(() => localStorage.getItem("perfolio:uploads")), "[]", "what is done is forgotten");
+
+        parts.length = 0;
+        await cutOff();
+        const { id, token } = await page.goto(`${server.url}/`).then(() => page.evaluate(() => JSON.parse(localStorage.getItem("perfolio:uploads"))[0]));
+        await page.waitForSelector(".drop");
+        await page.setInputFiles("#file", file);
+        const given = page.waitForResponse((answer) => answer.request().method() === "DELETE");
+        await page.click(".continued button:has-text('Start over')");
+        assert.equal((await given).status(), 204);
+        assert.equal((await server.call("GET", `/api/v1/uploads/${id}`, { headers: { "X-Perfolio-Upload-Token": token } })).status, 404);
+        assert.equal(await page.locator(".continued").count(), 0);
+
+        // An upload that the server has forgotten begins anew, without a word.
+        watch.allowed.add(404);
+        parts.length = 0;
+        await cutOff();
+        await page.goto(`${server.url}/`);
+        const gone = await page.evaluate(() => JSON.parse(localStorage.getItem("perfolio:uploads"))[0]);
+        await server.call("DELETE", `/api/v1/uploads/${gone.id}`, { headers: { "X-Perfolio-Upload-Token": gone.token } });
+        await page.waitForSelector(".drop");
+        await page.setInputFiles("#file", file);
+        parts.length = 0;
+        await createLink(page);
+        assert.equal(parts[0], 0);
+      } finally {
+        rmSync(folder, { recursive: true });
+      }
     }),
   );
 

@@ -1,5 +1,5 @@
 /*
- * api: the data source: everything that the pages ask of the server, and nothing else talks to it.
+ * api: the data source: everything that the pages ask of the server; beside it only upload.ts talks to it.
  *
  * Answers are JSON, or the flame's binary form. A refusal is a Problem (RFC 9457), thrown.
  */
@@ -83,9 +83,12 @@ export const nobody: Session = {
 };
 
 let csrfToken = "";
+/** What XMLHttpRequest must carry where fetch is not used. */
+export const csrf = (): string => csrfToken;
+
 let sessionPromise: Promise<Session> | null = null;
 
-async function problemOf(response: Response): Promise<Problem> {
+export async function problemOf(response: Response): Promise<Problem> {
   let body: Record<string, unknown> = {};
   try {
     const parsed: unknown = await response.json();
@@ -120,11 +123,11 @@ async function request(path: string, options: RequestInit = {}): Promise<Respons
   return response;
 }
 
-async function getJson<T>(path: string, signal?: AbortSignal): Promise<T> {
-  return (await request(path, { signal, headers: { Accept: "application/json" } })).json() as Promise<T>;
+export async function getJson<T>(path: string, signal?: AbortSignal, headers: Record<string, string> = {}): Promise<T> {
+  return (await request(path, { signal, headers: { ...headers, Accept: "application/json" } })).json() as Promise<T>;
 }
 
-async function sendJson<T>(method: string, path: string, body?: unknown, headers: Record<string, string> = {}): Promise<T> {
+export async function sendJson<T>(method: string, path: string, body?: unknown, headers: Record<string, string> = {}): Promise<T> {
   const options: RequestInit = { method, headers: { ...headers, Accept: "application/json" } };
   if (body !== undefined) {
     options.body = JSON.stringify(body);
@@ -136,7 +139,7 @@ async function sendJson<T>(method: string, path: string, body?: unknown, headers
 
 const share = (id: string) => `/api/v1/shares/${encodeURIComponent(id)}`;
 
-function queryOf(parameters: Record<string, string | number | undefined | null>): string {
+export function queryOf(parameters: Record<string, string | number | undefined | null>): string {
   const query = new URLSearchParams();
   for (const [name, value] of Object.entries(parameters))
     if (value !== undefined && value !== null && value !== "") query.set(name, String(value));
@@ -166,7 +169,7 @@ export async function signOut(): Promise<void> {
 }
 
 /** Unsafe requests under a cookie carry the session's token, so the session must be known first. */
-async function change<T>(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<T> {
+export async function change<T>(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<T> {
   await getSession().catch(() => undefined);
   return sendJson<T>(method, path, body, headers);
 }
@@ -253,110 +256,6 @@ export async function getDiffTop(a: string, b: string, query: FlameQuery & { isN
     name: row.name, file: row.file, flat: row.flat_b, cum: row.cum_b, baseFlat: row.flat_a, baseCum: row.cum_a,
   }));
 }
-
-/* ---- upload ---- */
-
-const partsFrom = 8 * 1024 * 1024;
-
-export interface Upload {
-  settings: ShareSettings;
-  onProgress: (sentBytes: number, totalBytes: number) => void;
-  signal: AbortSignal;
-}
-
-/** XMLHttpRequest and not fetch, because only it tells how much has been sent. */
-function sendBody(method: string, path: string, body: Blob, headers: Record<string, string>, upload: Upload, sentBefore: number, total: number) {
-  return new Promise<string>((resolve, reject) => {
-    const xhr = new XMLHttpRequest();
-    xhr.open(method, path);
-    if (csrfToken) xhr.setRequestHeader("X-CSRF-Token", csrfToken);
-    for (const [name, value] of Object.entries(headers)) xhr.setRequestHeader(name, value);
-    xhr.upload.onprogress = (event) => upload.onProgress(sentBefore + event.loaded, total);
-    xhr.onload = () => {
-      if (xhr.status >= 200 && xhr.status < 300) return resolve(xhr.responseText);
-      const retry = xhr.getResponseHeader("Retry-After");
-      const response = new Response(xhr.responseText, {
-        status: xhr.status || 500,
-        headers: retry ? { "Retry-After": retry } : {},
-      });
-      problemOf(response).then(reject, reject);
-    };
-    xhr.onerror = () =>
-      reject(new Problem(0, "offline", "The upload was cut off", "The server cannot be reached. Try again.", "", null));
-    xhr.onabort = () => reject(new DOMException("aborted", "AbortError"));
-    upload.signal.addEventListener("abort", () => xhr.abort());
-    xhr.send(body);
-  });
-}
-
-const settingsQuery = (settings: ShareSettings) =>
-  queryOf({
-    title: settings.title,
-    description: settings.description,
-    expires: settings.expires,
-    visibility: settings.visibility,
-    filename: settings.filename,
-  });
-
-const passwordHeader = (settings: ShareSettings): Record<string, string> =>
-  settings.visibility === "password" && settings.password ? { "X-Perfolio-Password": encodeHeader(settings.password) } : {};
-
-/** Header values are bytes; a password outside of ASCII travels as its UTF-8 bytes. */
-function encodeHeader(text: string): string {
-  return String.fromCharCode(...new TextEncoder().encode(text));
-}
-
-interface PartsUpload {
-  id: string;
-  part_bytes: number;
-  part_count: number;
-  upload_token?: string;
-}
-
-const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
-
-async function sendPart(path: string, part: Blob, headers: Record<string, string>, upload: Upload, sent: number, total: number) {
-  for (let attempt = 0; ; attempt++) {
-    try {
-      await sendBody("PUT", path, part, headers, upload, sent, total);
-      return;
-    } catch (error) {
-      const mayRetry = error instanceof Problem && (error.status === 0 || error.status === 429 || error.status === 503);
-      if (!mayRetry || attempt === 5) throw error;
-      await pause(Math.min(30_000, (error.retryAfter ?? 2 ** attempt) * 1000));
-      upload.signal.throwIfAborted();
-    }
-  }
-}
-
-async function uploadInParts(file: Blob, upload: Upload): Promise<Created> {
-  const begun = await sendJson<PartsUpload>("POST", "/api/v1/uploads", {
-    size: file.size,
-    filename: upload.settings.filename ?? "",
-  });
-  const base = `/api/v1/uploads/${encodeURIComponent(begun.id)}`;
-  const headers: Record<string, string> = begun.upload_token ? { "X-Perfolio-Upload-Token": begun.upload_token } : {};
-  for (let part = 0; part < begun.part_count; part++) {
-    const from = part * begun.part_bytes;
-    await sendPart(`${base}/parts/${part}`, file.slice(from, from + begun.part_bytes), headers, upload, from, file.size);
-  }
-  return sendJson<Created>("POST", `${base}/complete${settingsQuery(upload.settings)}`, undefined, {
-    ...headers,
-    ...passwordHeader(upload.settings),
-  });
-}
-
-/** Shares the bytes as they are; large ones go in parts that are tried again one by one. */
-export async function uploadProfile(file: Blob, upload: Upload): Promise<Created> {
-  await getSession().catch(() => undefined);
-  if (file.size > partsFrom) return uploadInParts(file, upload);
-  const path = "/api/v1/shares" + settingsQuery(upload.settings);
-  const headers = { "Content-Type": "application/octet-stream", ...passwordHeader(upload.settings) };
-  return JSON.parse(await sendBody("POST", path, file, headers, upload, 0, file.size)) as Created;
-}
-
-export const mergeShares = (ids: string[], settings: ShareSettings) =>
-  change<Created>("POST", "/api/v1/merge" + settingsQuery(settings), { shares: ids });
 
 /* ---- team and settings ---- */
 

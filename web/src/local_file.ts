@@ -1,4 +1,6 @@
 /* local_file: the page's side of local_worker.ts: one file, read without uploading it. */
+import type { Redactable } from "./local/redact.ts";
+import type { Redaction } from "./local/wish.ts";
 import type { LocalReply, LocalRequest, LocalSummary } from "./local_worker.ts";
 import { decodeFlame, type Flame } from "./model/flame.ts";
 import { startWorker } from "./start_worker.ts";
@@ -41,6 +43,19 @@ export class LocalFile {
     const reply = await this.ask({ type });
     if (!("flame" in reply)) throw new Error("The browser gave no tree.");
     return decodeFlame(reply.flame);
+  }
+
+  /** What can be left out of it; null for a format that only the server reads. */
+  async redactable(): Promise<Redactable | null> {
+    const reply = await this.ask({ source: this.file, wish: null });
+    return "redactable" in reply ? reply.redactable : null;
+  }
+
+  /** Packed, without what is not wanted. */
+  async redact(wish: Redaction): Promise<Blob> {
+    const reply = await this.ask({ source: this.file, wish });
+    if (!("redacted" in reply)) throw new Error("The browser gave no file.");
+    return reply.redacted;
   }
 
   close(): void {

@@ -4,9 +4,15 @@
  */
 import { encodeFlame } from "./local/encode_flame.ts";
 import { readProfile } from "./local/read.ts";
+import { findRedactable, redact, type Redactable } from "./local/redact.ts";
+import type { Redaction } from "./local/wish.ts";
 import { LocalError, type LocalProfile } from "./local/profile.ts";
 
-export type LocalRequest = { id: number; file: Blob } | { id: number; type: number };
+export type LocalRequest =
+  | { id: number; file: Blob }
+  | { id: number; type: number }
+  /** wish: what to leave out of it; null: what could be. */
+  | { id: number; source: Blob; wish: Redaction | null };
 
 export interface LocalSummary {
   sampleTypes: { type: string; unit: string }[];
@@ -19,6 +25,8 @@ export type LocalReply =
   /** null: a format that only the server reads. */
   | { id: number; summary: LocalSummary | null }
   | { id: number; flame: ArrayBuffer }
+  | { id: number; redactable: Redactable | null }
+  | { id: number; redacted: Blob }
   | { id: number; error: string };
 
 let profile: LocalProfile | null = null;
@@ -30,6 +38,10 @@ async function answer(request: LocalRequest): Promise<LocalReply> {
     if (!profile) return { id, summary: null };
     const { sampleTypes, defaultType, notes, start } = profile;
     return { id, summary: { sampleTypes, defaultType, notes, sampleCount: start.length - 1 } };
+  }
+  if ("source" in request) {
+    const { source, wish } = request;
+    return wish ? { id, redacted: await redact(source, wish) } : { id, redactable: await findRedactable(source) };
   }
   if (!profile) throw new LocalError("No file has been read.");
   return { id, flame: encodeFlame(profile, request.type) };

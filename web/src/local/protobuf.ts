@@ -82,6 +82,14 @@ export class Message {
     } else throw new LocalError("This is no pprof file: it holds a field of an unknown kind.");
   }
 
+  /** Where the next field begins, and the bytes from such a place to here. */
+  get offset(): number {
+    return this.at;
+  }
+  since(offset: number): Uint8Array {
+    return this.data.subarray(offset, this.at);
+  }
+
   private need(wire: number): void {
     if (this.wire !== wire) throw new LocalError(`This is no pprof file: field ${this.field} has the wrong kind.`);
   }

@@ -1,7 +1,7 @@
 /* protobuf_writer: builds a message field by field; numbers are whole and exact to 2^53. */
 
 export class MessageWriter {
-  private data = new Uint8Array(1024);
+  private data = new Uint8Array(64);
   private size = 0;
 
   private need(count: number): void {
@@ -46,7 +46,9 @@ export class MessageWriter {
     write(inner);
     this.bytes(field, inner.take());
   }
-  packed(field: number, values: Iterable<number>): void {
+  /** Nothing where there are none. */
+  packed(field: number, values: readonly number[]): void {
+    if (values.length === 0) return;
     this.message(field, (inner) => {
       for (const value of values) inner.varint(value);
     });

@@ -8,10 +8,10 @@ import { decodePprof, isPprof } from "./pprof.ts";
 import { LocalError, type LocalProfile } from "./profile.ts";
 
 /** What a tab can be asked to hold; larger files are for the server. */
-const maxBytes = 512 * 1024 * 1024;
+export const maxBytes = 512 * 1024 * 1024;
 
 /** Folded stacks are text whose first lines end in a number. */
-function isFolded(bytes: Uint8Array): boolean {
+export function isFolded(bytes: Uint8Array): boolean {
   if (bytes.subarray(0, 4096).includes(0)) return false;
   const head = new TextDecoder().decode(bytes.subarray(0, 64 * 1024));
   const lines = head.split("\n").map((line) => line.trim()).filter((line) => line && !line.startsWith("#") && !line.startsWith("//"));

@@ -1,12 +1,15 @@
 /* landing: drop, paste or choose a profile; it becomes a link. */
 import { useEffect, useRef, useState } from "preact/hooks";
-import { mergeShares, Problem, uploadProfile, type Created, type Session, type ShareSettings } from "../api.ts";
+import { Problem, type Created, type Session, type ShareSettings } from "../api.ts";
 import { listRemembered, remember, type Remembered } from "../model/remembered.ts";
-import { formatAgo, formatBytes } from "../model/units.ts";
+import { formatAgo, formatBytes, formatValue } from "../model/units.ts";
+import { mergeShares, startOver, unfinishedBytes, uploadProfile } from "../upload.ts";
 import { asProblem, Button, CopyField, ErrorLine, IconButton, say, useTitle } from "../ui/kit.tsx";
 import { Icon } from "../ui/icons.tsx";
 import { isSignedIn, Shell, signInLink } from "../ui/shell.tsx";
+import { nothingRedacted, type Redaction } from "../local/wish.ts";
 import { Preview } from "./preview.tsx";
+import { redactedFile, RedactionForm, useRedacted } from "./redaction_form.tsx";
 import { cleanSettings, SettingsForm } from "./settings_form.tsx";
 
 type Together = "single" | "compare" | "merge";
@@ -24,11 +27,12 @@ function keep(created: Created, title: string): void {
 }
 
 /** Shares all files, one after another; the answers in their order. */
-async function sendAll(files: File[], settings: ShareSettings, onProgress: (progress: Progress) => void, signal: AbortSignal): Promise<Created[]> {
+async function sendAll(files: File[], wish: Redaction, settings: ShareSettings, onProgress: (progress: Progress) => void, signal: AbortSignal): Promise<Created[]> {
   const created: Created[] = [];
-  for (const [i, file] of files.entries()) {
-    const label = files.length > 1 ? `${i + 1} of ${files.length}: ${file.name}` : file.name;
-    onProgress({ sent: 0, total: file.size, label });
+  for (const [i, chosen] of files.entries()) {
+    const label = files.length > 1 ? `${i + 1} of ${files.length}: ${chosen.name}` : chosen.name;
+    onProgress({ sent: 0, total: chosen.size, label });
+    const file = await redactedFile(chosen, wish);
     const own: ShareSettings = { ...settings, filename: file.name };
     if (files.length > 1) delete own.title;
     const answer = await uploadProfile(file, {
@@ -89,13 +93,36 @@ function FileList({ files, onRemove }: { files: File[]; onRemove: (index: number
   );
 }
 
+/** So long ago the rate looks back. */
+const rateMs = 10_000;
+
+/** Bytes a second lately; 0 until that can be told. */
+function useRate({ sent, label }: Progress): number {
+  const seen = useRef<{ label: string; marks: { at: number; sent: number }[] }>({ label, marks: [] });
+  if (seen.current.label !== label) seen.current = { label, marks: [] };
+  const { marks } = seen.current;
+  const now = performance.now();
+  // The first mark that says something stands where the upload began, or goes on.
+  if (marks.length === 0 || marks[marks.length - 1].sent !== sent) marks.push({ at: now, sent });
+  while (marks.length > 2 && marks[0].at < now - rateMs) marks.shift();
+  const [first, last] = [marks[0], marks[marks.length - 1]];
+  return last.at - first.at < 500 ? 0 : ((last.sent - first.sent) / (last.at - first.at)) * 1000;
+}
+
+function progressText({ sent, total }: Progress, rate: number): string {
+  if (sent >= total) return "reading it…";
+  const done = `${formatBytes(sent)} of ${formatBytes(total)}`;
+  return rate > 0 ? `${done} · ${formatBytes(rate)}/s · ${formatValue(Math.ceil((total - sent) / rate), "s")} left` : done;
+}
+
 function ProgressBar({ progress, onCancel }: { progress: Progress; onCancel: () => void }) {
   const isSent = progress.sent >= progress.total;
+  const rate = useRate(progress);
   return (
     <div class="progress">
       <p>
         <span class="file-name">{progress.label}</span>
-        <em>{isSent ? "reading it…" : `${formatBytes(progress.sent)} of ${formatBytes(progress.total)}`}</em>
+        <em>{progressText(progress, rate)}</em>
       </p>
       <progress max={progress.total || 1} value={isSent ? undefined : progress.sent} aria-label="Upload" />
       <Button look="quiet" onClick={onCancel}>Cancel</Button>
@@ -103,14 +130,41 @@ function ProgressBar({ progress, onCancel }: { progress: Progress; onCancel: () 
   );
 }
 
+/** A file of which the server has a part, from an upload that was cut off. */
+function Continued({ file }: { file: File }) {
+  const [bytes, setBytes] = useState(0);
+  useEffect(() => {
+    let isLeft = false;
+    unfinishedBytes(file).then((found) => !isLeft && setBytes(found), () => undefined);
+    return () => void (isLeft = true);
+  }, [file]);
+  if (bytes === 0) return null;
+  const anew = () => {
+    setBytes(0);
+    void startOver(file);
+  };
+  return (
+    <p class="continued" role="status">
+      <span>
+        {file.name}: {formatBytes(bytes)} of {formatBytes(file.size)} are uploaded already, and it goes on from there.
+      </span>
+      <Button look="quiet" onClick={anew}>Start over</Button>
+    </p>
+  );
+}
+
 interface ReadyProps {
   files: File[];
+  wish: Redaction;
+  redactionProblem: Problem | null;
+  onWish: (wish: Redaction) => void;
   session: Session | null;
   onFiles: (files: File[]) => void;
   onCreated: (created: Created, together: Together) => void;
 }
 
-function Ready({ files, session, onFiles, onCreated }: ReadyProps) {
+function Ready({ files, wish, redactionProblem, onWish, session, onFiles, onCreated }: ReadyProps) {
+  const [isRedactionOpen, setRedactionOpen] = useState(false);
   const [settings, setSettings] = useState<ShareSettings>({ visibility: "unlisted" });
   const [progress, setProgress] = useState<Progress | null>(null);
   const [error, setError] = useState<Problem | null>(null);
@@ -123,7 +177,7 @@ function Ready({ files, session, onFiles, onCreated }: ReadyProps) {
     abort.current = new AbortController();
     try {
       const clean = cleanSettings(settings);
-      const created = await sendAll(files, clean, setProgress, abort.current.signal);
+      const created = await sendAll(files, wish, clean, setProgress, abort.current.signal);
       if (together === "compare") return location.assign(`/d/${created[0].id}..${created[1].id}`);
       if (together === "single") return onCreated(created[0], together);
       setProgress({ sent: 1, total: 1, label: "merging" });
@@ -146,6 +200,9 @@ function Ready({ files, session, onFiles, onCreated }: ReadyProps) {
   return (
     <section class="card ready" aria-label="Share settings">
       <FileList files={files} onRemove={(index) => onFiles(files.filter((_, i) => i !== index))} />
+      {files.map((file) => (
+        <Continued key={file.name + file.size} file={file} />
+      ))}
       <form
         ref={form}
         onSubmit={(event) => {
@@ -154,6 +211,10 @@ function Ready({ files, session, onFiles, onCreated }: ReadyProps) {
         }}
       >
         <SettingsForm settings={settings} hasTeam={isSignedIn(session)} onChange={setSettings} />
+        <details class="redact" onToggle={(event) => setRedactionOpen(isRedactionOpen || event.currentTarget.open)}>
+          <summary>Leave something out before it is sent</summary>
+          {isRedactionOpen && <RedactionForm files={files} wish={wish} problem={redactionProblem} onChange={onWish} />}
+        </details>
         <ErrorLine error={error} />
         <div class="actions">
           <Button look="quiet" onClick={() => onFiles([])}>Cancel</Button>
@@ -313,10 +374,17 @@ function useIncoming(onFiles: (files: File[]) => void): boolean {
 export function LandingPage({ session }: { session: Session | null }) {
   const [files, setFiles] = useState<File[]>([]);
   const [created, setCreated] = useState<Created | null>(null);
+  const [wish, setWish] = useState(nothingRedacted);
+  const { shown, problem: redactionProblem } = useRedacted(files.length === 1 ? files[0] : undefined, wish);
   useTitle("");
+  /** What was to be left out holds for files that are added, until one starts anew. */
+  const chooseFiles = (chosen: File[]) => {
+    setFiles(chosen);
+    if (chosen.length === 0) setWish(nothingRedacted);
+  };
   const isOver = useIncoming((incoming) => {
     setCreated(null);
-    setFiles((old) => [...old, ...incoming]);
+    chooseFiles([...files, ...incoming]);
   });
   const mustSignIn = session !== null && !session.anonymous_sharing && !isSignedIn(session);
   const isReader = isSignedIn(session) && !session?.scopes.includes("share");
@@ -334,7 +402,7 @@ export function LandingPage({ session }: { session: Session | null }) {
             <p>Drop a profile, get a flame graph that anyone with the link can read. Exact bytes kept, deleted when you say.</p>
           </div>
           {created ? (
-            <Done created={created} onAgain={() => (setCreated(null), setFiles([]))} />
+            <Done created={created} onAgain={() => (setCreated(null), chooseFiles([]))} />
           ) : mustSignIn ? (
             <section class="card">
               <h2>Sign in to share</h2>
@@ -351,12 +419,12 @@ export function LandingPage({ session }: { session: Session | null }) {
               <div class="actions start"><a class="button primary" href="/shares"><span>The team’s profiles</span></a></div>
             </section>
           ) : files.length > 0 ? (
-            <Ready files={files} session={session} onFiles={setFiles} onCreated={setCreated} />
+            <Ready files={files} wish={wish} redactionProblem={redactionProblem} onWish={setWish} session={session} onFiles={chooseFiles} onCreated={setCreated} />
           ) : (
-            <DropZone onFiles={setFiles} limit={session?.limits.max_upload_bytes} />
+            <DropZone onFiles={chooseFiles} limit={session?.limits.max_upload_bytes} />
           )}
         </section>
-        {!created && files.length === 1 && <Preview key={files[0].name + files[0].lastModified + files[0].size} file={files[0]} />}
+        {!created && shown && <Preview key={shown.name + shown.lastModified + shown.size} file={shown} isRedacted={shown !== files[0]} />}
         <Recent list={created || files.length ? [] : listRemembered()} />
         {files.length === 0 && <Ways />}
       </div>

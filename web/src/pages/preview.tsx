@@ -20,7 +20,7 @@ interface Opened {
   summary: LocalSummary | null;
 }
 
-export function Preview({ file }: { file: File }) {
+export function Preview({ file, isRedacted }: { file: File; isRedacted: boolean }) {
   const [opened, setOpened] = useState<Opened | null>(null);
   const [problem, setProblem] = useState<Problem | null>(null);
   const [state, update] = useViewState();
@@ -50,7 +50,7 @@ export function Preview({ file }: { file: File }) {
   return (
     <section class="preview" aria-label="Preview, not uploaded">
       <p class="preview-note" role="status">
-        <Icon name="lock" /> Read in your browser: nothing has been uploaded yet. {summary.notes.join(" ")}
+        <Icon name="lock" /> Read in your browser: nothing has been uploaded yet. {isRedacted ? "This is what would be sent. " : ""}{summary.notes.join(" ")}
       </p>
       <Viewer
         isReady

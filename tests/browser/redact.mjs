@@ -1,0 +1,75 @@
+// What is left out before an upload stands nowhere in the bytes that the server got, and no number changes.
+import assert from "node:assert/strict";
+import { gunzipSync, gzipSync } from "node:zlib";
+import { axeFindings, dropFiles, viewReady, withPage } from "./harness.mjs";
+import { cpuSamples, decodePprof, encodePprof, topOf, twoTypes } from "./profiles.mjs";
+
+const secret = {
+  folder: "/home/vera/secret-project/src",
+  binary: "/opt/vault-7/bin/ledgerd --token=hunter2",
+  comment: "started as: ledgerd --listen 10.9.8.7",
+  note: "seen on Friday with /home/vera/notes.txt",
+  unknown: "bytes that nobody can read",
+};
+const samples = cpuSamples(81, 60).map((sample, i) => ({ ...sample, labels: { customer: `cust-${i % 7}-acme`, region: "eu-west", cmdline: "ledgerd -x" } }));
+const file = encodePprof({
+  types: twoTypes, samples, durationNs: 1e9, defaultType: "cpu",
+  comments: [secret.comment, secret.note], binary: secret.binary, folder: secret.folder, unknown: Buffer.from(secret.unknown),
+});
+
+export async function testRedact(runner, browser, server) {
+  const open = async (page, name, bytes) => {
+    await page.goto(`${server.url}/`);
+    await page.waitForSelector(".drop");
+    await dropFiles(page, [{ name, bytes }]);
+    await page.click("summary:has-text('Leave something out')");
+  };
+  /** What the server holds of the share that the page makes now: packed and unpacked. */
+  const send = async (page) => {
+    await page.click("button:has-text('Create link')");
+    await page.waitForSelector(".done");
+    const link = new URL(await page.getAttribute(".done a.primary", "href")).pathname;
+    const { bytes } = await server.call("GET", `${link}/raw`);
+    const top = (await server.call("GET", `/api/v1/shares/${link.slice(3)}/top?limit=0`)).json;
+    return { bytes, text: gunzipSync(bytes).toString("latin1"), top: new Map(top.functions.map(({ name, flat, cum }) => [name, { flat, cum }])) };
+  };
+  const has = (text, words) => words.filter((word) => text.includes(word));
+
+  await runner.test("what is left out of pprof is nowhere in what the server gets", () =>
+    withPage(browser, server, async (page) => {
+      await open(page, "ledger.pb.gz", file);
+      await page.selectOption("label:has-text('Paths of files') ~ .select select", "number");
+      await page.check(".redact-labels .check:has-text('customer') input");
+      await page.check(".check:has-text('command line') input");
+      await page.waitForSelector(".preview-note >> text=This is what would be sent");
+      await viewReady(page);
+      assert.deepEqual(await axeFindings(page), []);
+      const { text, top } = await send(page);
+      assert.deepEqual(has(text, ["vera", "secret-project", "vault-7", "ledgerd", "hunter2", "10.9.8.7", "customer", "cust-", "acme", "cmdline", secret.unknown]), []);
+      assert.deepEqual(has(text, ["region", "eu-west", "seen on Friday with", "main.serve"]), ["region", "eu-west", "seen on Friday with", "main.serve"]);
+      assert.deepEqual(top, topOf(samples, 1));
+      assert.deepEqual(decodePprof(gzipSync(Buffer.from(text, "latin1"))).samples.map(({ values }) => values), samples.map(({ values }) => values));
+    }),
+  );
+
+  await runner.test("last parts of paths stay, all labels and comments go; folded stacks lose comment lines alone", () =>
+    withPage(browser, server, async (page) => {
+      await open(page, "ledger.pb", gunzipSync(file));
+      await page.selectOption("label:has-text('Paths of files') ~ .select select", "base");
+      await page.check(".redact-labels .check:has-text('All') input");
+      await page.check(".check:has-text('all comments') input");
+      const { text, top } = await send(page);
+      assert.deepEqual(has(text, ["vera", "secret-project", "vault-7", "cust-", "region", "eu-west", "Friday", "10.9.8.7"]), []);
+      assert.ok(text.includes("ledgerd") && text.includes("main.go"));
+      assert.deepEqual(top, topOf(samples, 1));
+
+      await open(page, "stacks.folded", Buffer.from("# host db-7.internal\nmain;run 3\n// by vera\nmain;rest 4\n"));
+      assert.ok(await page.isVisible(".redaction >> text=hold only names"));
+      await page.check(".check:has-text('all comments') input");
+      assert.equal((await send(page)).text, "main;run 3\nmain;rest 4\n");
+
+      await open(page, "other.cpuprofile", Buffer.from('{"nodes":[]}'));
+      await page.waitForSelector(".redact >> text=Nothing can be left out");
+    }),
+  );
+}

@@ -1,0 +1,228 @@
+/*
+ * redact: takes out of a file what its owner does not want to send: paths, labels, the command line,
+ * comments. Names of functions and all numbers stay as they are.
+ *
+ * A pprof message is written anew field by field. Its table of strings keeps its order, since fields that are
+ * not known here may point into it; a string that no remaining field names is emptied. Fields that are not
+ * known and hold bytes are left out, for nobody can say what is in them; numbers are kept.
+ */
+import { gunzip } from "./gunzip.ts";
+import { isPprof } from "./pprof.ts";
+import { LocalError } from "./profile.ts";
+import { Message } from "./protobuf.ts";
+import { MessageWriter } from "./protobuf_writer.ts";
+import { isFolded, maxBytes } from "./read.ts";
+import type { Redaction } from "./wish.ts";
+
+/** What could be taken out; null for a format that only the server reads. */
+export interface Redactable {
+  format: "pprof" | "folded";
+  labelKeys: string[];
+  commentCount: number;
+}
+
+const baseName = (path: string) => path.slice(Math.max(path.lastIndexOf("/"), path.lastIndexOf("\\")) + 1);
+const commandKeys = /^(cmd|cmd_?line|command|command_?line|args|argv)$/i;
+/** "app --listen …": what follows a blank and begins like an argument. */
+const withoutArguments = (path: string) => path.replace(/\s+-.*$/s, "");
+
+const enum Field {
+  SampleType = 1, Sample, Mapping, Location, Function, Strings, DropFrames, KeepFrames,
+  PeriodType = 11, Comment = 13, DefaultSampleType, DocUrl,
+}
+
+/** Fields of a message: those that hold an index of a string, messages, and others that are known. */
+interface Kind {
+  texts: Record<number, (index: number) => number>;
+  messages?: Record<number, Kind>;
+  plain?: readonly number[];
+  /** Leaves a whole message out. */
+  isLeftOut?: (message: Message) => boolean;
+}
+
+class Redactor {
+  private readonly decoder = new TextDecoder();
+  private readonly used = new Set<number>([0]);
+  private readonly added: string[] = [];
+  private readonly placeOf = new Map<string, number>();
+  private readonly profile: Kind;
+  private readonly mainBinary: string;
+
+  constructor(
+    private readonly strings: readonly Uint8Array[],
+    mainBinary: number,
+    private readonly wish: Redaction,
+  ) {
+    this.mainBinary = baseName(withoutArguments(this.text(mainBinary)));
+    const keep = (index: number) => this.keep(index);
+    const valueType: Kind = { texts: { 1: keep, 2: keep } };
+    const label: Kind = { texts: { 1: keep, 2: keep, 4: keep }, isLeftOut: (message) => this.isLabelOut(message) };
+    this.profile = {
+      texts: {
+        [Field.DropFrames]: keep, [Field.KeepFrames]: keep, [Field.DefaultSampleType]: keep,
+        [Field.DocUrl]: (index) => (wish.comments || wish.paths !== "keep" ? 0 : keep(index)),
+      },
+      messages: {
+        [Field.SampleType]: valueType,
+        [Field.PeriodType]: valueType,
+        [Field.Sample]: { texts: {}, messages: { 3: label }, plain: [1, 2] },
+        [Field.Mapping]: { texts: { 5: (index) => this.path(index, "binary"), 6: keep } },
+        [Field.Location]: { texts: {}, messages: { 4: { texts: {} } } },
+        [Field.Function]: { texts: { 2: keep, 3: keep, 4: (index) => this.path(index, "file") } },
+      },
+    };
+  }
+
+  private text(index: number): string {
+    return this.strings[index] ? this.decoder.decode(this.strings[index]) : "";
+  }
+  private keep(index: number): number {
+    this.used.add(index);
+    return index;
+  }
+  private add(text: string): number {
+    let place = this.placeOf.get(text);
+    if (place === undefined) this.placeOf.set(text, (place = this.strings.length + this.added.push(text) - 1));
+    return place;
+  }
+
+  private readonly numberOf = new Map<string, number>();
+  private path(index: number, word: "file" | "binary"): number {
+    const whole = this.text(index);
+    const path = this.wish.commandLine && word === "binary" ? withoutArguments(whole) : whole;
+    if (path === "" || this.wish.paths === "keep" || /^\[.*\]$/.test(path)) return path === whole ? this.keep(index) : this.add(path);
+    if (this.wish.paths === "base") return this.add(baseName(path));
+    const key = word + path;
+    if (!this.numberOf.has(key)) this.numberOf.set(key, this.numberOf.size + 1);
+    const ending = /\.[A-Za-z]{1,5}$/.exec(path)?.[0] ?? "";
+    return this.add(`${word}-${this.numberOf.get(key)}${ending}`);
+  }
+
+  private isLabelOut(message: Message): boolean {
+    let key = "";
+    while (message.next()) {
+      if (message.field === 1 && message.wire === 0) key = this.text(message.unsigned());
+      else message.skip();
+    }
+    const { labels, commandLine } = this.wish;
+    return labels === "all" || labels.includes(key) || (commandLine && commandKeys.test(key));
+  }
+
+  /** A comment that stays, without the paths in it. */
+  private comment(index: number): number {
+    const text = this.text(index);
+    const { paths } = this.wish;
+    const plain = paths === "keep" ? text : text.replace(/(?:[A-Za-z]:\\|\.{0,2}\/)[^\s"']+/g, (path) => (paths === "base" ? baseName(path) : "…"));
+    return plain === text ? this.keep(index) : this.add(plain);
+  }
+
+  private isCommentOut(index: number): boolean {
+    const text = this.text(index);
+    const isCommand = /\b(command|cmd)\s?_?(line)?\s*[:=]|\bargv\b|\s--?\w/i.test(text) || (this.mainBinary !== "" && text.includes(this.mainBinary));
+    return this.wish.comments || (this.wish.commandLine && isCommand);
+  }
+
+  /** Writes what stays of a message; the fields' order stays too. */
+  private rewrite(message: Message, kind: Kind, out: MessageWriter): void {
+    for (let from = message.offset; message.next(); from = message.offset) {
+      const { field, wire } = message;
+      const text = kind.texts[field];
+      const inner = kind.messages?.[field];
+      if (text && wire === 0) out.number(field, text(message.unsigned()));
+      else if (inner && wire === 2) {
+        const bytes = message.bytes();
+        if (inner.isLeftOut?.(new Message(bytes))) continue;
+        out.message(field, (part) => this.rewrite(new Message(bytes), inner, part));
+      } else {
+        message.skip();
+        if (wire !== 2 || kind.plain?.includes(field)) out.raw(message.since(from));
+      }
+    }
+  }
+
+  run(data: Uint8Array): Uint8Array<ArrayBuffer> {
+    const out = new MessageWriter();
+    const message = new Message(data);
+    const rest = new MessageWriter();
+    const comments: number[] = [];
+    for (let from = message.offset; message.next(); from = message.offset) {
+      if (message.field === Field.Comment) message.numbers(false, (index) => comments.push(index));
+      else {
+        message.skip();
+        if (message.field !== Field.Strings) rest.raw(message.since(from));
+      }
+    }
+    this.rewrite(new Message(rest.take()), this.profile, out);
+    out.packed(Field.Comment, comments.filter((index) => !this.isCommentOut(index)).map((index) => this.comment(index)));
+    const encoder = new TextEncoder();
+    this.strings.forEach((text, i) => out.bytes(Field.Strings, this.used.has(i) ? text : new Uint8Array(0)));
+    for (const text of this.added) out.bytes(Field.Strings, encoder.encode(text));
+    return out.take();
+  }
+}
+
+/** What must be known before anything is rewritten: strings may stand behind what names them. */
+function survey(data: Uint8Array) {
+  const strings: Uint8Array[] = [];
+  const labelKeys = new Set<number>();
+  let mainBinary = -1;
+  let commentCount = 0;
+  const look = (message: Message, use: (field: number, message: Message) => boolean) => {
+    while (message.next()) if (!use(message.field, message)) message.skip();
+  };
+  look(new Message(data), (field, message) => {
+    if (field === Field.Strings) strings.push(message.bytes());
+    else if (field === Field.Comment) message.numbers(false, () => commentCount++);
+    else if (field === Field.Sample)
+      look(message.message(), (inSample, sample) => {
+        if (inSample !== 3) return false;
+        look(sample.message(), (inLabel, label) => inLabel === 1 && label.wire === 0 && (labelKeys.add(label.unsigned()), true));
+        return true;
+      });
+    else if (field === Field.Mapping && mainBinary < 0) {
+      mainBinary = 0;
+      look(message.message(), (inMapping, mapping) => inMapping === 5 && mapping.wire === 0 && ((mainBinary = mapping.unsigned()), true));
+    } else return false;
+    return true;
+  });
+  const decoder = new TextDecoder();
+  const keys = [...labelKeys].map((index) => (strings[index] ? decoder.decode(strings[index]) : "")).filter(Boolean);
+  return { strings, labelKeys: [...new Set(keys)].sort(), mainBinary: Math.max(0, mainBinary), commentCount };
+}
+
+const isComment = (line: string) => /^\s*(#(\s|$)|\/\/)/.test(line);
+
+/** The file's bytes unpacked; null for a format that is not read here. */
+async function open(file: Blob): Promise<{ bytes: Uint8Array; format: "pprof" | "folded" } | null> {
+  if (file.size > maxBytes) return null;
+  const raw = new Uint8Array(await file.arrayBuffer());
+  const bytes = raw[0] === 0x1f && raw[1] === 0x8b ? await gunzip(raw, maxBytes) : raw;
+  if (bytes.length === 0) return null;
+  if (isFolded(bytes)) return { bytes, format: "folded" };
+  return isPprof(bytes) ? { bytes, format: "pprof" } : null;
+}
+
+export async function findRedactable(file: Blob): Promise<Redactable | null> {
+  const opened = await open(file);
+  if (!opened) return null;
+  const { bytes, format } = opened;
+  if (format === "folded") return { format, labelKeys: [], commentCount: new TextDecoder().decode(bytes).split("\n").filter(isComment).length };
+  const { labelKeys, commentCount } = survey(bytes);
+  return { format, labelKeys, commentCount };
+}
+
+/** The file without what is not wanted, packed with gzip. */
+export async function redact(file: Blob, wish: Redaction): Promise<Blob> {
+  const opened = await open(file);
+  if (!opened) throw new LocalError("Only pprof and folded stacks can be redacted: the browser does not read this format.");
+  const { bytes, format } = opened;
+  let made: Uint8Array<ArrayBuffer>;
+  if (format === "pprof") {
+    const { strings, mainBinary } = survey(bytes);
+    made = new Redactor(strings, mainBinary, wish).run(bytes);
+  } else {
+    const lines = new TextDecoder().decode(bytes).split("\n");
+    made = new TextEncoder().encode(lines.filter((line) => !(wish.comments || wish.commandLine) || !isComment(line)).join("\n"));
+  }
+  return new Response(new Blob([made]).stream().pipeThrough(new CompressionStream("gzip"))).blob();
+}

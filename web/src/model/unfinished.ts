@@ -1,0 +1,53 @@
+/* unfinished: uploads in parts that were begun in this browser, with the tokens that continue them. */
+
+export interface Unfinished {
+  id: string;
+  /** Needed without an account; else "". */
+  token: string;
+  /** fingerprintOf the file. */
+  print: string;
+  begunAt: number;
+}
+
+const storageKey = "perfolio:uploads";
+const maxCount = 20;
+const edgeBytes = 1 << 20;
+
+/**
+ * What tells a file from others without reading all of it: name, size, time and the hash of its first and last
+ * MiB. "" where the browser has no hash, as on pages without TLS.
+ */
+export async function fingerprintOf(file: File): Promise<string> {
+  if (!globalThis.crypto?.subtle) return "";
+  const edges = new Blob([file.slice(0, edgeBytes), file.slice(Math.max(edgeBytes, file.size - edgeBytes))]);
+  const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", await edges.arrayBuffer()));
+  const hex = Array.from(digest, (byte) => byte.toString(16).padStart(2, "0")).join("");
+  return `${file.size} ${file.lastModified} ${hex} ${file.name}`;
+}
+
+function list(): Unfinished[] {
+  try {
+    const value: unknown = JSON.parse(localStorage.getItem(storageKey) ?? "[]");
+    return Array.isArray(value) ? value.filter((entry): entry is Unfinished => typeof entry?.id === "string" && typeof entry.print === "string") : [];
+  } catch {
+    return []; // storage may be forbidden or hold something else
+  }
+}
+
+function store(entries: Unfinished[]): void {
+  try {
+    localStorage.setItem(storageKey, JSON.stringify(entries.slice(0, maxCount)));
+  } catch {
+    // Without storage an upload that is cut off begins anew.
+  }
+}
+
+export const findUnfinished = (print: string): Unfinished | null => list().find((entry) => print !== "" && entry.print === print) ?? null;
+
+export function rememberUnfinished(entry: Unfinished): void {
+  store([entry, ...list().filter((other) => other.print !== entry.print)]);
+}
+
+export function forgetUnfinished(id: string): void {
+  store(list().filter((entry) => entry.id !== id));
+}

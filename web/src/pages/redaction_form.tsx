@@ -1,0 +1,142 @@
+/* redaction_form: what is left out of the files before they are sent. */
+import { useEffect, useState } from "preact/hooks";
+import type { Problem } from "../api.ts";
+import type { Redactable } from "../local/redact.ts";
+import { isRedacting, nothingRedacted, type Redaction } from "../local/wish.ts";
+import { LocalFile } from "../local_file.ts";
+import { asProblem, Button, ErrorLine, Field, Select } from "../ui/kit.tsx";
+
+async function withLocal<T>(file: Blob, use: (local: LocalFile) => Promise<T>): Promise<T> {
+  const local = new LocalFile(file);
+  try {
+    return await use(local);
+  } finally {
+    local.close();
+  }
+}
+
+/** The file as it shall be sent. */
+export async function redactedFile(file: File, wish: Redaction): Promise<File> {
+  if (!isRedacting(wish)) return file;
+  const blob = await withLocal(file, (local) => local.redact(wish));
+  const name = /\.gz$/i.test(file.name) ? file.name : `${file.name}.gz`;
+  return new File([blob], name, { type: "application/gzip", lastModified: Date.now() }); // told from others made of the same file
+}
+
+/** The first file as the preview shall show it, once it is made. */
+export function useRedacted(file: File | undefined, wish: Redaction): { shown: File | undefined; problem: Problem | null } {
+  const [made, setMade] = useState<{ of: File; wish: Redaction; shown: File } | null>(null);
+  const [problem, setProblem] = useState<Problem | null>(null);
+  useEffect(() => {
+    setProblem(null);
+    if (!file || !isRedacting(wish)) return;
+    let isLeft = false;
+    redactedFile(file, wish).then(
+      (shown) => !isLeft && setMade({ of: file, wish, shown }),
+      (error) => !isLeft && setProblem(asProblem(error)),
+    );
+    return () => void (isLeft = true);
+  }, [file, wish]);
+  if (!isRedacting(wish)) return { shown: file, problem };
+  return { shown: made?.of === file && made?.wish === wish ? made.shown : undefined, problem };
+}
+
+function useRedactable(files: readonly File[]): (Redactable | null)[] | null {
+  const [found, setFound] = useState<(Redactable | null)[] | null>(null);
+  useEffect(() => {
+    let isLeft = false;
+    const looked = files.map((file) => withLocal(file, (local) => local.redactable()).catch(() => null));
+    void Promise.all(looked).then((all) => !isLeft && setFound(all));
+    return () => void (isLeft = true);
+  }, [files]);
+  return found;
+}
+
+interface CheckProps {
+  label: string;
+  isOn: boolean;
+  isDisabled?: boolean;
+  onChange: (isOn: boolean) => void;
+}
+
+function Check({ label, isOn, isDisabled, onChange }: CheckProps) {
+  return (
+    <label class="check">
+      <input type="checkbox" checked={isOn} disabled={isDisabled} onChange={(event) => onChange(event.currentTarget.checked)} />
+      <span>{label}</span>
+    </label>
+  );
+}
+
+function Labels({ keys, wish, onChange }: { keys: string[]; wish: Redaction; onChange: (wish: Redaction) => void }) {
+  const { labels } = wish;
+  if (keys.length === 0) return <p class="hint">The samples have no labels.</p>;
+  const toggle = (key: string, isOn: boolean) => {
+    const chosen = new Set(labels === "all" ? keys : labels);
+    if (isOn) chosen.add(key);
+    else chosen.delete(key);
+    onChange({ ...wish, labels: chosen.size === keys.length ? "all" : [...chosen] });
+  };
+  return (
+    <fieldset class="redact-labels">
+      <legend>Labels to leave out</legend>
+      <Check label="All" isOn={labels === "all"} onChange={(isOn) => onChange({ ...wish, labels: isOn ? "all" : [] })} />
+      {keys.slice(0, 40).map((key) => (
+        <Check key={key} label={key} isOn={labels === "all" || labels.includes(key)} onChange={(isOn) => toggle(key, isOn)} />
+      ))}
+    </fieldset>
+  );
+}
+
+interface FormProps {
+  files: readonly File[];
+  wish: Redaction;
+  problem: Problem | null;
+  onChange: (wish: Redaction) => void;
+}
+
+export function RedactionForm({ files, wish, problem, onChange }: FormProps) {
+  const found = useRedactable(files);
+  const hasUnread = found?.some((one) => one === null) ?? false;
+  const hasPprof = found?.some((one) => one?.format === "pprof") ?? false;
+  const hasFolded = found?.some((one) => one?.format === "folded") ?? false;
+  const keys = [...new Set(found?.flatMap((one) => one?.labelKeys ?? []))].sort();
+  if (!found) return <p class="hint">Looking at what could be left out…</p>;
+  if (hasUnread)
+    return (
+      <div class="redaction">
+        <p class="hint">
+          Nothing can be left out: the browser reads only pprof and folded stacks, and {files.length > 1 ? "one of these is" : "this is"} another format.
+          {isRedacting(wish) ? " Nothing is sent as long as something shall be left out." : " It would be sent as it is."}
+        </p>
+        {isRedacting(wish) && <Button onClick={() => onChange(nothingRedacted)}>Leave nothing out</Button>}
+        <ErrorLine error={problem} />
+      </div>
+    );
+  return (
+    <div class="redaction">
+      <p class="hint">
+        Done in this browser, before anything is sent; the preview shows what is left. Names of functions and all numbers stay.
+        {hasFolded ? " Folded stacks hold only names: nothing but comment lines can be left out of them." : ""}
+      </p>
+      {hasPprof && (
+        <>
+          <Field label="Paths of files and binaries">
+            {(id) => (
+              <Select
+                id={id}
+                value={wish.paths}
+                choices={[{ value: "keep", label: "as they are" }, { value: "base", label: "their last part alone" }, { value: "number", label: "numbers in their place" }]}
+                onChange={(paths) => onChange({ ...wish, paths: paths as Redaction["paths"] })}
+              />
+            )}
+          </Field>
+          <Labels keys={keys} wish={wish} onChange={onChange} />
+        </>
+      )}
+      <Check label="Leave out the command line: comments and labels that hold it, arguments of the main binary" isOn={wish.commandLine} onChange={(commandLine) => onChange({ ...wish, commandLine })} />
+      <Check label={`Leave out all comments in the ${files.length > 1 ? "files" : "file"}`} isOn={wish.comments} onChange={(comments) => onChange({ ...wish, comments })} />
+      <ErrorLine error={problem} />
+    </div>
+  );
+}
