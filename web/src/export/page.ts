@@ -31,7 +31,7 @@ async function readFrame(): Promise<string> {
 }
 
 /** Rules, zoom and sample type are in the tree already. */
-const ownState = (state: ViewState): ViewState => ({ ...state, rules: [], zoom: "", window: null, sampleType: "", extra: [] });
+const ownState = (state: ViewState): ViewState => ({ ...state, rules: [], zoom: "", root: "", window: null, sampleType: "", extra: [] });
 
 export async function makePage(flame: BlobPart[], { title, state }: { title: string; state: ViewState }): Promise<Blob> {
   const frame = await readFrame();
