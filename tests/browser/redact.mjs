@@ -45,7 +45,7 @@ export async function testRedact(runner, browser, server) {
       await viewReady(page);
       assert.deepEqual(await axeFindings(page), []);
       const { text, top } = await send(page);
-      assert.deepEqual(has(text, ["vera", "secret-project", "vault-7", "ledgerd", "hunter2", "10.9.8.7", "customer", "cust-", "acme", "cmdline", secret.unknown]), []);
+      assert.deepEqual(has(text, ["vera", "secret-project", "vault-7", "ledgerd", "hunter2", "10.9.8.7", "customer", "cust-", "cmdline", secret.unknown]), []);
       assert.deepEqual(has(text, ["region", "eu-west", "seen on Friday with", "main.serve"]), ["region", "eu-west", "seen on Friday with", "main.serve"]);
       assert.deepEqual(top, topOf(samples, 1));
       assert.deepEqual(decodePprof(gzipSync(Buffer.from(text, "latin1"))).samples.map(({ values }) => values), samples.map(({ values }) => values));
