@@ -64,7 +64,7 @@ export async function testRedact(runner, browser, server) {
       assert.deepEqual(top, topOf(samples, 1));
 
       await open(page, "stacks.folded", Buffer.from("# host db-7.internal\nmain;run 3\n// by vera\nmain;rest 4\n"));
-      assert.ok(await page.isVisible(".redaction >> text=hold only names"));
+      await page.waitForSelector(".redaction >> text=hold only names");
       await page.check(".check:has-text('all comments') input");
       assert.equal((await send(page)).text, "main;run 3\nmain;rest 4\n");
 
