@@ -81,12 +81,13 @@ async function buildPageFrame() {
   };
   const script = asScript(await bundleText("src/standalone/main.tsx", { plugins: [startsFromPage] }));
   const worker = asScript(await bundleText("src/worker.ts"));
+  const graphWorker = asScript(await bundleText("src/graph_worker.ts"));
   const style = (await bundleText("src/app.css", { format: undefined })).replaceAll("</style", "<\\/style");
   const policy = [
     "default-src 'none'", `script-src ${hashOf(script)}`, `style-src ${hashOf(style)}`, "worker-src blob:", "img-src data:",
     "base-uri 'none'", "form-action 'none'", "require-trusted-types-for 'script'",
   ].join("; ");
-  const parts = { policy, style, worker, script };
+  const parts = { policy, style, worker, graphWorker, script };
   const frame = readFileSync(join(root, "src/standalone/frame.html"), "utf8").replace(/\{\{(\w+)\}\}/g, (_, name) => parts[name]);
   const name = `page_frame-${createHash("sha256").update(frame).digest("hex").slice(0, 8).toUpperCase()}.txt`;
   writeFileSync(join(dist, "assets", name), frame);

@@ -172,6 +172,8 @@ export async function testExport(runner, browser, server) {
         await offline.waitForSelector(".rules .rule");
         await viewReady(offline);
         assert.ok(!(await tableRows(offline)).some((row) => row.at(-1) === "main.main"));
+        await offline.keyboard.press("6");
+        await offline.waitForSelector(".graph-node");
         assert.deepEqual(faults, []);
       } finally {
         await own.close();
