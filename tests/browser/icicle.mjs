@@ -314,22 +314,19 @@ export async function testIcicle(runner, browser, server) {
         const random = () => (state = (state * 48271) % 2147483647) / 2147483647;
         const colours = ["#faf8f4", "#1f1a14", "#ff9c57", "#4488cc", "#e4dfd6"];
         drawn.setTransform(pixelRatio, 0, 0, pixelRatio, 0, 0);
-        drawn.fillStyle = colours[0];
-        drawn.fillRect(0, 0, 700, 300);
-        const own = new globalThis.bands.Bands(put);
-        own.begin(700, 300, pixelRatio, colours[0]);
+        const grounds = [new globalThis.bands.Shapes(drawn), new globalThis.bands.Bands(put)];
+        for (const ground of grounds) ground.begin(700, 300, pixelRatio, colours[0]);
         for (let top = -7; top < 300; top += 22) {
+          for (const ground of grounds) ground.beginRow(top, 21, colours);
           for (let x = 0; x < 700; ) {
             const right = Math.min(700, x + (random() < 0.7 ? 4 : 60) * random());
-            const colour = colours[1 + Math.floor(random() * 4)];
-            drawn.fillStyle = colour;
-            drawn.fillRect(x, top, right - x, 21);
-            own.box(x, right, globalThis.bands.pixelOf(colour));
+            const fill = 1 + Math.floor(random() * 4);
+            for (const ground of grounds) ground.box(x, right, fill);
             x = right + (random() < 0.5 ? 0 : random() * 3);
           }
-          own.endRow(top, 21);
+          for (const ground of grounds) ground.endRow();
         }
-        own.put();
+        for (const ground of grounds) ground.put();
         const [a, b] = contexts.map((context) => context.getImageData(0, 0, context.canvas.width, context.canvas.height).data);
         return a.reduce((most, value, i) => Math.max(most, Math.abs(value - b[i])), 0);
       }, ratio);

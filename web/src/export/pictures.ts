@@ -3,6 +3,7 @@
  * so that colours, window, marks and labels are the same. Several stand below each other.
  */
 import type { Flame } from "../model/flame.ts";
+import { Shapes } from "../views/bands.ts";
 import { spokenNode } from "../views/describe.ts";
 import { IciclePainter, type Picture } from "../views/icicle_draw.ts";
 import { rowHeight } from "../views/rows.ts";
@@ -13,7 +14,7 @@ const maxCanvasPx = 16_384;
 
 /** Until no name was left out: each call learns some hundred new ones. */
 function paintWhole(context: CanvasRenderingContext2D, picture: Picture, beforeEach: () => void): IciclePainter {
-  const painter = new IciclePainter(context);
+  const painter = new IciclePainter(context, new Shapes(context));
   do beforeEach();
   while (!painter.paint(picture));
   return painter;

@@ -1,5 +1,6 @@
 /*
- * bands: rows of boxes as pixels, for a canvas that gets the whole picture at once.
+ * bands: rows of boxes as pixels, for a canvas that gets the whole picture at once; and as shapes, for
+ * what cannot take pixels.
  *
  * All lines of a row are alike, so a row is reckoned once, as one line of pixels, and copied down. Ten
  * thousand boxes of a few pixels each cost a canvas far more than this: it keeps, sorts and draws every
@@ -13,7 +14,7 @@ const mixed = (under: number, colour: number, share: number): number => {
 };
 
 /** "#rrggbb" as a pixel; its bytes stand in memory as red, green, blue, alpha, since browsers run on little-endian machines. */
-export function pixelOf(colour: string): number {
+function pixelOf(colour: string): number {
   const value = parseInt(colour.slice(1), 16);
   return (0xff000000 | ((value & 0xff) << 16) | (value & 0xff00) | (value >> 16)) >>> 0;
 }
@@ -21,22 +22,55 @@ export function pixelOf(colour: string): number {
 const known = new WeakMap<readonly string[], Uint32Array>();
 
 /** The same for a list that does not change. */
-export function pixelsOf(colours: readonly string[]): Uint32Array {
+function pixelsOf(colours: readonly string[]): Uint32Array {
   let pixels = known.get(colours);
   if (!pixels) known.set(colours, (pixels = Uint32Array.from(colours, pixelOf)));
   return pixels;
 }
 
-export class Bands {
+/** What rows of boxes are put on: begin, then row by row, then put; what the canvas held is gone. */
+export interface Ground {
+  /** A picture of nothing; ratio is that of the canvas's pixels to CSS pixels. */
+  begin(widthPx: number, heightPx: number, ratio: number, background: string): void;
+  beginRow(top: number, heightPx: number, fills: readonly string[]): void;
+  /** In one of the row's fills. */
+  box(left: number, right: number, fill: number): void;
+  endRow(): void;
+  put(): void;
+}
+
+/** Draws each box as a shape: where pixels cannot be put, as under a transformation or in an SVG. */
+export class Shapes implements Ground {
+  private row = { top: 0, heightPx: 0, fills: [] as readonly string[] };
+
+  constructor(private readonly context: CanvasRenderingContext2D) {}
+
+  begin(widthPx: number, heightPx: number, _ratio: number, background: string): void {
+    this.context.fillStyle = background;
+    this.context.fillRect(0, 0, widthPx, heightPx);
+  }
+  beginRow(top: number, heightPx: number, fills: readonly string[]): void {
+    this.row = { top, heightPx, fills };
+  }
+  box(left: number, right: number, fill: number): void {
+    const x = Math.max(0, left);
+    this.context.fillStyle = this.row.fills[fill];
+    this.context.fillRect(x, this.row.top, right - x, this.row.heightPx);
+  }
+  endRow(): void {}
+  put(): void {}
+}
+
+export class Bands implements Ground {
   private image: ImageData | null = null;
   private pixels = new Uint32Array(0);
   private line = new Uint32Array(0);
   private background = 0;
   private ratio = 1;
+  private row: { top: number; heightPx: number; fills: Uint32Array } = { top: 0, heightPx: 0, fills: new Uint32Array(0) };
 
   constructor(private readonly context: CanvasRenderingContext2D) {}
 
-  /** Begins a picture of nothing; ratio is that of the canvas's pixels to CSS pixels. */
   begin(widthPx: number, heightPx: number, ratio: number, background: string): void {
     const width = Math.max(1, Math.round(widthPx * ratio));
     const height = Math.max(1, Math.round(heightPx * ratio));
@@ -48,12 +82,16 @@ export class Bands {
     this.ratio = ratio;
     this.background = pixelOf(background);
     this.pixels.fill(this.background);
+  }
+
+  beginRow(top: number, heightPx: number, fills: readonly string[]): void {
+    this.row = { top, heightPx, fills: pixelsOf(fills) };
     this.line.fill(this.background);
   }
 
-  /** A box of the row that is under way. */
-  box(left: number, right: number, pixel: number): void {
+  box(left: number, right: number, fill: number): void {
     const { line, ratio } = this;
+    const pixel = this.row.fills[fill];
     // In 256ths of a pixel.
     const from = Math.max(0, Math.trunc(left * ratio * 256));
     const to = Math.min(line.length << 8, Math.trunc(right * ratio * 256));
@@ -73,9 +111,9 @@ export class Bands {
     if (to & 255) line[last] = mixed(line[last], pixel, to & 255);
   }
 
-  /** Puts the row where it belongs; the next begins empty. */
-  endRow(top: number, heightPx: number): void {
+  endRow(): void {
     const { line, pixels, ratio } = this;
+    const { top, heightPx } = this.row;
     const width = line.length;
     const lines = pixels.length / width;
     const from = Math.max(0, Math.trunc(top * ratio * 256));
@@ -85,10 +123,8 @@ export class Bands {
       if (share === 256) pixels.set(line, y * width);
       else for (let x = 0; x < width; x++) pixels[y * width + x] = mixed(this.background, line[x], share);
     }
-    line.fill(this.background);
   }
 
-  /** Shows what was made; whatever was on the canvas is gone. */
   put(): void {
     if (this.image) this.context.putImageData(this.image, 0, 0);
   }

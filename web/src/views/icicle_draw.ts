@@ -11,7 +11,7 @@ import type { FrameColours } from "../model/frame_colours.ts";
 import { endOf, firstEndingNear, layoutRow } from "../model/layout.ts";
 import type { SearchResult } from "../model/search.ts";
 import type { Window } from "../model/window.ts";
-import { Bands, pixelsOf } from "./bands.ts";
+import { Bands, type Ground } from "./bands.ts";
 import { LabelFitter } from "./fitter.ts";
 import { rowHeight, type Rows } from "./rows.ts";
 
@@ -86,41 +86,42 @@ export const hasMatch = (marks: SearchResult, first: number, last: number): bool
 export class IciclePainter {
   readonly boxes = new PaintedBoxes();
   private readonly fitter: LabelFitter;
-  private readonly bands: Bands;
   private hatch: CanvasPattern | null = null;
   private hatchColour = "";
 
-  constructor(private readonly context: CanvasRenderingContext2D) {
+  constructor(
+    private readonly context: CanvasRenderingContext2D,
+    private readonly ground: Ground = new Bands(context),
+  ) {
     context.font = `${fontPx}px ${fontFamily}`;
     this.fitter = new LabelFitter(context);
-    this.bands = new Bands(context);
   }
 
   /** Paints; false when labels were left out, because too many names were new to be fitted in time. */
   paint(picture: Picture): boolean {
-    const { bands } = this;
+    const { ground } = this;
     const { palette, widthPx, ratio, rows, scrollTop } = picture;
-    bands.begin(widthPx, rows.viewPx, ratio, palette.background);
+    ground.begin(widthPx, rows.viewPx, ratio, palette.background);
     this.boxes.count = 0;
     const [firstRow, lastRow] = rows.seen(scrollTop);
     for (let row = firstRow; row <= lastRow; row++) {
+      ground.beginRow(rows.topOf(row) - scrollTop, rowHeight - 1, row < picture.zoomDepth ? palette.faded : palette.fills);
       this.paintRow(picture, row);
-      bands.endRow(rows.topOf(row) - scrollTop, rowHeight - 1);
+      ground.endRow();
     }
-    bands.put();
+    ground.put();
     return this.paintLabels(picture);
   }
 
   private paintRow(picture: Picture, row: number): void {
-    const { bands, boxes } = this;
-    const { flame, marks, window, widthPx, palette } = picture;
-    const fills = pixelsOf(row < picture.zoomDepth ? palette.faded : palette.fills);
+    const { ground, boxes } = this;
+    const { flame, marks, window, widthPx } = picture;
     layoutRow(flame, row, window, widthPx, (first, last, left, right) => {
       const node = flame.rowNodes[first];
       const isMarked = !marks || (first === last && hasMatch(marks, first, last));
       const gap = first === last && right - left > 3 ? 1 : 0;
       const fill = isMarked ? fillOf(picture, node) : dimmedFill;
-      bands.box(left, right - gap, fills[fill]);
+      ground.box(left, right - gap, fill);
       if (first === last) boxes.push(node, row, left, right - left - gap, fill);
       else if (marks) this.paintMarksOfRun(picture, first, last);
     });
@@ -130,7 +131,6 @@ export class IciclePainter {
   private paintMarksOfRun(picture: Picture, first: number, last: number): void {
     const { flame, window, widthPx } = picture;
     const marks = picture.marks!;
-    const fills = pixelsOf(flame.depth[flame.rowNodes[first]] < picture.zoomDepth ? picture.palette.faded : picture.palette.fills);
     const scale = widthPx / (window.to - window.from);
     let at = first;
     while (at <= last && hasMatch(marks, at, last)) {
@@ -141,7 +141,7 @@ export class IciclePainter {
         let matched = at;
         while (!hasMatch(marks, matched, matched)) matched++;
         const right = Math.max(left + 1, (endOf(flame, next - 1) - window.from) * scale);
-        this.bands.box(left, right, fills[fillOf(picture, flame.rowNodes[matched])]);
+        this.ground.box(left, right, fillOf(picture, flame.rowNodes[matched]));
       }
       at = next;
     }
