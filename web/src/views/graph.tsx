@@ -367,10 +367,12 @@ export function GraphPane({ context }: PaneProps) {
           choices={graphSizes.map((count) => ({ value: String(count), label: `${count} functions` }))}
           onChange={(value) => update({ graphNodes: Number(value) })}
         />
+        <span class="graph-zoom">
+          <IconButton icon="minus" label="Zoom out (-)" onClick={() => camera.current?.zoomBy(0.8)} />
+          <IconButton icon="plus" label="Zoom in (+)" onClick={() => camera.current?.zoomBy(1.25)} />
+          <IconButton icon="fit" label="Show all of it (0)" onClick={() => camera.current?.fit()} />
+        </span>
         <span class="graph-note" role="status">{whatIsShown(picture.graph)}</span>
-        <IconButton icon="minus" label="Zoom out (-)" onClick={() => camera.current?.zoomBy(0.8)} />
-        <IconButton icon="plus" label="Zoom in (+)" onClick={() => camera.current?.zoomBy(1.25)} />
-        <IconButton icon="fit" label="Show all of it (0)" onClick={() => camera.current?.fit()} />
       </div>
       <Drawing {...{ context, picture, around, camera }} />
       <details class="graph-list" onToggle={(event) => setListed(event.currentTarget.open)}>
