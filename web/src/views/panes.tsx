@@ -109,7 +109,7 @@ interface PanesProps {
 export function Panes({ context, isCurrent }: PanesProps) {
   const { view, beside } = context.state;
   const shown = beside ? [view, beside] : [view];
-  const layout = beside ? `split view-${view} beside-${beside}` : "";
+  const layout = beside ? `split view-${view} beside-${beside}` : `view-${view}`;
   return (
     <div class={`views ${layout} ${isCurrent ? "" : "stale"}`}>
       {shown.map((kind, i) => {
