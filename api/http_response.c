@@ -79,16 +79,28 @@ static void add_field(h2o_req_t *req, struct span name, struct span value)
                           NULL, (const char *)value.data, value.size);
 }
 
-/* What all answers carry. HTML gets the policy of the pages, everything else may do nothing. */
+/*
+ * HTML gets the policy of the pages. A script may import others of this site: a worker is bound by
+ * the policy that its own script came with. Everything else may do nothing.
+ */
+static const char *policy_for(const char *content_type, bool may_be_framed)
+{
+    struct span type = content_type ? span_text(content_type) : (struct span){0};
+    if (span_starts_with(type, "text/html"))
+        return may_be_framed ? pages_framed_content_security_policy : pages_content_security_policy;
+    if (span_starts_with(type, "image/svg"))
+        return "default-src 'none'; style-src 'unsafe-inline'; sandbox";
+    if (span_starts_with(type, "text/javascript"))
+        return "default-src 'none'; script-src 'self'; frame-ancestors 'none'";
+    return "default-src 'none'; frame-ancestors 'none'";
+}
+
+/* What all answers carry. */
 static void add_security_fields(h2o_req_t *req, const struct http_server *http,
                                 const char *content_type, bool may_be_framed)
 {
     bool is_html = content_type && span_starts_with(span_text(content_type), "text/html");
-    bool is_svg = content_type && span_starts_with(span_text(content_type), "image/svg");
-    const char *policy = is_html && may_be_framed ? pages_framed_content_security_policy
-                         : is_html                ? pages_content_security_policy
-                         : is_svg ? "default-src 'none'; style-src 'unsafe-inline'; sandbox"
-                                  : "default-src 'none'; frame-ancestors 'none'";
+    const char *policy = policy_for(content_type, may_be_framed);
     add_field(req, SPAN_LITERAL("x-content-type-options"), SPAN_LITERAL("nosniff"));
     add_field(req, SPAN_LITERAL("referrer-policy"), SPAN_LITERAL("no-referrer"));
     add_field(req, SPAN_LITERAL("content-security-policy"), span_text(policy));

@@ -135,6 +135,10 @@ export class Runner {
   constructor(filter) {
     this.filter = filter;
   }
+  /** Is there any test to run whose name begins so? */
+  wants(beginning) {
+    return !this.filter || this.filter.startsWith(beginning) || beginning.includes(this.filter);
+  }
   async test(name, run) {
     if (this.filter && !name.includes(this.filter)) return;
     const begun = Date.now();

@@ -9,9 +9,11 @@ import { testAccount } from "./account.mjs";
 import { testDiff } from "./diff.mjs";
 import { testEmbed } from "./embed.mjs";
 import { testExport } from "./export.mjs";
+import { testFirefox } from "./firefox.mjs";
 import { testFilter } from "./filter.mjs";
 import { testGraph } from "./graph.mjs";
 import { testIcicle } from "./icicle.mjs";
+import { testKeyboard } from "./keyboard.mjs";
 import { testLooks } from "./looks.mjs";
 import { testPreview } from "./preview.mjs";
 import { testRedact } from "./redact.mjs";
@@ -34,8 +36,8 @@ async function runInTurn(suites) {
 try {
   server = await Server.start();
   const lanes = [
-    [testUpload, testViewer, testIcicle, testFilter, testExport, testGraph, testStates, testDiff, testAccess, testAccount],
-    [testPreview, testRedact, testEmbed, testLooks],
+    [testUpload, testViewer, testIcicle, testFilter, testExport, testGraph, testStates, testKeyboard, testDiff, testAccess, testAccount],
+    [testPreview, testRedact, testEmbed, testFirefox, testLooks],
   ];
   for (const lane of await Promise.allSettled(lanes.map(runInTurn))) if (lane.status === "rejected") throw lane.reason;
 } catch (error) {
