@@ -64,7 +64,7 @@ export async function testFirefox(runner, _browser, server) {
       const { page, close } = await open(`/p/${one.id}?v=table&b=flame&st=samples&s=-cum&x=focus:json&sv=2`);
       const { json } = await server.call("GET", `/api/v1/shares/${one.id}/top?sample_type=samples&focus=json&limit=0`);
       const expected = new Map(json.functions.map((row) => [row.name, row.cum.toLocaleString("en-US")]));
-      const rows = await page.$$eval(".rows .row", (all) => all.map((row) => [row.querySelector(".name button").ariaLabel, row.querySelectorAll(".amount")[1].textContent]));
+      const rows = await page.$$eval(".rows .row", (all) => all.map((row) => [row.querySelector(".name button").ariaLabel ?? row.querySelector(".name button").title, row.querySelectorAll(".amount")[1].textContent]));
       assert.equal(rows.length, expected.size);
       for (const [name, cum] of rows) assert.equal(cum, expected.get(name), name);
       await close();
