@@ -128,6 +128,29 @@ static void append_build_ids(struct buf *buf, const struct profile *profile)
     buf_printf(buf, "],\"build_id_count\":%" PRIu32, count);
 }
 
+/* In the order in which samples first have them. */
+static void append_sample_labels(struct buf *buf, const struct profile *profile,
+                                 struct arena *arena)
+{
+    uint8_t *is_listed = arena_new(arena, uint8_t, profile->string_count);
+    uint32_t end = profile->sample_count ? profile->label_start[profile->sample_count] : 0;
+    uint32_t count = 0;
+    buf_append_text(buf, ",\"sample_labels\":[");
+    for (uint32_t i = 0; i < end; i++) {
+        uint32_t key = profile->labels[i].key;
+        if (is_listed[key])
+            continue;
+        is_listed[key] = 1;
+        struct span name = profile_string(profile, key);
+        if (count < SHARE_SUMMARY_LABELS && name.size <= SHARE_SUMMARY_LABEL_BYTES) {
+            buf_append_text(buf, count ? "," : "");
+            buf_append_json(buf, name);
+            count++;
+        }
+    }
+    buf_append_byte(buf, ']');
+}
+
 enum err_code share_summary_append(const struct profile *profile, uint64_t decode_bytes,
                                    struct buf *buf, struct err *err)
 {
@@ -152,6 +175,7 @@ enum err_code share_summary_append(const struct profile *profile, uint64_t decod
     append_value_type(buf, profile, &profile->period_type);
     append_comments(buf, profile);
     append_build_ids(buf, profile);
+    append_sample_labels(buf, profile, arena);
     buf_append_byte(buf, '}');
     if (buf_failed(buf))
         return err_set(err, ERR_TOO_LARGE,

@@ -6,12 +6,12 @@
  *    "sample_types":[{"type","unit"}],"default_sample_type":"cpu","default_sample_type_index":1,
  *    "totals":[…],"sample_count","location_count","function_count","time_ns","duration_ns",
  *    "period","period_type":{"type","unit"},"comments":[…],"comment_count","build_ids":[…],
- *    "build_id_count"}
+ *    "build_id_count","sample_labels":["thread",…]}
  *
  * cost tells what looking at it will take: memory for decoding, memory of the decoded profile,
  * frames of all stacks with inlined calls. totals are sums per sample type, whole numbers in its
- * own unit, kept within int64. Comments and build ids are listed up to a bound; the counts are of
- * all of them.
+ * own unit, kept within int64. Comments, build ids and the names of labels are listed up to a
+ * bound; the counts are of all of them.
  */
 #ifndef API_SHARE_SUMMARY_H
 #define API_SHARE_SUMMARY_H
@@ -37,7 +37,9 @@ enum {
     SHARE_SUMMARY_SAMPLE_TYPES = 1000, /* more than that is refused */
     SHARE_SUMMARY_COMMENTS = 100,
     SHARE_SUMMARY_COMMENT_BYTES = 65536,
-    SHARE_SUMMARY_BUILD_IDS = 256
+    SHARE_SUMMARY_BUILD_IDS = 256,
+    SHARE_SUMMARY_LABELS = 64,
+    SHARE_SUMMARY_LABEL_BYTES = 200
 };
 
 /* Appends the object to buf, born with SHARE_SUMMARY_BYTES; decode_bytes is what decoding the

@@ -70,6 +70,8 @@ static void append_samples(const struct writer *writer)
 static void append_filter(struct writer *writer, struct span key, struct span value)
 {
     struct buf *filter = &writer->filter;
+    if (key.size == 0)
+        return; /* no rule can name it */
     buf_clear(filter);
     label_filter_append_key(key, filter);
     buf_append_byte(filter, '=');

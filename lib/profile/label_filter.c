@@ -202,8 +202,9 @@ void label_filter_append_keys(const struct profile *profile, struct buf *text)
     uint32_t shown = 0;
     for (uint32_t i = 0; i < label_count(profile) && shown < KEYS_SHOWN; i++) {
         uint32_t string = profile->labels[i].key;
-        if (is_listed[string]++)
+        if (is_listed[string])
             continue;
+        is_listed[string] = 1;
         struct span name = profile_string(profile, string);
         buf_printf(text, "%s'%.*s'", shown++ ? ", " : ", which has ",
                    name.size > KEY_BYTES_SHOWN ? KEY_BYTES_SHOWN : (int)name.size,

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { axeFindings, looks, screenshots, viewReady, withPage } from "./harness.mjs";
-import { cpuProfile } from "./profiles.mjs";
+import { cpuProfile, labelledProfile } from "./profiles.mjs";
 import { signedIn } from "./account.mjs";
 
 const description = "Checkout under load, **30 s** at 400 requests/s.\n\n- `GOMAXPROCS=8`\n- the JSON encoder looks heavy";
@@ -11,6 +11,7 @@ export async function testLooks(runner, browser, server) {
   const first = await server.share(cpuProfile(51, 1500), { title: "Checkout under load", description, filename: "checkout-cpu.pb.gz", label: "service=checkout", expires: "30d" });
   const second = await server.share(cpuProfile(52, 1500), { title: "Checkout with the new encoder", filename: "checkout-cpu-2.pb.gz" });
   const locked = await server.share(cpuProfile(53), { visibility: "password" }, { headers: { "X-Perfolio-Password": "a password" } });
+  const labelled = await server.share(labelledProfile(4, 900), { title: "Checkout with labels" });
   const gone = await server.share(cpuProfile(54));
   await server.call("DELETE", `/api/v1/shares/${gone.id}`, { token: server.token });
 
@@ -38,6 +39,9 @@ export async function testLooks(runner, browser, server) {
     ["diff-both", `${diff}?v=table&b=icicle&sv=2`, "view"],
     ["diff-graph", `${diff}?v=graph&sv=2`, "view", (page) => page.waitForSelector(".graph-node")],
     ["diff-peek", `${diff}?v=peek&m=runtime.mallocgc&sv=2`, "view"],
+    ["labels", `/p/${labelled.id}?v=labels&lb=thread%3Dio&lb=endpoint%21%3D%2Fhealth&sv=2`, ".labels[aria-busy=false]"],
+    ["labels-beside", `/p/${labelled.id}?v=icicle&b=labels&sv=2`, ".labels[aria-busy=false]"],
+    ["labels-diff", `/d/${first.id}..${labelled.id}?v=labels&sv=2`, ".labels[aria-busy=false]"],
     ["password", `/p/${locked.id}`, "text=has a password"],
     ["gone", `/p/${gone.id}`, "text=is gone"],
     ["missing", `/p/${"0".repeat(22)}`, "text=nothing here"],

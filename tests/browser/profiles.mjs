@@ -17,8 +17,9 @@ const bytes = (field, value) => Buffer.concat([varint((field << 3) | 2), varint(
 const packed = (field, values) => bytes(field, Buffer.concat(values.map(varint)));
 
 /**
- * types: [[name, unit], …]; samples: [{stack: [root … leaf], values: [per type], labels: {key: text}}]. All functions
- * stand in the binary of that path; unknown is bytes of fields that no reader knows.
+ * types: [[name, unit], …]; samples: [{stack: [root … leaf], values: [per type], labels: {key: text}, or where one has
+ * several values or numbers [[key, text], [key, number, unit] …]}]. All functions stand in the binary of that path;
+ * unknown is bytes of fields that no reader knows.
  */
 export function encodePprof({ types, samples, durationNs = 0, defaultType = "", comments = [], binary = "", folder = "/src", unknown = null }) {
   const strings = new Map([["", 0]]);
@@ -26,9 +27,10 @@ export function encodePprof({ types, samples, durationNs = 0, defaultType = "", 
   const functions = new Map();
   const idOf = (name) => functions.get(name) ?? functions.set(name, functions.size + 1).get(name);
   const out = types.map(([type, unit]) => bytes(1, Buffer.concat([number(1, intern(type)), number(2, intern(unit))])));
-  for (const { stack, values, labels = {} } of samples) {
-    const pairs = Object.entries(labels).map(([key, value]) => bytes(3, Buffer.concat([number(1, intern(key)), number(2, intern(value))])));
-    out.push(bytes(2, Buffer.concat([packed(1, stack.map(idOf).reverse()), packed(2, values), ...pairs])));
+  const labelOf = ([key, value, unit = ""]) => bytes(3, Buffer.concat([number(1, intern(key)), ...(typeof value === "string" ? [number(2, intern(value))] : [number(3, value), number(4, intern(unit))])]));
+  for (const { stack, values, labels = [] } of samples) {
+    const pairs = Array.isArray(labels) ? labels : Object.entries(labels);
+    out.push(bytes(2, Buffer.concat([packed(1, stack.map(idOf).reverse()), packed(2, values), ...pairs.map(labelOf)])));
   }
   if (binary) out.push(bytes(3, Buffer.concat([number(1, 1), number(5, intern(binary))])));
   for (const [name, id] of functions) {
@@ -140,6 +142,23 @@ export function cpuSamples(seed = 1, count = 400) {
 }
 
 export const cpuProfile = (seed, count) => encodePprof({ types: twoTypes, samples: cpuSamples(seed, count), durationNs: 30e9, defaultType: "cpu", comments: ["made by a test"] });
+
+/** The same with labels: texts, numbers with a unit, several of one key, and samples without any. */
+export function labelledSamples(seed = 3, count = 240) {
+  const random = generator(seed + 1000);
+  const threads = ["io", "main", "gc"];
+  const endpoints = ["/api/cart", "/api/checkout", "/api/items?sort=price&page=1", "/health", "/köln"];
+  return cpuSamples(seed, count).map((sample) => {
+    const labels = [];
+    if (random(8)) labels.push(["thread", threads[Math.min(random(4), 2)]]);
+    if (random(9) === 0) labels.push(["thread", "io"]);
+    if (random(2)) labels.push(["endpoint", endpoints[Math.min(random(5), random(5))]]);
+    if (random(3)) labels.push(["bytes", 1 + random(2 ** (3 + random(12))), "bytes"]);
+    return { ...sample, labels };
+  });
+}
+
+export const labelledProfile = (seed, count) => encodePprof({ types: twoTypes, samples: labelledSamples(seed, count), durationNs: 30e9, defaultType: "cpu" });
 
 /** Many different stacks as folded text; for large uploads and many nodes. */
 export function foldedText(lines, { seed = 5, functions = 3000, depth = 22 } = {}) {

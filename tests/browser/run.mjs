@@ -14,6 +14,7 @@ import { testFilter } from "./filter.mjs";
 import { testGraph } from "./graph.mjs";
 import { testIcicle } from "./icicle.mjs";
 import { testKeyboard } from "./keyboard.mjs";
+import { testLabels } from "./labels.mjs";
 import { testLooks } from "./looks.mjs";
 import { testPreview } from "./preview.mjs";
 import { testRedact } from "./redact.mjs";
@@ -37,7 +38,7 @@ try {
   server = await Server.start();
   const lanes = [
     [testUpload, testViewer, testIcicle, testFilter, testExport, testGraph, testStates, testKeyboard, testDiff, testAccess, testAccount],
-    [testPreview, testRedact, testEmbed, testFirefox, testLooks],
+    [testPreview, testRedact, testEmbed, testLabels, testFirefox, testLooks],
   ];
   for (const lane of await Promise.allSettled(lanes.map(runInTurn))) if (lane.status === "rejected") throw lane.reason;
 } catch (error) {

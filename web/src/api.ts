@@ -5,6 +5,7 @@
  */
 import { decodeFlame, type Flame, type SampleType } from "./model/flame.ts";
 import type { FunctionSums } from "./model/functions.ts";
+import type { LabelsAnswer, LabelsQuestion } from "./model/labels.ts";
 
 export class Problem extends Error {
   constructor(
@@ -43,6 +44,8 @@ export interface Share {
   labels: Record<string, string>;
   comments: string[];
   build_ids: string[];
+  /** Labels that samples have; absent where the profile came before they were listed. */
+  sample_labels?: string[];
   can_edit: boolean;
   mine: boolean;
 }
@@ -139,10 +142,11 @@ export async function sendJson<T>(method: string, path: string, body?: unknown, 
 
 const share = (id: string) => `/api/v1/shares/${encodeURIComponent(id)}`;
 
-export function queryOf(parameters: Record<string, string | number | undefined | null>): string {
+export function queryOf(parameters: Record<string, string | number | readonly string[] | undefined | null>): string {
   const query = new URLSearchParams();
   for (const [name, value] of Object.entries(parameters))
-    if (value !== undefined && value !== null && value !== "") query.set(name, String(value));
+    if (Array.isArray(value)) for (const one of value) query.append(name, one);
+    else if (value !== undefined && value !== null && value !== "") query.set(name, String(value));
   const text = query.toString();
   return text ? "?" + text : "";
 }
@@ -205,6 +209,8 @@ export interface FlameQuery {
   group: string;
   /** Path hash of the node that the tree is made for; "" is all. Trees only. */
   root?: string;
+  /** Rules of model/labels.ts. */
+  labels: readonly string[];
 }
 
 async function getFlameAt(path: string, signal: AbortSignal): Promise<Flame> {
@@ -216,7 +222,7 @@ const groupParameter = (group: string) => (group === "function" ? "" : group);
 
 export const getFlame = (id: string, query: FlameQuery, signal: AbortSignal) =>
   getFlameAt(
-    `${share(id)}/flame` + queryOf({ sample_type: query.sampleType, group_by: groupParameter(query.group), root: query.root }),
+    `${share(id)}/flame` + queryOf({ sample_type: query.sampleType, group_by: groupParameter(query.group), label: query.labels, root: query.root }),
     signal,
   );
 
@@ -228,6 +234,7 @@ export const getDiff = (a: string, b: string, query: FlameQuery & { isNormalised
         b,
         sample_type: query.sampleType,
         group_by: groupParameter(query.group),
+        label: query.labels,
         mode: query.isNormalised ? "normalised" : "absolute",
         root: query.root,
       }),
@@ -243,19 +250,31 @@ interface DiffTopAnswer {
 
 /** All rows of the table as the server counts them, for trees that were cut. */
 export async function getTop(id: string, query: FlameQuery, signal: AbortSignal): Promise<FunctionSums[]> {
-  const parameters = { sample_type: query.sampleType, group_by: groupParameter(query.group), limit: 0 };
+  const parameters = { sample_type: query.sampleType, group_by: groupParameter(query.group), label: query.labels, limit: 0 };
   const answer = await getJson<TopAnswer>(`${share(id)}/top${queryOf(parameters)}`, signal);
   return answer.functions.map(({ name, file, flat, cum }) => ({ name, file, flat, cum, baseFlat: 0, baseCum: 0 }));
 }
 
 export async function getDiffTop(a: string, b: string, query: FlameQuery & { isNormalised: boolean }, signal: AbortSignal): Promise<FunctionSums[]> {
   const mode = query.isNormalised ? "normalised" : "absolute";
-  const parameters = { a, b, sample_type: query.sampleType, group_by: groupParameter(query.group), mode, limit: 0 };
+  const parameters = { a, b, sample_type: query.sampleType, group_by: groupParameter(query.group), label: query.labels, mode, limit: 0 };
   const answer = await getJson<DiffTopAnswer>(`/api/v1/diff/top${queryOf(parameters)}`, signal);
   return answer.functions.map((row) => ({
     name: row.name, file: row.file, flat: row.flat_b, cum: row.cum_b, baseFlat: row.flat_a, baseCum: row.cum_a,
   }));
 }
+
+const labelParameters = (sampleType: string, { rules, ...question }: LabelsQuestion) => ({ ...question, sample_type: sampleType, label: rules });
+
+export const getLabels = (id: string, sampleType: string, question: LabelsQuestion, signal: AbortSignal) =>
+  getJson<LabelsAnswer>(`${share(id)}/labels` + queryOf(labelParameters(sampleType, question)), signal);
+
+export const getDiffLabels = (a: string, b: string, query: { sampleType: string; isNormalised: boolean }, question: LabelsQuestion, signal: AbortSignal) =>
+  getJson<LabelsAnswer>(
+    "/api/v1/diff/labels" +
+      queryOf({ a, b, mode: query.isNormalised ? "normalised" : "absolute", ...labelParameters(query.sampleType, question) }),
+    signal,
+  );
 
 /* ---- team and settings ---- */
 

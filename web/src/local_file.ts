@@ -3,6 +3,7 @@ import type { Redactable } from "./local/redact.ts";
 import type { Redaction } from "./local/wish.ts";
 import type { LocalReply, LocalRequest, LocalSummary } from "./local_worker.ts";
 import { decodeFlame, type Flame } from "./model/flame.ts";
+import type { LabelsAnswer, LabelsQuestion } from "./model/labels.ts";
 import { startWorker } from "./start_worker.ts";
 
 type Body<T> = T extends { id: number } ? Omit<T, "id"> : never;
@@ -39,8 +40,8 @@ export class LocalFile {
     return "summary" in reply ? reply.summary : null;
   }
 
-  async flame(type: number): Promise<Flame> {
-    const reply = await this.ask({ type });
+  async flame(type: number, labels: readonly string[]): Promise<Flame> {
+    const reply = await this.ask({ type, labels });
     if (!("flame" in reply)) throw new Error("The browser gave no tree.");
     return decodeFlame(reply.flame);
   }
@@ -56,6 +57,12 @@ export class LocalFile {
     const reply = await this.ask({ source: this.file, wish });
     if (!("redacted" in reply)) throw new Error("The browser gave no file.");
     return reply.redacted;
+  }
+
+  async labels(type: number, question: LabelsQuestion): Promise<LabelsAnswer> {
+    const reply = await this.ask({ type, question });
+    if (!("counted" in reply)) throw new Error("The browser counted no labels.");
+    return reply.counted;
   }
 
   close(): void {

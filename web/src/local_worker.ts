@@ -3,14 +3,17 @@
  * local_file.ts is the other side.
  */
 import { encodeFlame } from "./local/encode_flame.ts";
+import { countLabels } from "./local/labels.ts";
 import { readProfile } from "./local/read.ts";
 import { findRedactable, redact, type Redactable } from "./local/redact.ts";
 import type { Redaction } from "./local/wish.ts";
 import { LocalError, type LocalProfile } from "./local/profile.ts";
+import type { LabelsAnswer, LabelsQuestion } from "./model/labels.ts";
 
 export type LocalRequest =
   | { id: number; file: Blob }
-  | { id: number; type: number }
+  | { id: number; type: number; labels: readonly string[] }
+  | { id: number; type: number; question: LabelsQuestion }
   /** wish: what to leave out of it; null: what could be. */
   | { id: number; source: Blob; wish: Redaction | null };
 
@@ -27,6 +30,7 @@ export type LocalReply =
   | { id: number; flame: ArrayBuffer }
   | { id: number; redactable: Redactable | null }
   | { id: number; redacted: Blob }
+  | { id: number; counted: LabelsAnswer }
   | { id: number; error: string };
 
 let profile: LocalProfile | null = null;
@@ -44,7 +48,8 @@ async function answer(request: LocalRequest): Promise<LocalReply> {
     return wish ? { id, redacted: await redact(source, wish) } : { id, redactable: await findRedactable(source) };
   }
   if (!profile) throw new LocalError("No file has been read.");
-  return { id, flame: encodeFlame(profile, request.type) };
+  if ("question" in request) return { id, counted: countLabels(profile, request.type, request.question) };
+  return { id, flame: encodeFlame(profile, request.type, request.labels) };
 }
 
 addEventListener("message", (event: MessageEvent<LocalRequest>) => {

@@ -7,17 +7,20 @@
  * version does not know are carried along untouched.
  *
  *   sv=2   v=<view>   b=<second view>   st=<sample type>   q=<search>   m=<marked function>
-const known = new Set(["sv", "v", "b", "st", "q", "m", "z", "root", "w", "g", "c", "norm", "p", "s", "co", "gn", "x"]);
+ *   z=<path hash>   root=<path hash>   w=<from>-<to>   g=<group>   c=<colour>   norm=1   p=filtered   s=[-]<column>
+ *   co=<columns of the table, with commas>   gn=<functions in the call graph>   x=<rules, see model/chain.ts>
+ *   lb=<rule of a label, see model/labels.ts>, once for each
  *
  * Version 1 had v=both for a table beside an icicle.
  */
 import { formatChain, parseChain, type Rule } from "./model/chain.ts";
 import { colourModes, type ColourMode } from "./model/frame_colours.ts";
+import { cleanLabelRules } from "./model/labels.ts";
 import { sortColumns, type Sort, type SortColumn } from "./model/functions.ts";
 
 export const stateVersion = 2;
 
-export const views = ["icicle", "flame", "table", "sandwich", "graph", "peek"] as const;
+export const views = ["icicle", "flame", "table", "sandwich", "graph", "peek", "labels"] as const;
 export type View = (typeof views)[number];
 export { colourModes, type ColourMode };
 export const groups = ["function", "file", "line", "address", "binary"] as const;
@@ -52,6 +55,8 @@ export interface ViewState {
   /** Percentages are of what the rules left, not of the whole profile. */
   isOfFiltered: boolean;
   rules: readonly Rule[];
+  /** Which samples are looked at, by their labels; before all rules. */
+  labels: readonly string[];
   /** null is the view's own order. */
   sort: Sort | null;
   /** Of the table, in order, besides the name; empty is the table's own choice. */
@@ -78,13 +83,14 @@ export const defaultState: ViewState = {
   isNormalised: false,
   isOfFiltered: false,
   rules: [],
+  labels: [],
   sort: null,
   columns: [],
   graphNodes: defaultGraphSize,
   extra: [],
 };
 
-const known = new Set(["sv", "v", "b", "st", "q", "m", "z", "root", "w", "g", "c", "norm", "p", "s", "co", "gn", "x"]);
+const known = new Set(["sv", "v", "b", "st", "q", "m", "z", "root", "w", "g", "c", "norm", "p", "s", "co", "gn", "x", "lb"]);
 
 /** upgraders[n] turns parameters of version n into those of version n + 1, in place. */
 const upgraders: Record<number, (parameters: URLSearchParams) => void> = {
@@ -146,6 +152,7 @@ export function parseState(query: string): ViewState {
     isNormalised: parameters.get("norm") === "1",
     isOfFiltered: parameters.get("p") === "filtered",
     rules: parseChain(parameters.get("x") ?? ""),
+    labels: cleanLabelRules(parameters.getAll("lb")),
     sort: parseSort(parameters.get("s")),
     columns: parseColumns(parameters.get("co")),
     graphNodes: graphSizes.find((count) => String(count) === parameters.get("gn")) ?? defaultGraphSize,
@@ -168,6 +175,7 @@ export function formatState(state: ViewState): string {
   if (state.colour !== defaultState.colour) parameters.set("c", state.colour);
   if (state.isNormalised) parameters.set("norm", "1");
   if (state.isOfFiltered) parameters.set("p", "filtered");
+  for (const rule of state.labels) parameters.append("lb", rule);
   if (state.rules.length) parameters.set("x", formatChain(state.rules));
   if (state.sort) parameters.set("s", (state.sort.descending ? "-" : "") + state.sort.column);
   if (state.columns.length) parameters.set("co", state.columns.join(","));

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { actions, presets, type Rule } from "../src/model/chain.ts";
+import { formatLabelRule, parseLabelRule, turnLabelRule } from "../src/model/labels.ts";
 import { colourModes, defaultState, formatState, graphSizes, groups, parseState, views, type ViewState } from "../src/state.ts";
 
 let seed = 99;
@@ -41,6 +42,7 @@ test("every combination comes back as it was", () => {
       isNormalised: random(2) === 1,
       isOfFiltered: random(2) === 1,
       rules: Array.from({ length: random(4) }, () => randomRule(texts)),
+      labels: pick([[], ["thread=io"], ["thread=io", "thread!=a&b", "size=1..2 KiB", "a\\=b\\!="]]),
       sort: pick([null, { column: "flat", descending: true }, { column: "name", descending: false }, { column: "change", descending: true }]),
       columns: pick([[], ["flat"], ["cum", "file", "binary"], ["flatbefore", "flat", "flatchange"]]),
       graphNodes: pick(graphSizes),
@@ -50,11 +52,32 @@ test("every combination comes back as it was", () => {
   }
 });
 
+test("a rule of a label is read as the server reads it, and turned round", () => {
+  const rules: [string, ReturnType<typeof parseLabelRule>][] = [
+    ["thread=io", { key: "thread", value: "io", excludes: false }],
+    ["thread!=a=b", { key: "thread", value: "a=b", excludes: true }],
+    ["thread=", { key: "thread", value: "", excludes: false }],
+    ["a\\=b\\!=x", { key: "a=b!", value: "x", excludes: false }],
+    ["a!!=x", { key: "a!", value: "x", excludes: true }],
+    ["a\\\\!=x\ny", { key: "a\\", value: "x\ny", excludes: true }],
+    ["thread", null],
+    ["=io", null],
+    ["!=io", null],
+    ["a\\=io", null],
+  ];
+  for (const [text, rule] of rules) {
+    assert.deepEqual(parseLabelRule(text), rule, text);
+    if (!rule) continue;
+    assert.deepEqual(parseLabelRule(formatLabelRule(rule)), rule, text);
+    assert.deepEqual(parseLabelRule(turnLabelRule(text)), { ...rule, excludes: !rule.excludes }, text);
+  }
+});
+
 test("links of version 1 keep their meaning", () => {
   const link = "?v=both&st=alloc_space&q=json&m=main.run&z=0123456789abcdef&g=line&norm=1&s=-cum&sv=1";
   const state: ViewState = {
     view: "table", beside: "icicle", sampleType: "alloc_space", search: "json", marked: "main.run", zoom: "0123456789abcdef", root: "",
-    window: null, group: "line", colour: "package", isNormalised: true, isOfFiltered: false, rules: [],
+    window: null, group: "line", colour: "package", isNormalised: true, isOfFiltered: false, rules: [], labels: [],
     sort: { column: "cum", descending: true }, columns: [], graphNodes: 60, extra: [],
   };
   assert.deepEqual(parseState(link), state);
@@ -62,7 +85,7 @@ test("links of version 1 keep their meaning", () => {
 });
 
 test("what is wrong in a link falls back, what is unknown is kept", () => {
-  const state = parseState("?v=nonsense&z=UPPER&s=-colour&norm=yes&w=0.5-0.2&c=pink&gn=7000&x=hide:~paint:b~only:cobol&later=hide:foo&sv=1");
+  const state = parseState("?v=nonsense&z=UPPER&s=-colour&norm=yes&w=0.5-0.2&c=pink&gn=7000&x=hide:~paint:b~only:cobol&later=hide:foo&lb=no+rule&lb=%3Dx&lb=a%3Db&lb=a%3Db&sv=1");
   assert.equal(state.view, "icicle");
   assert.equal(state.graphNodes, 60);
   assert.equal(state.zoom, "");
@@ -71,6 +94,7 @@ test("what is wrong in a link falls back, what is unknown is kept", () => {
   assert.equal(state.window, null);
   assert.equal(state.colour, "package");
   assert.deepEqual(state.rules, []);
+  assert.deepEqual(state.labels, ["a=b"]);
   assert.deepEqual(state.extra, [["later", "hide:foo"]]);
   assert.equal(parseState("?q=written+by+hand").search, "written by hand");
 });

@@ -4,17 +4,20 @@
  */
 import { writeFlame } from "../model/flame_bytes.ts";
 import { Builder } from "../model/transform.ts";
+import { labelTest } from "./labels.ts";
 import type { LocalProfile } from "./profile.ts";
 
-export function encodeFlame(profile: LocalProfile, type: number): ArrayBuffer {
+export function encodeFlame(profile: LocalProfile, type: number, labelRules: readonly string[] = []): ArrayBuffer {
   const typeCount = profile.sampleTypes.length;
   // Frame 0 stands for the root.
   const builder = new Builder(1024, 0, false);
+  const isKept = labelRules.length ? labelTest(profile, labelRules) : () => true;
   let total = 0;
   for (let i = 0; i + 1 < profile.start.length; i++) {
     const value = profile.values[i * typeCount + type];
     if (value === 0) continue;
     total += value;
+    if (!isKept(i)) continue;
     let node = 0;
     for (let at = profile.start[i]; at < profile.start[i + 1]; at++) node = builder.child(node, profile.stack[at] + 1);
     builder.add(node, value, 0);

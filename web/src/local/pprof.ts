@@ -5,7 +5,7 @@
  */
 import { FrameFlag } from "../model/flame.ts";
 import { boundedTest, compileRule } from "../model/search.ts";
-import { LocalError, NumberList, type LocalFrame, type LocalProfile } from "./profile.ts";
+import { LocalError, noLabels, NumberList, type LocalFrame, type LocalLabels, type LocalProfile } from "./profile.ts";
 import { Message } from "./protobuf.ts";
 
 interface Line {
@@ -32,6 +32,9 @@ interface Raw {
   sampleStart: NumberList<Uint32Array>;
   sampleLocations: NumberList<Float64Array>;
   values: NumberList<Float64Array>;
+  labelStart: NumberList<Uint32Array>;
+  /** Four for each: key, text, number and unit; all but the number are indexes of strings. */
+  labels: NumberList<Float64Array>;
   /** Every number of values that some sample has: one, in a right file. */
   valueCounts: Set<number>;
   dropFrames: number;
@@ -73,9 +76,14 @@ function readSample(message: Message, raw: Raw): number {
         count++;
         raw.values.push(value);
       });
+    else if (message.field === 3) {
+      const label = fields(message.message());
+      for (const field of [1, 2, 3, 4]) raw.labels.push(label.get(field) ?? 0);
+    }
     else message.skip();
   }
   raw.sampleStart.push(raw.sampleLocations.length);
+  raw.labelStart.push(raw.labels.length / 4);
   return count;
 }
 
@@ -89,12 +97,15 @@ function read(data: Uint8Array): Raw {
     sampleStart: new NumberList(new Uint32Array(1024)),
     sampleLocations: new NumberList(new Float64Array(1024)),
     values: new NumberList(new Float64Array(1024)),
+    labelStart: new NumberList(new Uint32Array(1024)),
+    labels: new NumberList(new Float64Array(64)),
     valueCounts: new Set(),
     dropFrames: 0,
     keepFrames: 0,
     defaultType: 0,
   };
   raw.sampleStart.push(0);
+  raw.labelStart.push(0);
   const message = new Message(data);
   while (message.next()) {
     switch (message.field) {
@@ -277,6 +288,26 @@ function readStacks(raw: Raw, grouper: Grouper): { start: Uint32Array; stack: Ui
   return { start, stack: stack.take() };
 }
 
+function readLabels(raw: Raw, grouper: Grouper): LocalLabels {
+  const count = raw.labels.length / 4;
+  const labels = { ...noLabels(0), key: new Uint32Array(count), text: new Uint32Array(count), number: new Float64Array(count), unit: new Uint32Array(count) };
+  const ids = new Map([["", 0]]);
+  const idOf = (string: number) => {
+    const text = grouper.text(string);
+    let id = ids.get(text);
+    if (id === undefined) ids.set(text, (id = labels.strings.push(text) - 1));
+    return id;
+  };
+  for (let i = 0; i < count; i++) {
+    labels.key[i] = idOf(raw.labels.at(4 * i));
+    labels.text[i] = idOf(raw.labels.at(4 * i + 1));
+    if (labels.text[i]) continue;
+    labels.number[i] = raw.labels.at(4 * i + 2);
+    labels.unit[i] = idOf(raw.labels.at(4 * i + 3));
+  }
+  return { ...labels, start: raw.labelStart.take() };
+}
+
 /** As the server looks: top-level fields of known numbers and kinds, up to the very end. */
 export function isPprof(data: Uint8Array): boolean {
   let hasKnown = false;
@@ -313,6 +344,7 @@ export function decodePprof(data: Uint8Array): LocalProfile {
     start,
     stack,
     values,
+    labels: readLabels(raw, grouper),
     notes: grouper.notes,
   };
 }

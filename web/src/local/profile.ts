@@ -12,6 +12,22 @@ export interface LocalFrame {
   flags: number;
 }
 
+/** Of sample i: those from start[i] on, before start[i + 1]; key, text and unit are indexes of strings. */
+export interface LocalLabels {
+  start: Uint32Array;
+  key: Uint32Array;
+  /** 0: it is a number. */
+  text: Uint32Array;
+  number: Float64Array;
+  unit: Uint32Array;
+  /** Each once; 0 is "". */
+  strings: string[];
+}
+
+export const noLabels = (sampleCount: number): LocalLabels => ({
+  start: new Uint32Array(sampleCount + 1), key: new Uint32Array(0), text: new Uint32Array(0), number: new Float64Array(0), unit: new Uint32Array(0), strings: [""],
+});
+
 export interface LocalProfile {
   sampleTypes: { type: string; unit: string }[];
   /** Index into sampleTypes. */
@@ -22,6 +38,7 @@ export interface LocalProfile {
   stack: Uint32Array;
   /** values[i * sampleTypes.length + type]. */
   values: Float64Array;
+  labels: LocalLabels;
   /** What was passed over or could not be kept exactly, in words for the reader. */
   notes: string[];
 }

@@ -30,111 +30,19 @@ export interface Preset {
   /** A word or two for a button. */
   name: string;
   label: string;
-  /** Names or files that are not the reader's own code. */
-  hides: readonly string[];
-  /** Frames that the profile says are the kernel's are hidden too. */
-  hidesKernel?: boolean;
 }
 
-/**
- * Matched against names and files, each expression on its own so that it stays cheap. Links name a
- * preset, so its meaning may be mended, its name not.
- */
+/** Links name a preset, so its name stays; what it hides is in presets.ts. */
 export const presets: Readonly<Record<string, Preset>> = {
-  native: {
-    name: "libc",
-    label: "Without libc and the loader",
-    hides: [
-      "^(_start|start_thread|__libc_start\\w*|__?clone\\d?)$",
-      "^_dl_",
-      "^__GI_",
-      "^(__)?(malloc|calloc|realloc|c?free)$",
-      "^_int_(malloc|free|realloc)$",
-      "^(__)?mem(cpy|move|set|cmp)",
-      "^__(mem|str)\\w+_(avx|sse|evex|erms)",
-      "(^|/)(libc|libpthread|libm|ld-linux)[^/]*\\.so",
-    ],
-  },
-  go: {
-    name: "Go",
-    label: "Go: without the runtime and the standard library",
-    hides: [
-      "^(runtime|internal|sync|syscall|reflect|time|os|io|net|fmt|strconv|strings|bytes|sort|bufio|encoding|crypto|compress|unicode|regexp|math|container|context|hash|log|text|html|path|errors|slices|maps|unique|iter|vendor)[./]",
-      "^(gcWriteBarrier|type:)",
-      "^(gogo|callRet|gosave|setg_gcc|aeshashbody|memeqbody|cmpbody|indexbytebody)$",
-    ],
-  },
-  rust: {
-    name: "Rust",
-    label: "Rust: without std, core, alloc and async plumbing",
-    hides: [
-      "^<?&?(dyn )?(std|core|alloc|tokio|hashbrown|backtrace|rayon_core|futures_\\w+)(::| as )",
-      "^(__rust_|rust_begin_unwind|__rdl_)",
-    ],
-  },
-  cpp: {
-    name: "C++",
-    label: "C++: without the standard library",
-    hides: [
-      "^((void|bool|auto) )?(std|__gnu_cxx|__cxxabiv1|boost|absl)::",
-      "^operator (new|delete)",
-      "^__cxa_",
-    ],
-  },
-  python: {
-    name: "Python",
-    label: "Python: without the interpreter and the standard library",
-    hides: [
-      "^_?Py[A-Z_]",
-      "^(pymain|builtin|vectorcall|gc_collect)_",
-      "^(run_mod|deduce_unreachable|call_function|slot_tp_call|type_call)$",
-      "^(method|function|object|cfunction|slot|type|wrapper)_\\w*call$",
-      "^(list|dict|tuple|unicode|long|bytes|set)_(dealloc|new|iter|append|get|concat|subscript|repr)",
-      "(^|/)lib/python[\\d.]+/[^-]*\\.py",
-      "^<frozen ",
-    ],
-  },
-  node: {
-    name: "Node",
-    label: "Node: without V8, Node's own code and dependencies",
-    hides: [
-      "^(node|v8|uv|internal|std)::",
-      "^uv__",
-      "^Builtins_",
-      "^(Builtin|Stub|BytecodeHandler|Handler|RegExp):",
-      "node:internal|(^|/)node_modules/",
-      "^node:",
-      "^\\((program|idle|garbage collector)\\)$",
-    ],
-  },
-  java: {
-    name: "Java",
-    label: "Java: without the JDK and the virtual machine",
-    hides: [
-      "^(java|javax|jdk|sun|com[./]sun)[./]",
-      "^(Interpreter|call_stub)$",
-      "^(Java_java_|JavaCalls|JavaThread|Thread::|G1[A-Z]|Parallel[A-Z]|CompileBroker|C2Compiler|Compile::)",
-    ],
-  },
-  ruby: {
-    name: "Ruby",
-    label: "Ruby: without the interpreter",
-    hides: [
-      "^(rb|vm|ruby|iseq|invoke|rbimpl|enumerator)_",
-      "^(ary|str|hash|call|each)_\\w+$",
-      "^<internal:",
-    ],
-  },
-  kernel: {
-    name: "Kernel",
-    label: "Without the kernel",
-    hides: [
-      "_\\[k\\]$",
-      "^\\[kernel",
-      "^(entry_SYSCALL_64|do_syscall_64|x64_sys_call|__x64_sys_|ret_from_fork)",
-    ],
-    hidesKernel: true,
-  },
+  native: { name: "libc", label: "Without libc and the loader" },
+  go: { name: "Go", label: "Go: without the runtime and the standard library" },
+  rust: { name: "Rust", label: "Rust: without std, core, alloc and async plumbing" },
+  cpp: { name: "C++", label: "C++: without the standard library" },
+  python: { name: "Python", label: "Python: without the interpreter and the standard library" },
+  node: { name: "Node", label: "Node: without V8, Node's own code and dependencies" },
+  java: { name: "Java", label: "Java: without the JDK and the virtual machine" },
+  ruby: { name: "Ruby", label: "Ruby: without the interpreter" },
+  kernel: { name: "Kernel", label: "Without the kernel" },
 };
 
 const isAction = (text: string): text is Action => (actions as readonly string[]).includes(text);

@@ -7,7 +7,8 @@
  * before children, brothers of one frame as one node, and then put in preorder, the widest first.
  * Numbers are those of the server's filters: tests/browser/filter.mjs compares them.
  */
-import { presets, type Rule } from "./chain.ts";
+import type { Rule } from "./chain.ts";
+import { presetFrames } from "./presets.ts";
 import { deriveWidth, FrameFlag, sumUp, type Columns, type FrameTable } from "./flame.ts";
 import { boundedTest, compileRule } from "./search.ts";
 
@@ -266,7 +267,7 @@ function collapseRecursion(tree: Columns, matches: Uint8Array): Columns {
 export function matchRule(frames: FrameTable, rule: Rule): Uint8Array {
   const matches = new Uint8Array(frames.count);
   if (rule.text === "") return matches.fill(1);
-  const preset = rule.action === "only" ? presets[rule.text] : undefined;
+  const preset = rule.action === "only" ? presetFrames[rule.text] : undefined;
   const patterns = preset ? preset.hides.map((source) => new RegExp(source)) : [compileRule(rule.text)];
   const tests = patterns.map(boundedTest);
   const known = new Map<string, boolean>([["", false]]);

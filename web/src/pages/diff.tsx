@@ -1,7 +1,8 @@
 /* diff: two profiles as one tree, before and after. */
 import { useCallback, useState } from "preact/hooks";
-import { getDiff, getDiffTop, type Session, type Share } from "../api.ts";
+import { getDiff, getDiffLabels, getDiffTop, type Session, type Share } from "../api.ts";
 import type { Flame } from "../model/flame.ts";
+import { formatLabels } from "../model/labels.ts";
 import { formatChange, formatSigned, formatValue } from "../model/units.ts";
 import { formatState } from "../state.ts";
 import { Button, copyText, useTitle } from "../ui/kit.tsx";
@@ -42,9 +43,10 @@ export function DiffPage({ a, b, session }: { a: string; b: string; session: Ses
   const [state, update] = useViewState();
   const [flame, setFlame] = useState<Flame | null>(null);
   useTitle(before.share && after.share ? `${nameOf(before.share)} → ${nameOf(after.share)}` : "Comparison");
+  const question = { sampleType: state.sampleType, group: state.group, isNormalised: state.isNormalised, labels: state.labels };
   const load = useCallback(
-    (signal: AbortSignal) => getDiff(a, b, { sampleType: state.sampleType, group: state.group, isNormalised: state.isNormalised, root: state.root }, signal),
-    [a, b, state.sampleType, state.group, state.isNormalised, state.root],
+    (signal: AbortSignal) => getDiff(a, b, { ...question, root: state.root }, signal),
+    [a, b, state.sampleType, state.group, state.isNormalised, state.root, formatLabels(state.labels)],
   );
   const broken = [before, after].find((side) => side.problem);
   if (broken?.problem)
@@ -78,9 +80,11 @@ export function DiffPage({ a, b, session }: { a: string; b: string; session: Ses
         state={state}
         update={update}
         opensOthers
-        flameKey={`${state.sampleType}\n${state.group}\n${state.isNormalised}\n${state.root}`}
+        flameKey={`${state.sampleType}\n${state.group}\n${state.isNormalised}\n${state.root}\n${formatLabels(state.labels)}`}
         load={load}
-        loadRows={(signal) => getDiffTop(a, b, { sampleType: state.sampleType, group: state.group, isNormalised: state.isNormalised }, signal)}
+        loadRows={(signal) => getDiffTop(a, b, question, signal)}
+        loadLabels={(labels, signal) => getDiffLabels(a, b, question, labels, signal)}
+        labelKeys={[...new Set([before, after].flatMap(({ share }) => share?.sample_labels ?? []))]}
         onFlame={setFlame}
         extraKeys={{ x: () => location.assign(swapped), "%": normalise }}
         tools={

@@ -1,6 +1,7 @@
 /* embed: a share's viewer alone, in a frame of another site's page. Nothing here changes the share. */
 import { useCallback } from "preact/hooks";
-import { getFlame, getTop } from "../api.ts";
+import { getFlame, getLabels, getTop } from "../api.ts";
+import { formatLabels } from "../model/labels.ts";
 import { formatState, type Update } from "../state.ts";
 import { Messages, ProblemView, useTitle } from "../ui/kit.tsx";
 import { useViewState, Viewer } from "../views/viewer.tsx";
@@ -13,9 +14,10 @@ export function EmbedPage() {
   // Steps in a frame would be steps back in the page around it.
   const updateInPlace: Update = (patch) => update(patch, "replace");
   useTitle(share ? nameOf(share) : "");
+  const question = { sampleType: state.sampleType, group: state.group, labels: state.labels };
   const load = useCallback(
-    (signal: AbortSignal) => getFlame(id, { sampleType: state.sampleType, group: state.group }, signal),
-    [id, state.sampleType, state.group],
+    (signal: AbortSignal) => getFlame(id, question, signal),
+    [id, state.sampleType, state.group, formatLabels(state.labels)],
   );
   return (
     <div class="shell viewer-shell">
@@ -33,9 +35,11 @@ export function EmbedPage() {
             isReady={share !== null}
             state={state}
             update={updateInPlace}
-            flameKey={`${state.sampleType}\n${state.group}`}
+            flameKey={`${state.sampleType}\n${state.group}\n${formatLabels(state.labels)}`}
             load={load}
-            loadRows={(signal) => getTop(id, { sampleType: state.sampleType, group: state.group }, signal)}
+            loadRows={(signal) => getTop(id, question, signal)}
+            loadLabels={(labels, signal) => getLabels(id, state.sampleType, labels, signal)}
+            labelKeys={share?.sample_labels}
           />
         )}
       </main>

@@ -2,6 +2,7 @@
 import { useEffect, useState } from "preact/hooks";
 import { LocalFile } from "../local_file.ts";
 import type { LocalSummary } from "../local_worker.ts";
+import { formatLabels } from "../model/labels.ts";
 import { Icon } from "../ui/icons.tsx";
 import { asProblem } from "../ui/kit.tsx";
 import type { Problem } from "../api.ts";
@@ -57,9 +58,10 @@ export function Preview({ file, isRedacted }: { file: File; isRedacted: boolean 
         hasGroups={false}
         state={state}
         update={update}
-        flameKey={`${file.name}\n${file.lastModified}\n${typeOf(state.sampleType, summary)}`}
-        load={() => local.flame(typeOf(state.sampleType, summary))}
+        flameKey={`${file.name}\n${file.lastModified}\n${typeOf(state.sampleType, summary)}\n${formatLabels(state.labels)}`}
+        load={() => local.flame(typeOf(state.sampleType, summary), state.labels)}
         loadRows={() => Promise.resolve([])}
+        loadLabels={(question) => local.labels(typeOf(state.sampleType, summary), question)}
       />
     </section>
   );

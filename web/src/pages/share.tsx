@@ -1,6 +1,7 @@
 /* share: one profile: what it is, and the viewer. */
 import { useCallback, useEffect, useState } from "preact/hooks";
-import { deleteShare, editShare, getFlame, getShare, getTop, Problem, reportShare, unlockShare, type Session, type Share, type ShareSettings } from "../api.ts";
+import { deleteShare, editShare, getFlame, getLabels, getShare, getTop, Problem, reportShare, unlockShare, type Session, type Share, type ShareSettings } from "../api.ts";
+import { formatLabels } from "../model/labels.ts";
 import { deleteTokenOf, forget, listRemembered } from "../model/remembered.ts";
 import { formatAgo, formatBytes, formatDate, formatValue } from "../model/units.ts";
 import { asProblem, Button, copyText, Dialog, ErrorLine, Field, Menu, ProblemView, say, useTitle } from "../ui/kit.tsx";
@@ -281,9 +282,10 @@ export function SharePage({ id, session }: { id: string; session: Session | null
   const { share, problem, reload } = useShare(id);
   const [state, update] = useViewState();
   useTitle(share ? nameOf(share) : "");
+  const question = { sampleType: state.sampleType, group: state.group, labels: state.labels };
   const load = useCallback(
-    (signal: AbortSignal) => getFlame(id, { sampleType: state.sampleType, group: state.group, root: state.root }, signal),
-    [id, state.sampleType, state.group, state.root],
+    (signal: AbortSignal) => getFlame(id, { ...question, root: state.root }, signal),
+    [id, question.sampleType, question.group, state.root, formatLabels(question.labels)],
   );
   if (problem)
     return (
@@ -299,9 +301,11 @@ export function SharePage({ id, session }: { id: string; session: Session | null
         state={state}
         update={update}
         opensOthers
-        flameKey={`${state.sampleType}\n${state.group}\n${state.root}`}
+        flameKey={`${state.sampleType}\n${state.group}\n${state.root}\n${formatLabels(state.labels)}`}
         load={load}
-        loadRows={(signal) => getTop(id, { sampleType: state.sampleType, group: state.group }, signal)}
+        loadRows={(signal) => getTop(id, question, signal)}
+        loadLabels={(labels, signal) => getLabels(id, state.sampleType, labels, signal)}
+        labelKeys={share?.sample_labels}
       />
     </Shell>
   );

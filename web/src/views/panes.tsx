@@ -9,6 +9,7 @@ import type { Action, Rule } from "../model/chain.ts";
 import type { Flame } from "../model/flame.ts";
 import type { FrameColours } from "../model/frame_colours.ts";
 import type { FunctionRow } from "../model/functions.ts";
+import type { LoadLabels } from "../model/labels.ts";
 import type { SearchResult } from "../model/search.ts";
 import type { SeenPart, Update, View, ViewState } from "../state.ts";
 import type { IconName } from "../ui/icons.tsx";
@@ -48,6 +49,13 @@ export interface PaneContext {
   openMenu: (name: string, x: number, y: number) => void;
   addRule: (action: Action, name: string) => void;
   setRules: (rules: readonly Rule[]) => void;
+  setLabels: (labels: readonly string[]) => void;
+  /** Names what loadLabels counts, but for the question. */
+  labelsKey: string;
+  /** null: nothing is known but the tree. */
+  loadLabels: LoadLabels | null;
+  /** The tree can be had by other groups than functions. */
+  canGroup: boolean;
 }
 
 export interface PaneProps {
@@ -88,6 +96,7 @@ function IciclePane({ context, id }: PaneProps, isFlipped: boolean) {
 }
 
 const table = later(async () => (await import("./table.tsx")).TablePane);
+const labels = later(async () => (await import("./labels.tsx")).LabelsPane);
 const sandwich = later(async () => (await import("./sandwich.tsx")).SandwichPane);
 const graph = later(async () => (await import("./graph.tsx")).GraphPane);
 const peek = later(async () => (await import("./peek.tsx")).PeekPane);
@@ -99,6 +108,7 @@ export const panes: Record<View, PaneKind> = {
   sandwich: { label: "Sandwich", icon: "sandwich", key: "3", wantsRows: true, wantsAround: true, ...sandwich },
   graph: { label: "Graph", icon: "graph", key: "6", ...graph },
   peek: { label: "Peek", icon: "peek", key: "8", wantsRows: true, ...peek },
+  labels: { label: "Labels", icon: "labels", key: "7", ...labels },
 };
 
 interface PanesProps {

@@ -1,16 +1,16 @@
 /*
- * rules: the chain of rules as a row of chips, the menu that adds one, and the menu of a frame.
+ * rules: the chain of rules as a row of chips, the menu that adds one (rule_menu.tsx), and the menu of a frame.
  * What a rule does to the tree is in model/transform.ts.
  */
-import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
-import { presets, sameRule, type Action, type Rule } from "../model/chain.ts";
-import { forgetRules, listSavedRules, saveRules } from "../model/saved_rules.ts";
-import { compileRule, exactly } from "../model/search.ts";
+import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
+import { presets, type Action, type Rule } from "../model/chain.ts";
+import { describeLabelRule, turnLabelRule } from "../model/labels.ts";
+import { exactly } from "../model/search.ts";
 import type { TransformError } from "../transformer.ts";
-import { Button, IconButton, Menu, say, Select } from "../ui/kit.tsx";
-import { Icon } from "../ui/icons.tsx";
+import { Button, IconButton, Menu } from "../ui/kit.tsx";
+import { later } from "../ui/later.tsx";
 
-const actionLabels: Record<Exclude<Action, "only">, string> = {
+export const actionLabels: Record<Exclude<Action, "only">, string> = {
   focus: "Focus",
   ignore: "Ignore",
   hide: "Hide",
@@ -19,14 +19,6 @@ const actionLabels: Record<Exclude<Action, "only">, string> = {
   recursion: "Collapse recursion of",
 };
 
-const actionHints: Record<Exclude<Action, "only">, string> = {
-  focus: "Keep stacks in which a function or file matches.",
-  ignore: "Leave out stacks in which a function or file matches.",
-  hide: "Take matching frames out; their callers get what they held.",
-  show: "Take all other frames out.",
-  merge: "What matching functions call counts as their own.",
-  recursion: "A function inside of itself becomes one frame; all functions when the field is empty.",
-};
 
 /** "^main\.run$" is how a rule names one function; a reader wants to see main.run. */
 function plainText(text: string): string {
@@ -43,16 +35,33 @@ export function describeRule(rule: Rule): [what: string, text: string] {
 
 interface RuleBarProps {
   rules: readonly Rule[];
+  /** Of labels, which come before all others. */
+  labels: readonly string[];
   error: TransformError | null;
   /** How much of the whole the rules left. */
   share: string;
   isOfFiltered: boolean;
-  onChange: (rules: Rule[]) => void;
+  onChange: (rules: readonly Rule[]) => void;
+  onLabels: (labels: string[]) => void;
+  onClear: () => void;
   onOfFiltered: (isOfFiltered: boolean) => void;
 }
 
-export function RuleBar({ rules, error, share, isOfFiltered, onChange, onOfFiltered }: RuleBarProps) {
-  if (rules.length === 0) return null;
+function LabelChip({ rule, onChange }: { rule: string; onChange: (rule: string | null) => void }) {
+  const [what, value] = describeLabelRule(rule);
+  return (
+    <li class="rule label-rule">
+      <button type="button" class="rule-text" title="Turn it round: is, is not" onClick={() => onChange(turnLabelRule(rule))}>
+        <em>{what} </em>
+        <bdi>{value}</bdi>
+      </button>
+      <IconButton icon="close" label={`Remove: ${what} ${value}`} onClick={() => onChange(null)} />
+    </li>
+  );
+}
+
+export function RuleBar({ rules, labels, error, share, isOfFiltered, onChange, onLabels, onClear, onOfFiltered }: RuleBarProps) {
+  if (rules.length === 0 && labels.length === 0) return null;
   const active = rules.filter((rule) => !rule.isOff);
   const failed = error && error.rule >= 0 ? active[error.rule] : null;
   const set = (index: number, rule: Rule | null) =>
@@ -60,6 +69,9 @@ export function RuleBar({ rules, error, share, isOfFiltered, onChange, onOfFilte
   return (
     <div class="rules" role="group" aria-label="Rules, applied from left to right">
       <ol>
+        {labels.map((label, i) => (
+          <LabelChip key={`label ${i}`} rule={label} onChange={(changed) => onLabels(labels.flatMap((old, at) => (at !== i ? [old] : changed ? [changed] : [])))} />
+        ))}
         {rules.map((rule, i) => {
           const [what, text] = describeRule(rule);
           return (
@@ -81,13 +93,13 @@ export function RuleBar({ rules, error, share, isOfFiltered, onChange, onOfFilte
           <span class="rules-error" role="alert">{error.message}</span>
         ) : (
           <>
-            <output aria-live="polite">{share} left</output>
+            {share && <output aria-live="polite">{share} left</output>}
             <label class="check">
               <input type="checkbox" checked={isOfFiltered} onChange={(event) => onOfFiltered(event.currentTarget.checked)} /> as 100%
             </label>
           </>
         )}
-        <Button look="quiet" onClick={() => onChange([])}>Clear</Button>
+        <Button look="quiet" onClick={onClear}>Clear</Button>
       </span>
     </div>
   );
@@ -95,90 +107,12 @@ export function RuleBar({ rules, error, share, isOfFiltered, onChange, onOfFilte
 
 /* ---- adding a rule ---- */
 
-function RuleForm({ onAdd }: { onAdd: (rule: Rule) => void }) {
-  const [action, setAction] = useState<Exclude<Action, "only">>("focus");
-  const [text, setText] = useState("");
-  const [error, setError] = useState("");
-  const add = (event: Event) => {
-    event.preventDefault();
-    try {
-      if (text) compileRule(text);
-      else if (action !== "recursion") throw new Error("Write a regular expression first.");
-    } catch (caught) {
-      return setError(caught instanceof Error ? caught.message : "Not a regular expression.");
-    }
-    onAdd({ action, text, isOff: false });
-    setText("");
-    setError("");
-  };
-  return (
-    <form class="rule-form" onSubmit={add}>
-      <Select label="What the rule does" value={action} onChange={(value) => setAction(value as Exclude<Action, "only">)} choices={Object.entries(actionLabels).map(([value, label]) => ({ value, label }))} />
-      <input
-        id="rule-text"
-        value={text}
-        aria-label="Regular expression"
-        aria-invalid={error !== ""}
-        placeholder="Function or file (regex)"
-        autocomplete="off"
-        spellcheck={false}
-        onInput={(event) => setText(event.currentTarget.value)}
-      />
-      <Button look="primary" type="submit">Add</Button>
-      <p class={error ? "rules-error" : "hint"} role={error ? "alert" : undefined}>{error || actionHints[action]}</p>
-    </form>
-  );
-}
-
-function SavedList({ rules, onChoose }: { rules: readonly Rule[]; onChoose: (rules: Rule[]) => void }) {
-  const [saved, setSaved] = useState(listSavedRules);
-  const [name, setName] = useState("");
-  const save = (event: Event) => {
-    event.preventDefault();
-    if (!name.trim()) return;
-    if (!saveRules(name.trim(), [...rules])) say("This browser keeps nothing: the link keeps the rules.");
-    setName("");
-    setSaved(listSavedRules());
-  };
-  if (saved.length === 0 && rules.length === 0) return null;
-  return (
-    <>
-      <p class="menu-note">Saved in this browser</p>
-      {saved.map((entry) => (
-        <span class="saved-rules" key={entry.name}>
-          <button type="button" onClick={() => onChoose(entry.rules)}>{entry.name}</button>
-          <IconButton icon="close" label={`Forget ${entry.name}`} onClick={() => (forgetRules(entry.name), setSaved(listSavedRules()))} />
-        </span>
-      ))}
-      {rules.length > 0 && (
-        <form class="rule-form" onSubmit={save}>
-          <input value={name} aria-label="Name for these rules" placeholder="Name for these rules" maxLength={60} onInput={(event) => setName(event.currentTarget.value)} />
-          <Button type="submit" disabled={!name.trim()}>Save</Button>
-        </form>
-      )}
-    </>
-  );
-}
+const content = later(async () => (await import("./rule_menu.tsx")).RuleMenuContent);
 
 export function RuleMenu({ rules, onChange }: { rules: readonly Rule[]; onChange: (rules: Rule[]) => void }) {
-  const add = (rule: Rule) => onChange([...rules.filter((old) => !sameRule(old, rule)), rule]);
   return (
-    <Menu label={rules.length ? `Filter · ${rules.length}` : "Filter"} icon="filter" class="rule-menu">
-      <RuleForm onAdd={add} />
-      <p class="menu-note">Only my code: hide the frames of</p>
-      <div class="presets">
-        {Object.entries(presets).map(([name, preset]) => {
-          const has = rules.some((rule) => rule.action === "only" && rule.text === name);
-          const without = rules.filter((rule) => !(rule.action === "only" && rule.text === name));
-          return (
-            <button type="button" key={name} aria-pressed={has} title={preset.label} onClick={() => onChange(has ? without : [...rules, { action: "only", text: name, isOff: false }])}>
-              {has && <Icon name="check" />}
-              {preset.name}
-            </button>
-          );
-        })}
-      </div>
-      <SavedList rules={rules} onChoose={onChange} />
+    <Menu isLazy label={rules.length ? `Filter · ${rules.length}` : "Filter"} icon="filter" class="rule-menu">
+      <content.Component rules={rules} onChange={onChange} />
     </Menu>
   );
 }

@@ -10,6 +10,7 @@ import type { Action, Rule } from "../model/chain.ts";
 import { FrameFlag, parentOf, pathOf, type Flame, type SampleType } from "../model/flame.ts";
 import { FrameColours } from "../model/frame_colours.ts";
 import { countFunctions } from "../model/functions.ts";
+import { cleanLabelRules, groupOfLabel, type LoadLabels } from "../model/labels.ts";
 import { findByPathHash, pathHash } from "../model/path.ts";
 import { exactly, nextMatch } from "../model/search.ts";
 import { formatPercent, formatValue } from "../model/units.ts";
@@ -124,6 +125,9 @@ function shownType(flame: Flame, types: readonly SampleType[]): number {
 
 /* ---- the whole ---- */
 
+/** What can be undone. */
+type Filters = Pick<ViewState, "rules" | "labels">;
+
 export interface ViewerProps {
   state: ViewState;
   update: Update;
@@ -132,6 +136,10 @@ export interface ViewerProps {
   load: (signal: AbortSignal) => Promise<Flame>;
   /** All functions, for when the tree was cut. */
   loadRows: LoadRows;
+  /** Absent where nothing is known but the tree: then there are no labels. */
+  loadLabels?: LoadLabels;
+  /** Labels that the tree can be grouped by, as far as they are known. */
+  labelKeys?: readonly string[];
   /** False while what stands above is still to come: the viewer loads, but is not shown to jump later. */
   isReady: boolean;
   /** The tree below one node can be loaded (state.root). */
@@ -169,7 +177,7 @@ export function Viewer(props: ViewerProps) {
   const [hasSheet, setSheet] = useState(false);
   const [isExporting, setExporting] = useState(false);
   const [menu, setMenu] = useState<(MenuPlace & { name: string }) | null>(null);
-  const undone = useRef<{ past: (readonly Rule[])[]; future: (readonly Rule[])[] }>({ past: [], future: [] });
+  const undone = useRef<{ past: Filters[]; future: Filters[] }>({ past: [], future: [] });
   const searching = useSearch(flame, state.search);
   const marking = useSearch(flame, state.marked ? exactly(state.marked) : "");
   const wantsRows = shownPanes.some((pane) => pane.wantsRows);
@@ -230,24 +238,32 @@ export function Viewer(props: ViewerProps) {
     update(showing(next), "replace");
   };
   const mark = (name: string) => update({ marked: state.marked === name ? "" : name });
-  const setRules = (rules: readonly Rule[]) => {
-    undone.current.past.push(state.rules);
+  const filters: Filters = { rules: state.rules, labels: state.labels };
+  const setFilters = (changed: Partial<Filters>) => {
+    undone.current.past.push(filters);
     undone.current.future = [];
-    update({ rules });
+    update("labels" in changed ? { ...changed, root: "" } : changed); // a part may be without such samples
   };
+  const setRules = (rules: readonly Rule[]) => setFilters({ rules });
+  const setLabels = (labels: readonly string[]) => setFilters({ labels: cleanLabelRules(labels) });
+  const clearFilters = () => setFilters({ rules: [], labels: [] });
   const undo = (from: "past" | "future", to: "past" | "future") => {
-    const rules = undone.current[from].pop();
-    if (!rules) return say(from === "past" ? "There is nothing to undo" : "There is nothing to redo");
-    undone.current[to].push(state.rules);
-    update({ rules });
+    const other = undone.current[from].pop();
+    if (!other) return say(from === "past" ? "There is nothing to undo" : "There is nothing to redo");
+    undone.current[to].push(filters);
+    update(other.labels === state.labels ? other : { ...other, root: "" });
   };
   const ruleFor = (action: Action, name: string) => name && setRules([...state.rules, { action, text: exactly(name), isOff: false }]);
   const types = flame?.metadata.sample_types ?? [];
   const typeIndex = flame ? shownType(flame, types) : 0;
   const chooseType = (index: number) => update({ sampleType: sampleTypeToken(types, index), root: "" });
   const groupChoices = groups.map((group) => ({ value: group as string, label: `by ${group}` }));
-  if (!groups.includes(state.group as never)) groupChoices.push({ value: state.group, label: `by ${state.group}` });
+  for (const key of props.labelKeys ?? []) groupChoices.push({ value: groupOfLabel(key), label: `by ${key}` });
+  // A link may name a label without saying that it is one.
+  const group = props.labelKeys?.includes(state.group) && !groups.includes(state.group as never) ? groupOfLabel(state.group) : state.group;
+  if (!groupChoices.some(({ value }) => value === group)) groupChoices.push({ value: group, label: `by ${group.replace(/^label:/, "")}` });
   const cursorName = () => (flame && cursor < flame.nodeCount ? flame.frames.name(flame.frame[cursor]) : "");
+  const offered = views.filter((view) => view !== "labels" || props.loadLabels);
   /** What stood at the side stays there, unless it is chosen itself. */
   const besideOf = (view: View) => (state.beside === view ? "" : state.beside);
   const setView = (view: View) => update({ view, beside: besideOf(view) });
@@ -288,7 +304,7 @@ export function Viewer(props: ViewerProps) {
     Escape: () => update(state.search ? { search: "" } : { marked: "" }),
     Backspace: zoomOut,
     "0": showAll,
-    ...Object.fromEntries(views.map((view) => [panes[view].key, () => openView(view)])),
+    ...Object.fromEntries(offered.map((view) => [panes[view].key, () => openView(view)])),
     "4": toggleBeside,
     t: () => types.length > 1 && chooseType((typeIndex + 1) % types.length),
     g: () => hasGroups && update({ group: groups[(groups.indexOf(state.group as never) + 1) % groups.length], ...wholeTree }),
@@ -333,6 +349,10 @@ export function Viewer(props: ViewerProps) {
     openMenu,
     addRule: ruleFor,
     setRules,
+    setLabels,
+    labelsKey: props.flameKey,
+    loadLabels: props.loadLabels ?? null,
+    canGroup: hasGroups,
   };
 
   return (
@@ -343,14 +363,14 @@ export function Viewer(props: ViewerProps) {
           label="View"
           value={state.view}
           onChange={setView}
-          choices={views.map((view) => ({ value: view, label: panes[view].label, icon: panes[view].icon }))}
+          choices={offered.map((view) => ({ value: view, label: panes[view].label, icon: panes[view].icon }))}
         />
         <Select
           label="Beside it"
           value={state.beside}
           choices={[
             { value: "", label: "alone" },
-            ...views.filter((view) => view !== state.view).map((view) => ({ value: view as string, label: `+ ${panes[view].label.toLowerCase()}` })),
+            ...offered.filter((view) => view !== state.view).map((view) => ({ value: view as string, label: `+ ${panes[view].label.toLowerCase()}` })),
           ]}
           onChange={(view) => setBeside(view as View | "")}
         />
@@ -362,7 +382,7 @@ export function Viewer(props: ViewerProps) {
             onChange={(value) => chooseType(Number(value))}
           />
         )}
-        {hasGroups && <Select label="Group" value={state.group} choices={groupChoices} onChange={(group) => update({ group, ...wholeTree })} />}
+        {hasGroups && <Select label="Group" value={group} choices={groupChoices} onChange={(group) => update({ group, ...wholeTree })} />}
         {!props.isDiff && (
           <Select
             label="Colours"
@@ -395,10 +415,13 @@ export function Viewer(props: ViewerProps) {
 
       <RuleBar
         rules={state.rules}
+        labels={state.labels}
         error={shown.error}
         share={flame && source ? shareLeft(flame, source) : ""}
         isOfFiltered={state.isOfFiltered}
         onChange={setRules}
+        onLabels={setLabels}
+        onClear={clearFilters}
         onOfFiltered={(isOfFiltered) => update({ isOfFiltered })}
       />
 
@@ -409,7 +432,7 @@ export function Viewer(props: ViewerProps) {
           <Loading label="Loading the profile" />
         </div>
       ) : isEmpty ? (
-        <Empty isFlameOf={unit} hasRules={state.rules.some((rule) => !rule.isOff)} onClear={() => setRules([])} />
+        <Empty isFlameOf={unit} hasRules={state.labels.length > 0 || state.rules.some((rule) => !rule.isOff)} onClear={clearFilters} />
       ) : (
         <Panes context={context} isCurrent={isCurrent} />
       )}

@@ -1,0 +1,173 @@
+/*
+ * labels: what the samples of a local profile are labelled with, counted as the server counts it
+ * (lib/profile/labels.h), and which samples rules of labels keep (lib/profile/label_filter.h).
+ */
+import { formatLabelRule, parseLabelRule, type Label, type LabelBar, type LabelRule, type LabelsAnswer, type LabelsQuestion, type LabelValue } from "../model/labels.ts";
+import { boundedTest, compileRule } from "../model/search.ts";
+import { LocalError, type LocalLabels, type LocalProfile } from "./profile.ts";
+
+/* ---- rules ---- */
+
+interface Range {
+  low: number;
+  high: number;
+  /** null: any. */
+  unit: string | null;
+}
+
+function rangeOf(value: string): Range | null {
+  const found = /^(?:(-?\d+)|(-?\d+)?\.\.(-?\d+)?)(?: ([^]*))?$/.exec(value);
+  if (!found) return null;
+  const [, one, low, high, unit = null] = found;
+  const end = (text: string | undefined, open: number) => (text === undefined ? open : Number(text));
+  return one === undefined ? { low: end(low, -Infinity), high: end(high, Infinity), unit } : { low: Number(one), high: Number(one), unit };
+}
+
+/** Does a sample have it? */
+function testOf(labels: LocalLabels, rule: LabelRule): (sample: number) => boolean {
+  const { start, key, text, number, unit, strings } = labels;
+  const id = strings.indexOf(rule.key);
+  const textId = strings.indexOf(rule.value);
+  const range = rangeOf(rule.value);
+  const unitId = range?.unit == null ? -1 : strings.indexOf(range.unit);
+  const isMet = (at: number) => {
+    if (text[at] !== 0) return text[at] === textId;
+    return range !== null && number[at] >= range.low && number[at] <= range.high && (range.unit === null || unit[at] === unitId);
+  };
+  return (sample) => {
+    let has = false;
+    for (let at = start[sample]; at < start[sample + 1]; at++) {
+      if (key[at] !== id) continue;
+      if (rule.value !== "" && isMet(at)) return true;
+      has = true;
+    }
+    return rule.value === "" && !has;
+  };
+}
+
+/** Which samples the rules keep. Throws LocalError for a label that no sample has. */
+export function labelTest(profile: LocalProfile, texts: readonly string[]): (sample: number) => boolean {
+  const { labels } = profile;
+  const known = new Set(Array.from(new Set(labels.key), (key) => labels.strings[key]));
+  const wanted = new Map<string, ((sample: number) => boolean)[]>();
+  const unwanted: ((sample: number) => boolean)[] = [];
+  for (const text of texts) {
+    const rule = parseLabelRule(text);
+    if (!rule) continue;
+    if (!known.has(rule.key)) throw new LocalError(`No sample of this profile has a label “${rule.key}”.`);
+    if (rule.excludes) unwanted.push(testOf(labels, rule));
+    else wanted.set(rule.key, [...(wanted.get(rule.key) ?? []), testOf(labels, rule)]);
+  }
+  const all = [...wanted.values()];
+  return (sample) => !unwanted.some((test) => test(sample)) && all.every((tests) => tests.some((test) => test(sample)));
+}
+
+/** Which samples have a frame that an expression matches, by name or file. */
+function frameTest(profile: LocalProfile, expression: string): (sample: number) => boolean {
+  const test = boundedTest(compileRule(expression));
+  const matches = profile.frames.map(({ name, file }) => test(name) || (file !== "" && test(file)));
+  return (sample) => {
+    for (let at = profile.start[sample]; at < profile.start[sample + 1]; at++) if (matches[profile.stack[at]]) return true;
+    return false;
+  };
+}
+
+/* ---- counting ---- */
+
+interface Counted {
+  total: number;
+  samples: number;
+  last: number;
+}
+type Value = Counted & { text: number; number: number; unit: number };
+
+function add(count: Counted, sample: number, value: number): void {
+  if (count.last === sample) return;
+  count.last = sample;
+  count.total += value;
+  count.samples++;
+}
+
+const bySize = (a: { total: number }, b: { total: number }) => Math.abs(b.total) - Math.abs(a.total);
+
+const equalBars = 16;
+
+/** As the server draws them: powers of two where numbers differ much, else sixteen equal ones. */
+function histogram(values: readonly Value[]): LabelBar[] {
+  const low = values.reduce((least, { number }) => Math.min(least, number), Infinity);
+  const high = values.reduce((most, { number }) => Math.max(most, number), -Infinity);
+  const width = low < 0 || Math.floor(high / Math.max(low, 1)) < 64 ? Math.floor((high - low) / equalBars) + 1 : 0;
+  const power = (number: number) => (number === 0 ? 0 : Math.floor(Math.log2(number)) + 1);
+  const barOf = (number: number) => (width ? Math.floor((number - low) / width) : power(number) - power(low));
+  const bars: LabelBar[] = Array.from({ length: barOf(high) + 1 }, (_, i) => {
+    const from = power(low) + i;
+    if (width) return { low: low + i * width, high: Math.min(high, low + (i + 1) * width - 1), total: 0, samples: 0 };
+    return { low: from === 0 ? 0 : 2 ** (from - 1), high: from === 0 ? 0 : 2 ** from - 1, total: 0, samples: 0 };
+  });
+  for (const { number, total, samples } of values) {
+    const bar = bars[barOf(number)];
+    bar.total! += total;
+    bar.samples! += samples;
+  }
+  return bars;
+}
+
+interface Key extends Counted {
+  values: Map<string, Value>;
+}
+
+function describe(name: string, key: Key, kept: Counted, labels: LocalLabels, limit: number): Label {
+  const { strings } = labels;
+  const values = [...key.values.values()].sort((a, b) => bySize(a, b) || a.number - b.number || (strings[a.text] < strings[b.text] ? -1 : 1));
+  const isNumeric = values.every(({ text }) => text === 0);
+  const unit = isNumeric && values.every((value) => value.unit === values[0].unit) ? strings[values[0].unit] : undefined;
+  const filterOf = (value: string) => (name ? formatLabelRule({ key: name, value, excludes: false }) : undefined);
+  const shown = limit ? values.slice(0, limit) : values;
+  const rest = values.slice(shown.length);
+  return {
+    key: name,
+    is_numeric: isNumeric,
+    unit,
+    total: key.total,
+    samples_with: key.samples,
+    without: { value: null, total: kept.total - key.total, samples: kept.samples - key.samples, filter: filterOf("") },
+    value_count: values.length,
+    values: shown.map(({ text, number, unit: own, total, samples }): LabelValue => {
+      if (text !== 0) return { value: strings[text], total, samples, filter: filterOf(strings[text]) };
+      return { value: number, unit: strings[own], total, samples, filter: filterOf(unit === undefined ? `${number} ${strings[own]}` : String(number)) };
+    }),
+    other: rest.length ? { value_count: rest.length, total: rest.reduce((sum, { total }) => sum + total, 0), samples: rest.reduce((sum, { samples }) => sum + samples, 0) } : null,
+    ...(unit !== undefined && values.length > equalBars ? { histogram: histogram(values) } : {}),
+  };
+}
+
+export function countLabels(profile: LocalProfile, type: number, question: LabelsQuestion): LabelsAnswer {
+  const { labels, values, start, sampleTypes } = profile;
+  const isKept = labelTest(profile, question.rules);
+  const focus = question.focus.map((text) => frameTest(profile, text));
+  const ignore = question.ignore.map((text) => frameTest(profile, text));
+  const keys = new Map<number, Key>();
+  const kept: Counted = { total: 0, samples: 0, last: -1 };
+  let total = 0;
+  for (let sample = 0; sample + 1 < start.length; sample++) {
+    const value = values[sample * sampleTypes.length + type];
+    total += value;
+    if (value === 0 || !isKept(sample) || !focus.every((test) => test(sample)) || ignore.some((test) => test(sample))) continue;
+    add(kept, sample, value);
+    for (let at = labels.start[sample]; at < labels.start[sample + 1]; at++) {
+      const id = labels.key[at];
+      if (question.key && labels.strings[id] !== question.key) continue;
+      let key = keys.get(id);
+      if (!key) keys.set(id, (key = { total: 0, samples: 0, last: -1, values: new Map() }));
+      add(key, sample, value);
+      const [text, number, unit] = [labels.text[at], labels.number[at], labels.unit[at]];
+      const name = text === 0 ? `${number} ${unit}` : `t${text}`;
+      let counted = key.values.get(name);
+      if (!counted) key.values.set(name, (counted = { text, number, unit, total: 0, samples: 0, last: -1 }));
+      add(counted, sample, value);
+    }
+  }
+  const described = [...keys].map(([id, key]) => describe(labels.strings[id], key, kept, labels, question.limit));
+  described.sort((a, b) => bySize({ total: a.total! }, { total: b.total! }) || (a.key < b.key ? -1 : 1));
+  return { unit: sampleTypes[type].unit, total, kept: kept.total, labels: described, label_count: described.length, truncated: false };
+}

@@ -1,0 +1,105 @@
+/* rule_menu: what the menu of rules holds: a form for a new one, presets, and those saved in this browser. */
+import { useState } from "preact/hooks";
+import { presets, sameRule, type Action, type Rule } from "../model/chain.ts";
+import { forgetRules, listSavedRules, saveRules } from "../model/saved_rules.ts";
+import { compileRule } from "../model/search.ts";
+import { Button, IconButton, say, Select } from "../ui/kit.tsx";
+import { Icon } from "../ui/icons.tsx";
+import { actionLabels } from "./rules.tsx";
+
+const actionHints: Record<Exclude<Action, "only">, string> = {
+  focus: "Keep stacks in which a function or file matches.",
+  ignore: "Leave out stacks in which a function or file matches.",
+  hide: "Take matching frames out; their callers get what they held.",
+  show: "Take all other frames out.",
+  merge: "What matching functions call counts as their own.",
+  recursion: "A function inside of itself becomes one frame; all functions when the field is empty.",
+};
+
+function RuleForm({ onAdd }: { onAdd: (rule: Rule) => void }) {
+  const [action, setAction] = useState<Exclude<Action, "only">>("focus");
+  const [text, setText] = useState("");
+  const [error, setError] = useState("");
+  const add = (event: Event) => {
+    event.preventDefault();
+    try {
+      if (text) compileRule(text);
+      else if (action !== "recursion") throw new Error("Write a regular expression first.");
+    } catch (caught) {
+      return setError(caught instanceof Error ? caught.message : "Not a regular expression.");
+    }
+    onAdd({ action, text, isOff: false });
+    setText("");
+    setError("");
+  };
+  return (
+    <form class="rule-form" onSubmit={add}>
+      <Select label="What the rule does" value={action} onChange={(value) => setAction(value as Exclude<Action, "only">)} choices={Object.entries(actionLabels).map(([value, label]) => ({ value, label }))} />
+      <input
+        id="rule-text"
+        value={text}
+        aria-label="Regular expression"
+        aria-invalid={error !== ""}
+        placeholder="Function or file (regex)"
+        autocomplete="off"
+        spellcheck={false}
+        onInput={(event) => setText(event.currentTarget.value)}
+      />
+      <Button look="primary" type="submit">Add</Button>
+      <p class={error ? "rules-error" : "hint"} role={error ? "alert" : undefined}>{error || actionHints[action]}</p>
+    </form>
+  );
+}
+
+function SavedList({ rules, onChoose }: { rules: readonly Rule[]; onChoose: (rules: Rule[]) => void }) {
+  const [saved, setSaved] = useState(listSavedRules);
+  const [name, setName] = useState("");
+  const save = (event: Event) => {
+    event.preventDefault();
+    if (!name.trim()) return;
+    if (!saveRules(name.trim(), [...rules])) say("This browser keeps nothing: the link keeps the rules.");
+    setName("");
+    setSaved(listSavedRules());
+  };
+  if (saved.length === 0 && rules.length === 0) return null;
+  return (
+    <>
+      <p class="menu-note">Saved in this browser</p>
+      {saved.map((entry) => (
+        <span class="saved-rules" key={entry.name}>
+          <button type="button" onClick={() => onChoose(entry.rules)}>{entry.name}</button>
+          <IconButton icon="close" label={`Forget ${entry.name}`} onClick={() => (forgetRules(entry.name), setSaved(listSavedRules()))} />
+        </span>
+      ))}
+      {rules.length > 0 && (
+        <form class="rule-form" onSubmit={save}>
+          <input value={name} aria-label="Name for these rules" placeholder="Name for these rules" maxLength={60} onInput={(event) => setName(event.currentTarget.value)} />
+          <Button type="submit" disabled={!name.trim()}>Save</Button>
+        </form>
+      )}
+    </>
+  );
+}
+
+export function RuleMenuContent({ rules, onChange }: { rules: readonly Rule[]; onChange: (rules: Rule[]) => void }) {
+  const add = (rule: Rule) => onChange([...rules.filter((old) => !sameRule(old, rule)), rule]);
+  return (
+    <>
+      <RuleForm onAdd={add} />
+      <p class="menu-note">Only my code: hide the frames of</p>
+      <div class="presets">
+        {Object.entries(presets).map(([name, preset]) => {
+          const has = rules.some((rule) => rule.action === "only" && rule.text === name);
+          const without = rules.filter((rule) => !(rule.action === "only" && rule.text === name));
+          return (
+            <button type="button" key={name} aria-pressed={has} title={preset.label} onClick={() => onChange(has ? without : [...rules, { action: "only", text: name, isOff: false }])}>
+              {has && <Icon name="check" />}
+              {preset.name}
+            </button>
+          );
+        })}
+      </div>
+      <SavedList rules={rules} onChoose={onChange} />
+    </>
+  );
+}
