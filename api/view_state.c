@@ -4,9 +4,10 @@
 #include "lib/base/digest.h"
 #include "lib/base/mem.h"
 #include "lib/base/regex.h"
+#include "lib/profile/label_filter.h"
 
-const char *const view_state_names[] = {"sv", "v", "b",    "st", "q", "m", "z", "w",
-                                        "g",  "c", "norm", "p",  "s", "x", NULL};
+const char *const view_state_names[] = {"sv", "v", "b",    "st", "q", "m", "z",  "w",
+                                        "g",  "c", "norm", "p",  "s", "x", "lb", NULL};
 
 /* Longer texts make no address that a browser or a link preview would carry. */
 enum { CHAIN_MAX_BYTES = 16384 };
@@ -94,6 +95,23 @@ static void read_rule(struct view_state *state, struct span rule)
         state->rules[state->rule_count++] = (struct filter_rule){.action = action, .pattern = text};
 }
 
+/* Of samples, so they hold before all others and for any group. */
+static void read_labels(const struct request *request, struct view_state *state)
+{
+    struct span rule;
+    for (size_t n = 0; request_query_nth(request, "lb", n, &rule); n++) {
+        const struct label_filter *filter;
+        struct err err;
+        if (label_filter_create(request->arena, &rule, 1, &filter, &err))
+            continue; /* malformed */
+        if (state->rule_count == FILTER_RULES_MAX)
+            state->left_out_count++;
+        else
+            state->rules[state->rule_count++] =
+                (struct filter_rule){.action = FILTER_LABEL, .pattern = rule};
+    }
+}
+
 static void read_rules(const struct request *request, struct view_state *state)
 {
     struct span rest, rule;
@@ -122,17 +140,18 @@ void view_state_read(const struct request *request, struct view_state *ret_state
         request_query(request, "st", &ret_state->sample_type);
     if (!request_query(request, "group_by", &ret_state->group_by))
         request_query(request, "g", &ret_state->group_by);
+    read_labels(request, ret_state);
     read_rules(request, ret_state);
 }
 
 void view_state_append_query(const struct request *request, struct buf *query)
 {
-    static const char *const drawn[] = {"st", "g", "z", "x"};
+    static const char *const drawn[] = {"st", "g", "z", "x", "lb"};
     for (size_t i = 0; i < sizeof(drawn) / sizeof(*drawn); i++) {
         struct span value;
-        if (!request_query(request, drawn[i], &value) || value.size == 0)
-            continue;
-        buf_printf(query, "%s%s=", query->size ? "&" : "", drawn[i]);
-        buf_append_url(query, value);
+        for (size_t n = 0; request_query_nth(request, drawn[i], n, &value) && value.size; n++) {
+            buf_printf(query, "%s%s=", query->size ? "&" : "", drawn[i]);
+            buf_append_url(query, value);
+        }
     }
 }

@@ -2,6 +2,7 @@
  * view_state: what the address of a page says about a view (web/src/state.ts), for pictures of it.
  *
  *   st=<sample type>  g=<group>  z=<path hash>  x=<rules, as web/src/model/chain.ts writes them>
+ *   lb=<a rule of lib/profile/label_filter.h>, once for each
  *
  * These become what a report is asked for. The others (which views, search, mark, window, colours,
  * order) change nothing in a picture and are taken without a word, as are those of later versions

@@ -325,6 +325,8 @@ def test_label_rules_hold_in_every_report(admin, labelled):
     folded = admin.get(f"/p/{identity}.folded", query=rule).body.splitlines()
     assert sum(int(line.rpartition(b" ")[2]) for line in folded) == kept
     assert b"<svg" in admin.get(f"/p/{identity}.svg", query=rule).body
+    page = admin.get(f"/p/{identity}.svg", query={"sv": "2", "lb": [value["filter"], "malformed"]})
+    assert page.body == admin.get(f"/p/{identity}.svg", query=rule).body != admin.get(f"/p/{identity}.svg").body
     leaf = admin.get(one + "/top", query=rule).json()["functions"][0]
     callers = admin.get(one + "/callers", query={**rule, "fn": leaf["name"]}).json()
     assert (callers["flat"], callers["cum"]) == (leaf["flat"], leaf["cum"])
