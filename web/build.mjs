@@ -4,7 +4,7 @@
 // dist/favicon.svg
 // dist/assets/<name>-<hash>  scripts and style sheets, immutable, with .gz and .br beside them; page_frame is
 //                            the viewer in one file, which an export fills (src/export/page.ts)
-import { build } from "esbuild";
+import { build, transform } from "esbuild";
 import { createHash } from "node:crypto";
 import { brotliCompressSync, constants, gzipSync } from "node:zlib";
 import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -13,7 +13,20 @@ import { fileURLToPath } from "node:url";
 
 const root = dirname(fileURLToPath(import.meta.url));
 const dist = join(root, "dist");
+const browsers = ["es2022", "chrome109", "firefox115", "safari16.4"];
 const headMarker = "<!--perfolio:head-->";
+
+/** `import text from "x.css?text"`: for style sheets that come with a chunk (ui/style.ts). */
+const cssAsText = {
+  name: "css-as-text",
+  setup(plugin) {
+    plugin.onResolve({ filter: /\.css\?text$/ }, ({ path, resolveDir }) => ({ path: join(resolveDir, path.replace("?text", "")), namespace: "css-as-text" }));
+    plugin.onLoad({ filter: /./, namespace: "css-as-text" }, async ({ path }) => {
+      const { code } = await transform(readFileSync(path, "utf8"), { loader: "css", minify: true, target: browsers });
+      return { contents: code, loader: "text", watchFiles: [path] };
+    });
+  },
+};
 
 const common = {
   absWorkingDir: root,
@@ -24,6 +37,7 @@ const common = {
   charset: "utf8",
   logLevel: "warning",
   legalComments: "none",
+  plugins: [cssAsText],
 };
 
 async function buildTests() {
@@ -61,8 +75,6 @@ function compressBeside(file) {
   writeFileSync(file + ".br", brotliCompressSync(bytes, quality));
 }
 
-const browsers = ["es2022", "chrome109", "firefox115", "safari16.4"];
-
 /** One source as text: everything that it imports, sooner or later, is in it. */
 async function bundleText(entry, options = {}) {
   const result = await build({ ...common, entryPoints: [entry], write: false, minify: true, target: browsers, format: "iife", ...options });
@@ -79,7 +91,7 @@ async function buildPageFrame() {
     name: "worker-from-page",
     setup: (plugin) => plugin.onResolve({ filter: /\/start_worker\.ts$/ }, () => ({ path: join(root, "src/standalone/start_worker.ts") })),
   };
-  const script = asScript(await bundleText("src/standalone/main.tsx", { plugins: [startsFromPage] }));
+  const script = asScript(await bundleText("src/standalone/main.tsx", { plugins: [cssAsText, startsFromPage] }));
   const worker = asScript(await bundleText("src/worker.ts"));
   const graphWorker = asScript(await bundleText("src/graph_worker.ts"));
   const style = (await bundleText("src/app.css", { format: undefined })).replaceAll("</style", "<\\/style");

@@ -27,6 +27,7 @@ async function assertFocusIsSeen(page) {
 
 /** As a system's dialog does, which no test can type into. */
 async function chooseByKey(page, selector, file) {
+  page.on("filechooser", () => undefined); // from now on, so that none opens unseen
   await tabTo(page, selector);
   const [chooser] = await Promise.all([page.waitForEvent("filechooser"), page.keyboard.press("Space")]);
   await chooser.setFiles(file);

@@ -1,4 +1,6 @@
 /* landing: drop, paste or choose a profile; it becomes a link. */
+import { addStyle } from "../ui/style.ts";
+import style from "./pages.css?text";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { Problem, type Created, type Session, type ShareSettings } from "../api.ts";
 import { listRemembered, remember, type Remembered } from "../model/remembered.ts";
@@ -11,6 +13,8 @@ import { nothingRedacted, type Redaction } from "../local/wish.ts";
 import { Preview } from "./preview.tsx";
 import { redactedFile, RedactionForm, useRedacted } from "./redaction_form.tsx";
 import { cleanSettings, SettingsForm } from "./settings_form.tsx";
+
+addStyle(style);
 
 type Together = "single" | "compare" | "merge";
 

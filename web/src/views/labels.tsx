@@ -11,7 +11,8 @@ import type { Rule } from "../model/chain.ts";
 import { formatLabels, groupOfLabel, parseLabelRule, turnLabelRule, type Label, type LabelBar, type LabelCount, type LabelsAnswer, type LabelsQuestion, type LabelValue, type LoadLabels } from "../model/labels.ts";
 import { formatChange, formatExact, formatPercent, formatSigned, formatValue } from "../model/units.ts";
 import { asProblem, Button, Empty, IconButton, Loading, ProblemView } from "../ui/kit.tsx";
-import { styleLabels } from "./labels_style.ts";
+import { addStyle } from "../ui/style.ts";
+import style from "./labels.css?text";
 import type { PaneContext, PaneProps } from "./panes.tsx";
 
 const firstValues = 50;
@@ -293,7 +294,7 @@ function difference({ answer }: Counted, context: PaneContext): string {
 }
 
 export function LabelsPane({ context }: PaneProps) {
-  styleLabels();
+  addStyle(style);
   const [text, setText] = useState("");
   const [wantsAll, setWantsAll] = useState(false);
   const [depths, setDepths] = useState<Depths>({});

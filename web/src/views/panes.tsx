@@ -119,6 +119,7 @@ interface PanesProps {
 export function Panes({ context, isCurrent }: PanesProps) {
   const { view, beside } = context.state;
   const shown = beside ? [view, beside] : [view];
+  const firstTree = Math.max(0, shown.findIndex((kind) => panes[kind].hasCursor));
   const layout = beside ? `split view-${view} beside-${beside}` : `view-${view}`;
   return (
     <div class={`views ${layout} ${isCurrent ? "" : "stale"}`}>
@@ -126,7 +127,7 @@ export function Panes({ context, isCurrent }: PanesProps) {
         const { Component, label } = panes[kind];
         return (
           <div class={`pane pane-${kind}`} role="group" aria-label={label} key={kind}>
-            <Component context={context} isAlone={shown.length === 1} id={i === 0 ? "icicle" : "beside"} />
+            <Component context={context} isAlone={shown.length === 1} id={i === firstTree ? "icicle" : "beside"} />
           </div>
         );
       })}
