@@ -18,6 +18,20 @@ export async function testLooks(runner, browser, server) {
   const invited = await server.call("POST", "/api/v1/invitations", { body: { email: "somebody@example.org", role: "member" }, token: server.token });
 
   const share = `/p/${first.id}`;
+  const writing = await signedIn(browser, server);
+  await withPage(
+    browser, server,
+    async (page) => {
+      await page.goto(`${server.url}${share}?b=comments&m=runtime.mallocgc&sv=2`);
+      for (const [i, text] of ["Why does `mallocgc` take so much?\n\n- the encoder makes a buffer per call", "A pool would do: https://example.org/pool", "**Done.**"].entries()) {
+        await page.fill(".talk form textarea", text);
+        await page.click(".talk button:has-text('Comment')");
+        await page.waitForSelector(`.talk-list > li:nth-child(${i + 1})`);
+      }
+    },
+    { context: writing },
+  );
+  await writing.close();
   const diff = `/d/${first.id}..${second.id}`;
   const key = (text) => (page) => page.keyboard.press(text);
   const pages = [
@@ -32,6 +46,8 @@ export async function testLooks(runner, browser, server) {
     ["share-marked", `${share}?v=table&b=icicle&m=runtime.mallocgc&sv=2`, "view"],
     ["share-graph", `${share}?v=graph&m=runtime.mallocgc&q=json&sv=2`, "view", (page) => page.click(".graph-list summary")],
     ["share-peek", `${share}?v=peek&m=runtime.mallocgc&sv=2`, "view"],
+    ["share-comments", `${share}?b=comments&m=runtime.mallocgc&sv=2`, "view", (page) => page.waitForSelector(".talk-list"), true],
+    ["share-comments-read", `${share}?v=comments&sv=2`, "view", (page) => page.waitForSelector(".talk-list")],
     ["keys", share, "view", key("?")],
     ["download", share, "view", (page) => page.click("button:has-text('Download')")],
     ["compare", share, "view", (page) => page.click("button:has-text('Compare')")],

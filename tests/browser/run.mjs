@@ -6,6 +6,7 @@ import { launch, Runner } from "./harness.mjs";
 import { Server } from "./server.mjs";
 import { testAccess } from "./access.mjs";
 import { testAccount } from "./account.mjs";
+import { testComments } from "./comments.mjs";
 import { testDiff } from "./diff.mjs";
 import { testEmbed } from "./embed.mjs";
 import { testExport } from "./export.mjs";
@@ -38,7 +39,7 @@ try {
   server = await Server.start();
   const lanes = [
     [testUpload, testViewer, testIcicle, testFilter, testExport, testGraph, testStates, testKeyboard, testDiff, testAccess, testAccount],
-    [testPreview, testRedact, testEmbed, testLabels, testFirefox, testLooks],
+    [testPreview, testRedact, testEmbed, testLabels, testComments, testFirefox, testLooks],
   ];
   for (const lane of await Promise.allSettled(lanes.map(runInTurn))) if (lane.status === "rejected") throw lane.reason;
 } catch (error) {

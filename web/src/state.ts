@@ -20,7 +20,7 @@ import { sortColumns, type Sort, type SortColumn } from "./model/functions.ts";
 
 export const stateVersion = 2;
 
-export const views = ["icicle", "flame", "table", "sandwich", "graph", "peek", "labels"] as const;
+export const views = ["icicle", "flame", "table", "sandwich", "graph", "peek", "labels", "comments"] as const;
 export type View = (typeof views)[number];
 export { colourModes, type ColourMode };
 export const groups = ["function", "file", "line", "address", "binary"] as const;

@@ -5,7 +5,8 @@ import type { Flame } from "../model/flame.ts";
 import { formatLabels } from "../model/labels.ts";
 import { formatChange, formatSigned, formatValue } from "../model/units.ts";
 import { formatState } from "../state.ts";
-import { Button, copyText, useTitle } from "../ui/kit.tsx";
+import { copyLink } from "../ui/copy_link.ts";
+import { Button, useTitle } from "../ui/kit.tsx";
 import { Shell } from "../ui/shell.tsx";
 import { useViewState, Viewer } from "../views/viewer.tsx";
 import { nameOf, ShareProblem, useShare } from "./share.tsx";
@@ -69,7 +70,7 @@ export function DiffPage({ a, b, session }: { a: string; b: string; session: Ses
           </div>
           {flame && <Verdict flame={flame} isNormalised={state.isNormalised} />}
           <div class="profile-tools">
-            <Button icon="copy" look="primary" onClick={() => void copyText(location.href, "Link")}>Copy link</Button>
+            <Button icon="copy" look="primary" onClick={copyLink}>Copy link</Button>
             <Button icon="swap" onClick={() => location.assign(swapped)} title="Swap sides (x)">Swap</Button>
           </div>
         </div>
@@ -86,7 +87,7 @@ export function DiffPage({ a, b, session }: { a: string; b: string; session: Ses
         loadLabels={(labels, signal) => getDiffLabels(a, b, question, labels, signal)}
         labelKeys={[...new Set([before, after].flatMap(({ share }) => share?.sample_labels ?? []))]}
         onFlame={setFlame}
-        extraKeys={{ x: () => location.assign(swapped), "%": normalise }}
+        extraKeys={{ y: copyLink, x: () => location.assign(swapped), "%": normalise }}
         tools={
           <Button class="toggle" aria-pressed={state.isNormalised} onClick={normalise} title="Scale both sides to the same total (%)">
             Normalise

@@ -4,7 +4,8 @@ import { deleteShare, editShare, getFlame, getLabels, getShare, getTop, Problem,
 import { formatLabels } from "../model/labels.ts";
 import { deleteTokenOf, forget, listRemembered } from "../model/remembered.ts";
 import { formatAgo, formatBytes, formatDate, formatValue } from "../model/units.ts";
-import { asProblem, Button, copyText, Dialog, ErrorLine, Field, Menu, ProblemView, say, useTitle } from "../ui/kit.tsx";
+import { asProblem, Button, Dialog, ErrorLine, Field, Loading, Menu, ProblemView, say, useTitle } from "../ui/kit.tsx";
+import { copyLink } from "../ui/copy_link.ts";
 import { Icon } from "../ui/icons.tsx";
 import { later } from "../ui/later.tsx";
 import { Markdown } from "../ui/markdown.tsx";
@@ -161,7 +162,7 @@ function ShareHeader({ share, session, onChanged }: { share: Share; session: Ses
       <div class="profile-title">
         <h1>{nameOf(share)}</h1>
         <div class="profile-tools">
-          <Button icon="copy" look="primary" onClick={() => void copyText(location.href, "Link")} title="Copy the link to this view (y)">Copy link</Button>
+          <Button icon="copy" look="primary" onClick={copyLink} title="Copy the link to this view (y)">Copy link</Button>
           <Button icon="compare" onClick={() => setOpened("compare")}>Compare</Button>
           <Menu label="Download" icon="download" isLazy>
             <downloads.Component share={share} />
@@ -278,6 +279,9 @@ export function useShare(id: string) {
 
 /* ---- pages ---- */
 
+// They import this module: thus none of the first load's modules is cut out into a chunk of its own for them.
+const comments = later(async () => (await import("./comments.tsx")).CommentsPane);
+
 export function SharePage({ id, session }: { id: string; session: Session | null }) {
   const { share, problem, reload } = useShare(id);
   const [state, update] = useViewState();
@@ -306,6 +310,8 @@ export function SharePage({ id, session }: { id: string; session: Session | null
         loadRows={(signal) => getTop(id, question, signal)}
         loadLabels={(labels, signal) => getLabels(id, state.sampleType, labels, signal)}
         labelKeys={share?.sample_labels}
+        comments={({ context, isAlone }) => (share ? <comments.Component {...{ context, isAlone, share, session }} /> : <Loading />)}
+        extraKeys={{ y: copyLink }}
       />
     </Shell>
   );

@@ -22,6 +22,7 @@ const paths = {
   sandwich: "M3 2.5h10v3H3zm-1 5h12v1.5H2zm1 3.5h10v2.5H3z",
   graph: "M6 1.5h4v3H6zM1.5 11.5h4v3h-4zm9 0h4v3h-4zM8 4.5l-4.5 7M8 4.5l4.5 7",
   peek: "M6 6.5h4v3H6zM1.5 2.5h2v3h-2zm0 8h2v3h-2zm11-8h2v3h-2zm0 8h2v3h-2zM3.5 4 6 7m-2.5 5L6 9m6.5-5L10 7m2.5 5L10 9",
+  comments: "M2 2.5h12v8.5H7L4 13.5V11H2z",
   filter: "M2 3h12L9.5 8.5v4l-3 1.5V8.5z",
   left: "m10 4-4 4 4 4",
   columns: "M2 2.5h12v11H2zm4 0v11m4-11v11",

@@ -2,6 +2,7 @@
 import type { ComponentChildren, JSX } from "preact";
 import { useEffect, useId, useRef, useState } from "preact/hooks";
 import { Problem } from "../api.ts";
+import { formatValue } from "../model/units.ts";
 import { Icon, type IconName } from "./icons.tsx";
 
 /* ---- messages ---- */
@@ -225,7 +226,7 @@ export function ErrorLine({ error }: { error: Problem | null }) {
           <Icon name="alert" />
           <span>
             {error.message}
-            {error.retryAfter ? ` Try again in ${error.retryAfter} s.` : ""}
+            {error.retryAfter ? ` Try again in ${formatValue(error.retryAfter, "s")}.` : ""}
           </span>
         </>
       )}

@@ -3,10 +3,9 @@ import { views } from "../state.ts";
 import { Dialog } from "../ui/kit.tsx";
 import { panes } from "./panes.tsx";
 
-const paneKeys: [string, string][] = views.map((view) => [panes[view].key, panes[view].label]);
-paneKeys.sort(([a], [b]) => (a < b ? -1 : 1));
+const inOrder = views.map((view) => panes[view]).sort((a, b) => (a.key < b.key ? -1 : 1));
 
-const keySheet: [string, string][] = [
+const keysFor = (kinds: typeof inOrder): [string, string][] => [
   ["/", "Search"],
   ["n  N", "Next or previous match"],
   ["Esc", "Clear the search, then the marked function"],
@@ -16,7 +15,7 @@ const keySheet: [string, string][] = [
   ["+  -  w  s", "Zoom in and out, also Ctrl and wheel, or a pinch"],
   ["a  d", "Move left and right, also drag, or Shift and wheel"],
   ["0", "Show everything"],
-  [paneKeys.map(([key]) => key).join("  "), paneKeys.map(([, label], i) => (i ? label.toLowerCase() : label)).join(", ")],
+  [kinds.map(({ key }) => key).join("  "), kinds.map(({ label }, i) => (i ? label.toLowerCase() : label)).join(", ")],
   ["4", "Two views side by side, or one"],
   ["t", "Next sample type"],
   ["g", "Next grouping"],
@@ -27,18 +26,19 @@ const keySheet: [string, string][] = [
   ["u  U", "Undo, redo a change of the rules"],
   [".", "Menu of the frame"],
   ["c  C", "Copy the function’s name, the whole stack"],
-  ["y", "Copy the link to this view"],
+  ["y", "Copy the link to this view, a short one where it is long"],
   ["e", "Save this view as a file"],
   ["x", "Swap sides (comparison)"],
   ["%", "Normalise (comparison)"],
   ["?", "This sheet"],
 ];
 
-export function KeySheet({ onClose }: { onClose: () => void }) {
+export function KeySheet({ hasComments, onClose }: { hasComments: boolean; onClose: () => void }) {
+  const kinds = inOrder.filter((kind) => hasComments || kind !== panes.comments);
   return (
     <Dialog title="Keys" onClose={onClose} isWide>
       <dl class="keys">
-        {keySheet.map(([keys, what]) => (
+        {keysFor(kinds).map(([keys, what]) => (
           <div key={keys}>
             <dt>
               {keys.split(/\s+/).map((key) => (

@@ -4,7 +4,7 @@
  *
  * Every pane gets the same context and holds nothing that a link should remember: that is the state's.
  */
-import type { ComponentType } from "preact";
+import type { ComponentType, VNode } from "preact";
 import type { Action, Rule } from "../model/chain.ts";
 import type { Flame } from "../model/flame.ts";
 import type { FrameColours } from "../model/frame_colours.ts";
@@ -15,6 +15,9 @@ import type { SeenPart, Update, View, ViewState } from "../state.ts";
 import type { IconName } from "../ui/icons.tsx";
 import { later } from "../ui/later.tsx";
 import { Icicle } from "./icicle.tsx";
+
+/** Comments are the page's, since they are of what it shows; pages without them offer no such view. */
+export type CommentsOf = (props: PaneProps) => VNode;
 
 export interface PaneContext {
   state: ViewState;
@@ -56,6 +59,7 @@ export interface PaneContext {
   loadLabels: LoadLabels | null;
   /** The tree can be had by other groups than functions. */
   canGroup: boolean;
+  comments?: CommentsOf;
 }
 
 export interface PaneProps {
@@ -109,6 +113,7 @@ export const panes: Record<View, PaneKind> = {
   graph: { label: "Graph", icon: "graph", key: "6", ...graph },
   peek: { label: "Peek", icon: "peek", key: "8", wantsRows: true, ...peek },
   labels: { label: "Labels", icon: "labels", key: "7", ...labels },
+  comments: { label: "Comments", icon: "comments", key: "9", Component: (props) => props.context.comments!(props) },
 };
 
 interface PanesProps {

@@ -20,7 +20,7 @@ import { later } from "../ui/later.tsx";
 import { useIsDark } from "../ui/theme.ts";
 import { describeNode } from "./describe.ts";
 import { colourNames, Legend } from "./legend.tsx";
-import { panes, Panes, type PaneContext } from "./panes.tsx";
+import { panes, Panes, type CommentsOf, type PaneContext } from "./panes.tsx";
 import { FrameMenu, RuleBar, RuleMenu, type FrameAction, type MenuPlace } from "./rules.tsx";
 import { SearchBox, useSearch } from "./search_box.tsx";
 import { useKeys } from "./use_keys.ts";
@@ -150,19 +150,25 @@ export interface ViewerProps {
   hasGroups?: boolean;
   /** It is in a file of its own already, from where nothing is saved again. */
   isFile?: boolean;
+  comments?: CommentsOf;
   tools?: ComponentChildren;
   extraKeys?: Record<string, () => void>;
   onFlame?: (flame: Flame) => void;
 }
 
-const noKeys = {};
 /** For another tree, where frames have other paths. */
 const wholeTree = { zoom: "", root: "", window: null };
+/** For pages without: a link to them shows what stood beside them. */
+function withoutComments(state: ViewState): ViewState {
+  if (state.view === "comments") return { ...state, view: state.beside || "icicle", beside: "" };
+  return state.beside === "comments" ? { ...state, beside: "" } : state;
+}
 const exporting = later(async () => (await import("../export/dialog.tsx")).ExportDialog);
 const keySheet = later(async () => (await import("./key_sheet.tsx")).KeySheet);
 
 export function Viewer(props: ViewerProps) {
-  const { state, update, hasGroups = true } = props;
+  const { update, comments, hasGroups = true } = props;
+  const state = comments ? props.state : withoutComments(props.state);
   const isDark = useIsDark();
   const { flame: source, isCurrent: isLoaded, problem: flameProblem, retry } = useFlame(props.flameKey, props.load);
   const shownPanes = [state.view, state.beside].flatMap((view) => (view ? [panes[view]] : []));
@@ -263,7 +269,7 @@ export function Viewer(props: ViewerProps) {
   const group = props.labelKeys?.includes(state.group) && !groups.includes(state.group as never) ? groupOfLabel(state.group) : state.group;
   if (!groupChoices.some(({ value }) => value === group)) groupChoices.push({ value: group, label: `by ${group.replace(/^label:/, "")}` });
   const cursorName = () => (flame && cursor < flame.nodeCount ? flame.frames.name(flame.frame[cursor]) : "");
-  const offered = views.filter((view) => view !== "labels" || props.loadLabels);
+  const offered = views.filter((view) => (view !== "comments" || comments) && (view !== "labels" || props.loadLabels));
   /** What stood at the side stays there, unless it is chosen itself. */
   const besideOf = (view: View) => (state.beside === view ? "" : state.beside);
   const setView = (view: View) => update({ view, beside: besideOf(view) });
@@ -297,7 +303,6 @@ export function Viewer(props: ViewerProps) {
   };
 
   useKeys({
-    ...(props.extraKeys ?? noKeys),
     "/": () => document.getElementById("search")?.focus(),
     n: () => seekMatch(1),
     N: () => seekMatch(-1),
@@ -324,6 +329,7 @@ export function Viewer(props: ViewerProps) {
     y: () => void copyText(location.href, "Link"),
     e: () => !props.isFile && setExporting(true),
     "?": () => setSheet(true),
+    ...props.extraKeys,
   });
 
   const unit = flame?.metadata.unit ?? "";
@@ -353,6 +359,7 @@ export function Viewer(props: ViewerProps) {
     labelsKey: props.flameKey,
     loadLabels: props.loadLabels ?? null,
     canGroup: hasGroups,
+    comments,
   };
 
   return (
@@ -431,7 +438,7 @@ export function Viewer(props: ViewerProps) {
         <div class="views">
           <Loading label="Loading the profile" />
         </div>
-      ) : isEmpty ? (
+      ) : isEmpty && state.view !== "comments" ? (
         <Empty isFlameOf={unit} hasRules={state.labels.length > 0 || state.rules.some((rule) => !rule.isOff)} onClear={clearFilters} />
       ) : (
         <Panes context={context} isCurrent={isCurrent} />
@@ -456,7 +463,7 @@ export function Viewer(props: ViewerProps) {
         </footer>
       )}
       {isExporting && context && !isEmpty && <exporting.Component context={context} onClose={() => setExporting(false)} />}
-      {hasSheet && <keySheet.Component onClose={() => setSheet(false)} />}
+      {hasSheet && <keySheet.Component hasComments={comments !== undefined} onClose={() => setSheet(false)} />}
       {menu && <FrameMenu place={menu} title={menu.name} items={frameActions(menu.name)} onClose={() => setMenu(null)} />}
     </section>
   );

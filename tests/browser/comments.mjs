@@ -1,0 +1,217 @@
+// Comments: read by all, written, edited and deleted by whoever may, pinned to frames; and short links to long views.
+import assert from "node:assert/strict";
+import { viewReady, withPage } from "./harness.mjs";
+import { cpuProfile } from "./profiles.mjs";
+import { signedIn } from "./account.mjs";
+
+/** What the API tells everybody of a share's comments. */
+const listOf = async (server, id) => (await server.call("GET", `/api/v1/shares/${id}/comments`)).json.comments;
+
+const items = (page) =>
+  page.$$eval(".talk-list > li", (list) =>
+    list.map((item) => ({
+      author: item.querySelector("strong").textContent,
+      text: item.querySelector(".markdown").innerText.trim(),
+      pin: item.querySelector(".talk-ways bdi")?.textContent ?? null,
+    })),
+  );
+
+const said = (page, text) => page.waitForSelector(`.message.shown:has-text(${JSON.stringify(text)})`);
+const query = (page) => new URL(page.url()).searchParams;
+const pasted = (page) => page.evaluate(() => navigator.clipboard.readText());
+
+/** Until nothing but what was asked for stands there. */
+const countIs = (page, count) => page.waitForFunction((wanted) => document.querySelectorAll(".talk-list > li").length === wanted, count);
+
+async function testWriting(runner, browser, server, context, share) {
+  const inside = (use) => withPage(browser, server, use, { context });
+  const path = `${server.url}/p/${share.id}`;
+
+  await runner.test("comments: written with a pin and the view, found again by both", () =>
+    inside(async (page) => {
+      await page.goto(`${path}?b=comments&q=json&c=runtime&sv=2`);
+      await viewReady(page);
+      await page.waitForSelector(".talk h2:has-text('No comments yet')");
+      assert.match(await page.textContent(".talk form"), /choose a frame in another view/);
+      await page.focus(".icicle");
+      for (const key of ["ArrowDown", "ArrowDown", "Enter"]) await page.keyboard.press(key);
+      const zoom = query(page).get("z");
+      const name = await page.textContent(".talk .check bdi");
+      assert.match(zoom, /^[0-9a-f]{16}$/);
+      assert.equal(await page.textContent(".detail strong"), name);
+      const view = page.url().split("?")[1];
+      await page.fill(".talk textarea", "Why is **this** so wide?\n\n<b>&\"'");
+      await page.click(".talk button:has-text('Comment')");
+      await countIs(page, 1);
+      const [told] = await listOf(server, share.id);
+      assert.deepEqual(told.pin, { hash: zoom, function: name });
+      assert.deepEqual([told.view, told.text], [view, "Why is **this** so wide?\n\n<b>&\"'"]);
+      assert.deepEqual(await items(page), [{ author: told.author, text: "Why is this so wide?\n\n<b>&\"'", pin: name }]);
+      assert.equal(await page.textContent(".talk-list .markdown strong"), "this");
+      assert.equal(await page.inputValue(".talk form textarea"), "");
+
+      // From a view of their own alone the pin opens the tree beside them.
+      await page.goto(`${path}?v=comments&sv=2`);
+      await page.click(`.talk-list button:has-text(${JSON.stringify(name)})`);
+      await viewReady(page);
+      assert.deepEqual(["v", "b", "m", "z"].map((field) => query(page).get(field)), [null, "comments", name, zoom]);
+      await page.goto(`${path}?v=comments&utm=x&sv=2`);
+      await page.click("text=As seen by the author");
+      assert.equal(page.url().split("?")[1], `${view}&utm=x`);
+      await page.goBack();
+      await page.waitForFunction(() => !document.querySelector(".icicle"));
+
+      await page.goto(`${path}?v=comments&x=hide%3A%5Emain%5C.main%24&sv=2`);
+      await page.click(`.talk-list button:has-text(${JSON.stringify(name)})`);
+      await page.waitForSelector("text=not in the tree that is shown now");
+    }),
+  );
+
+  await runner.test("comments: edited and deleted, after asking, in the order of their writing", () =>
+    inside(async (page) => {
+      await page.goto(`${path}?v=comments&sv=2`);
+      await page.waitForSelector(".talk form textarea");
+      await page.fill(".talk form textarea", "The second");
+      await page.keyboard.press("Control+Enter");
+      await countIs(page, 2);
+      const second = ".talk-list > li:nth-child(2)";
+      await page.click(`${second} button:has-text('Edit')`);
+      await page.fill(`${second} textarea`, "A better second");
+      await page.click(`${second} button:has-text('Save')`);
+      await page.waitForSelector(`${second} .talk-head:has-text('edited')`);
+      await page.click(`${second} button:has-text('Edit')`);
+      await page.fill(`${second} textarea`, "never mind");
+      await page.keyboard.press("Escape");
+      const told = await listOf(server, share.id);
+      assert.equal(told[1].text, "A better second");
+      assert.deepEqual((await items(page)).map(({ author, pin }) => [author, pin]), told.map(({ author, pin }) => [author, pin?.function ?? null]));
+      assert.equal((await items(page))[1].text, "A better second");
+      const first = ".talk-list > li:nth-child(1)";
+      await page.click(`${first} button:has-text('Delete')`);
+      assert.equal((await listOf(server, share.id)).length, 2);
+      await page.click(`${first} button:has-text('Delete for ever')`);
+      await countIs(page, 1);
+      assert.deepEqual((await listOf(server, share.id)).map(({ n }) => n), [told[1].n]);
+      assert.equal(await page.evaluate(() => document.activeElement.textContent), "1 comment");
+    }),
+  );
+
+  await runner.test("comments: limits and refusals are told where they happen, and nothing typed is lost", () =>
+    inside(async (page, watch) => {
+      await page.goto(`${path}?v=comments&sv=2`);
+      await page.waitForSelector(".talk form textarea");
+      const send = ".talk button:has-text('Comment')";
+      await page.fill(".talk form textarea", "é".repeat(4097));
+      await page.waitForSelector(".talk .too-long:has-text('2 bytes too long')");
+      assert.ok(await page.isDisabled(send));
+      await page.fill(".talk form textarea", "é".repeat(4096));
+      await page.waitForSelector(".talk .hint:has-text('0 bytes left')");
+      assert.ok(await page.isEnabled(send));
+      await page.keyboard.press("Escape"); // leaves the text alone
+      await page.click("button[title=Icicle]");
+      await page.click("button[title=Comments]");
+      assert.equal((await page.inputValue(".talk form textarea")).length, 4096);
+      watch.allowed.add(429);
+      const problem = { type: "/problems/rate-limited", title: "Too many requests", status: 429, detail: "at most 20 comments a minute" };
+      await page.route("**/comments", (route) => (route.request().method() === "POST" ? route.fulfill({ status: 429, headers: { "Retry-After": "7", "Content-Type": "application/problem+json" }, body: JSON.stringify(problem) }) : route.continue()));
+      await page.click(send);
+      await page.waitForSelector(".talk .error-line:has-text('at most 20 comments a minute Try again in 7 s.')");
+      assert.equal((await page.inputValue(".talk form textarea")).length, 4096);
+    }),
+  );
+}
+
+async function testReading(runner, browser, server, share) {
+  const path = `${server.url}/p/${share.id}`;
+
+  await runner.test("comments: a reader sees them, with the key 9, and is told how to sign in; other pages have none", () =>
+    withPage(browser, server, async (page) => {
+      const asked = [];
+      page.on("request", (request) => /\/comments\b/.test(request.url()) && asked.push(request.url()));
+      await page.goto(path);
+      await viewReady(page);
+      assert.deepEqual(asked, [], "nothing of comments before they are opened");
+      await page.keyboard.press("9");
+      await countIs(page, 1);
+      assert.equal(query(page).get("v"), "comments");
+      const told = await listOf(server, share.id);
+      assert.deepEqual(await items(page), told.map(({ author, text, pin }) => ({ author, text, pin: pin?.function ?? null })));
+      assert.equal(await page.locator(".talk :is(textarea, button:has-text('Edit'), button:has-text('Delete'))").count(), 0);
+      const link = await page.getAttribute(".talk a:has-text('Sign in')", "href");
+      assert.equal(link, `/login?next=${encodeURIComponent(`/p/${share.id}?v=comments&sv=2`)}`);
+
+      await page.goto(`${server.url}/d/${share.id}..${share.id}?v=comments&b=table&sv=2`);
+      await viewReady(page);
+      assert.equal(await page.locator("button[title=Comments], .talk").count(), 0);
+      assert.equal(await page.locator(".pane").count(), 1);
+      await page.waitForSelector(".pane-table .row");
+    }),
+  );
+
+  await runner.test("comments: more than a page of them is shown when asked", () =>
+    withPage(browser, server, async (page) => {
+      const comment = (n) => ({ n, author: "a", text: `comment ${n}`, pin: null, view: null, created_at: "2026-01-01T00:00:00Z", edited_at: null, mine: false, can_delete: false });
+      const pages = { "": [1, 2], 2: [3, 4], 4: [5] };
+      await page.route(/\/comments(\?|$)/, (route) => {
+        const cursor = new URL(route.request().url()).searchParams.get("cursor") ?? "";
+        const comments = pages[cursor].map(comment);
+        route.fulfill({ json: { comments, next_cursor: comments.length === 2 ? String(comments[1].n) : null } });
+      });
+      await page.goto(`${path}?v=comments&sv=2`);
+      await countIs(page, 2);
+      for (const count of [4, 5]) {
+        await page.click("text=Show more");
+        await countIs(page, count);
+      }
+      assert.equal(await page.locator("text=Show more").count(), 0);
+      assert.deepEqual((await items(page)).map(({ text }) => text), [1, 2, 3, 4, 5].map((n) => `comment ${n}`));
+    }),
+  );
+
+  await runner.test("a long view is copied as a short link that leads to it, a short one as it is", () =>
+    withPage(browser, server, async (page, watch) => {
+      const long = `${path}?q=json&x=${encodeURIComponent(Array.from({ length: 12 }, (_, i) => `~hide:^nothing${i}$`).join("~"))}&sv=2`;
+      await page.goto(`${path}?q=json&sv=2`);
+      await viewReady(page);
+      await page.keyboard.press("y");
+      await said(page, "Link copied");
+      assert.equal(await pasted(page), `${path}?q=json&sv=2`);
+
+      for (const copy of [() => page.keyboard.press("y"), () => page.click("button:has-text('Copy link')")]) {
+        await page.goto(long);
+        await viewReady(page);
+        await copy();
+        await said(page, "Short link copied");
+        const link = await pasted(page);
+        assert.match(link, /\/s\/[0-9A-Za-z]{10}$/);
+        const followed = await server.call("GET", new URL(link).pathname);
+        assert.deepEqual([followed.status, followed.headers.location], [302, long.slice(server.url.length)]);
+      }
+
+      await page.evaluate(() => delete globalThis.ClipboardItem); // as older browsers have none
+      await page.evaluate(() => navigator.clipboard.writeText(""));
+      await page.keyboard.press("y");
+      await page.waitForFunction(async () => /\/s\/[0-9A-Za-z]{10}$/.test(await navigator.clipboard.readText()));
+
+      watch.allowed.add(429);
+      const problem = { type: "/problems/rate-limited", title: "Too many requests", status: 429, detail: "too many new links" };
+      await page.route("**/api/v1/links", (route) => route.fulfill({ status: 429, headers: { "Content-Type": "application/problem+json" }, body: JSON.stringify(problem) }));
+      await page.goto(long);
+      await viewReady(page);
+      await page.keyboard.press("y");
+      await said(page, "No short link (too many new links): long link copied");
+      assert.equal(await pasted(page), page.url());
+    }),
+  );
+}
+
+export async function testComments(runner, browser, server) {
+  const share = await server.share(cpuProfile(81, 200), { title: "Talked about" });
+  const context = await signedIn(browser, server);
+  try {
+    await testWriting(runner, browser, server, context, share);
+  } finally {
+    await context.close();
+  }
+  await testReading(runner, browser, server, share);
+}
