@@ -44,7 +44,7 @@ export function CommentForm({ label, text, onText, verb, send, onCancel, childre
         label={label}
         hint={
           <span class={isTooLong ? "too-long" : ""} role={isTooLong ? "alert" : undefined}>
-            {isTooLong ? `${(-left).toLocaleString("en-US")} bytes too long` : left < 1000 ? `${left.toLocaleString("en-US")} bytes left` : "Markdown. Ctrl and Enter sends it."}
+            {isTooLong ? `${(-left).toLocaleString("en-US")} bytes too long` : left < 1000 ? `${left.toLocaleString("en-US")} bytes left` : "Markdown.."}
           </span>
         }
       >

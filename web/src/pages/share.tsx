@@ -4,7 +4,7 @@ import { deleteShare, editShare, getFlame, getLabels, getShare, getTop, Problem,
 import { formatLabels } from "../model/labels.ts";
 import { deleteTokenOf, forget, listRemembered } from "../model/remembered.ts";
 import { formatAgo, formatBytes, formatDate, formatValue } from "../model/units.ts";
-import { asProblem, Button, Dialog, ErrorLine, Field, Loading, Menu, ProblemView, say, useTitle } from "../ui/kit.tsx";
+import { asProblem, Button, Dialog, ErrorLine, Field, Menu, ProblemView, say, useTitle } from "../ui/kit.tsx";
 import { copyLink } from "../ui/copy_link.ts";
 import { Icon } from "../ui/icons.tsx";
 import { later } from "../ui/later.tsx";
@@ -310,7 +310,7 @@ export function SharePage({ id, session }: { id: string; session: Session | null
         loadRows={(signal) => getTop(id, question, signal)}
         loadLabels={(labels, signal) => getLabels(id, state.sampleType, labels, signal)}
         labelKeys={share?.sample_labels}
-        comments={({ context, isAlone }) => (share ? <comments.Component {...{ context, isAlone, share, session }} /> : <Loading />)}
+        comments={(props) => share && <comments.Component {...props} share={share} session={session} />}
         extraKeys={{ y: copyLink }}
       />
     </Shell>

@@ -1,6 +1,6 @@
 /* copy_link: the link to what is seen, short where the address is long. */
 import { change } from "../api.ts";
-import { asProblem, copyText, say } from "./kit.tsx";
+import { copyText, say } from "./kit.tsx";
 
 /** Up to here the query of an address is copied as it is. */
 const maxQuery = 200;
@@ -11,7 +11,7 @@ export async function copyLink(): Promise<void> {
   if (search.length <= maxQuery) return copyText(href, what);
   const link = change<{ url: string }>("POST", "/api/v1/links", { path: pathname + search }).then(
     ({ url }) => ((what = "Short link"), url),
-    (error) => ((what = `No short link (${asProblem(error).message}): long link`), href),
+    (error: Error) => ((what = `No short link (${error.message}): long link`), href),
   );
   try {
     // Clipboards open only while a key or button is pressed, in some browsers: the text is promised at once.

@@ -17,7 +17,7 @@ import { later } from "../ui/later.tsx";
 import { Icicle } from "./icicle.tsx";
 
 /** Comments are the page's, since they are of what it shows; pages without them offer no such view. */
-export type CommentsOf = (props: PaneProps) => VNode;
+export type CommentsOf = (props: PaneProps) => VNode | null;
 
 export interface PaneContext {
   state: ViewState;

@@ -160,8 +160,8 @@ export interface ViewerProps {
 const wholeTree = { zoom: "", root: "", window: null };
 /** For pages without: a link to them shows what stood beside them. */
 function withoutComments(state: ViewState): ViewState {
-  if (state.view === "comments") return { ...state, view: state.beside || "icicle", beside: "" };
-  return state.beside === "comments" ? { ...state, beside: "" } : state;
+  const { view, beside } = state;
+  return [view, beside].includes("comments") ? { ...state, view: (view === "comments" ? beside : view) || "icicle", beside: "" } : state;
 }
 const exporting = later(async () => (await import("../export/dialog.tsx")).ExportDialog);
 const keySheet = later(async () => (await import("./key_sheet.tsx")).KeySheet);
