@@ -216,3 +216,8 @@ test("a tree that is 50,000 frames deep, and one with more callers than nodes", 
   assert.equal(above.nodeCount, 60 * 60 + 2);
   assert.equal(above.cum[1], 60);
 });
+
+test("around a function that is not there stands nothing", () => {
+  const flame = decode({ name: "root", children: [{ name: "a", self: 1 }] });
+  for (const make of [callersOf, calleesOf]) assert.equal(remake(flame, make(flame, flame.frames, "b")).nodeCount, 1);
+});

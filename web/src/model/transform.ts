@@ -350,7 +350,10 @@ export function callersOf(tree: Columns, frames: FrameTable, name: string): Colu
   return builder.finish();
 }
 
-/** All frames of that name (there are several by line or address), and the one that stands for them. */
+/**
+ * All frames of that name (there are several by line or address), and the one that stands for them. Where there is none,
+ * as with another sample type or grouping, the trees around it are bare roots.
+ */
 function framesNamed(frames: FrameTable, name: string): { matches: Uint8Array; frameOf: number } {
   const matches = new Uint8Array(frames.count);
   let frameOf = none;
@@ -359,6 +362,5 @@ function framesNamed(frames: FrameTable, name: string): { matches: Uint8Array; f
     matches[i] = 1;
     if (frameOf === none) frameOf = i;
   }
-  if (frameOf === none) throw new Error(`No function is called “${name}” here.`);
   return { matches, frameOf };
 }

@@ -70,6 +70,14 @@ function Sandwich({ name, callers, callees, ...rest }: SandwichProps) {
       </div>
     );
   if (!callers || !callees) return <Loading label="Looking for callers and callees" />;
+  if (callees.nodeCount <= 1)
+    return (
+      <div class="sandwich-empty">
+        <p>
+          <bdi>{name}</bdi> is not in what is shown here. It may be in another sample type or grouping, or a rule has taken it out.
+        </p>
+      </div>
+    );
   return (
     <div class="sandwich">
       <Half {...rest} key={`callers of ${name}`} flame={callers} label="Callers" isFlipped />
