@@ -67,7 +67,7 @@ class Running:
     """A server with a fresh data folder and raised quotas, for the length of a with statement."""
 
     def __enter__(self):
-        self.folder = conftest.make_folder()
+        self.folder = conftest.make_folder(conftest.DISK)
         self.server = conftest.Server(self.folder / "data", RAISED)
         self.server.start()
         quotas = {"max_bytes_stored": 1 << 42, "uploads_per_minute": 1000000,

@@ -84,7 +84,7 @@ export async function testLooks(runner, browser, server) {
             if (ready === "view") await viewReady(page);
             else if (ready) await page.waitForSelector(ready);
             if (act) await act(page);
-                        await page.screenshot({ path: join(screenshots, `${look}-${name}.png`) });
+            await page.screenshot({ path: join(screenshots, `${look}-${name}.png`) });
             const overflow = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
             assert.ok(overflow <= 0, `${overflow} pixels stick out`);
             assert.ok(await page.title());

@@ -1,4 +1,5 @@
-// The browser tests: a real server, the distribution's chromium, pages used as people use them.
+// The browser tests: a real server, the distribution's Chromium (CHROMIUM names another program), pages used as
+// people use them.
 // Two browsers share the server, since pages wait a good deal for what they asked.
 //   npm run test:browser [-- part of a test's name]     in web/; BUILD chooses build/<BUILD>/perfoliod
 // Screenshots go to build/screenshots. The last line says how many passed and failed.

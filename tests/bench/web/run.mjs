@@ -10,6 +10,7 @@
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
+import { chromiumPath } from "../../browser/harness.mjs";
 import { root, Server } from "../../browser/server.mjs";
 import { costUntilQuiet, countBytes, frameCosts, heapMemory, median, percentile, Processes, twoFrames } from "./measure.mjs";
 import { Site, work } from "./site.mjs";
@@ -28,7 +29,7 @@ const viewport = { width: 1600, height: 900 };
 
 async function withBrowser(use) {
   const args = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync", "--enable-unsafe-swiftshader"];
-  const host = await chromium.launchServer({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args });
+  const host = await chromium.launchServer({ executablePath: chromiumPath(), args });
   try {
     const browser = await chromium.connect(host.wsEndpoint());
     const context = await browser.newContext({ viewport, ignoreHTTPSErrors: true, colorScheme: "light" });
