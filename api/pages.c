@@ -340,6 +340,12 @@ static enum err_code get_favicon(struct request *request, struct response *respo
     return respond_asset(request, response, "web/favicon.svg", "public, max-age=86400", err);
 }
 
+static enum err_code get_licenses(struct request *request, struct response *response,
+                                  struct err *err)
+{
+    return respond_asset(request, response, "web/licenses.txt", "public, max-age=86400", err);
+}
+
 static enum err_code get_openapi(struct request *request, struct response *response,
                                  struct err *err)
 {
@@ -410,6 +416,7 @@ static const struct route routes[] = {
      .handle = get_problem_page},
     {.method = HTTP_GET, .pattern = "/assets/{name}", .flags = ROUTE_INLINE, .handle = get_asset},
     {.method = HTTP_GET, .pattern = "/favicon.svg", .flags = ROUTE_INLINE, .handle = get_favicon},
+    {.method = HTTP_GET, .pattern = "/licenses.txt", .flags = ROUTE_INLINE, .handle = get_licenses},
     {.method = HTTP_GET, .pattern = "/robots.txt", .flags = ROUTE_INLINE, .handle = get_robots},
     {.method = HTTP_GET,
      .pattern = "/api/openapi.yaml",

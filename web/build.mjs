@@ -2,12 +2,13 @@
 //
 // dist/index.html            the one page shell; the server puts its own head lines at the marker
 // dist/favicon.svg
+// dist/licenses.txt          of the packages whose code is in the scripts
 // dist/assets/<name>-<hash>  scripts and style sheets, immutable, with .gz and .br beside them; page_frame is
 //                            the viewer in one file, which an export fills (src/export/page.ts)
 import { build, transform } from "esbuild";
 import { createHash } from "node:crypto";
 import { brotliCompressSync, constants, gzipSync } from "node:zlib";
-import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
@@ -36,7 +37,7 @@ const common = {
   jsxImportSource: "preact",
   charset: "utf8",
   logLevel: "warning",
-  legalComments: "none",
+  legalComments: "none", // licenses.txt has them whole
   plugins: [cssAsText],
 };
 
@@ -75,6 +76,20 @@ function compressBeside(file) {
   writeFileSync(file + ".br", brotliCompressSync(bytes, quality));
 }
 
+/** The licenses of all packages of which a source is among the inputs: they ask to go wherever the code goes. */
+function licensesOf(metafile) {
+  const packages = Object.keys(metafile.inputs).map((path) => /(?:^|\/)node_modules\/((?:@[^/]+\/)?[^/]+)\//.exec(path)?.[1]);
+  const names = [...new Set(packages.filter(Boolean))].sort();
+  const texts = names.map((name) => {
+    const folder = join(root, "node_modules", name);
+    const { version } = JSON.parse(readFileSync(join(folder, "package.json"), "utf8"));
+    const file = ["LICENSE", "LICENSE.md", "LICENSE.txt"].map((one) => join(folder, one)).find(existsSync);
+    if (!file) throw new Error(`${name} comes without its license`);
+    return `${name} ${version}\n\n${readFileSync(file, "utf8").trim()}\n`;
+  });
+  return ["Perfolio's pages contain code of these packages.\n", ...texts].join(`\n${"=".repeat(72)}\n\n`);
+}
+
 /** One source as text: everything that it imports, sooner or later, is in it. */
 async function bundleText(entry, options = {}) {
   const result = await build({ ...common, entryPoints: [entry], write: false, minify: true, target: browsers, format: "iife", ...options });
@@ -86,7 +101,7 @@ const asScript = (text) => text.replaceAll("</script", "<\\/script").replaceAll(
 const hashOf = (text) => `'sha256-${createHash("sha256").update(text).digest("base64")}'`;
 
 /** The viewer in one page, with marks where an export puts title, facts and tree; the page's path from the root. */
-async function buildPageFrame() {
+async function buildPageFrame(licenses) {
   const startsFromPage = {
     name: "worker-from-page",
     setup: (plugin) => plugin.onResolve({ filter: /\/start_worker\.ts$/ }, () => ({ path: join(root, "src/standalone/start_worker.ts") })),
@@ -99,7 +114,7 @@ async function buildPageFrame() {
     "default-src 'none'", `script-src ${hashOf(script)}`, `style-src ${hashOf(style)}`, "worker-src blob:", "img-src data:",
     "base-uri 'none'", "form-action 'none'", "require-trusted-types-for 'script'",
   ].join("; ");
-  const parts = { policy, style, worker, graphWorker, script };
+  const parts = { policy, style, worker, graphWorker, script, licenses: licenses.replaceAll("--", "- -") };
   const frame = readFileSync(join(root, "src/standalone/frame.html"), "utf8").replace(/\{\{(\w+)\}\}/g, (_, name) => parts[name]);
   const name = `page_frame-${createHash("sha256").update(frame).digest("hex").slice(0, 8).toUpperCase()}.txt`;
   writeFileSync(join(dist, "assets", name), frame);
@@ -121,9 +136,11 @@ async function buildSite() {
     target: browsers,
     metafile: true,
   });
+  const licenses = licensesOf(result.metafile);
+  writeFileSync(join(dist, "licenses.txt"), licenses);
   let page = readFileSync(join(root, "src/index.html"), "utf8");
   for (const entry of entries) page = page.replaceAll(`{{${entry}}}`, outputOf(result.metafile, entry));
-  page = page.replace("{{page_frame}}", await buildPageFrame());
+  page = page.replace("{{page_frame}}", await buildPageFrame(licenses));
   page = page.replace("{{preloads}}", preloadsOf(result.metafile, "src/app.tsx"));
   if (!page.includes(headMarker)) throw new Error("index.html has lost " + headMarker);
   if (page.includes("{{")) throw new Error("index.html names an entry that is not built");

@@ -46,6 +46,16 @@ def test_assets_that_the_shell_names_are_immutable_and_compressed(anonymous):
     assert anonymous.get("/favicon.svg").headers["content-type"] == "image/svg+xml"
 
 
+def test_licenses_of_bundled_packages_go_with_the_scripts(anonymous):
+    page = anonymous.get("/").text
+    path = re.search(r'<link rel="license" href="([^"]+)">', page)[1]
+    answer = anonymous.get(path)
+    assert answer.status == 200 and answer.headers["content-type"] == "text/plain; charset=utf-8"
+    frame = anonymous.get(re.search(r'(/assets/page_frame-[^"]+)', page)[1]).text
+    for words in ("preact ", "@dagrejs/dagre ", "Permission is hereby granted"):
+        assert words in answer.text and words in frame, words
+
+
 def test_a_share_page_tells_its_title_escaped(server, admin, anonymous):
     title = 'a "quoted" <b>title</b> & more'
     made = share(admin, title=title, description="First line\n\n**second** line", visibility="public")
