@@ -6,8 +6,8 @@
 #include "lib/base/regex.h"
 #include "lib/profile/label_filter.h"
 
-const char *const view_state_names[] = {"sv", "v", "b",    "st", "q", "m", "z",  "w",
-                                        "g",  "c", "norm", "p",  "s", "x", "lb", NULL};
+const char *const view_state_names[] = {"sv", "v", "b",    "st", "q", "m",  "z",  "root", "w", "g",
+                                        "c",  "s", "norm", "p",  "x", "co", "gn", "lb",   NULL};
 
 /* Longer texts make no address that a browser or a link preview would carry. */
 enum { CHAIN_MAX_BYTES = 16384 };

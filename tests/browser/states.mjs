@@ -1,7 +1,7 @@
 // Links: whatever a view was set to, its link opened elsewhere shows the same picture and the same words.
 import assert from "node:assert/strict";
 import { looks, viewReady, withPage } from "./harness.mjs";
-import { cpuProfile, cpuSamples } from "./profiles.mjs";
+import { cpuProfile, cpuSamples, labelledProfile } from "./profiles.mjs";
 
 /** So many random states; a release is tried with PERFOLIO_ROUND_TRIPS=500. */
 const rounds = Number(process.env.PERFOLIO_ROUND_TRIPS ?? 12);
@@ -12,7 +12,7 @@ const pick = (values) => values[random(values.length)];
 const often = (share, value) => (random(100) < share ? value : "");
 
 function randomQuery(names, isDiff) {
-  const views = ["icicle", "flame", "table", "sandwich"];
+  const views = ["icicle", "flame", "table", "sandwich", "icicle", "flame", "table", "sandwich", "graph", "peek", "labels", "comments"];
   const view = pick(views);
   const rule = () => pick([`focus:^${pick(names)}$`, "hide:runtime", "ignore:json", "~hide:main", "only:go", `merge:${pick(names)}`, "recursion:.", "show:main|json|http"]);
   const from = random(80) / 100;
@@ -31,6 +31,8 @@ function randomQuery(names, isDiff) {
     x: often(40, [rule(), ...(random(2) ? [rule()] : [])].join("~")),
     s: often(30, pick(["-cum", "flat", "name", "-name"])),
     co: often(20, pick(columns)),
+    gn: often(20, pick(["20", "40", "150"])),
+    lb: often(20, pick(["thread=io", "endpoint!=/health", "bytes", "thread=no such thread"])),
   };
   return new URLSearchParams(Object.entries(settings).filter(([, value]) => value !== "")).toString();
 }
@@ -75,7 +77,7 @@ const setInPlace = (page, url) =>
   }, url);
 
 export async function testStates(runner, browser, server) {
-  const one = await server.share(cpuProfile(71, 120), { title: "States" });
+  const one = await server.share(labelledProfile(71, 120), { title: "States" });
   const two = await server.share(cpuProfile(72, 120), { title: "Other states" });
   const names = [...new Set(cpuSamples(71, 120).flatMap(({ stack }) => stack))].map((name) => name.replace(/[\\^$.*+?()[\]{}|/]/g, "\\$&"));
 

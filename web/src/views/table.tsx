@@ -171,8 +171,8 @@ export function ChangeCell({ before, after, unit }: { before: number; after: num
   );
 }
 
-/** Which rows are seen and how wide their names may be, kept up to date. */
-export function useSeenRows(count: number) {
+/** Which rows are seen and how wide their names may be, kept up to date; columns tells when others are shown. */
+export function useSeenRows(count: number, columns = "") {
   const scroller = useRef<HTMLDivElement>(null);
   const [seen, setSeen] = useState({ first: 0, last: 40, nameWidth: 0 });
   const update = () => {
@@ -188,7 +188,7 @@ export function useSeenRows(count: number) {
     observer.observe(scroller.current!);
     return () => observer.disconnect();
   }, []);
-  useLayoutEffect(update, [count > 0]);
+  useLayoutEffect(update, [count > 0, columns]);
   return { scroller, update, nameWidth: seen.nameWidth, first: Math.min(seen.first, Math.max(0, count - 1)), last: Math.min(count, seen.last) };
 }
 
@@ -213,7 +213,7 @@ function Table(props: TableProps) {
     const wanted = pattern ? filterByName(rows, pattern) : rows;
     return sortFunctions(wanted, sort);
   }, [rows, pattern, sort.column, sort.descending]);
-  const { scroller, update, nameWidth, first, last } = useSeenRows(sorted.length);
+  const { scroller, update, nameWidth, first, last } = useSeenRows(sorted.length, ids.join());
   const fitter = useRef<LabelFitter | null>(null);
   const shown = (name: string) => {
     if (nameWidth === 0) return name;
