@@ -2,7 +2,7 @@
 //
 // dist/index.html            the one page shell; the server puts its own head lines at the marker
 // dist/favicon.svg
-// dist/licenses.txt          of the packages whose code is in the scripts
+// dist/licenses.txt          of the packages whose code is in the scripts, and of the font in the server
 // dist/assets/<name>-<hash>  scripts and style sheets, immutable, with .gz and .br beside them; page_frame is
 //                            the viewer in one file, which an export fills (src/export/page.ts)
 import { build, transform } from "esbuild";
@@ -76,7 +76,7 @@ function compressBeside(file) {
   writeFileSync(file + ".br", brotliCompressSync(bytes, quality));
 }
 
-/** The licenses of all packages of which a source is among the inputs: they ask to go wherever the code goes. */
+/** The licenses of all packages of which a source is among the inputs, and of the font: they ask to go wherever the work goes. */
 function licensesOf(metafile) {
   const packages = Object.keys(metafile.inputs).map((path) => /(?:^|\/)node_modules\/((?:@[^/]+\/)?[^/]+)\//.exec(path)?.[1]);
   const names = [...new Set(packages.filter(Boolean))].sort();
@@ -87,7 +87,8 @@ function licensesOf(metafile) {
     if (!file) throw new Error(`${name} comes without its license`);
     return `${name} ${version}\n\n${readFileSync(file, "utf8").trim()}\n`;
   });
-  return ["Perfolio's pages contain code of these packages.\n", ...texts].join(`\n${"=".repeat(72)}\n\n`);
+  const font = `DejaVu Sans (pictures that the server draws)\n\n${readFileSync(join(root, "../deploy/licenses/DejaVuSans.txt"), "utf8")}`;
+  return ["Perfolio's pages and programs contain work of others under these licenses.\n", ...texts, font].join(`\n${"=".repeat(72)}\n\n`);
 }
 
 /** One source as text: everything that it imports, sooner or later, is in it. */

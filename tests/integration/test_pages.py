@@ -52,7 +52,7 @@ def test_licenses_of_bundled_packages_go_with_the_scripts(anonymous):
     answer = anonymous.get(path)
     assert answer.status == 200 and answer.headers["content-type"] == "text/plain; charset=utf-8"
     frame = anonymous.get(re.search(r'(/assets/page_frame-[^"]+)', page)[1]).text
-    for words in ("preact ", "@dagrejs/dagre ", "Permission is hereby granted"):
+    for words in ("preact ", "@dagrejs/dagre ", "DejaVu Sans ", "Permission is hereby granted"):
         assert words in answer.text and words in frame, words
 
 
