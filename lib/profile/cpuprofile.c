@@ -15,6 +15,7 @@ struct node {
     int64_t id;
     uint32_t parent; /* PROFILE_NONE: a root */
     uint32_t location;
+    uint32_t depth; /* frames of its stack; the root without a function is none */
     int64_t values[VALUE_COUNT];
 };
 
@@ -126,31 +127,6 @@ static enum err_code link_node(struct reader *reader, uint32_t index, struct err
     return code;
 }
 
-/*
- * Every chain of parents must end. Each node is walked through once: what is known to end is marked
- * through its location, which is not used yet.
- */
-static enum err_code check_chains(struct reader *reader, struct err *err)
-{
-    enum { UNSEEN = PROFILE_NONE, WALKING = 1, ENDS = 2 };
-    for (uint32_t i = 0; i < reader->node_count; i++) {
-        uint32_t at = i;
-        while (at != PROFILE_NONE && reader->nodes[at].location == UNSEEN) {
-            reader->nodes[at].location = WALKING;
-            at = reader->nodes[at].parent;
-        }
-        if (at != PROFILE_NONE && reader->nodes[at].location == WALKING)
-            return err_set(err, ERR_INVALID, "cpuprofile: node %lld is its own ancestor",
-                           (long long)reader->nodes[at].id);
-        for (at = i; at != PROFILE_NONE && reader->nodes[at].location == WALKING;
-             at = reader->nodes[at].parent)
-            reader->nodes[at].location = ENDS;
-    }
-    for (uint32_t i = 0; i < reader->node_count; i++)
-        reader->nodes[i].location = PROFILE_NONE;
-    return ERR_NONE;
-}
-
 static enum err_code read_list(struct reader *reader, const json_t *list, struct err *err)
 {
     enum err_code code = ERR_NONE;
@@ -163,7 +139,7 @@ static enum err_code read_list(struct reader *reader, const json_t *list, struct
     }
     for (uint32_t i = 0; !code && i < reader->node_count; i++)
         code = link_node(reader, i, err);
-    return code ? code : check_chains(reader, err);
+    return code;
 }
 
 static enum err_code read_nodes(struct reader *reader, struct err *err)
@@ -183,13 +159,42 @@ static bool is_old_form(const struct reader *reader)
     return !json_is_array(json_object_get(reader->root, "nodes"));
 }
 
-/* Asked for every node of every stack, so the look-up in JSON comes last. */
 static bool is_root_node(const struct node *node)
 {
     if (node->parent != PROFILE_NONE)
         return false;
     const json_t *call = json_object_get(node->json, "callFrame");
     return span_equal_text(json_tree_text(call ? call : node->json, "functionName"), "(root)");
+}
+
+/*
+ * Every chain of parents must end. Each node is walked through once: up to one whose depth is
+ * known, and down again by way of reader->stack.
+ */
+static enum err_code find_depths(struct reader *reader, struct err *err)
+{
+    enum { UNKNOWN = UINT32_MAX, WALKING = UINT32_MAX - 1 };
+    reader->stack = mem_new(uint32_t, reader->node_count);
+    for (uint32_t i = 0; i < reader->node_count; i++)
+        reader->nodes[i].depth = UNKNOWN;
+    for (uint32_t i = 0; i < reader->node_count; i++) {
+        uint32_t at = i, count = 0;
+        while (at != PROFILE_NONE && reader->nodes[at].depth == UNKNOWN) {
+            reader->nodes[at].depth = WALKING;
+            reader->stack[count++] = at;
+            at = reader->nodes[at].parent;
+        }
+        if (at != PROFILE_NONE && reader->nodes[at].depth == WALKING)
+            return err_set(err, ERR_INVALID, "cpuprofile: node %lld is its own ancestor",
+                           (long long)reader->nodes[at].id);
+        uint32_t depth = at == PROFILE_NONE ? 0 : reader->nodes[at].depth;
+        while (count) {
+            struct node *node = &reader->nodes[reader->stack[--count]];
+            depth += !is_root_node(node);
+            node->depth = depth;
+        }
+    }
+    return ERR_NONE;
 }
 
 static uint32_t location_of(struct reader *reader, struct node *node)
@@ -290,22 +295,33 @@ static void read_hits(struct reader *reader)
     }
 }
 
+static bool has_values(const struct node *node)
+{
+    return node->values[VALUE_SAMPLES] || node->values[VALUE_TIME];
+}
+
+/* A small file can describe long stacks by the million: counted before the first is followed. */
+static void count_entries(struct reader *reader)
+{
+    uint64_t count = 0;
+    for (uint32_t i = 0; i < reader->node_count; i++)
+        count += has_values(&reader->nodes[i]) ? reader->nodes[i].depth : 0;
+    profile_builder_count_entries(reader->builder, count);
+}
+
 static void add_samples(struct reader *reader)
 {
-    reader->stack = mem_new(uint32_t, reader->node_count);
+    count_entries(reader);
     for (uint32_t i = 0; i < reader->node_count; i++) {
-        struct node *node = &reader->nodes[i];
+        const struct node *node = &reader->nodes[i];
         size_t depth = 0;
-        if (node->values[VALUE_SAMPLES] == 0 && node->values[VALUE_TIME] == 0)
-            continue;
-        for (uint32_t at = i; at != PROFILE_NONE; at = reader->nodes[at].parent) {
-            if (!is_root_node(&reader->nodes[at]))
-                reader->stack[depth++] = location_of(reader, &reader->nodes[at]);
-        }
-        profile_builder_count_entries(reader->builder, depth);
-        profile_builder_add_sample(reader->builder, reader->stack, depth, node->values, NULL, 0);
         if (profile_builder_failed(reader->builder))
             return;
+        if (!has_values(node))
+            continue;
+        for (uint32_t at = i; depth < node->depth; at = reader->nodes[at].parent)
+            reader->stack[depth++] = location_of(reader, &reader->nodes[at]);
+        profile_builder_add_sample(reader->builder, reader->stack, depth, node->values, NULL, 0);
     }
 }
 
@@ -334,6 +350,8 @@ static enum err_code decode(struct reader *reader, struct err *err)
         reader->end_us = -1;
     }
     enum err_code code = read_nodes(reader, err);
+    if (!code)
+        code = find_depths(reader, err);
     if (code)
         return code;
     const json_t *samples = json_object_get(reader->root, "samples");

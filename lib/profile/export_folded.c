@@ -1,6 +1,7 @@
 #include "lib/profile/export_folded.h"
 
 #include "lib/base/mem.h"
+#include "lib/profile/folded.h"
 #include "lib/profile/view.h"
 
 #include <inttypes.h>
@@ -85,8 +86,22 @@ static void append_name(struct buf *output, struct span name)
     }
 }
 
+/* With the decimals that the unit stands for; a line of folded stacks has no unit to say so. */
+static void append_value(struct buf *output, int64_t value, unsigned decimals)
+{
+    uint64_t size = value < 0 ? -(uint64_t)value : (uint64_t)value, divisor = 1;
+    for (unsigned i = 0; i < decimals; i++)
+        divisor *= 10;
+    uint64_t fraction = size % divisor;
+    for (; fraction && fraction % 10 == 0; decimals--)
+        fraction /= 10;
+    buf_printf(output, value < 0 ? " -%" PRIu64 : " %" PRIu64, size / divisor);
+    if (fraction)
+        buf_printf(output, ".%0*" PRIu64, (int)decimals, fraction);
+}
+
 static void append_line(const struct view *view, uint32_t stack,
-                        const int64_t sums[VIEW_SIDE_COUNT], struct buf *output)
+                        const int64_t sums[VIEW_SIDE_COUNT], unsigned decimals, struct buf *output)
 {
     uint64_t start = view->stack_start[stack], end = view->stack_start[stack + 1];
     for (uint64_t at = start; at < end; at++) {
@@ -95,13 +110,15 @@ static void append_line(const struct view *view, uint32_t stack,
         append_name(output, view->frames[view->entries[at]].name);
     }
     if (view->is_diff)
-        buf_printf(output, " %" PRId64, sums[VIEW_SIDE_A]);
-    buf_printf(output, " %" PRId64 "\n", sums[VIEW_SIDE_B]);
+        append_value(output, sums[VIEW_SIDE_A], decimals);
+    append_value(output, sums[VIEW_SIDE_B], decimals);
+    buf_append_byte(output, '\n');
 }
 
 static void append_stacks(struct order *order, const uint32_t *sorted, uint32_t count,
                           struct buf *output)
 {
+    const unsigned decimals = folded_unit_decimals(view_unit(order->view));
     for (uint32_t i = 0; i < count && !buf_failed(output);) {
         int64_t sums[VIEW_SIDE_COUNT] = {0};
         uint32_t first = i;
@@ -110,7 +127,7 @@ static void append_stacks(struct order *order, const uint32_t *sorted, uint32_t 
             *sum = view_add(*sum, order->view->values[sorted[i++]]);
         } while (i < count && compare_stacks(&sorted[first], &sorted[i], order) == 0);
         if (sums[VIEW_SIDE_A] || sums[VIEW_SIDE_B])
-            append_line(order->view, sorted[first], sums, output);
+            append_line(order->view, sorted[first], sums, decimals, output);
     }
 }
 

@@ -4,8 +4,8 @@
  * Frames are the view's (by default functions, inlined calls included), so filters and grouping
  * apply; ";" and control characters in a name become ":" and " ", since the format knows no escape.
  * Lines are sorted by stack; stacks that sum to zero are left out, and so is a stack without any
- * frame. Of a diff both values are written, "stack before after", as difffolded.pl does.
- * Threads: any.
+ * frame. Values in "count/10", "count/100", … are written with their decimals again. Of a diff both
+ * values are written, "stack before after", as difffolded.pl does. Threads: any.
  */
 #ifndef LIB_PROFILE_EXPORT_FOLDED_H
 #define LIB_PROFILE_EXPORT_FOLDED_H

@@ -71,12 +71,6 @@ static bool parse_number(struct span text, struct number *ret_number)
     return true;
 }
 
-static bool is_comment(struct span line)
-{
-    return span_starts_with(line, "# ") || span_starts_with(line, "//") ||
-           span_equal_text(line, "#");
-}
-
 /* Splits a trimmed line at its last blank; false when it is no stack with a value. */
 static bool parse_line(struct span line, struct span *ret_stack, struct number *ret_number)
 {
@@ -93,6 +87,25 @@ static size_t count_frames(struct span stack)
     for (size_t i = 0; i < stack.size; i++)
         count += stack.data[i] == ';';
     return count;
+}
+
+/*
+ * "# text", "// text", and "//text" without a value behind it. Frames may begin so, too (Bazel
+ * names targets "//package:name"): what has several frames and a value is a stack.
+ */
+static bool is_comment(struct span line)
+{
+    bool is_slashed = span_starts_with(line, "//");
+    struct span stack;
+    struct number number;
+    if (span_equal_text(line, "#"))
+        return true;
+    if (!is_slashed && !span_starts_with(line, "# "))
+        return false;
+    if (!parse_line(line, &stack, &number))
+        return true;
+    bool is_prose = !is_slashed || span_starts_with(line, "// ");
+    return is_prose && count_frames(stack) == 1;
 }
 
 static struct survey survey_text(struct span text)
@@ -204,6 +217,19 @@ static void add_stacks(struct reader *reader, struct span text)
         if (line.size && !is_comment(line) && parse_line(line, &stack, &number))
             add_stack(reader, stack, &number);
     }
+}
+
+unsigned folded_unit_decimals(struct span unit)
+{
+    struct span start = SPAN_LITERAL("count/1");
+    if (!span_starts_with(unit, "count/1"))
+        return 0;
+    for (size_t i = start.size; i < unit.size; i++) {
+        if (unit.data[i] != '0')
+            return 0;
+    }
+    size_t decimals = unit.size - start.size;
+    return decimals <= DECIMALS_MAX ? (unsigned)decimals : 0;
 }
 
 static void describe(struct profile_builder *builder, const struct survey *survey)

@@ -3,9 +3,11 @@
  * and bpftrace scripts write them (github.com/brendangregg/FlameGraph).
  *
  * The value stands behind the last blank. Lines may end in CR LF; empty ones and comments ("# …",
- * "// …") are passed over; lines without a value are skipped, and the profile's warning counts
- * them. Values are whole, or decimals: then all are multiplied by the power of ten that keeps up to
- * six decimal places (fewer where the largest value would not fit an int64), and the unit says so
+ * "// …", also with a number behind, but not when there are several frames before it, or a name
+ * directly behind "//") are passed over; lines without a value are skipped, and the profile's
+ * warning counts them. Values are whole, or decimals: then all are multiplied by the power of ten
+ * that keeps up to six decimal places (fewer where the largest value would not fit an int64), and
+ * the unit says so
  * ("count/1000"). The sample type is "samples". Of two numbers, as difffolded.pl writes them, the
  * first counts as part of the leaf's name.
  *
@@ -29,5 +31,8 @@ struct profile_limits;
  */
 enum err_code folded_decode(struct span text, const struct profile_limits *limits,
                             struct profile **ret_profile, struct err *err) MUST_USE;
+
+/* Decimal places that unit "count/1000" stands for; 0 for every unit that is not of this kind. */
+unsigned folded_unit_decimals(struct span unit);
 
 #endif

@@ -4,6 +4,7 @@
 #include "lib/base/mem.h"
 
 #include <assert.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <sys/random.h>
 #define XXH_INLINE_ALL
@@ -25,9 +26,10 @@ struct table {
 struct profile_builder {
     struct profile_limits limits;
     struct profile *fields;
-    struct arena *arena; /* the profile's; strings are copied into it at once */
-    struct arena *keys;  /* bytes that the maps look at */
-    const char *passed_limit;
+    struct arena *arena;      /* the profile's; strings are copied into it at once */
+    struct arena *keys;       /* bytes that the maps look at */
+    const char *passed_limit; /* what there is too much of */
+    uint64_t passed_value;
     uint64_t memory_bytes;
     uint64_t followed_entries;
 
@@ -77,17 +79,19 @@ static void *list_take(const struct list *list, struct arena *arena, size_t size
     return copy;
 }
 
-static void fail(struct profile_builder *builder, const char *limit)
+static void fail(struct profile_builder *builder, const char *what, uint64_t limit)
 {
-    if (!builder->passed_limit)
-        builder->passed_limit = limit;
+    if (builder->passed_limit)
+        return;
+    builder->passed_limit = what;
+    builder->passed_value = limit;
 }
 
 static void charge(struct profile_builder *builder, uint64_t bytes)
 {
     builder->memory_bytes += bytes;
     if (builder->memory_bytes > builder->limits.memory_bytes)
-        fail(builder, "bytes of memory");
+        fail(builder, "bytes when decoded", builder->limits.memory_bytes);
 }
 
 bool profile_builder_failed(const struct profile_builder *builder)
@@ -106,7 +110,7 @@ static uint32_t table_add_key(struct profile_builder *builder, struct table *tab
                               size_t size)
 {
     if (table->list.count >= PROFILE_NONE - 1)
-        fail(builder, "entries in a table");
+        fail(builder, "entries in a table", PROFILE_NONE - 1);
     charge(builder, 2 * size + sizeof(struct map_bytes_slot));
     if (profile_builder_failed(builder))
         return 0;
@@ -171,7 +175,7 @@ uint32_t profile_builder_string(struct profile_builder *builder, struct span tex
         return index;
     charge(builder, text.size + sizeof(struct span) + sizeof(struct map_bytes_slot));
     if (table->list.count >= PROFILE_NONE - 1)
-        fail(builder, "strings");
+        fail(builder, "strings", PROFILE_NONE - 1);
     if (profile_builder_failed(builder))
         return 0;
     struct span copy = span_of(arena_strndup(builder->arena, text.data, text.size), text.size);
@@ -235,7 +239,7 @@ static uint32_t add_lines(struct profile_builder *builder, const struct profile_
     }
     charge(builder, added * sizeof(struct profile_line));
     if (builder->lines.count >= PROFILE_NONE)
-        fail(builder, "lines");
+        fail(builder, "lines", PROFILE_NONE - 1);
     return added;
 }
 
@@ -357,11 +361,11 @@ static void check_sample(struct profile_builder *builder, size_t depth, size_t l
 {
     const struct profile_limits *limits = &builder->limits;
     if (builder->hashes.count >= limits->sample_count)
-        fail(builder, "samples");
+        fail(builder, "samples", limits->sample_count);
     if (builder->stack.count + depth > limits->stack_entries)
-        fail(builder, "stack entries");
+        fail(builder, "stack entries", limits->stack_entries);
     if (builder->labels.count + label_count >= PROFILE_NONE)
-        fail(builder, "labels");
+        fail(builder, "labels", PROFILE_NONE - 1);
     charge(builder, depth * sizeof(uint32_t) + label_count * sizeof(struct profile_label) + 32 +
                         builder->value_types.count * sizeof(int64_t));
 }
@@ -424,7 +428,7 @@ void profile_builder_add_sample(struct profile_builder *builder, const uint32_t 
 {
     assert(builder->value_types.count > 0);
     if (depth > builder->limits.stack_depth)
-        fail(builder, "frames in one stack");
+        fail(builder, "frames in one stack", builder->limits.stack_depth);
     if (profile_builder_failed(builder))
         return;
     if (label_count == 0) {
@@ -443,11 +447,11 @@ void profile_builder_add_sample(struct profile_builder *builder, const uint32_t 
         mem_free(clean);
 }
 
-void profile_builder_count_entries(struct profile_builder *builder, size_t depth)
+void profile_builder_count_entries(struct profile_builder *builder, uint64_t count)
 {
-    builder->followed_entries += depth;
+    builder->followed_entries += count;
     if (builder->followed_entries > builder->limits.stack_entries)
-        fail(builder, "stack entries");
+        fail(builder, "stack entries", builder->limits.stack_entries);
 }
 
 void profile_builder_add_comment(struct profile_builder *builder, struct span comment)
@@ -509,8 +513,8 @@ enum err_code profile_builder_take(struct profile_builder *builder, struct profi
                                    struct err *err)
 {
     if (profile_builder_failed(builder))
-        return err_set(err, ERR_TOO_LARGE, "the profile has more %s than the limit allows",
-                       builder->passed_limit);
+        return err_set(err, ERR_TOO_LARGE, "the profile has more %s than the limit, %" PRIu64,
+                       builder->passed_limit, builder->passed_value);
     if (builder->value_types.count == 0)
         return err_set(err, ERR_INVALID, "the profile has no sample type");
     struct profile *profile = builder->fields;

@@ -82,7 +82,7 @@ void profile_builder_add_sample(struct profile_builder *builder, const uint32_t 
  * entries followed, those of stacks that were known already too, count against
  * limits.stack_entries.
  */
-void profile_builder_count_entries(struct profile_builder *builder, size_t depth);
+void profile_builder_count_entries(struct profile_builder *builder, uint64_t count);
 void profile_builder_add_comment(struct profile_builder *builder, struct span comment);
 /* "2 lines were skipped: <why>", as a comment and as the profile's warning; nothing for 0. */
 void profile_builder_note_skipped(struct profile_builder *builder, size_t line_count,

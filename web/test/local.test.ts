@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { toFolded } from "../src/export/text_forms.ts";
 import { decodeFolded } from "../src/local/folded.ts";
 import { readProfile } from "../src/local/read.ts";
 
@@ -9,6 +10,22 @@ test("folded stacks of many lines, and every way to write a number", () => {
   assert.deepEqual([...profile.values], [100_000, 500, 50, 500, 25]);
   assert.equal(profile.sampleTypes[0].unit, "count/100");
   assert.deepEqual(profile.notes, ["1 line is no stack with a value."]);
+});
+
+test("frames may begin like comments", () => {
+  const profile = decodeFolded("//pkg:lib;main 10\n# python;x 7\n//pkg:tool 3\nfoo;bar 5\n# samples: 9\n// of 9\n//\n#\n//nothing;more\n");
+  assert.deepEqual([...profile.values], [10, 7, 3, 5]);
+  assert.deepEqual(profile.notes, []);
+});
+
+test("decimals are written as they were read", () => {
+  const tree = {
+    metadata: { unit: "count/100" }, frames: [{ name: "all" }, { name: "a" }, { name: "b" }],
+    frame: Uint32Array.of(0, 1, 2), parent: Uint32Array.of(0, 0, 1), self: Float64Array.of(0, 500, 25), baseSelf: null,
+  } as unknown as Parameters<typeof toFolded>[0];
+  const text = (seen: typeof tree) => toFolded(seen).map((bytes) => new TextDecoder().decode(bytes)).join("");
+  assert.equal(text(tree), "a 5\na;b 0.25\n");
+  assert.equal(text({ ...tree, baseSelf: Float64Array.of(0, 0, 10) }), "a 0 5\na;b 0.1 0.25\n");
 });
 
 test("decimals give way to values that would not fit", () => {

@@ -37,6 +37,30 @@ static void nodes_may_name_their_parents_and_samples_their_times(void **state)
     profile_destroy(profile);
 }
 
+/* Whatever the order of the nodes, each gets the depth of its own stack. */
+static void callees_may_stand_before_their_callers(void **state)
+{
+    (void)state;
+    static const char text[] =
+        "{\"nodes\":[{\"id\":4,\"hitCount\":1," CALL("c") "},{\"id\":3,\"hitCount\":2,\"children\":"
+                                                          "[4]," CALL("b") "},{\"id\":5,"
+                                                                           "\"hitCount\":4," CALL("d") "},{\"id\":2,\"children\":[3,5]," CALL(
+                                                                               "a") "},"
+                                                                                    "{\"id\":1,"
+                                                                                    "\"children\":["
+                                                                                    "2]," CALL("(ro"
+                                                                                               "ot"
+                                                                                               ")") "},{\"id\":6,\"hitCount\":8," CALL(
+                                                                                        "alone") "}"
+                                                                                                 "]"
+                                                                                                 "}";
+    struct profile *profile = decode_text(cpuprofile_decode, span_text(text));
+    assert_stacks(profile, "samples", "a;b 2\na;b;c 1\na;d 4\nalone 8\n");
+    profile_destroy(profile);
+    const struct profile_limits few = {.stack_entries = 7};
+    assert_refused(cpuprofile_decode, text, &few, ERR_TOO_LARGE, "stack entries than the limit, 7");
+}
+
 static void without_samples_hits_share_the_time(void **state)
 {
     (void)state;
@@ -129,6 +153,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_sample_lasts_until_the_next),
         cmocka_unit_test(nodes_may_name_their_parents_and_samples_their_times),
+        cmocka_unit_test(callees_may_stand_before_their_callers),
         cmocka_unit_test(without_samples_hits_share_the_time),
         cmocka_unit_test(the_old_form_is_a_tree_with_seconds),
         cmocka_unit_test(contradictions_are_named),

@@ -42,6 +42,36 @@ static void lines_without_a_value_are_skipped_and_counted(void **state)
     profile_destroy(profile);
 }
 
+static void frames_may_begin_like_comments(void **state)
+{
+    (void)state;
+    struct profile *profile = decode_text(
+        folded_decode, SPAN_LITERAL("//pkg:lib;main 10\n# python;x 7\n//pkg:tool 3\nfoo;bar 5\n"
+                                    "# samples: 9\n// of 9\n//\n#\n//nothing;more\n"));
+    assert_stacks(profile, "", "# python;x 7\n//pkg:lib;main 10\n//pkg:tool 3\nfoo;bar 5\n");
+    assert_int_equal(profile->comment_count, 0);
+    profile_destroy(profile);
+}
+
+static void decimals_are_written_as_they_were_read(void **state)
+{
+    (void)state;
+    struct profile *profile = decode_text(
+        folded_decode, SPAN_LITERAL("a;b 0.5\na;c 1000000\na;d 1.25\na;e -0.05\na;f 3.40\n"));
+    assert_stacks(profile, "", "a;b 0.5\na;c 1000000\na;d 1.25\na;e -0.05\na;f 3.4\n");
+    profile_destroy(profile);
+}
+
+static void units_of_decimals_are_told_from_others(void **state)
+{
+    (void)state;
+    assert_int_equal(folded_unit_decimals(SPAN_LITERAL("count/1000")), 3);
+    const char *others[] = {"count",      "count/",   "count/1",
+                            "count/100s", "bytes/10", "count/10000000"};
+    for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++)
+        assert_int_equal(folded_unit_decimals(span_text(others[i])), 0);
+}
+
 static void text_without_any_stack_is_refused(void **state)
 {
     (void)state;
@@ -55,11 +85,13 @@ static void decimals_are_kept_by_scaling(void **state)
     struct profile *profile =
         decode_text(folded_decode, SPAN_LITERAL("a 1.25\nb 2\nc 0.5\nd -0.25\n"));
     assert_type(profile, 0, "samples", "count/100");
-    assert_stacks(profile, "", "a 125\nb 200\nc 50\nd -25\n");
+    const int64_t hundredths[] = {125, 200, 50, -25};
+    assert_memory_equal(profile->values, hundredths, sizeof(hundredths));
     profile_destroy(profile);
     profile = decode_text(folded_decode, SPAN_LITERAL("a 1e-3\nb 2.00000049\n"));
     assert_type(profile, 0, "samples", "count/1000000");
-    assert_stacks(profile, "", "a 1000\nb 2000000\n");
+    const int64_t millionths[] = {1000, 2000000};
+    assert_memory_equal(profile->values, millionths, sizeof(millionths));
     profile_destroy(profile);
 }
 
@@ -84,7 +116,9 @@ static void decimals_give_way_to_large_values(void **state)
     profile_destroy(profile);
     profile = decode_text(folded_decode, SPAN_LITERAL("a -50000000000000001\nb 1.2345\n"));
     assert_type(profile, 0, "samples", "count/100");
-    assert_stacks(profile, "", "a -5000000000000000100\nb 123\n");
+    const int64_t hundredths[] = {-5000000000000000100, 123};
+    assert_memory_equal(profile->values, hundredths, sizeof(hundredths));
+    assert_stacks(profile, "", "a -50000000000000001\nb 1.23\n");
     profile_destroy(profile);
 }
 
@@ -125,6 +159,9 @@ int main(void)
         cmocka_unit_test(equal_stacks_are_added_up),
         cmocka_unit_test(names_keep_blanks_and_recursion_nests),
         cmocka_unit_test(lines_without_a_value_are_skipped_and_counted),
+        cmocka_unit_test(frames_may_begin_like_comments),
+        cmocka_unit_test(decimals_are_written_as_they_were_read),
+        cmocka_unit_test(units_of_decimals_are_told_from_others),
         cmocka_unit_test(text_without_any_stack_is_refused),
         cmocka_unit_test(decimals_are_kept_by_scaling),
         cmocka_unit_test(sums_stay_at_the_end_of_the_range),

@@ -143,7 +143,7 @@ static void limits_are_kept(void **state)
     assert_limited(&(struct profile_limits){.sample_count = 10}, "samples");
     assert_limited(&(struct profile_limits){.stack_depth = 1}, "frames in one stack");
     assert_limited(&(struct profile_limits){.stack_entries = 9}, "stack entries");
-    assert_limited(&(struct profile_limits){.memory_bytes = 3000}, "bytes of memory");
+    assert_limited(&(struct profile_limits){.memory_bytes = 3000}, "bytes when decoded");
 }
 
 static void needs_a_value_type(void **state)

@@ -26,15 +26,22 @@ class Pieces {
 /** The format knows no escape: what would end a frame or a line becomes something else. */
 const foldedName = (name: string) => name.replace(/;/g, ":").replace(/[\x00-\x1f]/g, " ");
 
+/** A whole number of such units; "count/100" stands for two decimals (local/folded.ts). */
+function foldedValue(value: number, unit: string): string {
+  const scale = Number(/^count\/(10{1,6})$/.exec(unit)?.[1] ?? 1);
+  return String(Math.round(value) / scale);
+}
+
 export function toFolded(tree: SeenTree): Uint8Array<ArrayBuffer>[] {
   const pieces = new Pieces();
   const names = tree.frames.map(({ name }) => foldedName(name));
   const stack: string[] = [];
+  const written = (value: number) => foldedValue(value, tree.metadata.unit ?? "");
   forEachStack(tree, (node) => {
     stack.length = 0;
     for (let at = node; at > 0; at = tree.parent[at]) stack.push(names[tree.frame[at]]);
-    const values = tree.baseSelf ? `${Math.round(tree.baseSelf[node])} ${Math.round(tree.self[node])}` : Math.round(tree.self[node]);
-    pieces.add(`${stack.reverse().join(";")} ${values}\n`);
+    const sides = tree.baseSelf ? [tree.baseSelf[node], tree.self[node]] : [tree.self[node]];
+    pieces.add(`${stack.reverse().join(";")} ${sides.map(written).join(" ")}\n`);
   });
   return pieces.flush();
 }

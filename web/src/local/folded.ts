@@ -14,12 +14,19 @@ interface Lines {
   skipped: number;
 }
 
+/** "# text", "// text", and "//text" without a value; what has several frames and a value is a stack. */
+function isComment(line: string, stack: string | undefined): boolean {
+  if (line === "#") return true;
+  if (!line.startsWith("# ") && !line.startsWith("//")) return false;
+  return stack === undefined || (!stack.includes(";") && (line.startsWith("# ") || line.startsWith("// ")));
+}
+
 function readLines(text: string): Lines {
   const lines: Lines = { stacks: [], values: [], skipped: 0 };
   for (const raw of text.split("\n")) {
     const line = raw.trim();
-    if (!line || line.startsWith("# ") || line === "#" || line.startsWith("//")) continue;
     const found = /^(.*\S)[ \t]+([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)$/.exec(line);
+    if (!line || isComment(line, found?.[1])) continue;
     if (!found) {
       lines.skipped++;
       continue;
