@@ -42,18 +42,12 @@ static void callees_may_stand_before_their_callers(void **state)
 {
     (void)state;
     static const char text[] =
-        "{\"nodes\":[{\"id\":4,\"hitCount\":1," CALL("c") "},{\"id\":3,\"hitCount\":2,\"children\":"
-                                                          "[4]," CALL("b") "},{\"id\":5,"
-                                                                           "\"hitCount\":4," CALL("d") "},{\"id\":2,\"children\":[3,5]," CALL(
-                                                                               "a") "},"
-                                                                                    "{\"id\":1,"
-                                                                                    "\"children\":["
-                                                                                    "2]," CALL("(ro"
-                                                                                               "ot"
-                                                                                               ")") "},{\"id\":6,\"hitCount\":8," CALL(
-                                                                                        "alone") "}"
-                                                                                                 "]"
-                                                                                                 "}";
+        "{\"nodes\":[{\"id\":4,\"hitCount\":1,\"callFrame\":{\"functionName\":\"c\"}},"
+        "{\"id\":3,\"hitCount\":2,\"children\":[4],\"callFrame\":{\"functionName\":\"b\"}},"
+        "{\"id\":5,\"hitCount\":4,\"callFrame\":{\"functionName\":\"d\"}},"
+        "{\"id\":2,\"children\":[3,5],\"callFrame\":{\"functionName\":\"a\"}},"
+        "{\"id\":1,\"children\":[2],\"callFrame\":{\"functionName\":\"(root)\"}},"
+        "{\"id\":6,\"hitCount\":8,\"callFrame\":{\"functionName\":\"alone\"}}]}";
     struct profile *profile = decode_text(cpuprofile_decode, span_text(text));
     assert_stacks(profile, "samples", "a;b 2\na;b;c 1\na;d 4\nalone 8\n");
     profile_destroy(profile);
