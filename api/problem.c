@@ -48,7 +48,7 @@ static const struct problem_kind kinds[ERR_CODE_COUNT] = {
     [ERR_RATE_LIMITED] = {429, false, "Too many requests",
                           "Requests come too fast; try again after the time in Retry-After."},
     [ERR_QUOTA] = {429, false, "Quota used up",
-                   "The tenant's quota is used up; delete something or ask the operator for more."},
+                   "A quota is used up; the detail says which, and what helps."},
     [ERR_BUSY] = {503, false, "Busy",
                   "The server is overloaded or starting; try again after the time in Retry-After."},
     [ERR_TIMEOUT] = {503, false, "Timed out",

@@ -10,13 +10,18 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+static int64_t default_max_bytes(const struct settings *settings, int64_t tenant_id)
+{
+    return (int64_t)(tenant_id == TENANT_ANONYMOUS ? settings->anonymous_max_bytes
+                                                   : settings->tenant_max_bytes);
+}
+
 static void apply_defaults(const struct settings *settings, int64_t tenant_id,
                            const struct pg_result *row, struct quota *quota)
 {
     bool is_anonymous = tenant_id == TENANT_ANONYMOUS;
     if (pg_is_null(row, 0, 0))
-        quota->max_bytes_stored =
-            (int64_t)(is_anonymous ? settings->anonymous_max_bytes : settings->tenant_max_bytes);
+        quota->max_bytes_stored = default_max_bytes(settings, tenant_id);
     if (pg_is_null(row, 0, 1))
         quota->uploads_per_minute = settings->tenant_uploads_per_minute;
     if (pg_is_null(row, 0, 2))
@@ -41,6 +46,7 @@ enum err_code quota_read(const struct server *server, struct pg_connection *conn
         return err_set(err, ERR_NOT_FOUND, "There is no such tenant");
     struct quota quota = {
         .max_bytes_stored = pg_get_i64(row, 0, 0),
+        .has_own_max_bytes = !pg_is_null(row, 0, 0),
         .uploads_per_minute = pg_get_i64(row, 0, 1),
         .max_upload_bytes = pg_get_i64(row, 0, 2),
         .bytes_stored = pg_get_i64(row, 0, 3),
@@ -50,23 +56,51 @@ enum err_code quota_read(const struct server *server, struct pg_connection *conn
     return ERR_NONE;
 }
 
-static enum err_code check_sizes(const struct quota *quota, uint64_t bytes, struct err *err)
+/* used: "<stored> of <quota> bytes". Visitors without an account can delete nobody's shares. */
+static enum err_code refuse_storage(bool is_anonymous, const char *used, struct err *err)
+{
+    if (is_anonymous)
+        err_set(err, ERR_QUOTA,
+                "The storage quota that all anonymous shares have together is used up: %s; sign in,"
+                " use a token, or wait until some have expired",
+                used);
+    else
+        err_set(err, ERR_QUOTA,
+                "The storage quota is used up: %s; delete shares or ask the operator for more",
+                used);
+    err->retry_after_s = 3600;
+    return ERR_QUOTA;
+}
+
+static enum err_code refuse_size(bool is_anonymous, const struct quota *quota, uint64_t bytes,
+                                 struct err *err)
+{
+    const char *setting = is_anonymous ? "anonymous-max-bytes" : "tenant-max-bytes";
+    if (quota->has_own_max_bytes)
+        setting = "max_bytes_stored of the tenant";
+    return err_set(err, ERR_TOO_LARGE,
+                   "The upload has %" PRIu64 " bytes; the whole storage quota has %" PRId64
+                   " (%s, which the operator may change)",
+                   bytes, quota->max_bytes_stored, setting);
+}
+
+static enum err_code check_sizes(bool is_anonymous, const struct quota *quota, uint64_t bytes,
+                                 struct err *err)
 {
     if (quota->max_upload_bytes < 0 || bytes > (uint64_t)quota->max_upload_bytes)
         return err_set(err, ERR_TOO_LARGE,
                        "The upload has %" PRIu64 " bytes; the largest allowed has %" PRId64, bytes,
                        quota->max_upload_bytes);
+    if (bytes > (uint64_t)quota->max_bytes_stored)
+        return refuse_size(is_anonymous, quota, bytes, err);
     int64_t after;
-    if (__builtin_add_overflow(quota->bytes_stored, (int64_t)bytes, &after) ||
-        after > quota->max_bytes_stored) {
-        err_set(err, ERR_QUOTA,
-                "The storage quota is used up: %" PRId64 " of %" PRId64
-                " bytes; delete shares or ask the operator for more",
-                quota->bytes_stored, quota->max_bytes_stored);
-        err->retry_after_s = 3600;
-        return ERR_QUOTA;
-    }
-    return ERR_NONE;
+    if (!__builtin_add_overflow(quota->bytes_stored, (int64_t)bytes, &after) &&
+        after <= quota->max_bytes_stored)
+        return ERR_NONE;
+    char used[64];
+    snprintf(used, sizeof(used), "%" PRId64 " of %" PRId64 " bytes", quota->bytes_stored,
+             quota->max_bytes_stored);
+    return refuse_storage(is_anonymous, used, err);
 }
 
 /* A minute's uploads may come at once: a benchmark pushes its profiles together. Anonymous uploads
@@ -99,7 +133,7 @@ enum err_code quota_take_upload(struct request *request, uint64_t bytes, struct 
     struct quota quota;
     enum err_code code = read_own(request, &quota, err);
     if (!code)
-        code = check_sizes(&quota, bytes, err);
+        code = check_sizes(request->principal.kind == PRINCIPAL_ANONYMOUS, &quota, bytes, err);
     return code ? code : take_rate(request, &quota, err);
 }
 
@@ -110,14 +144,32 @@ enum err_code quota_take_completion(struct request *request, struct err *err)
     return code ? code : take_rate(request, &quota, err);
 }
 
-enum err_code quota_charge_bytes(struct pg_connection *connection, int64_t tenant_id, int64_t delta,
-                                 struct arena *arena, struct err *err)
+enum err_code quota_charge(struct request *request, struct pg_connection *connection, int64_t bytes,
+                           struct err *err)
 {
-    /* The backend's process id spreads a tenant's uploads over rows: connections meet rarely. */
+    int64_t tenant_id = request->principal.tenant_id;
+    return pg_queue_values(connection, tenant_id,
+                           "SELECT tenant_usage_charge($1::bigint, $2::bigint, $3::bigint)",
+                           request->arena, err, PG_I64(tenant_id), PG_I64(bytes),
+                           PG_I64(default_max_bytes(request->server->settings, tenant_id)));
+}
+
+enum err_code quota_give_back(struct pg_connection *connection, int64_t tenant_id, int64_t bytes,
+                              struct arena *arena, struct err *err)
+{
     return pg_queue_values(connection, tenant_id,
                            "INSERT INTO tenant_usage AS u (tenant_id, slot, bytes_stored)"
-                           " VALUES ($1, pg_backend_pid() % 32, $2)"
+                           " VALUES ($1, pg_backend_pid() % 32, -$2::bigint)"
                            " ON CONFLICT (tenant_id, slot)"
                            " DO UPDATE SET bytes_stored = u.bytes_stored + excluded.bytes_stored",
-                           arena, err, PG_I64(tenant_id), PG_I64(delta));
+                           arena, err, PG_I64(tenant_id), PG_I64(bytes));
+}
+
+enum err_code quota_refuse(const struct request *request, enum err_code code, struct err *err)
+{
+    if (code != ERR_QUOTA)
+        return code;
+    char used[64];
+    snprintf(used, sizeof(used), "%s", err->message);
+    return refuse_storage(request->principal.kind == PRINCIPAL_ANONYMOUS, used, err);
 }

@@ -157,13 +157,12 @@ static enum err_code commit_row(struct request *request, const struct share_sett
     if (!code && source->upload_id)
         code = finish_upload(connection, request, source->upload_id, share->id, err);
     else if (!code)
-        code = quota_charge_bytes(connection, tenant_id, (int64_t)source->bytes.size,
-                                  request->arena, err);
+        code = quota_charge(request, connection, (int64_t)source->bytes.size, err);
     if (!code)
         code = audit_record(connection, request, "share.create", share->id, err);
     if (code)
         return code;
-    code = pg_commit(connection, err);
+    code = quota_refuse(request, pg_commit(connection, err), err);
     *ret_is_unknown = code == ERR_DATABASE;
     return code;
 }

@@ -129,7 +129,7 @@ static enum err_code bury(struct job *job, const char *id, int64_t tenant_id, in
         job->arena, &result, err, PG_TEXT(id), PG_SPAN(held));
     if (code || pg_affected(result) == 0)
         return code;
-    return quota_charge_bytes(job->connection, tenant_id, -raw_bytes, job->arena, err);
+    return quota_give_back(job->connection, tenant_id, raw_bytes, job->arena, err);
 }
 
 /* Deletes the objects of rows; one that cannot be deleted does not hold up the others. */
@@ -204,8 +204,8 @@ static enum err_code expire_uploads(struct job *job, struct err *err)
             job->arena, &result, err, PG_I64(DELETE_BATCH), PG_SPAN(held));
     for (int row = 0; !code && row < pg_row_count(result); row++)
         if (pg_get_i64(result, row, 1))
-            code = quota_charge_bytes(job->connection, pg_get_i64(result, row, 0),
-                                      -pg_get_i64(result, row, 1), job->arena, err);
+            code = quota_give_back(job->connection, pg_get_i64(result, row, 0),
+                                   pg_get_i64(result, row, 1), job->arena, err);
     if (code) {
         pg_rollback(job->connection);
         return err_add(err, "expiring uploads");

@@ -65,9 +65,8 @@ static enum err_code insert_upload(struct request *request, const struct upload 
             PG_I64(upload->part_bytes), PG_I64(upload->part_count), PG_TEXT(upload->filename),
             sha256.size ? PG_BYTES(sha256) : PG_NULL, PG_I64(upload->expires_ms));
     if (!code)
-        code = quota_charge_bytes(connection, principal->tenant_id, upload->size_bytes,
-                                  request->arena, err);
-    return code ? code : pg_commit(connection, err);
+        code = quota_charge(request, connection, upload->size_bytes, err);
+    return code ? code : quota_refuse(request, pg_commit(connection, err), err);
 }
 
 static enum err_code read_announcement(struct request *request, struct upload *upload,
@@ -357,8 +356,8 @@ static enum err_code delete_upload(struct request *request, struct response *res
         code = err_set(err, ERR_CONFLICT,
                        "the upload is complete or being completed: delete the share instead");
     if (!code)
-        code = quota_charge_bytes(connection, upload.tenant_id, -upload.size_bytes, request->arena,
-                                  err);
+        code =
+            quota_give_back(connection, upload.tenant_id, upload.size_bytes, request->arena, err);
     if (!code)
         code = pg_commit(connection, err);
     if (!code)

@@ -108,7 +108,7 @@ static enum err_code code_of_sqlstate(const char *state)
         {"23502", ERR_INVALID}, {"23514", ERR_INVALID},   {"23", ERR_CONFLICT},
         {"40", ERR_CONFLICT},   {"42501", ERR_FORBIDDEN}, {"22", ERR_INVALID},
         {"57014", ERR_TIMEOUT}, {"55P03", ERR_TIMEOUT},   {"53300", ERR_BUSY},
-        {"25P03", ERR_TIMEOUT},
+        {"25P03", ERR_TIMEOUT}, {"53400", ERR_QUOTA},
     };
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
         if (starts_with(state, table[i].prefix))
@@ -155,6 +155,8 @@ static enum err_code fail_result(struct pg_connection *connection, const PGresul
     if (needs_new_connection(state))
         connection->must_close = true;
     enum err_code code = code_of_sqlstate(state);
+    if (code == ERR_QUOTA)
+        return err_set(err, code, "%s", message);
     err_set(err, code, "%s (SQLSTATE %s)", message, state);
     if (code == ERR_DATABASE || code == ERR_BUSY)
         err->retry_after_s = 2;

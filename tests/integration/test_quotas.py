@@ -1,0 +1,158 @@
+"""Storage quotas hold whatever comes at once, and refusals say what helps."""
+
+import random
+import threading
+
+import sample_profiles as samples
+from people import Tenant
+from test_shares import problem, query_one, share, wait_for
+from test_uploads import stored_bytes
+
+MIB = 1 << 20
+
+
+def waiting_sessions(server):
+    return query_one(server, "SELECT count(DISTINCT pid) FROM pg_locks WHERE NOT granted")[0]
+
+
+def all_at_once(server, tenant_id, count, send):
+    """The answers to send(client) of so many clients, each of which has passed every check that
+    comes before its transaction when the first one commits."""
+    answers = []
+
+    def run():
+        answers.append(send())
+
+    threads = [threading.Thread(target=run) for _ in range(count)]
+    gate = server.database()
+    try:
+        gate.autocommit = False
+        gate.cursor().execute("SELECT 1 FROM tenant WHERE id = %s FOR UPDATE", (tenant_id,))
+        for thread in threads:
+            thread.start()
+        wait_for(lambda: waiting_sessions(server) == count)
+    finally:
+        gate.rollback()
+        gate.close()
+        for thread in threads:
+            thread.join()
+    return answers
+
+
+def share_objects(server):
+    return len(list((server.data_dir / "objects" / "share").iterdir()))
+
+
+def test_parallel_posts_do_not_pass_the_storage_quota(server):
+    tenant = Tenant(server, max_bytes_stored=5 * len(samples.FOLDED) // 2)
+    client = tenant.api("share")
+    share(client)
+    objects = share_objects(server)
+    answers = all_at_once(server, tenant.id, 5, lambda: tenant_post(server, client))
+    assert sorted(answer.status for answer in answers) == [201, 429, 429, 429, 429], answers
+    for answer in answers:
+        if answer.status == 429:
+            document = problem(answer, 429, "The storage quota is used up: ",
+                               f"{2 * len(samples.FOLDED)} of {5 * len(samples.FOLDED) // 2} bytes",
+                               "; delete shares or ask the operator for more")
+            assert document["type"].endswith("quota") and "SQLSTATE" not in document["detail"]
+            assert answer.headers["retry-after"] == "3600"
+    assert stored_bytes(server, tenant.id) == 2 * len(samples.FOLDED)
+    assert share_objects(server) == objects + 1, "the losers leave nothing behind"
+    rows = query_one(server, "SELECT count(*) FROM share WHERE tenant_id = %s", tenant.id)
+    assert rows == (2,)
+
+
+def tenant_post(server, client):
+    own = client.with_token(client.token)
+    answer = own.post("/api/v1/shares", samples.FOLDED)
+    own.close()
+    return answer
+
+
+def test_parallel_announcements_do_not_pass_the_storage_quota(server):
+    tenant = Tenant(server, max_bytes_stored=25 * MIB)
+    client = tenant.api("share")
+
+    def announce():
+        own = client.with_token(client.token)
+        answer = own.post("/api/v1/uploads", json={"size": 10 * MIB})
+        own.close()
+        return answer
+
+    answers = all_at_once(server, tenant.id, 5, announce)
+    assert sorted(answer.status for answer in answers) == [201, 201, 429, 429, 429], answers
+    assert stored_bytes(server, tenant.id) == 20 * MIB
+    rows = query_one(server, "SELECT count(*) FROM upload WHERE tenant_id = %s", tenant.id)
+    assert rows == (2,)
+
+
+def test_charges_of_all_sizes_stop_short_of_the_quota(server):
+    """Small charges far from the limit take another way than large and late ones."""
+    quota = 2048 * MIB
+    tenant = Tenant(server, max_bytes_stored=quota)
+    refused = []
+
+    def charge(seed):
+        import psycopg2
+        sizes = random.Random(seed)
+        connection = server.database("perfolio_server")
+        cursor = connection.cursor()
+        cursor.execute("SELECT set_config('app.tenant', %s, false)", (str(tenant.id),))
+        while True:
+            size = sizes.choice((1, MIB, 5 * MIB, 8 * MIB, 8 * MIB + 1, 30 * MIB))
+            try:
+                cursor.execute("SELECT tenant_usage_charge(%s, %s, 1)", (tenant.id, size))
+            except psycopg2.Error as error:
+                refused.append((error.pgcode, size))
+                break
+        connection.close()
+
+    threads = [threading.Thread(target=charge, args=(seed,)) for seed in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert {code for code, _ in refused} == {"53400"} and len(refused) == 6
+    assert quota - 30 * MIB * 6 < stored_bytes(server, tenant.id) <= quota
+
+
+def test_uploads_far_from_the_limit_do_not_wait_for_each_other(server):
+    tenant = Tenant(server)
+    first, second = (server.database("perfolio_server") for _ in range(2))
+    try:
+        for connection, size in ((first, 1000), (second, 2000)):
+            connection.autocommit = False
+            cursor = connection.cursor()
+            cursor.execute("SET LOCAL lock_timeout = '20s'")
+            cursor.execute("SELECT set_config('app.tenant', %s, true)", (str(tenant.id),))
+            cursor.execute("SELECT tenant_usage_charge(%s, %s, %s)", (tenant.id, size, 1 << 40))
+        first.commit()
+        second.commit()
+    finally:
+        first.close()
+        second.close()
+    assert stored_bytes(server, tenant.id) == 3000
+
+
+def test_an_upload_larger_than_the_whole_quota_is_too_large(start_server):
+    server = start_server("--tenant-max-bytes", "200KiB", "--anonymous-max-bytes", "100KiB")
+    body = samples.FOLDED + b"x 1\n" * 60000
+    for client, bytes_, setting in ((server.api(), 204800, "tenant-max-bytes"),
+                                    (server.anonymous(), 102400, "anonymous-max-bytes")):
+        for answer in (client.post("/api/v1/shares", body),
+                       client.post("/api/v1/uploads", json={"size": len(body)})):
+            document = problem(answer, 413, str(len(body)), f"storage quota has {bytes_}", setting)
+            assert document["type"].endswith("too-large") and "retry-after" not in answer.headers
+    own = Tenant(server, max_bytes_stored=1000).api("share")
+    problem(own.post("/api/v1/shares", body), 413, "1000", "max_bytes_stored")
+
+
+def test_visitors_without_an_account_are_not_told_to_delete_shares(start_server):
+    server = start_server("--anonymous-max-bytes", "1KiB")
+    anonymous = server.anonymous()
+    assert anonymous.post("/api/v1/uploads", json={"size": 1000}).status == 201
+    for answer in (anonymous.post("/api/v1/uploads", json={"size": 25}),
+                   anonymous.post("/api/v1/shares", b"main;x 1\n" * 3)):
+        detail = problem(answer, 429, "1000 of 1024 bytes", "sign in")["detail"]
+        assert "delete" not in detail and "operator" not in detail
