@@ -134,6 +134,17 @@ static struct span subscriber_of(struct span address, uint8_t ret_prefix[8])
     return span_of(ret_prefix, 8);
 }
 
+void limiter_subscriber(struct span address, char ret_text[LIMITER_SUBSCRIBER_BYTES])
+{
+    struct in6_addr network = {0};
+    char text[INET6_ADDRSTRLEN];
+    struct span subscriber = subscriber_of(address, network.s6_addr);
+    if (subscriber.data == network.s6_addr && inet_ntop(AF_INET6, &network, text, sizeof(text)))
+        snprintf(ret_text, LIMITER_SUBSCRIBER_BYTES, "%s/64", text);
+    else
+        snprintf(ret_text, LIMITER_SUBSCRIBER_BYTES, "%.*s", SPAN_PRINT(address));
+}
+
 struct place {
     pthread_mutex_t *lock;
     struct entry *bucket;

@@ -15,6 +15,9 @@
 
 #include <stdint.h>
 
+/* "2001:db8:1:2::/64" with its NUL, or a client's address (request.h). */
+enum { LIMITER_SUBSCRIBER_BYTES = 64 };
+
 struct limiter;
 
 enum limit_kind {
@@ -51,6 +54,9 @@ void limiter_destroy(struct limiter *limiter); /* NULL is a no-op */
  */
 enum err_code limiter_take(struct limiter *limiter, enum limit_kind kind, struct span key,
                            double per_minute, double burst, struct err *err) MUST_USE;
+
+/* Whom the kinds that end in _ADDRESS count an address for: itself, or its /64. */
+void limiter_subscriber(struct span address, char ret_text[LIMITER_SUBSCRIBER_BYTES]);
 
 /* May it be tried now? Handles: ERR_RATE_LIMITED while the back-off of earlier failures lasts. */
 enum err_code limiter_check(struct limiter *limiter, enum limit_kind kind, struct span key,

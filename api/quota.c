@@ -154,6 +154,52 @@ enum err_code quota_charge(struct request *request, struct pg_connection *connec
                            PG_I64(default_max_bytes(request->server->settings, tenant_id)));
 }
 
+/* What the subscriber has announced and not sent. Others who ask wait for this transaction. */
+static enum err_code read_announced(struct request *request, struct pg_connection *connection,
+                                    const char *subscriber, int64_t *ret_bytes, struct err *err)
+{
+    struct pg_result *row;
+    enum err_code code =
+        pg_queue_values(connection, TENANT_ANONYMOUS,
+                        "SELECT pg_advisory_xact_lock(hashtextextended('upload ' || $1::text, 0))",
+                        request->arena, err, PG_TEXT(subscriber));
+    if (!code)
+        code = pg_query_values(connection, TENANT_ANONYMOUS,
+                               "SELECT coalesce(sum(u.size_bytes - (SELECT coalesce(sum("
+                               "p.size_bytes), 0) FROM upload_part p WHERE p.upload_id = u.id)),"
+                               " 0)::bigint FROM upload u WHERE u.tenant_id = $1::bigint"
+                               " AND u.address = $2::text AND u.address <> ''"
+                               " AND u.share_id IS NULL",
+                               request->arena, &row, err, PG_I64(TENANT_ANONYMOUS),
+                               PG_TEXT(subscriber));
+    if (!code)
+        *ret_bytes = pg_get_i64(row, 0, 0);
+    return code;
+}
+
+enum err_code quota_check_announcement(struct request *request, struct pg_connection *connection,
+                                       int64_t bytes, const char **ret_subscriber, struct err *err)
+{
+    const struct settings *settings = request->server->settings;
+    int64_t announced, max_bytes = (int64_t)settings->anonymous_max_announced_bytes;
+    char subscriber[LIMITER_SUBSCRIBER_BYTES];
+    limiter_subscriber(span_text(request->address), subscriber);
+    enum err_code code = read_announced(request, connection, subscriber, &announced, err);
+    if (code)
+        return code;
+    if (announced > 0 && bytes > max_bytes - announced) {
+        err_set(err, ERR_QUOTA,
+                "Your address has announced %" PRId64 " bytes that have not come yet, and %" PRId64
+                " more would pass %" PRId64 " (anonymous-max-announced-bytes): finish or delete"
+                " those uploads, sign in, use a token, or wait until they end",
+                announced, bytes, max_bytes);
+        err->retry_after_s = (int)settings_anonymous_upload_lifetime_s(settings);
+        return ERR_QUOTA;
+    }
+    *ret_subscriber = arena_strdup(request->arena, subscriber);
+    return ERR_NONE;
+}
+
 enum err_code quota_give_back(struct pg_connection *connection, int64_t tenant_id, int64_t bytes,
                               struct arena *arena, struct err *err)
 {

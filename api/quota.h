@@ -57,6 +57,16 @@ enum err_code quota_take_completion(struct request *request, struct err *err) MU
 enum err_code quota_charge(struct request *request, struct pg_connection *connection, int64_t bytes,
                            struct err *err) MUST_USE;
 
+/*
+ * In the transaction that announces an anonymous upload of so many bytes: what one address
+ * announces and does not send is bounded, since it takes room from all. The row keeps
+ * *ret_subscriber, whom the address counts for. Of parallel announcements each sees the others.
+ * Handles: ERR_QUOTA (429).
+ */
+enum err_code quota_check_announcement(struct request *request, struct pg_connection *connection,
+                                       int64_t bytes, const char **ret_subscriber,
+                                       struct err *err) MUST_USE;
+
 /* Gives bytes back, of what was deleted; travels as quota_charge. Works under both database roles.
  */
 enum err_code quota_give_back(struct pg_connection *connection, int64_t tenant_id, int64_t bytes,

@@ -92,6 +92,10 @@ static const struct knob knobs[] = {
          "of one anonymous share"),
     KNOB("anonymous-max-bytes", KNOB_SIZE, anonymous_max_bytes, KIB, 1024 * TIB, "20GiB",
          "stored by all anonymous shares together"),
+    KNOB("anonymous-max-announced-bytes", KNOB_SIZE, anonymous_max_announced_bytes, KIB, 1024 * TIB,
+         "1GiB",
+         "announced by one address for anonymous uploads in parts and still to come; a single "
+         "upload is never too large for it"),
     KNOB("anonymous-expiry", KNOB_DURATION, anonymous_expiry_s, 3600, 3650 * DAY, "365d",
          "after the last view of an anonymous share"),
     KNOB("anonymous-upload-lifetime", KNOB_DURATION, anonymous_upload_lifetime_s, 60, 365 * DAY,

@@ -48,10 +48,11 @@ struct settings {
     bool anonymous_sharing;           /* may those who are not signed in create shares? */
     int anonymous_uploads_per_minute; /* per address */
     uint64_t anonymous_max_upload_bytes;
-    int64_t anonymous_expiry_s;          /* after the last view, and the longest one may ask for */
-    uint64_t anonymous_max_bytes;        /* stored by all of them together */
-    int64_t anonymous_upload_lifetime_s; /* as upload_lifetime_s; the shorter one counts */
-    uint64_t tenant_max_bytes;           /* defaults of new tenants */
+    int64_t anonymous_expiry_s;   /* after the last view, and the longest one may ask for */
+    uint64_t anonymous_max_bytes; /* stored by all of them together */
+    uint64_t anonymous_max_announced_bytes; /* by an address and still to come */
+    int64_t anonymous_upload_lifetime_s;    /* as upload_lifetime_s; the shorter one counts */
+    uint64_t tenant_max_bytes;              /* defaults of new tenants */
     int tenant_uploads_per_minute;
     uint64_t tenant_max_upload_bytes;
     uint64_t max_profile_bytes; /* after decompression */
@@ -79,6 +80,14 @@ enum err_code settings_load(struct settings *settings, int argument_count, char 
 
 /* One paragraph per knob, with default and environment name. */
 void settings_print_help(FILE *file);
+
+/* How long an unfinished anonymous upload lasts since its last part: the shorter of both knobs. */
+static inline int64_t settings_anonymous_upload_lifetime_s(const struct settings *settings)
+{
+    return settings->anonymous_upload_lifetime_s < settings->upload_lifetime_s
+               ? settings->anonymous_upload_lifetime_s
+               : settings->upload_lifetime_s;
+}
 
 /*
  * All knobs as NAME=value texts for the environment of a child process, so that it need not read

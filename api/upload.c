@@ -32,9 +32,9 @@ static int64_t part_size(const struct upload *upload, int64_t part)
  */
 static int64_t next_expiry_ms(const struct settings *settings, int64_t tenant_id)
 {
-    int64_t lifetime_s = settings->upload_lifetime_s;
-    if (tenant_id == TENANT_ANONYMOUS && settings->anonymous_upload_lifetime_s < lifetime_s)
-        lifetime_s = settings->anonymous_upload_lifetime_s;
+    int64_t lifetime_s = tenant_id == TENANT_ANONYMOUS
+                             ? settings_anonymous_upload_lifetime_s(settings)
+                             : settings->upload_lifetime_s;
     return clock_wall_ns() / CLOCK_NS_PER_MS + lifetime_s * 1000;
 }
 
@@ -45,25 +45,30 @@ static enum err_code insert_upload(struct request *request, const struct upload 
     uint8_t token_hash[DIGEST_BYTES];
     digest_sha256(span_text(upload_token), token_hash);
     const struct principal *principal = &request->principal;
+    const char *subscriber = "";
     pg_auto connection = NULL;
     enum err_code code = pg_take(request->server->database, &connection, err);
     if (!code)
         code = tenant_begin(connection, principal->tenant_id, request->arena, err);
     if (!code)
         code = idempotency_record(connection, request, idempotency, err);
+    if (!code && principal->kind == PRINCIPAL_ANONYMOUS)
+        code = quota_check_announcement(request, connection, upload->size_bytes, &subscriber, err);
     if (!code)
         code = pg_queue_values(
             connection, principal->tenant_id,
             "INSERT INTO upload (id, tenant_id, user_id, token_id, token_hash, size_bytes,"
-            " part_bytes, part_count, filename, sha256, expires_at) VALUES ($1::text, $2::bigint,"
+            " part_bytes, part_count, filename, sha256, expires_at, address) VALUES ($1::text, "
+            "$2::bigint,"
             " $3::bigint, $4::bigint, $5::bytea, $6::bigint, $7::bigint, $8::bigint, $9::text,"
-            " $10::bytea, 'epoch'::timestamptz + $11::bigint * interval '1 ms')",
+            " $10::bytea, 'epoch'::timestamptz + $11::bigint * interval '1 ms', $12::text)",
             request->arena, err, PG_TEXT(upload->id), PG_I64(principal->tenant_id),
             principal->user_id ? PG_I64(principal->user_id) : PG_NULL,
             principal->token_id ? PG_I64(principal->token_id) : PG_NULL,
             PG_BYTES(span_of(token_hash, DIGEST_BYTES)), PG_I64(upload->size_bytes),
             PG_I64(upload->part_bytes), PG_I64(upload->part_count), PG_TEXT(upload->filename),
-            sha256.size ? PG_BYTES(sha256) : PG_NULL, PG_I64(upload->expires_ms));
+            sha256.size ? PG_BYTES(sha256) : PG_NULL, PG_I64(upload->expires_ms),
+            PG_TEXT(subscriber));
     if (!code)
         code = quota_charge(request, connection, upload->size_bytes, err);
     return code ? code : quota_refuse(request, pg_commit(connection, err), err);

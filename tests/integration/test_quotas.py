@@ -6,7 +6,7 @@ import threading
 import sample_profiles as samples
 from people import Tenant
 from test_shares import problem, query_one, share, wait_for
-from test_uploads import stored_bytes
+from test_uploads import begin, put, stored_bytes
 
 MIB = 1 << 20
 
@@ -156,3 +156,73 @@ def test_visitors_without_an_account_are_not_told_to_delete_shares(start_server)
                    anonymous.post("/api/v1/shares", b"main;x 1\n" * 3)):
         detail = problem(answer, 429, "1000 of 1024 bytes", "sign in")["detail"]
         assert "delete" not in detail and "operator" not in detail
+
+
+def announce_from(client, address, size):
+    return client.post("/api/v1/uploads", json={"size": size},
+                       headers={"X-Forwarded-For": address})
+
+
+def test_what_an_address_announces_without_an_account_is_bounded(start_server):
+    """Or one address takes what all anonymous shares have together without sending a byte."""
+    server = start_server("--anonymous-max-announced-bytes", "20MiB", "--trust-forwarded-for",
+                          "yes", "--anonymous-upload-lifetime", "10m", "--jobs-interval", "1s")
+    anonymous = server.anonymous()
+    here = {"X-Forwarded-For": "192.0.2.1"}
+    first = announce_from(anonymous, "192.0.2.1", 12 * MIB)
+    assert first.status == 201
+    refused = announce_from(anonymous, "192.0.2.1", 10 * MIB)
+    detail = problem(refused, 429, str(12 * MIB), str(20 * MIB),
+                     "anonymous-max-announced-bytes", "sign in")["detail"]
+    assert "SQLSTATE" not in detail and refused.headers["retry-after"] == "600"
+    assert stored_bytes(server, 1) == 12 * MIB
+    assert announce_from(anonymous, "192.0.2.2", 10 * MIB).status == 201, "another address"
+    assert server.api().post("/api/v1/uploads", json={"size": 30 * MIB},
+                             headers=here).status == 201, "with an account"
+    # What has come is no longer only announced, however often it comes.
+    upload = first.json()
+    token = {"X-Perfolio-Upload-Token": upload["upload_token"], **here}
+    for _ in range(2):
+        assert put(anonymous, upload, 0, bytes(12 * MIB), headers=token).status == 204
+    second = announce_from(anonymous, "192.0.2.1", 12 * MIB)
+    assert second.status == 201
+    problem(announce_from(anonymous, "192.0.2.1", 1), 429, str(20 * MIB))
+    # Deleted and ended uploads make room.
+    assert anonymous.delete(f"/api/v1/uploads/{upload['id']}", headers=token).status == 204
+    assert announce_from(anonymous, "192.0.2.1", MIB).status == 201
+    query_one(server, "UPDATE upload SET expires_at = now() WHERE id = %s", second.json()["id"])
+    wait_for(lambda: announce_from(anonymous, "192.0.2.1", 19 * MIB).status == 201)
+
+
+def test_an_address_may_always_announce_one_upload_and_ipv6_counts_by_its_network(start_server):
+    server = start_server("--anonymous-max-announced-bytes", "1MiB", "--trust-forwarded-for", "yes")
+    anonymous = server.anonymous()
+    assert announce_from(anonymous, "2001:db8:1:2::1", 200 * MIB).status == 201
+    problem(announce_from(anonymous, "2001:db8:1:2:ffff::9", 1), 429)
+    assert announce_from(anonymous, "2001:db8:1:3::1", 1).status == 201
+
+
+def test_parallel_announcements_of_an_address_see_each_other(start_server):
+    server = start_server("--anonymous-max-announced-bytes", "25MiB")
+
+    def announce():
+        client = server.anonymous()
+        answer = client.post("/api/v1/uploads", json={"size": 10 * MIB})
+        client.close()
+        return answer
+
+    answers = all_at_once(server, 1, 5, announce)
+    assert sorted(answer.status for answer in answers) == [201, 201, 429, 429, 429], answers
+    assert stored_bytes(server, 1) == 20 * MIB
+
+
+def test_a_completed_anonymous_upload_is_announced_no_more(start_server):
+    server = start_server("--anonymous-max-announced-bytes", "1KiB")
+    anonymous = server.anonymous()
+    body = samples.FOLDED * (600 // len(samples.FOLDED) + 1)
+    for _ in range(3):
+        upload = begin(anonymous, len(body))
+        token = {"X-Perfolio-Upload-Token": upload["upload_token"]}
+        assert put(anonymous, upload, 0, body, headers=token).status == 204
+        assert anonymous.post(f"/api/v1/uploads/{upload['id']}/complete",
+                              headers=token).status == 201

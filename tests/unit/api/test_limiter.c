@@ -138,6 +138,20 @@ static void ipv6_counts_by_its_subscriber(void **state)
     assert_false(shares_limit(limiter, SPAN_LITERAL("192.0.2.1"), SPAN_LITERAL("192.0.2.2")));
 }
 
+static void a_subscriber_has_a_name(void **state)
+{
+    (void)state;
+    static const char *const names[][2] = {
+        {"2001:db8:1:2:f::9", "2001:db8:1:2::/64"}, {"::1", "::/64"}, {"192.0.2.1", "192.0.2.1"},
+        {"::ffff:192.0.2.1", "::ffff:192.0.2.1"},   {"", ""},
+    };
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        char text[LIMITER_SUBSCRIBER_BYTES];
+        limiter_subscriber(span_text(names[i][0]), text);
+        assert_string_equal(text, names[i][1]);
+    }
+}
+
 static void a_full_table_forgets_the_oldest_and_stays_usable(void **state)
 {
     (void)state;
@@ -202,6 +216,7 @@ int main(void)
         TEST(a_wait_ends_and_a_quiet_time_forgets),
         TEST(attempts_count_before_their_outcome_is_known),
         TEST(ipv6_counts_by_its_subscriber),
+        TEST(a_subscriber_has_a_name),
         TEST(a_full_table_forgets_the_oldest_and_stays_usable),
         TEST(slots_let_few_in_and_refuse_a_crowd),
     };
