@@ -147,13 +147,17 @@ static bool wants_json(const struct request *request)
 
 static enum err_code get_oembed(struct request *request, struct response *response, struct err *err)
 {
+    static const char *const single[] = {"url", "format", "maxwidth", "maxheight", NULL};
     struct embed *embed = arena_new(request->arena, struct embed, 1);
+    enum err_code code = request_check_parameters(request, single, NULL, err);
+    if (code)
+        return code;
     if (!wants_json(request)) {
         err_set(err, ERR_UNSUPPORTED, "the only format is json");
         problem_respond(request, response, 501, err);
         return ERR_NONE;
     }
-    enum err_code code = read_size(request, embed, err);
+    code = read_size(request, embed, err);
     if (!code)
         code = find_share(request, embed, err);
     if (code)

@@ -35,19 +35,19 @@ static_assert(sizeof(struct profile_label) == (size_t)DECODED_LABEL, "what a lab
 static enum err_code check_names(struct request *request, unsigned parameters, struct err *err)
 {
     enum { NAMES_MAX = 32 };
-    const char *known[NAMES_MAX] = {0};
-    size_t count = 0;
+    const char *known[NAMES_MAX] = {0}, *repeatable[NAMES_MAX] = {0};
+    size_t count = 0, repeatable_count = 0;
     struct span version;
     if (parameters & REPORT_TAKES_PAGE) {
         if (request_query(request, "sv", &version))
             return ERR_NONE; /* written by a page, perhaps a later one */
         for (const char *const *name = view_state_names; *name; name++)
-            known[count++] = *name;
+            repeatable[repeatable_count++] = *name; /* what is odd in a page's counts as absent */
     }
     if (parameters & REPORT_TAKES_FILTER) {
         known[count++] = "sample_type";
         for (int action = 0; action < FILTER_ACTION_COUNT; action++)
-            known[count++] = filter_action_name((enum filter_action)action);
+            repeatable[repeatable_count++] = filter_action_name((enum filter_action)action);
     }
     if (parameters & REPORT_TAKES_GROUP)
         known[count++] = "group_by";
@@ -66,7 +66,7 @@ static enum err_code check_names(struct request *request, unsigned parameters, s
         known[count++] = "b";
         known[count++] = "mode";
     }
-    return request_check_query(request, known, err);
+    return request_check_parameters(request, known, repeatable, err);
 }
 
 static enum err_code read_rules(struct request *request, struct report *report, struct err *err)

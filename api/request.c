@@ -161,33 +161,68 @@ bool request_accepts_encoding(const struct request *request, const char *coding)
     return false;
 }
 
-static bool is_known(struct span name, const char *const *known)
+/* The name as the list has it; NULL when it has none. */
+static const char *find_name(struct span name, const char *const *names)
 {
-    for (; *known; known++) {
-        if (span_equal_text(name, *known))
+    for (; *names; names++) {
+        if (span_equal_text(name, *names))
+            return *names;
+    }
+    return NULL;
+}
+
+static enum err_code refuse_unknown(struct span name, struct err *err)
+{
+    char shown[64];
+    size_t size = 0;
+    for (; size < name.size && size < sizeof(shown) - 1; size++) {
+        uint8_t byte = name.data[size];
+        shown[size] = byte >= 0x20 && byte < 0x7f ? (char)byte : '?';
+    }
+    shown[size] = '\0';
+    return err_set(err, ERR_INVALID, "there is no parameter \"%s\" here: leave it out", shown);
+}
+
+static bool has_broken_escape(struct span raw)
+{
+    for (size_t i = 0; i < raw.size; i++) {
+        if (raw.data[i] == '%' &&
+            (raw.size - i < 3 || hex_digit(raw.data[i + 1]) < 0 || hex_digit(raw.data[i + 2]) < 0))
             return true;
     }
     return false;
 }
 
+enum err_code request_check_parameters(const struct request *request, const char *const *single,
+                                       const char *const *repeatable, struct err *err)
+{
+    struct span rest = request->query, raw_name, raw_value, second;
+    while (take_parameter(&rest, &raw_name, &raw_value)) {
+        struct span name = decode_query(request->arena, raw_name);
+        const char *once = find_name(name, single);
+        const char *known = once || !repeatable ? once : find_name(name, repeatable);
+        if (!known && !repeatable)
+            continue;
+        if (!known)
+            return refuse_unknown(name, err);
+        if (has_broken_escape(raw_value))
+            return err_set(err, ERR_INVALID,
+                           "the parameter %s has a %% without two hexadecimal digits behind it: "
+                           "write %%25 for the sign itself",
+                           known);
+        /* Whoever sends two means both, or does not know of one of them. */
+        if (once && request_query_nth(request, once, 1, &second))
+            return err_set(err, ERR_INVALID,
+                           "the parameter %s is given more than once: leave out all but one", once);
+    }
+    return ERR_NONE;
+}
+
 enum err_code request_check_query(const struct request *request, const char *const *known,
                                   struct err *err)
 {
-    struct span rest = request->query, raw_name, raw_value;
-    while (take_parameter(&rest, &raw_name, &raw_value)) {
-        struct span name = decode_query(request->arena, raw_name);
-        if (is_known(name, known))
-            continue;
-        char shown[64];
-        size_t size = 0;
-        for (; size < name.size && size < sizeof(shown) - 1; size++) {
-            uint8_t byte = name.data[size];
-            shown[size] = byte >= 0x20 && byte < 0x7f ? (char)byte : '?';
-        }
-        shown[size] = '\0';
-        return err_set(err, ERR_INVALID, "there is no parameter \"%s\" here: leave it out", shown);
-    }
-    return ERR_NONE;
+    static const char *const none[] = {NULL};
+    return request_check_parameters(request, known, none, err);
 }
 
 static void assert_is_field_text(const char *text)

@@ -81,8 +81,15 @@ enum err_code request_query_i64(const struct request *request, const char *name,
 struct span request_cookie(const struct request *request, const char *name);
 /* Does Accept-Encoding name this coding ("gzip") without q=0? */
 bool request_accepts_encoding(const struct request *request, const char *coding);
-/* Refuses query parameters that are not in the NULL-terminated list, so that typing errors show.
- * Handles: ERR_INVALID, naming the parameter. */
+/*
+ * Refuses query parameters that are in neither NULL-terminated list, so that typing errors show;
+ * one of single that is given more than once; and a value with a "%" that no two hexadecimal digits
+ * follow. Without a list of repeatable ones (NULL), all that are not in single are taken as they
+ * come. Handles: ERR_INVALID, naming the parameter.
+ */
+enum err_code request_check_parameters(const struct request *request, const char *const *single,
+                                       const char *const *repeatable, struct err *err) MUST_USE;
+/* As request_check_parameters, where none may be repeated. */
 enum err_code request_check_query(const struct request *request, const char *const *known,
                                   struct err *err) MUST_USE;
 

@@ -265,11 +265,12 @@ static enum err_code read_labels(struct request *request, struct share_settings 
 enum err_code share_settings_read(struct request *request, struct share_settings *ret_settings,
                                   struct err *err)
 {
-    static const char *const known[] = {"title", "description", "visibility", "expires",
-                                        "label", "filename",    NULL};
+    static const char *const single[] = {"title",   "description", "visibility",
+                                         "expires", "filename",    NULL};
+    static const char *const repeatable[] = {"label", NULL};
     struct share_settings settings = {0};
     const char *filename = "";
-    enum err_code code = request_check_query(request, known, err);
+    enum err_code code = request_check_parameters(request, single, repeatable, err);
     if (!code)
         code = read_text(request, "title", SHARE_TITLE_CHARACTERS, true, &settings.title, err);
     if (!code)

@@ -266,6 +266,37 @@ def test_wrong_parameters_are_named(admin, made, query, word):
     problem(admin.get(f"/api/v1/shares/{made['a']}/top", query=query), 400, word)
 
 
+@pytest.mark.parametrize("query,name", [
+    ("limit=1&limit=2", "limit"), ("sample_type=cpu&sample_type=samples", "sample_type"),
+    ("group_by=file&limit=1&group_by=file", "group_by"), ("focus=%zz", "focus"), ("focus=%", "focus"),
+    ("focus=a&focus=b%4", "focus"), ("label=a%3db&label=%3", "label"), ("limit=%310%", "limit"),
+])
+def test_a_parameter_with_two_values_or_a_broken_escape_is_named(admin, made, query, name):
+    problem(admin.get(f"/api/v1/shares/{made['a']}/top?{query}"), 400, f"parameter {name} ")
+
+
+def test_sides_of_a_diff_and_settings_are_given_once(admin, made):
+    a, b = made["a"], made["b"]
+    for query, name in ((f"a={a}&b={b}&a={a}", "a"), (f"a={a}&b={b}&b={b}", "b"),
+                        (f"a={a}&b={b}&mode=absolute&mode=normalised", "mode")):
+        for path in ("/api/v1/diff", "/api/v1/diff/top"):
+            problem(admin.get(f"{path}?{query}"), 400, f"parameter {name} ")
+    problem(admin.post("/api/v1/shares?title=a&title=b", samples.FOLDED), 400, "parameter title ")
+    problem(admin.post("/api/v1/shares?title=%C3%", samples.FOLDED), 400, "parameter title ")
+    labels = admin.post("/api/v1/shares?label=a%3D1&label=b%3D2", samples.FOLDED)
+    shown = admin.get(f"/api/v1/shares/{labels.json()['id']}").json()
+    assert shown["labels"] == {"a": "1", "b": "2"}
+    assert admin.get(f"/api/v1/shares/{a}/top?focus=parse&focus=main&hide=x&hide=y").status == 200
+
+
+def test_pages_open_whatever_stands_in_their_address(admin, made):
+    odd = "limit=1&limit=2&st=samples&st=cpu&what=%zz&focus=%&x=%"
+    for page in (f"/p/{made['a']}", f"/d/{made['a']}..{made['b']}"):
+        assert admin.get(f"{page}?{odd}").status == 200
+    # Their pictures take what is odd in a page's own parameters as absent.
+    assert admin.get(f"/p/{made['a']}/og.png?sv=1&{odd}").status == 200
+
+
 @pytest.fixture(scope="module")
 def labelled(server):
     """A real profile with labels of both kinds, where it can be had, and what it holds."""

@@ -64,11 +64,49 @@ static void names_the_parameter_that_is_not_known(void **state)
 {
     static const char *const known[] = {"focus", "limit", NULL};
     struct err err;
-    struct request good = with_query(*state, "limit=1&focus=a&limit=2");
+    struct request good = with_query(*state, "limit=1&focus=a%2f");
     assert_int_equal(request_check_query(&good, known, &err), ERR_NONE);
     struct request bad = with_query(*state, "limit=1&f%6fcsu%0a=a");
     assert_int_equal(request_check_query(&bad, known, &err), ERR_INVALID);
     assert_non_null(strstr(err.message, "\"focsu?\""));
+}
+
+static void names_the_parameter_that_is_given_twice(void **state)
+{
+    static const char *const single[] = {"limit", "a", NULL}, *const several[] = {"focus", NULL};
+    struct err err;
+    struct request good = with_query(*state, "focus=x&limit=1&focus=x&a=1");
+    assert_int_equal(request_check_parameters(&good, single, several, &err), ERR_NONE);
+    static const char *const twice[] = {"limit=1&a=1&limit=2", "limit&limit", "limit=1&l%69mit=1"};
+    for (size_t i = 0; i < sizeof(twice) / sizeof(*twice); i++) {
+        struct request bad = with_query(*state, twice[i]);
+        assert_int_equal(request_check_parameters(&bad, single, several, &err), ERR_INVALID);
+        assert_non_null(strstr(err.message, "limit is given more than once"));
+        assert_int_equal(request_check_parameters(&bad, single, NULL, &err), ERR_INVALID);
+    }
+}
+
+static void names_the_parameter_with_a_broken_escape(void **state)
+{
+    static const char *const single[] = {"limit", NULL}, *const several[] = {"focus", NULL};
+    static const char *const broken[] = {"%", "%z", "%zz", "a%4", "%4g", "%2525%", "%%41"};
+    struct err err;
+    for (size_t i = 0; i < sizeof(broken) / sizeof(*broken); i++) {
+        struct request bad =
+            with_query(*state, arena_printf(*state, "focus=a&focus=%s&limit=1", broken[i]));
+        assert_int_equal(request_check_parameters(&bad, single, several, &err), ERR_INVALID);
+        assert_non_null(strstr(err.message, "focus"));
+    }
+    struct request good = with_query(*state, "focus=%25zz&limit=%31");
+    assert_int_equal(request_check_parameters(&good, single, several, &err), ERR_NONE);
+}
+
+static void takes_other_parameters_where_any_may_come(void **state)
+{
+    static const char *const single[] = {"url", NULL};
+    struct err err;
+    struct request request = with_query(*state, "url=a&utm=%zz&utm=1");
+    assert_int_equal(request_check_parameters(&request, single, NULL, &err), ERR_NONE);
 }
 
 static void finds_cookies_by_whole_name(void **state)
@@ -145,6 +183,9 @@ int main(void)
         TEST(finds_and_decodes_parameters),
         TEST(reads_numbers_within_their_range),
         TEST(names_the_parameter_that_is_not_known),
+        TEST(names_the_parameter_that_is_given_twice),
+        TEST(names_the_parameter_with_a_broken_escape),
+        TEST(takes_other_parameters_where_any_may_come),
         TEST(finds_cookies_by_whole_name),
         TEST(respects_refused_codings),
         TEST(answers_304_when_a_tag_matches),
