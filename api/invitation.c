@@ -52,6 +52,50 @@ enum err_code invitation_list(struct request *request, struct response *response
     return answer_send(&answer, request, response, 200, err);
 }
 
+/* Nobody else invites into the tenant until this transaction ends: an e-mail has one invitation. */
+static enum err_code begin_alone(struct request *request, struct pg_connection *connection,
+                                 struct err *err)
+{
+    int64_t tenant_id = request->principal.tenant_id;
+    enum err_code code = tenant_begin(connection, tenant_id, request->arena, err);
+    return code ? code
+                : pg_query_values(connection, tenant_id,
+                                  "SELECT id FROM tenant WHERE id = $1 FOR NO KEY UPDATE",
+                                  request->arena, NULL, err, PG_I64(tenant_id));
+}
+
+/* Accounts of other tenants stay unknown here: theirs is found when the link is used. */
+static enum err_code check_is_no_member(struct request *request, struct pg_connection *connection,
+                                        const char *email, struct err *err)
+{
+    struct pg_result *row;
+    int64_t tenant_id = request->principal.tenant_id;
+    enum err_code code = pg_query_values(
+        connection, tenant_id,
+        "SELECT role FROM app_user WHERE tenant_id = $1 AND lower(email) = lower($2)",
+        request->arena, &row, err, PG_I64(tenant_id), PG_TEXT(email));
+    if (!code && pg_row_count(row) > 0)
+        return err_set(err, ERR_CONFLICT,
+                       "%.100s is a member of this team already, as %s: look at the list of its "
+                       "people, where the role can be changed",
+                       email, pg_get_text(row, 0, 0));
+    return code;
+}
+
+static enum err_code withdraw_earlier(struct request *request, struct pg_connection *connection,
+                                      const char *email, struct err *err)
+{
+    struct pg_result *row;
+    int64_t tenant_id = request->principal.tenant_id;
+    enum err_code code =
+        pg_query_values(connection, tenant_id,
+                        "DELETE FROM invitation WHERE tenant_id = $1 AND lower(email) = lower($2)",
+                        request->arena, &row, err, PG_I64(tenant_id), PG_TEXT(email));
+    if (!code && pg_affected(row) > 0)
+        code = audit_record(connection, request, "invitation.delete", email, err);
+    return code;
+}
+
 static enum err_code create(struct request *request, struct response *response,
                             struct pg_connection *connection, const char *email, enum role role,
                             struct err *err)
@@ -120,7 +164,11 @@ enum err_code invitation_post(struct request *request, struct response *response
     if (!code)
         code = pg_take(request->server->database, &connection, err);
     if (!code)
-        code = tenant_begin(connection, request->principal.tenant_id, request->arena, err);
+        code = begin_alone(request, connection, err);
+    if (!code)
+        code = check_is_no_member(request, connection, email, err);
+    if (!code)
+        code = withdraw_earlier(request, connection, email, err);
     return code ? code : create(request, response, connection, email, role, err);
 }
 

@@ -2,7 +2,9 @@
  * invitation: links that let somebody join a tenant: /api/v1/invitations.
  *
  * The link is <public url>/invite#<secret>; the part behind # never reaches a server's log. It is
- * for one e-mail and one role, is used once and expires after settings.invitation_lifetime_s.
+ * for one e-mail and one role, is used once and expires after settings.invitation_lifetime_s. An
+ * e-mail has one in a tenant: another withdraws the first. Members are not invited (409); who has
+ * an account in another tenant is, since that is nothing to tell here, and cannot accept (409).
  */
 #ifndef API_INVITATION_H
 #define API_INVITATION_H

@@ -413,8 +413,57 @@ def test_invitations_can_be_withdrawn_and_expire(server, owner):
                                      json={"token": token, "password": PASSWORD}), 404, "not-found")
 
 
+def invited(client, email, role="member"):
+    """The secret of a new invitation's link."""
+    answer = client.post("/api/v1/invitations", json={"email": email, "role": role})
+    assert answer.status == 201, answer
+    return answer.json()["url"].partition("#")[2]
+
+
+def test_members_are_not_invited(tenant, owner):
+    member = tenant.add_user("viewer")
+    for email in (member["email"], member["email"].upper()):
+        said = problem(owner.post("/api/v1/invitations", json={"email": email, "role": "member"}),
+                       409, "conflict")
+        assert email in said and "viewer" in said
+    assert owner.get("/api/v1/invitations").json()["invitations"] == []
+    assert owner.delete(f"/api/v1/users/{member['id']}").status == 204
+    invited(owner, member["email"])
+
+
+def test_another_invitation_withdraws_the_first(server, tenant, owner):
+    email = unique("twice") + "@example.com"
+    first, second = invited(owner, email), invited(owner, email.upper(), "viewer")
+    listed = owner.get("/api/v1/invitations").json()["invitations"]
+    assert [(row["email"], row["role"]) for row in listed] == [(email.upper(), "viewer")]
+    for path, more in (("look", {}), ("accept", {"password": PASSWORD})):
+        said = problem(Browser(server).post(f"/api/v1/invitations/{path}",
+                                            json={"token": first, **more}), 404, "not-found")
+        assert "withdrawn" in said
+    # Another team's invitation to the same person stays, and so do those to others.
+    other = Tenant(server)
+    others_link = invited(other.api("admin", "read"), email, "viewer")
+    somebody = invited(owner, unique("somebody") + "@example.com")
+    third = invited(owner, email)
+    for token, status in ((others_link, 200), (somebody, 200), (second, 404), (third, 200)):
+        looked = Browser(server).post("/api/v1/invitations/look", json={"token": token})
+        assert looked.status == status, looked
+    actions = [row["action"] for row in owner.get("/api/v1/audit").json()["entries"]
+               if row["target"].lower() == email]
+    assert actions == ["invitation.create", "invitation.delete"] * 2 + ["invitation.create"]
+
+
+def test_two_invitations_at_once_leave_one(tenant):
+    clients = [tenant.api("admin", "read") for _ in range(4)]
+    email = unique("race") + "@example.com"
+    with concurrent.futures.ThreadPoolExecutor(len(clients)) as pool:
+        list(pool.map(lambda client: invited(client, email, "viewer"), clients))
+    listed = clients[0].get("/api/v1/invitations").json()["invitations"]
+    assert [row["email"] for row in listed] == [email]
+
+
 def test_an_email_has_one_account(server, tenant, owner):
-    email = tenant.add_user("viewer")["email"]
+    email = Tenant(server).add_user("viewer")["email"]  # of others, which is not told here
     url = owner.post("/api/v1/invitations", json={"email": email, "role": "member"}).json()["url"]
     answer = Browser(server).post("/api/v1/invitations/accept",
                                   json={"token": url.partition("#")[2], "password": PASSWORD})
