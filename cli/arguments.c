@@ -57,7 +57,8 @@ enum err_code arguments_each(const struct arguments *arguments, const char *done
             *err = each;
             return each.code;
         }
-        terminal_fail(&cli->terminal, "%s", each.message);
+        if (each.code != ERR_CANCELLED)
+            terminal_fail(&cli->terminal, "%s", each.message);
         if (!result) {
             result = each.code;
             is_usage_error = cli->is_usage_error;

@@ -5,6 +5,7 @@
 #include "lib/base/mem.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <unistd.h>
 
@@ -50,9 +51,22 @@ enum err_code cli_connect(struct cli *cli, const char *base, struct client **ret
 
 enum err_code cli_flush(struct err *err)
 {
-    if (fflush(stdout) || ferror(stdout))
-        return err_set_errno(err, ERR_IO, "writing to standard output");
+    if (fflush(stdout) || ferror(stdout)) {
+        err_set_errno(err, ERR_IO, "writing to standard output");
+        return cli_check_reader(STDOUT_FILENO, err);
+    }
     return ERR_NONE;
+}
+
+/* Asked of the descriptor, since errno is of the last call, which need not be the one that failed.
+ */
+enum err_code cli_check_reader(int fd, struct err *err)
+{
+    struct pollfd output = {.fd = fd};
+    if (err->code == ERR_IO && fd == STDOUT_FILENO && poll(&output, 1, 0) > 0 &&
+        (output.revents & (POLLERR | POLLHUP)))
+        return err_set(err, ERR_CANCELLED, "nobody reads standard output any more");
+    return err->code;
 }
 
 enum err_code cli_read_secret(struct cli *cli, const char *file, const char **ret_secret,

@@ -87,8 +87,12 @@ struct client;
 enum err_code cli_connect(struct cli *cli, const char *base, struct client **ret_client,
                           struct err *err) MUST_USE;
 
-/* Standard output was written whole? Handles: ERR_IO (disk full, closed pipe). */
+/* Standard output was written whole? Handles: ERR_IO (disk full), ERR_CANCELLED (nobody reads it
+ * any more: main then ends the process as SIGPIPE does, without a word). */
 enum err_code cli_flush(struct err *err) MUST_USE;
+/* To what writing to fd has failed with: turns ERR_IO into ERR_CANCELLED where fd is standard
+ * output and nobody reads it any more. Returns the code, whatever it is. */
+enum err_code cli_check_reader(int fd, struct err *err) MUST_USE;
 
 /* The secret in a file (or standard input if it is "-"): its first line. In the arena.
  * Handles: ERR_IO, ERR_NOT_FOUND, ERR_INVALID (empty, or of more than 4 KiB). */

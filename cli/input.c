@@ -1,5 +1,6 @@
 #include "cli/input.h"
 
+#include "cli/client.h"
 #include "cli/link.h"
 #include "cli/progress.h"
 #include "cli/terminal.h"
@@ -11,6 +12,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <strings.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -22,7 +24,7 @@ enum {
     SPARE_SECONDS = 60,
     MAX_MEASURED_SECONDS = 24 * 3600,
     MAX_FILENAME_BYTES = 255,
-    SAVED_ANSWER_BYTES = 200, /* of an answer that is not 2xx, shown in the message */
+    REASON_BYTES = 200, /* of an answer that is not 2xx, shown in the message */
 };
 
 static enum err_code open_temporary(struct arena *arena, int *ret_fd, struct err *err)
@@ -119,11 +121,26 @@ static enum err_code open_stream(int stream, struct arena *arena, struct input *
     return code ? code : input_measure(input, err);
 }
 
+/* The length of "ftp" in "ftp://host"; 0 when it is none. */
+static size_t scheme_length(const char *text)
+{
+    static const char letters[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+-.";
+    size_t length = strspn(text, letters);
+    return strncmp(text + length, "://", 3) == 0 ? length : 0;
+}
+
 static enum err_code open_file(const char *path, struct arena *arena, struct input *input,
                                struct err *err)
 {
     struct stat status;
     int fd = open(path, O_RDONLY | O_CLOEXEC);
+    size_t scheme = scheme_length(path);
+    if (fd < 0 && errno == ENOENT && scheme)
+        return err_set(err, ERR_UNSUPPORTED,
+                       "%.200s: the scheme %.*s is not supported, http and https only; name a file "
+                       "by its path",
+                       path, scheme > 40 ? 40 : (int)scheme, path);
     if (fd < 0)
         return err_set_errno(err, errno == ENOENT ? ERR_NOT_FOUND : ERR_IO, "opening %s", path);
     input->name = path;
@@ -143,21 +160,44 @@ static enum err_code open_file(const char *path, struct arena *arena, struct inp
     return input_measure(input, err);
 }
 
-static enum err_code describe_refusal(const struct http_client_answer *answer, const char *url,
-                                      struct err *err)
+static bool has_type(const struct http_client_answer *answer, const char *type)
 {
-    struct span text = span_trim(buf_span(&answer->body));
-    if (text.size > SAVED_ANSWER_BYTES)
-        text.size = SAVED_ANSWER_BYTES;
+    struct span value = http_client_answer_field(answer, "content-type"), name, parameters;
+    span_split(value, ';', &name, &parameters);
+    name = span_trim(name);
+    return name.size == strlen(type) && strncasecmp((const char *)name.data, type, name.size) == 0;
+}
+
+/* What the answer says in words for people: a problem's detail, or the line of a program such as
+ * net/http/pprof. Pages are for browsers. */
+static const char *reason_of(const struct http_client_answer *answer, struct arena *arena)
+{
+    struct span line = {0}, rest = span_trim(buf_span(&answer->body));
+    if (has_type(answer, "application/problem+json")) {
+        json_auto_t *problem = json_loadb((const char *)rest.data, rest.size, 0, NULL);
+        const char *title = client_text(problem, "title", "");
+        line = span_text(arena_strdup(arena, client_text(problem, "detail", title)));
+    } else if (has_type(answer, "text/plain")) {
+        span_take_line(&rest, &line);
+        line = span_trim(line);
+    }
+    if (line.size == 0)
+        return "no profile is there";
+    return arena_printf(arena, "%.*s", line.size > REASON_BYTES ? REASON_BYTES : (int)line.size,
+                        (const char *)line.data);
+}
+
+static enum err_code describe_refusal(const struct http_client_answer *answer, const char *url,
+                                      struct arena *arena, struct err *err)
+{
     enum err_code code = answer->status == 404                            ? ERR_NOT_FOUND
                          : answer->status == 401 || answer->status == 403 ? ERR_FORBIDDEN
                                                                           : ERR_NETWORK;
-    return err_set(err, code, "%s answered %d%s%.*s", url, answer->status, text.size ? ": " : "",
-                   SPAN_PRINT(text));
+    return err_set(err, code, "%s answered %d: %s", url, answer->status, reason_of(answer, arena));
 }
 
 static enum err_code fetch(const char *url, int stall_timeout_s, struct terminal *terminal,
-                           struct input *input, struct err *err)
+                           struct arena *arena, struct input *input, struct err *err)
 {
     struct http_client_settings settings = {
         .user_agent = "perfolio-cli",
@@ -179,7 +219,7 @@ static enum err_code fetch(const char *url, int stall_timeout_s, struct terminal
     code = http_client_send(client, &request, &answer, err);
     terminal_progress_end(terminal);
     if (!code && (answer.status < 200 || answer.status > 299))
-        code = describe_refusal(&answer, input->name, err);
+        code = describe_refusal(&answer, input->name, arena, err);
     return code;
 }
 
@@ -235,7 +275,7 @@ static enum err_code open_url(const char *url, int seconds, struct terminal *ter
         return code;
     if (seconds)
         terminal_note(terminal, "measuring for %d s: %s", seconds, input->name);
-    code = fetch(url, seconds_of(url) + SPARE_SECONDS, terminal, input, err);
+    code = fetch(url, seconds_of(url) + SPARE_SECONDS, terminal, arena, input, err);
     return code ? code : input_measure(input, err);
 }
 

@@ -48,11 +48,29 @@ static const struct command *choose_command(int argc, char **argv)
     return find_command(name);
 }
 
+/* As every program ends that `| head` has heard enough of: scripts know the status, 141 in a shell.
+ */
+static void end_without_reader(void)
+{
+    signal(SIGPIPE, SIG_DFL);
+    raise(SIGPIPE);
+}
+
+/* What argp prints for --help is written by exit(3) alone. */
+static void flush_at_exit(void)
+{
+    struct err err;
+    if (cli_flush(&err) == ERR_CANCELLED)
+        end_without_reader();
+}
+
 static int report(struct cli *cli, enum err_code code, const struct err *err)
 {
     terminal_progress_end(&cli->terminal);
     if (!code)
         return EXIT_OK;
+    if (code == ERR_CANCELLED)
+        end_without_reader();
     terminal_fail(&cli->terminal, "%s", err->message);
     return (int)(cli->is_usage_error ? EXIT_USAGE : exit_code_of(code));
 }
@@ -80,7 +98,8 @@ int main(int argc, char **argv)
     occupy_standard_files();
     use_unicode();
     argp_err_exit_status = EXIT_USAGE;
-    signal(SIGPIPE, SIG_IGN); /* a closed pipe is an error of write(2), told as such */
+    signal(SIGPIPE, SIG_IGN); /* a connection that breaks is an error of write(2), told as such */
+    atexit(flush_at_exit);
     interrupt_install();
     struct cli cli = {.arena = arena_create()};
     const struct command *command = choose_command(argc, argv);

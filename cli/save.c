@@ -1,5 +1,6 @@
 #include "cli/save.h"
 
+#include "cli/cli.h"
 #include "cli/interrupt.h"
 #include "lib/base/mem.h"
 
@@ -104,7 +105,8 @@ enum err_code save_bytes(struct span bytes, const char *path, bool is_forced, st
         if (written < 0 && errno == EINTR)
             continue;
         if (written < 0) {
-            code = err_set_errno(err, ERR_IO, "writing %s", path);
+            err_set_errno(err, ERR_IO, "writing %s", path);
+            code = cli_check_reader(save.fd, err);
             break;
         }
         bytes = span_of(bytes.data + written, bytes.size - (size_t)written);

@@ -43,5 +43,5 @@ enum err_code target_download(const struct target *target, const char *path, con
     progress_of_download(&progress, &request.http);
     enum err_code code = client_send(target->client, &request, &answer, err);
     terminal_progress_end(terminal);
-    return code;
+    return code ? cli_check_reader(fd, err) : ERR_NONE;
 }

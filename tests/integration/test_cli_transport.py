@@ -441,6 +441,80 @@ def test_a_full_disk_on_standard_output_is_an_error(run, home, fake, stacks):
     assert result.returncode == 1 and b"standard output" in result.stderr
 
 
+def without_reader(home, fake, folder, *arguments):
+    """How the command ends whose standard output nobody reads, and what it says."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    with open(writing, "wb") as closed:
+        return subprocess.run([str(PERFOLIO), *map(str, arguments)], stdout=closed, timeout=60,
+                              stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, cwd=folder,
+                              env={"HOME": str(home), "PATH": os.environ["PATH"],
+                                   "PERFOLIO_URL": fake.url})
+
+
+def test_whoever_stops_reading_ends_a_command_quietly(run, home, fake, stacks, tmp_path,
+                                                      monkeypatch):
+    link = run("push", stacks).out.strip()
+    monkeypatch.setattr(Handler, "do_GET",
+                        lambda self: self.reply(200, {"filename": "downloaded.folded"}))
+    for arguments in (["top", stacks], ["top", "--json", stacks], ["diff", "--local", stacks, stacks],
+                      ["get", link, "-o", "-"], ["get", link], ["merge", "-q", stacks, stacks, "-o", "-"],
+                      ["list", "--local"], ["version"], ["help"], ["completion", "bash"],
+                      ["admin", "--help"], ["top", "--help"], ["diff", "--usage"]):
+        ended = without_reader(home, fake, tmp_path, *arguments)
+        assert (ended.returncode, ended.stderr.decode()) == (-signal.SIGPIPE, ""), arguments
+
+
+def test_a_push_that_nobody_listens_to_is_done_and_kept(run, home, fake, stacks):
+    ended = without_reader(home, fake, home, "push", "-q", stacks, stacks)
+    assert (ended.returncode, ended.stderr.decode()) == (-signal.SIGPIPE, "")
+    assert len(fake.shares) == 2
+    listed = run("list", "--local").out
+    assert all(identity in listed for identity in fake.shares)
+
+
+def test_a_long_output_that_is_cut_ends_quietly(home, tmp_path):
+    file = tmp_path / "many.folded"
+    file.write_text("".join(f"main;a_function_with_a_long_name_{i} {i + 1}\n" for i in range(20000)))
+    ended = subprocess.run(["bash", "-c", '"$0" top --limit 0 "$1" | head -n 1; '
+                            'echo "${PIPESTATUS[0]}"', str(PERFOLIO), str(file)],
+                           capture_output=True, text=True, timeout=60,
+                           env={"HOME": str(home), "PATH": os.environ["PATH"]})
+    assert ended.stderr == "" and ended.stdout.splitlines()[-1] == "141"
+
+
+@pytest.mark.parametrize("url", ["ftp://x/y", "file:///etc/hostname", "s3+x://bucket/key"])
+def test_other_schemes_are_refused_as_such(run, fake, stacks, url):
+    for command in (["push"], ["top"], ["merge", stacks], ["diff", stacks]):
+        result = run(*command, url)
+        assert result.returncode == 7, result.log
+        assert url in result.log and "http and https only" in result.log
+        assert "No such file" not in result.log and not fake.shares
+
+
+@pytest.mark.parametrize("kind, body, said", [
+    ("text/html; charset=utf-8", "<!doctype html>\n<title>Not here</title>", "no profile is there"),
+    ("", "<html>Not here</html>", "no profile is there"),
+    ("Text/Plain", "profiling is in use already\nmore\n", "profiling is in use already"),
+    ("text/plain", "", "no profile is there"),
+    ("application/problem+json", '{"title":"Gone","detail":"It expired."}', "It expired."),
+    ("application/problem+json", "[", "no profile is there"),
+])
+def test_a_url_without_a_profile_is_told_in_a_line(run, fake, monkeypatch, kind, body, said):
+    def refuse(self):
+        self.send_response(404)
+        if kind:
+            self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body.encode())
+
+    monkeypatch.setattr(Handler, "do_GET", refuse)
+    result = run("push", f"{fake.url}/nope")
+    assert result.returncode == 5
+    assert result.log == f"perfolio push: error: {fake.url}/nope answered 404: {said}\n"
+
+
 # ---- retries ----
 
 
