@@ -288,6 +288,12 @@ static enum err_code identify_session(struct request *request, struct span secre
                            request->arena, NULL, err, PG_I64(pg_get_i64(row, 0, 0)));
 }
 
+bool auth_has_credentials(const struct request *request)
+{
+    return request_field(request, "authorization").size > 0 ||
+           digest_is_secret(request_cookie(request, AUTH_COOKIE));
+}
+
 enum err_code auth_identify(struct request *request, struct err *err)
 {
     static const char scheme[] = "bearer ";

@@ -26,6 +26,9 @@ void auth_destroy(struct auth *auth); /* NULL is a no-op */
 void auth_forget_token(struct auth *auth, int64_t token_id);
 void auth_forget_tenant(struct auth *auth, int64_t tenant_id);
 
+/* Does the request carry anything that auth_identify would look up? It may be wrong. */
+bool auth_has_credentials(const struct request *request);
+
 /*
  * Fills request->principal. A cookie whose session has ended counts as none. Handles:
  * ERR_UNAUTHENTICATED (a bearer token that is unknown, expired or revoked), ERR_DATABASE.

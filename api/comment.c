@@ -270,12 +270,13 @@ static enum err_code not_found(const struct share *share, int64_t n, struct err 
                    share->id, n);
 }
 
-/* Whose comment is it? Handles: ERR_NOT_FOUND. */
+/* Whose comment is it, of a share that was found? Handles: ERR_NOT_FOUND. */
 static enum err_code find_author(struct request *request, struct pg_connection *connection,
                                  const struct share *share, int64_t n, int64_t *ret_user_id,
                                  struct err *err)
 {
     struct pg_result *row;
+    request->has_found = true;
     enum err_code code =
         pg_query_values(connection, share->tenant_id,
                         "SELECT user_id FROM share_comment WHERE share_id = $1::text AND"

@@ -4,8 +4,8 @@
  * The door to libh2o: nothing of h2o leaves api/http*.c. N loop threads share the listening
  * sockets; a request is read whole (at most HTTP_MAX_BODY_BYTES), copied into its own arena,
  * matched against api/routes.h, and run on the worker pool (api/worker.h), or on the loop with
- * ROUTE_INLINE. The order for each request: route, 404 limiter, body limit, auth_identify,
- * auth_check_access, handler; an error from any of them becomes a problem document (api/problem.h).
+ * ROUTE_INLINE. The order for each request: route, body limit, 404 limiter (which lets valid
+ * credentials through), auth_identify, auth_check_access, handler; an error from any of them becomes a problem document (api/problem.h).
  *
  * Limits: connections past max_connections are closed at once; when all connections together hold
  * more than 3/4 of max_buffered_bytes of unhandled input, the youngest uploads stop being read

@@ -150,25 +150,58 @@ static bool charge_answer(struct http_job *job, size_t plain_bytes)
     return false;
 }
 
+static bool limits_misses(const struct request *request)
+{
+    return (request->route->flags & ROUTE_LIMIT_404) != 0;
+}
+
+/*
+ * Whoever is known here is let through whatever others behind the same address have missed; for
+ * everybody else the back-off comes first: without credentials nothing is looked up, and wrong ones
+ * tell no more than the back-off does.
+ */
+static enum err_code identify(struct request *request, struct err *err)
+{
+    enum err_code limit = ERR_NONE;
+    if (limits_misses(request))
+        limit = limiter_check(request->server->limiter, LIMIT_MISS_ADDRESS,
+                              span_text(request->address), err);
+    if (limit == ERR_NONE)
+        return auth_identify(request, err);
+    if (!auth_has_credentials(request))
+        return limit;
+    struct err identity_err = {0};
+    enum err_code code = auth_identify(request, &identity_err);
+    if (code == ERR_NONE && request->principal.kind != PRINCIPAL_ANONYMOUS)
+        return ERR_NONE;
+    if (code == ERR_NONE || code == ERR_UNAUTHENTICATED)
+        return limit;
+    *err = identity_err;
+    return code;
+}
+
+/* A guess is what nobody known asks for, and what does not exist. */
+static void count_miss(const struct http_job *job, enum err_code code)
+{
+    const struct request *request = &job->request;
+    bool is_missing = code == ERR_NOT_FOUND || job->response.status == 404;
+    if (limits_misses(request) && is_missing && !request->has_found &&
+        request->principal.kind == PRINCIPAL_ANONYMOUS)
+        limiter_fail(request->server->limiter, LIMIT_MISS_ADDRESS, span_text(request->address));
+}
+
 static enum err_code identify_and_handle(struct http_job *job, struct err *err)
 {
     struct request *request = &job->request;
-    struct limiter *limiter = request->server->limiter;
-    bool counts_misses = (request->route->flags & ROUTE_LIMIT_404) != 0;
-    struct span address = span_text(request->address);
-    enum err_code code = ERR_NONE;
-    if (counts_misses)
-        code = limiter_check(limiter, LIMIT_MISS_ADDRESS, address, err);
-    if (code == ERR_NONE)
-        code = auth_identify(request, err);
+    request->has_found = false;
+    enum err_code code = identify(request, err);
     if (code)
         return code;
     name_user(job);
     code = auth_check_access(request, err);
     if (code == ERR_NONE)
         code = request->route->handle(request, &job->response, err);
-    if (counts_misses && (code == ERR_NOT_FOUND || job->response.status == 404))
-        limiter_fail(limiter, LIMIT_MISS_ADDRESS, address);
+    count_miss(job, code);
     return code;
 }
 

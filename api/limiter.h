@@ -26,7 +26,7 @@ enum limit_kind {
     LIMIT_SIGN_IN_ACCOUNT,        /* wrong passwords for an e-mail, whether it exists or not */
     LIMIT_SHARE_PASSWORD,         /* wrong passwords for a share; key: its id */
     LIMIT_SHARE_PASSWORD_ADDRESS, /* wrong passwords for any share from an address */
-    LIMIT_MISS_ADDRESS,           /* 404s from an address */
+    LIMIT_MISS_ADDRESS,           /* ids that do not exist, asked for anonymously from an address */
     /* Rates. */
     LIMIT_UPLOAD_TENANT,  /* uploads of a tenant; key: its number */
     LIMIT_UPLOAD_ADDRESS, /* anonymous uploads from an address */

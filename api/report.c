@@ -166,8 +166,11 @@ enum err_code report_read(struct request *request, const struct report_kind *kin
     if (code)
         return code;
     if (parameters & REPORT_TAKES_DIFF)
-        return read_diff(request, report, err);
-    return share_access_find(request, request->path_params[0], &report->shares[0], err);
+        code = read_diff(request, report, err);
+    else
+        code = share_access_find(request, request->path_params[0], &report->shares[0], err);
+    request->has_found = code == ERR_NONE;
+    return code;
 }
 
 /* All that decides the answer but the shares, as text. */

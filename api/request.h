@@ -58,6 +58,9 @@ struct request {
     bool is_tls;
     int64_t start_ns; /* monotonic */
     struct principal principal;
+    /* Set by handlers once all that the request's ids name exists and may be seen: a 404 for a part
+     * of it (a function, a comment) is then no guess at an id. */
+    bool has_found;
     /* Hashes that the password in X-Perfolio-Password was found to match: it is costly to find, and
      * a request may be handled again. */
     const char *matched_hashes[REQUEST_MATCHED_HASHES];

@@ -21,7 +21,7 @@ enum route_access {
 
 enum route_flags {
     ROUTE_INLINE = 1 << 0, /* runs on the loop thread: no blocking, no database (health, assets) */
-    ROUTE_LIMIT_404 = 1 << 1, /* counts misses per address, with doubling back-off */
+    ROUTE_LIMIT_404 = 1 << 1, /* counts anonymous misses per address, with doubling back-off */
     ROUTE_NO_CSRF = 1 << 2,   /* a cookie session is not required to carry a CSRF token (sign-in) */
     ROUTE_CORS = 1 << 3,      /* Access-Control-Allow-Origin: * and OPTIONS, for reads only */
     ROUTE_PROBE =

@@ -4,6 +4,8 @@ import re
 
 import pytest
 
+from conftest import Api
+from people import Tenant
 from test_http_raw import folded
 
 
@@ -139,16 +141,53 @@ def test_a_page_under_delete_asks_and_does_not_delete(admin, anonymous):
     assert anonymous.get(f"/p/{made['id']}/raw").status == 200
 
 
-def test_guessing_links_is_slowed_down(start_server):
-    server = start_server()
-    guesser = server.anonymous()
-    answer = None
-    for number in range(260):
-        answer = guesser.get(f"/p/{number:022d}")
+def guess(client, path="/p/" + "1" * 22):
+    """Asks for what does not exist until that is refused."""
+    for _ in range(260):
+        answer = client.get(path)
         if answer.status == 429:
             break
         assert answer.status == 404
     assert answer.status == 429
+    return answer
+
+
+def test_guessing_links_is_slowed_down(start_server):
+    server = start_server()
+    guesser = server.anonymous()
+    answer = guess(guesser)
     assert int(answer.headers["retry-after"]) >= 1
     assert answer.headers["content-type"] == "application/problem+json"
     assert guesser.get("/healthz").status == 200, "what is no guess still works"
+
+
+def test_whoever_is_known_is_not_locked_out_by_guesses(start_server):
+    server = start_server()
+    admin, guesser = server.api(), server.anonymous()
+    known = [admin, Tenant(server).user("viewer")]
+    path = f"/api/v1/shares/{share(admin)['id']}"
+    guess(guesser)
+    for client in known:
+        guess(guesser)
+        assert client.get(path).status == 200, "neither refused for others behind the address"
+        for _ in range(230):
+            assert client.get("/p/" + "1" * 22).status == 404, "nor counted"
+    # A token or session that is none helps nobody through. The first waits are short: some tries.
+    for stranger in (server.api("pf_" + "A" * 43), server.api("nonsense"),
+                     Api(server, cookies={"__Host-perfolio_session": "A" * 43})):
+        assert any(guess(guesser) and stranger.get(path).status == 429 for _ in range(5))
+
+
+def test_what_a_share_lacks_is_no_guess(start_server):
+    server = start_server()
+    made = share(server.api())
+    anonymous = server.anonymous()
+    for number in range(230):
+        answer = anonymous.get(f"/api/v1/shares/{made['id']}/callers", query={"fn": f"unknown{number}"})
+        assert answer.status == 404, (number, answer)
+    for _ in range(230):
+        answer = anonymous.get("/api/v1/diff", query={"a": made["id"], "b": "0" * 22})
+        if answer.status == 429:
+            break
+        assert answer.status == 404
+    assert answer.status == 429, "one share that exists hides no guesses at another"
