@@ -5,19 +5,28 @@
  * sockets; a request is read whole (at most HTTP_MAX_BODY_BYTES), copied into its own arena,
  * matched against api/routes.h, and run on the worker pool (api/worker.h), or on the loop with
  * ROUTE_INLINE. The order for each request: route, body limit, 404 limiter (which lets valid
- * credentials through), auth_identify, auth_check_access, handler; an error from any of them becomes a problem document (api/problem.h).
+ * credentials through), auth_identify, auth_check_access, handler; an error from any of them
+ * becomes a problem document (api/problem.h).
  *
- * Limits: connections past max_connections are closed at once; when all connections together hold
- * more than 3/4 of max_buffered_bytes of unhandled input, the youngest uploads stop being read
- * until older ones have been answered, and those that go on must bring 8 KiB/s; answers that peers
- * have not taken yet may hold as much again, past which large ones become 503, and from half of it
- * on whoever takes a large one slower than 8 KiB/s is cut; requests past the pool's queue get 503
- * with Retry-After. There is no deadline for a transfer while bytes flow: a
- * sweep looks at TCP_INFO every second and closes connections that are idle (60 s), whose request
- * trickles (30 s below 64 B/s), whose peer takes no bytes (60 s) or has gone before its answer
- * began. A peer that closes its sending side alone counts as gone too. HTTP/1 heads that two
- * programs may read differently get 400 and the connection ends (api/http_strict.h); so do not put
- * a proxy that shares connections between clients in front without the same strictness there.
+ * Limits: connections past max_connections are closed at once; answers that peers have not taken
+ * yet may hold max_buffered_bytes, past which large ones become 503, and from half of it on whoever
+ * takes a large one slower than 8 KiB/s is cut; requests past the pool's queue get 503 with
+ * Retry-After. There is no deadline for a transfer while bytes flow: a sweep looks at TCP_INFO
+ * every second and closes connections that are idle (60 s), whose request trickles (30 s below 64
+ * B/s), whose peer takes no bytes (60 s) or has gone before its answer began. A peer that closes
+ * its sending side alone counts as gone too. HTTP/1 heads that two programs may read differently
+ * get 400 and the connection ends (api/http_strict.h); so do not put a proxy that shares
+ * connections between clients in front without the same strictness there.
+ *
+ * Uploads share max_buffered_bytes of unhandled input by address (IPv6 by its /64; behind a proxy
+ * all have the proxy's). Above 3/4 of it, those that hold more than 64 KiB stand in line: the
+ * oldest of each address, then the second of each, and so on. From the front, each goes on as long
+ * as it may grow to the largest body within what is free, and must bring 8 KiB/s; the others stop
+ * being read. When one lacks room while another address has more uploads in line, that address's
+ * youngest get 503 at once; so whoever fills the buffers with many uploads loses them to whoever
+ * brings one. Whatever was stopped for slow_timeout_s without bringing anything in between gets
+ * 503, too. Loops have lines of their own, and the first in each always goes on. HTTP/2 streams
+ * cannot be stopped: a connection with no room is cut.
  *
  * HTTP/2 is opt-in: libh2o 2.2.5 answers an oversize body there with a stream reset instead of 413,
  * and has no fix for rapid reset, which is met by cutting a connection after 200 early cancels.
@@ -62,7 +71,7 @@ struct http_options {
     size_t max_buffered_bytes; /* 192 MiB: input that all connections hold together; answers too */
     int max_connections;       /* 4096 */
     int idle_timeout_s;        /* 60 */
-    int slow_timeout_s;        /* 30 */
+    int slow_timeout_s;        /* 30; also for uploads that wait */
     int send_timeout_s;        /* 60 */
     int handshake_timeout_s;   /* 10 */
 };

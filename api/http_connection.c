@@ -7,7 +7,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 /* Connections accepted per event, so that a flood of them does not starve the others. */
@@ -96,6 +95,7 @@ static void on_close(void *data)
     h2o_linklist_unlink(&connection->link);
     if (connection->linger_fd >= 0)
         start_lingering(connection->loop, connection->linger_fd);
+    arena_destroy(connection->refusal);
     atomic_fetch_sub(&connection->loop->http->connection_count, 1);
     mem_free(connection);
 }
@@ -105,6 +105,13 @@ static void count_refusal(struct http_server *http, enum http_refusal reason)
     metric_add(http->refusals[reason], 1);
 }
 
+static uint64_t subscriber_of(h2o_socket_t *sock)
+{
+    struct sockaddr_storage address = {0};
+    h2o_socket_getpeername(sock, (struct sockaddr *)&address);
+    return http_tcp_subscriber(&address);
+}
+
 static void adopt(struct http_loop *loop, h2o_socket_t *sock, h2o_accept_ctx_t *accept)
 {
     struct http_connection *connection = mem_new(struct http_connection, 1);
@@ -112,6 +119,7 @@ static void adopt(struct http_loop *loop, h2o_socket_t *sock, h2o_accept_ctx_t *
     connection->sock = sock;
     connection->fd = h2o_socket_get_fd(sock);
     connection->linger_fd = -1;
+    connection->subscriber = subscriber_of(sock);
     connection->accepted_ns = connection->progress_ns = clock_monotonic_ns();
     h2o_linklist_init_anchor(&connection->jobs);
     h2o_linklist_insert(&loop->connections, &connection->link);
@@ -144,14 +152,6 @@ struct http_connection *http_connection_of(h2o_req_t *req)
     return req->conn->callbacks->get_socket(req->conn)->on_close.data;
 }
 
-static void resume_reading(struct http_connection *connection)
-{
-    h2o_socket_cb on_read = connection->paused_read;
-    connection->paused_read = NULL;
-    connection->window_ns = 0;
-    h2o_socket_read_start(connection->sock, on_read);
-}
-
 static struct http_job *job_at(h2o_linklist_t *link)
 {
     return H2O_STRUCT_FROM_MEMBER(struct http_job, connection_link, link);
@@ -168,7 +168,7 @@ void http_connection_cut(struct http_connection *connection, enum http_refusal r
     if (reason != REFUSAL_COUNT)
         count_refusal(connection->loop->http, reason);
     if (connection->paused_read)
-        resume_reading(connection);
+        http_buffers_resume(connection);
     shutdown(connection->fd, SHUT_RDWR);
 }
 
@@ -178,156 +178,36 @@ void http_connection_linger(struct http_connection *connection)
         connection->linger_fd = fcntl(connection->fd, F_DUPFD_CLOEXEC, 3);
 }
 
-/* An input buffer that http_request.c has taken over leaves a small one behind that only claims the
- * size which h2o will consume. */
-static size_t input_bytes(const struct http_connection *connection)
+/* h2o closes the connection, as if its peer had gone. */
+static void on_refusal_sent(h2o_socket_t *sock, const char *err)
 {
-    const h2o_buffer_t *input = connection->sock->input;
-    return input->size < input->capacity ? input->size : input->capacity;
+    (void)err;
+    struct http_connection *connection = sock->on_close.data;
+    connection->refused_read(sock, h2o_socket_error_closed);
 }
 
-static size_t held_bytes(const struct http_connection *connection)
+void http_connection_refuse(struct http_connection *connection)
 {
-    return input_bytes(connection) + connection->stream_bytes;
-}
-
-/* A stream whose request has not been processed yet is still being received. */
-static int look_at_stream(h2o_req_t *req, void *unused)
-{
-    (void)unused;
-    struct http_connection *connection = http_connection_of(req);
-    connection->is_http2 = true;
-    connection->is_receiving |= req->pathconf == NULL;
-    return 0;
-}
-
-/*
- * What HTTP/2 streams hold is not to be seen from outside (h2o's header for it needs files that the
- * package lacks), so it is estimated: what came in while some stream was being received, less the
- * bodies that were handed over. It counts framing and headers too, which errs on the safe side.
- */
-static void estimate_stream_bytes(struct http_connection *connection)
-{
-    uint64_t received, acked;
-    connection->stream_bytes = 0;
-    if (!connection->is_receiving || !http_tcp_progress(connection->fd, &received, &acked)) {
-        connection->streams_base = 0;
+    h2o_socket_t *sock = connection->sock;
+    h2o_socket_cb on_read = connection->paused_read ? connection->paused_read : sock->_cb.read;
+    if (connection->is_cut)
+        return;
+    if (connection->is_http2 || !on_read || sock->_cb.write) {
+        http_connection_cut(connection, REFUSED_BUFFERS);
         return;
     }
-    if (connection->streams_base == 0)
-        connection->streams_base = received;
-    if (received > connection->streams_base)
-        connection->stream_bytes = received - connection->streams_base;
-}
-
-static void look_at_streams(struct http_loop *loop)
-{
-    if (!loop->http->options.enable_http2)
-        return;
-    for (h2o_linklist_t *link = loop->connections.next; link != &loop->connections;
-         link = link->next)
-        connection_at(link)->is_receiving = false;
-    loop->http->config.http2.callbacks.foreach_request(&loop->context, look_at_stream, NULL);
-    for (h2o_linklist_t *link = loop->connections.next; link != &loop->connections;
-         link = link->next) {
-        if (connection_at(link)->is_http2)
-            estimate_stream_bytes(connection_at(link));
-    }
-}
-
-static size_t sum_buffered(struct http_loop *loop)
-{
-    size_t bytes = 0;
-    for (h2o_linklist_t *link = loop->connections.next; link != &loop->connections;
-         link = link->next)
-        bytes += held_bytes(connection_at(link));
-    return bytes;
-}
-
-static void pause_reading(struct http_connection *connection)
-{
-    connection->paused_read = connection->sock->_cb.read;
-    connection->window_ns = 0;
-    h2o_socket_read_stop(connection->sock);
-}
-
-/* Its request has begun and is still being read. */
-static bool is_pausable(const struct http_connection *connection)
-{
-    return !connection->is_http2 && !connection->is_cut &&
-           (connection->paused_read || connection->sock->_cb.read) &&
-           input_bytes(connection) > HTTP_PRESSURE_FREE_BYTES;
-}
-
-/*
- * Stops the youngest uploads so that the others can end: oldest first, each that goes on may grow
- * to the largest body; the first of each loop always goes on, so that there is always progress (if
- * it is too slow, the sweep cuts it and the next one is first).
- */
-static void pause_youngest(struct http_loop *loop, size_t free_bytes)
-{
-    bool is_first = true;
-    for (h2o_linklist_t *link = loop->connections.next, *next; link != &loop->connections;
-         link = next) {
-        next = link->next;
-        struct http_connection *connection = connection_at(link);
-        if (connection->is_http2 && connection->stream_bytes > HTTP_PRESSURE_FREE_BYTES) {
-            /* HTTP/2 cannot be paused from outside: the first may go on, the others are cut. */
-            if (!is_first)
-                http_connection_cut(connection, REFUSED_BUFFERS);
-            is_first = false;
-            continue;
-        }
-        if (!is_pausable(connection))
-            continue;
-        size_t held = input_bytes(connection);
-        size_t may_grow = held < HTTP_MAX_BODY_BYTES ? HTTP_MAX_BODY_BYTES - held : 0;
-        bool may_go_on = is_first || may_grow <= free_bytes;
-        is_first = false;
-        free_bytes = may_grow < free_bytes ? free_bytes - may_grow : 0;
-        if (may_go_on && connection->paused_read)
-            resume_reading(connection);
-        else if (!may_go_on && !connection->paused_read)
-            pause_reading(connection);
-    }
-}
-
-static void resume_all(struct http_loop *loop)
-{
-    for (h2o_linklist_t *link = loop->connections.next, *next; link != &loop->connections;
-         link = next) {
-        next = link->next;
-        if (connection_at(link)->paused_read)
-            resume_reading(connection_at(link));
-    }
-}
-
-/* Above 3/4 of the cap uploads are admitted one by one, below it all go on. */
-static bool is_under_pressure(const struct http_server *http, size_t *ret_free_bytes)
-{
-    size_t total = 0;
-    for (int i = 0; i < http->options.loop_count; i++)
-        total += atomic_load_explicit(&http->loops[i].buffered_bytes, memory_order_relaxed);
-    size_t cap = http->options.max_buffered_bytes;
-    *ret_free_bytes = total < cap ? (cap - total) / (size_t)http->options.loop_count : 0;
-    return total > cap - cap / 4;
-}
-
-static void look_at_buffers(struct http_loop *loop)
-{
-    look_at_streams(loop);
-    size_t bytes = sum_buffered(loop);
-    size_t before = atomic_exchange_explicit(&loop->buffered_bytes, bytes, memory_order_relaxed);
-    size_t free_bytes;
-    if (bytes == 0 && before == 0)
-        return; /* nothing can be paused */
-    bool is_pressed = is_under_pressure(loop->http, &free_bytes);
-    loop->is_filling = bytes > loop->http->options.max_buffered_bytes /
-                                   (2 * (size_t)loop->http->options.loop_count);
-    if (is_pressed)
-        pause_youngest(loop, free_bytes);
-    else
-        resume_all(loop);
+    h2o_socket_read_stop(sock);
+    connection->paused_read = NULL;
+    connection->refused_read = on_read;
+    connection->refused_ns = clock_monotonic_ns();
+    connection->is_cut = true;
+    count_refusal(connection->loop->http, REFUSED_BUFFERS);
+    http_connection_linger(connection);
+    connection->refusal = arena_create();
+    struct span answer = http_response_to_refused(
+        connection->loop, span_of(sock->input->bytes, sock->input->size), connection->refusal);
+    h2o_iovec_t piece = h2o_iovec_init(answer.data, answer.size);
+    h2o_socket_write(sock, &piece, 1, on_refusal_sent);
 }
 
 static bool is_request_coming(struct http_connection *connection)
@@ -344,14 +224,6 @@ static uint64_t request_bytes(const struct http_connection *connection)
     return connection->is_http2 ? connection->received_bytes : connection->sock->input->size;
 }
 
-/* Under pressure those that may go on must be quick: the others wait for them. */
-static bool must_be_quick(const struct http_connection *connection)
-{
-    size_t free_bytes;
-    return held_bytes(connection) > HTTP_PRESSURE_FREE_BYTES &&
-           is_under_pressure(connection->loop->http, &free_bytes);
-}
-
 /* Cuts a request that comes slower than the minimal rate over slow_timeout_s. */
 static void check_rate(struct http_connection *connection, int64_t now_ns)
 {
@@ -362,7 +234,8 @@ static void check_rate(struct http_connection *connection, int64_t now_ns)
     }
     int64_t window_s = connection->loop->http->options.slow_timeout_s;
     uint64_t bytes_per_s = HTTP_MIN_BYTES_PER_S;
-    if (must_be_quick(connection)) {
+    /* Those that may go on must be quick: the others wait for them. */
+    if (http_buffers_are_wanted(connection)) {
         window_s = window_s < PRESSURE_WINDOW_S ? window_s : PRESSURE_WINDOW_S;
         bytes_per_s = HTTP_MIN_BYTES_PER_S_UNDER_PRESSURE;
     }
@@ -374,15 +247,7 @@ static void check_rate(struct http_connection *connection, int64_t now_ns)
     connection->window_ns = 0;
 }
 
-/* A paused peer that is still there has filled the kernel's buffer by now. */
-static bool has_more_to_read(const struct http_connection *connection)
-{
-    int waiting_bytes = 0;
-    return ioctl(connection->fd, FIONREAD, &waiting_bytes) == 0 &&
-           waiting_bytes >= HTTP_PRESSURE_FREE_BYTES / 4;
-}
-
-/* And it is the peer that we wait for, not a worker. */
+/* Is it the peer that we wait for, not a worker? */
 static bool takes_large_answer(const struct http_connection *connection)
 {
     if (!connection->sock->_cb.write)
@@ -449,15 +314,15 @@ static void sweep_connection(struct http_connection *connection, int64_t now_ns)
     bool is_writing = connection->sock->_cb.write != NULL;
     bool is_handled = !h2o_linklist_is_empty(&connection->jobs);
     if (received != connection->received_bytes || acked != connection->acked_bytes ||
-        (connection->paused_read && has_more_to_read(connection)) || (is_handled && !is_writing))
+        connection->paused_read || (is_handled && !is_writing))
         connection->progress_ns = now_ns;
     connection->received_bytes = received;
     connection->acked_bytes = acked;
     check_taking(connection, now_ns);
     int64_t quiet_ns = now_ns - connection->progress_ns;
     if (connection->paused_read) {
-        if (quiet_ns > options->slow_timeout_s * CLOCK_NS_PER_S)
-            http_connection_cut(connection, REFUSED_SLOW);
+        if (now_ns - connection->paused_ns > options->slow_timeout_s * CLOCK_NS_PER_S)
+            http_connection_refuse(connection);
         return;
     }
     if (is_request_coming(connection))
@@ -477,6 +342,14 @@ static bool is_idle(struct http_connection *connection)
            connection->sock->input->size == 0 && connection->stream_bytes == 0;
 }
 
+/* A peer that has not even taken earlier answers takes no refusal. */
+static void check_refused(struct http_connection *connection, int64_t now_ns)
+{
+    bool is_late = now_ns - connection->refused_ns > HTTP_LINGER_MS * CLOCK_NS_PER_MS;
+    if (connection->refused_read && (is_late || connection->loop->is_cut))
+        shutdown(connection->fd, SHUT_RDWR);
+}
+
 static void sweep(struct http_loop *loop, int64_t now_ns)
 {
     sweep_lingering(loop, now_ns);
@@ -485,8 +358,10 @@ static void sweep(struct http_loop *loop, int64_t now_ns)
         next = link->next;
         struct http_connection *connection = connection_at(link);
         check_waiting(connection, now_ns);
-        if (connection->is_cut)
+        if (connection->is_cut) {
+            check_refused(connection, now_ns);
             continue;
+        }
         if (loop->is_cut || (loop->is_draining && is_idle(connection)))
             http_connection_cut(connection, REFUSAL_COUNT);
         else
@@ -498,7 +373,7 @@ void http_connection_watch(struct http_loop *loop, int64_t now_ns)
 {
     /* Each connection may bring a kernel buffer's worth per turn: near the cap, look at each. */
     if (now_ns >= loop->next_look_ns || loop->is_filling) {
-        look_at_buffers(loop);
+        http_buffers_look(loop);
         loop->next_look_ns = now_ns + LOOK_MS * CLOCK_NS_PER_MS;
     }
     if (now_ns >= loop->next_sweep_ns) {

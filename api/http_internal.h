@@ -39,7 +39,7 @@ enum http_refusal {
     REFUSED_SLOW,
     REFUSED_UNREAD, /* the peer takes no bytes */
     REFUSED_CANCELS,
-    REFUSED_BUFFERS, /* HTTP/2 past the buffer cap */
+    REFUSED_BUFFERS, /* past the buffer cap: waited for too long, or others have less */
     REFUSED_GONE,    /* HTTP/1: the peer left while its request waited or ran */
     REFUSAL_COUNT
 };
@@ -84,8 +84,14 @@ struct http_connection {
     struct http_loop *loop;
     h2o_socket_t *sock;
     int fd;
-    h2o_linklist_t jobs;       /* struct http_job by connection_link */
-    h2o_socket_cb paused_read; /* not NULL: reading is stopped by the buffer cap */
+    h2o_linklist_t jobs;        /* struct http_job by connection_link */
+    uint64_t subscriber;        /* http_tcp_subscriber() of the peer */
+    h2o_socket_cb paused_read;  /* not NULL: reading is stopped by the buffer cap */
+    int64_t paused_ns;          /* since when, without bytes in between; 0: not in this request */
+    size_t paused_bytes;        /* what had come by then */
+    h2o_socket_cb refused_read; /* not NULL: a refusal is being written, then this ends it */
+    int64_t refused_ns;
+    struct arena *refusal; /* holds what is being written */
     bool is_http2;
     bool is_receiving; /* HTTP/2: some stream's body is still coming */
     bool is_cut;       /* shut down by us; h2o will notice */
@@ -163,11 +169,22 @@ void http_connection_accept(struct http_loop *loop, h2o_socket_t *listener,
 struct http_connection *http_connection_of(h2o_req_t *req);
 /* Ends it and what its requests do: h2o notices at its next read or write. */
 void http_connection_cut(struct http_connection *connection, enum http_refusal reason);
+/* Answers 503 to a request that is still being read, and ends the connection; HTTP/2 is cut. */
+void http_connection_refuse(struct http_connection *connection);
 /* After the answer in progress, discard what the peer still sends, so that it reads the answer. */
 void http_connection_linger(struct http_connection *connection);
 /* Cheap; called after each turn of the loop: buffer cap and, when due, timeouts. */
 void http_connection_watch(struct http_loop *loop, int64_t now_ns);
 void http_connection_drop_lingering(struct http_loop *loop);
+
+/*
+ * http_buffers.c: who may go on reading when uploads fill the buffers. The rule stands in http.h.
+ */
+/* Pauses, resumes and refuses the loop's uploads. */
+void http_buffers_look(struct http_loop *loop);
+void http_buffers_resume(struct http_connection *connection);
+/* Does it hold what others wait for? */
+bool http_buffers_are_wanted(const struct http_connection *connection);
 
 /* http_request.c: the h2o handler */
 int http_request_on_req(h2o_handler_t *self, h2o_req_t *req);
@@ -193,6 +210,10 @@ void http_job_check_waiting(struct http_job *job, int64_t now_ns);
 /* http_response.c */
 /* Sends what is in job->response; on the loop, once. */
 void http_response_send(struct http_job *job);
+/* The bytes of a 503 for a request that is refused while it is being read, made in arena, and
+ * logged; input is what has come of it. */
+struct span http_response_to_refused(struct http_loop *loop, struct span input,
+                                     struct arena *arena);
 /* A worker has read the next piece of the file. */
 void http_response_continue(struct http_job *job);
 /* On a worker: reads the first or next piece of the file into job->chunk. */

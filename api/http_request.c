@@ -219,6 +219,7 @@ static struct http_job *create_job(struct http_loop *loop, h2o_req_t *req)
     http_request_new_id(loop, job->request.id);
     job->connection = http_connection_of(req);
     job->connection->is_http2 = req->version >= 0x200;
+    job->connection->paused_ns = 0;
     h2o_linklist_insert(&job->connection->jobs, &job->connection_link);
     atomic_fetch_add(&loop->http->job_count, 1);
     struct http_job **shared =

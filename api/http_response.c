@@ -19,7 +19,10 @@ enum {
     LOG_TEXT_BYTES = 1024, /* of each of the four texts that the client chose; escaped, four times
                               as much */
     LOG_LINE_BYTES = 4 * 4 * LOG_TEXT_BYTES + 1024,
-    CLIENT_WENT_AWAY = 499
+    CLIENT_WENT_AWAY = 499,
+    SECURITY_FIELDS_MAX = 5,
+    REFUSED_RETRY_S = 5,
+    REFUSAL_BYTES = 8 << 10
 };
 
 struct status_reason {
@@ -95,19 +98,36 @@ static const char *policy_for(const char *content_type, bool may_be_framed)
     return "default-src 'none'; frame-ancestors 'none'";
 }
 
-/* What all answers carry. */
-static void add_security_fields(h2o_req_t *req, const struct http_server *http,
-                                const char *content_type, bool may_be_framed)
+/* What all answers carry. Returns how many fields there are. */
+static size_t list_security_fields(const struct http_server *http, const char *content_type,
+                                   bool may_be_framed,
+                                   struct http_field fields[SECURITY_FIELDS_MAX])
 {
     bool is_html = content_type && span_starts_with(span_text(content_type), "text/html");
     const char *policy = policy_for(content_type, may_be_framed);
-    add_field(req, SPAN_LITERAL("x-content-type-options"), SPAN_LITERAL("nosniff"));
-    add_field(req, SPAN_LITERAL("referrer-policy"), SPAN_LITERAL("no-referrer"));
-    add_field(req, SPAN_LITERAL("content-security-policy"), span_text(policy));
+    size_t count = 0;
+    fields[count++] =
+        (struct http_field){SPAN_LITERAL("x-content-type-options"), SPAN_LITERAL("nosniff")};
+    fields[count++] =
+        (struct http_field){SPAN_LITERAL("referrer-policy"), SPAN_LITERAL("no-referrer")};
+    fields[count++] =
+        (struct http_field){SPAN_LITERAL("content-security-policy"), span_text(policy)};
     if (is_html)
-        add_field(req, SPAN_LITERAL("cross-origin-opener-policy"), SPAN_LITERAL("same-origin"));
+        fields[count++] = (struct http_field){SPAN_LITERAL("cross-origin-opener-policy"),
+                                              SPAN_LITERAL("same-origin")};
     if (http->sends_hsts)
-        add_field(req, SPAN_LITERAL("strict-transport-security"), SPAN_LITERAL("max-age=31536000"));
+        fields[count++] = (struct http_field){SPAN_LITERAL("strict-transport-security"),
+                                              SPAN_LITERAL("max-age=31536000")};
+    return count;
+}
+
+static void add_security_fields(h2o_req_t *req, const struct http_server *http,
+                                const char *content_type, bool may_be_framed)
+{
+    struct http_field fields[SECURITY_FIELDS_MAX];
+    size_t count = list_security_fields(http, content_type, may_be_framed, fields);
+    for (size_t i = 0; i < count; i++)
+        add_field(req, fields[i].name, fields[i].value);
 }
 
 static bool is_open_to_sites(const struct http_job *job)
@@ -327,6 +347,53 @@ static void replace_error(h2o_req_t *req, h2o_ostream_t **slot)
     /* The rest of the body is still coming; without this the peer would get a reset, no answer. */
     if (!req->http1_is_persistent && !connection->is_http2)
         http_connection_linger(connection);
+}
+
+static void append_fields(struct buf *head, const struct http_field *fields, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        buf_printf(head, "%.*s: %.*s\r\n", SPAN_PRINT(fields[i].name), SPAN_PRINT(fields[i].value));
+}
+
+/* "POST /path?query HTTP/1.1"; nothing when it is not that short. */
+static void read_request_line(struct request *request, struct span input)
+{
+    struct span line, method, target, rest;
+    if (!span_split(span_of(input.data, input.size < LOG_TEXT_BYTES ? input.size : LOG_TEXT_BYTES),
+                    '\r', &line, &rest))
+        return;
+    span_split(line, ' ', &method, &rest);
+    span_split(rest, ' ', &target, &rest);
+    span_split(target, '?', &request->path, &rest);
+    http_method_parse(method, &request->method);
+}
+
+struct span http_response_to_refused(struct http_loop *loop, struct span input, struct arena *arena)
+{
+    struct request request = {.arena = arena, .server = loop->http->server};
+    struct response response = {0};
+    struct http_field fields[SECURITY_FIELDS_MAX];
+    struct err err;
+    err_set(&err, ERR_BUSY,
+            "the server is receiving as many uploads as it can hold; try again in a few seconds");
+    err.retry_after_s = REFUSED_RETRY_S;
+    read_request_line(&request, input);
+    http_request_new_id(loop, request.id);
+    problem_respond(&request, &response, 0, &err);
+    problem_log(&request, response.status, &err);
+    buf_auto answer;
+    buf_init(&answer, REFUSAL_BYTES);
+    buf_printf(&answer,
+               "HTTP/1.1 %d %s\r\nserver: perfolio\r\nconnection: close\r\ncontent-length: %zu\r\n"
+               "content-type: %s\r\nx-request-id: %s\r\n",
+               response.status, reason_of(response.status), response.bytes.size,
+               response.content_type, request.id);
+    append_fields(&answer, fields,
+                  list_security_fields(loop->http, response.content_type, false, fields));
+    append_fields(&answer, response.fields, response.field_count);
+    buf_append_text(&answer, "\r\n");
+    buf_append_span(&answer, response.bytes);
+    return span_of(arena_strndup(arena, answer.data, answer.size), answer.size);
 }
 
 void http_response_filter(h2o_filter_t *self, h2o_req_t *req, h2o_ostream_t **slot)

@@ -24,11 +24,12 @@ LARGEST_BODY = 8 << 20
 class Wire:
     """One TLS connection."""
 
-    def __init__(self, server, protocols=None, timeout=20):
+    def __init__(self, server, protocols=None, timeout=20, source=None):
         context = ssl.create_default_context(cafile=str(server.ca_file))
         if protocols:
             context.set_alpn_protocols(protocols)
-        raw = socket.create_connection(("localhost", server.port), timeout=timeout)
+        raw = socket.create_connection(("localhost", server.port), timeout=timeout,
+                                       source_address=(source, 0) if source else None)
         self.socket = context.wrap_socket(raw, server_hostname="localhost")
         self.rest = b""
 
@@ -446,6 +447,73 @@ def test_stalled_uploads_do_not_hold_the_others_for_ever(start_server):
     assert time.monotonic() - start < 40
     for wire in stalled:
         wire.socket.close()
+
+
+class Crowd:
+    """Large uploads of one address that come fast at first and then go on, never so slowly that
+    they would be cut for it."""
+
+    def __init__(self, server, source, count=40, first_bytes=1200000):
+        self.wires = [Wire(server, source=source).send(post(8 << 20)) for _ in range(count)]
+        self.left = {wire: first_bytes for wire in self.wires}
+        self.has_ended = threading.Event()
+        self.thread = threading.Thread(target=self.send)
+
+    def __enter__(self):
+        for wire in self.wires:
+            wire.socket.setblocking(False)
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.stop()
+        for wire in self.wires:
+            wire.socket.close()
+
+    def stop(self):
+        self.has_ended.set()
+        self.thread.join()
+
+    def send(self):
+        while not self.has_ended.wait(0.1):
+            for wire in self.wires:
+                try:
+                    self.left[wire] -= wire.socket.send(b"!" * (4096 if self.left[wire] < 0 else 1 << 16))
+                except (ssl.SSLWantWriteError, ssl.SSLWantReadError, ssl.SSLError, OSError):
+                    pass
+
+
+def test_one_address_does_not_keep_the_buffers_from_another(start_server):
+    server = start_server("--max-buffered-bytes", "32MiB")
+    with Crowd(server, "127.0.6.1"):
+        assert wait_until(lambda: metric(server, "perfolio_http_buffered_bytes") > 24 << 20, 60)
+        for size in (1 << 20, 7 << 20):
+            with Wire(server, source="127.0.6.2") as wire:
+                wire.send(post(size) + b"!" * size)
+                status, _, body = wire.answer()
+                assert status in (400, 415, 422), (status, body)
+
+
+def test_an_upload_that_waits_for_long_gets_503(start_server):
+    server = start_server("--max-buffered-bytes", "32MiB", "--request-timeout", "2s")
+    refusals = 'perfolio_http_connections_cut_total{reason="buffers"}'
+    with Crowd(server, "127.0.6.1") as crowd:
+        assert wait_until(lambda: metric(server, refusals) > 0, 30)
+        crowd.stop()
+        assert wait_until(lambda: metric(server, "perfolio_http_connections") == 1, 30)
+        answers = []
+        for wire in crowd.wires:
+            wire.socket.settimeout(5)
+            answers.append(wire.answer())
+        refused = [answer for answer in answers if answer]
+        assert len(refused) == metric(server, refusals)
+        for status, headers, body in refused:
+            assert status == 503 and headers["connection"] == "close", body
+            assert int(headers["retry-after"]) >= 1
+            assert headers["content-type"] == "application/problem+json"
+            assert headers["x-content-type-options"] == "nosniff"
+            assert b'"instance":"/api/v1/shares"' in body and headers["x-request-id"].encode() in body
+            assert f'request_id={headers["x-request-id"]} method=POST' in server.log()
 
 
 def large_folded(count):
