@@ -1,4 +1,5 @@
-"""The commands of README.md, run as they stand there (make run and make test are tests/fresh.sh's)."""
+"""The commands of README.md, run as they stand there (make run and make test are tests/fresh.sh's);
+and the manual pages, against what the commands say of themselves."""
 
 import http.server
 import os
@@ -9,7 +10,7 @@ import threading
 import pytest
 
 import sample_profiles
-from conftest import BUILD, ROOT
+from conftest import BUILD, PERFOLIO, ROOT
 
 
 def commands():
@@ -62,3 +63,58 @@ def test_a_command_of_the_readme(command, server, profiled_program, tmp_path):
     summary = tmp_path / "summary"
     said = done.stdout + (summary.read_text() if summary.exists() else "")
     assert f"{server.url}/" in said, said
+
+
+# ---- manual pages ----
+
+MANUAL = ROOT / "deploy/man"
+# What perfolio.1 explains whole: they take nothing that a page of their own could tell.
+WITHOUT_PAGE = {"version", "help"}
+
+
+def said(*arguments):
+    return subprocess.run([str(PERFOLIO), *arguments], env={"HOME": "/nonexistent"}, timeout=60,
+                          check=True, capture_output=True, text=True).stdout
+
+
+def commands_of_the_program():
+    return re.findall(r"^  ([a-z]+) +\S", said("help").partition("PERFOLIO_URL")[0], re.M)
+
+
+def options_of(command):
+    """Long and short options of --help, without dashes; a line may name two of one meaning."""
+    heads = re.findall(r"^ +(-\S.*?)(?:   .*)?$", said(command, "--help"), re.M)
+    return {match for head in heads for match in re.findall(r"(?:^|[ ,])--?([\w?][\w-]*)", head)}
+
+
+def documented_options(page):
+    """The options that head an entry of a list; in perfolio-admin(1) any that is named."""
+    lines = re.findall(r"^\.It (.*)", page, re.M)
+    return {option for line in lines for option in re.findall(r"\bFl (?:Fl )?(?:\\&)?([\w?][\w-]*)", line)
+            if option != "Fl"}
+
+
+def test_each_command_has_a_page_and_no_page_is_of_none():
+    names = commands_of_the_program()
+    assert {"push", "open", "logout", "completion", *WITHOUT_PAGE} <= set(names)
+    pages = {path.stem.partition("-")[2] for path in MANUAL.glob("perfolio-*.1")}
+    assert pages == set(names) - WITHOUT_PAGE
+    general, _, also = (MANUAL / "perfolio.1").read_text().partition(".Sh SEE ALSO")
+    for name in names:
+        assert re.search(rf"^\.It Cm {name}\b", general, re.M), name
+        if name not in WITHOUT_PAGE:
+            assert f".Xr perfolio-{name} 1" in general and f".Xr perfolio-{name} 1" in also, name
+
+
+@pytest.mark.parametrize("command", sorted(path.stem.partition("-")[2]
+                                           for path in MANUAL.glob("perfolio-*.1")))
+def test_a_page_has_the_options_of_its_command_and_no_others(command):
+    page = (MANUAL / f"perfolio-{command}.1").read_text()
+    options = options_of(command)
+    assert "help" in options
+    if command == "admin":  # its options stand in the calls that take them
+        options -= {"?"}
+        documented = set(re.findall(r"Fl Fl ([\w-]+)", page))
+    else:
+        documented = documented_options(page)
+    assert documented == options
