@@ -35,17 +35,18 @@ enum {
 struct jobs {
     struct server *server;
     pthread_t thread;
+    bool has_more;         /* the last round left work behind; of the thread that does the rounds */
     pthread_mutex_t mutex; /* guards should_stop */
     pthread_cond_t wake;
     bool should_stop;
 };
 
-static void run_job(struct server *server, const char *name,
-                    enum err_code (*run)(struct server *server, struct err *err))
+static void run_job(struct jobs *jobs, const char *name,
+                    enum err_code (*run)(struct jobs *jobs, struct err *err))
 {
     struct err err;
     char text[ERR_MESSAGE_BYTES + 16];
-    if (run(server, &err))
+    if (run(jobs, &err))
         log_event(LOG_ERROR, "background work failed", "job=%s code=%s error=%s", name,
                   err_code_name(err.code), log_quote(err.message, text, sizeof(text)));
 }
@@ -54,8 +55,10 @@ static void run_job(struct server *server, const char *name,
  * What deletes objects runs under a lock, which a backup holds while it copies them. The lock
  * belongs to the session, so that the same session does the work: when it breaks, both end.
  */
-static enum err_code sweep(struct server *server, struct err *err)
+static enum err_code sweep(struct jobs *jobs, struct err *err)
 {
+    struct server *server = jobs->server;
+    jobs->has_more = false;
     arena_auto arena = arena_create();
     pg_auto connection = NULL;
     struct pg_result *result;
@@ -65,7 +68,7 @@ static enum err_code sweep(struct server *server, struct err *err)
                                &result, err, PG_I64(SERVER_SWEEP_LOCK));
     if (code || !pg_get_bool(result, 0, 0))
         return code;
-    code = share_jobs_run(server, connection, err);
+    code = share_jobs_run(server, connection, &jobs->has_more, err);
     struct err unlock_err;
     if (pg_query_values(connection, PG_NO_TENANT, "SELECT pg_advisory_unlock($1)", arena, &result,
                         code ? &unlock_err : err, PG_I64(SERVER_SWEEP_LOCK)) &&
@@ -74,17 +77,23 @@ static enum err_code sweep(struct server *server, struct err *err)
     return code;
 }
 
-static enum err_code refresh_gauges(struct server *server, struct err *err)
+static enum err_code clean_identity(struct jobs *jobs, struct err *err)
 {
-    return gauges_refresh(server->gauges, err);
+    return identity_jobs_run(jobs->server, err);
 }
 
-/* Sleeps for the interval; false when it is time to end. */
+static enum err_code refresh_gauges(struct jobs *jobs, struct err *err)
+{
+    return gauges_refresh(jobs->server->gauges, err);
+}
+
+/* Sleeps for the interval, unless there is more to do; false when it is time to end. */
 static bool wait_for_round(struct jobs *jobs)
 {
     struct timespec until;
     clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += jobs->server->settings->jobs_interval_s;
+    if (!jobs->has_more)
+        until.tv_sec += jobs->server->settings->jobs_interval_s;
     pthread_mutex_lock(&jobs->mutex);
     while (!jobs->should_stop)
         if (pthread_cond_timedwait(&jobs->wake, &jobs->mutex, &until) != 0)
@@ -98,9 +107,9 @@ static void *jobs_main(void *context)
 {
     struct jobs *jobs = context;
     while (wait_for_round(jobs)) {
-        run_job(jobs->server, "shares", sweep);
-        run_job(jobs->server, "identity", identity_jobs_run);
-        run_job(jobs->server, "gauges", refresh_gauges);
+        run_job(jobs, "shares", sweep);
+        run_job(jobs, "identity", clean_identity);
+        run_job(jobs, "gauges", refresh_gauges);
     }
     return NULL;
 }
@@ -127,7 +136,7 @@ static void jobs_stop(struct jobs *jobs)
     pthread_mutex_unlock(&jobs->mutex);
     pthread_join(jobs->thread, NULL);
     /* Once more, for what is counted in memory and written down by the round (views). */
-    run_job(jobs->server, "shares", sweep);
+    run_job(jobs, "shares", sweep);
     pthread_cond_destroy(&jobs->wake);
     pthread_mutex_destroy(&jobs->mutex);
 }

@@ -67,7 +67,7 @@ static const struct knob knobs[] = {
     KNOB("worker-queue", KNOB_NUMBER, worker_queue, 1, 100000, "256",
          "requests that may wait for a worker before others get 503"),
     KNOB("jobs-interval", KNOB_SECONDS, jobs_interval_s, 1, 3600, "5s",
-         "pause between rounds of background work (expiry, deletion)"),
+         "pause between rounds of background work (expiry, deletion), unless one left work behind"),
     KNOB("http2", KNOB_SWITCH, http2, 0, 0, "no", "offer HTTP/2"),
     KNOB("trust-forwarded-for", KNOB_SWITCH, trust_forwarded_for, 0, 0, "no",
          "behind a proxy of yours: take the last address of X-Forwarded-For for the client's"),

@@ -125,10 +125,10 @@ const char *share_attachment(struct arena *arena, const char *name);
  * Background work, called every few seconds by one thread, with the connection whose session holds
  * SERVER_SWEEP_LOCK: should it break, the lock is lost and nothing is deleted any more. Writes down
  * counted views, turns expired shares into tombstones, deletes the bytes of what is to go, collects
- * objects and uploads that nobody needs. Each call does a bounded amount; what is left is done by
- * the next.
+ * objects and uploads that nobody needs. Each call does a bounded amount; *ret_has_more, set in any
+ * case, says that it got somewhere and that the next call should follow at once.
  */
 enum err_code share_jobs_run(struct server *server, struct pg_connection *connection,
-                             struct err *err) MUST_USE;
+                             bool *ret_has_more, struct err *err) MUST_USE;
 
 #endif

@@ -26,6 +26,7 @@ struct job {
     struct server *server;
     struct pg_connection *connection;
     struct arena *arena;
+    bool has_more; /* a step did all that one call may do, and did it */
 };
 
 /* "{a,b,c}" of texts that hold no special characters: ids and keys. */
@@ -93,7 +94,10 @@ static enum err_code expire(struct job *job, struct err *err)
         " WHERE id IN (SELECT id FROM share WHERE state = 'live' AND expires_at <= now()"
         "  LIMIT $1::bigint FOR UPDATE SKIP LOCKED)",
         job->arena, &result, err, PG_I64(DELETE_BATCH));
-    return code ? err_add(err, "expiring shares") : ERR_NONE;
+    if (code)
+        return err_add(err, "expiring shares");
+    job->has_more = pg_affected(result) == DELETE_BATCH;
+    return ERR_NONE;
 }
 
 /*
@@ -118,7 +122,7 @@ static enum err_code hold_tenants(struct job *job, const char *sql, struct span 
 
 /* The row becomes a tombstone and its tenant, one of those held, gets the bytes back. */
 static enum err_code bury(struct job *job, const char *id, int64_t tenant_id, int64_t raw_bytes,
-                          struct span held, struct err *err)
+                          struct span held, int *count, struct err *err)
 {
     struct pg_result *result;
     enum err_code code = pg_query_values(
@@ -129,6 +133,7 @@ static enum err_code bury(struct job *job, const char *id, int64_t tenant_id, in
         job->arena, &result, err, PG_TEXT(id), PG_SPAN(held));
     if (code || pg_affected(result) == 0)
         return code;
+    ++*count;
     return quota_give_back(job->connection, tenant_id, raw_bytes, job->arena, err);
 }
 
@@ -161,6 +166,7 @@ static enum err_code delete_bytes(struct job *job, struct err *err)
     struct err first = {0};
     const bool *is_deleted = delete_objects(job, rows, &first);
     struct span held;
+    int buried_count = 0;
     code = pg_begin(job->connection, PG_NO_TENANT, err);
     if (!code)
         code = hold_tenants(job,
@@ -170,7 +176,7 @@ static enum err_code delete_bytes(struct job *job, struct err *err)
     for (int row = 0; !code && row < pg_row_count(rows); row++)
         if (is_deleted[row])
             code = bury(job, pg_get_text(rows, row, 0), pg_get_i64(rows, row, 1),
-                        pg_get_i64(rows, row, 2), held, err);
+                        pg_get_i64(rows, row, 2), held, &buried_count, err);
     if (!code)
         code = pg_commit(job->connection, err);
     else
@@ -179,7 +185,12 @@ static enum err_code delete_bytes(struct job *job, struct err *err)
         *err = first;
         code = first.code;
     }
-    return code ? err_add(err, "deleting bytes of shares") : ERR_NONE;
+    if (code)
+        return err_add(err, "deleting bytes of shares");
+    /* Those of a tenant that is being deleted stay: without others there is nothing to hurry for.
+     */
+    job->has_more = pg_row_count(rows) == DELETE_BATCH && buried_count > 0;
+    return ERR_NONE;
 }
 
 /* Uploads that nobody completed give their charge back; their parts go to the trash by trigger. */
@@ -210,7 +221,9 @@ static enum err_code expire_uploads(struct job *job, struct err *err)
         pg_rollback(job->connection);
         return err_add(err, "expiring uploads");
     }
-    return pg_commit(job->connection, err);
+    code = pg_commit(job->connection, err);
+    job->has_more = !code && pg_row_count(result) == DELETE_BATCH;
+    return code;
 }
 
 static enum err_code forget_keys(struct job *job, struct err *err)
@@ -245,7 +258,10 @@ static enum err_code empty_trash(struct job *job, struct err *err)
                                "DELETE FROM object_trash WHERE object_key = ANY ($1::text[])",
                                job->arena, &result, err,
                                PG_SPAN(text_array(job->arena, keys, (size_t)count)));
-    return code ? err_add(err, "emptying the trash") : ERR_NONE;
+    if (code)
+        return err_add(err, "emptying the trash");
+    job->has_more = count == TRASH_BATCH;
+    return ERR_NONE;
 }
 
 struct sweep {
@@ -314,17 +330,19 @@ static enum err_code sweep_orphans(struct job *job, struct err *err)
 }
 
 enum err_code share_jobs_run(struct server *server, struct pg_connection *connection,
-                             struct err *err)
+                             bool *ret_has_more, struct err *err)
 {
     static enum err_code (*const steps[])(struct job *, struct err *) = {
         flush_views, expire, delete_bytes, expire_uploads, forget_keys, empty_trash, sweep_orphans};
     enum err_code first = ERR_NONE;
+    *ret_has_more = false;
     /* One step that fails does not keep the others from their work. */
     for (size_t i = 0; i < sizeof(steps) / sizeof(*steps); i++) {
         arena_auto arena = arena_create();
         struct err step_err = {0};
         struct job job = {.server = server, .connection = connection, .arena = arena};
         enum err_code code = steps[i](&job, &step_err);
+        *ret_has_more |= job.has_more;
         if (code && !first) {
             first = code;
             *err = step_err;

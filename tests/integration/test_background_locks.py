@@ -198,3 +198,28 @@ def test_views_are_written_while_a_tenant_is_deleted(start_server):
     deletion.join(60)
     assert answers[0].status == 204, (answers, server.log()[-2000:])
     assert "background work failed" not in server.log(), server.log()[-2000:]
+
+
+def test_much_that_goes_at_once_is_gone_within_a_minute(start_server):
+    """Rounds of one batch each, with a pause after each, would take longer than that."""
+    server = start_server("--jobs-interval", "5s")
+    kinds = {"expired": 2800, "deleted": 2800}
+    with server.database("perfolio_cluster") as connection:
+        cursor = connection.cursor()
+        for kind, count in kinds.items():
+            cursor.execute(
+                "INSERT INTO share (id, tenant_id, state, visibility, delete_token_hash,"
+                " expires_at, object_key, raw_bytes, raw_sha256, format)"
+                " SELECT id, 2, state, 'unlisted', sha256(''), now(), 'share/' || id, 3,"
+                " sha256(''), 'folded' FROM (SELECT left(md5(%s || n), 22) AS id,"
+                " CASE %s WHEN 'expired' THEN 'live' ELSE 'deleting' END AS state"
+                " FROM generate_series(1, %s) AS n) AS made", (kind, kind, count))
+        cursor.execute("INSERT INTO tenant_usage VALUES (2, 0, %s) ON CONFLICT (tenant_id, slot)"
+                       " DO UPDATE SET bytes_stored = tenant_usage.bytes_stored + %s",
+                       (3 * sum(kinds.values()),) * 2)
+        cursor.execute("INSERT INTO object_trash (object_key)"
+                       " SELECT 'part/' || md5(n::text) FROM generate_series(1, 7000) AS n")
+    wait_for(lambda: ask(server, "SELECT (SELECT count(*) FROM share WHERE state <> 'gone'),"
+                         " (SELECT count(*) FROM object_trash),"
+                         " (SELECT sum(bytes_stored)::bigint FROM tenant_usage"
+                         "  WHERE tenant_id = 2)") == (0, 0, 0))
