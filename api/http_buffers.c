@@ -90,13 +90,21 @@ static size_t sum_buffered(struct http_loop *loop)
     return bytes;
 }
 
-/* How long it waits counts from the last time that it brought something. */
+/*
+ * How long it waits counts from its first stop, also across short times in which it may go on while
+ * the buffers are just below the mark: unless it has got on since as fast as it must under
+ * pressure.
+ */
 static void pause_reading(struct http_connection *connection)
 {
     size_t bytes = connection->sock->input->size;
-    if (connection->paused_ns == 0 || connection->paused_bytes != bytes)
-        connection->paused_ns = clock_monotonic_ns();
-    connection->paused_bytes = bytes;
+    int64_t now_ns = clock_monotonic_ns();
+    int64_t passed_ms = (now_ns - connection->paused_ns) / CLOCK_NS_PER_MS;
+    size_t wanted = (size_t)passed_ms * HTTP_MIN_BYTES_PER_S_UNDER_PRESSURE / 1000;
+    if (connection->paused_ns == 0 || bytes - connection->paused_bytes >= wanted) {
+        connection->paused_ns = now_ns;
+        connection->paused_bytes = bytes;
+    }
     connection->paused_read = connection->sock->_cb.read;
     connection->window_ns = 0;
     h2o_socket_read_stop(connection->sock);

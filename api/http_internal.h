@@ -87,7 +87,7 @@ struct http_connection {
     h2o_linklist_t jobs;        /* struct http_job by connection_link */
     uint64_t subscriber;        /* http_tcp_subscriber() of the peer */
     h2o_socket_cb paused_read;  /* not NULL: reading is stopped by the buffer cap */
-    int64_t paused_ns;          /* since when, without bytes in between; 0: not in this request */
+    int64_t paused_ns;          /* since when it waits, on the whole; 0: not in this request */
     size_t paused_bytes;        /* what had come by then */
     h2o_socket_cb refused_read; /* not NULL: a refusal is being written, then this ends it */
     int64_t refused_ns;
