@@ -25,8 +25,9 @@
  * being read. When one lacks room while another address has more uploads in line, that address's
  * youngest get 503 at once; so whoever fills the buffers with many uploads loses them to whoever
  * brings one. An upload that has been waiting for slow_timeout_s, and has got on by less than
- * 8 KiB/s since it was first stopped, gets 503, too. Loops have lines of their own, and the first
- * in each always goes on. HTTP/2 streams cannot be stopped: a connection with no room is cut.
+ * 8 KiB/s since it was first stopped, gets 503, too. Loops have lines of their own, of which the
+ * first always goes on, and make room for each other's first of an address in the same way. HTTP/2
+ * streams cannot be stopped: a connection with no room is cut.
  *
  * HTTP/2 is opt-in: libh2o 2.2.5 answers an oversize body there with a stream reset instead of 413,
  * and has no fix for rapid reset, which is met by cutting a connection after 200 early cancels.

@@ -191,6 +191,15 @@ static struct line line_up(struct http_loop *loop)
     return line;
 }
 
+/* Refuses the last in line; returns the bytes that it held. */
+static size_t refuse_last(struct line *line)
+{
+    struct http_connection *connection = line->uploads[--line->count].connection;
+    size_t bytes = held_bytes(connection);
+    http_connection_refuse(connection);
+    return bytes;
+}
+
 /* Refuses from the end of the line, where the address with the most uploads stands, in favour of
  * another address that has fewer. Returns the bytes that are free then. */
 static size_t make_room(struct line *line, const struct upload *upload, size_t free_bytes)
@@ -200,11 +209,37 @@ static size_t make_room(struct line *line, const struct upload *upload, size_t f
         if (last->rank <= upload->rank ||
             last->connection->subscriber == upload->connection->subscriber)
             break;
-        free_bytes += held_bytes(last->connection);
-        http_connection_refuse(last->connection);
-        line->count--;
+        free_bytes += refuse_last(line);
     }
     return free_bytes;
+}
+
+/* The same for the first upload of an address that lacks room in another loop: what one address
+ * holds may all be in this one. */
+static void make_room_elsewhere(struct http_loop *loop, struct line *line)
+{
+    size_t freed_bytes = 0;
+    for (int i = 0; i < loop->http->options.loop_count; i++) {
+        struct http_loop *other = &loop->http->loops[i];
+        size_t wanted = other == loop ? 0 : atomic_exchange(&other->wanted_bytes, 0);
+        uint64_t wanted_by = atomic_load(&other->wanted_by);
+        while (wanted > 0 && line->count > 0) {
+            const struct upload *last = &line->uploads[line->count - 1];
+            if (last->rank == 0 || last->connection->subscriber == wanted_by)
+                break;
+            size_t bytes = refuse_last(line);
+            freed_bytes += bytes;
+            wanted = bytes < wanted ? wanted - bytes : 0;
+        }
+    }
+    atomic_fetch_sub_explicit(&loop->buffered_bytes, freed_bytes, memory_order_relaxed);
+}
+
+/* What is free is shared out among the loops, so each of them has to free as much. */
+static void ask_others(struct http_loop *loop, const struct upload *upload, size_t lacking_bytes)
+{
+    atomic_store(&loop->wanted_by, upload ? upload->connection->subscriber : 0);
+    atomic_store(&loop->wanted_bytes, lacking_bytes * (size_t)loop->http->options.loop_count);
 }
 
 static void set_going(struct http_connection *connection, bool may_go_on)
@@ -225,13 +260,21 @@ static void set_going(struct http_connection *connection, bool may_go_on)
 static void share_room(struct http_loop *loop, size_t free_bytes)
 {
     struct line line = line_up(loop);
+    const struct upload *lacking = NULL;
+    size_t lacking_bytes = 0;
+    make_room_elsewhere(loop, &line);
     for (size_t i = 0; i < line.count; i++) {
         const struct upload *upload = &line.uploads[i];
         size_t needed = may_grow_by(upload->connection);
         free_bytes = make_room(&line, upload, free_bytes);
         set_going(upload->connection, i == 0 || needed <= free_bytes);
+        if (!lacking && i > 0 && upload->rank == 0 && needed > free_bytes) {
+            lacking = upload;
+            lacking_bytes = needed - free_bytes;
+        }
         free_bytes = needed < free_bytes ? free_bytes - needed : 0;
     }
+    ask_others(loop, lacking, lacking_bytes);
     mem_free(line.uploads);
 }
 
@@ -267,10 +310,12 @@ void http_buffers_look(struct http_loop *loop)
     bool is_pressed = is_under_pressure(loop->http, &free_bytes);
     loop->is_filling = bytes > loop->http->options.max_buffered_bytes /
                                    (2 * (size_t)loop->http->options.loop_count);
-    if (is_pressed)
+    if (is_pressed) {
         share_room(loop, free_bytes);
-    else
+    } else {
+        ask_others(loop, NULL, 0);
         resume_all(loop);
+    }
 }
 
 bool http_buffers_are_wanted(const struct http_connection *connection)

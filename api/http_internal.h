@@ -56,7 +56,9 @@ struct http_loop {
     h2o_linklist_t connections;          /* struct http_connection, oldest first */
     h2o_linklist_t lingering;            /* struct http_lingering */
     _Atomic size_t buffered_bytes;       /* input of this loop's connections, at the last look */
-    bool is_filling; /* more than half of this loop's share of the cap is in use */
+    _Atomic size_t wanted_bytes; /* that the first upload of wanted_by lacks, for other loops */
+    _Atomic uint64_t wanted_by;  /* its address, as in struct http_connection */
+    bool is_filling;             /* more than half of this loop's share of the cap is in use */
     int64_t next_look_ns;
     int64_t next_sweep_ns;
     uint64_t random_state; /* of request ids */
