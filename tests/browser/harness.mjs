@@ -93,7 +93,7 @@ export async function withPage(browser, server, use, { look = "light", bypassCSP
 
 /** Findings of axe-core that are serious or worse. */
 export async function axeFindings(page) {
-  await page.evaluate(axeSource);
+  if (!(await page.evaluate(() => "axe" in globalThis))) await page.evaluate(axeSource);
   const result = await page.evaluate(() => globalThis.axe.run(document, { resultTypes: ["violations"] }));
   return result.violations
     .filter((finding) => finding.impact === "serious" || finding.impact === "critical")
@@ -120,6 +120,13 @@ export async function viewReady(page) {
   await page.waitForFunction(() => !document.querySelector(".pane .loading"));
   await page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))));
 }
+
+/** Another state of the page that is there, as a step through the history brings it. */
+export const setInPlace = (page, url) =>
+  page.evaluate((address) => {
+    history.pushState(null, "", address);
+    dispatchEvent(new PopStateEvent("popstate"));
+  }, url);
 
 /** What the tree says of the frame that the cursor stands on. */
 export const spoken = (page) => page.textContent("#icicle-cursor");

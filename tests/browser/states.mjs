@@ -1,6 +1,6 @@
 // Links: whatever a view was set to, its link opened elsewhere shows the same picture and the same words.
 import assert from "node:assert/strict";
-import { looks, viewReady, withPage } from "./harness.mjs";
+import { looks, setInPlace, viewReady, withPage } from "./harness.mjs";
 import { cpuProfile, cpuSamples, labelledProfile } from "./profiles.mjs";
 
 /** So many random states; a release is tried with PERFOLIO_ROUND_TRIPS=500. */
@@ -69,12 +69,6 @@ async function lookOf(page) {
     }
   });
 }
-
-const setInPlace = (page, url) =>
-  page.evaluate((address) => {
-    history.pushState(null, "", address);
-    dispatchEvent(new PopStateEvent("popstate"));
-  }, url);
 
 export async function testStates(runner, browser, server) {
   const one = await server.share(labelledProfile(71, 120), { title: "States" });

@@ -10,6 +10,15 @@ function afterwards(): string {
   return addressWithin(location.origin, new URLSearchParams(location.search).get("next") ?? "", "/shares");
 }
 
+/** Another link of the same page, opened where one is open, changes only what stands behind the "#": begin anew. */
+function useLinkInHash(): void {
+  useEffect(() => {
+    const begin = () => location.reload();
+    addEventListener("hashchange", begin);
+    return () => removeEventListener("hashchange", begin);
+  }, []);
+}
+
 export function LoginPage({ session }: { session: Session | null }) {
   const [code] = useState(() => new URLSearchParams(location.hash.slice(1)).get("code") ?? "");
   const [isTryingCode, setTryingCode] = useState(code !== "");
@@ -17,6 +26,7 @@ export function LoginPage({ session }: { session: Session | null }) {
   const [password, setPassword] = useState("");
   const [error, setError] = useState<Problem | null>(null);
   useTitle("Sign in");
+  useLinkInHash();
   useEffect(() => {
     if (!code) return;
     history.replaceState(null, "", location.pathname + location.search); // a code is for one use
@@ -131,6 +141,7 @@ export function InvitePage({ session }: { session: Session | null }) {
   const [isSpent, setSpent] = useState(false);
   const { invitation, problem } = useInvitation(token);
   useTitle("Invitation");
+  useLinkInHash();
   const isOver = isSpent || problem?.status === 404;
   return (
     <Shell session={session}>
