@@ -31,8 +31,9 @@ static const char *type_name(struct arena *arena, struct span type)
 /* "12.3 s CPU", "1,234 samples"; of a unit that repeats the type, the unit alone. */
 static const char *value_text(struct arena *arena, const struct share_total *total)
 {
-    char value[PICTURE_VALUE_BYTES];
-    picture_value((double)total->value, total->unit, value);
+    char value[PICTURE_VALUE_BYTES] = "too much";
+    if (total->is_known)
+        picture_value((double)total->value, total->unit, value);
     bool is_said = total->type.size == 0 || span_equal(total->type, total->unit);
     return arena_printf(arena, "%s%s%s", value, is_said ? "" : " ",
                         is_said ? "" : type_name(arena, total->type));

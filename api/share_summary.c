@@ -18,26 +18,26 @@ static void append_value_type(struct buf *buf, const struct profile *profile,
     buf_append_byte(buf, '}');
 }
 
-/* The sum of two values, kept within int64. */
-static int64_t add_saturating(int64_t a, int64_t b)
-{
-    int64_t sum;
-    if (__builtin_add_overflow(a, b, &sum))
-        return a < 0 ? INT64_MIN : INT64_MAX;
-    return sum;
-}
-
 static void append_totals(struct buf *buf, const struct profile *profile, struct arena *arena)
 {
     uint32_t type_count = profile->value_type_count;
-    int64_t *totals = arena_new(arena, int64_t, type_count);
+    struct total {
+        int64_t value;
+        bool is_too_large;
+    } *totals = arena_new(arena, struct total, type_count);
     const int64_t *values = profile->values;
     for (uint32_t sample = 0; sample < profile->sample_count; sample++, values += type_count)
         for (uint32_t type = 0; type < type_count; type++)
-            totals[type] = add_saturating(totals[type], values[type]);
+            totals[type].is_too_large |=
+                __builtin_add_overflow(totals[type].value, values[type], &totals[type].value);
     buf_append_text(buf, ",\"totals\":[");
-    for (uint32_t type = 0; type < type_count; type++)
-        buf_printf(buf, "%s%" PRId64, type ? "," : "", totals[type]);
+    for (uint32_t type = 0; type < type_count; type++) {
+        buf_append_text(buf, type ? "," : "");
+        if (totals[type].is_too_large)
+            buf_append_text(buf, "null");
+        else
+            buf_printf(buf, "%" PRId64, totals[type].value);
+    }
     buf_append_byte(buf, ']');
 }
 
@@ -201,9 +201,12 @@ enum err_code share_summary_read_total(const char *summary, struct arena *arena,
     size_t at = (size_t)json_integer_value(index);
     const json_t *type = json_array_get(json_object_get(root, "sample_types"), at);
     const json_t *total = json_array_get(json_object_get(root, "totals"), at);
-    bool is_whole = json_is_integer(index) && json_is_object(type) && json_is_integer(total);
+    bool is_known = json_is_integer(total);
+    bool is_whole =
+        json_is_integer(index) && json_is_object(type) && (is_known || json_is_null(total));
     if (is_whole)
-        *ret_total = (struct share_total){.value = json_integer_value(total),
+        *ret_total = (struct share_total){.is_known = is_known,
+                                          .value = json_integer_value(total),
                                           .type = copy_member(arena, type, "type"),
                                           .unit = copy_member(arena, type, "unit")};
     json_decref(root);

@@ -345,16 +345,17 @@ static uint32_t *find_slot(const struct profile_builder *builder, uint64_t hash,
     }
 }
 
-static void add_values(struct profile_builder *builder, uint32_t sample, const int64_t *values)
+/* False, and nothing is changed, if a sum would pass int64. */
+static bool add_values(struct profile_builder *builder, uint32_t sample, const int64_t *values)
 {
     size_t count = builder->value_types.count;
-    int64_t *sums = &list_at(&builder->values, int64_t, sample * count);
-    for (size_t i = 0; i < count; i++) {
-        int64_t sum;
+    int64_t *sums = &list_at(&builder->values, int64_t, sample * count), sum;
+    for (size_t i = 0; i < count; i++)
         if (__builtin_add_overflow(sums[i], values[i], &sum))
-            sum = values[i] < 0 ? INT64_MIN : INT64_MAX;
-        sums[i] = sum;
-    }
+            return false;
+    for (size_t i = 0; i < count; i++)
+        sums[i] += values[i];
+    return true;
 }
 
 static void check_sample(struct profile_builder *builder, size_t depth, size_t label_count)
@@ -411,10 +412,8 @@ static void add_clean_sample(struct profile_builder *builder, const uint32_t *st
     if (label_count)
         hash = XXH3_64bits_withSeed(labels, label_count * sizeof(*labels), hash);
     uint32_t *slot = find_slot(builder, hash, stack, depth, labels, label_count);
-    if (*slot != PROFILE_NONE) {
-        add_values(builder, *slot, values);
+    if (*slot != PROFILE_NONE && add_values(builder, *slot, values))
         return;
-    }
     check_sample(builder, depth, label_count);
     if (profile_builder_failed(builder))
         return;

@@ -3,7 +3,7 @@
  *
  * For the formats that have no tables of their own, and for merging. Everything is interned: equal
  * strings, functions, mappings and locations get one index, and samples with the same stack and
- * the same labels are added up (sums stay at the ends of int64 when they would pass them). Indexes
+ * the same labels are added up (unless the sum would pass int64: then they stay two samples). Indexes
  * given out are those of the finished profile. The order of everything is that of first use, so
  * the result depends on the input alone.
  *

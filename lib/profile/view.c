@@ -33,11 +33,12 @@ struct build {
     int64_t *values;
     uint32_t *samples;
     uint64_t entry_count;
+    uint64_t magnitude;   /* of all values, without their signs */
     struct span no_label; /* "(no thread)" */
     struct buf label_text;
 };
 
-enum { LABEL_TEXT_BYTES_MAX = 4096 };
+enum { LABEL_TEXT_BYTES_MAX = 4096, TYPE_NAME_BYTES_MAX = 256 };
 
 int64_t view_sum(const struct profile *profile, uint32_t value_type)
 {
@@ -253,6 +254,23 @@ static void add_stack(struct build *build, const struct side *side, uint32_t sam
     build->view->kept[view_side] = view_add(build->view->kept[view_side], value);
 }
 
+/* Whatever is summed of values whose magnitudes stay below INT64_MAX is exact. */
+static enum err_code count_magnitude(struct build *build, const struct side *side, int64_t value,
+                                     struct err *err)
+{
+    uint64_t magnitude = value < 0 ? -(uint64_t)value : (uint64_t)value;
+    build->magnitude += magnitude; /* at most 2^63 are added to less than that */
+    if (build->magnitude < INT64_MAX)
+        return ERR_NONE;
+    buf_auto name;
+    buf_init(&name, TYPE_NAME_BYTES_MAX);
+    profile_append_type_name(side->profile, side->source->value_type, &name);
+    return err_set(err, ERR_TOO_LARGE,
+                   "the values of sample type %.*s come to 2^63 or more, too much to be added "
+                   "exactly: look at another one, or load the original file",
+                   SPAN_PRINT(buf_span(&name)));
+}
+
 static enum err_code add_stacks(struct build *build, const struct side *side, struct err *err)
 {
     int64_t *total = &build->view->total[side->source->side];
@@ -263,7 +281,9 @@ static enum err_code add_stacks(struct build *build, const struct side *side, st
             return err->code;
         if (value == 0)
             continue;
-        *total = view_add(*total, value);
+        if (count_magnitude(build, side, value, err))
+            return err->code;
+        *total += value;
         if (side->filter.labels && !label_match_passes(side->filter.labels, i))
             continue;
         const uint32_t *stack = sample_stack(side, i, &depth);

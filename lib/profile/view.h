@@ -114,7 +114,8 @@ static inline struct span view_unit(const struct view *view)
 /*
  * Handles: ERR_INVALID (no such sample type or label, to group or to filter by; an expression of
  * the filter is too costly), ERR_TOO_LARGE (stacks with all their inlined calls pass
- * VIEW_ENTRIES_MAX; the deadline).
+ * VIEW_ENTRIES_MAX; the deadline; the values, without their signs and of both sides together, come
+ * to INT64_MAX: below it whatever is summed of them is exact).
  */
 #define VIEW_ENTRIES_MAX (UINT64_C(1) << 28)
 enum err_code view_create(struct arena *arena, const struct profile *profile,

@@ -255,6 +255,21 @@ def test_sample_types_by_name_and_index(admin):
     problem(admin.get(top, query={"sample_type": "2"}), 400)
 
 
+def test_values_that_cannot_be_added_are_refused_and_kept(admin):
+    raw = f"a;b {2**62}\na;c {2**62}\n".encode()
+    made = share(admin, raw)["id"]
+    base = f"/api/v1/shares/{made}"
+    assert admin.get(base).json()["totals"] == [None]
+    for report in ("top", "flame", "callers", "labels"):
+        query = {"fn": "a"} if report == "callers" else {}
+        problem(admin.get(f"{base}/{report}", query=query), 413, "samples")
+    problem(admin.get("/api/v1/diff/top", query={"a": made, "b": made}), 413, "samples")
+    assert admin.get(f"/p/{made}/raw").body == raw
+    assert "too much" in admin.get(f"/p/{made}/badge.svg").body.decode()
+    again = share(admin, admin.get(f"/p/{made}.pb.gz").body)["id"]
+    assert admin.get(f"/api/v1/shares/{again}").json()["totals"] == [None]
+
+
 @pytest.mark.parametrize("query,word", [
     ({"focus": "("}, "focus"), ({"hide": "(?=x)"}, "hide"), ({"show": r"(a)\1"}, "show"),
     ({"ignore": "a" * 8200}, "ignore"), ({"limit": "-1"}, "limit"), ({"limit": "many"}, "limit"),

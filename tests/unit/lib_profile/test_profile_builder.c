@@ -66,7 +66,7 @@ static void labels_keep_samples_apart(void **state)
     profile_destroy(profile);
 }
 
-static void sums_stay_within_int64(void **state)
+static void samples_stay_apart_where_a_sum_would_pass_int64(void **state)
 {
     (void)state;
     profile_builder_auto builder = new_builder(NULL);
@@ -75,9 +75,11 @@ static void sums_stay_within_int64(void **state)
     add(builder, a, b, 1);
     add(builder, b, a, INT64_MIN);
     add(builder, b, a, -1);
+    add(builder, b, a, 2);
     struct profile *profile = take(builder);
-    assert_true(profile->values[0] == INT64_MAX);
-    assert_true(profile->values[1] == INT64_MIN);
+    assert_int_equal(profile->sample_count, 4);
+    const int64_t values[] = {INT64_MAX, 1, INT64_MIN, 1};
+    assert_memory_equal(profile->values, values, sizeof(values));
     profile_destroy(profile);
 }
 
@@ -179,7 +181,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(equal_things_become_one),
         cmocka_unit_test(labels_keep_samples_apart),
-        cmocka_unit_test(sums_stay_within_int64),
+        cmocka_unit_test(samples_stay_apart_where_a_sum_would_pass_int64),
         cmocka_unit_test(frames_say_where_they_are),
         cmocka_unit_test(lines_without_a_function_are_left_out),
         cmocka_unit_test(limits_are_kept),

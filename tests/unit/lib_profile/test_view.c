@@ -105,6 +105,32 @@ static void groups_by_function(void **state)
     assert_view(grouped(arena, "function"), expected);
 }
 
+static enum err_code view_code(struct arena *arena, const char *folded, struct err *err)
+{
+    const struct view *view;
+    const struct view_options options = {0};
+    return view_create(arena, folded_profile(arena, folded), &options, &view, err);
+}
+
+static void refuses_values_that_cannot_be_added(void **state)
+{
+    (void)state;
+    arena_auto arena = arena_create();
+    struct err err;
+    assert_int_equal(view_code(arena, "a 9223372036854775806\n", &err), ERR_NONE);
+    static const char *const texts[] = {
+        "a 9223372036854775807\n", /* what some formats write for more */
+        "a 9223372036854775806\na 1\n",
+        "a 9223372036854775806\nb 1\n",
+        "a -9223372036854775808\n",
+        "a -9223372036854775808\na -9223372036854775808\n",
+        "a 5000000000000000000\nb -5000000000000000000\n"};
+    for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
+        assert_int_equal(view_code(arena, texts[i], &err), ERR_TOO_LARGE);
+        assert_non_null(strstr(err.message, "sample type samples"));
+    }
+}
+
 static void groups_by_file_line_address_and_binary(void **state)
 {
     (void)state;
@@ -590,6 +616,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(groups_by_function),
+        cmocka_unit_test(refuses_values_that_cannot_be_added),
         cmocka_unit_test(groups_by_file_line_address_and_binary),
         cmocka_unit_test(groups_by_a_label),
         cmocka_unit_test(a_binary_is_never_without_symbols),
