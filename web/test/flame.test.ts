@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { decodeFlame, FlameError, parentOf, pathOf, type Flame } from "../src/model/flame.ts";
+import { decodeFlame, FlameError, parentOf, pathOf, startOf, type Flame } from "../src/model/flame.ts";
 import { countFunctions, listFunctions, sortFunctions } from "../src/model/functions.ts";
 import { layoutRow, matchedColumns, nodeAt } from "../src/model/layout.ts";
 import { findByPathHash, pathHash } from "../src/model/path.ts";
@@ -24,7 +24,7 @@ test("derives depth, end, cumulative value, start and rows", () => {
   assert.deepEqual([...flame.cum], [31, 16, 15, 8, 6, 4]);
   assert.deepEqual([...flame.depth], [0, 1, 1, 2, 2, 3]);
   assert.deepEqual([...flame.end], [6, 2, 6, 4, 6, 6]);
-  assert.deepEqual([...flame.start], [0, 0, 16, 16, 24, 24]);
+  assert.deepEqual([...flame.frame].map((_, node) => startOf(flame, node)), [0, 0, 16, 16, 24, 24]);
   assert.deepEqual([...flame.rowOffset], [0, 1, 3, 5, 6]);
   assert.equal(flame.total, 31);
   assert.deepEqual(pathOf(flame, 5), [0, 2, 4, 5]);
@@ -38,8 +38,8 @@ test("sums up as a recursive reader does, for a tree of many nodes", () => {
   assert.equal(flame.cum[0], sum(tree));
   for (let i = 1; i < flame.nodeCount; i++) {
     const parent = parentOf(flame, i);
-    assert.ok(flame.start[i] >= flame.start[parent]);
-    assert.ok(flame.start[i] + flame.cum[i] <= flame.start[parent] + flame.cum[parent]);
+    assert.ok(startOf(flame, i) >= startOf(flame, parent));
+    assert.ok(startOf(flame, i) + flame.cum[i] <= startOf(flame, parent) + flame.cum[parent]);
     assert.ok(flame.end[i] <= flame.end[parent]);
   }
 });
@@ -194,7 +194,7 @@ test("covers every row without gaps or overlaps, at every zoom", () => {
       });
       for (let at = flame.rowOffset[row]; at < flame.rowOffset[row + 1]; at++) {
         const node = flame.rowNodes[at];
-        const isInside = flame.start[node] < window.to && flame.start[node] + flame.width[node] > window.from;
+        const isInside = startOf(flame, node) < window.to && startOf(flame, node) + flame.width[node] > window.from;
         if (isInside && flame.width[node] > 0) assert.ok(seen.has(node), `row ${row} lacks node ${node}`);
       }
     }
@@ -206,9 +206,21 @@ test("merges slivers into few boxes and finds what is under the pointer", () => 
   layoutRow(flame, 1, { from: 0, to: 20000 }, 200, () => boxes++);
   assert.ok(boxes >= 40 && boxes <= 60, `${boxes} boxes`);
   const node = nodeAt(flame, 1, { from: 0, to: 20000 }, 200, 100);
-  assert.equal(flame.start[node], 10000);
+  assert.equal(startOf(flame, node), 10000);
   assert.equal(nodeAt(flame, 2, { from: 0, to: 20000 }, 200, 100), -1);
   assert.equal(nodeAt(flame, 1, { from: 0, to: 20000 }, 200, 200), -1);
+});
+
+test("knows of every run of a row whether something in it matches", () => {
+  const flame = decode(bigTree(700, 5));
+  for (const pattern of ["^f7$", "^f[0-9]", "nothing"]) {
+    const found = search(flame, compileSearch(pattern));
+    const matches = [...flame.rowNodes].map((node) => found.frameMatches[flame.frame[node]]);
+    assert.equal(found.nodeCount, matches.filter(Boolean).length);
+    for (let first = 0; first < matches.length; first += 3)
+      for (let last = first; last < Math.min(matches.length, first + 90); last++)
+        assert.equal(found.rows.any(first, last), matches.slice(first, last + 1).includes(1), `${pattern} ${first} ${last}`);
+  }
 });
 
 test("marks every pixel column in which a frame of any depth matches", () => {
@@ -221,7 +233,7 @@ test("marks every pixel column in which a frame of any depth matches", () => {
     const scale = 321.5 / flame.width[0];
     for (let i = 1; i < flame.nodeCount; i++)
       if (found.frameMatches[flame.frame[i]] && flame.width[i] > 0)
-        for (let x = Math.floor(flame.start[i] * scale); x < (flame.start[i] + flame.width[i]) * scale; x++) expected[x] = 1;
+        for (let x = Math.floor(startOf(flame, i) * scale); x < (startOf(flame, i) + flame.width[i]) * scale; x++) expected[x] = 1;
     assert.deepEqual([...columns], [...expected]);
   }
 });

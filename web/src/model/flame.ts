@@ -2,7 +2,7 @@
  * flame: the call tree of one answer, as flat typed arrays in preorder.
  *
  * The wire form (application/vnd.perfolio.flame, little-endian, sections 8-byte aligned) is read in
- * place: node and frame columns are views of the received bytes. Depth, subtree end, start and
+ * place: node and frame columns are views of the received bytes. Depth, subtree end, place and
  * cumulative value are derived here in linear loops without recursion, so that depth does not
  * matter. Values are f64, exact to 2^53. Strings are decoded when somebody asks for them.
  *
@@ -69,12 +69,14 @@ export class FrameTable {
   readonly nameId: Uint32Array;
   private readonly decoder = new TextDecoder();
   private readonly decoded: (string | undefined)[] = [];
+  /** All strings in one, when every byte of them is one character; undefined before it is known. */
+  private all: string | null | undefined;
 
   constructor(
     nameId: Uint32Array,
-    private readonly fileId: Uint32Array | null,
+    readonly fileId: Uint32Array | null,
     private readonly lines: Uint32Array | null,
-    private readonly mappingId: Uint32Array | null,
+    readonly mappingId: Uint32Array | null,
     private readonly flagBytes: Uint8Array | null,
     private readonly addresses: Float64Array | null,
     readonly stringOffsets: Uint32Array,
@@ -87,10 +89,20 @@ export class FrameTable {
   string(id: number): string {
     let text = this.decoded[id];
     if (text === undefined) {
-      text = this.decoder.decode(this.stringSpan(id));
+      text = this.all ? this.all.slice(this.stringOffsets[id], this.stringOffsets[id + 1]) : this.decoder.decode(this.stringSpan(id));
       this.decoded[id] = text;
     }
     return text;
+  }
+  /** Before somebody asks for all strings: decoding them one by one costs ten times as much. */
+  decodeAll(): void {
+    if (this.all !== undefined) return;
+    const text = this.decoder.decode(this.stringBytes);
+    // No sequence becomes longer, so with an equal length each byte became one character.
+    this.all = text.length === this.stringBytes.length ? text : null;
+  }
+  get stringCount(): number {
+    return this.stringOffsets.length - 1;
   }
   /** The UTF-8 bytes of a string, a view of the answer. */
   stringSpan(id: number): Uint8Array {
@@ -138,12 +150,26 @@ export interface Flame {
   readonly baseCum: Float64Array | null;
   /** What is drawn: the value, or for a diff the larger side of every node's own value, summed up. */
   readonly width: Float64Array;
-  readonly start: Float64Array;
 
-  /** Nodes by depth: row d is rowNodes[rowOffset[d] .. rowOffset[d + 1]), in order of start. */
+  /** Nodes by depth: row d is rowNodes[rowOffset[d] .. rowOffset[d + 1]), in the order of the tree, which is from left to right. */
   readonly rowCount: number;
   readonly rowOffset: Uint32Array;
   readonly rowNodes: Uint32Array;
+  /** Where the nodes of rowNodes end, in values from the tree's left edge: searching a row reads this one array. */
+  readonly rowEnds: Float64Array;
+}
+
+/** Where a node begins, in values from the tree's left edge. */
+export function startOf(flame: Flame, node: number): number {
+  const { rowNodes, rowOffset } = flame;
+  const row = flame.depth[node];
+  let low = rowOffset[row];
+  for (let high = rowOffset[row + 1]; high - low > 1; ) {
+    const middle = (low + high) >>> 1;
+    if (rowNodes[middle] <= node) low = middle;
+    else high = middle;
+  }
+  return flame.rowEnds[low] - flame.width[node];
 }
 
 export function parentOf(flame: Flame, node: number): number {
@@ -231,72 +257,100 @@ export interface Columns {
   baseSelf: Float64Array | null;
 }
 
-function checkNodes(columns: Columns, frameCount: number): void {
-  const { frame, parentDelta } = columns;
-  for (let i = 0; i < frame.length; i++) {
-    if (frame[i] >= frameCount) throw new FlameError(`node ${i} has no frame`);
-    if (i === 0 ? parentDelta[0] !== 0 : parentDelta[i] === 0 || parentDelta[i] > i)
-      throw new FlameError(`node ${i} has no parent`);
-  }
-}
-
-/** Sums own values up the tree: parents stand before children, so one loop from the back does. */
+/** Sums own values up a tree whose parents stand before children: one loop from the back does. */
 export function sumUp(own: Float64Array, parentDelta: Uint32Array): Float64Array {
   const sum = own.slice();
   for (let i = sum.length - 1; i > 0; i--) sum[i - parentDelta[i]] += sum[i];
   return sum;
 }
 
-export function deriveWidth(columns: Columns, cum: Float64Array): Float64Array {
-  const { self, baseSelf, parentDelta } = columns;
-  if (!baseSelf && !self.some((value) => value < 0)) return cum;
+/** What is drawn of a node itself: for a diff the larger side, and never less than nothing. */
+export function ownWidth({ self, baseSelf }: Pick<Columns, "self" | "baseSelf">): Float64Array {
   const own = new Float64Array(self.length);
   for (let i = 0; i < own.length; i++) own[i] = Math.max(Math.abs(self[i]), baseSelf ? Math.abs(baseSelf[i]) : 0);
-  return sumUp(own, parentDelta);
+  return own;
 }
 
-function deriveStart(width: Float64Array, parentDelta: Uint32Array): Float64Array {
-  const start = new Float64Array(width.length);
-  const next = new Float64Array(width.length); // where the next child of a node begins
-  for (let i = 1; i < width.length; i++) {
-    const parent = i - parentDelta[i];
-    start[i] = next[i] = next[parent];
-    next[parent] += width[i];
-  }
-  return start;
+export function hasNegative(values: Float64Array): boolean {
+  for (let i = 0; i < values.length; i++) if (values[i] < 0) return true;
+  return false;
 }
 
-function deriveRows(depth: Uint32Array, rowCount: number) {
-  const rowOffset = new Uint32Array(rowCount + 1);
-  for (let i = 0; i < depth.length; i++) rowOffset[depth[i] + 1]++;
-  for (let row = 0; row < rowCount; row++) rowOffset[row + 1] += rowOffset[row];
-  const next = rowOffset.slice();
-  const rowNodes = new Uint32Array(depth.length);
-  for (let i = 0; i < depth.length; i++) rowNodes[next[depth[i]]++] = i;
-  return { rowOffset, rowNodes };
-}
+export type Derived = Pick<Flame, "depth" | "end" | "cum" | "baseCum" | "width" | "rowCount" | "rowOffset" | "rowNodes" | "rowEnds">;
 
-export type Derived = Pick<Flame, "depth" | "end" | "cum" | "baseCum" | "width" | "start" | "rowCount" | "rowOffset" | "rowNodes">;
-
-export function derive(columns: Columns): Derived {
-  const { parentDelta, self, baseSelf } = columns;
-  const count = self.length;
+/** Depth of each node, and how many nodes each depth has. Throws a FlameError for what is no tree. */
+function deriveDepth({ frame, parentDelta }: Columns, frameCount: number): { depth: Uint32Array; rowOffset: Uint32Array } {
+  const count = parentDelta.length;
   const depth = new Uint32Array(count);
-  const end = new Uint32Array(count);
-  let rowCount = 1;
+  let deepest = 0;
+  if (parentDelta[0] !== 0 || frame[0] >= frameCount) throw new FlameError("the first node is no root");
   for (let i = 1; i < count; i++) {
-    depth[i] = depth[i - parentDelta[i]] + 1;
-    if (depth[i] >= rowCount) rowCount = depth[i] + 1;
+    const delta = parentDelta[i];
+    if (frame[i] >= frameCount) throw new FlameError(`node ${i} has no frame`);
+    if (delta === 0 || delta > i) throw new FlameError(`node ${i} has no parent`);
+    const below = depth[i - delta] + 1;
+    depth[i] = below;
+    if (below > deepest) deepest = below;
   }
-  for (let i = count - 1; i >= 0; i--) {
-    if (end[i] === 0) end[i] = i + 1;
-    const parent = i - parentDelta[i];
-    if (i > 0 && end[parent] < end[i]) end[parent] = end[i];
+  const rowOffset = new Uint32Array(deepest + 2);
+  for (let i = 0; i < count; i++) rowOffset[depth[i] + 1]++;
+  for (let row = 0; row <= deepest; row++) rowOffset[row + 1] += rowOffset[row];
+  return { depth, rowOffset };
+}
+
+/*
+ * The loops below know a node's parent by its depth: from front to back it is the last node seen one
+ * row above, from back to front the next one. What is said of a parent so lies in an array by rows,
+ * which is small, where the parents themselves lie all over the tree.
+ */
+
+/** What own values of each subtree come to, and where it ends. */
+function deriveSums(own: Float64Array, depth: Uint32Array, rowCount: number) {
+  const sum = new Float64Array(own.length);
+  const end = new Uint32Array(own.length);
+  const below = new Float64Array(rowCount + 1); // of the nodes seen in a row, until their parent is met
+  const lastEnd = new Uint32Array(rowCount + 1); // of the same; 0 before there is one
+  let isNegative = false;
+  for (let i = own.length - 1; i >= 0; i--) {
+    const row = depth[i];
+    const value = own[i];
+    if (value < 0) isNegative = true;
+    sum[i] = value + below[row + 1];
+    below[row + 1] = 0;
+    below[row] += sum[i];
+    end[i] = lastEnd[row + 1] || i + 1;
+    lastEnd[row + 1] = 0;
+    if (lastEnd[row] === 0) lastEnd[row] = end[i];
   }
-  const cum = sumUp(self, parentDelta);
-  const baseCum = baseSelf ? sumUp(baseSelf, parentDelta) : null;
-  const width = deriveWidth(columns, cum);
-  return { depth, end, cum, baseCum, width, start: deriveStart(width, parentDelta), rowCount, ...deriveRows(depth, rowCount) };
+  return { sum, end, isNegative };
+}
+
+function deriveRows(depth: Uint32Array, rowOffset: Uint32Array, width: Float64Array) {
+  const count = depth.length;
+  const rowNodes = new Uint32Array(count);
+  const rowEnds = new Float64Array(count);
+  const place = rowOffset.slice();
+  const next = new Float64Array(rowOffset.length); // where the next node of a row begins
+  for (let i = 0; i < count; i++) {
+    const row = depth[i];
+    const at = place[row]++;
+    const from = next[row];
+    next[row + 1] = from;
+    rowNodes[at] = i;
+    rowEnds[at] = next[row] = from + width[i];
+  }
+  return { rowNodes, rowEnds };
+}
+
+/** Throws a FlameError for columns that are no tree, or name a frame past frameCount. */
+export function derive(columns: Columns, frameCount: number): Derived {
+  const { self, baseSelf, parentDelta } = columns;
+  const { depth, rowOffset } = deriveDepth(columns, frameCount);
+  const rowCount = rowOffset.length - 1;
+  const { sum: cum, end, isNegative } = deriveSums(self, depth, rowCount);
+  const baseCum = baseSelf && sumUp(baseSelf, parentDelta);
+  const width = baseSelf || isNegative ? sumUp(ownWidth(columns), parentDelta) : cum;
+  return { depth, end, cum, baseCum, width, rowCount, rowOffset, ...deriveRows(depth, rowOffset, width) };
 }
 
 /** The same profile with another tree: totals, names and metadata stay. */
@@ -321,7 +375,6 @@ export function decodeFlame(buffer: ArrayBuffer): Flame {
     self: needColumn(buffer, sections, Section.NodeSelf, Float64Array, nodeCount),
     baseSelf: isDiff ? needColumn(buffer, sections, Section.NodeBaseSelf, Float64Array, nodeCount) : null,
   };
-  checkNodes(columns, frames.count);
   return {
     isDiff,
     isCut: (flags & FlameFlag.Cut) !== 0,
@@ -331,6 +384,6 @@ export function decodeFlame(buffer: ArrayBuffer): Flame {
     frames,
     metadata: readMetadata(buffer, sections),
     ...columns,
-    ...derive(columns),
+    ...derive(columns, frames.count),
   };
 }

@@ -14,23 +14,6 @@ const maxRunPx = 4;
 /** first and last are positions in rowNodes; a single node where they are equal. */
 export type EmitBox = (first: number, last: number, left: number, right: number) => void;
 
-const endsOf = new WeakMap<Flame, Float64Array>();
-
-/**
- * Where the nodes of rowNodes end, in the same order: searching a row reads only this one array, in
- * place of three at places that lie far apart. Made when a tree is first drawn.
- */
-function rowEnds(flame: Flame): Float64Array {
-  let ends = endsOf.get(flame);
-  if (!ends) {
-    const { rowNodes, start, width } = flame;
-    ends = new Float64Array(rowNodes.length);
-    for (let at = 0; at < ends.length; at++) ends[at] = start[rowNodes[at]] + width[rowNodes[at]];
-    endsOf.set(flame, ends);
-  }
-  return ends;
-}
-
 /** The first position in [low, high) that is more than value; high if none. */
 function firstAbove(ends: Float64Array, low: number, high: number, value: number): number {
   while (low < high) {
@@ -53,23 +36,24 @@ function firstAboveNear(ends: Float64Array, low: number, high: number, value: nu
 
 /** The first position in [low, high) of rowNodes whose node ends after value; high if none. */
 export function firstEndingAfter(flame: Flame, low: number, high: number, value: number): number {
-  return firstAbove(rowEnds(flame), low, high, value);
+  return firstAbove(flame.rowEnds, low, high, value);
 }
 
-/** The same for an answer near low; and where a position's node ends. */
-export const firstEndingNear = (flame: Flame, low: number, high: number, value: number): number => firstAboveNear(rowEnds(flame), low, high, value);
-export const endOf = (flame: Flame, at: number): number => rowEnds(flame)[at];
+/** The same for an answer near low; and where a position's node ends and begins. */
+export const firstEndingNear = (flame: Flame, low: number, high: number, value: number): number => firstAboveNear(flame.rowEnds, low, high, value);
+export const endOf = (flame: Flame, at: number): number => flame.rowEnds[at];
+export const beginOf = (flame: Flame, at: number): number => flame.rowEnds[at] - flame.width[flame.rowNodes[at]];
 
 /** Boxes of one row from left to right, in pixels from the window's left edge, clipped to it. */
 export function layoutRow(flame: Flame, row: number, window: Window, widthPx: number, emit: EmitBox): void {
-  const { rowNodes, rowOffset, start } = flame;
-  const ends = rowEnds(flame);
+  const { rowNodes, rowOffset, width } = flame;
+  const ends = flame.rowEnds;
   const high = rowOffset[row + 1];
   const scale = widthPx / (window.to - window.from);
   if (!(scale > 0) || !Number.isFinite(scale)) return;
   let at = firstAbove(ends, rowOffset[row], high, window.from);
   while (at < high) {
-    const left = (start[rowNodes[at]] - window.from) * scale;
+    const left = (ends[at] - width[rowNodes[at]] - window.from) * scale;
     if (left >= widthPx) return;
     const right = (ends[at] - window.from) * scale;
     if (right - left >= 1) {
@@ -85,13 +69,13 @@ export function layoutRow(flame: Flame, row: number, window: Window, widthPx: nu
 function emitRun(
   flame: Flame, ends: Float64Array, at: number, high: number, window: Window, scale: number, widthPx: number, emit: EmitBox,
 ): number {
-  const { rowNodes, start } = flame;
+  const { rowNodes, width } = flame;
   const first = at;
-  const left = (start[rowNodes[at]] - window.from) * scale;
+  const left = (ends[at] - width[rowNodes[at]] - window.from) * scale;
   let right = left;
   let last = at;
   while (at < high) {
-    const nodeLeft = (start[rowNodes[at]] - window.from) * scale;
+    const nodeLeft = (ends[at] - width[rowNodes[at]] - window.from) * scale;
     if (nodeLeft > right + 1 || nodeLeft > left + maxRunPx || nodeLeft >= widthPx || (ends[at] - window.from) * scale - nodeLeft >= 1) break;
     // All that ends within this pixel is part of the run; jump behind it.
     const pixelEnd = Math.max(right, nodeLeft) + 0.5;
@@ -112,21 +96,26 @@ export function nodeAt(flame: Flame, row: number, window: Window, widthPx: numbe
   const at = firstEndingAfter(flame, flame.rowOffset[row], high, value);
   if (at === high) return -1;
   const node = flame.rowNodes[at];
-  return flame.start[node] <= value ? node : -1;
+  return beginOf(flame, at) <= value ? node : -1;
 }
 
 /** For each pixel of a width that shows the whole tree: does a frame of any depth match there? */
 export function matchedColumns(flame: Flame, frameMatches: Uint8Array, widthPx: number): Uint8Array {
-  const { nodeCount, frame, start, width, end } = flame;
+  const { nodeCount, frame, depth, width, end, rowCount } = flame;
   const columns = new Uint8Array(Math.ceil(widthPx));
   const scale = widthPx / (width[0] || 1);
+  const next = new Float64Array(rowCount + 1); // where the next node of a row begins
   for (let i = 1; i < nodeCount; ) {
+    const row = depth[i];
+    const from = next[row];
+    next[row] += width[i];
     if (!frameMatches[frame[i]]) {
+      next[row + 1] = from;
       i++;
       continue;
     }
-    const left = Math.floor(start[i] * scale);
-    if (width[i] > 0) columns.fill(1, left, Math.max(left + 1, Math.ceil((start[i] + width[i]) * scale)));
+    const left = Math.floor(from * scale);
+    if (width[i] > 0) columns.fill(1, left, Math.max(left + 1, Math.ceil((from + width[i]) * scale)));
     i = end[i]; // what it calls lies within
   }
   return columns;

@@ -9,7 +9,7 @@
  * takes at most about length^(repetitions + 1) steps for a name, which is checked before each name
  * is tried, and the whole search has a deadline.
  */
-import type { Flame } from "./flame.ts";
+import type { Flame, FrameTable } from "./flame.ts";
 
 export interface SearchResult {
   /** 1 for every frame whose name matches. */
@@ -19,8 +19,48 @@ export interface SearchResult {
   /** Sum over outermost matches only, so that recursion counts once. */
   value: number;
   baseValue: number;
-  /** Matching nodes before each position of rowNodes, to ask "is any in this run?" at once. */
-  rowPrefix: Uint32Array;
+  rows: RowMarks;
+}
+
+const blockBits = 4;
+const blockSize = 1 << blockBits;
+
+/** Which positions of rowNodes match, made to ask "does any in this run?" of a million nodes at once. */
+export class RowMarks {
+  readonly count: number;
+  private readonly isMatch: Uint8Array;
+  /** Matches in all blocks before each. */
+  private readonly before: Uint32Array;
+
+  constructor({ nodeCount, frame, depth, rowOffset }: Flame, frameMatches: Uint8Array) {
+    const isMatch = new Uint8Array(nodeCount);
+    const before = new Uint32Array((nodeCount >> blockBits) + 2);
+    // Rows are filled side by side in the order of the tree: looking each position's frame up in it is far slower.
+    const place = rowOffset.slice();
+    for (let i = 0; i < nodeCount; i++) {
+      const at = place[depth[i]]++;
+      if (frameMatches[frame[i]] === 0) continue;
+      isMatch[at] = 1;
+      before[(at >> blockBits) + 1]++;
+    }
+    for (let block = 1; block < before.length; block++) before[block] += before[block - 1];
+    this.isMatch = isMatch;
+    this.before = before;
+    this.count = before[before.length - 1];
+  }
+
+  /** Does any of the positions from first to last, both included? */
+  any(first: number, last: number): boolean {
+    const firstBlock = (first + blockSize - 1) >> blockBits;
+    const pastBlock = (last + 1) >> blockBits;
+    if (firstBlock >= pastBlock) return this.anyOf(first, last + 1);
+    if (this.before[pastBlock] > this.before[firstBlock]) return true;
+    return this.anyOf(first, firstBlock << blockBits) || this.anyOf(pastBlock << blockBits, last + 1);
+  }
+  private anyOf(from: number, to: number): boolean {
+    for (let at = from; at < to; at++) if (this.isMatch[at] !== 0) return true;
+    return false;
+  }
 }
 
 /** The expression as an escaped literal that matches exactly this name. */
@@ -30,6 +70,7 @@ export function exactly(name: string): string {
 
 const maxSteps = 1e9; // about a second or two for one name, at the very worst
 const deadlineMs = 2000;
+const stepsPerLook = 1e5;
 
 interface Cost {
   /** Repetitions without a small bound: * + {2,} */
@@ -107,9 +148,16 @@ export function filterByName<Item extends { name: string }>(items: readonly Item
 export function boundedTest(pattern: RegExp): (name: string) => boolean {
   const cost = costOf(pattern.source);
   const end = performance.now() + deadlineMs;
+  let unseen = 0; // steps since the clock was looked at, which costs more than most names
   return (name) => {
-    if (stepsFor(cost, name.length) > maxSteps || performance.now() > end)
-      throw new Error("This expression takes too long on the names of this profile: use fewer repetitions.");
+    const steps = stepsFor(cost, name.length);
+    unseen += steps;
+    let isLate = steps > maxSteps;
+    if (unseen > stepsPerLook) {
+      unseen = 0;
+      isLate ||= performance.now() > end;
+    }
+    if (isLate) throw new Error("This expression takes too long on the names of this profile: use fewer repetitions.");
     return pattern.test(name);
   };
 }
@@ -147,18 +195,25 @@ function compile(text: string, isEitherCase: boolean): RegExp {
   }
 }
 
-export function search(flame: Flame, pattern: RegExp): SearchResult {
-  const { frames, frame, nodeCount, end, cum, baseCum, rowNodes } = flame;
+/** 1 for each frame whose name matches, and how many different names that are. The root is no function. */
+function matchNames(frames: FrameTable, root: number, pattern: RegExp): { frameMatches: Uint8Array; functionCount: number } {
   const test = boundedTest(pattern);
-  const nameMatches = new Map<number, boolean>();
+  const known = new Uint8Array(frames.stringCount); // 1: does not match, 2: does
   const frameMatches = new Uint8Array(frames.count);
+  let functionCount = 0;
+  frames.decodeAll();
   for (let i = 0; i < frames.count; i++) {
+    if (i === root) continue;
     const id = frames.nameId[i];
-    let matches = nameMatches.get(id);
-    if (matches === undefined) nameMatches.set(id, (matches = test(frames.string(id))));
-    frameMatches[i] = matches ? 1 : 0;
+    if (known[id] === 0 && (known[id] = test(frames.string(id)) ? 2 : 1) === 2) functionCount++;
+    frameMatches[i] = known[id] - 1;
   }
-  frameMatches[flame.frame[0]] = 0; // the root stands for the whole profile, not for a function
+  return { frameMatches, functionCount };
+}
+
+export function search(flame: Flame, pattern: RegExp): SearchResult {
+  const { frames, frame, nodeCount, end, cum, baseCum } = flame;
+  const { frameMatches, functionCount } = matchNames(frames, frame[0], pattern);
   let value = 0;
   let baseValue = 0;
   for (let i = 1; i < nodeCount; ) {
@@ -170,11 +225,8 @@ export function search(flame: Flame, pattern: RegExp): SearchResult {
     if (baseCum) baseValue += baseCum[i];
     i = end[i];
   }
-  const rowPrefix = new Uint32Array(nodeCount + 1);
-  for (let i = 0; i < nodeCount; i++) rowPrefix[i + 1] = rowPrefix[i] + frameMatches[frame[rowNodes[i]]];
-  const names = new Set<number>();
-  for (let i = 0; i < frames.count; i++) if (frameMatches[i]) names.add(frames.nameId[i]);
-  return { frameMatches, functionCount: names.size, nodeCount: rowPrefix[nodeCount], value, baseValue, rowPrefix };
+  const rows = new RowMarks(flame, frameMatches);
+  return { frameMatches, functionCount, nodeCount: rows.count, value, baseValue, rows };
 }
 
 /** The next matching node after (or before) one, in the order of the tree and around its end; -1 if none. */

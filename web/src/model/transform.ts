@@ -9,47 +9,24 @@
  */
 import type { Rule } from "./chain.ts";
 import { presetFrames } from "./presets.ts";
-import { deriveWidth, FrameFlag, sumUp, type Columns, type FrameTable } from "./flame.ts";
+import { FrameFlag, hasNegative, ownWidth, sumUp, type Columns, type Derived, type FrameTable } from "./flame.ts";
 import { boundedTest, compileRule } from "./search.ts";
 
 const none = 0xffffffff;
 /** Of a tree that is built; callers of callers can be as many as places times depth. */
 const maxNodes = 1 << 24;
 
-/** A tree under construction: node 0 is the root, a node's parent has a lower number. */
-export class Builder {
-  count = 1;
-  private frame: Uint32Array;
-  private parent: Uint32Array;
-  private self: Float64Array;
-  private base: Float64Array | null;
-  /** Hash table of (parent, frame), open addressing, at most half full; 0 is an empty slot. */
-  private slots: Uint32Array;
+/** Children by (parent, frame): open addressing, at most half full; 0 is an empty slot. */
+class ChildTable {
+  private slots = new Uint32Array(1024);
+  private count = 0;
 
-  /** Grows past expectedNodes when there are more. */
-  constructor(expectedNodes: number, rootFrame: number, hasBase: boolean) {
-    const size = 2 ** Math.ceil(Math.log2(Math.max(512, expectedNodes)));
-    this.frame = new Uint32Array(size);
-    this.parent = new Uint32Array(size);
-    this.self = new Float64Array(size);
-    this.base = hasBase ? new Float64Array(size) : null;
-    this.slots = new Uint32Array(2 * size);
-    this.frame[0] = rootFrame;
-  }
+  constructor(
+    public parent: Uint32Array,
+    public frame: Uint32Array,
+  ) {}
 
-  private grow(): void {
-    const size = this.frame.length * 2;
-    if (size > maxNodes) throw new Error("This view would have too many boxes: filter the profile first.");
-    const wider = <T extends Uint32Array | Float64Array>(old: T, made: T): T => (made.set(old), made);
-    this.frame = wider(this.frame, new Uint32Array(size));
-    this.parent = wider(this.parent, new Uint32Array(size));
-    this.self = wider(this.self, new Float64Array(size));
-    this.base = this.base && wider(this.base, new Float64Array(size));
-    this.slots = new Uint32Array(2 * size);
-    for (let node = 1; node < this.count; node++) this.slots[this.slotOf(this.parent[node], this.frame[node])] = node;
-  }
-
-  /** Where the node with that parent and frame is in the table, or the empty slot for it. */
+  /** The child, or where it belongs. */
   private slotOf(parent: number, frame: number): number {
     let hash = Math.imul(parent, 0x9e3779b1) ^ Math.imul(frame, 0x85ebca6b);
     hash = Math.imul(hash ^ (hash >>> 15), 0x2c1b3c6d);
@@ -61,18 +38,87 @@ export class Builder {
     }
     return slot;
   }
+  find(parent: number, frame: number): number {
+    return this.slots[this.slotOf(parent, frame)];
+  }
+  add(node: number): void {
+    if (2 * ++this.count > this.slots.length) {
+      const old = this.slots;
+      this.slots = new Uint32Array(2 * old.length);
+      for (const other of old) if (other !== 0) this.slots[this.slotOf(this.parent[other], this.frame[other])] = other;
+    }
+    this.slots[this.slotOf(this.parent[node], this.frame[node])] = node;
+  }
+}
+
+/**
+ * A tree under construction: node 0 is the root, a node's parent has a lower number. Most nodes of the
+ * new tree stand for one node of the old, whose children differ anyway. Only where a node stands for
+ * several (it is shared) are children looked for by their frame.
+ */
+export class Builder {
+  count = 1;
+  private frame: Uint32Array;
+  private parent: Uint32Array;
+  private self: Float64Array;
+  private base: Float64Array | null;
+  private isShared: Uint8Array;
+  /** Lists of children, the last one first; 0 ends them. */
+  private lastChild: Uint32Array;
+  private before: Uint32Array;
+  private readonly table: ChildTable;
+
+  /** Grows past expectedNodes when there are more. */
+  constructor(expectedNodes: number, rootFrame: number, hasBase: boolean) {
+    const size = Math.max(512, expectedNodes);
+    this.frame = new Uint32Array(size);
+    this.parent = new Uint32Array(size);
+    this.self = new Float64Array(size);
+    this.base = hasBase ? new Float64Array(size) : null;
+    this.isShared = new Uint8Array(size);
+    this.lastChild = new Uint32Array(size);
+    this.before = new Uint32Array(size);
+    this.frame[0] = rootFrame;
+    this.table = new ChildTable(this.parent, this.frame);
+  }
+
+  private grow(): void {
+    const size = this.frame.length * 2;
+    if (size > maxNodes) throw new Error("This view would have too many boxes: filter the profile first.");
+    this.table.frame = this.frame = doubled(this.frame, new Uint32Array(size));
+    this.table.parent = this.parent = doubled(this.parent, new Uint32Array(size));
+    this.self = doubled(this.self, new Float64Array(size));
+    this.base = this.base && doubled(this.base, new Float64Array(size));
+    this.isShared = doubled(this.isShared, new Uint8Array(size));
+    this.lastChild = doubled(this.lastChild, new Uint32Array(size));
+    this.before = doubled(this.before, new Uint32Array(size));
+  }
+
+  /** From now on the node stands for one more node of the old tree, whose children may be like those it has. */
+  share(node: number): void {
+    if (this.isShared[node]) return;
+    this.isShared[node] = 1;
+    for (let child = this.lastChild[node]; child !== 0; child = this.before[child]) this.table.add(child);
+  }
 
   /** The child of parent with that frame, made where there is none. */
   child(parent: number, frame: number): number {
-    let slot = this.slotOf(parent, frame);
-    if (this.slots[slot] !== 0) return this.slots[slot];
-    if (this.count === this.frame.length) {
-      this.grow();
-      slot = this.slotOf(parent, frame);
+    const isShared = this.isShared[parent] !== 0;
+    if (isShared) {
+      const found = this.table.find(parent, frame);
+      if (found !== 0) {
+        this.share(found);
+        return found;
+      }
     }
-    this.parent[this.count] = parent;
-    this.frame[this.count] = frame;
-    return (this.slots[slot] = this.count++);
+    if (this.count === this.frame.length) this.grow();
+    const node = this.count++;
+    this.parent[node] = parent;
+    this.frame[node] = frame;
+    this.before[node] = this.lastChild[parent];
+    this.lastChild[parent] = node;
+    if (isShared) this.table.add(node);
+    return node;
   }
 
   add(node: number, self: number, base: number): void {
@@ -82,112 +128,253 @@ export class Builder {
 
   finish(): Columns {
     const { count } = this;
-    return arrange(this.parent.subarray(0, count), {
-      frame: this.frame.subarray(0, count),
-      self: this.self.subarray(0, count),
-      baseSelf: this.base && this.base.subarray(0, count),
-    });
+    const parentDelta = new Uint32Array(count);
+    for (let i = 1; i < count; i++) parentDelta[i] = i - this.parent[i];
+    const { frame, self, base } = this;
+    return arrange({ frame: frame.subarray(0, count), parentDelta, self: self.subarray(0, count), baseSelf: base && base.subarray(0, count) });
   }
 }
 
-type Unordered = Omit<Columns, "parentDelta">;
+/** The children of one node, while they are brought into order. */
+class Siblings {
+  count = 0;
+  node = new Uint32Array(64);
+  width = new Float64Array(64);
+  /** For whoever brings several nodes together: the last of those that the child stands for. */
+  last = new Uint32Array(64);
 
-/** Sorts list[from..to) by falling width; equal ones keep their order. */
-function sortSiblings(list: Uint32Array, from: number, to: number, width: Float64Array): void {
-  if (to - from > 24) {
-    const sorted = Array.from(list.subarray(from, to)).sort((a, b) => width[b] - width[a]);
-    list.set(sorted, from);
-    return;
+  /** widthOf: of each node. Functions that are called a million times take no fractions, which would be objects. */
+  constructor(private readonly widthOf: Float64Array) {}
+
+  /** Returns the child's slot. */
+  add(node: number): number {
+    const slot = this.count++;
+    if (slot === this.node.length) {
+      this.node = doubled(this.node, new Uint32Array(2 * slot));
+      this.width = doubled(this.width, new Float64Array(2 * slot));
+      this.last = doubled(this.last, new Uint32Array(2 * slot));
+    }
+    this.node[slot] = this.last[slot] = node;
+    this.width[slot] = this.widthOf[node];
+    return slot;
   }
-  for (let i = from + 1; i < to; i++) {
-    const node = list[i];
-    let at = i;
-    for (; at > from && width[list[at - 1]] < width[node]; at--) list[at] = list[at - 1];
-    list[at] = node;
+  /** One more node that the child stands for. */
+  join(slot: number, node: number): void {
+    this.last[slot] = node;
+    this.width[slot] += this.widthOf[node];
+  }
+
+  /** By falling width; equal ones keep their order. `last` is of no use afterwards. */
+  sort(): void {
+    const { count, node, width } = this;
+    let sorted = 1;
+    while (sorted < count && width[sorted - 1] >= width[sorted]) sorted++;
+    if (count - sorted > 24) {
+      const slots = Array.from({ length: count }, (_, slot) => slot).sort((a, b) => width[b] - width[a]);
+      node.set(slots.map((slot) => node[slot]));
+      return;
+    }
+    for (let i = sorted; i < count; i++) {
+      const child = node[i];
+      const value = width[i];
+      let at = i;
+      for (; at > 0 && width[at - 1] < value; at--) {
+        node[at] = node[at - 1];
+        width[at] = width[at - 1];
+      }
+      node[at] = child;
+      width[at] = value;
+    }
   }
 }
 
-/** Nodes whose parents stand before them, in preorder with the widest sibling first. */
-function arrange(parent: Uint32Array, nodes: Unordered): Columns {
-  const count = parent.length;
-  const delta = new Uint32Array(count);
-  for (let i = 1; i < count; i++) delta[i] = i - parent[i];
-  const width = deriveWidth({ ...nodes, parentDelta: delta }, sumUp(nodes.self, delta));
+function doubled<T extends Uint32Array | Float64Array | Uint8Array>(old: T, made: T): T {
+  made.set(old);
+  return made;
+}
 
-  const first = new Uint32Array(count + 1); // children of i are children[first[i] .. first[i + 1])
-  for (let i = 1; i < count; i++) first[parent[i] + 1]++;
-  for (let i = 0; i < count; i++) first[i + 1] += first[i];
-  const next = first.slice();
-  const children = new Uint32Array(Math.max(0, count - 1));
-  for (let i = 1; i < count; i++) children[next[parent[i]]++] = i;
-  for (let i = 0; i < count; i++) if (first[i + 1] - first[i] > 1) sortSiblings(children, first[i], first[i + 1], width);
+/** A stack of numbers that grows. */
+class Stack {
+  private list = new Uint32Array(1024);
+  size = 0;
 
+  push(value: number): void {
+    if (this.size === this.list.length) this.list = doubled(this.list, new Uint32Array(2 * this.size));
+    this.list[this.size++] = value;
+  }
+  pop(): number {
+    return this.list[--this.size];
+  }
+}
+
+/** The same tree, whose parents stand before their children, in preorder with the widest sibling first. */
+function arrange(tree: Columns): Columns {
+  const count = tree.frame.length;
+  const delta = tree.parentDelta;
+  const width = sumUp(!tree.baseSelf && !hasNegative(tree.self) ? tree.self : ownWidth(tree), delta);
+  const firstChild = new Uint32Array(count); // 0: none; the others follow in `next`, as they came
+  const next = new Uint32Array(count);
+  for (let i = count - 1; i > 0; i--) {
+    const parent = i - delta[i];
+    next[i] = firstChild[parent];
+    firstChild[parent] = i;
+  }
   const frame = new Uint32Array(count);
+  const parentDelta = new Uint32Array(count);
   const self = new Float64Array(count);
-  const baseSelf = nodes.baseSelf && new Float64Array(count);
-  const place = next; // of a node in the new order; its first use is over
-  const stack = new Uint32Array(count);
-  let top = 1; // the root is on it
-  for (let at = 0; top > 0; at++) {
-    const node = stack[--top];
+  const baseSelf = tree.baseSelf && new Float64Array(count);
+  const place = new Uint32Array(count); // of a node in the new order
+  const stack = new Stack();
+  const children = new Siblings(width);
+  stack.push(0);
+  for (let at = 0; stack.size > 0; at++) {
+    const node = stack.pop();
     place[node] = at;
-    frame[at] = nodes.frame[node];
-    self[at] = nodes.self[node];
-    if (baseSelf) baseSelf[at] = nodes.baseSelf![node];
-    delta[at] = at === 0 ? 0 : at - place[parent[node]];
-    for (let i = first[node + 1]; i > first[node]; i--) stack[top++] = children[i - 1];
+    frame[at] = tree.frame[node];
+    self[at] = tree.self[node];
+    if (baseSelf) baseSelf[at] = tree.baseSelf![node];
+    parentDelta[at] = at === 0 ? 0 : at - place[node - delta[node]];
+    children.count = 0;
+    for (let child = firstChild[node]; child !== 0; child = next[child]) children.add(child);
+    if (children.count > 1) children.sort();
+    for (let slot = children.count - 1; slot >= 0; slot--) stack.push(children.node[slot]);
   }
-  return { frame, parentDelta: delta, self, baseSelf };
+  return { frame, parentDelta, self, baseSelf };
+}
+
+/** A tree to make another of; cum and end spare work where they are known. */
+type Tree = Columns & Partial<Pick<Derived, "cum" | "end">>;
+
+/** One past the last node of each subtree. */
+function endsOf(parentDelta: Uint32Array): Uint32Array {
+  const end = new Uint32Array(parentDelta.length);
+  for (let i = end.length - 1; i > 0; i--) {
+    if (end[i] === 0) end[i] = i + 1;
+    const parent = i - parentDelta[i];
+    if (end[parent] < end[i]) end[parent] = end[i];
+  }
+  end[0] = end.length;
+  return end;
 }
 
 /** focus (wanted 1) and ignore (wanted 0): stacks stay whole or go. */
-function keepStacks(tree: Columns, matches: Uint8Array, wanted: 0 | 1): Columns {
+function keepStacks(tree: Tree, matches: Uint8Array, wanted: 0 | 1): Columns {
   const { frame, parentDelta, self, baseSelf } = tree;
   const count = frame.length;
-  const hasMatch = new Uint8Array(count);
-  const stays = new Uint8Array(count); // the node or one below it keeps a value
-  for (let i = 1; i < count; i++) hasMatch[i] = hasMatch[i - parentDelta[i]] | matches[frame[i]];
-  for (let i = count - 1; i > 0; i--) {
-    if (hasMatch[i] === wanted && (self[i] !== 0 || (baseSelf && baseSelf[i] !== 0))) stays[i] = 1;
-    stays[i - parentDelta[i]] |= stays[i];
+  const end = tree.end ?? endsOf(parentDelta);
+  const hasMatch = new Uint8Array(count); // the node or one above it
+  const width = new Float64Array(count); // of what stays; nodes without any go
+  for (let i = 1; i < count; i++) {
+    hasMatch[i] = hasMatch[i - parentDelta[i]] | matches[frame[i]];
+    if (hasMatch[i] === wanted) width[i] = Math.max(Math.abs(self[i]), baseSelf ? Math.abs(baseSelf[i]) : 0);
   }
   let kept = 1;
-  for (let i = 1; i < count; i++) kept += stays[i];
-  const place = new Uint32Array(count);
-  const parent = new Uint32Array(kept);
-  const nodes = {
-    frame: new Uint32Array(kept),
-    self: new Float64Array(kept),
-    baseSelf: baseSelf && new Float64Array(kept),
-  };
-  nodes.frame[0] = frame[0];
-  let at = 1;
-  for (let i = 1; i < count; i++) {
-    if (!stays[i]) continue;
-    place[i] = at;
-    parent[at] = place[i - parentDelta[i]];
-    nodes.frame[at] = frame[i];
-    if (hasMatch[i] === wanted) {
-      nodes.self[at] = self[i];
-      if (nodes.baseSelf) nodes.baseSelf[at] = baseSelf![i];
-    }
-    at++;
+  for (let i = count - 1; i > 0; i--) {
+    if (width[i] > 0) kept++;
+    width[i - parentDelta[i]] += width[i];
   }
-  return arrange(parent, nodes);
+  const made: Columns = { frame: new Uint32Array(kept), parentDelta: new Uint32Array(kept), self: new Float64Array(kept), baseSelf: baseSelf && new Float64Array(kept) };
+  const children = new Siblings(width);
+  const nodes = new Stack();
+  const parents = new Stack();
+  nodes.push(0);
+  parents.push(0);
+  for (let at = 0; nodes.size > 0; at++) {
+    const node = nodes.pop();
+    made.frame[at] = frame[node];
+    made.parentDelta[at] = at - parents.pop();
+    if (node > 0 && hasMatch[node] === wanted) {
+      made.self[at] = self[node];
+      if (made.baseSelf) made.baseSelf[at] = baseSelf![node];
+    }
+    children.count = 0;
+    for (let child = node + 1; child < end[node]; child = end[child]) if (width[child] > 0) children.add(child);
+    if (children.count > 1) children.sort();
+    for (let slot = children.count - 1; slot >= 0; slot--) {
+      nodes.push(children.node[slot]);
+      parents.push(at);
+    }
+  }
+  return made;
 }
 
-/** hide (hidden 1) and show (hidden 0): frames go, what they held is their caller's. */
-function dropFrames(tree: Columns, matches: Uint8Array, hidden: 0 | 1): Columns {
+/** Views of arrays that are a little too long, copies of those that are much too long. */
+function cutTo(count: number, columns: Columns): Columns {
+  const isNear = columns.frame.length - count <= columns.frame.length / 8;
+  const cut = <T extends Uint32Array | Float64Array>(array: T): T => (isNear ? array.subarray(0, count) : array.slice(0, count)) as T;
+  const { frame, parentDelta, self, baseSelf } = columns;
+  return { frame: cut(frame), parentDelta: cut(parentDelta), self: cut(self), baseSelf: baseSelf && cut(baseSelf) };
+}
+
+function countFrames(frame: Uint32Array, matches: Uint8Array, wanted: 0 | 1): number {
+  let count = 0;
+  for (let i = 1; i < frame.length; i++) if (matches[frame[i]] === wanted) count++;
+  return count;
+}
+
+/**
+ * hide (hidden 1) and show (hidden 0): frames go, what they held is their caller's.
+ *
+ * A node of the new tree stands for a chain of nodes of the old one: one or several of its frame, and
+ * the hidden ones right below them. The children of all of them, brought together by frame, are its
+ * children. Where values are never negative and have one side, the widths of these are known at once,
+ * and the new tree is written in its final order.
+ */
+function dropFrames(tree: Tree, matches: Uint8Array, hidden: 0 | 1): Columns {
   const { frame, parentDelta, self, baseSelf } = tree;
-  const builder = new Builder(frame.length, frame[0], baseSelf !== null);
-  const place = new Uint32Array(frame.length);
-  for (let i = 1; i < frame.length; i++) {
-    const parent = place[i - parentDelta[i]];
-    place[i] = matches[frame[i]] === hidden ? parent : builder.child(parent, frame[i]);
+  const isPlain = !baseSelf && !hasNegative(self);
+  const cum = tree.cum ?? sumUp(self, parentDelta);
+  const end = tree.end ?? endsOf(parentDelta);
+  const room = frame.length - countFrames(frame, matches, hidden);
+  const made: Columns = { frame: new Uint32Array(room), parentDelta: new Uint32Array(room), self: new Float64Array(room), baseSelf: baseSelf && new Float64Array(room) };
+  const next = new Uint32Array(frame.length); // in the chain; 0 ends it
+  const children = new Siblings(cum);
+  const slotOf = new Uint32Array(matches.length); // of a frame among the children in hand,
+  const slotFor = new Uint32Array(matches.length).fill(none); // if it is for the node in hand
+  const firsts = new Stack();
+  const parents = new Stack();
+  firsts.push(0);
+  parents.push(0);
+  let at = 0;
+  for (; firsts.size > 0; at++) {
+    const first = firsts.pop();
+    let own = 0;
+    let base = 0;
+    children.count = 0;
+    for (let node = first; ; node = next[node]) {
+      own += self[node];
+      if (baseSelf) base += baseSelf[node];
+      for (let child = node + 1; child < end[node]; child = end[child]) {
+        const of = frame[child];
+        if (matches[of] === hidden) {
+          next[child] = next[node];
+          next[node] = child;
+        } else if (slotFor[of] === at) {
+          const slot = slotOf[of];
+          next[children.last[slot]] = child;
+          children.join(slot, child);
+        } else {
+          slotFor[of] = at;
+          slotOf[of] = children.add(child);
+        }
+      }
+      if (next[node] === 0) break;
+    }
+    made.frame[at] = frame[first];
+    made.parentDelta[at] = at - parents.pop();
     // A stack that lost all its frames is left out, as in pprof.
-    if (place[i] > 0) builder.add(place[i], self[i], baseSelf ? baseSelf[i] : 0);
+    if (at > 0) {
+      made.self[at] = own;
+      if (made.baseSelf) made.baseSelf[at] = base;
+    }
+    if (isPlain && children.count > 1) children.sort();
+    for (let slot = children.count - 1; slot >= 0; slot--) {
+      firsts.push(children.node[slot]);
+      parents.push(at);
+    }
   }
-  return builder.finish();
+  const whole = cutTo(at, made);
+  return isPlain ? whole : arrange(whole);
 }
 
 function mergeCallees(tree: Columns, matches: Uint8Array): Columns {
@@ -250,7 +437,7 @@ function collapseRecursion(tree: Columns, matches: Uint8Array): Columns {
     }
     const parent = place[i - parentDelta[i]];
     const outer = matches[frame[i]] ? open[frame[i]] : 0;
-    if (outer > 0 && ancestors.has(parent, outer)) place[i] = outer;
+    if (outer > 0 && ancestors.has(parent, outer)) builder.share((place[i] = outer));
     else {
       const count = builder.count;
       place[i] = builder.child(parent, frame[i]);
@@ -270,21 +457,25 @@ export function matchRule(frames: FrameTable, rule: Rule): Uint8Array {
   const preset = rule.action === "only" ? presetFrames[rule.text] : undefined;
   const patterns = preset ? preset.hides.map((source) => new RegExp(source)) : [compileRule(rule.text)];
   const tests = patterns.map(boundedTest);
-  const known = new Map<string, boolean>([["", false]]);
-  const testOnce = (text: string) => {
-    let found = known.get(text);
-    if (found === undefined) known.set(text, (found = tests.some((test) => test(text))));
-    return found;
+  const known = new Uint8Array(frames.stringCount); // 1: does not match, 2: does
+  const testOnce = (id: number) => {
+    if (known[id] === 0) {
+      const text = frames.string(id);
+      known[id] = text !== "" && tests.some((test) => test(text)) ? 2 : 1;
+    }
+    return known[id] === 2;
   };
+  const { nameId, fileId, mappingId } = frames;
+  frames.decodeAll();
   for (let i = 0; i < frames.count; i++) {
     if (frames.flags(i) & FrameFlag.Other) continue;
     const isKernel = preset?.hidesKernel && (frames.flags(i) & FrameFlag.Kernel) !== 0;
-    if (isKernel || testOnce(frames.name(i)) || testOnce(frames.file(i)) || testOnce(frames.mapping(i))) matches[i] = 1;
+    if (isKernel || testOnce(nameId[i]) || (fileId && testOnce(fileId[i])) || (mappingId && testOnce(mappingId[i]))) matches[i] = 1;
   }
   return matches;
 }
 
-export function applyRule(tree: Columns, frames: FrameTable, rule: Rule): Columns {
+export function applyRule(tree: Tree, frames: FrameTable, rule: Rule): Columns {
   const matches = matchRule(frames, rule);
   switch (rule.action) {
     case "focus":
@@ -325,6 +516,7 @@ export function calleesOf(tree: Columns, frames: FrameTable, name: string): Colu
   const { isInside } = outermost(tree, matches);
   const builder = new Builder(frame.length + 1, frame[0], baseSelf !== null);
   const place = new Uint32Array(frame.length);
+  builder.share(0); // its one child stands for every place
   for (let i = 1; i < frame.length; i++) {
     if (!isInside[i]) continue;
     const parent = i - parentDelta[i];
@@ -342,6 +534,7 @@ export function callersOf(tree: Columns, frames: FrameTable, name: string): Colu
   const cum = sumUp(self, parentDelta);
   const baseCum = baseSelf && sumUp(baseSelf, parentDelta);
   const builder = new Builder(nodes.length, frame[0], baseSelf !== null);
+  builder.share(0); // its one child stands for every place
   for (const node of nodes) {
     let place = builder.child(0, frameOf);
     for (let at = node - parentDelta[node]; at > 0; at -= parentDelta[at]) place = builder.child(place, frame[at]);

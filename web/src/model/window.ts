@@ -5,7 +5,7 @@
  * the frame zoomed to, or the nearest caller of it that holds the whole window, so that a reader may
  * move on beyond the frame that was zoomed to.
  */
-import { parentOf, type Flame } from "./flame.ts";
+import { parentOf, startOf, type Flame } from "./flame.ts";
 
 export interface Window {
   from: number;
@@ -22,7 +22,8 @@ export interface Part {
 export const minShare = 1e-5;
 
 export function wholeOf(flame: Flame, node: number): Window {
-  return { from: flame.start[node], to: flame.start[node] + (flame.width[node] || 1) };
+  const from = startOf(flame, node);
+  return { from, to: from + (flame.width[node] || 1) };
 }
 
 export function windowOf(flame: Flame, node: number, part: Part | null): Window {

@@ -8,7 +8,7 @@
 import { FrameFlag, type Flame } from "../model/flame.ts";
 import { diffFillOf, dimmedFill, rootFill, type Palette } from "../model/colour.ts";
 import type { FrameColours } from "../model/frame_colours.ts";
-import { endOf, firstEndingNear, layoutRow } from "../model/layout.ts";
+import { beginOf, endOf, firstEndingNear, layoutRow } from "../model/layout.ts";
 import type { SearchResult } from "../model/search.ts";
 import type { Window } from "../model/window.ts";
 import { Bands, type Ground } from "./bands.ts";
@@ -80,9 +80,6 @@ export function fillOf({ flame, colours }: Pick<Picture, "flame" | "colours">, n
   return node === 0 ? rootFill : colours.fill(flame.frame[node]);
 }
 
-/** Whether a node at one of these positions of rowNodes matches. */
-export const hasMatch = (marks: SearchResult, first: number, last: number): boolean => marks.rowPrefix[last + 1] > marks.rowPrefix[first];
-
 export class IciclePainter {
   readonly boxes = new PaintedBoxes();
   private readonly fitter: LabelFitter;
@@ -118,7 +115,7 @@ export class IciclePainter {
     const { flame, marks, window, widthPx } = picture;
     layoutRow(flame, row, window, widthPx, (first, last, left, right) => {
       const node = flame.rowNodes[first];
-      const isMarked = !marks || (first === last && hasMatch(marks, first, last));
+      const isMarked = !marks || (first === last && marks.rows.any(first, last));
       const gap = first === last && right - left > 3 ? 1 : 0;
       const fill = isMarked ? fillOf(picture, node) : dimmedFill;
       ground.box(left, right - gap, fill);
@@ -133,13 +130,13 @@ export class IciclePainter {
     const marks = picture.marks!;
     const scale = widthPx / (window.to - window.from);
     let at = first;
-    while (at <= last && hasMatch(marks, at, last)) {
+    while (at <= last && marks.rows.any(at, last)) {
       // What ends within a pixel of where this sliver begins is one mark, if any of it matches.
-      const left = (flame.start[flame.rowNodes[at]] - window.from) * scale;
+      const left = (beginOf(flame, at) - window.from) * scale;
       const next = Math.max(at + 1, firstEndingNear(flame, at, last + 1, window.from + (left + 1) / scale));
-      if (hasMatch(marks, at, next - 1)) {
+      if (marks.rows.any(at, next - 1)) {
         let matched = at;
-        while (!hasMatch(marks, matched, matched)) matched++;
+        while (!marks.rows.any(matched, matched)) matched++;
         const right = Math.max(left + 1, (endOf(flame, next - 1) - window.from) * scale);
         this.ground.box(left, right, fillOf(picture, flame.rowNodes[matched]));
       }

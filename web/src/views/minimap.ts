@@ -9,7 +9,7 @@
 import { dimmedFill } from "../model/colour.ts";
 import { layoutRow, matchedColumns } from "../model/layout.ts";
 import { wholeOf, type Window } from "../model/window.ts";
-import { fillOf, hasMatch } from "./icicle_draw.ts";
+import { fillOf } from "./icicle_draw.ts";
 import type { Rows } from "./rows.ts";
 import type { Scene, Stage } from "./stage.ts";
 
@@ -87,7 +87,7 @@ export class Minimap {
     const top = (place * this.treePx) / lines;
     const height = this.treePx / lines;
     layoutRow(flame, row, wholeOf(flame, 0), this.width, (first, last, left, right) => {
-      const isMarked = !marks || hasMatch(marks, first, last);
+      const isMarked = !marks || marks.rows.any(first, last);
       context.fillStyle = palette.fills[isMarked ? fillOf(scene, flame.rowNodes[first]) : dimmedFill];
       context.fillRect(left, top, right - left, height > 3 ? height - 1 : height);
     });

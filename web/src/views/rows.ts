@@ -2,7 +2,7 @@
  * rows: where the rows of a tree stand, in pixels from the top of what scrolls: the root at the top
  * and what it calls below it, or, flipped, the root at the bottom and what it calls above it.
  */
-import { parentOf, type Flame } from "../model/flame.ts";
+import { parentOf, startOf, type Flame } from "../model/flame.ts";
 import { firstEndingAfter } from "../model/layout.ts";
 
 export const rowHeight = 22;
@@ -53,7 +53,7 @@ export function neighbour(flame: Flame, node: number, key: string, isFlipped = f
   const row = flame.depth[node];
   const low = flame.rowOffset[row];
   const high = flame.rowOffset[row + 1];
-  let at = firstEndingAfter(flame, low, high, flame.start[node]);
+  let at = firstEndingAfter(flame, low, high, startOf(flame, node));
   while (at < high && flame.rowNodes[at] !== node) at++;
   const next = at + (key === "ArrowLeft" ? -1 : 1);
   return next >= low && next < high ? flame.rowNodes[next] : node;

@@ -3,7 +3,7 @@
  * and painting at most once per frame of the screen.
  */
 import type { Palette } from "../model/colour.ts";
-import type { Flame } from "../model/flame.ts";
+import { startOf, type Flame } from "../model/flame.ts";
 import type { FrameColours } from "../model/frame_colours.ts";
 import { nodeAt } from "../model/layout.ts";
 import type { SearchResult } from "../model/search.ts";
@@ -264,7 +264,8 @@ export class Stage {
   keyShare(pointerX: number): number {
     const { flame, cursor } = this.scene;
     const { from, to } = this.target;
-    const [left, right] = [flame.start[cursor], flame.start[cursor] + flame.width[cursor]];
+    const left = startOf(flame, cursor);
+    const right = left + flame.width[cursor];
     if (this.hasKeys && left < to && right > from) return ((Math.max(left, from) + Math.min(right, to)) / 2 - from) / (to - from);
     return this.hover >= 0 ? this.shareAt(pointerX) : 0.5;
   }
@@ -277,11 +278,12 @@ export class Stage {
 
   /** Moves the window as little as needed to see some of a node. */
   revealAcross(node: number): void {
-    const { start, width } = this.scene.flame;
+    const width = this.scene.flame.width[node];
     const { from, to } = this.target;
-    const [left, right] = [start[node], start[node] + width[node]];
+    const left = startOf(this.scene.flame, node);
+    const right = left + width;
     if (left < to && right > from) return;
-    const by = width[node] >= to - from ? (left >= to ? left - from : right - to) : (left + right) / 2 - (from + to) / 2;
+    const by = width >= to - from ? (left >= to ? left - from : right - to) : (left + right) / 2 - (from + to) / 2;
     this.panBy(by / (to - from), true);
   }
 }
