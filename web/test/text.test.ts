@@ -3,7 +3,7 @@ import { test } from "node:test";
 import type { VNode } from "preact";
 import { packageOf } from "../src/model/frame_colours.ts";
 import { shorterNames } from "../src/model/names.ts";
-import { formatAgo, formatBytes, formatChange, formatPercent, formatSigned, formatValue } from "../src/model/units.ts";
+import { formatAgo, formatBytes, formatChange, formatCount, formatDate, formatExact, formatPercent, formatSigned, formatValue } from "../src/model/units.ts";
 import { idIn } from "../src/pages/share.tsx";
 import { sampleTypeLabel, sampleTypeToken } from "../src/views/viewer.tsx";
 import { Markdown } from "../src/ui/markdown.tsx";
@@ -36,6 +36,19 @@ test("shares and changes are exact about nothing, little and all", () => {
   assert.equal(formatChange(10, 12), "+20%");
   assert.equal(formatChange(200, 197), "−1.5%");
   assert.equal(formatAgo(1_000, 3_601_000 + 1_000), "1 hour ago");
+  const hour = 3_600_000;
+  const ago = { "last year": 400 * 24, "2 months ago": 61 * 24, "yesterday": 47, "23 hours ago": 23.9, "just now": 0.001, "in a moment": -0.001, "in 1 minute": -0.02, "tomorrow": -24, "in 3 weeks": -24 * 22 };
+  for (const [text, hours] of Object.entries(ago)) assert.equal(formatAgo(0, hours * hour), text);
+});
+
+test("numbers and dates are written as the browser's own formats would", () => {
+  const languages = "en-US";
+  for (const value of [0, 1, -1, 12, 999, 1000, -1000, 123456, 1234567.25, 0.5, 0.125, -0.75, 99.5, 9007199254740991]) {
+    assert.equal(formatExact(value, ""), value.toLocaleString(languages, { maximumFractionDigits: 3 }));
+    if (Number.isInteger(value)) assert.equal(formatCount(value), value.toLocaleString(languages));
+  }
+  for (const time of ["2026-11-22T09:05:00Z", "1999-01-31T23:59:00Z", "2024-02-29T12:00:00Z"])
+    assert.equal(formatDate(time), new Date(time).toLocaleString("en-GB", { dateStyle: "medium", timeStyle: "short" }));
 });
 
 test("packages of Go, C++, Rust, Java and unnamed code", () => {

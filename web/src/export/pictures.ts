@@ -12,11 +12,10 @@ const gapPx = 12;
 /** A browser's canvas holds no more in any direction. */
 const maxCanvasPx = 16_384;
 
-/** Until no name was left out: each call learns some hundred new ones. */
-function paintWhole(context: CanvasRenderingContext2D, picture: Picture, beforeEach: () => void): IciclePainter {
+/** Until no name is left out. */
+function paintWhole(context: CanvasRenderingContext2D, picture: Picture): IciclePainter {
   const painter = new IciclePainter(context, new Shapes(context));
-  do beforeEach();
-  while (!painter.paint(picture));
+  for (let isWhole = painter.paint(picture); !isWhole; ) isWhole = painter.paintMore(picture);
   return painter;
 }
 
@@ -44,7 +43,7 @@ class SvgPen {
   fillStyle: string | CanvasPattern = "#000";
   globalAlpha = 1;
   textBaseline = "middle";
-  private elements: string[] = [];
+  private readonly elements: string[] = [];
   private readonly measuring = document.createElement("canvas").getContext("2d")!;
 
   set font(font: string) {
@@ -69,9 +68,6 @@ class SvgPen {
   fillText(text: string, x: number, y: number): void {
     this.elements.push(`<text x="${short(x)}" y="${short(y)}" dy=".35em" ${this.fill()}>${escape(text)}</text>`);
   }
-  clear(): void {
-    this.elements = [];
-  }
   text(): string {
     return this.elements.join("\n");
   }
@@ -92,7 +88,7 @@ export function toSvg(pictures: readonly Picture[], title: string): string {
   const { palette, flame } = pictures[0];
   const parts = pictures.map((picture, i) => {
     const pen = new SvgPen();
-    const painter = paintWhole(pen as unknown as CanvasRenderingContext2D, picture, () => pen.clear());
+    const painter = paintWhole(pen as unknown as CanvasRenderingContext2D, picture);
     const unit = picture.flame.metadata.unit ?? "";
     return `<svg y="${tops[i]}" width="${picture.widthPx}" height="${picture.rows.viewPx}" font-size="12">\n${pen.text()}\n${titles(picture.flame, painter, picture, unit)}\n</svg>`;
   });
@@ -126,7 +122,7 @@ export async function toPng(pictures: readonly Picture[]): Promise<Blob> {
     context.beginPath();
     context.rect(0, 0, picture.widthPx, picture.rows.viewPx);
     context.clip();
-    paintWhole(context, picture, () => undefined);
+    paintWhole(context, picture);
     context.restore();
   });
   return new Promise((resolve, reject) =>

@@ -4,6 +4,7 @@
  * numbers and the unit says so.
  */
 import { FrameFlag } from "../model/flame.ts";
+import { formatCount } from "../model/units.ts";
 import { LocalError, noLabels, NumberList, type LocalFrame, type LocalProfile } from "./profile.ts";
 
 const maxDecimals = 6;
@@ -84,6 +85,6 @@ export function decodeFolded(text: string): LocalProfile {
     stack: stack.take(),
     values: Float64Array.from(lines.values, (value) => Math.round(Number(value) * scale)),
     labels: noLabels(lines.stacks.length),
-    notes: lines.skipped ? [`${lines.skipped.toLocaleString("en-US")} ${lines.skipped === 1 ? "line is" : "lines are"} no stack with a value.`] : [],
+    notes: lines.skipped ? [`${formatCount(lines.skipped)} ${lines.skipped === 1 ? "line is" : "lines are"} no stack with a value.`] : [],
   };
 }

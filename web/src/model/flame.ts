@@ -89,14 +89,14 @@ export class FrameTable {
   string(id: number): string {
     let text = this.decoded[id];
     if (text === undefined) {
+      if (this.all === undefined) this.decodeAll();
       text = this.all ? this.all.slice(this.stringOffsets[id], this.stringOffsets[id + 1]) : this.decoder.decode(this.stringSpan(id));
       this.decoded[id] = text;
     }
     return text;
   }
-  /** Before somebody asks for all strings: decoding them one by one costs ten times as much. */
-  decodeAll(): void {
-    if (this.all !== undefined) return;
+  /** Most names are asked for sooner or later; one by one they cost ten times as much. */
+  private decodeAll(): void {
     const text = this.decoder.decode(this.stringBytes);
     // No sequence becomes longer, so with an equal length each byte became one character.
     this.all = text.length === this.stringBytes.length ? text : null;

@@ -52,7 +52,9 @@ function heaviestFrames(flame: Flame): number[] {
   const weight = new Float64Array(flame.frames.count);
   for (let i = 1; i < flame.nodeCount; i++)
     weight[flame.frame[i]] += flame.width[i] / (flame.depth[i] + 1) + Math.abs(flame.self[i]);
-  const order = Array.from(weight.keys()).filter((frame) => weight[frame] > 0);
+  const sorted = weight.slice().sort(); // of numbers alone: several times faster than of frames
+  const least = sorted[Math.max(0, sorted.length - rankedFrames)];
+  const order = Array.from(weight.keys()).filter((frame) => weight[frame] > 0 && weight[frame] >= least);
   return order.sort((a, b) => weight[b] - weight[a]).slice(0, rankedFrames);
 }
 

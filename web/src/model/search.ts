@@ -201,7 +201,6 @@ function matchNames(frames: FrameTable, root: number, pattern: RegExp): { frameM
   const known = new Uint8Array(frames.stringCount); // 1: does not match, 2: does
   const frameMatches = new Uint8Array(frames.count);
   let functionCount = 0;
-  frames.decodeAll();
   for (let i = 0; i < frames.count; i++) {
     if (i === root) continue;
     const id = frames.nameId[i];

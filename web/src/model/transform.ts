@@ -466,7 +466,6 @@ export function matchRule(frames: FrameTable, rule: Rule): Uint8Array {
     return known[id] === 2;
   };
   const { nameId, fileId, mappingId } = frames;
-  frames.decodeAll();
   for (let i = 0; i < frames.count; i++) {
     if (frames.flags(i) & FrameFlag.Other) continue;
     const isKernel = preset?.hidesKernel && (frames.flags(i) & FrameFlag.Kernel) !== 0;

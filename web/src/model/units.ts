@@ -1,4 +1,8 @@
-/* units: values as people read them. */
+/*
+ * units: values as people read them.
+ *
+ * Written without Intl, whose first use on a page costs as much as drawing a picture.
+ */
 
 /** Name, how many of the base it is, and from how many of itself on it is used. */
 type Unit = [name: string, size: number, from: number];
@@ -34,18 +38,28 @@ function baseOf(unit: string): { scale: number; table: Unit[] } | null {
   return null;
 }
 
+/** At most so many digits after the point, at least so many, and a comma between thousands. */
+function digitsOf(value: number, most: number, least: number): string {
+  let [whole, part = ""] = value.toFixed(most).split(".");
+  while (part.length > least && part.endsWith("0")) part = part.slice(0, -1);
+  return whole.replace(/\B(?=(\d{3})+$)/g, ",") + (part && `.${part}`);
+}
+
+/** "12,345" */
+export const formatCount = (count: number): string => digitsOf(count, 0, 0);
+
 /** Three significant digits, without an exponent and without trailing zeros after a whole number. */
 function threeDigits(value: number): string {
   const size = Math.abs(value);
   const digits = size >= 100 || Number.isInteger(value) ? 0 : size >= 10 ? 1 : 2;
-  return value.toLocaleString("en-US", { minimumFractionDigits: digits, maximumFractionDigits: digits });
+  return digitsOf(value, digits, digits);
 }
 
 /** "1.25 s", "340 MiB", "12,345"; the unit given is the profile's own. */
 export function formatValue(value: number, unit: string): string {
   const base = baseOf(unit);
   if (!base) {
-    const text = value.toLocaleString("en-US", { maximumFractionDigits: 2 });
+    const text = digitsOf(value, 2, 0);
     return !unit || unit === "count" ? text : `${text} ${unit}`;
   }
   const amount = value * base.scale;
@@ -56,7 +70,7 @@ export function formatValue(value: number, unit: string): string {
 
 /** The exact number in the profile's own unit. */
 export function formatExact(value: number, unit: string): string {
-  const text = value.toLocaleString("en-US", { maximumFractionDigits: 3 });
+  const text = digitsOf(value, 3, 0);
   return unit && unit !== "count" ? `${text} ${unit}` : text;
 }
 
@@ -87,25 +101,33 @@ export function formatBytes(bytes: number): string {
   return formatValue(bytes, "bytes");
 }
 
-const agoUnits: [Intl.RelativeTimeFormatUnit, number][] = [
-  ["year", 365 * 86400],
-  ["month", 30 * 86400],
-  ["week", 7 * 86400],
-  ["day", 86400],
-  ["hour", 3600],
-  ["minute", 60],
+/** Name, seconds, and how one of them before and after now is called. */
+const agoUnits: [name: string, size: number, last: string, next: string][] = [
+  ["year", 365 * 86400, "last year", "next year"],
+  ["month", 30 * 86400, "last month", "next month"],
+  ["week", 7 * 86400, "last week", "next week"],
+  ["day", 86400, "yesterday", "tomorrow"],
+  ["hour", 3600, "1 hour ago", "in 1 hour"],
+  ["minute", 60, "1 minute ago", "in 1 minute"],
 ];
 
 /** "3 hours ago", "in 12 days". */
 export function formatAgo(time: string | number, now = Date.now()): string {
   const seconds = (new Date(time).getTime() - now) / 1000;
   if (!Number.isFinite(seconds)) return "";
-  const format = new Intl.RelativeTimeFormat("en", { numeric: "auto" });
-  for (const [unit, size] of agoUnits)
-    if (Math.abs(seconds) >= size) return format.format(Math.trunc(seconds / size), unit);
+  for (const [name, size, last, next] of agoUnits) {
+    const count = Math.trunc(Math.abs(seconds) / size);
+    if (count === 1) return seconds < 0 ? last : next;
+    if (count > 1) return seconds < 0 ? `${count} ${name}s ago` : `in ${count} ${name}s`;
+  }
   return seconds > 0 ? "in a moment" : "just now";
 }
 
+const months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+
+/** "22 Nov 2026, 09:05", in the reader's time zone. */
 export function formatDate(time: string | number): string {
-  return new Date(time).toLocaleString("en-GB", { dateStyle: "medium", timeStyle: "short" });
+  const date = new Date(time);
+  const two = (part: number) => String(part).padStart(2, "0");
+  return `${date.getDate()} ${months[date.getMonth()]} ${date.getFullYear()}, ${two(date.getHours())}:${two(date.getMinutes())}`;
 }

@@ -3,6 +3,7 @@ import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import type { Problem } from "../api.ts";
 import { byteCount, maxTextBytes } from "../comments_api.ts";
+import { formatCount } from "../model/units.ts";
 import { asProblem, Button, ErrorLine, Field } from "../ui/kit.tsx";
 
 interface CommentFormProps {
@@ -44,7 +45,7 @@ export function CommentForm({ label, text, onText, verb, send, onCancel, childre
         label={label}
         hint={
           <span class={isTooLong ? "too-long" : ""} role={isTooLong ? "alert" : undefined}>
-            {isTooLong ? `${(-left).toLocaleString("en-US")} bytes too long` : left < 1000 ? `${left.toLocaleString("en-US")} bytes left` : "Markdown.."}
+            {isTooLong ? `${formatCount(-left)} bytes too long` : left < 1000 ? `${formatCount(left)} bytes left` : "Markdown.."}
           </span>
         }
       >

@@ -2,7 +2,7 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import * as api from "../api.ts";
-import { formatAgo, formatBytes, formatDate } from "../model/units.ts";
+import { formatAgo, formatBytes, formatCount, formatDate } from "../model/units.ts";
 import { asProblem, Button, CopyField, ErrorLine, Field, IconButton, Loading, say, Select, useTitle } from "../ui/kit.tsx";
 import { Shell } from "../ui/shell.tsx";
 import { useMustSignIn } from "./shares.tsx";
@@ -284,7 +284,7 @@ function Use({ session }: { session: Session }) {
           )}
           <Meter label="Stored" value={value.usage.bytes_stored} most={value.quotas.max_bytes_stored} />
           <p class="hint">
-            Largest upload {formatBytes(value.quotas.max_upload_bytes)}; {value.quotas.uploads_per_minute.toLocaleString("en-US")} uploads a minute.
+            Largest upload {formatBytes(value.quotas.max_upload_bytes)}; {formatCount(value.quotas.uploads_per_minute)} uploads a minute.
           </p>
         </>
       )}

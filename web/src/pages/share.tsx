@@ -3,7 +3,7 @@ import { useCallback, useEffect, useState } from "preact/hooks";
 import { deleteShare, editShare, getFlame, getLabels, getShare, getTop, Problem, reportShare, unlockShare, type Session, type Share, type ShareSettings } from "../api.ts";
 import { formatLabels } from "../model/labels.ts";
 import { deleteTokenOf, forget, listRemembered } from "../model/remembered.ts";
-import { formatAgo, formatBytes, formatDate, formatValue } from "../model/units.ts";
+import { formatAgo, formatBytes, formatCount, formatDate, formatValue } from "../model/units.ts";
 import { asProblem, Button, Dialog, ErrorLine, Field, Menu, ProblemView, say, useTitle } from "../ui/kit.tsx";
 import { copyLink } from "../ui/copy_link.ts";
 import { Icon } from "../ui/icons.tsx";
@@ -27,12 +27,12 @@ const visibilityNames: Record<string, string> = {
 function Facts({ share }: { share: Share }) {
   const facts: [string, string][] = [];
   if (share.duration_ns > 0) facts.push([`over ${formatValue(share.duration_ns, "ns")}`, ""]);
-  facts.push([`${share.sample_count.toLocaleString("en-US")} ${share.sample_count === 1 ? "sample" : "samples"}`, ""]);
+  facts.push([`${formatCount(share.sample_count)} ${share.sample_count === 1 ? "sample" : "samples"}`, ""]);
   facts.push([`${formatNames[share.format] ?? share.format}, ${formatBytes(share.raw_bytes)}`, share.filename]);
   if (share.time_ns > 0) facts.push([`taken ${formatDate(share.time_ns / 1e6)}`, ""]);
   facts.push([`shared ${formatAgo(share.created_at)}`, formatDate(share.created_at)]);
   facts.push([visibilityNames[share.visibility] ?? share.visibility, ""]);
-  if (share.views > 0) facts.push([`${share.views.toLocaleString("en-US")} ${share.views === 1 ? "view" : "views"}`, "An address counts once in half an hour"]);
+  if (share.views > 0) facts.push([`${formatCount(share.views)} ${share.views === 1 ? "view" : "views"}`, "An address counts once in half an hour"]);
   if (share.expires_at) facts.push([`expires ${formatAgo(share.expires_at)}`, formatDate(share.expires_at)]);
   return (
     <ul class="facts">

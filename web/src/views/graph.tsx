@@ -13,7 +13,7 @@ import { sizeOf, type CallEdge, type CallGraph } from "../model/call_graph.ts";
 import type { Flame } from "../model/flame.ts";
 import type { Point } from "../model/graph_layout.ts";
 import { boundedTest } from "../model/search.ts";
-import { formatPercent } from "../model/units.ts";
+import { formatCount, formatPercent } from "../model/units.ts";
 import { graphSizes } from "../state.ts";
 import { asProblem, IconButton, Loading, ProblemView, Select } from "../ui/kit.tsx";
 import { placeOf } from "./describe.ts";
@@ -345,7 +345,7 @@ function List({ picture, around, unit, onChoose }: { picture: Picture; around: A
 }
 
 const whatIsShown = ({ nodes, edges, functionCount, edgeCount, share }: CallGraph) =>
-  `${nodes.length} of ${functionCount.toLocaleString("en-US")} functions, ${formatPercent(share, 1)} of the total shown; ${edges.length} of ${edgeCount.toLocaleString("en-US")} calls`;
+  `${nodes.length} of ${formatCount(functionCount)} functions, ${formatPercent(share, 1)} of the total shown; ${edges.length} of ${formatCount(edgeCount)} calls`;
 
 export function GraphPane({ context }: PaneProps) {
   const { state, flame, unit, update } = context;

@@ -80,11 +80,15 @@ export function fillOf({ flame, colours }: Pick<Picture, "flame" | "colours">, n
   return node === 0 ? rootFill : colours.fill(flame.frame[node]);
 }
 
+const nameOf = (flame: Flame, node: number): string => (node === 0 ? "all" : flame.frames.name(flame.frame[node]));
+
 export class IciclePainter {
   readonly boxes = new PaintedBoxes();
   private readonly fitter: LabelFitter;
   private hatch: CanvasPattern | null = null;
   private hatchColour = "";
+  /** Boxes whose names were too many to be fitted with the picture, and where the names begin in them. */
+  private late: { box: number; inset: number }[] = [];
 
   constructor(
     private readonly context: CanvasRenderingContext2D,
@@ -94,7 +98,7 @@ export class IciclePainter {
     this.fitter = new LabelFitter(context);
   }
 
-  /** Paints; false when labels were left out, because too many names were new to be fitted in time. */
+  /** Paints; names that are new take time to be fitted: after false some are left to paintMore. */
   paint(picture: Picture): boolean {
     const { ground } = this;
     const { palette, widthPx, ratio, rows, scrollTop } = picture;
@@ -107,7 +111,20 @@ export class IciclePainter {
       ground.endRow();
     }
     ground.put();
-    return this.paintLabels(picture);
+    this.late = [];
+    this.paintOnBoxes(picture);
+    return this.paintMore(picture);
+  }
+
+  /** Writes some of the names that are left, into the same picture; false while there are more. */
+  paintMore(picture: Picture): boolean {
+    const { late } = this;
+    this.late = [];
+    let newNames = 0;
+    for (const left of late)
+      if (newNames < newNamesPerPaint) newNames += this.paintName(picture, left.box, left.inset);
+      else this.late.push(left);
+    return this.late.length === 0;
   }
 
   private paintRow(picture: Picture, row: number): void {
@@ -163,11 +180,11 @@ export class IciclePainter {
     context.globalAlpha = 1;
   }
 
-  private paintLabels(picture: Picture): boolean {
-    const { context, boxes } = this;
+  /** All that stands on boxes but names that were never fitted. */
+  private paintOnBoxes(picture: Picture): void {
+    const { context, boxes, late } = this;
     const { flame, palette, rows, scrollTop, zoomDepth } = picture;
     const mayHatch = flame.baseCum !== null || flame.isCut;
-    let newNames = 0;
     context.textBaseline = "middle";
     for (let i = 0; i < boxes.count; i++) {
       const width = boxes.width[i];
@@ -176,17 +193,28 @@ export class IciclePainter {
       const y = rows.topOf(boxes.row[i]) - scrollTop;
       if (mayHatch && this.isHatched(flame, node)) this.paintHatch(picture, boxes.x[i], y, width);
       if (width < minSignPx) continue;
-      const frame = flame.frame[node];
-      context.fillStyle = (boxes.row[i] < zoomDepth ? palette.fadedInks : palette.inks)[boxes.fill[i]];
-      const signs = node === 0 ? 0 : flame.frames.flags(frame) & picture.colours.signs;
+      const signs = node === 0 ? 0 : flame.frames.flags(flame.frame[node]) & picture.colours.signs;
+      if (signs) context.fillStyle = (boxes.row[i] < zoomDepth ? palette.fadedInks : palette.inks)[boxes.fill[i]];
       const inset = textInset + (signs ? this.paintSigns(signs, boxes.x[i], y) : 0);
       if (width < minLabelPx) continue;
-      const name = node === 0 ? "all" : flame.frames.name(frame);
-      if (!this.fitter.knows(name) && ++newNames > newNamesPerPaint) continue;
-      const text = this.fitter.fit(name, width - inset - textInset);
-      if (text) context.fillText(text, boxes.x[i] + inset, y + rowHeight / 2);
+      if (this.fitter.knows(nameOf(flame, node))) this.paintName(picture, i, inset);
+      else late.push({ box: i, inset });
     }
-    return newNames <= newNamesPerPaint;
+  }
+
+  /** Returns how many names it had to fit for the first time. */
+  private paintName(picture: Picture, box: number, inset: number): number {
+    const { context, boxes, fitter } = this;
+    const { flame, palette, rows, scrollTop, zoomDepth } = picture;
+    const name = nameOf(flame, boxes.node[box]);
+    const isNew = !fitter.knows(name);
+    const text = fitter.fit(name, boxes.width[box] - inset - textInset);
+    if (text) {
+      const y = rows.topOf(boxes.row[box]) - scrollTop;
+      context.fillStyle = (boxes.row[box] < zoomDepth ? palette.fadedInks : palette.inks)[boxes.fill[box]];
+      context.fillText(text, boxes.x[box] + inset, y + rowHeight / 2);
+    }
+    return isNew ? 1 : 0;
   }
 
   /** At the left edge: a line for the kernel, dashes for what was inlined, dots for what is interpreted. */

@@ -9,7 +9,7 @@ import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Problem } from "../api.ts";
 import type { Rule } from "../model/chain.ts";
 import { formatLabels, groupOfLabel, parseLabelRule, turnLabelRule, type Label, type LabelBar, type LabelCount, type LabelsAnswer, type LabelsQuestion, type LabelValue, type LoadLabels } from "../model/labels.ts";
-import { formatChange, formatExact, formatPercent, formatSigned, formatValue } from "../model/units.ts";
+import { formatChange, formatCount, formatExact, formatPercent, formatSigned, formatValue } from "../model/units.ts";
 import { asProblem, Button, Empty, IconButton, Loading, ProblemView } from "../ui/kit.tsx";
 import { addStyle } from "../ui/style.ts";
 import style from "./labels.css?text";
@@ -98,7 +98,7 @@ function scaleOf(answer: LabelsAnswer, isDiff: boolean, isOfFiltered: boolean): 
   return { unit: answer.unit, isDiff, total: isOfFiltered ? kept : whole, baseTotal: (isOfFiltered ? answer.kept_a : answer.total_a) ?? 0 };
 }
 
-const samplesText = (count: number) => `${count.toLocaleString("en-US")} ${count === 1 ? "sample" : "samples"}`;
+const samplesText = (count: number) => `${formatCount(count)} ${count === 1 ? "sample" : "samples"}`;
 
 function amountText(count: LabelCount, { unit, isDiff, total }: Scale): string {
   if (!isDiff) return `${formatValue(after(count), unit)}, ${formatPercent(after(count), total)}`;
@@ -253,7 +253,7 @@ function Section({ label, scale, context, pattern, onDepth }: SectionProps) {
       <header>
         <h3><bdi>{label.key}</bdi></h3>
         <p>
-          {label.value_count.toLocaleString("en-US")} {valueWord}
+          {formatCount(label.value_count)} {valueWord}
           {label.unit && label.unit !== "count" ? `, in ${label.unit}` : ""} · {amountText(withIt, scale)} · {samplesText(samplesOf(withIt))}
         </p>
         {context.canGroup && (
@@ -272,12 +272,12 @@ function Section({ label, scale, context, pattern, onDepth }: SectionProps) {
       {hidden > 0 && (
         <p class="label-more">
           <Button look="quiet" icon="down" onClick={showMore}>
-            {hidden <= shownMore ? `Show all ${(shown.length + hidden).toLocaleString("en-US")}` : `Show more of ${(shown.length + hidden).toLocaleString("en-US")}`}
+            {hidden <= shownMore ? `Show all ${formatCount(shown.length + hidden)}` : `Show more of ${formatCount(shown.length + hidden)}`}
           </Button>
-          {rest && most > shownAtFirst && shown.length === matches.length && <span>{amountText(rest, scale)} in {rest.value_count.toLocaleString("en-US")} more</span>}
+          {rest && most > shownAtFirst && shown.length === matches.length && <span>{amountText(rest, scale)} in {formatCount(rest.value_count)} more</span>}
         </p>
       )}
-      {label.uncounted && <p class="label-more">Only the first {label.uncounted.values_counted.toLocaleString("en-US")} values are told apart; others hold {amountText(label.uncounted, scale)}.</p>}
+      {label.uncounted && <p class="label-more">Only the first {formatCount(label.uncounted.values_counted)} values are told apart; others hold {amountText(label.uncounted, scale)}.</p>}
     </section>
   );
 }
@@ -327,7 +327,7 @@ export function LabelsPane({ context }: PaneProps) {
       <div class="labels-head">
         <input type="search" aria-label="Search labels and values" placeholder="Search labels and values" value={text} spellcheck={false} autocomplete="off" onInput={(event) => setText(event.currentTarget.value)} />
         <output aria-live="polite">
-          {pattern ? `${sections.length} of ${all.length} labels` : `${counted.answer.label_count.toLocaleString("en-US")} ${counted.answer.label_count === 1 ? "label" : "labels"}`}
+          {pattern ? `${sections.length} of ${all.length} labels` : `${formatCount(counted.answer.label_count)} ${counted.answer.label_count === 1 ? "label" : "labels"}`}
           {counted.answer.truncated && !pattern ? `, ${all.length} shown` : ""}
           {unsearched ? "; of those with more than 10,000 values the largest are searched" : ""}
         </output>

@@ -9,6 +9,7 @@
 import { dimmedFill } from "../model/colour.ts";
 import { layoutRow, matchedColumns } from "../model/layout.ts";
 import { wholeOf, type Window } from "../model/window.ts";
+import { Bands, type Ground } from "./bands.ts";
 import { fillOf } from "./icicle_draw.ts";
 import type { Rows } from "./rows.ts";
 import type { Scene, Stage } from "./stage.ts";
@@ -33,6 +34,7 @@ export class Minimap {
   private width = 0;
   private height = 0;
   private drawn: unknown[] = [];
+  private ground: Ground | null = null;
   private seen: Seen = { left: 0, right: 1, top: 0, bottom: 1 };
   private drag: Drag | null = null;
   stage!: Stage;
@@ -69,28 +71,31 @@ export class Minimap {
     this.height = this.element.clientHeight;
     this.canvas.width = Math.max(1, Math.round(this.width * ratio));
     this.canvas.height = Math.max(1, Math.round(this.height * ratio));
-    const context = this.canvas.getContext("2d", { alpha: false });
+    const context = this.canvas.getContext("2d", { alpha: false, willReadFrequently: true });
     if (!context || this.width === 0) return;
     context.setTransform(ratio, 0, 0, ratio, 0, 0);
-    context.fillStyle = scene.palette.background;
-    context.fillRect(0, 0, this.width, this.height);
+    const ground = (this.ground ??= new Bands(context));
+    ground.begin(this.width, this.height, ratio, scene.palette.background);
     const { rowCount } = scene.flame;
     // A tree deeper than the strip has pixels shows every so many rows; the marks below look at all.
     const lines = Math.min(rowCount, Math.floor(this.treePx));
-    for (let line = 0; line < lines; line++) this.drawRow(context, scene, Math.floor((line * rowCount) / lines), line, lines);
+    for (let line = 0; line < lines; line++) this.drawRow(ground, scene, Math.floor((line * rowCount) / lines), line, lines);
+    ground.put();
     this.drawMarks(context, scene);
   }
 
-  private drawRow(context: CanvasRenderingContext2D, scene: Scene, row: number, line: number, lines: number): void {
+  private drawRow(ground: Ground, scene: Scene, row: number, line: number, lines: number): void {
     const { flame, palette, marks } = scene;
     const place = scene.isFlipped ? lines - 1 - line : line;
-    const top = (place * this.treePx) / lines;
-    const height = this.treePx / lines;
+    const ratio = devicePixelRatio || 1;
+    const edge = (line: number) => Math.round((line * this.treePx * ratio) / lines) / ratio; // whole pixels look crisp
+    const [top, bottom] = [edge(place), edge(place + 1)];
+    ground.beginRow(top, bottom - top > 3 ? bottom - top - 1 : bottom - top, palette.fills);
     layoutRow(flame, row, wholeOf(flame, 0), this.width, (first, last, left, right) => {
       const isMarked = !marks || marks.rows.any(first, last);
-      context.fillStyle = palette.fills[isMarked ? fillOf(scene, flame.rowNodes[first]) : dimmedFill];
-      context.fillRect(left, top, right - left, height > 3 ? height - 1 : height);
+      ground.box(left, right, isMarked ? fillOf(scene, flame.rowNodes[first]) : dimmedFill);
     });
+    ground.endRow();
   }
 
   private drawMarks(context: CanvasRenderingContext2D, { flame, marks, palette }: Scene): void {

@@ -7,7 +7,7 @@ import { makePalette } from "../model/colour.ts";
 import type { Flame } from "../model/flame.ts";
 import { peek, type Peek, type PeekRow } from "../model/peek.ts";
 import { boundedTest } from "../model/search.ts";
-import { formatChange, formatPercent, formatSigned, formatValue } from "../model/units.ts";
+import { formatChange, formatCount, formatPercent, formatSigned, formatValue } from "../model/units.ts";
 import { placeOf } from "./describe.ts";
 import { fitterFor, type LabelFitter } from "./fitter.ts";
 import type { PaneContext, PaneProps } from "./panes.tsx";
@@ -147,7 +147,7 @@ function matcher(pattern: RegExp | null): (name: string) => boolean {
   };
 }
 
-const counted = (count: number, one: string) => (count === 0 ? `No ${one}s` : count === 1 ? `1 ${one}` : `${count.toLocaleString("en-US")} ${one}s`);
+const counted = (count: number, one: string) => (count === 0 ? `No ${one}s` : count === 1 ? `1 ${one}` : `${formatCount(count)} ${one}s`);
 
 /** Without a marked function it is the table, the one that holds most itself first, to choose from. */
 export function PeekPane(props: PaneProps) {

@@ -2,7 +2,7 @@
 import { useMemo, useRef } from "preact/hooks";
 import type { Flame } from "../model/flame.ts";
 import { compileSearch, search, type SearchResult } from "../model/search.ts";
-import { formatPercent } from "../model/units.ts";
+import { formatCount, formatPercent } from "../model/units.ts";
 import { Icon } from "../ui/icons.tsx";
 
 export interface Searching {
@@ -24,7 +24,7 @@ export function useSearch(flame: Flame | null, text: string): Searching {
 }
 
 function searchSummary(flame: Flame, result: SearchResult): string {
-  const functions = `${result.functionCount.toLocaleString("en-US")} ${result.functionCount === 1 ? "function" : "functions"}`;
+  const functions = `${formatCount(result.functionCount)} ${result.functionCount === 1 ? "function" : "functions"}`;
   // What was merged into "other" may match too.
   const share = (flame.isCut ? "≥ " : "") + formatPercent(result.value, flame.total);
   return flame.isDiff ? `${functions} · ${formatPercent(result.baseValue, flame.baseTotal)} → ${share}` : `${functions} · ${share}`;

@@ -54,6 +54,7 @@ export class Stage {
   private rows: Rows;
   private frameRequest = 0;
   private isPictureOld = false;
+  private lacksNames = false;
   private animation: { from: Window; to: Window; begun: number } | null = null;
   private settling: ReturnType<typeof setTimeout> | undefined;
   window: Window;
@@ -180,7 +181,10 @@ export class Stage {
       this.frameRequest = 0;
       this.step();
       if (this.isPictureOld) this.paintNow();
-      else this.paintOverlay();
+      else {
+        if (this.lacksNames) this.addNames();
+        this.paintOverlay();
+      }
     });
   }
 
@@ -217,9 +221,16 @@ export class Stage {
   private paintNow(): void {
     if (!this.canvas || this.width === 0) return;
     this.isPictureOld = this.animation !== null;
-    if (!this.canvas.painter.paint(this.picture())) this.paintSoon();
+    this.lacksNames = !this.canvas.painter.paint(this.picture());
+    if (this.lacksNames) this.paintOverlaySoon();
     this.minimap?.paint(this.scene, this.window, this.rows, this.scroller.scrollTop);
     this.paintOverlay();
+  }
+
+  private addNames(): void {
+    if (!this.canvas) return;
+    this.lacksNames = !this.canvas.painter.paintMore(this.picture());
+    if (this.lacksNames) this.paintOverlaySoon();
   }
 
   private paintOverlay(): void {

@@ -13,7 +13,7 @@ import { countFunctions } from "../model/functions.ts";
 import { cleanLabelRules, groupOfLabel, type LoadLabels } from "../model/labels.ts";
 import { findByPathHash, pathHash } from "../model/path.ts";
 import { exactly, nextMatch } from "../model/search.ts";
-import { formatPercent, formatValue } from "../model/units.ts";
+import { formatCount, formatPercent, formatValue } from "../model/units.ts";
 import { colourModes, formatState, groups, parseState, views, type ColourMode, type SeenPart, type Update, type View, type ViewState } from "../state.ts";
 import { Button, copyText, Loading, ProblemView, say, Segments, Select } from "../ui/kit.tsx";
 import { later } from "../ui/later.tsx";
@@ -70,16 +70,22 @@ function DetailLine({ flame, node, unit }: { flame: Flame; node: number; unit: s
   );
 }
 
+function valueWithoutSymbols({ frames, frame, self, nodeCount }: Flame): number {
+  const isUnnamed = Uint8Array.from({ length: frames.count }, (_, i) => frames.flags(i) & FrameFlag.NotSymbolised);
+  if (!isUnnamed.some(Boolean)) return 0;
+  let value = 0;
+  for (let i = 1; i < nodeCount; i++) if (isUnnamed[frame[i]]) value += Math.abs(self[i]);
+  return value;
+}
+
 /** What a reader must know to read the numbers rightly. */
 function notesAbout(flame: Flame): string[] {
   const notes: string[] = [];
   if (flame.isCut) {
     const count = flame.metadata.cut?.nodes;
-    notes.push(`${count ? count.toLocaleString("en-US") + " small stacks" : "The smallest stacks"} are merged into “other” boxes.`);
+    notes.push(`${count ? formatCount(count) + " small stacks" : "The smallest stacks"} are merged into “other” boxes.`);
   }
-  let unnamed = 0;
-  for (let i = 1; i < flame.nodeCount; i++)
-    if (flame.frames.flags(flame.frame[i]) & FrameFlag.NotSymbolised) unnamed += Math.abs(flame.self[i]);
+  const unnamed = valueWithoutSymbols(flame);
   if (unnamed > 0.005 * Math.abs(flame.total))
     notes.push(`${formatPercent(unnamed, flame.total)} is in code without symbols.`);
   return notes;
@@ -456,7 +462,7 @@ export function Viewer(props: ViewerProps) {
               <span class="foot-total">
                 {totalText(flame, unit)} in{" "}
                 {flame.isCut ? "at least " : ""}
-                {functionCount.toLocaleString("en-US")} {functionCount === 1 ? "function" : "functions"}
+                {formatCount(functionCount)} {functionCount === 1 ? "function" : "functions"}
               </span>
             </span>
           </div>
