@@ -37,21 +37,28 @@ class Costs(threading.local):
 COSTS = Costs()
 
 
-def run(name, command, environment=None):
-    """Runs command with its output in the step's log; returns (exit status, output)."""
+def execute(name, command, environment, priority):
+    """Runs command with its output in build/test-logs/<name>.log; returns (exit status, output,
+    seconds of processors)."""
     LOGS.mkdir(parents=True, exist_ok=True)
     log = LOGS / f"{name}.log"
     # A make above this script has flags and a job server that are not for the ones below.
     inherited = {key: value for key, value in os.environ.items()
                  if key not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL")}
     with open(log, "w") as out:
-        process = subprocess.Popen([*COSTS.priority, *command], cwd=ROOT, stdout=out,
+        process = subprocess.Popen([*priority, *command], cwd=ROOT, stdout=out,
                                    stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
-                                   env={**inherited, **(environment or {})})
+                                   env={**inherited, **environment})
         _, status, used = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
-    COSTS.seconds += used.ru_utime + used.ru_stime
-    return process.returncode, log.read_text(errors="replace")
+    return process.returncode, log.read_text(errors="replace"), used.ru_utime + used.ru_stime
+
+
+def run(name, command, environment=None):
+    """For the step in hand; returns (exit status, output)."""
+    status, output, seconds = execute(name, command, environment or {}, COSTS.priority)
+    COSTS.seconds += seconds
+    return status, output
 
 
 def one(name, command):
@@ -75,9 +82,13 @@ def run_unit(name, build):
     programs = sorted((ROOT / "build" / build / "tests" / "unit").glob("*/test_*"))
     programs = [program for program in programs if program.suffix == ""]
     total, logs = Result(0, 0), []
-    for program in programs:
-        status, output = run(f"{name}-program", [str(program)],
-                             {"CMOCKA_MESSAGE_OUTPUT": "TAP", "ASAN_OPTIONS": "detect_leaks=1"})
+    environment = {"CMOCKA_MESSAGE_OUTPUT": "TAP", "ASAN_OPTIONS": "detect_leaks=1"}
+    priority = COSTS.priority
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        runs = list(pool.map(lambda program: execute(f"{name}-{program.name}", [str(program)],
+                                                     environment, priority), programs))
+    for program, (status, output, seconds) in zip(programs, runs):
+        COSTS.seconds += seconds
         passed, failed, skipped = count_tap(output)
         if status != 0 and failed == 0:
             failed = 1

@@ -3,9 +3,9 @@
  *
  * For the formats that have no tables of their own, and for merging. Everything is interned: equal
  * strings, functions, mappings and locations get one index, and samples with the same stack and
- * the same labels are added up (unless the sum would pass int64: then they stay two samples). Indexes
- * given out are those of the finished profile. The order of everything is that of first use, so
- * the result depends on the input alone.
+ * the same labels are added up (unless the sum would pass int64: then they stay two samples).
+ * Indexes given out are those of the finished profile. The order of everything is that of first
+ * use, so the result depends on the input alone.
  *
  * A builder that passes a limit remembers it and goes on harmlessly, so that a parser may check
  * once: profile_builder_failed after each line or so, or only profile_builder_take at the end.
