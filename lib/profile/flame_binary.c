@@ -211,7 +211,7 @@ static void put_frames(struct writer *writer)
     uint32_t *line = arena_new(writer->scratch, uint32_t, count);
     uint32_t *mapping = arena_new(writer->scratch, uint32_t, count);
     uint8_t *flags = arena_new(writer->scratch, uint8_t, count);
-    double *address = arena_new(writer->scratch, double, count);
+    uint64_t *address = arena_new(writer->scratch, uint64_t, count);
     const bool *is_used = find_used(writer);
     for (uint32_t i = 0; i < count; i++) {
         const struct frame *frame = &flame->frames[i];
@@ -222,7 +222,7 @@ static void put_frames(struct writer *writer)
         mapping[i] = add_string(writer, &frame->mapping);
         line[i] = line_of(frame);
         flags[i] = frame->flags;
-        address[i] = (double)frame->address;
+        address[i] = frame->address;
     }
     put_section(writer, SECTION_FRAME_NAME, name, count * sizeof(*name));
     put_section(writer, SECTION_FRAME_FILE, file, count * sizeof(*file));

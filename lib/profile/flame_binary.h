@@ -14,7 +14,7 @@
  *    5 frame_name u32[f]        6 frame_file u32[f]       8 frame_mapping u32[f]: strings
  *    7 frame_line u32[f]        9 frame_flags u8[f], FRAME_* of view.h
  *   10 string_offsets u32[s+1] 11 string_bytes, UTF-8; string 0 is ""
- *   12 metadata, JSON          13 frame_address f64[f]: grouped by address only
+ *   12 metadata, JSON          13 frame_address u64[f]: grouped by address only
  *   14 cut u32[2 * k]: node and how many nodes it stands for, only when cut
  * Values of 2^53 and more cannot be exact as f64: flag 4 is then set.
  *

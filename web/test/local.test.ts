@@ -1,8 +1,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { toPprof } from "../src/export/pprof_form.ts";
+import { seenTree } from "../src/export/seen_tree.ts";
 import { toFolded } from "../src/export/text_forms.ts";
 import { decodeFolded } from "../src/local/folded.ts";
 import { readProfile } from "../src/local/read.ts";
+import { decodeFlame, FrameFlag } from "../src/model/flame.ts";
+import { writeFlame } from "../src/model/flame_bytes.ts";
 
 test("folded stacks of many lines, and every way to write a number", () => {
   assert.equal(decodeFolded("a;b 1\n".repeat(300_000)).start.length, 300_001);
@@ -37,4 +41,19 @@ test("decimals give way to values that would not fit", () => {
 test("what only the server reads is left to it", async () => {
   for (const text of ["java 12 1.5: 3 cycles: \n\t6f1 beta (/a)\n", '{"nodes":[]}', "\x28\xb5\x2f\xfd", "app 1/1 2.5: cycles:\n"])
     assert.equal(await readProfile(new Blob([Uint8Array.from(text, (letter) => letter.charCodeAt(0))])), null, text);
+});
+
+test("a kernel's address, which is more than a number holds, is kept and exported", () => {
+  const address = 0xffffffff81012345n;
+  const frame = { name: "0xffffffff81012345 leaf", file: "", line: 0, mapping: "[kernel.kallsyms]", address, flags: FrameFlag.Kernel };
+  const bytes = writeFlame({
+    tree: { frame: Uint32Array.of(0, 1), parentDelta: Uint32Array.of(0, 1), self: Float64Array.of(0, 1), baseSelf: null },
+    frames: [{ ...frame, name: "root", address: 0n, flags: 0 }, frame],
+    total: 1, baseTotal: 0, isCut: false, metadata: { group_by: "address" },
+  });
+  const flame = decodeFlame(bytes);
+  assert.deepEqual([flame.frames.address(0), flame.frames.address(1)], [0n, address]);
+  const varint = [];
+  for (let rest = address; rest; rest >>= 7n) varint.push(Number(rest & 127n) | (rest > 127n ? 128 : 0));
+  assert.ok(Buffer.from(toPprof(seenTree(flame, 0), "")).includes(Buffer.from([3 * 8, ...varint])), "field 3 of its location");
 });

@@ -1,6 +1,7 @@
 #include "tests/unit/lib_profile/reports.h"
 
 #include "lib/profile/flame_binary.h"
+#include "lib/profile/perf_script.h"
 
 #include <jansson.h>
 
@@ -180,9 +181,16 @@ static void addresses_travel_when_grouped_by_them(void **state)
     (void)state;
     arena_auto arena = arena_create();
     const struct view_options options = {.group_by = SPAN_LITERAL("address")};
+    struct profile *profile = decode_text(
+        perf_script_decode, SPAN_LITERAL("app 1 10.0: 1 cpu-clock:\n"
+                                         "\tffffffff81012345 leaf+0x5 ([kernel.kallsyms])\n\n"));
+    arena_on_destroy(arena, destroy_profile, profile);
     buf_auto raw;
-    write(view_of(arena, folded_profile(arena, "a 1\n"), &options), 0, NULL, &raw);
-    assert_int_equal(section(&raw, 13).size, 8 * (size_t)u32_at(&raw, 16));
+    write(view_of(arena, profile, &options), 0, NULL, &raw);
+    struct span addresses = section(&raw, 13);
+    assert_int_equal(addresses.size, 8 * (size_t)u32_at(&raw, 16));
+    const uint64_t kernel = UINT64_C(0xffffffff81012345);
+    assert_non_null(memmem(addresses.data, addresses.size, &kernel, sizeof(kernel)));
 }
 
 static void what_does_not_fit_is_refused(void **state)

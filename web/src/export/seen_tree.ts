@@ -9,7 +9,7 @@ export interface SeenFrame {
   file: string;
   line: number;
   mapping: string;
-  address: number;
+  address: bigint;
   /** FrameFlag of model/flame.ts. */
   flags: number;
 }

@@ -1,4 +1,4 @@
-/* protobuf_writer: builds a message field by field; numbers are whole and exact to 2^53. */
+/* protobuf_writer: builds a message field by field; numbers are whole and exact to 2^53, or bigints that are not negative. */
 
 export class MessageWriter {
   private data = new Uint8Array(64);
@@ -12,10 +12,10 @@ export class MessageWriter {
   }
 
   /** Negative numbers as 64 bits, in two's complement. */
-  varint(value: number): void {
+  varint(value: number | bigint): void {
     this.need(10);
-    let low = value >>> 0;
-    let high = Math.floor(value / 2 ** 32) >>> 0;
+    let low = Number(typeof value === "bigint" ? value & 0xffffffffn : value >>> 0);
+    let high = Number(typeof value === "bigint" ? value >> 32n : Math.floor(value / 2 ** 32) >>> 0);
     while (high !== 0 || low > 127) {
       this.data[this.size++] = (low & 127) | 128;
       low = ((low >>> 7) | (high << 25)) >>> 0;
@@ -31,8 +31,8 @@ export class MessageWriter {
   }
 
   /** A number; zero is what a reader takes a missing one for, and is left out. */
-  number(field: number, value: number): void {
-    if (value === 0) return;
+  number(field: number, value: number | bigint): void {
+    if (!value) return;
     this.varint(field * 8);
     this.varint(value);
   }

@@ -78,7 +78,7 @@ export class FrameTable {
     private readonly lines: Uint32Array | null,
     readonly mappingId: Uint32Array | null,
     private readonly flagBytes: Uint8Array | null,
-    private readonly addresses: Float64Array | null,
+    private readonly addresses: BigUint64Array | null,
     readonly stringOffsets: Uint32Array,
     private readonly stringBytes: Uint8Array,
   ) {
@@ -123,8 +123,9 @@ export class FrameTable {
   flags(frame: number): number {
     return this.flagBytes ? this.flagBytes[frame] : 0;
   }
-  address(frame: number): number {
-    return this.addresses ? this.addresses[frame] : 0;
+  /** 0 where it is unknown; those of a kernel are more than a number holds. */
+  address(frame: number): bigint {
+    return this.addresses ? this.addresses[frame] : 0n;
   }
 }
 
@@ -243,7 +244,7 @@ function readFrames(buffer: ArrayBuffer, view: DataView, sections: Sections): Fr
     readColumn(buffer, sections, Section.FrameLine, Uint32Array, frameCount),
     strings(Section.FrameMapping),
     readColumn(buffer, sections, Section.FrameFlags, Uint8Array, frameCount),
-    readColumn(buffer, sections, Section.FrameAddress, Float64Array, frameCount),
+    readColumn(buffer, sections, Section.FrameAddress, BigUint64Array, frameCount),
     offsets,
     new Uint8Array(buffer, bytes.offset, bytes.length),
   );

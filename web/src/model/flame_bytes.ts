@@ -9,7 +9,7 @@ export interface PlainFrame {
   file: string;
   line: number;
   mapping: string;
-  address?: number;
+  address?: bigint;
   flags: number;
 }
 
@@ -70,7 +70,7 @@ function sectionsOf({ tree, frames, metadata }: FlameParts, strings: Strings): S
     [10, offsets],
     [11, bytes],
     [12, new TextEncoder().encode(JSON.stringify(metadata))],
-    [13, Float64Array.from(frames, (frame) => frame.address ?? 0)],
+    [13, BigUint64Array.from(frames, (frame) => frame.address ?? 0n)],
   ];
 }
 
