@@ -4,8 +4,10 @@
  * to it. web/src/model/path.ts computes the same for links.
  *
  * A name's hash is two 32-bit FNV-1a values over its bytes, from the bases 0x811c9dc5 and
- * 0x9747b28c. A node's is, per half, murmur3's fmix32(parent ^ (rotl(name, 5) + 0x9e3779b9)); the
- * root's is 0. Written as 16 hexadecimal digits, high half first. Threads: any.
+ * 0x9747b28c. Of a name like "0x4f2a10 main.run", which has frames grouped by address, the address
+ * alone counts: the function's name may become known later, and the link stays. A node's is, per
+ * half, murmur3's fmix32(parent ^ (rotl(name, 5) + 0x9e3779b9)); the root's is 0. Written as 16
+ * hexadecimal digits, high half first. Threads: any.
  */
 #ifndef LIB_PROFILE_PATH_HASH_H
 #define LIB_PROFILE_PATH_HASH_H
@@ -19,10 +21,22 @@ struct path_hash {
     uint32_t low;
 };
 
+/* How many of the name's bytes count. */
+static inline size_t path_hash_bytes(struct span name)
+{
+    size_t i = 2;
+    if (name.size < 4 || name.data[0] != '0' || name.data[1] != 'x')
+        return name.size;
+    while (i < name.size && ((name.data[i] >= '0' && name.data[i] <= '9') ||
+                             (name.data[i] >= 'a' && name.data[i] <= 'f')))
+        i++;
+    return i > 2 && i < name.size && name.data[i] == ' ' ? i : name.size;
+}
+
 static inline struct path_hash path_hash_name(struct span name)
 {
     struct path_hash hash = {.high = UINT32_C(0x811c9dc5), .low = UINT32_C(0x9747b28c)};
-    for (size_t i = 0; i < name.size; i++) {
+    for (size_t i = 0, size = path_hash_bytes(name); i < size; i++) {
         hash.high = (hash.high ^ name.data[i]) * UINT32_C(0x01000193);
         hash.low = (hash.low ^ name.data[i]) * UINT32_C(0x01000193);
     }

@@ -172,6 +172,15 @@ test("keeps the hash of a path, which links in the world hold", () => {
   assert.equal(pathHash(decode(small), 5), "58cdc962eccc1057");
 });
 
+test("a frame with an address is found again when its name has become known", () => {
+  const at = (name: string) => decode({ name: "root", children: [{ name: "main", children: [{ name, self: 1 }] }] });
+  for (const name of ["0x4f2a10 <unknown>", "0x4f2a10 main.run"]) {
+    assert.equal(pathHash(at(name), 2), "54da7666f4231bb3");
+    assert.equal(findByPathHash(at(name), "54da7666f4231bb3"), 2);
+  }
+  for (const name of ["0x4f2a11 main.run", "0x4f2a10main", "0x main.run", "0xrun it"]) assert.notEqual(pathHash(at(name), 2), "54da7666f4231bb3");
+});
+
 test("covers every row without gaps or overlaps, at every zoom", () => {
   const flame = decode(bigTree(4000, 9));
   const windows = [

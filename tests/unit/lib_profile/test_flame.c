@@ -242,6 +242,24 @@ static void assert_below(const struct flame *whole, const struct flame *below, u
     }
 }
 
+static uint64_t path_below_main(const char *name)
+{
+    struct path_hash main_path =
+        path_hash_child((struct path_hash){0}, path_hash_name(SPAN_LITERAL("main")));
+    return path_hash_u64(path_hash_child(main_path, path_hash_name(span_text(name))));
+}
+
+static void an_address_alone_names_a_frame(void **state)
+{
+    (void)state;
+    const uint64_t path = UINT64_C(0x54da7666f4231bb3); /* as in web/test/flame.test.ts */
+    assert_true(path_below_main("0x4f2a10 <unknown>") == path);
+    assert_true(path_below_main("0x4f2a10 main.run") == path);
+    assert_true(path_below_main("0x4f2a11 main.run") != path);
+    assert_true(path_below_main("0x4f2a10main") != path);
+    assert_true(path_below_main("0x main.run") != path_below_main("0x"));
+}
+
 static void what_is_below_a_node_can_be_had_alone(void **state)
 {
     (void)state;
@@ -374,6 +392,7 @@ int main(void)
         cmocka_unit_test(random_trees_keep_their_promises),
         cmocka_unit_test(no_two_nodes_have_the_same_path),
         cmocka_unit_test(a_large_tree_is_cut_and_says_so),
+        cmocka_unit_test(an_address_alone_names_a_frame),
         cmocka_unit_test(what_is_below_a_node_can_be_had_alone),
         cmocka_unit_test(the_way_stands_however_long),
         cmocka_unit_test(the_largest_subtrees_stay),

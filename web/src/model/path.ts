@@ -3,12 +3,24 @@
  * root (left out) down to it. It stays the same in another upload of the same program.
  *
  * A name's hash is two 32-bit FNV-1a values over its UTF-8 bytes, from bases 0x811c9dc5 and
- * 0x9747b28c. A node's hash is, per half, fmix32(parent ^ rotl(name, 5) + 0x9e3779b9); the root's is
+ * 0x9747b28c. Of a name like "0x4f2a10 main.run", which has frames grouped by address, the address
+ * alone counts: the function's name may become known later, and the link stays. A node's hash is, per half, fmix32(parent ^ rotl(name, 5) + 0x9e3779b9); the root's is
  * 0. Written as 16 hexadecimal digits, high half first.
  */
-import type { Flame } from "./flame.ts";
+import type { Flame, FrameTable } from "./flame.ts";
 
 const bases = [0x811c9dc5, 0x9747b28c] as const;
+
+const [zero, nine, a, f, x, blank] = [..."09afx "].map((letter) => letter.charCodeAt(0));
+
+/** The bytes of a string that count. */
+function countedBytes(frames: FrameTable, id: number): Uint8Array {
+  const bytes = frames.stringSpan(id);
+  if (bytes[0] !== zero || bytes[1] !== x) return bytes;
+  let i = 2;
+  while ((bytes[i] >= zero && bytes[i] <= nine) || (bytes[i] >= a && bytes[i] <= f)) i++;
+  return i > 2 && bytes[i] === blank ? bytes.subarray(0, i) : bytes;
+}
 
 function hashBytes(bytes: Uint8Array, base: number): number {
   let hash = base;
@@ -31,7 +43,7 @@ export function pathHash(flame: Flame, node: number): string {
   let high = 0;
   let low = 0;
   for (const at of path.reverse()) {
-    const bytes = flame.frames.stringSpan(flame.frames.nameId[flame.frame[at]]);
+    const bytes = countedBytes(flame.frames, flame.frames.nameId[flame.frame[at]]);
     high = mix(high, hashBytes(bytes, bases[0]));
     low = mix(low, hashBytes(bytes, bases[1]));
   }
@@ -47,7 +59,7 @@ export function findByPathHash(flame: Flame, hash: string): number {
   const nameHigh = new Int32Array(frames.count);
   const nameLow = new Int32Array(frames.count);
   for (let i = 0; i < frames.count; i++) {
-    const bytes = frames.stringSpan(frames.nameId[i]);
+    const bytes = countedBytes(frames, frames.nameId[i]);
     nameHigh[i] = hashBytes(bytes, bases[0]);
     nameLow[i] = hashBytes(bytes, bases[1]);
   }
