@@ -368,6 +368,21 @@ export async function testViewer(runner, browser, server) {
     }),
   );
 
+  await runner.test("where one sample type cannot be added another can be chosen", async () => {
+    const huge = 2n ** 62n;
+    const samples = [["a", "b"], ["a", "c"]].map((stack) => ({ stack, values: [1, huge] }));
+    const { id } = await server.share(encodePprof({ types: twoTypes, samples, defaultType: "cpu" }));
+    await withPage(browser, server, async (page, watch) => {
+      watch.allowed.add(413);
+      await page.goto(`${server.url}/p/${id}`);
+      await page.waitForSelector("text=too much to be added exactly");
+      assert.equal(await page.locator("select[aria-label='Sample type'] option:checked").textContent(), "cpu");
+      await page.selectOption("select[aria-label='Sample type']", { label: "samples" });
+      await viewReady(page);
+      assert.match(page.url(), /st=samples/);
+    });
+  });
+
   await runner.test("the share page's scripts and styles stay within 60 KB gzip", () =>
     withPage(browser, server, async (page) => {
       const loaded = new Set();

@@ -38,6 +38,7 @@ export interface Share {
   raw_bytes: number;
   sample_types: SampleType[];
   default_sample_type: string;
+  default_sample_type_index: number;
   sample_count: number;
   duration_ns: number;
   time_ns: number;

@@ -37,7 +37,7 @@ test("shares and changes are exact about nothing, little and all", () => {
   assert.equal(formatChange(200, 197), "−1.5%");
   assert.equal(formatAgo(1_000, 3_601_000 + 1_000), "1 hour ago");
   const hour = 3_600_000;
-  const ago = { "last year": 400 * 24, "2 months ago": 61 * 24, "yesterday": 47, "23 hours ago": 23.9, "just now": 0.001, "in a moment": -0.001, "in 1 minute": -0.02, "tomorrow": -24, "in 3 weeks": -24 * 22 };
+  const ago = { "last year": 400 * 24, "2 months ago": 61 * 24, "yesterday": 47, "23 hours ago": 23.9, "just now": 0.001, "1 minute ago": 0.02, "last week": 24 * 8, "next month": -24 * 40, "in a moment": -0.001, "in 1 minute": -0.02, "tomorrow": -24, "in 3 weeks": -24 * 22 };
   for (const [text, hours] of Object.entries(ago)) assert.equal(formatAgo(0, hours * hour), text);
 });
 

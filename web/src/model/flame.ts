@@ -284,11 +284,10 @@ function deriveDepth({ frame, parentDelta }: Columns, frameCount: number): { dep
   const count = parentDelta.length;
   const depth = new Uint32Array(count);
   let deepest = 0;
-  if (parentDelta[0] !== 0 || frame[0] >= frameCount) throw new FlameError("the first node is no root");
+  if (parentDelta[0] !== 0 || frame[0] >= frameCount) throw new FlameError("node 0 is no root");
   for (let i = 1; i < count; i++) {
     const delta = parentDelta[i];
-    if (frame[i] >= frameCount) throw new FlameError(`node ${i} has no frame`);
-    if (delta === 0 || delta > i) throw new FlameError(`node ${i} has no parent`);
+    if (frame[i] >= frameCount || delta === 0 || delta > i) throw new FlameError(`node ${i} is no node`);
     const below = depth[i - delta] + 1;
     depth[i] = below;
     if (below > deepest) deepest = below;

@@ -101,33 +101,34 @@ export function formatBytes(bytes: number): string {
   return formatValue(bytes, "bytes");
 }
 
-/** Name, seconds, and how one of them before and after now is called. */
-const agoUnits: [name: string, size: number, last: string, next: string][] = [
-  ["year", 365 * 86400, "last year", "next year"],
-  ["month", 30 * 86400, "last month", "next month"],
-  ["week", 7 * 86400, "last week", "next week"],
-  ["day", 86400, "yesterday", "tomorrow"],
-  ["hour", 3600, "1 hour ago", "in 1 hour"],
-  ["minute", 60, "1 minute ago", "in 1 minute"],
+const agoUnits: [name: string, seconds: number][] = [
+  ["year", 365 * 86400],
+  ["month", 30 * 86400],
+  ["week", 7 * 86400],
+  ["day", 86400],
+  ["hour", 3600],
+  ["minute", 60],
 ];
 
-/** "3 hours ago", "in 12 days". */
+/** "3 hours ago", "in 12 days", "yesterday", "next week". */
 export function formatAgo(time: string | number, now = Date.now()): string {
   const seconds = (new Date(time).getTime() - now) / 1000;
   if (!Number.isFinite(seconds)) return "";
-  for (const [name, size, last, next] of agoUnits) {
+  const isPast = seconds < 0;
+  for (const [name, size] of agoUnits) {
     const count = Math.trunc(Math.abs(seconds) / size);
-    if (count === 1) return seconds < 0 ? last : next;
-    if (count > 1) return seconds < 0 ? `${count} ${name}s ago` : `in ${count} ${name}s`;
+    if (!count) continue;
+    if (count === 1 && name === "day") return isPast ? "yesterday" : "tomorrow";
+    if (count === 1 && size > 86400) return `${isPast ? "last" : "next"} ${name}`;
+    const text = `${count} ${name}${count === 1 ? "" : "s"}`;
+    return isPast ? `${text} ago` : `in ${text}`;
   }
-  return seconds > 0 ? "in a moment" : "just now";
+  return isPast ? "just now" : "in a moment";
 }
-
-const months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 
 /** "22 Nov 2026, 09:05", in the reader's time zone. */
 export function formatDate(time: string | number): string {
   const date = new Date(time);
-  const two = (part: number) => String(part).padStart(2, "0");
-  return `${date.getDate()} ${months[date.getMonth()]} ${date.getFullYear()}, ${two(date.getHours())}:${two(date.getMinutes())}`;
+  const [, month, day, year] = date.toDateString().split(" "); // "Sun Nov 22 2026" in every language
+  return `${Number(day)} ${month} ${year}, ${date.toTimeString().slice(0, 5)}`;
 }

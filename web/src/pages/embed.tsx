@@ -39,6 +39,8 @@ export function EmbedPage() {
             load={load}
             loadRows={(signal) => getTop(id, question, signal)}
             loadLabels={(labels, signal) => getLabels(id, state.sampleType, labels, signal)}
+            sampleTypes={share?.sample_types}
+            defaultType={share?.default_sample_type_index}
             labelKeys={share?.sample_labels}
           />
         )}

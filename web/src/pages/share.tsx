@@ -309,6 +309,8 @@ export function SharePage({ id, session }: { id: string; session: Session | null
         load={load}
         loadRows={(signal) => getTop(id, question, signal)}
         loadLabels={(labels, signal) => getLabels(id, state.sampleType, labels, signal)}
+        sampleTypes={share?.sample_types}
+        defaultType={share?.default_sample_type_index}
         labelKeys={share?.sample_labels}
         comments={(props) => share && <comments.Component {...props} share={share} session={session} />}
         extraKeys={{ y: copyLink }}

@@ -72,9 +72,8 @@ function DetailLine({ flame, node, unit }: { flame: Flame; node: number; unit: s
 
 function valueWithoutSymbols({ frames, frame, self, nodeCount }: Flame): number {
   const isUnnamed = Uint8Array.from({ length: frames.count }, (_, i) => frames.flags(i) & FrameFlag.NotSymbolised);
-  if (!isUnnamed.some(Boolean)) return 0;
   let value = 0;
-  for (let i = 1; i < nodeCount; i++) if (isUnnamed[frame[i]]) value += Math.abs(self[i]);
+  if (isUnnamed.some(Boolean)) for (let i = 1; i < nodeCount; i++) if (isUnnamed[frame[i]]) value += Math.abs(self[i]);
   return value;
 }
 
@@ -144,6 +143,9 @@ export interface ViewerProps {
   loadRows: LoadRows;
   /** Absent where nothing is known but the tree: then there are no labels. */
   loadLabels?: LoadLabels;
+  /** As far as they are known before there is a tree: another can be chosen where one cannot be shown. */
+  sampleTypes?: readonly SampleType[];
+  defaultType?: number;
   /** Labels that the tree can be grouped by, as far as they are known. */
   labelKeys?: readonly string[];
   /** False while what stands above is still to come: the viewer loads, but is not shown to jump later. */
@@ -266,8 +268,9 @@ export function Viewer(props: ViewerProps) {
     update(other.labels === state.labels ? other : { ...other, root: "" });
   };
   const ruleFor = (action: Action, name: string) => name && setRules([...state.rules, { action, text: exactly(name), isOff: false }]);
-  const types = flame?.metadata.sample_types ?? [];
-  const typeIndex = flame ? shownType(flame, types) : 0;
+  const types = flame?.metadata.sample_types ?? props.sampleTypes ?? [];
+  const wanted = types.findIndex((_, index) => sampleTypeToken(types, index) === state.sampleType);
+  const typeIndex = flame ? shownType(flame, types) : wanted < 0 ? (props.defaultType ?? 0) : wanted;
   const chooseType = (index: number) => update({ sampleType: sampleTypeToken(types, index), root: "" });
   const groupChoices = groups.map((group) => ({ value: group as string, label: `by ${group}` }));
   for (const key of props.labelKeys ?? []) groupChoices.push({ value: groupOfLabel(key), label: `by ${key}` });
