@@ -5,6 +5,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
 
+#include <arpa/inet.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -123,6 +124,37 @@ static struct span last_forwarded_for(const struct request *request)
     return last;
 }
 
+/* "[address]:port" and "[address]" without what is around the address, "address:port" of IPv4 too.
+ */
+static struct span without_port(struct span text)
+{
+    const uint8_t *colon = text.size ? memchr(text.data, ':', text.size) : NULL;
+    const uint8_t *bracket = text.size ? memchr(text.data, ']', text.size) : NULL;
+    if (bracket && text.data[0] == '[')
+        return span_of(text.data + 1, (size_t)(bracket - text.data - 1));
+    bool is_only = colon && !memchr(colon + 1, ':', (size_t)(text.data + text.size - colon - 1));
+    return is_only ? span_of(text.data, (size_t)(colon - text.data)) : text;
+}
+
+/* In the one form that limits and logs know it by; false if it is none. IPv4 comes as IPv6 on a
+ * socket for both. */
+static bool read_address(struct span text, char ret_address[REQUEST_ADDRESS_BYTES])
+{
+    char plain[REQUEST_ADDRESS_BYTES];
+    struct in6_addr parsed;
+    text = without_port(text);
+    if (text.size >= sizeof(plain))
+        return false;
+    snprintf(plain, sizeof(plain), "%.*s", SPAN_PRINT(text));
+    if (inet_pton(AF_INET, plain, &parsed) == 1)
+        return inet_ntop(AF_INET, &parsed, ret_address, REQUEST_ADDRESS_BYTES) != NULL;
+    if (inet_pton(AF_INET6, plain, &parsed) != 1)
+        return false;
+    if (IN6_IS_ADDR_V4MAPPED(&parsed))
+        return inet_ntop(AF_INET, &parsed.s6_addr[12], ret_address, REQUEST_ADDRESS_BYTES) != NULL;
+    return inet_ntop(AF_INET6, &parsed, ret_address, REQUEST_ADDRESS_BYTES) != NULL;
+}
+
 static void fill_address(struct request *request, h2o_conn_t *conn, bool trust_forwarded_for)
 {
     struct sockaddr_storage address;
@@ -131,12 +163,9 @@ static void fill_address(struct request *request, h2o_conn_t *conn, bool trust_f
     size_t text_size =
         size ? h2o_socket_getnumerichost((struct sockaddr *)&address, size, text) : SIZE_MAX;
     struct span shown = text_size == SIZE_MAX ? SPAN_LITERAL("-") : span_of(text, text_size);
-    if (span_starts_with(shown, "::ffff:")) /* IPv4 on a socket for both */
-        shown = span_of(shown.data + 7, shown.size - 7);
-    struct span forwarded = trust_forwarded_for ? last_forwarded_for(request) : (struct span){0};
-    if (forwarded.size > 0)
-        shown = forwarded;
-    snprintf(request->address, sizeof(request->address), "%.*s", SPAN_PRINT(shown));
+    if (!trust_forwarded_for || !read_address(last_forwarded_for(request), request->address))
+        if (!read_address(shown, request->address))
+            snprintf(request->address, sizeof(request->address), "-");
 }
 
 /*

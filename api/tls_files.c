@@ -156,6 +156,13 @@ static enum err_code make_identity(struct identity *identity, struct err *err)
     return ERR_NONE;
 }
 
+/* Asks nobody: a supervisor that waits for a terminal watches nothing. */
+static int no_password(char *buffer, int size, int is_writing, void *data)
+{
+    (void)buffer, (void)size, (void)is_writing, (void)data;
+    return 0;
+}
+
 static void read_identity(const char *certificate_path, const char *key_path,
                           struct identity *identity)
 {
@@ -163,7 +170,7 @@ static void read_identity(const char *certificate_path, const char *key_path,
     if (certificate)
         identity->certificate = PEM_read_X509(certificate, NULL, NULL, NULL);
     if (key)
-        identity->key = PEM_read_PrivateKey(key, NULL, NULL, NULL);
+        identity->key = PEM_read_PrivateKey(key, NULL, no_password, NULL);
     if (certificate)
         fclose(certificate);
     if (key)
@@ -314,6 +321,23 @@ static enum err_code read_file(const char *path, char *data, size_t size, size_t
     return ERR_NONE;
 }
 
+/* Whole, as the server will load it: behind the first certificate stand those that signed it. */
+static bool is_chain(const char *data, size_t size)
+{
+    BIO *chain = BIO_new_mem_buf(data, (int)size);
+    size_t count = 0;
+    if (!chain)
+        return false;
+    ERR_clear_error();
+    for (X509 *next; (next = PEM_read_bio_X509(chain, NULL, no_password, NULL)); count++)
+        X509_free(next);
+    unsigned long reason = ERR_peek_last_error();
+    BIO_free(chain);
+    ERR_clear_error();
+    return count > 0 && ERR_GET_LIB(reason) == ERR_LIB_PEM &&
+           ERR_GET_REASON(reason) == PEM_R_NO_START_LINE;
+}
+
 enum err_code tls_files_take_custom(const char *folder, gid_t reader_group, const char *certificate,
                                     const char *key, struct err *err)
 {
@@ -330,6 +354,8 @@ enum err_code tls_files_take_custom(const char *folder, gid_t reader_group, cons
     read_identity(certificate, key, &identity);
     if (!identity.certificate)
         return err_set(err, ERR_INVALID, "%s holds no PEM certificate", certificate);
+    if (!is_chain(certificate_data, certificate_bytes))
+        return err_set(err, ERR_INVALID, "%s holds a certificate that cannot be read", certificate);
     if (!identity.key)
         return err_set(err, ERR_INVALID, "%s holds no PEM private key without a password", key);
     if (X509_check_private_key(identity.certificate, identity.key) != 1) {

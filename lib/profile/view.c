@@ -266,8 +266,8 @@ static enum err_code count_magnitude(struct build *build, const struct side *sid
     buf_init(&name, TYPE_NAME_BYTES_MAX);
     profile_append_type_name(side->profile, side->source->value_type, &name);
     return err_set(err, ERR_TOO_LARGE,
-                   "the values of sample type %.*s come to 2^63 or more, too much to be added "
-                   "exactly: look at another one, or load the original file",
+                   "the values of sample type %.*s come to 2^63 - 1 or more, too much to be added "
+                   "exactly: look at another sample type, or load the original file",
                    SPAN_PRINT(buf_span(&name)));
 }
 

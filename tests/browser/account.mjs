@@ -103,7 +103,9 @@ export async function testAccount(runner, browser, server) {
       await page.reload();
       await page.waitForSelector("#tokens .rows-list");
       assert.equal(await page.locator(".made").count(), 0);
-      await page.click("#tokens li:has-text('browser test') button:has-text('Revoke')");
+      const revoke = page.locator("#tokens li:has-text('browser test') button");
+      await revoke.click();
+      await page.locator("#tokens button:text-is('Revoke for ever')").click();
       await page.waitForSelector("text=Token revoked");
       assert.equal((await server.call("GET", "/api/v1/shares", { token })).status, 401);
     }),

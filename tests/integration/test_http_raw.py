@@ -693,14 +693,20 @@ def test_behind_a_proxy_the_client_is_whom_the_proxy_names(start_server):
         os.chmod(folder, 0o755)
         log = os.path.join(folder, "access.log")
         server = start_server("--access-log", log, "--trust-forwarded-for", "yes")
-        for forwarded in ("203.0.113.9", "192.0.2.1, 203.0.113.9",
-                          "192.0.2.1\r\nX-Forwarded-For: 203.0.113.9"):
-            with Wire(server) as wire:
-                wire.send(get(more=f"X-Forwarded-For: {forwarded}\r\n"))
-                request_id = wire.answer()[1]["x-request-id"]
-            assert wait_until(lambda: request_id in open(log).read())
-            line, = [line for line in open(log) if request_id in line]
-            assert line.startswith("203.0.113.9 "), line
+        named = {"203.0.113.9": ("203.0.113.9", "192.0.2.1, 203.0.113.9", "203.0.113.9:4711",
+                                 "192.0.2.1\r\nX-Forwarded-For: 203.0.113.9",
+                                 "::ffff:203.0.113.9"),
+                 "2001:db8::9": ("2001:DB8:0::9", "[2001:db8::9]", "[2001:db8::9]:4711"),
+                 # No address: another text each time would pass every limit.
+                 "127.0.0.1": ("unknown", "203.0.113.900", "2001:db8::9::1", "[", "_hidden:1", "a" * 99)}
+        for client, forms in named.items():
+            for forwarded in forms:
+                with Wire(server) as wire:
+                    wire.send(get(more=f"X-Forwarded-For: {forwarded}\r\n"))
+                    request_id = wire.answer()[1]["x-request-id"]
+                assert wait_until(lambda: request_id in open(log).read())
+                line, = [line for line in open(log) if request_id in line]
+                assert line.startswith(f"{client} "), line
 
 
 def make_certificate(folder, name):
@@ -735,10 +741,25 @@ def test_sighup_takes_up_a_new_certificate_and_a_broken_one_changes_nothing(star
         make_certificate(folder, "second")
         server.process.send_signal(signal.SIGHUP)
         assert wait_until(lambda: common_name(server) == "second")
-        (folder / "cert.pem").write_text("rubbish")
+        whole = (folder / "cert.pem").read_text()
+        broken_chain = whole + whole[:200] + "!" + whole[200:]
+        for count, certificate in enumerate(("rubbish", broken_chain), 1):
+            (folder / "cert.pem").write_text(certificate)
+            server.process.send_signal(signal.SIGHUP)
+            assert wait_until(lambda: server.log().count("reload failed") == count)
+            assert common_name(server) == "second"
+        # What was refused is not in the way of a server that begins anew.
+        os.kill(server.child_pid(), signal.SIGKILL)
+        assert wait_until(lambda: answers(server)) and common_name(server) == "second"
+        # A key with a password is refused; nobody is asked for it.
+        (folder / "cert.pem").write_text(whole)
+        subprocess.run(["openssl", "ec", "-aes256", "-passout", "pass:secret", "-in",
+                        str(folder / "key.pem"), "-out", str(folder / "locked.pem")], check=True,
+                       capture_output=True)
+        (folder / "locked.pem").rename(folder / "key.pem")
         server.process.send_signal(signal.SIGHUP)
-        assert wait_until(lambda: "reload failed" in server.log())
-        assert common_name(server) == "second"
+        assert wait_until(lambda: "private key without a password" in server.log())
+        assert common_name(server) == "second" and server.stop() == 0
     finally:
         conftest.shutil.rmtree(folder, ignore_errors=True)
 

@@ -16,6 +16,13 @@ test("folded stacks of many lines, and every way to write a number", () => {
   assert.deepEqual(profile.notes, ["1 line is no stack with a value."]);
 });
 
+test("stacks that begin alike are one tree, as on the server", async () => {
+  const { encodeFlame } = await import("../src/local/encode_flame.ts");
+  const flame = decodeFlame(encodeFlame(decodeFolded("main;run;a 10\nmain;run;b 20\nmain;rest 5\nmain;run;a 1\n"), 0));
+  assert.deepEqual([...flame.frame].map((frame) => flame.frames.name(frame)), ["root", "main", "run", "b", "a", "rest"]);
+  assert.deepEqual([...flame.cum], [36, 36, 31, 20, 11, 5]);
+});
+
 test("frames may begin like comments", () => {
   const profile = decodeFolded("//pkg:lib;main 10\n# python;x 7\n//pkg:tool 3\nfoo;bar 5\n# samples: 9\n// of 9\n//\n#\n//nothing;more\n");
   assert.deepEqual([...profile.values], [10, 7, 3, 5]);

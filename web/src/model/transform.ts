@@ -54,7 +54,8 @@ class ChildTable {
 /**
  * A tree under construction: node 0 is the root, a node's parent has a lower number. Most nodes of the
  * new tree stand for one node of the old, whose children differ anyway. Only where a node stands for
- * several (it is shared) are children looked for by their frame.
+ * several (it is shared, as is the root) are children looked for by their frame; a node that child()
+ * gives out once more is shared from then on.
  */
 export class Builder {
   count = 1;
@@ -80,6 +81,7 @@ export class Builder {
     this.before = new Uint32Array(size);
     this.frame[0] = rootFrame;
     this.table = new ChildTable(this.parent, this.frame);
+    this.share(0); // whoever builds may come to the root as often as there are stacks
   }
 
   private grow(): void {
@@ -515,7 +517,6 @@ export function calleesOf(tree: Columns, frames: FrameTable, name: string): Colu
   const { isInside } = outermost(tree, matches);
   const builder = new Builder(frame.length + 1, frame[0], baseSelf !== null);
   const place = new Uint32Array(frame.length);
-  builder.share(0); // its one child stands for every place
   for (let i = 1; i < frame.length; i++) {
     if (!isInside[i]) continue;
     const parent = i - parentDelta[i];
@@ -533,7 +534,6 @@ export function callersOf(tree: Columns, frames: FrameTable, name: string): Colu
   const cum = sumUp(self, parentDelta);
   const baseCum = baseSelf && sumUp(baseSelf, parentDelta);
   const builder = new Builder(nodes.length, frame[0], baseSelf !== null);
-  builder.share(0); // its one child stands for every place
   for (const node of nodes) {
     let place = builder.child(0, frameOf);
     for (let at = node - parentDelta[node]; at > 0; at -= parentDelta[at]) place = builder.child(place, frame[at]);

@@ -45,7 +45,7 @@ export function CommentForm({ label, text, onText, verb, send, onCancel, childre
         label={label}
         hint={
           <span class={isTooLong ? "too-long" : ""} role={isTooLong ? "alert" : undefined}>
-            {isTooLong ? `${formatCount(-left)} bytes too long` : left < 1000 ? `${formatCount(left)} bytes left` : "Markdown.."}
+            {isTooLong ? `${formatCount(-left)} bytes too long` : left < 1000 ? `${formatCount(left)} bytes left` : "Markdown"}
           </span>
         }
       >

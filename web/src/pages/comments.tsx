@@ -10,6 +10,7 @@ import { keptView, pinOf, seenView, widestOf } from "../model/remark.ts";
 import { deleteTokenOf } from "../model/remembered.ts";
 import { formatAgo, formatDate } from "../model/units.ts";
 import { asProblem, Button, ErrorLine, Loading, say } from "../ui/kit.tsx";
+import { SureButton } from "../ui/sure_button.tsx";
 import { Markdown } from "../ui/markdown.tsx";
 import { isSignedIn, signInLink } from "../ui/shell.tsx";
 import type { PaneContext } from "../views/panes.tsx";
@@ -112,9 +113,7 @@ function Places({ comment, context, isAlone }: Pick<RemarkProps, "comment" | "co
 }
 
 function DeleteButton({ comment, share, onDeleted, onError }: Pick<RemarkProps, "comment" | "share" | "onDeleted"> & { onError: (problem: Problem) => void }) {
-  const [isSure, setSure] = useState(false);
-  const press = async () => {
-    if (!isSure) return setSure(true);
+  const remove = async () => {
     try {
       await deleteComment(share.id, comment.n, comment.can_delete ? "" : deleteTokenOf(share.id));
       say("Comment deleted");
@@ -123,11 +122,7 @@ function DeleteButton({ comment, share, onDeleted, onError }: Pick<RemarkProps, 
       onError(asProblem(caught));
     }
   };
-  return (
-    <Button look={isSure ? "danger" : "quiet"} icon="trash" onClick={press} onBlur={() => setSure(false)}>
-      {isSure ? "Delete for ever" : "Delete"}
-    </Button>
-  );
+  return <SureButton icon="trash" label="Delete" again="Delete for ever" onSure={() => void remove()} />;
 }
 
 function Remark({ comment, share, context, isAlone, onChanged, onDeleted }: RemarkProps) {

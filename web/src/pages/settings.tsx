@@ -4,6 +4,7 @@ import { useEffect, useState } from "preact/hooks";
 import * as api from "../api.ts";
 import { formatAgo, formatBytes, formatCount, formatDate } from "../model/units.ts";
 import { asProblem, Button, CopyField, ErrorLine, Field, IconButton, Loading, say, Select, useTitle } from "../ui/kit.tsx";
+import { SureButton } from "../ui/sure_button.tsx";
 import { Shell } from "../ui/shell.tsx";
 import { useMustSignIn } from "./shares.tsx";
 
@@ -130,7 +131,7 @@ function Tokens({ session }: { session: Session }) {
                   {token.expires_at ? `expires ${formatAgo(token.expires_at)}` : "does not expire"}
                 </span>
               </span>
-              <Button look="danger" onClick={() => void attempt(() => api.revokeToken(token.id), "Token revoked")}>Revoke</Button>
+              <SureButton label="Revoke" again="Revoke for ever" onSure={() => void attempt(() => api.revokeToken(token.id), "Token revoked")} />
             </li>
           ))}
         </ul>

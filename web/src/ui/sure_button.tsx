@@ -1,0 +1,24 @@
+/* sure_button: asks once more in place before it does what cannot be undone. */
+import { useState } from "preact/hooks";
+import { Button } from "./kit.tsx";
+
+interface SureButtonProps {
+  icon?: Parameters<typeof Button>[0]["icon"];
+  /** What it says, and what it says when it was pressed once. */
+  label: string;
+  again: string;
+  onSure: () => void;
+}
+
+export function SureButton({ icon, label, again, onSure }: SureButtonProps) {
+  const [isSure, setSure] = useState(false);
+  const press = () => {
+    setSure(!isSure);
+    if (isSure) onSure();
+  };
+  return (
+    <Button look={isSure ? "danger" : "quiet"} icon={icon} onClick={press} onBlur={() => setSure(false)}>
+      {isSure ? again : label}
+    </Button>
+  );
+}
