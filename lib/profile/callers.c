@@ -81,6 +81,7 @@ static struct callers_row *sorted_rows(struct arena *arena, const struct build *
         if (build->last_stack[which][i] == 0)
             continue;
         rows[count] = build->by_frame[which][i];
+        view_scale_sums(view, rows[count].value);
         rows[count++].frame = i;
     }
     struct view borrowed = *view;
@@ -118,6 +119,8 @@ enum err_code callers_create(struct arena *arena, const struct view *view, struc
     }
     for (uint32_t i = 0; i < view->stack_count; i++)
         add_stack(&build, i);
+    view_scale_sums(view, callers->flat);
+    view_scale_sums(view, callers->cum);
     callers->callers = sorted_rows(arena, &build, CALLERS, &callers->caller_count);
     callers->callees = sorted_rows(arena, &build, CALLEES, &callers->callee_count);
     *ret_callers = callers;

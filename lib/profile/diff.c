@@ -88,33 +88,27 @@ enum err_code diff_find_types(const struct profile *a, const struct profile *b, 
     return refuse(a, b, text, err);
 }
 
-static double normal_scale(const struct profile *a, uint32_t type_a, const struct profile *b,
-                           uint32_t type_b)
-{
-    int64_t total_b = view_sum(b, type_b);
-    return total_b ? (double)view_sum(a, type_a) / (double)total_b : 0;
-}
-
 enum err_code diff_view_create(struct arena *arena, const struct profile *a,
                                const struct profile *b, enum diff_mode mode,
                                const struct view_options *options, const struct view **ret_view,
                                struct err *err)
 {
     struct view_source sources[VIEW_SIDE_COUNT] = {
-        {.profile = b, .side = VIEW_SIDE_B, .scale = 1},
-        {.profile = a, .side = VIEW_SIDE_A, .scale = 1},
+        {.profile = b, .side = VIEW_SIDE_B},
+        {.profile = a, .side = VIEW_SIDE_A},
     };
     enum err_code code = diff_find_types(a, b, options->sample_type, &sources[1].value_type,
                                          &sources[0].value_type, err);
     if (code)
         return code;
-    if (mode == DIFF_NORMALISED)
-        sources[0].scale = normal_scale(a, sources[1].value_type, b, sources[0].value_type);
     struct view *view;
     code = view_create_from(arena, sources, VIEW_SIDE_COUNT, options, &view, err);
     if (code)
         return code;
-    view->is_normalised = mode == DIFF_NORMALISED;
     *ret_view = view;
-    return ERR_NONE;
+    view->is_normalised = mode == DIFF_NORMALISED;
+    if (!view->is_normalised)
+        return ERR_NONE;
+    double total_a = (double)view->total[VIEW_SIDE_A], total_b = (double)view->total[VIEW_SIDE_B];
+    return view_scale(view, total_b != 0 ? total_a / total_b : 0, err);
 }

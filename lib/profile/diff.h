@@ -1,9 +1,9 @@
 /*
  * diff: two profiles side by side, as a view with two sides; every report can be made of it.
  *
- * delta is always b - a. Normalised, b is scaled to a's total of this sample type, sample by sample
- * and rounded to whole numbers, as `go tool pprof -diff_base a -normalize b` does: what remains is
- * how the shares changed. Totals are then those after scaling.
+ * delta is always b - a. Normalised, b's sums are scaled to a's total of this sample type and
+ * rounded to whole numbers: what remains is how the shares changed. Totals are then those after
+ * scaling. `go tool pprof -diff_base a -normalize b` scales and rounds each sample instead.
  *
  * Compared are sample types of the same name and the same unit only. sample_type is looked up in b,
  * and what it names there must be in a as well. An empty one asks for b's default, else a's, else

@@ -126,6 +126,7 @@ static void append_stacks(struct order *order, const uint32_t *sorted, uint32_t 
             int64_t *sum = &sums[order->view->value_side[sorted[i]]];
             *sum = view_add(*sum, order->view->values[sorted[i++]]);
         } while (i < count && compare_stacks(&sorted[first], &sorted[i], order) == 0);
+        view_scale_sums(order->view, sums);
         if (sums[VIEW_SIDE_A] || sums[VIEW_SIDE_B])
             append_line(order->view, sorted[first], sums, decimals, output);
     }

@@ -15,6 +15,7 @@
 #include "lib/profile/stack_sort.h"
 
 #include <assert.h>
+#include <math.h>
 
 /* Weights fall into buckets with 5 bits behind the leading one: 3 % apart. */
 enum { BUCKET_BITS = 5, BUCKET_COUNT = 64 << BUCKET_BITS };
@@ -67,6 +68,14 @@ static uint64_t add_weight(uint64_t a, uint64_t b)
 static uint64_t magnitude(int64_t value)
 {
     return value < 0 ? -(uint64_t)value : (uint64_t)value;
+}
+
+/* How much a stack counts when nodes are left out. */
+static uint64_t weight_of(const struct view *view, uint32_t stack)
+{
+    uint64_t size = magnitude(view->values[stack]);
+    bool is_scaled = view->scale != 1 && view->value_side[stack] == VIEW_SIDE_B;
+    return is_scaled ? (uint64_t)((double)size * fabs(view->scale)) : size;
 }
 
 static uint32_t bucket_of(uint64_t weight)
@@ -170,7 +179,7 @@ static enum err_code weigh_all(struct build *build, struct err *err)
                 (struct open_node){.frame = frame, .place = place, .least_bucket = BUCKET_COUNT};
         }
         struct open_node *leaf = &build->path[count];
-        leaf->weight = add_weight(leaf->weight, magnitude(view->values[build->order[i]]));
+        leaf->weight = add_weight(leaf->weight, weight_of(view, build->order[i]));
     }
     while (build->path_count)
         weigh_closed(build);
@@ -287,7 +296,7 @@ static enum err_code build_tree(struct build *build, struct err *err)
                 (struct open_node){.node = node, .frame = frame, .place = place};
         }
         struct open_node *leaf = &build->path[count];
-        leaf->weight = add_weight(leaf->weight, magnitude(view->values[stack]));
+        leaf->weight = add_weight(leaf->weight, weight_of(view, stack));
         add_self(tree, leaf->node, view->value_side[stack], view->values[stack]);
     }
     while (build->path_count)
@@ -369,10 +378,31 @@ static void write_cuts(struct build *build, const uint32_t *old_of_new)
     flame->cut_hidden = hidden;
 }
 
+/*
+ * What stands in front of a node and with it, scaled, less what stands in front of it, scaled: as a
+ * subtree has its nodes one after the other, its sum is right to 1, however many nodes it has.
+ */
+static void scale_self(const struct view *view, int64_t *self, uint32_t count)
+{
+    int64_t sum = 0, before = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        sum += self[i];
+        int64_t scaled = view_scaled(view, VIEW_SIDE_B, sum);
+        self[i] = scaled - before;
+        before = scaled;
+    }
+}
+
 static void write_flame(struct build *build)
 {
     const struct tree *tree = &build->tree;
     struct flame *flame = build->flame;
+    int64_t *unscaled = NULL;
+    if (build->view->scale != 1) {
+        unscaled = arena_new_raw(build->scratch, int64_t, tree->count);
+        memcpy(unscaled, tree->self[VIEW_SIDE_B], tree->count * sizeof(*unscaled));
+        scale_self(build->view, tree->self[VIEW_SIDE_B], tree->count);
+    }
     int64_t *cum[VIEW_SIDE_COUNT] = {0};
     for (int side = 0; side < VIEW_SIDE_COUNT; side++) {
         if (tree->self[side])
@@ -393,6 +423,8 @@ static void write_flame(struct build *build)
     flame->node_parent = parent;
     flame->node_self = gather(build->arena, tree->self[VIEW_SIDE_B], old_of_new, count);
     flame->node_cum = gather(build->arena, cum[VIEW_SIDE_B], old_of_new, count);
+    if (unscaled)
+        flame->unscaled_self = gather(build->arena, unscaled, old_of_new, count);
     if (cum[VIEW_SIDE_A]) {
         flame->base_self = gather(build->arena, tree->self[VIEW_SIDE_A], old_of_new, count);
         flame->base_cum = gather(build->arena, cum[VIEW_SIDE_A], old_of_new, count);

@@ -31,6 +31,8 @@ struct flame {
     const int64_t *node_cum;
     const int64_t *base_self; /* side A; NULL unless view->is_diff */
     const int64_t *base_cum;
+    /* Side B before view->scale, for whom whole numbers are too coarse; NULL where it is 1. */
+    const int64_t *unscaled_self;
 
     uint64_t cut_hidden_count;  /* nodes that are merged into others; 0: nothing was cut */
     int64_t cut_value;          /* of both sides, as absolute values */

@@ -141,13 +141,13 @@ static double to_f64(struct writer *writer, int64_t value)
     return (double)value;
 }
 
-static void put_values(struct writer *writer, enum section id, const int64_t *values)
+static void put_values(struct writer *writer, enum section id, const int64_t *values, double scale)
 {
     uint32_t count = writer->flame->node_count;
     begin_section(writer, id);
     uint8_t *bytes = buf_reserve(writer->output, (size_t)count * sizeof(double));
     for (uint32_t i = 0; i < count && bytes; i++) {
-        double value = to_f64(writer, values[i]);
+        double value = to_f64(writer, values[i]) * scale;
         memcpy(bytes + (size_t)i * sizeof(value), &value, sizeof(value));
     }
     if (bytes)
@@ -169,9 +169,12 @@ static void put_nodes(struct writer *writer)
     if (bytes)
         buf_commit(writer->output, size);
     end_section(writer);
-    put_values(writer, SECTION_NODE_SELF, flame->node_self);
+    if (flame->unscaled_self)
+        put_values(writer, SECTION_NODE_SELF, flame->unscaled_self, flame->view->scale);
+    else
+        put_values(writer, SECTION_NODE_SELF, flame->node_self, 1);
     if (flame->base_self)
-        put_values(writer, SECTION_NODE_BASE_SELF, flame->base_self);
+        put_values(writer, SECTION_NODE_BASE_SELF, flame->base_self, 1);
 }
 
 static void put_cuts(struct writer *writer)

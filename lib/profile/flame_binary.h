@@ -16,7 +16,8 @@
  *   10 string_offsets u32[s+1] 11 string_bytes, UTF-8; string 0 is ""
  *   12 metadata, JSON          13 frame_address u64[f]: grouped by address only
  *   14 cut u32[2 * k]: node and how many nodes it stands for, only when cut
- * Values of 2^53 and more cannot be exact as f64: flag 4 is then set.
+ * Values of 2^53 and more cannot be exact as f64: flag 4 is then set. Side b of a normalised diff
+ * is not rounded to whole numbers.
  *
  * Metadata: {"sample_type", "unit", "sample_types":[{"type","unit"}], "default_sample_type",
  * "sample_type_index", "group_by", "title", "description", "total", "kept", "base_total",

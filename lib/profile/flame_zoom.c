@@ -103,6 +103,7 @@ const struct flame *flame_zoom(struct arena *arena, const struct flame *flame, u
     copy_nodes(&zoom);
     zoomed->node_self = copy_values(&zoom, flame->node_self, false);
     zoomed->node_cum = copy_values(&zoom, flame->node_cum, true);
+    zoomed->unscaled_self = copy_values(&zoom, flame->unscaled_self, false);
     zoomed->base_self = copy_values(&zoom, flame->base_self, false);
     zoomed->base_cum = copy_values(&zoom, flame->base_cum, true);
     copy_cuts(&zoom);

@@ -350,6 +350,18 @@ static enum err_code count_all(struct count *count, struct labels_count *kept, s
     return code;
 }
 
+static void scale_all(struct count *count, struct labels_count *kept)
+{
+    const struct view *view = count->view;
+    view_scale_sums(view, kept->total);
+    for (uint32_t i = 0; i < count->key_count; i++) {
+        view_scale_sums(view, count->keys[i].count.total);
+        view_scale_sums(view, count->keys[i].uncounted.total);
+    }
+    for (uint32_t i = 0; i < count->value_count; i++)
+        view_scale_sums(view, count->values[i].count.total);
+}
+
 enum err_code labels_create(struct arena *arena, const struct view *view, struct span key,
                             const struct labels **ret_labels, struct err *err)
 {
@@ -369,6 +381,7 @@ enum err_code labels_create(struct arena *arena, const struct view *view, struct
     fini_maps(&count);
     if (code)
         return code;
+    scale_all(&count, &labels->kept);
     qsort(count.values, count.value_count, sizeof(*count.values), compare_values);
     share_out_values(&count);
     for (uint32_t i = 0; i < count.key_count; i++)

@@ -81,6 +81,8 @@ const struct top *top_create(struct arena *arena, const struct view *view)
     uint32_t count = 0;
     for (uint32_t i = 1; i < view->frame_count; i++) {
         rows[i].frame = i;
+        view_scale_sums(view, rows[i].flat);
+        view_scale_sums(view, rows[i].cum);
         if (!is_empty(&rows[i]))
             ranked[count++] = rank(view, &rows[i]);
     }

@@ -40,12 +40,40 @@ struct build {
 
 enum { LABEL_TEXT_BYTES_MAX = 4096, TYPE_NAME_BYTES_MAX = 256 };
 
-int64_t view_sum(const struct profile *profile, uint32_t value_type)
+int64_t view_scaled(const struct view *view, enum view_side side, int64_t sum)
 {
-    int64_t sum = 0;
-    for (uint32_t i = 0; i < profile->sample_count; i++)
-        sum = view_add(sum, profile->values[(size_t)i * profile->value_type_count + value_type]);
-    return sum;
+    if (side != VIEW_SIDE_B || view->scale == 1)
+        return sum;
+    return (int64_t)round((double)sum * view->scale); /* view_scale saw to it that it fits */
+}
+
+void view_scale_sums(const struct view *view, int64_t sums[VIEW_SIDE_COUNT])
+{
+    sums[VIEW_SIDE_B] = view_scaled(view, VIEW_SIDE_B, sums[VIEW_SIDE_B]);
+}
+
+/* Whatever is summed of values whose magnitudes stay below INT64_MAX is exact. */
+static enum err_code too_much_to_add(const struct profile *profile, uint32_t value_type,
+                                     struct err *err)
+{
+    buf_auto name;
+    buf_init(&name, TYPE_NAME_BYTES_MAX);
+    profile_append_type_name(profile, value_type, &name);
+    return err_set(err, ERR_TOO_LARGE,
+                   "the values of sample type %.*s come to 2^63 - 1 or more, too much to be added "
+                   "exactly: look at another sample type, or load the original file",
+                   SPAN_PRINT(buf_span(&name)));
+}
+
+enum err_code view_scale(struct view *view, double scale, struct err *err)
+{
+    double scaled = (double)view->magnitude[VIEW_SIDE_B] * fabs(scale);
+    if (!(scaled + (double)view->magnitude[VIEW_SIDE_A] < 0x1p62))
+        return too_much_to_add(view->profile, view->value_type, err);
+    view->scale = scale;
+    view_scale_sums(view, view->total);
+    view_scale_sums(view, view->kept);
+    return ERR_NONE;
 }
 
 enum err_code view_check_cpu(const struct view *view, struct err *err)
@@ -185,14 +213,7 @@ static uint32_t label_frame(struct build *build, const struct side *side, uint32
 static int64_t sample_value(const struct side *side, uint32_t sample)
 {
     const struct profile *profile = side->profile;
-    int64_t value =
-        profile->values[(size_t)sample * profile->value_type_count + side->source->value_type];
-    if (side->source->scale == 1)
-        return value;
-    double scaled = round((double)value * side->source->scale);
-    if (scaled >= 0x1p63)
-        return INT64_MAX;
-    return scaled < -0x1p63 ? INT64_MIN : (int64_t)scaled;
+    return profile->values[(size_t)sample * profile->value_type_count + side->source->value_type];
 }
 
 static bool passes_filter(const struct side *side, const uint32_t *stack, size_t depth)
@@ -254,21 +275,11 @@ static void add_stack(struct build *build, const struct side *side, uint32_t sam
     build->view->kept[view_side] = view_add(build->view->kept[view_side], value);
 }
 
-/* Whatever is summed of values whose magnitudes stay below INT64_MAX is exact. */
-static enum err_code count_magnitude(struct build *build, const struct side *side, int64_t value,
-                                     struct err *err)
+static bool can_be_added(struct view *view, enum view_side side, int64_t value)
 {
-    uint64_t magnitude = value < 0 ? -(uint64_t)value : (uint64_t)value;
-    build->magnitude += magnitude; /* at most 2^63 are added to less than that */
-    if (build->magnitude < INT64_MAX)
-        return ERR_NONE;
-    buf_auto name;
-    buf_init(&name, TYPE_NAME_BYTES_MAX);
-    profile_append_type_name(side->profile, side->source->value_type, &name);
-    return err_set(err, ERR_TOO_LARGE,
-                   "the values of sample type %.*s come to 2^63 - 1 or more, too much to be added "
-                   "exactly: look at another sample type, or load the original file",
-                   SPAN_PRINT(buf_span(&name)));
+    view->magnitude[side] += value < 0 ? -(uint64_t)value : (uint64_t)value;
+    /* At most 2^63 are added to less than that. */
+    return view->magnitude[VIEW_SIDE_A] + view->magnitude[VIEW_SIDE_B] < INT64_MAX;
 }
 
 static enum err_code add_stacks(struct build *build, const struct side *side, struct err *err)
@@ -281,8 +292,8 @@ static enum err_code add_stacks(struct build *build, const struct side *side, st
             return err->code;
         if (value == 0)
             continue;
-        if (count_magnitude(build, side, value, err))
-            return err->code;
+        if (!can_be_added(build->view, side->source->side, value))
+            return too_much_to_add(side->profile, side->source->value_type, err);
         *total += value;
         if (side->filter.labels && !label_match_passes(side->filter.labels, i))
             continue;
@@ -377,6 +388,7 @@ enum err_code view_create_from(struct arena *arena, const struct view_source *so
     build.view->profile = sources[0].profile;
     build.view->value_type = sources[0].value_type;
     build.view->is_diff = source_count > 1;
+    build.view->scale = 1;
     build.view->cpu_deadline_ns = options->cpu_deadline_ns;
     for (size_t i = 0; i < source_count; i++)
         build.sides[i] = (struct side){.profile = sources[i].profile, .source = &sources[i]};
@@ -403,7 +415,7 @@ enum err_code view_create(struct arena *arena, const struct profile *profile,
                           const struct view_options *options, const struct view **ret_view,
                           struct err *err)
 {
-    struct view_source source = {.profile = profile, .side = VIEW_SIDE_B, .scale = 1};
+    struct view_source source = {.profile = profile, .side = VIEW_SIDE_B};
     enum err_code code =
         profile_find_value_type(profile, options->sample_type, &source.value_type, err);
     if (code)

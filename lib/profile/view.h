@@ -100,6 +100,8 @@ struct view {
 
     int64_t total[VIEW_SIDE_COUNT]; /* of all samples, before filtering, as pprof counts 100 % */
     int64_t kept[VIEW_SIDE_COUNT];  /* of the stacks above */
+    uint64_t magnitude[VIEW_SIDE_COUNT]; /* of all samples, without their signs */
+    double scale; /* 1, or what a normalised diff multiplies side B by: see view_scaled */
 };
 
 static inline struct span view_sample_type(const struct view *view)
@@ -127,12 +129,11 @@ enum err_code view_create(struct arena *arena, const struct profile *profile,
 enum err_code view_check_cpu(const struct view *view, struct err *err) MUST_USE;
 enum { VIEW_CHECK_STEPS = 4096 };
 
-/* One side of a view, for diff.h. Values are multiplied by scale and rounded to whole numbers. */
+/* One side of a view, for diff.h. */
 struct view_source {
     const struct profile *profile;
     uint32_t value_type;
     enum view_side side;
-    double scale;
 };
 
 /* options->sample_type is ignored. sources[0] is side B. */
@@ -140,8 +141,17 @@ enum err_code view_create_from(struct arena *arena, const struct view_source *so
                                size_t source_count, const struct view_options *options,
                                struct view **ret_view, struct err *err) MUST_USE;
 
-/* Sum of all the profile's values of one type, kept within int64. */
-int64_t view_sum(const struct profile *profile, uint32_t value_type);
+/* Multiplies side B; total and kept are so at once. Handles: ERR_TOO_LARGE (as view_create). */
+enum err_code view_scale(struct view *view, double scale, struct err *err) MUST_USE;
+
+/*
+ * A sum of the stacks' values of one side, as it is shown: scaled and rounded. The values
+ * themselves stay what they are, since a thousand of them, each scaled to a third, would all be
+ * rounded to 0.
+ */
+int64_t view_scaled(const struct view *view, enum view_side side, int64_t sum);
+/* The same for both sides. */
+void view_scale_sums(const struct view *view, int64_t sums[VIEW_SIDE_COUNT]);
 
 /* a + b, kept within int64. */
 static inline int64_t view_add(int64_t a, int64_t b)

@@ -167,13 +167,11 @@ def labels_pass(sample, rules):
     return all(map(any, wanted.values()))
 
 
-def stacks_of(samples, index, rules, group="function", scale=1):
+def stacks_of(samples, index, rules, group="function"):
     """(the total, [(frames from the root, value)])"""
     found, total = [], 0
     for sample in samples:
         value = sample.values[index]
-        if scale != 1:
-            value = rounded(value * scale)
         total += value
         if not value or not labels_pass(sample, rules):
             continue
@@ -201,9 +199,12 @@ def stacks_of(samples, index, rules, group="function", scale=1):
     return total, found
 
 
-def rounded(number):
-    whole = int(abs(number) + 0.5)
-    return whole if number >= 0 else -whole
+def scaled(number, scale):
+    """Half away from zero."""
+    if scale == 1:
+        return number
+    whole = int(abs(number * scale) + 0.5)
+    return whole if number * scale >= 0 else -whole
 
 
 def top_of(stacks):
@@ -375,15 +376,16 @@ def test_diff(print_report, path_of, seed, group, mode):
     index, rules = random_view(seed, group)
     a, b = random_profile(seed), random_profile(seed + 100)
     total_a, stacks_a = stacks_of(a, index, rules, group)
-    total_b, _ = stacks_of(b, index, rules, group)
+    total_b, stacks_b = stacks_of(b, index, rules, group)
     scale = 1 if mode == "absolute" else total_a / total_b if total_b else 0.0
-    total_b, stacks_b = stacks_of(b, index, rules, group, scale)
     answer = print_report("diff", path_of(seed), path_of(seed + 100), f"mode={mode}",
                           *options_of(index, rules, group))
-    assert (answer["total_a"], answer["total"]) == (total_a, total_b)
+    assert (answer["total_a"], answer["total"]) == (total_a, scaled(total_b, scale))
     rows = [(row["name"], row["flat_a"], row["cum_a"], row["flat"], row["cum"])
             for row in answer["functions"]]
-    assert sorted(rows) == rows_without_identity(top_of(stacks_a), top_of(stacks_b))
+    top_b = {frame: tuple(scaled(number, scale) for number in row)
+             for frame, row in top_of(stacks_b).items()}
+    assert sorted(rows) == rows_without_identity(top_of(stacks_a), top_b)
 
 
 @pytest.mark.parametrize("seed, group", CASES)
@@ -483,13 +485,14 @@ def test_labels_of_a_diff(print_report, path_of, seed, mode):
     index, rules = random_view(seed, "function")
     a, b = random_profile(seed), random_profile(seed + 101)
     total_a, stacks_a = stacks_of(a, index, rules, "samples")
-    total_b, _ = stacks_of(b, index, rules)
+    total_b, stacks_b = stacks_of(b, index, rules, "samples")
     scale = 1 if mode == "absolute" else total_a / total_b if total_b else 0.0
-    total_b, stacks_b = stacks_of(b, index, rules, "samples", scale)
     answer = print_report("diff-labels", path_of(seed), path_of(seed + 101), f"mode={mode}",
                           *options_of(index, rules, "function"))
-    assert (answer["total_a"], answer["total_b"]) == (total_a, total_b)
-    (keys_a, values_a), (keys_b, values_b) = labels_of(stacks_a), labels_of(stacks_b)
+    assert (answer["total_a"], answer["total_b"]) == (total_a, scaled(total_b, scale))
+    (keys_a, values_a), both_b = labels_of(stacks_a), labels_of(stacks_b)
+    keys_b, values_b = ({name: (scaled(value, scale), count) for name, (value, count) in found.items()}
+                        for found in both_b)
     none = (0, 0)
     assert {label["key"]: (label["total_a"], label["samples_with_a"], label["total_b"],
                            label["samples_with_b"]) for label in answer["labels"]} == {

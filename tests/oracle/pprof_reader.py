@@ -238,13 +238,12 @@ class Profile:
         flat, cum = {}, {}
         for sample, stack in zip(self.samples, self.pruned_stacks()):
             value = sample.values[index]
-            if scale != 1:
-                value = scaled(value, scale)
             if stack:
                 flat[stack[0]] = flat.get(stack[0], 0) + value
             for name in set(stack):
                 cum[name] = cum.get(name, 0) + value
-        rows = {name: (flat.get(name, 0), cum[name]) for name in cum}
+        rows = {name: (scaled(flat.get(name, 0), scale), scaled(cum[name], scale))
+                for name in cum}
         return {name: row for name, row in rows.items() if row != (0, 0)}
 
     def total(self, index):
@@ -263,6 +262,8 @@ def goes(name, drop, keep):
 
 def scaled(value, scale):
     """Rounded half away from zero, as Go's math.Round."""
+    if scale == 1:
+        return value
     number = value * scale
     return int(math.copysign(math.floor(abs(number) + 0.5), number))
 
@@ -273,8 +274,7 @@ def load(path):
 
 
 def diff_top(a, b, index, normalised=False):
-    """{name: (flat_a, cum_a, flat_b, cum_b)}; normalised: b is scaled to a's total, each sample
-    by itself, as `go tool pprof -normalize` does."""
+    """{name: (flat_a, cum_a, flat_b, cum_b)}; normalised: b's sums are scaled to a's total."""
     scale = 1
     if normalised:
         scale = a.total(index) / b.total(index) if b.total(index) else 0.0

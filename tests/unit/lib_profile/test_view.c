@@ -516,9 +516,45 @@ static void normalising_scales_b_to_the_total_of_a(void **state)
     const struct view *view = folded_diff(arena, "a 100\n", "a 100\nb 100\nc 1\n", DIFF_NORMALISED);
     assert_true(view->is_normalised);
     assert_int_equal(view->total[VIEW_SIDE_A], 100);
-    assert_view(view, "a 50\nb 50\na 100\n");
+    assert_int_equal(view->total[VIEW_SIDE_B], 100);
+    assert_view(view, "a 100\nb 100\nc 1\na 100\n");
+    assert_int_equal(view_scaled(view, VIEW_SIDE_B, 100), 50);
+    assert_int_equal(view_scaled(view, VIEW_SIDE_A, 100), 100);
     view = folded_diff(arena, "a 100\n", "a 0\n", DIFF_NORMALISED);
     assert_view(view, "a 100\n");
+}
+
+/* A thousand functions, each less than half of a sample when they are scaled to 300. */
+static void normalising_loses_nothing_of_small_values(void **state)
+{
+    (void)state;
+    arena_auto arena = arena_create();
+    buf_auto many;
+    buf_init(&many, 1 << 16);
+    for (int i = 0; i < 1000; i++)
+        buf_printf(&many, "main;part%d;f%d 1\n", i % 4, i);
+    buf_append_byte(&many, '\0');
+    const struct view *view =
+        folded_diff(arena, "main;x 300\n", (const char *)many.data, DIFF_NORMALISED);
+    assert_int_equal(view->total[VIEW_SIDE_B], 300);
+    const struct top *top = top_create(arena, view);
+    for (uint32_t i = 0; i < top->row_count; i++) {
+        int64_t cum = top->rows[i].cum[VIEW_SIDE_B];
+        if (span_starts_with(view->frames[top->rows[i].frame].name, "part"))
+            assert_int_equal(cum, 75);
+    }
+    const struct flame *flame;
+    struct err err;
+    assert_int_equal(flame_create(arena, view, 0, &flame, &err), ERR_NONE);
+    int64_t self = 0;
+    for (uint32_t i = 0; i < flame->node_count; i++) {
+        self += flame->node_self[i];
+        assert_in_range(flame->node_self[i], 0, 1);
+        if (span_starts_with(flame->frames[flame->node_frame[i]].name, "part"))
+            assert_in_range(flame->node_cum[i], 74, 76);
+    }
+    assert_int_equal(self, 300);
+    assert_int_equal(flame->node_cum[0], 300);
 }
 
 struct type {
@@ -636,6 +672,7 @@ int main(void)
         cmocka_unit_test(drop_frames_cut_what_lies_beneath),
         cmocka_unit_test(a_diff_shares_frames_and_keeps_sides_apart),
         cmocka_unit_test(normalising_scales_b_to_the_total_of_a),
+        cmocka_unit_test(normalising_loses_nothing_of_small_values),
         cmocka_unit_test(types_of_a_diff_are_paired_by_name_and_unit),
         cmocka_unit_test(a_diff_without_a_type_named_takes_one_that_both_have),
         cmocka_unit_test(a_diff_of_other_types_is_refused_and_lists_both),
