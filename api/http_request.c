@@ -137,12 +137,13 @@ static struct span without_port(struct span text)
 }
 
 /* In the one form that limits and logs know it by; false if it is none. IPv4 comes as IPv6 on a
- * socket for both. */
+ * socket for both, and an address of the link with the name of the link behind it. */
 static bool read_address(struct span text, char ret_address[REQUEST_ADDRESS_BYTES])
 {
     char plain[REQUEST_ADDRESS_BYTES];
     struct in6_addr parsed;
-    text = without_port(text);
+    struct span link;
+    span_split(without_port(text), '%', &text, &link);
     if (text.size >= sizeof(plain))
         return false;
     snprintf(plain, sizeof(plain), "%.*s", SPAN_PRINT(text));

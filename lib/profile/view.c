@@ -33,7 +33,6 @@ struct build {
     int64_t *values;
     uint32_t *samples;
     uint64_t entry_count;
-    uint64_t magnitude;   /* of all values, without their signs */
     struct span no_label; /* "(no thread)" */
     struct buf label_text;
 };
@@ -52,7 +51,6 @@ void view_scale_sums(const struct view *view, int64_t sums[VIEW_SIDE_COUNT])
     sums[VIEW_SIDE_B] = view_scaled(view, VIEW_SIDE_B, sums[VIEW_SIDE_B]);
 }
 
-/* Whatever is summed of values whose magnitudes stay below INT64_MAX is exact. */
 static enum err_code too_much_to_add(const struct profile *profile, uint32_t value_type,
                                      struct err *err)
 {
@@ -275,6 +273,7 @@ static void add_stack(struct build *build, const struct side *side, uint32_t sam
     build->view->kept[view_side] = view_add(build->view->kept[view_side], value);
 }
 
+/* Whatever is summed of values whose magnitudes stay below INT64_MAX is exact. */
 static bool can_be_added(struct view *view, enum view_side side, int64_t value)
 {
     view->magnitude[side] += value < 0 ? -(uint64_t)value : (uint64_t)value;

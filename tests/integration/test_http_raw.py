@@ -695,7 +695,7 @@ def test_behind_a_proxy_the_client_is_whom_the_proxy_names(start_server):
         server = start_server("--access-log", log, "--trust-forwarded-for", "yes")
         named = {"203.0.113.9": ("203.0.113.9", "192.0.2.1, 203.0.113.9", "203.0.113.9:4711",
                                  "192.0.2.1\r\nX-Forwarded-For: 203.0.113.9",
-                                 "::ffff:203.0.113.9"),
+                                 "::ffff:203.0.113.9", "203.0.113.9%eth0"),
                  "2001:db8::9": ("2001:DB8:0::9", "[2001:db8::9]", "[2001:db8::9]:4711"),
                  # No address: another text each time would pass every limit.
                  "127.0.0.1": ("unknown", "203.0.113.900", "2001:db8::9::1", "[", "_hidden:1", "a" * 99)}
