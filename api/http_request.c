@@ -124,8 +124,7 @@ static struct span last_forwarded_for(const struct request *request)
     return last;
 }
 
-/* "[address]:port" and "[address]" without what is around the address, "address:port" of IPv4 too.
- */
+/* The address alone of "[address]:port" and "[address]", and of IPv4's "address:port". */
 static struct span without_port(struct span text)
 {
     const uint8_t *colon = text.size ? memchr(text.data, ':', text.size) : NULL;

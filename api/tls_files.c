@@ -168,7 +168,7 @@ static void read_identity(const char *certificate_path, const char *key_path,
 {
     FILE *certificate = fopen(certificate_path, "re"), *key = fopen(key_path, "re");
     if (certificate)
-        identity->certificate = PEM_read_X509(certificate, NULL, NULL, NULL);
+        identity->certificate = PEM_read_X509(certificate, NULL, no_password, NULL);
     if (key)
         identity->key = PEM_read_PrivateKey(key, NULL, no_password, NULL);
     if (certificate)

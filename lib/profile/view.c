@@ -66,7 +66,7 @@ static enum err_code too_much_to_add(const struct profile *profile, uint32_t val
 enum err_code view_scale(struct view *view, double scale, struct err *err)
 {
     double scaled = (double)view->magnitude[VIEW_SIDE_B] * fabs(scale);
-    if (!(scaled + (double)view->magnitude[VIEW_SIDE_A] < 0x1p62))
+    if (!(scaled + (double)view->magnitude[VIEW_SIDE_A] < 0x1.fffp62)) /* short of 2^63 */
         return too_much_to_add(view->profile, view->value_type, err);
     view->scale = scale;
     view_scale_sums(view, view->total);

@@ -3,7 +3,7 @@
  * that the viewer cannot tell where a tree came from.
  */
 import { writeFlame } from "../model/flame_bytes.ts";
-import { Builder } from "../model/transform.ts";
+import { Builder } from "../model/tree_builder.ts";
 import { labelTest } from "./labels.ts";
 import type { LocalProfile } from "./profile.ts";
 

@@ -4,8 +4,9 @@
  *
  * A name's hash is two 32-bit FNV-1a values over its UTF-8 bytes, from bases 0x811c9dc5 and
  * 0x9747b28c. Of a name like "0x4f2a10 main.run", which has frames grouped by address, the address
- * alone counts: the function's name may become known later, and the link stays. A node's hash is, per half, fmix32(parent ^ rotl(name, 5) + 0x9e3779b9); the root's is
- * 0. Written as 16 hexadecimal digits, high half first.
+ * alone counts: the function's name may become known later, and the link stays. A node's hash is, per
+ * half, fmix32(parent ^ rotl(name, 5) + 0x9e3779b9); the root's is 0. Written as 16 hexadecimal
+ * digits, high half first.
  */
 import type { Flame, FrameTable } from "./flame.ts";
 
