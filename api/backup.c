@@ -178,8 +178,10 @@ static enum err_code check_sweep_is_held(struct pg_connection *connection, struc
 
 static enum err_code dump(const struct source *source, int target_fd, struct err *err)
 {
-    const char *arguments[8] = {NULL, "--format=custom", "--no-password"};
-    int count = 3;
+    /* What is restored goes with a folder of its own: api/pairing.h. */
+    const char *arguments[8] = {NULL, "--format=custom", "--no-password",
+                                "--exclude-table-data=object_folder"};
+    int count = 4;
     /* RLS is forced on the owner too, but the policies for perfolio_owner, whose member it is, show
      * every row. */
     if (!source->has_cluster)

@@ -3,6 +3,7 @@
 #include "api/identity.h"
 #include "api/listener.h"
 #include "api/migrate.h"
+#include "api/pairing.h"
 #include "api/postgres.h"
 #include "api/server.h"
 #include "api/settings.h"
@@ -54,7 +55,8 @@ enum err_code supervisor_serve_child(const struct settings *settings, int argume
     return server_run(settings, &start, err);
 }
 
-static enum err_code migrate_and_bootstrap(struct pg_connection *connection, const char *token,
+static enum err_code migrate_and_bootstrap(const struct settings *settings,
+                                           struct pg_connection *connection, const char *token,
                                            struct identity_bootstrap *ret_result, struct err *err)
 {
     int applied_count = 0;
@@ -63,6 +65,8 @@ static enum err_code migrate_and_bootstrap(struct pg_connection *connection, con
         return code;
     if (applied_count > 0)
         log_event(LOG_INFO, "brought the database up to date", "migrations=%d", applied_count);
+    if (*settings->database_url && pairing_check(connection, settings->data_dir, err))
+        return err->code;
     return identity_bootstrap(connection, *token ? token : NULL, ret_result, err);
 }
 
@@ -82,7 +86,7 @@ enum err_code supervisor_migrate_child(const struct settings *settings, int argu
         pg_pool_create(*settings->database_url ? settings->database_url : conninfo, NULL, 1);
     enum err_code code = pg_take(pool, &connection, err);
     if (!code)
-        code = migrate_and_bootstrap(connection, token, &result, err);
+        code = migrate_and_bootstrap(settings, connection, token, &result, err);
     pg_give(connection);
     pg_pool_destroy(pool);
     if (!code)

@@ -469,6 +469,72 @@ def test_an_external_database_serves_as_well(start_server, external_database):
         assert restored.stop() == 0
 
 
+def refused(server):
+    """What a server says that was stopped, or never started, and does not start."""
+    if not server.process or server.process.poll() is not None:
+        server.launch()
+    assert server.process.wait(60) != 0
+    return server.log()
+
+
+def test_a_database_goes_with_one_data_folder(start_server, external_database):
+    import psycopg2
+
+    def database(statement):
+        with psycopg2.connect(external_database) as connection, connection.cursor() as cursor:
+            cursor.execute(statement)
+            return cursor.fetchone() if cursor.description else None
+
+    server = start_server("--database-url", external_database, is_fresh=True)
+    answer = server.api().post("/api/v1/shares", FOLDED)
+    raw = f"/api/v1/shares/{answer.json()['id']}/raw"
+    file = server.data_dir / "objects/.database-id"
+    pair = file.read_text().strip()
+    # Another folder, as by a mistake in --data-dir, while the first serves.
+    other = start_server("--database-url", external_database, is_fresh=True, wait=False)
+    log = refused(other)
+    assert not (other.data_dir / "admin.token").exists()
+    assert "belongs to another data folder" in log and pair in log, log
+    assert database("SELECT count(*) FROM token") == (1,), "nothing was made in the database"
+    assert server.anonymous().get(raw).body == FOLDED
+    assert server.stop() == 0
+    # The message says how a folder is adopted that holds the objects.
+    file.unlink()
+    log = refused(server)
+    assert f"write {pair} into objects/.database-id" in log, log
+    file.write_text(pair + "\n")
+    server.start()
+    assert server.anonymous().get(raw).body == FOLDED
+    assert server.stop() == 0
+    # A start that was killed before the file was written, and one before it was confirmed.
+    database("UPDATE object_folder SET is_confirmed = false")
+    file.unlink()
+    server.start()
+    assert server.stop() == 0
+    assert file.read_text().strip() == pair
+    database("UPDATE object_folder SET is_confirmed = false")
+    server.start()
+    assert server.stop() == 0
+    assert database("SELECT id, is_confirmed FROM object_folder") == (pair, True)
+    # A database that was made anew would have all objects swept.
+    database("DELETE FROM object_folder")
+    log = refused(server)
+    assert "belongs to another database" in log and "remove objects/.database-id" in log, log
+    file.write_text("not an id\n")
+    assert "holds no id" in refused(server)
+    file.unlink()
+    server.start()
+    assert server.anonymous().get(raw).body == FOLDED
+    # What is restored is a pair of its own: no id comes along.
+    backup = server.data_dir.parent / "backup"
+    result = run("backup", "--data-dir", server.data_dir, "--database-url", external_database, backup)
+    assert result.returncode == 0, result
+    assert not (backup / "objects/.database-id").exists()
+    dump = subprocess.run(["pg_restore", "-f", "-", backup / "database.dump"], check=True,
+                          capture_output=True, text=True).stdout
+    assert "CREATE TABLE public.object_folder" in dump and file.read_text().strip() not in dump
+
+
 def test_a_remote_database_with_a_password_keeps_shares_over_restarts(start_server,
                                                                       remote_database):
     import psycopg2
