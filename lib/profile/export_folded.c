@@ -126,9 +126,10 @@ static void append_stacks(struct order *order, const uint32_t *sorted, uint32_t 
             int64_t *sum = &sums[order->view->value_side[sorted[i]]];
             *sum = view_add(*sum, order->view->values[sorted[i++]]);
         } while (i < count && compare_stacks(&sorted[first], &sorted[i], order) == 0);
+        if (sums[VIEW_SIDE_A] == 0 && sums[VIEW_SIDE_B] == 0)
+            continue;
         view_scale_sums(order->view, sums);
-        if (sums[VIEW_SIDE_A] || sums[VIEW_SIDE_B])
-            append_line(order->view, sorted[first], sums, decimals, output);
+        append_line(order->view, sorted[first], sums, decimals, output);
     }
 }
 

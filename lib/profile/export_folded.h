@@ -5,7 +5,8 @@
  * apply; ";" and control characters in a name become ":" and " ", since the format knows no escape.
  * Lines are sorted by stack; stacks that sum to zero are left out, and so is a stack without any
  * frame. Values in "count/10", "count/100", … are written with their decimals again. Of a diff both
- * values are written, "stack before after", as difffolded.pl does. Threads: any.
+ * values are written, "stack before after", as difffolded.pl does; what a normalised one rounds to
+ * "0 0" is no stack that sums to zero. Threads: any.
  */
 #ifndef LIB_PROFILE_EXPORT_FOLDED_H
 #define LIB_PROFILE_EXPORT_FOLDED_H

@@ -70,12 +70,19 @@ static uint64_t magnitude(int64_t value)
     return value < 0 ? -(uint64_t)value : (uint64_t)value;
 }
 
-/* How much a stack counts when nodes are left out. */
+/*
+ * How much a stack counts when nodes are left out. Whichever side is to be larger than the other is
+ * enlarged, and none made smaller: of a thousand stacks that count nothing each, none would stay.
+ */
 static uint64_t weight_of(const struct view *view, uint32_t stack)
 {
     uint64_t size = magnitude(view->values[stack]);
-    bool is_scaled = view->scale != 1 && view->value_side[stack] == VIEW_SIDE_B;
-    return is_scaled ? (uint64_t)((double)size * fabs(view->scale)) : size;
+    double scale = fabs(view->scale);
+    enum view_side enlarged = scale < 1 ? VIEW_SIDE_A : VIEW_SIDE_B;
+    if (scale == 1 || scale == 0 || view->value_side[stack] != enlarged)
+        return size;
+    double weight = (double)size * (scale < 1 ? 1 / scale : scale);
+    return weight < 0x1p63 ? (uint64_t)weight : UINT64_C(1) << 63;
 }
 
 static uint32_t bucket_of(uint64_t weight)

@@ -80,11 +80,12 @@ const struct top *top_create(struct arena *arena, const struct view *view)
         add_stack(view, i, last_stack, rows);
     uint32_t count = 0;
     for (uint32_t i = 1; i < view->frame_count; i++) {
+        if (is_empty(&rows[i]))
+            continue;
         rows[i].frame = i;
         view_scale_sums(view, rows[i].flat);
         view_scale_sums(view, rows[i].cum);
-        if (!is_empty(&rows[i]))
-            ranked[count++] = rank(view, &rows[i]);
+        ranked[count++] = rank(view, &rows[i]);
     }
     qsort(ranked, count, sizeof(*ranked), compare_ranked);
     struct top_row *sorted = arena_new_raw(arena, struct top_row, count);

@@ -3,9 +3,9 @@
  *
  * flat is the value of the samples whose leaf is the frame, cum of those that have it anywhere,
  * counted once per sample however often it recurs. Rows whose flat and cum are both 0 are left out,
- * as pprof does (in a diff: 0 on both sides). Ordered by descending |flat|, |cum|, then name; in a
- * diff by the deltas' size. With group_by a label, rows are label values and functions together, as
- * with pprof's -tagroot.
+ * as pprof does (in a diff: 0 on both sides, and before a normalised one scales and rounds them).
+ * Ordered by descending |flat|, |cum|, then name; in a diff by the deltas' size. With group_by a
+ * label, rows are label values and functions together, as with pprof's -tagroot.
  */
 #ifndef LIB_PROFILE_TOP_H
 #define LIB_PROFILE_TOP_H

@@ -217,12 +217,13 @@ def top_of(stacks):
     return {frame: (flat[frame], cum[frame]) for frame in cum}
 
 
-def rows_without_identity(*tops):
-    """Names may repeat (lines, addresses): a sorted list of rows that are not all 0."""
+def rows_without_identity(*tops, scale=1):
+    """Names may repeat (lines, addresses): a sorted list of rows that are not all 0; the last top is
+    scaled in them."""
     empty = (0, 0)
-    rows = [(frame[1],) + tuple(n for top in tops for n in top.get(frame, empty))
-            for frame in set().union(*tops)]
-    return sorted(row for row in rows if any(row[1:]))
+    rows = [[top.get(frame, empty) for top in tops] + [frame[1]] for frame in set().union(*tops)]
+    return sorted((name, *(n for row in before for n in row), *(scaled(n, scale) for n in last))
+                  for *before, last, name in rows if any(map(any, [*before, last])))
 
 
 class Node:
@@ -383,9 +384,7 @@ def test_diff(print_report, path_of, seed, group, mode):
     assert (answer["total_a"], answer["total"]) == (total_a, scaled(total_b, scale))
     rows = [(row["name"], row["flat_a"], row["cum_a"], row["flat"], row["cum"])
             for row in answer["functions"]]
-    top_b = {frame: tuple(scaled(number, scale) for number in row)
-             for frame, row in top_of(stacks_b).items()}
-    assert sorted(rows) == rows_without_identity(top_of(stacks_a), top_b)
+    assert sorted(rows) == rows_without_identity(top_of(stacks_a), top_of(stacks_b), scale=scale)
 
 
 @pytest.mark.parametrize("seed, group", CASES)

@@ -234,7 +234,8 @@ class Profile:
         return "[" + mapping["filename"].rstrip("/").rpartition("/")[2] + "]"
 
     def top(self, index, scale=1):
-        """{name: (flat, cum)} of one sample type; names that are 0 and 0 are left out."""
+        """{name: (flat, cum)} of one sample type; names that are 0 and 0 before they are scaled are
+        left out."""
         flat, cum = {}, {}
         for sample, stack in zip(self.samples, self.pruned_stacks()):
             value = sample.values[index]
@@ -242,9 +243,8 @@ class Profile:
                 flat[stack[0]] = flat.get(stack[0], 0) + value
             for name in set(stack):
                 cum[name] = cum.get(name, 0) + value
-        rows = {name: (scaled(flat.get(name, 0), scale), scaled(cum[name], scale))
-                for name in cum}
-        return {name: row for name, row in rows.items() if row != (0, 0)}
+        return {name: (scaled(flat.get(name, 0), scale), scaled(cum[name], scale))
+                for name in cum if (flat.get(name, 0), cum[name]) != (0, 0)}
 
     def total(self, index):
         return sum(sample.values[index] for sample in self.samples)

@@ -106,6 +106,30 @@ static void a_diff_is_ordered_by_the_larger_side(void **state)
                  "root 0 14 0 12\n.m 0 14 0 12\n..gone 9 9 0 0\n..new 0 0 7 7\n..same 5 5 5 5\n");
 }
 
+/* "m;big" is most of b, in parts that are each less than 1 when scaled to a. */
+static void a_normalised_diff_is_cut_by_what_is_large(void **state)
+{
+    (void)state;
+    arena_auto arena = arena_create();
+    buf_auto many;
+    buf_init(&many, 1 << 16);
+    for (int i = 0; i < 1000; i++)
+        buf_printf(&many, "m;big;f%d 1\nm;g%d 1\n", i, i % 200);
+    buf_append_byte(&many, '\0');
+    const struct view *view =
+        folded_diff(arena, "m;x 100\n", (const char *)many.data, DIFF_NORMALISED);
+    const struct flame *flame = flame_of(arena, view, 100);
+    assert_in_range(flame->node_count, 5, 100);
+    assert_true(flame->cut_hidden_count > 0);
+    bool has_big = false;
+    for (uint32_t i = 0; i < flame->node_count; i++)
+        if (span_equal_text(flame->frames[flame->node_frame[i]].name, "big")) {
+            has_big = true;
+            assert_in_range(flame->node_cum[i], 49, 51);
+        }
+    assert_true(has_big);
+}
+
 static const struct profile *random_profile(struct arena *arena, uint32_t stacks, uint32_t depth,
                                             uint32_t fan, bool has_negatives)
 {
@@ -389,6 +413,7 @@ int main(void)
         cmocka_unit_test(an_empty_view_is_a_root),
         cmocka_unit_test(recursion_nests),
         cmocka_unit_test(a_diff_is_ordered_by_the_larger_side),
+        cmocka_unit_test(a_normalised_diff_is_cut_by_what_is_large),
         cmocka_unit_test(random_trees_keep_their_promises),
         cmocka_unit_test(no_two_nodes_have_the_same_path),
         cmocka_unit_test(a_large_tree_is_cut_and_says_so),

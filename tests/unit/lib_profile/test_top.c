@@ -54,6 +54,24 @@ static void a_diff_has_both_sides_and_is_ordered_by_change(void **state)
                "less 10 10 0 0\nnew 0 0 4 4\nm 0 60 0 54\nsame 50 50 50 50\n");
 }
 
+/* b has 30 times as much as a: what is 10 there is rounded to 0, but is there. */
+static void a_normalised_diff_lists_what_it_rounds_to_0(void **state)
+{
+    (void)state;
+    arena_auto arena = arena_create();
+    const struct view *view =
+        folded_diff(arena, "m;x 10\n", "m;x 280\nm;y 10\nm;y;z 10\n", DIFF_NORMALISED);
+    assert_top(top_create(arena, view), "x 10 10 9 9\ny 0 0 0 1\nm 0 10 0 10\nz 0 0 0 0\n");
+    const struct callers *callers;
+    struct err err;
+    assert_int_equal(callers_create(arena, view, SPAN_LITERAL("y"), &callers, &err), ERR_NONE);
+    assert_int_equal(callers->callee_count, 1);
+    buf_auto text;
+    buf_init(&text, 1000);
+    assert_int_equal(export_folded(view, &text, &err), ERR_NONE);
+    assert_true(span_equal_text(buf_span(&text), "m;x 10 9\nm;y 0 0\nm;y;z 0 0\n"));
+}
+
 static void a_delta_stays_within_int64(void **state)
 {
     (void)state;
@@ -131,6 +149,7 @@ int main(void)
         cmocka_unit_test(recursion_counts_once),
         cmocka_unit_test(equal_rows_are_ordered_by_name),
         cmocka_unit_test(a_diff_has_both_sides_and_is_ordered_by_change),
+        cmocka_unit_test(a_normalised_diff_lists_what_it_rounds_to_0),
         cmocka_unit_test(a_delta_stays_within_int64),
         cmocka_unit_test(callers_and_callees_are_neighbours),
         cmocka_unit_test(an_edge_counts_once_per_sample_and_never_to_itself),
