@@ -12,7 +12,7 @@
 /* Pixels. */
 enum { HEIGHT = 20, PADDING = 6, BASELINE = 14, FONT_SIZE = 11, BADGE_BYTES = 65536 };
 /* To be raised when the same share gets another picture. */
-enum { BADGE_VERSION = 1 };
+enum { BADGE_VERSION = 2 };
 #define FONT_FAMILY "'DejaVu Sans',Verdana,Geneva,sans-serif"
 static const char label[] = "profile";
 
@@ -28,12 +28,14 @@ static const char *type_name(struct arena *arena, struct span type)
     return arena_strndup(arena, type.data, size);
 }
 
-/* "12.3 s CPU", "1,234 samples"; of a unit that repeats the type, the unit alone. */
+/* "12.3 s CPU", "1,234 samples"; of a unit that repeats the type, the unit alone; where reports
+ * refuse to add, there is none. */
 static const char *value_text(struct arena *arena, const struct share_total *total)
 {
-    char value[PICTURE_VALUE_BYTES] = "too much";
-    if (total->is_known)
-        picture_value((double)total->value, total->unit, value);
+    char value[PICTURE_VALUE_BYTES];
+    if (!total->is_known)
+        return "total too large";
+    picture_value((double)total->value, total->unit, value);
     bool is_said = total->type.size == 0 || span_equal(total->type, total->unit);
     return arena_printf(arena, "%s%s%s", value, is_said ? "" : " ",
                         is_said ? "" : type_name(arena, total->type));

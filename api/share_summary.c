@@ -23,13 +23,18 @@ static void append_totals(struct buf *buf, const struct profile *profile, struct
     uint32_t type_count = profile->value_type_count;
     struct total {
         int64_t value;
+        uint64_t magnitude;
         bool is_too_large;
     } *totals = arena_new(arena, struct total, type_count);
     const int64_t *values = profile->values;
-    for (uint32_t sample = 0; sample < profile->sample_count; sample++, values += type_count)
-        for (uint32_t type = 0; type < type_count; type++)
-            totals[type].is_too_large |=
-                __builtin_add_overflow(totals[type].value, values[type], &totals[type].value);
+    for (uint32_t sample = 0; sample < profile->sample_count; sample++, values += type_count) {
+        for (uint32_t type = 0; type < type_count; type++) {
+            if (profile_can_add(&totals[type].magnitude, values[type]))
+                totals[type].value += values[type];
+            else
+                totals[type].is_too_large = true;
+        }
+    }
     buf_append_text(buf, ",\"totals\":[");
     for (uint32_t type = 0; type < type_count; type++) {
         buf_append_text(buf, type ? "," : "");

@@ -10,7 +10,7 @@
  *
  * cost tells what looking at it will take: memory for decoding, memory of the decoded profile,
  * frames of all stacks with inlined calls. totals are sums per sample type, whole numbers in its
- * own unit, null where adding passes int64. Comments, build ids and the names of labels are listed
+ * own unit, null where reports refuse to add them (profile_can_add). Comments, build ids and the names of labels are listed
  * up to a bound; the counts are of all of them.
  */
 #ifndef API_SHARE_SUMMARY_H
@@ -52,7 +52,7 @@ bool share_summary_read_cost(const char *summary, struct share_cost *ret_cost);
 
 /* The total of the default sample type; texts live in arena. */
 struct share_total {
-    bool is_known; /* else it is more than an int64 holds */
+    bool is_known; /* else the values are too large to be added */
     int64_t value;
     struct span type;
     struct span unit;

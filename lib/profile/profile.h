@@ -143,4 +143,18 @@ enum err_code profile_find_value_type(const struct profile *profile, struct span
  */
 void profile_append_type_name(const struct profile *profile, uint32_t index, struct buf *text);
 
+/*
+ * Values are added, whether in a report or a summary, only as long as their magnitudes together
+ * stay below INT64_MAX: then whatever is summed of them, in any order, is exact. Adds the magnitude
+ * of value; false when that is too much, and from then on.
+ */
+static inline bool profile_can_add(uint64_t *magnitude, int64_t value)
+{
+    if (*magnitude >= INT64_MAX)
+        return false;
+    /* At most 2^63 are added to less than that. */
+    *magnitude += value < 0 ? -(uint64_t)value : (uint64_t)value;
+    return *magnitude < INT64_MAX;
+}
+
 #endif

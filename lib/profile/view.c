@@ -273,12 +273,11 @@ static void add_stack(struct build *build, const struct side *side, uint32_t sam
     build->view->kept[view_side] = view_add(build->view->kept[view_side], value);
 }
 
-/* Whatever is summed of values whose magnitudes stay below INT64_MAX is exact. */
+/* As profile_can_add, of both sides together. */
 static bool can_be_added(struct view *view, enum view_side side, int64_t value)
 {
-    view->magnitude[side] += value < 0 ? -(uint64_t)value : (uint64_t)value;
-    /* At most 2^63 are added to less than that. */
-    return view->magnitude[VIEW_SIDE_A] + view->magnitude[VIEW_SIDE_B] < INT64_MAX;
+    return profile_can_add(&view->magnitude[side], value) &&
+           view->magnitude[VIEW_SIDE_A] + view->magnitude[VIEW_SIDE_B] < INT64_MAX;
 }
 
 static enum err_code add_stacks(struct build *build, const struct side *side, struct err *err)

@@ -265,9 +265,21 @@ def test_values_that_cannot_be_added_are_refused_and_kept(admin):
         problem(admin.get(f"{base}/{report}", query=query), 413, "samples")
     problem(admin.get("/api/v1/diff/top", query={"a": made, "b": made}), 413, "samples")
     assert admin.get(f"/p/{made}/raw").body == raw
-    assert "too much" in admin.get(f"/p/{made}/badge.svg").body.decode()
+    assert ">total too large<" in admin.get(f"/p/{made}/badge.svg").body.decode()
     again = share(admin, admin.get(f"/p/{made}.pb.gz").body)["id"]
     assert admin.get(f"/api/v1/shares/{again}").json()["totals"] == [None]
+
+
+@pytest.mark.parametrize("values,total", [
+    ((2**62, 2**62 - 2), 2**63 - 2), ((2**62, 2**62 - 1), None), ((2**63 - 1,), None),
+    ((2**62, -2**62 + 2), 2), ((2**62, -2**62), None), ((2**62, -2**62 + 1), None)])
+def test_badge_summary_and_reports_agree_on_what_can_be_added(admin, values, total):
+    made = share(admin, "".join(f"a;f{i} {value}\n" for i, value in enumerate(values)).encode())["id"]
+    assert admin.get(f"/api/v1/shares/{made}").json()["totals"] == [total]
+    top = admin.get(f"/api/v1/shares/{made}/top")
+    assert (top.status, top.json().get("total")) == (413 if total is None else 200, total)
+    badge = admin.get(f"/p/{made}/badge.svg").body.decode()
+    assert (">total too large<" in badge) == (total is None)
 
 
 @pytest.mark.parametrize("query,word", [
