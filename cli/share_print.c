@@ -42,6 +42,37 @@ static void append_types(struct buf *line, const struct profile *profile)
         buf_append_text(line, ", …");
 }
 
+static bool can_be_added(const struct profile *profile, uint32_t type)
+{
+    uint64_t magnitude = 0;
+    const int64_t *value = profile->values + type;
+    for (uint32_t i = 0; i < profile->sample_count; i++, value += profile->value_type_count)
+        if (!profile_can_add(&magnitude, *value))
+            return false;
+    return true;
+}
+
+/* The server takes such a profile, too: whoever downloads it has what the author had. */
+static void warn_of_totals(struct terminal *terminal, const struct input *input,
+                           const struct profile *profile)
+{
+    uint32_t count = 0;
+    buf_auto types;
+    buf_init(&types, MAX_LINE_BYTES);
+    for (uint32_t i = 0; i < profile->value_type_count; i++) {
+        if (can_be_added(profile, i) || count++ >= MAX_LISTED_TYPES)
+            continue;
+        buf_append_text(&types, count > 1 ? ", " : "");
+        profile_append_type_name(profile, i, &types);
+    }
+    if (count)
+        terminal_warn(terminal,
+                      "%.200s: the link will show no total and no report of %.*s%s: the values are "
+                      "too large to be added (2^63 - 1 or more)",
+                      input->name, SPAN_PRINT(buf_span(&types)),
+                      count > MAX_LISTED_TYPES ? ", …" : "");
+}
+
 void share_print_profile(struct cli *cli, const struct input *input, const char *format,
                          const struct profile *profile)
 {
@@ -53,6 +84,7 @@ void share_print_profile(struct cli *cli, const struct input *input, const char 
     append_types(&line, profile);
     buf_append_text(&line, ")");
     terminal_note(&cli->terminal, "%.*s", SPAN_PRINT(buf_span(&line)));
+    warn_of_totals(&cli->terminal, input, profile);
 }
 
 void share_print_keeping(struct cli *cli, const json_t *share,

@@ -20,7 +20,8 @@ enum share_output { SHARE_OUTPUT_URL, SHARE_OUTPUT_JSON, SHARE_OUTPUT_MARKDOWN }
 enum err_code share_print_result(enum share_output output, const json_t *share,
                                  struct err *err) MUST_USE;
 
-/* Before the upload: "cpu.pb.gz: pprof, 1.20 MiB, 12,345 samples (samples, cpu)". */
+/* Before the upload: "cpu.pb.gz: pprof, 1.20 MiB, 12,345 samples (samples, cpu)". Warns of sample
+ * types whose values are too large for a total and for reports. */
 void share_print_profile(struct cli *cli, const struct input *input, const char *format,
                          const struct profile *profile);
 

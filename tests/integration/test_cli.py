@@ -208,6 +208,18 @@ def test_a_sample_type_without_a_name_is_called_by_its_index(cli, before, admin,
     assert same.startswith("type 0 (bytes): 3 B → 3 B")
 
 
+def test_values_too_large_to_be_added_are_warned_of(cli, before, tmp_path):
+    file = tmp_path / "large.folded"
+    file.write_bytes(b"a;b %d\na;c %d\n" % (2**62, 2**62))
+    for options in ([], ["--quiet"], ["--merge", before]):
+        result = cli("push", *options, file)
+        assert result.returncode == 0
+        assert len(re.findall("^perfolio.*warning: .*: the link will show no total and no report of "
+                              "samples: the values are too large to be added.*$",
+                              result.log, re.M)) == 1, result.log
+    assert "warning" not in cli("push", before).log
+
+
 def test_diff_of_files_uploads_both_and_prints_one_link(cli, before, after, admin):
     result = cli("diff", before, after)
     assert result.returncode == 0, result.log
