@@ -31,11 +31,59 @@ enum err_code listener_split(const char *address, char ret_host[LISTENER_HOST_BY
     return ERR_NONE;
 }
 
-static enum err_code bind_failed(const struct addrinfo *address, int error, struct err *err)
+static int port_of(const struct sockaddr *address)
+{
+    return ntohs(address->sa_family == AF_INET
+                     ? ((const struct sockaddr_in *)(const void *)address)->sin_port
+                     : ((const struct sockaddr_in6 *)(const void *)address)->sin6_port);
+}
+
+static struct span host_of(const struct sockaddr *address)
+{
+    if (address->sa_family == AF_INET)
+        return span_of(&((const struct sockaddr_in *)(const void *)address)->sin_addr,
+                       sizeof(struct in_addr));
+    return span_of(&((const struct sockaddr_in6 *)(const void *)address)->sin6_addr,
+                   sizeof(struct in6_addr));
+}
+
+/* 0.0.0.0 or :: */
+static bool is_any(struct span host)
+{
+    for (size_t i = 0; i < host.size; i++)
+        if (host.data[i])
+            return false;
+    return true;
+}
+
+/* Is it a socket of ours that has the address already? */
+static bool is_taken_by(const int *fds, int fd_count, const struct addrinfo *address)
+{
+    struct span host = host_of(address->ai_addr);
+    for (int i = 0; i < fd_count; i++) {
+        struct sockaddr_storage storage = {0};
+        socklen_t size = sizeof(storage);
+        const struct sockaddr *own = (const struct sockaddr *)&storage;
+        if (getsockname(fds[i], (struct sockaddr *)&storage, &size) != 0 ||
+            own->sa_family != address->ai_family || port_of(own) != port_of(address->ai_addr))
+            continue;
+        if (span_equal(host_of(own), host) || is_any(host_of(own)) || is_any(host))
+            return true;
+    }
+    return false;
+}
+
+static enum err_code bind_failed(const struct addrinfo *address, int error, bool is_own,
+                                 struct err *err)
 {
     char host[64] = "?", port[16] = "?";
     getnameinfo(address->ai_addr, address->ai_addrlen, host, sizeof(host), port, sizeof(port),
                 NI_NUMERICHOST | NI_NUMERICSERV);
+    if (error == EADDRINUSE && is_own)
+        return err_set(err, ERR_CONFLICT,
+                       "two --listen settings name %s port %s: leave one of them out, or give it "
+                       "another port",
+                       host, port);
     if (error == EADDRINUSE)
         return err_set(err, ERR_CONFLICT,
                        "%s port %s is in use by another program: stop it or choose another "
@@ -79,9 +127,7 @@ static int get_port(int fd)
     struct sockaddr_storage address = {0};
     socklen_t size = sizeof(address);
     getsockname(fd, (struct sockaddr *)&address, &size);
-    return ntohs(address.ss_family == AF_INET
-                     ? ((const struct sockaddr_in *)(const void *)&address)->sin_port
-                     : ((const struct sockaddr_in6 *)(const void *)&address)->sin6_port);
+    return port_of((const struct sockaddr *)&address);
 }
 
 struct opening {
@@ -113,7 +159,8 @@ static enum err_code open_name(struct opening *opening, const char *name, struct
             opening->port = get_port(*fd);
             opening->fd_count++;
         } else if (error != EADDRNOTAVAIL && error != EAFNOSUPPORT) {
-            code = bind_failed(at, error, err);
+            bool is_own = is_taken_by(opening->fds, opening->fd_count, at);
+            code = bind_failed(at, error, is_own, err);
         }
     }
     freeaddrinfo(found);

@@ -277,6 +277,20 @@ def test_a_port_in_use_is_a_clear_error(server):
         shutil.rmtree(folder)
 
 
+@pytest.mark.parametrize("one, other, name", [
+    ("localhost", "localhost", "127.0.0.1"), ("127.0.0.1", "localhost", "127.0.0.1"),
+    ("[::1]", "localhost", "::1"), ("0.0.0.0", "127.0.0.1", "127.0.0.1"), ("[::1]", "[::]", "::")])
+def test_an_address_named_twice_is_no_other_program(one, other, name):
+    folder, port = make_folder(), free_port()
+    try:
+        result = run("serve", "--data-dir", folder / "data", "--listen", f"{one}:{port}", "--listen",
+                     f"{other}:{port}")
+        assert result.returncode == 1 and "another program" not in result.stderr
+        assert f"two --listen settings name {name} port {port}: " in result.stderr
+    finally:
+        shutil.rmtree(folder)
+
+
 def test_an_orphaned_database_is_stopped_at_the_next_start(start_server):
     server = start_server()
     orphan = server.postgres_pid()
