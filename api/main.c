@@ -52,7 +52,7 @@ static enum err_code run_migrate(struct settings *settings, char *const *operand
     struct pg_pool *pool = pg_pool_create(settings->database_url, NULL, 1);
     enum err_code code = pg_take(pool, &connection, err);
     if (!code)
-        code = migrate_run(connection, &applied_count, err);
+        code = migrate_run_external(connection, &applied_count, err);
     pg_give(connection);
     pg_pool_destroy(pool);
     if (!code)

@@ -135,3 +135,72 @@ enum err_code migrate_run(struct pg_connection *connection, int *ret_applied_cou
     (void)unlock_code;
     return code;
 }
+
+/* ---- a database that is not our own ---- */
+
+/* PostgreSQL 16 tells membership from the right to SET ROLE. */
+static const char login_sql[] =
+    "WITH wanted AS (SELECT name, to_regrole(name) AS role FROM unnest(ARRAY['perfolio_owner', "
+    "'perfolio_server', 'perfolio_jobs']) AS name), "
+    "lacking AS (SELECT name, role FROM wanted WHERE role IS NULL OR NOT pg_has_role(current_user, "
+    "role, CASE WHEN current_setting('server_version_num')::int < 160000 THEN 'MEMBER' ELSE 'SET' "
+    "END)) "
+    "SELECT quote_ident(current_user), rolsuper OR rolbypassrls, rolcreaterole, "
+    "(SELECT string_agg('CREATE ROLE ' || name || '; ', '') FROM lacking WHERE role IS NULL), "
+    "(SELECT string_agg(name, ', ') FROM lacking) FROM pg_roles WHERE rolname = current_user";
+
+enum login_column { LOGIN_USER, LOGIN_SEES_ALL, LOGIN_CREATES_ROLES, LOGIN_CREATE, LOGIN_GRANT };
+
+static enum err_code find_login(struct pg_connection *connection, struct arena *arena,
+                                struct pg_result **ret_login, struct err *err)
+{
+    enum err_code code =
+        pg_query(connection, PG_NO_TENANT, login_sql, NULL, 0, arena, ret_login, err);
+    if (!code && pg_row_count(*ret_login) != 1)
+        code = err_set(err, ERR_DATABASE, "the database does not know its own user");
+    return code;
+}
+
+/* Requests are answered after SET ROLE, which no one is held to: what the user may not do at all is
+ * the bound that remains. */
+static enum err_code check_power(const struct pg_result *login, struct err *err)
+{
+    if (!pg_get_bool(login, 0, LOGIN_SEES_ALL))
+        return ERR_NONE;
+    return err_set(err, ERR_FORBIDDEN,
+                   "--database-url names the user %s, a superuser or one whom row-level security "
+                   "does not bind, which is too much for a server. Use a plain one who owns the "
+                   "database: CREATE ROLE app LOGIN CREATEROLE PASSWORD '...'; CREATE DATABASE app "
+                   "OWNER app",
+                   pg_get_text(login, 0, LOGIN_USER));
+}
+
+static enum err_code check_membership(const struct pg_result *login, struct err *err)
+{
+    if (pg_is_null(login, 0, LOGIN_GRANT))
+        return ERR_NONE;
+    const char *user = pg_get_text(login, 0, LOGIN_USER);
+    const char *roles = pg_get_text(login, 0, LOGIN_GRANT);
+    return err_set(err, ERR_FORBIDDEN,
+                   "the database's user %s may not become %s: as a superuser, or as whoever "
+                   "manages its roles, run: %sGRANT %s TO %s",
+                   user, roles, pg_get_text(login, 0, LOGIN_CREATE), roles, user);
+}
+
+enum err_code migrate_run_external(struct pg_connection *connection, int *ret_applied_count,
+                                   struct err *err)
+{
+    arena_auto arena = arena_create();
+    struct pg_result *login;
+    enum err_code code = find_login(connection, arena, &login, err);
+    if (!code)
+        code = check_power(login, err);
+    /* The first migration makes the roles, where it may. */
+    if (!code && !pg_get_bool(login, 0, LOGIN_CREATES_ROLES))
+        code = check_membership(login, err);
+    if (!code)
+        code = migrate_run(connection, ret_applied_count, err);
+    if (!code)
+        code = find_login(connection, arena, &login, err);
+    return code ? code : check_membership(login, err);
+}

@@ -17,4 +17,12 @@ struct pg_connection;
 enum err_code migrate_run(struct pg_connection *connection, int *ret_applied_count,
                           struct err *err) MUST_USE;
 
+/*
+ * As migrate_run, of a database that is not our own, on a connection of the user that
+ * --database-url names. Handles also: ERR_FORBIDDEN (the user is a superuser or passes over
+ * row-level security, or is no member of the roles that it becomes; the message says what to do).
+ */
+enum err_code migrate_run_external(struct pg_connection *connection, int *ret_applied_count,
+                                   struct err *err) MUST_USE;
+
 #endif

@@ -10,8 +10,8 @@
  *
  * cost tells what looking at it will take: memory for decoding, memory of the decoded profile,
  * frames of all stacks with inlined calls. totals are sums per sample type, whole numbers in its
- * own unit, null where reports refuse to add them (profile_can_add). Comments, build ids and the names of labels are listed
- * up to a bound; the counts are of all of them.
+ * own unit, null where reports refuse to add them (profile_can_add). Comments, build ids and the
+ * names of labels are listed up to a bound; the counts are of all of them.
  */
 #ifndef API_SHARE_SUMMARY_H
 #define API_SHARE_SUMMARY_H

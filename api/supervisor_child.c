@@ -60,7 +60,9 @@ static enum err_code migrate_and_bootstrap(const struct settings *settings,
                                            struct identity_bootstrap *ret_result, struct err *err)
 {
     int applied_count = 0;
-    enum err_code code = migrate_run(connection, &applied_count, err);
+    enum err_code code = *settings->database_url
+                             ? migrate_run_external(connection, &applied_count, err)
+                             : migrate_run(connection, &applied_count, err);
     if (code)
         return code;
     if (applied_count > 0)

@@ -43,8 +43,8 @@ struct pg_value {
 
 /*
  * Opens connections lazily, at most max_connections; conninfo is libpq's (URL or key=value), role,
- * where not NULL, is set with SET ROLE on each new connection. Takers past the maximum wait up to 5
- * s.
+ * where not NULL, is set with SET ROLE on each new connection: that binds our own statements, not
+ * hostile ones, which could RESET it. Takers past the maximum wait up to 5 s.
  */
 struct pg_pool *pg_pool_create(const char *conninfo, const char *role, int max_connections);
 void pg_pool_destroy(struct pg_pool *pool);

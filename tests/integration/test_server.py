@@ -3,6 +3,7 @@
 import os
 import pathlib
 import pwd
+import re
 import shutil
 import signal
 import socket
@@ -547,6 +548,52 @@ def test_a_database_goes_with_one_data_folder(start_server, external_database):
     dump = subprocess.run(["pg_restore", "-f", "-", backup / "database.dump"], check=True,
                           capture_output=True, text=True).stdout
     assert "CREATE TABLE public.object_folder" in dump and file.read_text().strip() not in dump
+
+
+def as_superuser(url, *statements):
+    import psycopg2
+
+    connection = psycopg2.connect(url.replace("app@", "root_role@"))
+    connection.autocommit = True
+    with connection.cursor() as cursor:
+        for statement in statements:
+            cursor.execute(statement)
+    connection.close()
+
+
+def test_an_external_database_is_served_as_a_user_with_no_more_power_than_needed(external_database):
+    folder = make_folder()
+
+    def refusals():
+        for command in (["migrate"], ["serve", "--data-dir", folder / "data", "--listen", "localhost:0"]):
+            result = run(*command, "--database-url", external_database)
+            assert result.returncode != 0
+            yield result.stderr
+
+    try:
+        for power in ("SUPERUSER", "BYPASSRLS"):
+            as_superuser(external_database, f"ALTER ROLE app {power}")
+            for said in refusals():
+                assert "names the user app, a superuser or one whom row-level security" in said
+            as_superuser(external_database, f"ALTER ROLE app NO{power}")
+        roles = "perfolio_owner, perfolio_server, perfolio_jobs"
+        as_superuser(external_database, "ALTER ROLE app NOCREATEROLE")
+        for said in refusals():
+            statement = re.search("run: (.*)", said)[1]
+            assert statement == "".join(
+                f"CREATE ROLE {role}; " for role in roles.split(", ")) + f"GRANT {roles} TO app"
+            assert "may not become" in said and "SQLSTATE" not in said
+        as_superuser(external_database, statement)
+        assert run("migrate", "--database-url", external_database).returncode == 0
+        as_superuser(external_database, "REVOKE perfolio_server, perfolio_jobs FROM app",
+                     "ALTER ROLE app CREATEROLE")
+        for said in refusals():
+            statement = re.search("run: (.*)", said)[1]
+            assert statement == "GRANT perfolio_server, perfolio_jobs TO app"
+        as_superuser(external_database, statement, "ALTER ROLE app NOCREATEROLE")
+        assert run("migrate", "--database-url", external_database).returncode == 0
+    finally:
+        shutil.rmtree(folder)
 
 
 def test_a_remote_database_with_a_password_keeps_shares_over_restarts(start_server,
