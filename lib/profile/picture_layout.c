@@ -89,11 +89,14 @@ static double magnitude(int64_t value)
     return fabs((double)value);
 }
 
+/* By what is not yet rounded: of a diff scaled to a few samples, most boxes would have no width. */
 static void weigh(const struct flame *flame, double *weight)
 {
+    const int64_t *self = flame->unscaled_self ? flame->unscaled_self : flame->node_self;
+    double scale = flame->unscaled_self ? fabs(flame->view->scale) : 1;
     for (uint32_t i = 0; i < flame->node_count; i++)
-        weight[i] = magnitude(flame->node_self[i]) +
-                    (flame->base_self ? magnitude(flame->base_self[i]) : 0);
+        weight[i] =
+            magnitude(self[i]) * scale + (flame->base_self ? magnitude(flame->base_self[i]) : 0);
     for (uint32_t i = flame->node_count; i-- > 1;)
         weight[flame->node_parent[i]] += weight[i];
 }

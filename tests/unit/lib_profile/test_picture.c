@@ -182,6 +182,40 @@ static void children_fit_into_their_parents_with_negative_values_too(void **stat
     profile_destroy(profile);
 }
 
+static void assert_box_of_one(const struct picture_box *box, void *context)
+{
+    const struct flame *flame = context;
+    double width = box->right - box->left;
+    if (box->depth && flame->base_cum[box->node] == 0)
+        assert_true(width > 6.249 && width < 6.251);
+}
+
+/* 8 functions share half of the width, each with half a sample of 4. */
+static void a_normalised_diff_is_laid_out_before_it_is_rounded(void **state)
+{
+    (void)state;
+    arena_auto arena = arena_create();
+    struct profile *a = decode_text(folded_decode, SPAN_LITERAL("x 4\n"));
+    struct profile *b =
+        decode_text(folded_decode, SPAN_LITERAL("a 1\nb 1\nc 1\nd 1\ne 1\nf 1\ng 1\nh 1\n"));
+    const struct view_options options = {.sample_type = SPAN_LITERAL("")};
+    const struct view *view;
+    struct err err;
+    assert_int_equal(diff_view_create(arena, a, b, DIFF_NORMALISED, &options, &view, &err), 0);
+    const struct flame *flame = flame_of(arena, view);
+    assert_int_equal(flame->node_count, 10);
+    struct flame context = *flame;
+    const struct picture_layout layout = {.flame = flame,
+                                          .width = 100,
+                                          .narrow_width = 0.1,
+                                          .max_depth = 8,
+                                          .draw = assert_box_of_one,
+                                          .context = &context};
+    assert_int_equal(picture_layout_run(&layout).undrawn_count, 0);
+    profile_destroy(a);
+    profile_destroy(b);
+}
+
 static uint32_t read_u32(const uint8_t *data)
 {
     return (uint32_t)data[0] << 24 | (uint32_t)data[1] << 16 | (uint32_t)data[2] << 8 | data[3];
@@ -314,6 +348,7 @@ int main(void)
         cmocka_unit_test(children_fit_into_their_parents_with_negative_values_too),
         cmocka_unit_test(png_has_its_size_and_a_palette),
         cmocka_unit_test(a_busy_png_stays_small),
+        cmocka_unit_test(a_normalised_diff_is_laid_out_before_it_is_rounded),
         cmocka_unit_test(a_diff_is_drawn_in_its_own_colours),
         cmocka_unit_test(text_is_readable_on_every_colour),
         cmocka_unit_test(a_font_that_is_none_is_refused),
