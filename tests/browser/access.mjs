@@ -39,6 +39,25 @@ export async function testAccess(runner, browser, server) {
     });
   });
 
+  await runner.test("only whoever may delete is asked whether to", async () => {
+    const open = await server.share(cpuProfile(35), { title: "Kept" });
+    const team = await server.share(cpuProfile(36), { visibility: "team" });
+    await withPage(browser, server, async (page, watch) => {
+      watch.allowed.add(401);
+      for (const { id } of [open, team]) {
+        await page.goto(`${server.url}/p/${id}/delete`);
+        await page.waitForSelector("h1:has-text('This takes the delete link')");
+        assert.equal(await page.locator("main button").count(), 0);
+        assert.equal(await page.getAttribute(".card a.primary", "href"), `/login?next=${encodeURIComponent(`/p/${id}/delete`)}`);
+      }
+      // The link is enough, also for whoever may not look.
+      await page.goto(team.delete_url);
+      await page.click("text=Delete for ever");
+      await page.waitForSelector("h1:has-text('Deleted')");
+    });
+    assert.equal((await server.call("GET", `/api/v1/shares/${open.id}`)).status, 200);
+  });
+
   await runner.test("a description is Markdown that cannot run", async () => {
     const description = "**Bold** <img src=x onerror=alert(1)> [bad](javascript:alert(1)) [good](https://example.org/)\n\n- item";
     const shared = await server.share(cpuProfile(33), { title: "<script>alert(1)</script>", description });

@@ -3,9 +3,10 @@ import { render, type ComponentType } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import type { Session } from "./api.ts";
 import { Loading } from "./ui/kit.tsx";
+import { later } from "./ui/later.tsx";
 import { Shell, useSession } from "./ui/shell.tsx";
 import { DiffPage } from "./pages/diff.tsx";
-import { DeletePage, SharePage } from "./pages/share.tsx";
+import { SharePage } from "./pages/share.tsx";
 
 type Page = ComponentType<{ session: Session | null }>;
 
@@ -20,6 +21,7 @@ function Later({ load, session, isBare = false }: { load: () => Promise<Page>; s
   return <Page session={session} />;
 }
 
+const remove = later(async () => (await import("./pages/delete.tsx")).DeletePage);
 const account = () => import("./pages/account.tsx");
 
 function App() {
@@ -28,8 +30,8 @@ function App() {
   const share = /^\/p\/([^/]+)$/.exec(path);
   if (share) return <SharePage id={share[1]} session={session} />;
   if (path.startsWith("/embed/")) return <Later load={async () => (await import("./pages/embed.tsx")).EmbedPage} session={session} isBare />;
-  const remove = /^\/p\/([^/]+)\/delete$/.exec(path);
-  if (remove) return <DeletePage id={remove[1]} session={session} />;
+  const removed = /^\/p\/([^/]+)\/delete$/.exec(path);
+  if (removed) return <remove.Component id={removed[1]} session={session} />;
   const diff = /^\/d\/([^/]+?)\.\.([^/]+)$/.exec(path);
   if (diff) return <DiffPage a={diff[1]} b={diff[2]} session={session} />;
   switch (path) {

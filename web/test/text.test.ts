@@ -4,7 +4,7 @@ import type { VNode } from "preact";
 import { packageOf } from "../src/model/frame_colours.ts";
 import { shorterNames } from "../src/model/names.ts";
 import { formatAgo, formatBytes, formatChange, formatCount, formatDate, formatExact, formatPercent, formatSigned, formatValue } from "../src/model/units.ts";
-import { idIn } from "../src/pages/share.tsx";
+import { idIn } from "../src/pages/share_dialogs.tsx";
 import { sampleTypeLabel, sampleTypeToken } from "../src/views/viewer.tsx";
 import { Markdown } from "../src/ui/markdown.tsx";
 import { addressWithin } from "../src/model/afterwards.ts";
@@ -37,7 +37,7 @@ test("shares and changes are exact about nothing, little and all", () => {
   assert.equal(formatChange(200, 197), "−1.5%");
   assert.equal(formatAgo(1_000, 3_601_000 + 1_000), "1 hour ago");
   const hour = 3_600_000;
-  const ago = { "last year": 400 * 24, "2 months ago": 61 * 24, "yesterday": 47, "23 hours ago": 23.9, "just now": 0.001, "1 minute ago": 0.02, "last week": 24 * 8, "next month": -24 * 40, "in a moment": -0.001, "in 1 minute": -0.02, "tomorrow": -24, "in 3 weeks": -24 * 22 };
+  const ago = { "last year": 400 * 24, "2 months ago": 61 * 24, "yesterday": 35, "2 days ago": 47, "23 hours ago": 23.4, "2 hours ago": 1.6, "1 hour ago": 0.995, "just now": 0.001, "1 minute ago": 0.02, "last week": 24 * 8, "next month": -24 * 40, "in a moment": -0.001, "in 1 minute": -0.02, "in 1 hour": -0.9995, "in 30 minutes": -0.499, "in 31 minutes": -0.512, "tomorrow": -23.99, "next week": -24 * 6.999, "in 3 weeks": -24 * 22 };
   for (const [text, hours] of Object.entries(ago)) assert.equal(formatAgo(0, hours * hour), text);
 });
 

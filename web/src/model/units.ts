@@ -108,16 +108,18 @@ const agoUnits: [name: string, seconds: number][] = [
   ["day", 86400],
   ["hour", 3600],
   ["minute", 60],
+  ["second", 1],
 ];
 
-/** "3 hours ago", "in 12 days", "yesterday", "next week". */
+/** "3 hours ago", "in 12 days", "yesterday", "next week": what is nearest, so that an hour chosen a moment ago is still one. */
 export function formatAgo(time: string | number, now = Date.now()): string {
   const seconds = (new Date(time).getTime() - now) / 1000;
   if (!Number.isFinite(seconds)) return "";
   const isPast = seconds < 0;
-  for (const [name, size] of agoUnits) {
-    const count = Math.trunc(Math.abs(seconds) / size);
-    if (!count) continue;
+  for (const [i, [name, size]] of agoUnits.slice(0, -1).entries()) {
+    // What is as many of the smaller unit, once rounded, is one of this.
+    if (Math.abs(seconds) < size - agoUnits[i + 1][1] / 2) continue;
+    const count = Math.max(1, Math.round(Math.abs(seconds) / size));
     if (count === 1 && name === "day") return isPast ? "yesterday" : "tomorrow";
     if (count === 1 && size > 86400) return `${isPast ? "last" : "next"} ${name}`;
     const text = `${count} ${name}${count === 1 ? "" : "s"}`;

@@ -1,6 +1,7 @@
 /* settings_form: title, description, expiry, visibility and password of a share. */
 import type { ShareSettings, Visibility } from "../api.ts";
 import { Field, Select, type Choice } from "../ui/kit.tsx";
+import { visibilityNames } from "./share.tsx";
 
 export const expiryChoices: Choice[] = [
   { value: "", label: "As the server keeps it" },
@@ -12,13 +13,9 @@ export const expiryChoices: Choice[] = [
   { value: "never", label: "Never" },
 ];
 
-export function visibilityChoices(hasTeam: boolean): Choice[] {
-  const choices = [
-    { value: "unlisted", label: "Anyone with the link" },
-    { value: "public", label: "Public, search engines too" },
-    { value: "password", label: "Anyone with a password" },
-  ];
-  return hasTeam ? [...choices, { value: "team", label: "My team only" }] : choices;
+function visibilityChoices(hasTeam: boolean): Choice[] {
+  const choices = Object.entries(visibilityNames).map(([value, name]) => ({ value, label: name[0].toUpperCase() + name.slice(1) }));
+  return choices.filter(({ value }) => hasTeam || value !== "team");
 }
 
 export interface SettingsFormProps {

@@ -1,25 +1,25 @@
 /* share: one profile: what it is, and the viewer. */
 import { useCallback, useEffect, useState } from "preact/hooks";
-import { deleteShare, editShare, getFlame, getLabels, getShare, getTop, Problem, reportShare, unlockShare, type Session, type Share, type ShareSettings } from "../api.ts";
+import { getFlame, getLabels, getShare, getTop, Problem, unlockShare, type Session, type Share, type Visibility } from "../api.ts";
 import { formatLabels } from "../model/labels.ts";
-import { deleteTokenOf, forget, listRemembered } from "../model/remembered.ts";
+import { deleteTokenOf } from "../model/remembered.ts";
 import { formatAgo, formatBytes, formatCount, formatDate, formatValue } from "../model/units.ts";
-import { asProblem, Button, Dialog, ErrorLine, Field, Menu, ProblemView, say, useTitle } from "../ui/kit.tsx";
+import { asProblem, Button, ErrorLine, Field, Menu, ProblemView, useTitle } from "../ui/kit.tsx";
 import { copyLink } from "../ui/copy_link.ts";
 import { Icon } from "../ui/icons.tsx";
 import { later } from "../ui/later.tsx";
 import { Markdown } from "../ui/markdown.tsx";
-import { isSignedIn, Shell, signInLink } from "../ui/shell.tsx";
+import { Shell, signInLink } from "../ui/shell.tsx";
 import { useViewState, Viewer } from "../views/viewer.tsx";
-import { cleanSettings, SettingsForm } from "./settings_form.tsx";
 
 export const nameOf = (share: Pick<Share, "title" | "filename" | "id">): string => share.title || share.filename || `Profile ${share.id.slice(0, 6)}`;
 
 const formatNames: Record<string, string> = {
   pprof: "pprof", folded: "folded stacks", "perf-script": "perf script", cpuprofile: "Chrome CPU profile", speedscope: "speedscope",
 };
-const visibilityNames: Record<string, string> = {
-  public: "public", unlisted: "anyone with the link", team: "team only", password: "with a password",
+/** Who can see a share: the words of all pages. */
+export const visibilityNames: Record<Visibility, string> = {
+  unlisted: "anyone with the link", public: "everybody, search engines too", password: "anyone with the password", team: "the team only",
 };
 
 /* ---- header ---- */
@@ -31,7 +31,7 @@ function Facts({ share }: { share: Share }) {
   facts.push([`${formatNames[share.format] ?? share.format}, ${formatBytes(share.raw_bytes)}`, share.filename]);
   if (share.time_ns > 0) facts.push([`taken ${formatDate(share.time_ns / 1e6)}`, ""]);
   facts.push([`shared ${formatAgo(share.created_at)}`, formatDate(share.created_at)]);
-  facts.push([visibilityNames[share.visibility] ?? share.visibility, ""]);
+  facts.push([visibilityNames[share.visibility], ""]);
   if (share.views > 0) facts.push([`${formatCount(share.views)} ${share.views === 1 ? "view" : "views"}`, "An address counts once in half an hour"]);
   if (share.expires_at) facts.push([`expires ${formatAgo(share.expires_at)}`, formatDate(share.expires_at)]);
   return (
@@ -47,115 +47,12 @@ function Facts({ share }: { share: Share }) {
 }
 
 const downloads = later(async () => (await import("./downloads.tsx")).Downloads);
+const dialogs = later(async () => (await import("./share_dialogs.tsx")).ShareDialog);
 
-function EditDialog({ share, session, onSaved, onClose }: { share: Share; session: Session | null; onSaved: () => void; onClose: () => void }) {
-  const [settings, setSettings] = useState<ShareSettings>({ title: share.title, description: share.description, visibility: share.visibility });
-  const [error, setError] = useState<Problem | null>(null);
-  const save = async (event: Event) => {
-    event.preventDefault();
-    const patch: ShareSettings = { ...cleanSettings(settings), title: settings.title ?? "", description: settings.description ?? "" };
-    if (patch.visibility === share.visibility && !patch.password) delete patch.visibility;
-    try {
-      await editShare(share.id, patch, deleteTokenOf(share.id));
-      say("Saved");
-      onSaved();
-    } catch (caught) {
-      setError(asProblem(caught));
-    }
-  };
-  return (
-    <Dialog title="Share settings" onClose={onClose}>
-      <form onSubmit={save}>
-        <SettingsForm
-          settings={settings}
-          hasTeam={isSignedIn(session)}
-          keepExpiry={share.expires_at ? `As it is: ${formatAgo(share.expires_at)}` : "As it is: never"}
-          onChange={setSettings}
-        />
-        <ErrorLine error={error} />
-        <div class="actions">
-          <a class="button danger" href={`/p/${share.id}/delete${deleteTokenOf(share.id) ? "#" + deleteTokenOf(share.id) : ""}`}>
-            <Icon name="trash" />
-            <span>Delete…</span>
-          </a>
-          <Button look="primary" type="submit">Save</Button>
-        </div>
-      </form>
-    </Dialog>
-  );
-}
-
-/** The id in what was pasted: a link to a share, or the id alone. */
-export function idIn(text: string): string {
-  return /(?:^|\/p\/)([0-9A-Za-z]{22})(?:[^0-9A-Za-z]|$)/.exec(text.trim())?.[1] ?? "";
-}
-
-function CompareDialog({ share, onClose }: { share: Share; onClose: () => void }) {
-  const [text, setText] = useState("");
-  const others = listRemembered().filter((entry) => entry.id !== share.id).slice(0, 6);
-  const other = idIn(text);
-  const go = (event: Event) => {
-    event.preventDefault();
-    if (other) location.assign(`/d/${other}..${share.id}`);
-  };
-  return (
-    <Dialog title="Compare with another profile" onClose={onClose}>
-      <form onSubmit={go}>
-        <Field label="Link of the profile from before" hint="This one is the side after; sides can be swapped later.">
-          {(id) => <input id={id} value={text} placeholder={`${location.origin}/p/…`} onInput={(event) => setText(event.currentTarget.value)} />}
-        </Field>
-        {others.length > 0 && (
-          <ul class="choices">
-            {others.map((entry) => (
-              <li key={entry.id}>
-                <a href={`/d/${entry.id}..${share.id}`}>
-                  {entry.title} <em>{formatAgo(entry.createdAt)}</em>
-                </a>
-              </li>
-            ))}
-          </ul>
-        )}
-        <div class="actions">
-          <Button look="primary" type="submit" disabled={!other}>Compare</Button>
-        </div>
-      </form>
-    </Dialog>
-  );
-}
-
-function ReportDialog({ share, onClose }: { share: Share; onClose: () => void }) {
-  const [reason, setReason] = useState("");
-  const [error, setError] = useState<Problem | null>(null);
-  const send = async (event: Event) => {
-    event.preventDefault();
-    try {
-      await reportShare(share.id, reason);
-      say("Reported. Thank you.");
-      onClose();
-    } catch (caught) {
-      setError(asProblem(caught));
-    }
-  };
-  return (
-    <Dialog title="Report this profile" onClose={onClose}>
-      <form onSubmit={send}>
-        <Field label="What is wrong with it?" hint="The operator of this server reads it.">
-          {(id) => <textarea id={id} rows={3} required maxLength={2000} value={reason} onInput={(event) => setReason(event.currentTarget.value)} />}
-        </Field>
-        <ErrorLine error={error} />
-        <div class="actions">
-          <Button look="primary" type="submit" disabled={!reason.trim()}>Report</Button>
-        </div>
-      </form>
-    </Dialog>
-  );
-}
-
-type Opened = "" | "edit" | "compare" | "report";
+export type Opened = "edit" | "compare" | "report";
 
 function ShareHeader({ share, session, onChanged }: { share: Share; session: Session | null; onChanged: () => void }) {
-  const [opened, setOpened] = useState<Opened>("");
-  const close = () => setOpened("");
+  const [opened, setOpened] = useState<Opened | null>(null);
   const mayEdit = share.can_edit || deleteTokenOf(share.id) !== "";
   return (
     <header class="profile-head">
@@ -179,9 +76,7 @@ function ShareHeader({ share, session, onChanged }: { share: Share; session: Ses
           <pre tabIndex={0}>{share.comments.join("\n")}</pre>
         </details>
       )}
-      {opened === "edit" && <EditDialog share={share} session={session} onClose={close} onSaved={() => (close(), onChanged())} />}
-      {opened === "compare" && <CompareDialog share={share} onClose={close} />}
-      {opened === "report" && <ReportDialog share={share} onClose={close} />}
+      {opened && <dialogs.Component {...{ opened, share, session, onChanged }} onClose={() => setOpened(null)} />}
     </header>
   );
 }
@@ -257,7 +152,7 @@ function TeamPrompt() {
 export function ShareProblem({ id, problem, onRetry }: { id: string; problem: Problem; onRetry: () => void }) {
   if (isForTeam(problem)) return <TeamPrompt />;
   if (problem.status === 401) return <PasswordPrompt key={id} id={id} onOpen={onRetry} />;
-  return <ProblemView problem={problem} onRetry={problem.status >= 500 || !problem.status ? onRetry : undefined} />;
+  return <ProblemView problem={problem} onRetry={onRetry} />;
 }
 
 /** The share's own data; loads again after reload(). */
@@ -315,48 +210,6 @@ export function SharePage({ id, session }: { id: string; session: Session | null
         comments={(props) => share && <comments.Component {...props} share={share} session={session} />}
         extraKeys={{ y: copyLink }}
       />
-    </Shell>
-  );
-}
-
-export function DeletePage({ id, session }: { id: string; session: Session | null }) {
-  const [token] = useState(() => decodeURIComponent(location.hash.slice(1)) || deleteTokenOf(id));
-  const { share, problem } = useShare(id);
-  const [error, setError] = useState<Problem | null>(null);
-  const [isDone, setDone] = useState(false);
-  useTitle("Delete");
-  const remove = async () => {
-    try {
-      await deleteShare(id, token);
-      forget(id);
-      setDone(true);
-    } catch (caught) {
-      setError(asProblem(caught));
-    }
-  };
-  const isGone = problem && (problem.status === 404 || problem.status === 410);
-  if (isGone && !isDone) return <Shell session={session}><ProblemView problem={problem} /></Shell>;
-  return (
-    <Shell session={session}>
-      <section class="card narrow">
-        {isDone ? (
-          <>
-            <h1>Deleted</h1>
-            <p>The link answers “gone” from now on, and the bytes are removed within a minute.</p>
-            <div class="actions"><a class="button primary" href="/"><span>Share another</span></a></div>
-          </>
-        ) : (
-          <>
-            <h1>Delete {share ? `“${nameOf(share)}”` : "this profile"}?</h1>
-            <p>The link stops working for everybody and the file is removed. This cannot be undone.</p>
-            <ErrorLine error={error} />
-            <div class="actions">
-              <a class="button plain" href={`/p/${id}`}><span>Keep it</span></a>
-              <Button look="danger" icon="trash" onClick={remove}>Delete for ever</Button>
-            </div>
-          </>
-        )}
-      </section>
     </Shell>
   );
 }

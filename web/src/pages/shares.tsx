@@ -5,7 +5,7 @@ import { formatAgo, formatBytes, formatDate } from "../model/units.ts";
 import { asProblem, Button, Empty, Loading, ProblemView, useTitle } from "../ui/kit.tsx";
 import { Icon } from "../ui/icons.tsx";
 import { isSignedIn, Shell } from "../ui/shell.tsx";
-import { nameOf } from "./share.tsx";
+import { nameOf, visibilityNames } from "./share.tsx";
 
 export function useMustSignIn(session: Session | null): void {
   useEffect(() => {
@@ -66,7 +66,7 @@ function ShareRow({ share, isChosen, onChoose }: { share: Share; isChosen: boole
       <td class="wide-only number">{share.views}</td>
       <td title={formatDate(share.created_at)}>{formatAgo(share.created_at)}</td>
       <td class="wide-only">
-        {share.visibility}
+        {visibilityNames[share.visibility]}
         {share.expires_at && <span class="hint">expires {formatAgo(share.expires_at)}</span>}
       </td>
     </tr>

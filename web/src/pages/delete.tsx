@@ -1,0 +1,86 @@
+/* delete: the page behind a delete link, and of whoever may delete a share without one. */
+import { useEffect, useState } from "preact/hooks";
+import { deleteShare, type Problem, type Session, type Share } from "../api.ts";
+import { deleteTokenOf, forget } from "../model/remembered.ts";
+import { asProblem, Button, ErrorLine, Loading, ProblemView, useTitle } from "../ui/kit.tsx";
+import { isSignedIn, Shell, signInLink } from "../ui/shell.tsx";
+import { nameOf, useShare } from "./share.tsx";
+
+/** For whom nothing here can delete it: what would. */
+function WhatIsNeeded({ id, session }: { id: string; session: Session | null }) {
+  return (
+    <>
+      <h1>This takes the delete link</h1>
+      <p>
+        It was shown to whoever shared this profile, and the browser that shared it remembers it: open the link, or this page in that browser.{" "}
+        {isSignedIn(session)
+          ? `You are signed in as ${session?.user?.email}, who may not delete it: that takes a member or an owner of the team that it belongs to.`
+          : "If it belongs to your team, sign in as a member or an owner of it."}
+      </p>
+      <div class="actions">
+        <a class="button plain" href={`/p/${id}`}><span>To the profile</span></a>
+        {!isSignedIn(session) && <a class="button primary" href={signInLink()}><span>Sign in</span></a>}
+      </div>
+    </>
+  );
+}
+
+function Done() {
+  return (
+    <>
+      <h1>Deleted</h1>
+      <p>The link answers “gone” from now on, and the bytes are removed within a minute.</p>
+      <div class="actions"><a class="button primary" href="/"><span>Share another</span></a></div>
+    </>
+  );
+}
+
+function AskOnce({ id, share, token, onDone }: { id: string; share: Share | null; token: string; onDone: () => void }) {
+  const [error, setError] = useState<Problem | null>(null);
+  const remove = async () => {
+    try {
+      await deleteShare(id, token);
+      forget(id);
+      onDone();
+    } catch (caught) {
+      setError(asProblem(caught));
+    }
+  };
+  return (
+    <>
+      <h1>Delete {share ? `“${nameOf(share)}”` : "this profile"}?</h1>
+      <p>The link stops working for everybody and the file is removed. This cannot be undone.</p>
+      <ErrorLine error={error} />
+      <div class="actions">
+        <a class="button plain" href={`/p/${id}`}><span>Keep it</span></a>
+        <Button look="danger" icon="trash" onClick={remove}>Delete for ever</Button>
+      </div>
+    </>
+  );
+}
+
+export function DeletePage({ id, session }: { id: string; session: Session | null }) {
+  const known = () => location.hash.slice(1) || deleteTokenOf(id);
+  const [token, setToken] = useState(known);
+  const { share, problem, reload } = useShare(id);
+  const [isDone, setDone] = useState(false);
+  useTitle("Delete");
+  // A delete link that is pasted where this page is open already differs by its fragment only.
+  useEffect(() => {
+    const follow = () => setToken(known());
+    addEventListener("hashchange", follow);
+    return () => removeEventListener("hashchange", follow);
+  }, []);
+  // A delete link works for whoever may not look: with a password, or in a team.
+  const mayNotLook = problem?.status === 401;
+  const mayDelete = token !== "" || share?.can_edit;
+  if (problem && !mayNotLook && !isDone) return <Shell session={session}><ProblemView problem={problem} onRetry={reload} /></Shell>;
+  if (!session || !(share || problem)) return <Shell session={session}><Loading /></Shell>;
+  return (
+    <Shell session={session}>
+      <section class="card narrow">
+        {isDone ? <Done /> : mayDelete ? <AskOnce id={id} share={share} token={token} onDone={() => setDone(true)} /> : <WhatIsNeeded id={id} session={session} />}
+      </section>
+    </Shell>
+  );
+}
