@@ -31,6 +31,22 @@ export async function testDiff(runner, browser, server) {
     }),
   );
 
+  await runner.test("trying again is offered for what may pass, not for sides that cannot be compared", async () => {
+    const other = await server.share(encodePprof({ types: [["alloc_space", "bytes"]], samples: [{ stack: ["main"], values: [5] }] }));
+    await withPage(browser, server, async (page, watch) => {
+      watch.allowed.add(400).add(422).add(503);
+      await page.goto(`${server.url}/d/${before.id}..${other.id}`);
+      await page.waitForSelector(".problem");
+      assert.equal(await page.locator("button:has-text('Try again')").count(), 0);
+      await page.route("**/api/v1/diff?*", (route) => route.fulfill({ status: 503, body: "" }));
+      await page.goto(address);
+      await page.waitForSelector(".problem");
+      await page.unroute("**/api/v1/diff?*");
+      await page.click("button:has-text('Try again')");
+      await viewReady(page);
+    });
+  });
+
   await runner.test("swap, normalise, and the way to either side", () =>
     withPage(browser, server, async (page) => {
       await page.goto(`${address}?st=samples&sv=2`);

@@ -275,6 +275,10 @@ const problemTexts: Record<string, [string, string]> = {
   busy: ["The server is busy", "It has more to do than it can hold. Try again in a moment."],
 };
 
+/** The same request may be answered otherwise: the network, the server or a limit was in the way, not what was asked. */
+const mayPass = ({ status }: Problem) => !status || status === 429 || status >= 500;
+
+/** Offers to try again only where that may help. */
 export function ProblemView({ problem, onRetry }: { problem: Problem; onRetry?: () => void }) {
   const kind = problem.status === 410 ? "gone" : problem.status === 404 ? "not_found" : problem.kind;
   const [title, text] = problemTexts[kind] ?? [problem.title, problem.detail];
@@ -285,7 +289,7 @@ export function ProblemView({ problem, onRetry }: { problem: Problem; onRetry?: 
       <p>{text}</p>
       {problem.detail && problem.detail !== text && <p class="hint">{problem.detail}</p>}
       <p class="problem-ways">
-        {onRetry && (
+        {onRetry && mayPass(problem) && (
           <Button look="primary" onClick={onRetry}>
             Try again
           </Button>
