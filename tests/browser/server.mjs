@@ -8,6 +8,8 @@ import { fileURLToPath } from "node:url";
 
 export const root = join(dirname(fileURLToPath(import.meta.url)), "../..");
 
+export const program = join(root, "build", process.env.BUILD ?? "release", "perfoliod");
+
 function freePort() {
   return new Promise((resolve, reject) => {
     const probe = createServer();
@@ -32,7 +34,6 @@ export class Server {
     server.port = await freePort();
     server.url = `https://localhost:${server.port}`;
     server.logPath = join(server.folder, "server.log");
-    const program = join(root, "build", process.env.BUILD ?? "release", "perfoliod");
     const log = openSync(server.logPath, "a");
     const environment = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith("PERFOLIO_")));
     const settings = ["--data-dir", server.dataDir, "--listen", `localhost:${server.port}`];

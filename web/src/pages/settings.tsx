@@ -15,11 +15,10 @@ const roleChoices = [
   { value: "member", label: "Member: shares" },
   { value: "owner", label: "Owner: manages" },
 ];
+/** Those that a route asks for; the API knows more, for what is to come. */
 const scopeTexts: [string, string][] = [
   ["read", "read the team’s profiles"],
   ["share", "create, edit and delete profiles"],
-  ["ingest", "send continuous profiles"],
-  ["debuginfo", "upload debug files"],
   ["admin", "manage people, tokens and settings"],
 ];
 const tokenExpiries = [
@@ -95,7 +94,7 @@ function NewToken({ mine, onMade }: { mine: string[]; onMade: (token: api.Token)
         <legend>It may</legend>
         {offered.map(([scope, text]) => (
           <label class="check" key={scope}>
-            <input type="checkbox" checked={scopes.includes(scope)} onChange={() => toggle(scope)} /> {text}
+            <input type="checkbox" value={scope} checked={scopes.includes(scope)} onChange={() => toggle(scope)} /> {text}
           </label>
         ))}
       </fieldset>
