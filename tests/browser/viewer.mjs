@@ -383,6 +383,41 @@ export async function testViewer(runner, browser, server) {
     });
   });
 
+  await runner.test("the toolbar is one line in every view, a search stands beside its result, an empty peek says what to do", () =>
+    withPage(browser, server, async (page) => {
+      const boxes = (selectors) => page.evaluate((all) => all.map((one) => document.querySelector(one).getBoundingClientRect().toJSON()), selectors);
+      await open(page, `?q=${encodeURIComponent("encoding/json|runtime|a name that is much longer than the field")}&sv=2`);
+      const [{ height }] = await boxes([".toolbar"]);
+      assert.ok(height < 60, `${height} px`);
+      const [field, result] = await boxes(["#search", "#search-result"]);
+      assert.ok(field.right <= result.left && field.width > 80, `${field.right} ${result.left} ${field.width}`);
+      for (const view of ["Flame", "Table", "Sandwich", "Graph", "Labels", "Comments", "Peek"]) {
+        await page.click(`.toolbar button[title=${view}]`);
+        await viewReady(page);
+        assert.equal((await boxes([".toolbar"]))[0].height, height, view);
+      }
+      assert.match(await page.textContent(".pane-peek"), /^Choose a function/);
+    }),
+  );
+
+  await runner.test("on a phone all of the legend can be read", () =>
+    withPage(
+      browser, server,
+      async (page) => {
+        await open(page);
+        await page.waitForSelector(".legend li:nth-child(6)");
+        const hidden = await page.evaluate(() => {
+          const legend = document.querySelector(".legend").getBoundingClientRect();
+          const isIn = (one) => one.bottom <= legend.bottom && one.right <= innerWidth;
+          return [...document.querySelectorAll(".legend li")].filter((item) => !isIn(item.getBoundingClientRect())).map((item) => item.textContent);
+        });
+        assert.deepEqual(hidden, []);
+        assert.ok(await page.isVisible(".foot-total"));
+      },
+      { look: "phone" },
+    ),
+  );
+
   await runner.test("the share page's scripts and styles stay within 60 KB gzip", () =>
     withPage(browser, server, async (page) => {
       const loaded = new Set();

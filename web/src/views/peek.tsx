@@ -155,7 +155,13 @@ export function PeekPane(props: PaneProps) {
   const { state, flame, unit, pattern } = context;
   const found = useMemo(() => (state.marked ? peek(flame, state.marked) : null), [flame, state.marked]);
   const isMatch = useMemo(() => matcher(pattern), [pattern]);
-  if (!state.marked) return <TablePane {...props} />;
+  if (!state.marked)
+    return (
+      <div class="peek-choice">
+        <p class="hint">Choose a function: who calls it and what it calls then stands here in numbers.</p>
+        <TablePane {...props} />
+      </div>
+    );
   if (!found)
     return (
       <div class="sandwich-empty">

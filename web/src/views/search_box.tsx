@@ -51,7 +51,7 @@ export function SearchBox({ text, flame, searching, onText, onNext }: SearchBoxP
     event.stopPropagation();
   };
   return (
-    <div class={`search ${error ? "wrong" : ""} ${text ? "asked" : ""}`}>
+    <div class={`search ${error ? "wrong" : ""}`}>
       <Icon name="search" />
       <input
         ref={input}

@@ -100,7 +100,7 @@ export function useTransformed(source: Flame | null, rules: readonly Rule[], aro
 
   const error = failed && failed.source === source && failed.key === key ? failed.error : null;
   const last = made && made.source === source ? made : null;
-  const tree = isPlain ? source : last ? last.result.flame : error ? source : null;
+  const tree = isPlain ? source : last ? last.result.flame : error || active.length === 0 ? source : null;
   const flame = useMemo(() => (tree && isOfFiltered ? ofItself(tree) : tree), [tree, isOfFiltered]);
   const isAround = last?.key === key && around !== "";
   return {
