@@ -1,6 +1,7 @@
 #include "api/pages.h"
 
 #include "api/assets.h"
+#include "api/local_ca.h"
 #include "api/problem.h"
 #include "api/server.h"
 #include "api/settings.h"
@@ -417,6 +418,7 @@ static const struct route routes[] = {
     {.method = HTTP_GET, .pattern = "/assets/{name}", .flags = ROUTE_INLINE, .handle = get_asset},
     {.method = HTTP_GET, .pattern = "/favicon.svg", .flags = ROUTE_INLINE, .handle = get_favicon},
     {.method = HTTP_GET, .pattern = "/licenses.txt", .flags = ROUTE_INLINE, .handle = get_licenses},
+    {.method = HTTP_GET, .pattern = "/ca.crt", .handle = local_ca_get},
     {.method = HTTP_GET, .pattern = "/robots.txt", .flags = ROUTE_INLINE, .handle = get_robots},
     {.method = HTTP_GET,
      .pattern = "/api/openapi.yaml",

@@ -5,6 +5,7 @@
 #include "api/auth.h"
 #include "api/json_body.h"
 #include "api/limiter.h"
+#include "api/local_ca.h"
 #include "api/password.h"
 #include "api/quota.h"
 #include "api/server.h"
@@ -164,6 +165,7 @@ enum err_code session_answer(struct request *request, struct response *response,
     answer_scopes(&answer, "scopes", request->principal.scopes);
     write_csrf_token(request, secret, &answer);
     answer_bool(&answer, "anonymous_sharing", request->server->settings->anonymous_sharing);
+    answer_bool(&answer, "has_local_ca", local_ca_is_used(request->server->settings));
     answer_open(&answer, "limits", '{');
     answer_i64(&answer, "max_upload_bytes", quota.max_upload_bytes);
     answer_close(&answer, '}');

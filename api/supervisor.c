@@ -3,6 +3,7 @@
 #include "api/process.h"
 #include "api/settings.h"
 #include "api/supervisor_state.h"
+#include "api/tls_files.h"
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
@@ -247,6 +248,19 @@ static void find_beside(const char *name, char *path, size_t path_bytes)
         snprintf(path, path_bytes, "%s", name);
 }
 
+/* What those compare who fetch the CA from another machine. */
+static void print_local_ca(const char *folder)
+{
+    char path[PATH_MAX + 8], fingerprint[TLS_FINGERPRINT_BYTES];
+    struct err err;
+    snprintf(path, sizeof(path), "%s/tls", folder);
+    if (tls_files_fingerprint(path, fingerprint, &err))
+        log_failure("cannot tell the local CA's fingerprint", &err);
+    else
+        printf("  Trust           %s/ca.crt, SHA-256 fingerprint\n                  %s\n", path,
+               fingerprint);
+}
+
 static void print_banner(const struct supervisor *supervisor)
 {
     char program[PATH_MAX + 16];
@@ -254,9 +268,11 @@ static void print_banner(const struct supervisor *supervisor)
     find_beside("perfolio", program, sizeof(program));
     printf("\nPerfolio is ready.\n\n"
            "  Open            %s\n"
-           "  Sign in (once)  %s/login#code=%s\n"
-           "  Push a profile  ",
+           "  Sign in (once)  %s/login#code=%s\n",
            url, url, supervisor->login_code);
+    if (!*supervisor->custom_cert)
+        print_local_ca(folder);
+    printf("  Push a profile  ");
     if (!*supervisor->custom_cert)
         printf("PERFOLIO_CA_FILE='%s/tls/ca.crt' ", folder);
     printf("PERFOLIO_URL=%s PERFOLIO_TOKEN=\"$(cat '%s/admin.token')\" \\\n"

@@ -308,6 +308,23 @@ enum err_code tls_files_prepare(const char *folder, gid_t reader_group, const ch
     return code;
 }
 
+enum err_code tls_files_fingerprint(const char *folder, char ret_text[TLS_FINGERPRINT_BYTES],
+                                    struct err *err)
+{
+    char path[PATH_MAX];
+    unsigned char hash[EVP_MAX_MD_SIZE];
+    unsigned size = 0;
+    identity_auto ca = {0};
+    snprintf(path, sizeof(path), "%s/ca.crt", folder);
+    read_identity(path, "/dev/null", &ca);
+    if (!ca.certificate || X509_digest(ca.certificate, EVP_sha256(), hash, &size) != 1 ||
+        3 * (size_t)size > TLS_FINGERPRINT_BYTES)
+        return err_set(err, ERR_IO, "cannot read %s", path);
+    for (unsigned i = 0; i < size; i++)
+        snprintf(ret_text + (size_t)3 * i, 4, i + 1 < size ? "%02X:" : "%02X", hash[i]);
+    return ERR_NONE;
+}
+
 static enum err_code read_file(const char *path, char *data, size_t size, size_t *ret_size,
                                struct err *err)
 {

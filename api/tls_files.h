@@ -16,7 +16,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-enum { TLS_MAX_NAMES = 16 };
+enum { TLS_MAX_NAMES = 16, TLS_FINGERPRINT_BYTES = 32 * 3 };
 
 /*
  * Makes the CA and the leaf for names (host names and addresses) unless folder has them and they
@@ -25,6 +25,13 @@ enum { TLS_MAX_NAMES = 16 };
  */
 enum err_code tls_files_prepare(const char *folder, gid_t reader_group, const char *const *names,
                                 size_t name_count, bool *ret_is_new, struct err *err) MUST_USE;
+
+/*
+ * The SHA-256 fingerprint of folder's ca.crt as openssl-x509(1) writes it, "AB:CD:…". Handles:
+ * ERR_IO.
+ */
+enum err_code tls_files_fingerprint(const char *folder, char ret_text[TLS_FINGERPRINT_BYTES],
+                                    struct err *err) MUST_USE;
 
 /*
  * Copies certificate chain and key to custom.crt and custom.key after checking that they belong

@@ -1,8 +1,11 @@
 // From a file to a link: drop, choose, paste, many at once, large, refused; and deletion.
 import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
+import { promisify } from "node:util";
+import { program } from "./server.mjs";
 import { dropFiles, spoken, viewReady, withPage } from "./harness.mjs";
 import { cpuProfile, cpuSamples, foldedText, totalOf } from "./profiles.mjs";
 
@@ -104,6 +107,53 @@ export async function testUpload(runner, browser, server) {
       await viewReady(page);
       const total = [4, 5, 6].reduce((sum, seed) => sum + totalOf(cpuSamples(seed), 1), 0);
       assert.ok((await spoken(page)).includes(`${(total / 1e9).toFixed(1)} s`), await spoken(page));
+    }),
+  );
+
+  await runner.test("the lines to paste work as they are shown, against a server with a certificate of its own", () =>
+    withPage(browser, server, async (page) => {
+      const folder = mkdtempSync(join(tmpdir(), "perfolio-lines-"));
+      const names = Object.entries(process.env).filter(([name]) => !name.startsWith("PERFOLIO_"));
+      const environment = { ...Object.fromEntries(names), XDG_CONFIG_HOME: folder, PPROF_TMPDIR: folder, PATH: `${dirname(program)}:${process.env.PATH}` };
+      const run = (line) => promisify(execFile)("bash", ["-c", `set -e; ${line} </dev/null`], { cwd: folder, env: environment });
+      const lines = (where) => page.$$eval(`${where} .copy-field code`, (all) => all.map((one) => one.textContent));
+      try {
+        for (const name of ["cpu", "before", "after"]) writeFileSync(join(folder, `${name}.pb.gz`), bytes);
+        await openLanding(page, server);
+        await page.waitForSelector(".ways");
+        const [trust, push, curl, compare, ...more] = await lines(".ways");
+        assert.equal(more.length, 0);
+        const { stdout: fingerprint } = await run(trust);
+        assert.ok(server.log().includes(fingerprint.trim().split("=")[1]), "as the server said at its start");
+        const link = (await run(push)).stdout.trim();
+        assert.ok(link.startsWith(`${server.url}/p/`), link);
+        assert.equal(JSON.parse((await run(curl)).stdout).url.indexOf(`${server.url}/p/`), 0);
+        assert.match((await run(compare)).stdout, /\/d\/[0-9A-Za-z]{22}\.\.[0-9A-Za-z]{22}/);
+
+        await page.goto(link);
+        await viewReady(page);
+        await page.click("button:has-text('Download')");
+        await page.click(".menu-panel summary");
+        const [again, pprof] = await lines(".menu-panel");
+        assert.equal(again, trust);
+        await run(trust);
+        const hasGo = await run("command -v go").catch(() => null);
+        if (hasGo) assert.match((await run(pprof)).stderr, /Type: cpu/);
+      } finally {
+        rmSync(folder, { recursive: true, force: true });
+      }
+    }),
+  );
+
+  await runner.test("with a certificate that all trust, the lines are short", () =>
+    withPage(browser, server, async (page) => {
+      await page.route("**/api/v1/session", async (route) => {
+        const answer = await route.fetch();
+        await route.fulfill({ response: answer, json: { ...(await answer.json()), has_local_ca: false } });
+      });
+      await openLanding(page, server);
+      const lines = await page.$$eval(".ways .copy-field code", (all) => all.map((one) => one.textContent));
+      assert.deepEqual(lines, ["perfolio push cpu.pb.gz", `curl --data-binary @cpu.pb.gz ${server.url}/api/v1/shares`, "perfolio diff before.pb.gz after.pb.gz"]);
     }),
   );
 

@@ -79,8 +79,8 @@ const share = (id, title) => ({
 let isSignedIn = true;
 const session = () =>
   isSignedIn
-    ? { kind: "user", user: { id: 1, email: "ada@example.org", name: "Ada", has_password: true }, tenant: { id: 2, name: "Acme" }, role: "owner", scopes: ["ingest", "read", "share", "debuginfo", "admin"], csrf_token: "x", anonymous_sharing: true, limits: { max_upload_bytes: 268435456 } }
-    : { kind: "anonymous", tenant: null, role: "none", scopes: [], csrf_token: null, anonymous_sharing: true, limits: { max_upload_bytes: 268435456 } };
+    ? { kind: "user", user: { id: 1, email: "ada@example.org", name: "Ada", has_password: true }, tenant: { id: 2, name: "Acme" }, role: "owner", scopes: ["ingest", "read", "share", "debuginfo", "admin"], csrf_token: "x", anonymous_sharing: true, has_local_ca: false, limits: { max_upload_bytes: 268435456 } }
+    : { kind: "anonymous", tenant: null, role: "none", scopes: [], csrf_token: null, anonymous_sharing: true, has_local_ca: false, limits: { max_upload_bytes: 268435456 } };
 
 const ago = (days) => new Date(Date.now() - days * 86.4e6).toISOString();
 const lists = {

@@ -332,7 +332,7 @@ ROWS = [
         ask=lambda world: (f"/api/v1/uploads/{world.new_upload(True)}/complete", {})),
     # ---- pages and health ----
     page("/"), page("/login"), page("/invite"), page("/shares"), page("/settings"),
-    page("/favicon.svg"), page("/licenses.txt"), page("/robots.txt"), page("/healthz"), page("/readyz"),
+    page("/favicon.svg"), page("/licenses.txt"), page("/robots.txt"), page("/ca.crt"), page("/healthz"), page("/readyz"),
     page("/metrics", may=["operator"]), page("/api/openapi.yaml"),
     page("/problems/{name}", lambda world: "/problems/not-found"),
     page("/assets/{name}", lambda world: f"/assets/{world.asset()}"),

@@ -1,5 +1,6 @@
 """perfoliod serve from the outside: users, certificates, start, stop, settings that are wrong."""
 
+import json
 import os
 import pathlib
 import pwd
@@ -647,6 +648,11 @@ def openssl(*arguments):
 
 def test_the_local_ca_vouches_for_this_machine_only(server):
     text = openssl("x509", "-in", server.ca_file, "-noout", "-text")
+    anonymous = server.anonymous()
+    assert anonymous.get("/ca.crt").body == server.ca_file.read_bytes()
+    assert anonymous.get("/api/v1/session").json()["has_local_ca"] is True
+    fingerprint = openssl("x509", "-in", server.ca_file, "-noout", "-fingerprint", "-sha256")
+    assert f"{server.ca_file}, SHA-256 fingerprint\n                  {fingerprint.split('=')[1]}" in server.log()
     assert "CA:TRUE, pathlen:0" in text
     constraints = text.split("X509v3 Name Constraints: critical")[1].split("X509v3")[0]
     assert "DNS:localhost" in constraints and "IP:127.0.0.1/255.255.255.255" in constraints
@@ -682,6 +688,10 @@ def wait_for(condition, seconds=10):
         time.sleep(0.05)
 
 
+def curl_insecurely(server, path):
+    return json.loads(subprocess.run(["curl", "-sk", server.url + path], check=True, capture_output=True).stdout)
+
+
 def test_an_own_certificate_is_read_again_on_sighup(start_server, tmp_path):
     certificate, key = make_certificate(tmp_path, "first")
     second, second_key = make_certificate(tmp_path, "second")
@@ -689,6 +699,9 @@ def test_an_own_certificate_is_read_again_on_sighup(start_server, tmp_path):
     wait_for(lambda: "Perfolio is ready" in server.log(), 60)
     assert served_certificate(server) == der(certificate)
     first = der(certificate)
+    assert "fingerprint" not in server.log()
+    assert curl_insecurely(server, "/ca.crt")["status"] == 404
+    assert curl_insecurely(server, "/api/v1/session")["has_local_ca"] is False
 
     # A pair that does not fit is refused, and the old one stays.
     shutil.copy(second, certificate)

@@ -78,12 +78,14 @@ export interface Session {
   scopes: string[];
   csrf_token: string | null;
   anonymous_sharing: boolean;
+  /** The server's certificate is of its own authority, which is to be had at /ca.crt. */
+  has_local_ca: boolean;
   limits: { max_upload_bytes: number };
 }
 
 /** What is assumed of somebody when the server does not say who they are. */
 export const nobody: Session = {
-  kind: "anonymous", tenant: null, role: "none", scopes: [], csrf_token: null, anonymous_sharing: true, limits: { max_upload_bytes: 0 },
+  kind: "anonymous", tenant: null, role: "none", scopes: [], csrf_token: null, anonymous_sharing: true, has_local_ca: false, limits: { max_upload_bytes: 0 },
 };
 
 let csrfToken = "";

@@ -1,8 +1,11 @@
 /* downloads: what the menu of a share offers: its files, and other sites that can show them. */
-import type { Share } from "../api.ts";
+import type { Session, Share } from "../api.ts";
 import { formatBytes } from "../model/units.ts";
 import { CopyField } from "../ui/kit.tsx";
+import { commandsFor, Trust } from "./commands.tsx";
 import { elsewhere, isPrivateHost, mayBeFetched } from "./elsewhere.ts";
+
+const isOpen = ({ visibility }: Share) => visibility === "public" || visibility === "unlisted";
 
 function Files({ share, base }: { share: Share; base: string }) {
   const kinds: [string, string, string][] = [
@@ -26,8 +29,7 @@ function Files({ share, base }: { share: Share; base: string }) {
 }
 
 function Elsewhere({ share }: { share: Share }) {
-  const isOpen = share.visibility === "public" || share.visibility === "unlisted";
-  if (!isOpen) return <p class="menu-note">Other sites cannot open it: they read only what everybody with the link may read.</p>;
+  if (!isOpen(share)) return <p class="menu-note">Other sites cannot open it: they read only what everybody with the link may read.</p>;
   if (!mayBeFetched(location)) return <p class="menu-note">Other sites cannot open it: they are served over https and may not read from a server without.</p>;
   return (
     <>
@@ -50,14 +52,29 @@ function Elsewhere({ share }: { share: Share }) {
   );
 }
 
-export function Downloads({ share }: { share: Share }) {
+/** It sends neither password nor token, so it is offered where none is needed. */
+function Pprof({ line, address }: { line: ReturnType<typeof commandsFor>; address: string }) {
+  return (
+    <>
+      <p class="menu-note">Or where Go is:</p>
+      {line.trust && (
+        <details class="menu-note">
+          <summary>First, once: trust this server’s certificate</summary>
+          <Trust line={line.trust} />
+        </details>
+      )}
+      <CopyField what="Command" text={line.pprof(address)} />
+    </>
+  );
+}
+
+export function Downloads({ share, session }: { share: Share; session: Session | null }) {
   const base = `/p/${share.id}`;
   return (
     <>
       <Files share={share} base={base} />
       <Elsewhere share={share} />
-      <p class="menu-note">Or where Go is:</p>
-      <CopyField what="Command" text={`go tool pprof ${location.origin}${base}.pb.gz`} />
+      {isOpen(share) && session && <Pprof line={commandsFor(session, location.origin)} address={`${location.origin}${base}.pb.gz`} />}
     </>
   );
 }

@@ -10,6 +10,7 @@ import { asProblem, Button, CopyField, ErrorLine, IconButton, say, useTitle } fr
 import { Icon } from "../ui/icons.tsx";
 import { isSignedIn, Shell, signInLink } from "../ui/shell.tsx";
 import { nothingRedacted, type Redaction } from "../local/wish.ts";
+import { commandsFor, Trust } from "./commands.tsx";
 import { Preview } from "./preview.tsx";
 import { redactedFile, RedactionForm, useRedacted } from "./redaction_form.tsx";
 import { cleanSettings, SettingsForm } from "./settings_form.tsx";
@@ -309,23 +310,33 @@ function Recent({ list }: { list: Remembered[] }) {
   );
 }
 
-function Ways() {
+function Ways({ session }: { session: Session }) {
+  const line = commandsFor(session, location.origin);
   return (
     <section class="ways" aria-label="From a terminal">
+      {line.trust && (
+        <div class="whole">
+          <h2>Once</h2>
+          <Trust line={line.trust} />
+        </div>
+      )}
       <div>
         <h2>From a terminal</h2>
-        <p>One line in, one link out. It fits in a CI job as well as in a bug report.</p>
-        <CopyField what="Command" text="perfolio push cpu.pb.gz" />
+        <p>
+          One line in, one link out. It fits in a CI job as well as in a bug report.
+          {(!line.trust || !session.anonymous_sharing) && <> First, once: <code>{line.login}</code></>}
+        </p>
+        <CopyField what="Command" text={line.perfolio("push cpu.pb.gz")} />
       </div>
       <div>
         <h2>With nothing but curl</h2>
         <p>The answer is JSON; <code>url</code> is the link.</p>
-        <CopyField what="Command" text={`curl --data-binary @cpu.pb.gz ${location.origin}/api/v1/shares`} />
+        <CopyField what="Command" text={line.curl(`--data-binary @cpu.pb.gz ${location.origin}/api/v1/shares`)} />
       </div>
       <div>
         <h2>Before and after</h2>
         <p>Drop two files together, or join two links, and see what changed.</p>
-        <CopyField what="Command" text="perfolio diff before.pb.gz after.pb.gz" />
+        <CopyField what="Command" text={line.perfolio("diff before.pb.gz after.pb.gz")} />
       </div>
     </section>
   );
@@ -430,7 +441,7 @@ export function LandingPage({ session }: { session: Session | null }) {
         </section>
         {!created && shown && <Preview key={shown.name + shown.lastModified + shown.size} file={shown} isRedacted={shown !== files[0]} />}
         <Recent list={created || files.length ? [] : listRemembered()} />
-        {files.length === 0 && <Ways />}
+        {files.length === 0 && session && <Ways session={session} />}
       </div>
     </Shell>
   );

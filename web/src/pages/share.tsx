@@ -62,7 +62,7 @@ function ShareHeader({ share, session, onChanged }: { share: Share; session: Ses
           <Button icon="copy" look="primary" onClick={copyLink} title="Copy the link to this view (y)">Copy link</Button>
           <Button icon="compare" onClick={() => setOpened("compare")}>Compare</Button>
           <Menu label="Download" icon="download" isLazy>
-            <downloads.Component share={share} />
+            <downloads.Component share={share} session={session} />
           </Menu>
           {mayEdit && <Button icon="settings" onClick={() => setOpened("edit")}>Settings</Button>}
           {!mayEdit && <Button icon="flag" look="quiet" onClick={() => setOpened("report")} title="Report this profile" aria-label="Report" />}

@@ -1,0 +1,38 @@
+/*
+ * commands: lines for a shell that reach this server as they are pasted.
+ *
+ * Where its certificate is of its own authority, no tool trusts it: the certificate of the authority is then
+ * fetched once, and every line names the file. With any other certificate lines are short.
+ */
+import type { Session } from "../api.ts";
+import { CopyField } from "../ui/kit.tsx";
+
+const caFile = "perfolio-ca.crt";
+
+/** Lines by tool. */
+export function commandsFor(session: Session, origin: string) {
+  const isLocal = session.has_local_ca;
+  const needsToken = session.user !== undefined || !session.anonymous_sharing;
+  const settings = isLocal ? `PERFOLIO_URL=${origin} PERFOLIO_CA_FILE=${caFile} ` : "";
+  return {
+    perfolio: (rest: string) => `${settings}perfolio ${rest}`,
+    curl: (rest: string) => `curl ${isLocal ? `--cacert ${caFile} ` : ""}${rest}`,
+    pprof: (address: string) => `${isLocal ? `SSL_CERT_FILE=${caFile} ` : ""}go tool pprof ${address}`,
+    /** Keeps the server, and the token that it asks for. */
+    login: `perfolio login ${needsToken ? "" : "--anonymous "}${isLocal ? `--ca-file ${caFile} ` : ""}${origin}`,
+    /** Fetches the file and shows what to compare; "" where none is needed. */
+    trust: isLocal ? `curl -kfso ${caFile} ${origin}/ca.crt && openssl x509 -in ${caFile} -noout -fingerprint -sha256` : "",
+  };
+}
+
+export function Trust({ line }: { line: string }) {
+  return (
+    <>
+      <p>
+        This server signs its own certificate, which no tool trusts yet. Fetch that of its authority, once, and compare the fingerprint with the one
+        that the server printed when it was started. The other lines use the file.
+      </p>
+      <CopyField what="Command" text={line} />
+    </>
+  );
+}
