@@ -102,6 +102,7 @@ export async function testAccount(runner, browser, server) {
       // An operator's are made on the command line.
       const used = new Set(routes.flatMap((route) => route.scopes).filter((scope) => scope !== "operator"));
       await page.goto(`${server.url}/settings#tokens`);
+      await page.waitForSelector("#tokens fieldset input");
       const boxes = await page.locator("#tokens fieldset").locator("input").evaluateAll((all) => all.map((box) => box.value));
       assert.deepEqual(boxes.sort(), [...used].sort());
     }),
