@@ -7,8 +7,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
-enum { FIRST_CHUNK_BYTES = 4096, LARGEST_CHUNK_BYTES = 1 << 20 };
+enum {
+    FIRST_CHUNK_BYTES = 4096,
+    LARGEST_CHUNK_BYTES = 1 << 20,
+    HUGE_BYTES = 4 << 20,
+    PAGE_BYTES = 4096
+};
 
 struct chunk {
     struct chunk *next;
@@ -44,6 +50,20 @@ static size_t checked_size(size_t count, size_t size)
     return total;
 }
 
+/*
+ * Large arrays are filled at once, and a page fault for each 4 KiB of them costs more than what is
+ * done with it. The kernel may use pages of 2 MiB where whole ones fit, so that at most one more is
+ * resident than is touched; a system without them ignores it.
+ */
+static void advise_huge(void *memory, size_t size)
+{
+    if (size < HUGE_BYTES)
+        return;
+    uintptr_t start = ((uintptr_t)memory + PAGE_BYTES - 1) & ~(uintptr_t)(PAGE_BYTES - 1);
+    uintptr_t end = ((uintptr_t)memory + size) & ~(uintptr_t)(PAGE_BYTES - 1);
+    (void)madvise((void *)start, end - start, MADV_HUGEPAGE);
+}
+
 void *mem_alloc(size_t count, size_t size)
 {
     void *memory = calloc(count ? count : 1, size ? size : 1);
@@ -58,6 +78,7 @@ void *mem_resize(void *memory, size_t count, size_t size)
     void *resized = realloc(memory, total ? total : 1);
     if (!resized)
         out_of_memory(total);
+    advise_huge(resized, total);
     return resized;
 }
 
@@ -113,6 +134,7 @@ static struct chunk *add_chunk(struct arena *arena, size_t size)
     struct chunk *chunk = malloc(total);
     if (!chunk)
         out_of_memory(total);
+    advise_huge(chunk, total);
     chunk->size = chunk_bytes;
     chunk->used = 0;
     arena->total_bytes += total;
