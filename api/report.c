@@ -21,7 +21,7 @@
 #include <inttypes.h>
 
 /* To be raised when the same question gets another answer, so that kept copies are asked anew. */
-static const int report_version = 1;
+static const int report_version = 2;
 
 /*
  * Memory of a report, measured with random profiles of 20 to 250 MB: an entry of 4 bytes per frame;

@@ -9,7 +9,7 @@
 enum {
     HEADER_BYTES = 64,
     SECTION_BYTES = 24,
-    SECTIONS_MAX = 14,
+    SECTIONS_MAX = 16,
     STRING_BYTES_MAX = 1 << 30,
     METADATA_BYTES_MAX = 1 << 20
 };
@@ -18,9 +18,9 @@ enum { FLAG_DIFF = 1, FLAG_CUT = 2, FLAG_SCALED = 4 };
 
 enum section {
     SECTION_NODE_FRAME = 1,
-    SECTION_NODE_PARENT_DELTA,
-    SECTION_NODE_SELF,
-    SECTION_NODE_BASE_SELF,
+    SECTION_NODE_DEPTH,
+    SECTION_SELF_GAP,
+    SECTION_SELF,
     SECTION_FRAME_NAME,
     SECTION_FRAME_FILE,
     SECTION_FRAME_LINE,
@@ -30,7 +30,9 @@ enum section {
     SECTION_STRING_BYTES,
     SECTION_METADATA,
     SECTION_FRAME_ADDRESS,
-    SECTION_CUT
+    SECTION_CUT,
+    SECTION_BASE_SELF_GAP,
+    SECTION_BASE_SELF
 };
 
 struct writer {
@@ -141,40 +143,70 @@ static double to_f64(struct writer *writer, int64_t value)
     return (double)value;
 }
 
-static void put_values(struct writer *writer, enum section id, const int64_t *values, double scale)
+/* Most nodes have no value of their own: only those that have are sent, each with its distance from
+ * the one before. */
+static void put_values(struct writer *writer, enum section gap_id, enum section id,
+                       const int64_t *values, double scale)
 {
-    uint32_t count = writer->flame->node_count;
+    uint32_t count = writer->flame->node_count, used = 0, last = 0;
+    uint32_t *gap = arena_new_raw(writer->scratch, uint32_t, count);
+    double *value = arena_new_raw(writer->scratch, double, count);
+    for (uint32_t i = 0; i < count; i++) {
+        if (values[i] == 0)
+            continue;
+        gap[used] = i - last;
+        value[used++] = to_f64(writer, values[i]) * scale;
+        last = i;
+    }
+    put_section(writer, gap_id, gap, used * sizeof(*gap));
+    put_section(writer, id, value, used * sizeof(*value));
+}
+
+/* In 16 bits where all fit: half of what is compressed, sent and read. */
+static void put_numbers(struct writer *writer, enum section id, const uint32_t *numbers,
+                        uint32_t count, uint32_t largest)
+{
+    if (largest > UINT16_MAX) {
+        put_section(writer, id, numbers, count * sizeof(*numbers));
+        return;
+    }
     begin_section(writer, id);
-    uint8_t *bytes = buf_reserve(writer->output, (size_t)count * sizeof(double));
+    uint8_t *bytes = buf_reserve(writer->output, count * sizeof(uint16_t));
     for (uint32_t i = 0; i < count && bytes; i++) {
-        double value = to_f64(writer, values[i]) * scale;
-        memcpy(bytes + (size_t)i * sizeof(value), &value, sizeof(value));
+        uint16_t number = (uint16_t)numbers[i];
+        memcpy(bytes + i * sizeof(number), &number, sizeof(number));
     }
     if (bytes)
-        buf_commit(writer->output, (size_t)count * sizeof(double));
+        buf_commit(writer->output, count * sizeof(uint16_t));
     end_section(writer);
+}
+
+static void put_depth(struct writer *writer)
+{
+    const struct flame *flame = writer->flame;
+    uint32_t *depth = arena_new_raw(writer->scratch, uint32_t, flame->node_count), largest = 0;
+    depth[0] = 0;
+    for (uint32_t i = 1; i < flame->node_count; i++) {
+        depth[i] = depth[flame->node_parent[i]] + 1;
+        if (depth[i] > largest)
+            largest = depth[i];
+    }
+    put_numbers(writer, SECTION_NODE_DEPTH, depth, flame->node_count, largest);
 }
 
 static void put_nodes(struct writer *writer)
 {
     const struct flame *flame = writer->flame;
-    size_t size = (size_t)flame->node_count * sizeof(uint32_t);
-    put_section(writer, SECTION_NODE_FRAME, flame->node_frame, size);
-    begin_section(writer, SECTION_NODE_PARENT_DELTA);
-    uint8_t *bytes = buf_reserve(writer->output, size);
-    for (uint32_t i = 0; i < flame->node_count && bytes; i++) {
-        uint32_t delta = i - flame->node_parent[i];
-        memcpy(bytes + (size_t)i * sizeof(delta), &delta, sizeof(delta));
-    }
-    if (bytes)
-        buf_commit(writer->output, size);
-    end_section(writer);
+    put_numbers(writer, SECTION_NODE_FRAME, flame->node_frame, flame->node_count,
+                flame->frame_count - 1);
+    put_depth(writer);
     if (flame->unscaled_self)
-        put_values(writer, SECTION_NODE_SELF, flame->unscaled_self, flame->view->scale);
+        put_values(writer, SECTION_SELF_GAP, SECTION_SELF, flame->unscaled_self,
+                   flame->view->scale);
     else
-        put_values(writer, SECTION_NODE_SELF, flame->node_self, 1);
+        put_values(writer, SECTION_SELF_GAP, SECTION_SELF, flame->node_self, 1);
     if (flame->base_self)
-        put_values(writer, SECTION_NODE_BASE_SELF, flame->base_self, 1);
+        put_values(writer, SECTION_BASE_SELF_GAP, SECTION_BASE_SELF, flame->base_self, 1);
 }
 
 static void put_cuts(struct writer *writer)
@@ -315,7 +347,7 @@ static void write_header(struct writer *writer)
     const struct flame *flame = writer->flame;
     buf_auto header;
     buf_init(&header, HEADER_BYTES + SECTIONS_MAX * SECTION_BYTES);
-    buf_append_text(&header, "PFFLAME1");
+    buf_append_text(&header, "PFFLAME2");
     buf_append_u32(&header, (uint32_t)(flame->view->is_diff ? FLAG_DIFF : 0) |
                                 (uint32_t)(flame->cut_count ? FLAG_CUT : 0) |
                                 (uint32_t)(writer->is_inexact ? FLAG_SCALED : 0));

@@ -3,19 +3,22 @@
  * browser uses as they are; zstd or gzip over the whole does the compression.
  *
  * Little-endian, sections aligned to 8 bytes. Header, 64 bytes:
- *    0  8  magic "PFFLAME1"
+ *    0  8  magic "PFFLAME2"
  *    8 u32 flags: 1 diff, 2 cut (some nodes were merged into an "other" child), 4 scaled
  *   12 u32 node_count   16 u32 frame_count   20 u32 string_count
  *   24 f64 total        32 f64 base_total (diff: side a; else 0)
  *   40 u32 section_count   44 .. 63 zeros
  * At 64 the section table: section_count times {u32 id, u32 0, u64 offset, u64 length}.
- *    1 node_frame u32[n]        2 node_parent_delta u32[n]: i - parent, root 0
- *    3 node_self f64[n]         4 node_base_self f64[n]: diff only, side a (section 3 is side b)
+ *    1 node_frame[n]            2 node_depth[n], root 0; both u16, or u32 where a number needs it
+ *    3 self_gap u32[k]          4 self f64[k]: the nodes with a value of their own, each by its
+ *                                 distance from the one before (the first one's from the root)
+ *   15 base_self_gap u32[j]    16 base_self f64[j]: diff only, side a (4 is side b)
  *    5 frame_name u32[f]        6 frame_file u32[f]       8 frame_mapping u32[f]: strings
  *    7 frame_line u32[f]        9 frame_flags u8[f], FRAME_* of view.h
  *   10 string_offsets u32[s+1] 11 string_bytes, UTF-8; string 0 is ""
  *   12 metadata, JSON          13 frame_address u64[f]: grouped by address only
  *   14 cut u32[2 * k]: node and how many nodes it stands for, only when cut
+ * A node's parent is the last one before it of one depth less.
  * Values of 2^53 and more cannot be exact as f64: flag 4 is then set. Side b of a normalised diff
  * is not rounded to whole numbers.
  *

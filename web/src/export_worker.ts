@@ -54,7 +54,7 @@ async function write(form: ExportForm, tree: SeenTree, comment: string): Promise
 
 async function answer(request: ExportRequest): Promise<BlobPart[]> {
   const source = decodeFlame(request.bytes);
-  const flame = request.columns ? withTree(source, request.columns, derive(request.columns, source.frames.count)) : source;
+  const flame = request.columns ? withTree(source, request.columns, derive(request.columns)) : source;
   const { total, baseTotal } = request;
   return write(request.form, seenTree({ ...flame, total, baseTotal }, request.zoom), request.comment);
 }

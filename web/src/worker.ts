@@ -54,7 +54,7 @@ function applyChain(flame: Flame, rules: readonly Rule[]): Columns {
   return tree;
 }
 
-const finish = (columns: Columns, flame: Flame): TransformedTree => ({ columns, derived: derive(columns, flame.frames.count) });
+const finish = (columns: Columns): TransformedTree => ({ columns, derived: derive(columns) });
 
 function answer(request: TransformRequest): { tree: TransformedTree | null; around: TransformedTree[] } {
   if (request.bytes) {
@@ -67,8 +67,8 @@ function answer(request: TransformRequest): { tree: TransformedTree | null; arou
   const tree = { frame, parentDelta, self, baseSelf };
   const makers = request.around ? [callersOf, calleesOf] : [];
   return {
-    tree: request.rules.length ? finish(tree, flame) : null,
-    around: makers.map((make) => finish(make(tree, flame.frames, request.around), flame)),
+    tree: request.rules.length ? finish(tree) : null,
+    around: makers.map((make) => finish(make(tree, flame.frames, request.around))),
   };
 }
 

@@ -12,7 +12,7 @@ export function bigFlame(nodeCount, { functionCount = 30_000, maxDepth = 120, se
     return (state >>> 0) / 2 ** 32;
   };
   const frame = new Uint32Array(nodeCount);
-  const parentDelta = new Uint32Array(nodeCount);
+  const depth = new Uint16Array(nodeCount);
   const self = new Float64Array(nodeCount);
   const path = [0];
   let total = 0;
@@ -21,7 +21,7 @@ export function bigFlame(nodeCount, { functionCount = 30_000, maxDepth = 120, se
     const up = path.length >= maxDepth ? maxDepth : random() < 0.93 ? Math.floor(random() * random() * 4) : Math.floor(random() * path.length);
     path.length = Math.max(1, path.length - up);
     frame[i] = 1 + Math.floor(random() * random() * functionCount);
-    parentDelta[i] = i - path[path.length - 1];
+    depth[i] = path.length;
     self[i] = random() < 0.6 ? 0 : Math.ceil(1 / (random() + 1e-4) ** 0.9);
     total += self[i];
     path.push(i);
@@ -32,10 +32,12 @@ export function bigFlame(nodeCount, { functionCount = 30_000, maxDepth = 120, se
   for (let i = 0; i < bytes.length; i++) offsets[i + 1] = offsets[i] + bytes[i].length;
   const frameCount = functionCount + 1;
   const column = (array) => Buffer.from(array.buffer);
+  const owners = Uint32Array.from([...self.keys()].filter((node) => self[node] !== 0));
   const sections = [
-    [1, column(frame)],
-    [2, column(parentDelta)],
-    [3, column(self)],
+    [1, column(frameCount < 0x10000 ? Uint16Array.from(frame) : frame)],
+    [2, column(depth)],
+    [3, column(owners.map((node, i) => node - (owners[i - 1] ?? 0)))],
+    [4, column(Float64Array.from(owners, (node) => self[node]))],
     [5, column(Uint32Array.from({ length: frameCount }, (_, i) => i + 1))],
     [9, Buffer.from(Uint8Array.from({ length: frameCount }, (_, i) => (i % 7 === 0 ? 1 : i % 11 === 0 ? 2 : 0)))],
     [10, column(offsets)],
@@ -43,7 +45,7 @@ export function bigFlame(nodeCount, { functionCount = 30_000, maxDepth = 120, se
     [12, Buffer.from(JSON.stringify({ sample_type: "cpu", unit: "nanoseconds", sample_types: [{ type: "cpu", unit: "nanoseconds" }] }))],
   ];
   const header = Buffer.alloc(align8(64 + sections.length * 24));
-  header.write("PFFLAME1", 0, "latin1");
+  header.write("PFFLAME2", 0, "latin1");
   header.writeUInt32LE(nodeCount, 12);
   header.writeUInt32LE(frameCount, 16);
   header.writeUInt32LE(strings.length, 20);

@@ -50,12 +50,19 @@ export function encodeFlame(root, { isDiff = false, isCut = false, metadata = {}
   };
   const u32 = (values) => Buffer.from(Uint32Array.from(values).buffer);
   const f64 = (values) => Buffer.from(Float64Array.from(values).buffer);
-  const nodeFrames = u32(order.map(({ node }) => frameOf(node)));
+  const numbers = (values) => (values.some((value) => value > 0xffff) ? u32(values) : Buffer.from(Uint16Array.from(values).buffer));
+  const nodeFrames = numbers(order.map(({ node }) => frameOf(node)));
+  const depths = [];
+  for (const { parent } of order) depths.push(depths.length === 0 ? 0 : depths[parent] + 1);
+  const own = (gapId, id, values) => {
+    const owners = [...values.keys()].filter((i) => values[i] !== 0);
+    return [[gapId, u32(owners.map((i, at) => i - (owners[at - 1] ?? 0)))], [id, f64(owners.map((i) => values[i]))]];
+  };
   const sections = [
     [1, nodeFrames],
-    [2, u32(order.map(({ parent }, i) => (i === 0 ? 0 : i - parent)))],
-    [3, f64(order.map(({ node }) => node.self ?? 0))],
-    ...(isDiff ? [[4, f64(order.map(({ node }) => node.base ?? 0))]] : []),
+    [2, numbers(depths)],
+    ...own(3, 4, order.map(({ node }) => node.self ?? 0)),
+    ...(isDiff ? own(15, 16, order.map(({ node }) => node.base ?? 0)) : []),
     [5, u32(frames.map((frame) => intern(frame.name)))],
     [6, u32(frames.map((frame) => intern(frame.file ?? "")))],
     [7, u32(frames.map((frame) => frame.line ?? 0))],
@@ -69,7 +76,7 @@ export function encodeFlame(root, { isDiff = false, isCut = false, metadata = {}
   sections.push([12, Buffer.from(JSON.stringify(metadata))]);
 
   const header = Buffer.alloc(64 + sections.length * 24);
-  header.write("PFFLAME1", 0, "latin1");
+  header.write("PFFLAME2", 0, "latin1");
   header.writeUInt32LE((isDiff ? 1 : 0) | (isCut ? 2 : 0), 8);
   header.writeUInt32LE(order.length, 12);
   header.writeUInt32LE(frames.length, 16);

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { decodeFlame, FlameError, parentOf, pathOf, startOf, type Flame } from "../src/model/flame.ts";
+import { decodeFlame, derive, FlameError, parentOf, pathOf, startOf, type Flame } from "../src/model/flame.ts";
 import { countFunctions, listFunctions, sortFunctions } from "../src/model/functions.ts";
 import { layoutRow, matchedColumns, nodeAt } from "../src/model/layout.ts";
 import { findByPathHash, pathHash } from "../src/model/path.ts";
@@ -79,14 +79,25 @@ test("refuses bytes that are cut, foreign or point outside", () => {
   const magic = copy();
   magic[0] = 88;
   assert.throws(() => decodeFlame(magic.buffer), FlameError);
-  const parents = copy();
-  const view = new DataView(parents.buffer);
-  for (let at = 64; ; at += 24)
-    if (view.getUint32(at, true) === 2) {
-      view.setUint32(Number(view.getBigUint64(at + 8, true)) + 4, 9, true);
-      break;
-    }
-  assert.throws(() => decodeFlame(parents.buffer), FlameError);
+  // Of each section that names nodes or frames, a number that there cannot be.
+  for (const [id, at, value] of [[1, 2, 999], [2, 0, 1], [2, 2, 0], [2, 4, 9], [3, 0, 999]]) {
+    const broken = copy();
+    const view = new DataView(broken.buffer);
+    let entry = 64;
+    while (view.getUint32(entry, true) !== id) entry += 24;
+    view.setUint16(Number(view.getBigUint64(entry + 8, true)) + at, value, true);
+    assert.throws(() => decodeFlame(broken.buffer), FlameError, `section ${id} at ${at}`);
+  }
+});
+
+test("numbers past 16 bits take 32", () => {
+  let chain: Tree = { name: "leaf", self: 3 };
+  for (let i = 0; i < 66_000; i++) chain = { name: `f${i}`, children: [chain] };
+  const flame = decode(chain);
+  assert.equal(flame.depth[66_000], 66_000);
+  assert.equal(flame.frames.name(flame.frame[66_000]), "leaf");
+  assert.equal(flame.cum[0], 3);
+  assert.deepEqual(derive({ ...flame }).depth, flame.depth);
 });
 
 test("lists functions with recursion counted once", () => {

@@ -90,7 +90,7 @@ function checkOrder(flame: Flame): void {
 }
 
 const rule = (action: Rule["action"], text: string): Rule => ({ action, text, isOff: false });
-const remake = (flame: Flame, columns: Columns) => withTree(flame, columns, derive(columns, flame.frames.count));
+const remake = (flame: Flame, columns: Columns) => withTree(flame, columns, derive(columns));
 const patterns = ["^a$", "[bc]", "^[a-f]$", "second\\.c", "h", "^[^h]$", "nothing"];
 
 for (const isDiff of [false, true])

@@ -44,6 +44,36 @@ static uint32_t item(struct span bytes, uint32_t index)
     return number;
 }
 
+/* Of numbers that are in 16 bits when all fit. */
+static uint32_t number(const struct buf *raw, uint32_t id, uint32_t node)
+{
+    struct span bytes = section(raw, id);
+    uint32_t count = u32_at(raw, 12);
+    if (bytes.size != 2 * (size_t)count) {
+        assert_int_equal(bytes.size, 4 * (size_t)count);
+        return item(bytes, node);
+    }
+    uint16_t small;
+    assert_true(node < count);
+    memcpy(&small, bytes.data + (size_t)node * 2, sizeof(small));
+    return small;
+}
+
+/* The own value of a node: those that are not 0 are listed, by their distances. */
+static double own(const struct buf *raw, uint32_t gaps_id, uint32_t values_id, uint32_t node)
+{
+    struct span gaps = section(raw, gaps_id), values = section(raw, values_id);
+    assert_int_equal(values.size, 2 * gaps.size);
+    for (uint32_t i = 0, at = 0; i < gaps.size / 4; i++) {
+        double value;
+        at += item(gaps, i);
+        memcpy(&value, values.data + (size_t)i * 8, 8);
+        if (at == node)
+            return value;
+    }
+    return 0;
+}
+
 static struct span string_at(const struct buf *raw, uint32_t index)
 {
     struct span offsets = section(raw, 10), bytes = section(raw, 11);
@@ -54,7 +84,7 @@ static struct span string_at(const struct buf *raw, uint32_t index)
 
 static struct span node_name(const struct buf *raw, uint32_t node)
 {
-    return string_at(raw, item(section(raw, 5), item(section(raw, 1), node)));
+    return string_at(raw, item(section(raw, 5), number(raw, 1, node)));
 }
 
 static void write(const struct view *view, uint32_t max_nodes,
@@ -66,9 +96,8 @@ static void write(const struct view *view, uint32_t max_nodes,
     buf_init(raw, 1 << 24);
     assert_int_equal(flame_create(arena, view, max_nodes, &flame, &err), ERR_NONE);
     assert_int_equal(flame_binary_write(flame, options, raw, &err), ERR_NONE);
-    assert_memory_equal(raw->data, "PFFLAME1", 8);
+    assert_memory_equal(raw->data, "PFFLAME2", 8);
     assert_int_equal(raw->size % 8, 0);
-    assert_int_equal(section(raw, 1).size, 4 * (size_t)u32_at(raw, 12));
     assert_int_equal(section(raw, 10).size, 4 * ((size_t)u32_at(raw, 20) + 1));
 }
 
@@ -82,16 +111,15 @@ static void nodes_frames_and_strings_are_there(void **state)
     assert_int_equal(u32_at(&raw, 12), 5);
     assert_true(f64_at(&raw, 24) == 6 && f64_at(&raw, 32) == 0);
     static const char *const names[] = {"root", "main", "b", "a", "x"};
-    static const uint32_t deltas[] = {0, 1, 1, 2, 1};
+    static const uint32_t depths[] = {0, 1, 2, 2, 3};
     static const double selfs[] = {0, 0, 5, 0, 1};
     for (uint32_t i = 0; i < 5; i++) {
         assert_true(span_equal_text(node_name(&raw, i), names[i]));
-        assert_int_equal(item(section(&raw, 2), i), deltas[i]);
-        double self;
-        memcpy(&self, section(&raw, 3).data + i * 8, 8);
-        assert_true(self == selfs[i]);
+        assert_int_equal(number(&raw, 2, i), depths[i]);
+        assert_true(own(&raw, 3, 4, i) == selfs[i]);
     }
-    assert_int_equal(section(&raw, 4).size, 0);
+    assert_int_equal(section(&raw, 4).size, 2 * 8);
+    assert_int_equal(section(&raw, 16).size, 0);
     assert_int_equal(section(&raw, 13).size, 0);
     assert_true(string_at(&raw, 0).size == 0);
 }
@@ -104,7 +132,12 @@ static void a_diff_carries_both_sides(void **state)
     write(folded_diff(arena, "a 5\n", "a 7\nb 2\n", DIFF_ABSOLUTE), 0, NULL, &raw);
     assert_int_equal(u32_at(&raw, 8), 1);
     assert_true(f64_at(&raw, 24) == 9 && f64_at(&raw, 32) == 5);
-    assert_int_equal(section(&raw, 4).size, 3 * 8);
+    for (uint32_t i = 0; i < 3; i++) {
+        bool is_a = span_equal_text(node_name(&raw, i), "a");
+        bool is_b = span_equal_text(node_name(&raw, i), "b");
+        assert_true(own(&raw, 3, 4, i) == (is_a ? 7 : is_b ? 2 : 0));
+        assert_true(own(&raw, 15, 16, i) == (is_a ? 5 : 0));
+    }
 }
 
 static void a_cut_is_said(void **state)
@@ -123,7 +156,26 @@ static void a_cut_is_said(void **state)
     uint32_t node = item(section(&raw, 14), 0);
     assert_int_equal(item(section(&raw, 14), 1), 500);
     assert_true(span_equal_text(node_name(&raw, node), "other"));
-    assert_int_equal(section(&raw, 9).data[item(section(&raw, 1), node)], FRAME_OTHER);
+    assert_int_equal(section(&raw, 9).data[number(&raw, 1, node)], FRAME_OTHER);
+}
+
+static void numbers_past_16_bits_take_32(void **state)
+{
+    (void)state;
+    arena_auto arena = arena_create();
+    buf_auto raw, text;
+    buf_init(&text, 1 << 22);
+    for (int i = 0; i < 65535; i++)
+        buf_printf(&text, "f%d;", i);
+    buf_append_text(&text, "leaf 7\n");
+    buf_append_byte(&text, '\0');
+    write(folded_view(arena, (const char *)text.data), 0, NULL, &raw);
+    assert_int_equal(u32_at(&raw, 12), 65537);
+    assert_int_equal(section(&raw, 1).size, 4 * 65537);
+    for (uint32_t i = 0; i < 65537; i++)
+        assert_int_equal(number(&raw, 2, i), i);
+    assert_true(span_equal_text(node_name(&raw, 65536), "leaf"));
+    assert_true(own(&raw, 3, 4, 65536) == 7);
 }
 
 static void values_beyond_a_double_are_marked(void **state)
@@ -211,6 +263,7 @@ int main(void)
         cmocka_unit_test(nodes_frames_and_strings_are_there),
         cmocka_unit_test(a_diff_carries_both_sides),
         cmocka_unit_test(a_cut_is_said),
+        cmocka_unit_test(numbers_past_16_bits_take_32),
         cmocka_unit_test(values_beyond_a_double_are_marked),
         cmocka_unit_test(strings_are_utf8),
         cmocka_unit_test(metadata_is_json_and_says_what_was_asked),

@@ -1,12 +1,13 @@
 /*
  * flame: the call tree of one answer, as flat typed arrays in preorder.
  *
- * The wire form (application/vnd.perfolio.flame, little-endian, sections 8-byte aligned) is read in
- * place: node and frame columns are views of the received bytes. Depth, subtree end, place and
- * cumulative value are derived here in linear loops without recursion, so that depth does not
- * matter. Values are f64, exact to 2^53. Strings are decoded when somebody asks for them.
+ * The wire form (application/vnd.perfolio.flame, little-endian, sections 8-byte aligned;
+ * lib/profile/flame_binary.h lists them) is read in place where it is an array as the page wants it.
+ * What it leaves out (parents, subtree ends, places, sums, and the zeros among own values) is derived
+ * here in linear loops without recursion, so that depth does not matter. Values are f64, exact to
+ * 2^53. Strings are decoded when somebody asks for them.
  *
- *   0 magic "PFFLAME1"   8 u32 flags   12 u32 nodes   16 u32 frames   20 u32 strings   24 f64 total
+ *   0 magic "PFFLAME2"   8 u32 flags   12 u32 nodes   16 u32 frames   20 u32 strings   24 f64 total
  *   32 f64 base total    40 u32 sections   64 table of {u32 id, u32 0, u64 offset, u64 length}
  */
 
@@ -26,9 +27,9 @@ export const enum FrameFlag {
 
 const enum Section {
   NodeFrame = 1,
-  NodeParentDelta,
-  NodeSelf,
-  NodeBaseSelf,
+  NodeDepth,
+  SelfGap,
+  Self,
   FrameName,
   FrameFile,
   FrameLine,
@@ -38,9 +39,11 @@ const enum Section {
   StringBytes,
   Metadata,
   FrameAddress,
+  BaseSelfGap = 15,
+  BaseSelf,
 }
 
-const magic = "PFFLAME1";
+const magic = "PFFLAME2";
 const headerBytes = 64;
 const sectionBytes = 24;
 const maxNodes = 1 << 26;
@@ -129,6 +132,9 @@ export class FrameTable {
   }
 }
 
+/** In 16 bits unless a number needs more. */
+export type Numbers = Uint16Array | Uint32Array;
+
 export interface Flame {
   readonly isDiff: boolean;
   readonly isCut: boolean;
@@ -139,12 +145,12 @@ export interface Flame {
   readonly frames: FrameTable;
   readonly metadata: FlameMetadata;
 
-  readonly frame: Uint32Array;
+  readonly frame: Numbers;
   readonly parentDelta: Uint32Array;
   readonly self: Float64Array;
   readonly baseSelf: Float64Array | null;
 
-  readonly depth: Uint32Array;
+  readonly depth: Numbers;
   /** One past the last node of the subtree. */
   readonly end: Uint32Array;
   readonly cum: Float64Array;
@@ -184,75 +190,83 @@ export function pathOf(flame: Flame, node: number): number[] {
   return path.reverse();
 }
 
-type Sections = Map<number, { offset: number; length: number }>;
-
-function readSections(buffer: ArrayBuffer, view: DataView): Sections {
-  const sections: Sections = new Map();
-  const count = view.getUint32(40, true);
-  if (headerBytes + count * sectionBytes > buffer.byteLength) throw new FlameError("section table is cut off");
-  for (let i = 0; i < count; i++) {
-    const at = headerBytes + i * sectionBytes;
-    const offset = Number(view.getBigUint64(at + 8, true));
-    const length = Number(view.getBigUint64(at + 16, true));
-    if (offset % 8 !== 0 || offset + length > buffer.byteLength) throw new FlameError(`section ${i} lies outside`);
-    sections.set(view.getUint32(at, true), { offset, length });
-  }
-  return sections;
-}
-
 type Column<T> = { new (buffer: ArrayBuffer, offset: number, length: number): T; BYTES_PER_ELEMENT: number };
 
-function readColumn<T>(buffer: ArrayBuffer, sections: Sections, id: Section, kind: Column<T>, count: number): T | null {
-  const section = sections.get(id);
-  if (!section) return null;
-  if (section.length < count * kind.BYTES_PER_ELEMENT) throw new FlameError(`section ${id} is too short`);
-  return new kind(buffer, section.offset, count);
+/** The sections of an answer, as columns. */
+class Sections {
+  private readonly places = new Map<number, { offset: number; length: number }>();
+
+  constructor(private readonly buffer: ArrayBuffer, view: DataView) {
+    for (let i = view.getUint32(40, true), at = headerBytes; i > 0; i--, at += sectionBytes) {
+      if (at + sectionBytes > buffer.byteLength) throw new FlameError("section table is cut off");
+      const offset = Number(view.getBigUint64(at + 8, true));
+      const length = Number(view.getBigUint64(at + 16, true));
+      if (offset % 8 || offset + length > buffer.byteLength) throw new FlameError("a section lies outside");
+      this.places.set(view.getUint32(at, true), { offset, length });
+    }
+  }
+  bytesOf(id: Section): number {
+    return this.places.get(id)?.length ?? 0;
+  }
+  /** Empty when there is none. */
+  all(id: Section): Uint8Array {
+    return new Uint8Array(this.buffer, this.places.get(id)?.offset, this.bytesOf(id));
+  }
+  maybe<T>(id: Section, kind: Column<T>, count: number): T | null {
+    return this.places.has(id) ? this.need(id, kind, count) : null;
+  }
+  need<T>(id: Section, kind: Column<T>, count: number): T {
+    if (this.bytesOf(id) < count * kind.BYTES_PER_ELEMENT) throw new FlameError(`section ${id} is too short`);
+    return new kind(this.buffer, this.places.get(id)?.offset ?? 0, count);
+  }
+  /** Numbers in as few bytes as they need. */
+  numbers(id: Section, count: number): Numbers {
+    return this.need<Numbers>(id, this.bytesOf(id) === count * 2 ? Uint16Array : Uint32Array, count);
+  }
+  /** Own values with the zeros between them, which are most. */
+  own(gapId: Section, id: Section, nodeCount: number): Float64Array {
+    const count = this.bytesOf(id) / 8;
+    const gaps = this.need(gapId, Uint32Array, count);
+    const values = this.need(id, Float64Array, count);
+    const own = new Float64Array(nodeCount);
+    let node = 0;
+    for (let i = 0; i < count; i++) own[(node += gaps[i])] = values[i];
+    if (node >= nodeCount) throw new FlameError("a value has no node");
+    return own;
+  }
 }
 
-function needColumn<T>(buffer: ArrayBuffer, sections: Sections, id: Section, kind: Column<T>, count: number): T {
-  const column = readColumn(buffer, sections, id, kind, count);
-  if (column === null) throw new FlameError(`section ${id} is missing`);
-  return column;
-}
-
-function readMetadata(buffer: ArrayBuffer, sections: Sections): FlameMetadata {
-  const section = sections.get(Section.Metadata);
-  if (!section || section.length === 0) return {};
-  const text = new TextDecoder().decode(new Uint8Array(buffer, section.offset, section.length));
-  const value: unknown = JSON.parse(text.replace(/\0+$/, ""));
+function readMetadata(sections: Sections): FlameMetadata {
+  const text = new TextDecoder().decode(sections.all(Section.Metadata));
+  const value: unknown = text && JSON.parse(text);
   return typeof value === "object" && value !== null ? (value as FlameMetadata) : {};
 }
 
-function readFrames(buffer: ArrayBuffer, view: DataView, sections: Sections): FrameTable {
-  const frameCount = view.getUint32(16, true);
-  const stringCount = view.getUint32(20, true);
-  const offsets = needColumn(buffer, sections, Section.StringOffsets, Uint32Array, stringCount + 1);
-  const bytes = sections.get(Section.StringBytes) ?? { offset: 0, length: 0 };
+function readFrames(sections: Sections, frameCount: number, stringCount: number): FrameTable {
+  const offsets = sections.need(Section.StringOffsets, Uint32Array, stringCount + 1);
+  const bytes = sections.all(Section.StringBytes);
   for (let i = 0; i < stringCount; i++)
     if (offsets[i + 1] < offsets[i]) throw new FlameError("string offsets run backwards");
   if (offsets[stringCount] > bytes.length) throw new FlameError("strings lie outside");
-  const strings = (id: Section) => {
-    const column = readColumn(buffer, sections, id, Uint32Array, frameCount);
+  const strings = <T extends Uint32Array | null>(column: T): T => {
     if (column) for (const id of column) if (id >= stringCount) throw new FlameError("a string is missing");
     return column;
   };
-  const names = strings(Section.FrameName);
-  if (!names) throw new FlameError("frame names are missing");
   return new FrameTable(
-    names,
-    strings(Section.FrameFile),
-    readColumn(buffer, sections, Section.FrameLine, Uint32Array, frameCount),
-    strings(Section.FrameMapping),
-    readColumn(buffer, sections, Section.FrameFlags, Uint8Array, frameCount),
-    readColumn(buffer, sections, Section.FrameAddress, BigUint64Array, frameCount),
+    strings(sections.need(Section.FrameName, Uint32Array, frameCount)),
+    strings(sections.maybe(Section.FrameFile, Uint32Array, frameCount)),
+    sections.maybe(Section.FrameLine, Uint32Array, frameCount),
+    strings(sections.maybe(Section.FrameMapping, Uint32Array, frameCount)),
+    sections.maybe(Section.FrameFlags, Uint8Array, frameCount),
+    sections.maybe(Section.FrameAddress, BigUint64Array, frameCount),
     offsets,
-    new Uint8Array(buffer, bytes.offset, bytes.length),
+    bytes,
   );
 }
 
 /** A tree without what can be derived from it: nodes in preorder, siblings by falling width. */
 export interface Columns {
-  frame: Uint32Array;
+  frame: Numbers;
   parentDelta: Uint32Array;
   self: Float64Array;
   baseSelf: Float64Array | null;
@@ -279,23 +293,40 @@ export function hasNegative(values: Float64Array): boolean {
 
 export type Derived = Pick<Flame, "depth" | "end" | "cum" | "baseCum" | "width" | "rowCount" | "rowOffset" | "rowNodes" | "rowEnds">;
 
-/** Depth of each node, and how many nodes each depth has. Throws a FlameError for what is no tree. */
-function deriveDepth({ frame, parentDelta }: Columns, frameCount: number): { depth: Uint32Array; rowOffset: Uint32Array } {
-  const count = parentDelta.length;
-  const depth = new Uint32Array(count);
-  let deepest = 0;
-  if (parentDelta[0] !== 0 || frame[0] >= frameCount) throw new FlameError("node 0 is no root");
-  for (let i = 1; i < count; i++) {
-    const delta = parentDelta[i];
-    if (frame[i] >= frameCount || delta === 0 || delta > i) throw new FlameError(`node ${i} is no node`);
-    const below = depth[i - delta] + 1;
+/** The distance of each node from the root. */
+export function deriveDepth(parentDelta: Uint32Array, Kind: typeof Uint16Array | typeof Uint32Array = Uint16Array): Numbers {
+  const depth = new Kind(parentDelta.length);
+  for (let i = 1; i < depth.length; i++) {
+    const below = depth[i - parentDelta[i]] + 1;
     depth[i] = below;
-    if (below > deepest) deepest = below;
+    if (depth[i] !== below) return deriveDepth(parentDelta, Uint32Array);
   }
+  return depth;
+}
+
+/** Of nodes by depth. Throws a FlameError for what is no tree, or names a frame that is not there. */
+function parentsOf(depth: Numbers, frame: Numbers, frameCount: number): Uint32Array {
+  const parentDelta = new Uint32Array(depth.length);
+  const last = new Uint32Array(depth.length + 1);
+  if (depth[0] !== 0 || frame[0] >= frameCount) throw new FlameError("node 0 is no root");
+  for (let i = 1, above = 0; i < depth.length; i++) {
+    const row = depth[i];
+    if (row === 0 || row > above + 1 || frame[i] >= frameCount) throw new FlameError(`node ${i} is no node`);
+    parentDelta[i] = i - last[row - 1];
+    last[row] = i;
+    above = row;
+  }
+  return parentDelta;
+}
+
+/** How many nodes stand in the rows above each row. */
+function countRows(depth: Numbers): Uint32Array {
+  let deepest = 0;
+  for (let i = 0; i < depth.length; i++) if (depth[i] > deepest) deepest = depth[i];
   const rowOffset = new Uint32Array(deepest + 2);
-  for (let i = 0; i < count; i++) rowOffset[depth[i] + 1]++;
+  for (let i = 0; i < depth.length; i++) rowOffset[depth[i] + 1]++;
   for (let row = 0; row <= deepest; row++) rowOffset[row + 1] += rowOffset[row];
-  return { depth, rowOffset };
+  return rowOffset;
 }
 
 /*
@@ -305,7 +336,7 @@ function deriveDepth({ frame, parentDelta }: Columns, frameCount: number): { dep
  */
 
 /** What own values of each subtree come to, and where it ends. */
-function deriveSums(own: Float64Array, depth: Uint32Array, rowCount: number) {
+function deriveSums(own: Float64Array, depth: Numbers, rowCount: number) {
   const sum = new Float64Array(own.length);
   const end = new Uint32Array(own.length);
   const below = new Float64Array(rowCount + 1); // of the nodes seen in a row, until their parent is met
@@ -325,7 +356,7 @@ function deriveSums(own: Float64Array, depth: Uint32Array, rowCount: number) {
   return { sum, end, isNegative };
 }
 
-function deriveRows(depth: Uint32Array, rowOffset: Uint32Array, width: Float64Array) {
+function deriveRows(depth: Numbers, rowOffset: Uint32Array, width: Float64Array) {
   const count = depth.length;
   const rowNodes = new Uint32Array(count);
   const rowEnds = new Float64Array(count);
@@ -342,10 +373,9 @@ function deriveRows(depth: Uint32Array, rowOffset: Uint32Array, width: Float64Ar
   return { rowNodes, rowEnds };
 }
 
-/** Throws a FlameError for columns that are no tree, or name a frame past frameCount. */
-export function derive(columns: Columns, frameCount: number): Derived {
+export function derive(columns: Columns, depth = deriveDepth(columns.parentDelta)): Derived {
   const { self, baseSelf, parentDelta } = columns;
-  const { depth, rowOffset } = deriveDepth(columns, frameCount);
+  const rowOffset = countRows(depth);
   const rowCount = rowOffset.length - 1;
   const { sum: cum, end, isNegative } = deriveSums(self, depth, rowCount);
   const baseCum = baseSelf && sumUp(baseSelf, parentDelta);
@@ -366,14 +396,16 @@ export function decodeFlame(buffer: ArrayBuffer): Flame {
   const flags = view.getUint32(8, true);
   const nodeCount = view.getUint32(12, true);
   if (nodeCount === 0 || nodeCount > maxNodes) throw new FlameError("no nodes, or too many");
-  const sections = readSections(buffer, view);
-  const frames = readFrames(buffer, view, sections);
+  const sections = new Sections(buffer, view);
+  const frames = readFrames(sections, view.getUint32(16, true), view.getUint32(20, true));
   const isDiff = (flags & FlameFlag.Diff) !== 0;
+  const depth = sections.numbers(Section.NodeDepth, nodeCount);
+  const frame = sections.numbers(Section.NodeFrame, nodeCount);
   const columns: Columns = {
-    frame: needColumn(buffer, sections, Section.NodeFrame, Uint32Array, nodeCount),
-    parentDelta: needColumn(buffer, sections, Section.NodeParentDelta, Uint32Array, nodeCount),
-    self: needColumn(buffer, sections, Section.NodeSelf, Float64Array, nodeCount),
-    baseSelf: isDiff ? needColumn(buffer, sections, Section.NodeBaseSelf, Float64Array, nodeCount) : null,
+    frame,
+    parentDelta: parentsOf(depth, frame, frames.count),
+    self: sections.own(Section.SelfGap, Section.Self, nodeCount),
+    baseSelf: isDiff ? sections.own(Section.BaseSelfGap, Section.BaseSelf, nodeCount) : null,
   };
   return {
     isDiff,
@@ -382,8 +414,8 @@ export function decodeFlame(buffer: ArrayBuffer): Flame {
     total: view.getFloat64(24, true),
     baseTotal: view.getFloat64(32, true),
     frames,
-    metadata: readMetadata(buffer, sections),
+    metadata: readMetadata(sections),
     ...columns,
-    ...derive(columns, frames.count),
+    ...derive(columns, depth),
   };
 }

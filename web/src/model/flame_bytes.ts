@@ -2,7 +2,7 @@
  * flame_bytes: writes a tree in the form that the server answers with (see model/flame.ts), so that a
  * viewer cannot tell where the tree came from.
  */
-import { FlameFlag, type Columns, type FlameMetadata } from "./flame.ts";
+import { deriveDepth, FlameFlag, type Columns, type FlameMetadata, type Numbers } from "./flame.ts";
 
 export interface PlainFrame {
   name: string;
@@ -51,17 +51,29 @@ class Strings {
 
 type Sections = [id: number, data: ArrayBufferView][];
 
+const narrow = (numbers: Numbers, largest: number): Numbers => (largest < 0x10000 ? new Uint16Array(numbers) : numbers);
+
+/** The nodes with a value of their own, each by its distance from the one before, and the values. */
+function sparse(own: Float64Array): [gaps: Uint32Array, values: Float64Array] {
+  const nodes: number[] = [];
+  for (let i = 0; i < own.length; i++) if (own[i] !== 0) nodes.push(i);
+  return [Uint32Array.from(nodes, (node, i) => node - (i ? nodes[i - 1] : 0)), Float64Array.from(nodes, (node) => own[node])];
+}
+
 function sectionsOf({ tree, frames, metadata }: FlameParts, strings: Strings): Sections {
   const column = (of: (frame: PlainFrame) => number) => Uint32Array.from(frames, of);
   const names = column((frame) => strings.id(frame.name));
   const files = column((frame) => strings.id(frame.file));
   const mappings = column((frame) => strings.id(frame.mapping));
   const { offsets, bytes } = strings.sections();
+  const [gaps, values] = sparse(tree.self);
+  const base = tree.baseSelf ? sparse(tree.baseSelf).map((data, i): Sections[number] => [15 + i, data]) : [];
   return [
-    [1, tree.frame],
-    [2, tree.parentDelta],
-    [3, tree.self],
-    ...(tree.baseSelf ? [[4, tree.baseSelf] as Sections[number]] : []),
+    [1, narrow(tree.frame, frames.length - 1)],
+    [2, deriveDepth(tree.parentDelta)],
+    [3, gaps],
+    [4, values],
+    ...base,
     [5, names],
     [6, files],
     [7, column((frame) => Math.max(0, frame.line))],
@@ -85,7 +97,7 @@ export function writeFlame(parts: FlameParts): ArrayBuffer {
   });
   const buffer = new ArrayBuffer(size);
   const view = new DataView(buffer);
-  new Uint8Array(buffer).set(new TextEncoder().encode("PFFLAME1"));
+  new Uint8Array(buffer).set(new TextEncoder().encode("PFFLAME2"));
   view.setUint32(8, (parts.tree.baseSelf ? FlameFlag.Diff : 0) | (parts.isCut ? FlameFlag.Cut : 0), true);
   view.setUint32(12, parts.tree.frame.length, true);
   view.setUint32(16, parts.frames.length, true);

@@ -7,7 +7,7 @@
  * the server's filters: tests/browser/filter.mjs compares them.
  */
 import type { Rule } from "./chain.ts";
-import { FrameFlag, hasNegative, sumUp, type Columns, type Derived, type FrameTable } from "./flame.ts";
+import { FrameFlag, hasNegative, sumUp, type Columns, type Derived, type FrameTable, type Numbers } from "./flame.ts";
 import { presetFrames } from "./presets.ts";
 import { boundedTest, compileRule } from "./search.ts";
 import { arrange, Builder, Siblings, Stack } from "./tree_builder.ts";
@@ -16,6 +16,8 @@ const none = 0xffffffff;
 
 /** A tree to make another of; cum and end spare work where they are known. */
 type Tree = Columns & Partial<Pick<Derived, "cum" | "end">>;
+
+const numbersLike = (numbers: Numbers, count: number): Numbers => (numbers instanceof Uint16Array ? new Uint16Array(count) : new Uint32Array(count));
 
 /** One past the last node of each subtree. */
 function endsOf(parentDelta: Uint32Array): Uint32Array {
@@ -45,7 +47,7 @@ function keepStacks(tree: Tree, matches: Uint8Array, wanted: 0 | 1): Columns {
     if (width[i] > 0) kept++;
     width[i - parentDelta[i]] += width[i];
   }
-  const made: Columns = { frame: new Uint32Array(kept), parentDelta: new Uint32Array(kept), self: new Float64Array(kept), baseSelf: baseSelf && new Float64Array(kept) };
+  const made: Columns = { frame: numbersLike(frame, kept), parentDelta: new Uint32Array(kept), self: new Float64Array(kept), baseSelf: baseSelf && new Float64Array(kept) };
   const children = new Siblings(width);
   const nodes = new Stack();
   const parents = new Stack();
@@ -73,12 +75,12 @@ function keepStacks(tree: Tree, matches: Uint8Array, wanted: 0 | 1): Columns {
 /** Views of arrays that are a little too long, copies of those that are much too long. */
 function cutTo(count: number, columns: Columns): Columns {
   const isNear = columns.frame.length - count <= columns.frame.length / 8;
-  const cut = <T extends Uint32Array | Float64Array>(array: T): T => (isNear ? array.subarray(0, count) : array.slice(0, count)) as T;
+  const cut = <T extends Numbers | Float64Array>(array: T): T => (isNear ? array.subarray(0, count) : array.slice(0, count)) as T;
   const { frame, parentDelta, self, baseSelf } = columns;
   return { frame: cut(frame), parentDelta: cut(parentDelta), self: cut(self), baseSelf: baseSelf && cut(baseSelf) };
 }
 
-function countFrames(frame: Uint32Array, matches: Uint8Array, wanted: 0 | 1): number {
+function countFrames(frame: Numbers, matches: Uint8Array, wanted: 0 | 1): number {
   let count = 0;
   for (let i = 1; i < frame.length; i++) if (matches[frame[i]] === wanted) count++;
   return count;
@@ -98,7 +100,7 @@ function dropFrames(tree: Tree, matches: Uint8Array, hidden: 0 | 1): Columns {
   const cum = tree.cum ?? sumUp(self, parentDelta);
   const end = tree.end ?? endsOf(parentDelta);
   const room = frame.length - countFrames(frame, matches, hidden);
-  const made: Columns = { frame: new Uint32Array(room), parentDelta: new Uint32Array(room), self: new Float64Array(room), baseSelf: baseSelf && new Float64Array(room) };
+  const made: Columns = { frame: numbersLike(frame, room), parentDelta: new Uint32Array(room), self: new Float64Array(room), baseSelf: baseSelf && new Float64Array(room) };
   const next = new Uint32Array(frame.length); // in the chain; 0 ends it
   const children = new Siblings(cum);
   const slotOf = new Uint32Array(matches.length); // of a frame among the children in hand,

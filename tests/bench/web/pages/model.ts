@@ -15,6 +15,6 @@ export function layOut(flame: ReturnType<typeof decodeFlame>, widthPx: number): 
 export const find = (flame: ReturnType<typeof decodeFlame>, text: string) => search(flame, compileSearch(text)).functionCount;
 export function transform(flame: ReturnType<typeof decodeFlame>, action: "hide" | "focus", text: string): number {
   const columns = applyRule(flame, flame.frames, { action, text, isOff: false });
-  derive(columns, flame.frames.count);
+  derive(columns);
   return columns.frame.length;
 }
