@@ -214,7 +214,7 @@ export async function testExport(runner, browser, server) {
           await page.goto(`${server.url}/p/${id}`);
           await viewReady(page);
           await page.click("button:has-text('Download')");
-          await page.waitForSelector(".menu-panel .copy-field");
+          await page.waitForSelector(".menu-panel .copy-field >> visible=true");
           assert.deepEqual(await axeFindings(page), []);
           return page.$$eval(".menu-panel a[target=_blank]", (all) => all.map(({ href, rel, textContent }) => ({ href, rel, name: textContent.split(" ")[0] })));
         };
