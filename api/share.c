@@ -127,6 +127,8 @@ void share_append_json(const struct request *request, const struct share *share,
     append_text_member(buf, "filename", share->filename);
     buf_printf(buf, ",\"labels\":%s", share->labels);
     append_members(buf, share->summary);
+    if (share->reader_comments)
+        buf_printf(buf, ",\"reader_comments\":%s", share->reader_comments);
     buf_printf(buf, ",\"can_edit\":%s,\"mine\":%s}", is_editor ? "true" : "false",
                is_mine(&request->principal, share) ? "true" : "false");
 }

@@ -49,9 +49,10 @@ struct share {
     struct span raw_sha256;
     const char *format; /* format_name() */
     const char *filename;
-    const char *labels;  /* JSON object of texts */
-    const char *summary; /* JSON object, see api/share_summary.h */
-    int64_t views;       /* those already written down */
+    const char *labels;          /* JSON object of texts */
+    const char *summary;         /* JSON object, see api/share_summary.h */
+    int64_t views;               /* those already written down */
+    const char *reader_comments; /* how many, in digits; NULL where they were not counted */
 };
 
 /*

@@ -47,9 +47,27 @@ static enum err_code create_share(struct request *request, struct response *resp
                 : share_create_once(request, &settings, request->body, &idempotency, response, err);
 }
 
-static enum err_code answer_share(struct request *request, const struct share *share,
+/* One look into an index of at most COMMENT_MAX_PER_SHARE of the share's rows. */
+static enum err_code count_comments(struct request *request, struct share *share, struct err *err)
+{
+    pg_auto connection = NULL;
+    struct pg_result *result;
+    enum err_code code = pg_take(request->server->database, &connection, err);
+    if (!code)
+        code = pg_query_values(connection, share->tenant_id,
+                               "SELECT count(*) FROM share_comment WHERE share_id = $1::text",
+                               request->arena, &result, err, PG_TEXT(share->id));
+    if (!code)
+        share->reader_comments = pg_get_text(result, 0, 0);
+    return code;
+}
+
+static enum err_code answer_share(struct request *request, struct share *share,
                                   struct response *response, struct err *err)
 {
+    enum err_code code = count_comments(request, share, err);
+    if (code)
+        return code;
     bool is_editor = share_access_check_edit(request, share, err) == ERR_NONE;
     buf_auto json;
     buf_init(&json, 4 << 20);

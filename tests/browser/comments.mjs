@@ -43,6 +43,7 @@ async function testWriting(runner, browser, server, context, share) {
       await page.fill(".talk textarea", "Why is **this** so wide?\n\n<b>&\"'");
       await page.click(".talk button:has-text('Comment')");
       await countIs(page, 1);
+      assert.equal(await page.textContent(".toolbar [title=Comments] .count"), "1");
       const [told] = await listOf(server, share.id);
       assert.deepEqual(told.pin, { hash: zoom, function: name });
       assert.deepEqual([told.view, told.text], [view, "Why is **this** so wide?\n\n<b>&\"'"]);
@@ -93,6 +94,15 @@ async function testWriting(runner, browser, server, context, share) {
       await countIs(page, 1);
       assert.deepEqual((await listOf(server, share.id)).map(({ n }) => n), [told[1].n]);
       assert.equal(await page.evaluate(() => document.activeElement.textContent), "1 comment");
+      assert.equal(await page.textContent(".toolbar .count"), "1");
+
+      // The button says it before the comments are opened, and asks nothing for it.
+      const asked = [];
+      page.on("request", (request) => request.url().endsWith("/comments") && asked.push(request.url()));
+      await page.goto(path);
+      await viewReady(page);
+      assert.equal(await page.textContent(".toolbar .count"), "1");
+      assert.deepEqual(asked, []);
     }),
   );
 

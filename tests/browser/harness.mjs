@@ -91,10 +91,10 @@ export async function withPage(browser, server, use, { look = "light", bypassCSP
   }
 }
 
-/** Findings of axe-core that are serious or worse. */
-export async function axeFindings(page) {
+/** Findings of axe-core that are serious or worse; rules: those of its rules to switch on or off. */
+export async function axeFindings(page, rules = {}) {
   if (!(await page.evaluate(() => "axe" in globalThis))) await page.evaluate(axeSource);
-  const result = await page.evaluate(() => globalThis.axe.run(document, { resultTypes: ["violations"] }));
+  const result = await page.evaluate((rules) => globalThis.axe.run(document, { resultTypes: ["violations"], rules }), rules);
   return result.violations
     .filter((finding) => finding.impact === "serious" || finding.impact === "critical")
     .map((finding) => `${finding.id}: ${finding.nodes.map((node) => `${node.target.join(" ")} (${node.failureSummary?.split("\n")[1]?.trim()})`).join("; ")}`);

@@ -8,6 +8,7 @@ import { Server } from "./server.mjs";
 import { testAccess } from "./access.mjs";
 import { testAccount } from "./account.mjs";
 import { testComments } from "./comments.mjs";
+import { testContrast } from "./contrast.mjs";
 import { testDiff } from "./diff.mjs";
 import { testEmbed } from "./embed.mjs";
 import { testExport } from "./export.mjs";
@@ -40,7 +41,7 @@ try {
   server = await Server.start();
   const lanes = [
     [testUpload, testViewer, testIcicle, testFilter, testExport, testGraph, testStates, testKeyboard, testDiff, testAccess, testAccount],
-    [testPreview, testRedact, testEmbed, testLabels, testComments, testFirefox, testLooks],
+    [testPreview, testRedact, testEmbed, testLabels, testComments, testContrast, testFirefox, testLooks],
   ];
   for (const lane of await Promise.allSettled(lanes.map(runInTurn))) if (lane.status === "rejected") throw lane.reason;
 } catch (error) {

@@ -53,6 +53,7 @@ def test_a_comment_lives_from_writing_to_deleting(server, anonymous):
 
     listed = anonymous.get(path_of(made))
     assert listed.headers["cache-control"] == "no-store"
+    assert anonymous.get(f"/api/v1/shares/{made['id']}").json()["reader_comments"] == 1
     assert email not in listed.text
     seen = listed.json()["comments"][0]
     assert seen == {**comment, "mine": False, "can_delete": False}

@@ -47,6 +47,8 @@ export interface Share {
   build_ids: string[];
   /** Labels that samples have; absent where the profile came before they were listed. */
   sample_labels?: string[];
+  /** Those that people wrote; comments are the file's. */
+  reader_comments?: number;
   can_edit: boolean;
   mine: boolean;
 }

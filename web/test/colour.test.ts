@@ -3,6 +3,7 @@ import { test } from "node:test";
 import { contrast, diffFills, diffStep, diffSteps, heatFillOf, heatFills, heatShares, luminance, makePalette, oklch } from "../src/model/colour.ts";
 import { FrameFlag } from "../src/model/flame.ts";
 import { colourModes, FrameColours, packageOf } from "../src/model/frame_colours.ts";
+import { strongPalette } from "../src/model/strong_palette.ts";
 import { RuntimeNames } from "../src/model/runtime.ts";
 import { heaviestParts } from "../src/views/legend.tsx";
 import { bigTree, decode } from "./trees.ts";
@@ -31,6 +32,32 @@ test("text can be read on every fill, light and dark, near and standing back", (
     const palette = makePalette(isDark);
     for (const [fills, inks] of [[palette.fills, palette.inks], [palette.faded, palette.fadedInks]])
       for (const [i, fill] of fills.entries()) assert.ok(contrast(fill, inks[i]) >= 4.5, `${isDark ? "dark" : "light"} fill ${i}: ${inks[i]} on ${fill} has ${contrast(fill, inks[i])}`);
+  }
+});
+
+test("where contrast is wanted, text has 7 to 1 on every fill, and slivers 3 to 1 on the page", () => {
+  const grounds: [boolean, string, string, string, number][] = [
+    [false, "#ffffff", "#000000", "#0000c0", 7],
+    [true, "#000000", "#ffffff", "#ffd400", 7],
+    // Contrast themes that Windows comes with: Aquatic, Desert, Dusk.
+    [true, "#202020", "#ffffff", "#8ee3f0", 7],
+    [false, "#fffaef", "#3d3d3d", "#903909", 7],
+    [true, "#2d3236", "#ffffff", "#abcfff", 7],
+    // Chosen by hand, and not well: as much as there is.
+    [false, "#808080", "#202020", "#0000ff", contrast("#808080", "#202020")],
+  ];
+  for (const [isDark, background, text, highlight, wanted] of grounds) {
+    const palette = strongPalette(makePalette(isDark), { background, text, highlight });
+    const about = `${text} on ${background}`;
+    for (const [fills, inks] of [[palette.fills, palette.inks], [palette.faded, palette.fadedInks]])
+      for (const [i, fill] of fills.entries()) assert.ok(contrast(fill, inks[i]) >= wanted - 1e-9, `${about}, fill ${i}: ${inks[i]} on ${fill} has ${contrast(fill, inks[i])}`);
+    for (const [i, fill] of palette.overview.entries()) assert.ok(contrast(fill, background) >= 3, `${about}, sliver ${i}: ${fill} has ${contrast(fill, background)}`);
+    if (wanted < 7) continue;
+    // Steps are still steps.
+    for (const steps of [heatFills(palette), diffFills(palette).slice(diffSteps)]) {
+      const light = steps.map(luminance);
+      for (let i = 1; i < light.length; i++) assert.ok(isDark ? light[i] > light[i - 1] : light[i] < light[i - 1], `${about}: ${steps}`);
+    }
   }
 });
 

@@ -44,7 +44,7 @@ export function contrast(a: string, b: string): number {
 }
 
 /** `share` of a colour over another. */
-function mix(colour: string, under: string, share: number): string {
+export function mix(colour: string, under: string, share: number): string {
   const below = channels(under);
   const mixed = channels(colour).map((value, i) => Math.round(255 * (value * share + below[i] * (1 - share))));
   return "#" + mixed.map((value) => value.toString(16).padStart(2, "0")).join("");
@@ -64,6 +64,8 @@ export interface Palette {
   /** Where a search matches, in the minimap. */
   mark: string;
   hatch: string;
+  /** Over the boxes of the function that the pointer is on. */
+  veil: string;
 }
 
 export const shadeCount = 3;
@@ -76,9 +78,9 @@ export const hueCount = hues.length;
 /** One more "hue" without chroma: kernel and unnamed code. */
 export const neutralHue = hues.length;
 
-const heatFill = (hues.length + 1) * shadeCount;
+export const heatFill = (hues.length + 1) * shadeCount;
 /** From "much less" through "the same" to "much more"; 2 * diffSteps + 1 fills. */
-const diffFill = heatFill + heatShares.length;
+export const diffFill = heatFill + heatShares.length;
 export const rootFill = diffFill + 2 * diffSteps + 1;
 export const dimmedFill = rootFill + 1;
 export const diffFills = (palette: Palette): string[] => palette.fills.slice(diffFill, rootFill);
@@ -133,6 +135,7 @@ export function makePalette(isDark: boolean): Palette {
     outline: isDark ? "#fff6e8" : "#1f1a14",
     mark: isDark ? "#ff9c57" : "#b8420a",
     hatch: isDark ? "#8b857b" : "#746e64",
+    veil: isDark ? "rgba(255,255,255,0.13)" : "rgba(60,35,0,0.09)",
   };
 }
 

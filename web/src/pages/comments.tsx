@@ -209,13 +209,18 @@ export interface CommentsProps {
   isAlone: boolean;
   share: Share;
   session: Session | null;
+  /** How many there are, as soon as all are known. */
+  onCount: (count: number) => void;
 }
 
-export function CommentsPane({ context, isAlone, share, session }: CommentsProps) {
+export function CommentsPane({ context, isAlone, share, session, onCount }: CommentsProps) {
   const { listed, problem, loadMore, put, drop } = useComments(share.id);
   const heading = useRef<HTMLHeadingElement>(null);
   const mayWrite = isSignedIn(session) && (session!.role === "member" || session!.role === "owner");
   const count = listed?.comments.length ?? 0;
+  useEffect(() => {
+    if (listed && !listed.cursor) onCount(count);
+  }, [listed]);
   const onDeleted = (n: number) => {
     drop(n);
     heading.current?.focus();

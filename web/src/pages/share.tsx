@@ -180,6 +180,7 @@ const comments = later(async () => (await import("./comments.tsx")).CommentsPane
 export function SharePage({ id, session }: { id: string; session: Session | null }) {
   const { share, problem, reload } = useShare(id);
   const [state, update] = useViewState();
+  const [commentCount, setCommentCount] = useState<number>();
   useTitle(share ? nameOf(share) : "");
   const question = { sampleType: state.sampleType, group: state.group, labels: state.labels };
   const load = useCallback(
@@ -207,7 +208,8 @@ export function SharePage({ id, session }: { id: string; session: Session | null
         sampleTypes={share?.sample_types}
         defaultType={share?.default_sample_type_index}
         labelKeys={share?.sample_labels}
-        comments={(props) => share && <comments.Component {...props} share={share} session={session} />}
+        comments={(props) => share && <comments.Component {...props} share={share} session={session} onCount={setCommentCount} />}
+        commentCount={commentCount ?? share?.reader_comments}
         extraKeys={{ y: copyLink }}
       />
     </Shell>

@@ -119,13 +119,14 @@ export function Select({ id, value, choices, onChange, label }: { id?: string; v
 }
 
 /** A row of which one is pressed. */
-export function Segments<T extends string>(props: { label: string; value: T; choices: { value: T; label: string; icon?: IconName }[]; onChange: (value: T) => void; /** Words on the pressed one only. */ isCompact?: boolean }) {
+export function Segments<T extends string>(props: { label: string; value: T; choices: { value: T; label: string; icon?: IconName; count?: number }[]; onChange: (value: T) => void; /** Words on the pressed one only. */ isCompact?: boolean }) {
   return (
     <div class={`segments ${props.isCompact ? "compact" : ""}`} role="group" aria-label={props.label}>
       {props.choices.map((choice) => (
         <button type="button" key={choice.value} aria-pressed={choice.value === props.value} onClick={() => props.onChange(choice.value)} title={choice.label}>
           {choice.icon && <Icon name={choice.icon} />}
           <span>{choice.label}</span>
+          {choice.count ? <b class="count">{choice.count}</b> : null}
         </button>
       ))}
     </div>

@@ -4,7 +4,7 @@ import { useEffect, useState } from "preact/hooks";
 import { getSession, nobody, signOut, type Session } from "../api.ts";
 import { IconButton, Menu, Messages } from "./kit.tsx";
 import { Mark } from "./icons.tsx";
-import { toggleTheme, useIsDark } from "./theme.ts";
+import { toggleTheme, usePalette } from "./theme.ts";
 
 export const isSignedIn = (session: Session | null): boolean => Boolean(session?.user);
 
@@ -38,7 +38,7 @@ function AccountMenu({ session }: { session: Session }) {
 }
 
 export function Shell({ children, session, isViewer = false }: { children: ComponentChildren; session: Session | null; isViewer?: boolean }) {
-  const isDark = useIsDark();
+  const { isDark } = usePalette();
   const path = location.pathname;
   return (
     <div class={`shell ${isViewer ? "viewer-shell" : ""}`}>

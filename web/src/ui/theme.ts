@@ -1,25 +1,49 @@
-/* theme: dark or light: the system's choice until the reader makes one. */
+/*
+ * theme: the colours of the picture: dark or light as the system wants until the reader chooses, and stronger ones
+ * (contrast) where the system asks for contrast or puts its own colours on all pages. These come in a chunk of their own.
+ */
 import { useEffect, useState } from "preact/hooks";
+import { makePalette } from "../model/colour.ts";
+import type { Look } from "../views/icicle_draw.ts";
 
-export type Theme = "system" | "light" | "dark";
 const storageKey = "perfolio:theme";
-const system = () => matchMedia("(prefers-color-scheme: dark)");
 const changed = new EventTarget();
+const [system, contrast, forced] = ["(prefers-color-scheme: dark)", "(prefers-contrast: more)", "(forced-colors: active)"].map((query) => {
+  const found = matchMedia(query);
+  found.addEventListener("change", renew);
+  return found;
+});
+let strengthen: typeof import("./contrast.ts").strengthen | undefined;
+let palette = paletteNow();
 
-export function chosenTheme(): Theme {
-  const value = document.documentElement.dataset.theme;
-  return value === "light" || value === "dark" ? value : "system";
+function isDarkNow(): boolean {
+  const choice = document.documentElement.dataset.theme;
+  return choice ? choice === "dark" : system.matches;
 }
 
-export function isDarkNow(): boolean {
-  const choice = chosenTheme();
-  return choice === "system" ? system().matches : choice === "dark";
+function paletteNow(): Look {
+  const plain = makePalette(isDarkNow());
+  if (!contrast.matches && !forced.matches) return plain;
+  if (!strengthen)
+    import("./contrast.ts").then(
+      (chunk) => {
+        strengthen = chunk.strengthen;
+        renew();
+      },
+      () => undefined, // the plain colours can be read too
+    );
+  return strengthen?.(plain, forced.matches) ?? plain;
+}
+
+function renew(): void {
+  palette = paletteNow();
+  changed.dispatchEvent(new Event("change"));
 }
 
 /** Switches to the other of light and dark. Where that is what the system wants, the choice is dropped. */
 export function toggleTheme(): void {
   const dark = !isDarkNow();
-  const followsSystem = dark === system().matches;
+  const followsSystem = dark === system.matches;
   if (followsSystem) delete document.documentElement.dataset.theme;
   else document.documentElement.dataset.theme = dark ? "dark" : "light";
   try {
@@ -28,20 +52,16 @@ export function toggleTheme(): void {
   } catch {
     // Forbidden storage: the choice lasts as long as the page.
   }
-  changed.dispatchEvent(new Event("change"));
+  renew();
 }
 
-export function useIsDark(): boolean {
-  const [isDark, setDark] = useState(isDarkNow);
+export function usePalette(): Look {
+  const [shown, setShown] = useState(palette);
   useEffect(() => {
-    const update = () => setDark(isDarkNow());
-    const query = system();
-    query.addEventListener("change", update);
+    const update = () => setShown(palette);
+    update();
     changed.addEventListener("change", update);
-    return () => {
-      query.removeEventListener("change", update);
-      changed.removeEventListener("change", update);
-    };
+    return () => changed.removeEventListener("change", update);
   }, []);
-  return isDark;
+  return shown;
 }

@@ -8,7 +8,7 @@
  */
 import { Fragment } from "preact";
 import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
-import { diffFillOf, dimmedFill, makePalette } from "../model/colour.ts";
+import { diffFillOf, dimmedFill } from "../model/colour.ts";
 import { sizeOf, type CallEdge, type CallGraph } from "../model/call_graph.ts";
 import type { Flame } from "../model/flame.ts";
 import type { Point } from "../model/graph_layout.ts";
@@ -172,9 +172,8 @@ interface PictureProps {
 }
 
 function Drawing({ context, picture, around, camera }: PictureProps) {
-  const { state, unit, isDark, colours, pattern, hovered, update, addRule, onHoverName, onCursor, openMenu } = context;
+  const { state, unit, palette, colours, pattern, hovered, update, addRule, onHoverName, onCursor, openMenu } = context;
   const { flame, graph, boxes, layout } = picture;
-  const palette = useMemo(() => makePalette(isDark), [isDark]);
   const matches = useMemo(() => matchesOf(boxes, pattern), [boxes, pattern]);
   const [cursor, setCursor] = useState(0);
   const [pointed, setPointed] = useState<Pointed>(null);

@@ -5,8 +5,7 @@
  * active descendant, so that a screen reader says what the eye sees. Two canvases lie in it: the
  * picture, repainted when something changes, and an overlay for hover and cursor (stage).
  */
-import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
-import { makePalette } from "../model/colour.ts";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { Flame } from "../model/flame.ts";
 import type { FrameColours } from "../model/frame_colours.ts";
 import type { SearchResult } from "../model/search.ts";
@@ -14,6 +13,7 @@ import { isSameWindow, partOf, windowOf, type Part } from "../model/window.ts";
 import { isTyping } from "../ui/kit.tsx";
 import { describeNode, spokenNode } from "./describe.ts";
 import { Gestures } from "./gestures.ts";
+import type { Look } from "./icicle_draw.ts";
 import { Minimap } from "./minimap.ts";
 import { neighbour, rowHeight } from "./rows.ts";
 import { Stage } from "./stage.ts";
@@ -22,7 +22,7 @@ export interface IcicleProps {
   flame: Flame;
   colours: FrameColours;
   unit: string;
-  isDark: boolean;
+  palette: Look;
   /** The root stands at the bottom, what it calls above it. */
   isFlipped?: boolean;
   hasMinimap?: boolean;
@@ -89,7 +89,7 @@ export function Tooltip({ flame, node, unit }: { flame: Flame; node: number; uni
 }
 
 export function Icicle(props: IcicleProps) {
-  const { flame, colours, unit, isDark, isFlipped = false, hasMinimap = true, zoom, part, marks, cursor } = props;
+  const { flame, colours, unit, palette, isFlipped = false, hasMinimap = true, zoom, part, marks, cursor } = props;
   const { cursorId = "icicle-cursor" } = props;
   const scroller = useRef<HTMLDivElement>(null);
   const pictureCanvas = useRef<HTMLCanvasElement>(null);
@@ -104,7 +104,6 @@ export function Icicle(props: IcicleProps) {
   latest.current = props;
   const [hover, setHover] = useState(-1);
   const pointer = useRef({ x: 0, y: 0 });
-  const palette = useMemo(() => makePalette(isDark), [isDark]);
 
   const scene = { flame, colours, palette, marks, isFlipped, zoom, cursor };
 

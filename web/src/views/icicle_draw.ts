@@ -31,10 +31,18 @@ const signShapes = [
 ] as const;
 const fontFamily = '"Segoe UI", Roboto, "Helvetica Neue", "Noto Sans", "DejaVu Sans Condensed", system-ui, sans-serif';
 
+/** The colours of a picture, and what else it needs where contrast is wanted (ui/contrast.ts). */
+export interface Look extends Palette {
+  /** Of what stands for the tree in the minimap, by the same index as fills, which do it otherwise. */
+  overview?: string[];
+  /** Draws what tells boxes apart without their colours, between the boxes and their names. */
+  paintEdges?: (context: CanvasRenderingContext2D, picture: Picture) => void;
+}
+
 export interface Picture {
   flame: Flame;
   colours: FrameColours;
-  palette: Palette;
+  palette: Look;
   window: Window;
   rows: Rows;
   scrollTop: number;
@@ -111,6 +119,7 @@ export class IciclePainter {
       ground.endRow();
     }
     ground.put();
+    palette.paintEdges?.(this.context, picture);
     this.late = [];
     this.paintOnBoxes(picture);
     return this.paintMore(picture);

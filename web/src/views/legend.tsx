@@ -1,6 +1,6 @@
 /* legend: what the colours and signs of the boxes mean, with how much of the profile each stands for. */
-import { useEffect, useMemo, useState } from "preact/hooks";
-import { diffFills, diffSteps, heatFills, heatShares, makePalette, type Palette } from "../model/colour.ts";
+import { useEffect, useState } from "preact/hooks";
+import { diffFills, diffSteps, heatFills, heatShares, type Palette } from "../model/colour.ts";
 import { FrameFlag, type Flame } from "../model/flame.ts";
 import type { ColourMode, FrameColours } from "../model/frame_colours.ts";
 import { formatPercent } from "../model/units.ts";
@@ -87,8 +87,7 @@ function DiffColours({ palette }: { palette: Palette }) {
   );
 }
 
-export function Legend({ flame, colours, isDark }: { flame: Flame; colours: FrameColours; isDark: boolean }) {
-  const palette = useMemo(() => makePalette(isDark), [isDark]);
+export function Legend({ flame, colours, palette }: { flame: Flame; colours: FrameColours; palette: Palette }) {
   if (flame.isDiff) return <DiffColours palette={palette} />;
   const isValue = colours.mode === "value";
   return (

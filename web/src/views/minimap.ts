@@ -90,7 +90,7 @@ export class Minimap {
     const ratio = devicePixelRatio || 1;
     const edge = (line: number) => Math.round((line * this.treePx * ratio) / lines) / ratio; // whole pixels look crisp
     const [top, bottom] = [edge(place), edge(place + 1)];
-    ground.beginRow(top, bottom - top > 3 ? bottom - top - 1 : bottom - top, palette.fills);
+    ground.beginRow(top, bottom - top > 3 ? bottom - top - 1 : bottom - top, palette.overview ?? palette.fills);
     layoutRow(flame, row, wholeOf(flame, 0), this.width, (first, last, left, right) => {
       const isMarked = !marks || marks.rows.any(first, last);
       ground.box(left, right, isMarked ? fillOf(scene, flame.rowNodes[first]) : dimmedFill);

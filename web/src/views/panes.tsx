@@ -15,6 +15,7 @@ import type { SeenPart, Update, View, ViewState } from "../state.ts";
 import type { IconName } from "../ui/icons.tsx";
 import { later } from "../ui/later.tsx";
 import { Icicle } from "./icicle.tsx";
+import type { Look } from "./icicle_draw.ts";
 
 /** Comments are the page's, since they are of what it shows; pages without them offer no such view. */
 export type CommentsOf = (props: PaneProps) => VNode | null;
@@ -27,7 +28,7 @@ export interface PaneContext {
   source: Flame;
   colours: FrameColours;
   unit: string;
-  isDark: boolean;
+  palette: Look;
   /** Empty unless the pane wants them. */
   rows: readonly FunctionRow[];
   /** Trees around the marked function; null unless the pane wants them, and until they are there. */
@@ -85,10 +86,10 @@ interface PaneKind {
 }
 
 function IciclePane({ context, id }: PaneProps, isFlipped: boolean) {
-  const { flame, colours, unit, isDark, zoom, part, marks, cursor, onCursor, onZoom, onPart, onHover, hovered, openMenu } = context;
+  const { flame, colours, unit, palette, zoom, part, marks, cursor, onCursor, onZoom, onPart, onHover, hovered, openMenu } = context;
   return (
     <Icicle
-      {...{ flame, colours, unit, isDark, isFlipped, zoom, part, marks, hovered, onCursor, onZoom, onPart, onHover }}
+      {...{ flame, colours, unit, palette, isFlipped, zoom, part, marks, hovered, onCursor, onZoom, onPart, onHover }}
       cursor={Math.min(cursor, flame.nodeCount - 1)}
       cursorId={`${id}-cursor`}
       onMenu={(node, x, y) => {

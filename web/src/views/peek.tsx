@@ -3,7 +3,6 @@
  * caller or callee goes there; the way back is the browser's.
  */
 import { useMemo, useRef } from "preact/hooks";
-import { makePalette } from "../model/colour.ts";
 import type { Flame } from "../model/flame.ts";
 import { peek, type Peek, type PeekRow } from "../model/peek.ts";
 import { boundedTest } from "../model/search.ts";
@@ -46,8 +45,7 @@ function NameCell({ line, context, shown, swatch }: { line: PeekRow; context: Pa
 }
 
 function List({ context, label, header, lines, whole, isMatch }: ListProps) {
-  const { flame, colours, unit, isDark, hovered, onHoverName, openMenu } = context;
-  const palette = useMemo(() => makePalette(isDark), [isDark]);
+  const { flame, colours, unit, palette, hovered, onHoverName, openMenu } = context;
   const { scroller, update, nameWidth, first, last } = useSeenRows(lines.length);
   const fitter = useRef<LabelFitter | null>(null);
   const shown = (name: string) => {

@@ -9,6 +9,7 @@ import { search, type SearchResult } from "../model/search.ts";
 import type { Part } from "../model/window.ts";
 import { Loading } from "../ui/kit.tsx";
 import { Icicle } from "./icicle.tsx";
+import type { Look } from "./icicle_draw.ts";
 import type { PaneProps } from "./panes.tsx";
 import { TablePane } from "./table.tsx";
 
@@ -18,7 +19,7 @@ interface SandwichProps {
   callees: Flame | null;
   colours: FrameColours;
   unit: string;
-  isDark: boolean;
+  palette: Look;
   search: (flame: Flame) => SearchResult | null;
   hovered: string;
   onHover: (name: string) => void;
@@ -32,7 +33,7 @@ interface HalfProps extends Omit<SandwichProps, "name" | "callers" | "callees"> 
   isFlipped: boolean;
 }
 
-function Half({ flame, label, colours, unit, isDark, isFlipped, search, hovered, onHover, onChoose, onMenu }: HalfProps) {
+function Half({ flame, label, colours, unit, palette, isFlipped, search, hovered, onHover, onChoose, onMenu }: HalfProps) {
   const [cursor, setCursor] = useState(1);
   const nameOf = (node: number) => flame.frames.name(flame.frame[node]);
   const [seen, setSeen] = useState<{ node: number; part: Part | null }>({ node: 1, part: null });
@@ -43,7 +44,7 @@ function Half({ flame, label, colours, unit, isDark, isFlipped, search, hovered,
         flame={flame}
         colours={colours}
         unit={unit}
-        isDark={isDark}
+        palette={palette}
         isFlipped={isFlipped}
         hasMinimap={false}
         zoom={Math.min(seen.node, flame.nodeCount - 1)}
@@ -88,10 +89,10 @@ function Sandwich({ name, callers, callees, ...rest }: SandwichProps) {
 
 /** Alone it has the table at its side, to choose a function from. */
 export function SandwichPane(props: PaneProps) {
-  const { state, callers, callees, colours, unit, isDark, pattern, hovered, onHoverName, update, openMenu } = props.context;
+  const { state, callers, callees, colours, unit, palette, pattern, hovered, onHoverName, update, openMenu } = props.context;
   const sandwich = (
     <Sandwich
-      {...{ callers, callees, colours, unit, isDark, hovered }}
+      {...{ callers, callees, colours, unit, palette, hovered }}
       onHover={onHoverName}
       name={state.marked}
       search={(tree) => (pattern ? search(tree, pattern) : null)}

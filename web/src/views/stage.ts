@@ -2,13 +2,12 @@
  * stage: the part of an icicle that moves without Preact: sizes, the seen window, scrolling, hover,
  * and painting at most once per frame of the screen.
  */
-import type { Palette } from "../model/colour.ts";
 import { startOf, type Flame } from "../model/flame.ts";
 import type { FrameColours } from "../model/frame_colours.ts";
 import { nodeAt } from "../model/layout.ts";
 import type { SearchResult } from "../model/search.ts";
 import { between, minShare, panned, wholeOf, zoomed, type Window } from "../model/window.ts";
-import { IciclePainter, type Picture } from "./icicle_draw.ts";
+import { IciclePainter, type Look, type Picture } from "./icicle_draw.ts";
 import type { Minimap } from "./minimap.ts";
 import { rowHeight, Rows } from "./rows.ts";
 
@@ -20,7 +19,7 @@ const settleMs = 160;
 export interface Scene {
   flame: Flame;
   colours: FrameColours;
-  palette: Palette;
+  palette: Look;
   marks: SearchResult | null;
   isFlipped: boolean;
   zoom: number;
@@ -241,7 +240,7 @@ export class Stage {
     overlay.clearRect(0, 0, this.width, this.rows.viewPx);
     const { boxes } = painter;
     overlay.strokeStyle = palette.outline;
-    overlay.fillStyle = palette.isDark ? "rgba(255,255,255,0.13)" : "rgba(60,35,0,0.09)";
+    overlay.fillStyle = palette.veil;
     const isFocused = this.hasKeys;
     for (let i = 0; i < boxes.count; i++) {
       const node = boxes.node[i];
@@ -249,7 +248,7 @@ export class Stage {
       if (this.hoveredName && flame.frames.name(flame.frame[node]) === this.hoveredName)
         overlay.fillRect(boxes.x[i], y, boxes.width[i], rowHeight - 1);
       if (node === this.hover || (node === cursor && isFocused)) {
-        overlay.lineWidth = node === cursor && isFocused ? 2 : 1;
+        overlay.lineWidth = (node === cursor && isFocused ? 2 : 1) + (palette.paintEdges ? 1 : 0);
         overlay.strokeRect(boxes.x[i] + 1, y + 1, Math.max(1, boxes.width[i] - 2), rowHeight - 3);
       }
     }

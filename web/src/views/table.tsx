@@ -3,7 +3,7 @@
  */
 import type { JSX } from "preact";
 import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
-import { makePalette } from "../model/colour.ts";
+import type { Palette } from "../model/colour.ts";
 import { filterByName } from "../model/search.ts";
 import type { Flame } from "../model/flame.ts";
 import type { FrameColours } from "../model/frame_colours.ts";
@@ -22,7 +22,7 @@ interface TableProps {
   rows: readonly FunctionRow[];
   colours: FrameColours;
   unit: string;
-  isDark: boolean;
+  palette: Palette;
   pattern: RegExp | null;
   sort: Sort | null;
   chosen: string;
@@ -202,13 +202,12 @@ function widthsOf(columns: [SortColumn, Column][]) {
 }
 
 function Table(props: TableProps) {
-  const { flame, rows, unit, pattern, chosen, colours, isDark } = props;
+  const { flame, rows, unit, pattern, chosen, colours, palette } = props;
   const sort = props.sort ?? defaultSort(flame.isDiff);
   const known = flame.isDiff ? diffColumns : plainColumns;
   const asked = props.columns.filter((id) => known[id]);
   const ids = asked.length ? asked : defaultColumns(flame.isDiff);
   const columns = inOrder(ids).map((id): [SortColumn, Column] => [id, id === "name" ? nameColumn : known[id]!]);
-  const palette = useMemo(() => makePalette(isDark), [isDark]);
   const sorted = useMemo(() => {
     const wanted = pattern ? filterByName(rows, pattern) : rows;
     return sortFunctions(wanted, sort);
@@ -282,10 +281,10 @@ function Table(props: TableProps) {
 }
 
 export function TablePane({ context }: PaneProps) {
-  const { state, flame, rows, colours, unit, isDark, pattern, hovered, onHoverName, update, mark, openMenu } = context;
+  const { state, flame, rows, colours, unit, palette, pattern, hovered, onHoverName, update, mark, openMenu } = context;
   return (
     <Table
-      {...{ flame, rows, colours, unit, isDark, pattern, hovered }}
+      {...{ flame, rows, colours, unit, palette, pattern, hovered }}
       columns={state.columns}
       onColumns={(columns) => update({ columns })}
       onHover={onHoverName}

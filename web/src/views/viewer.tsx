@@ -17,7 +17,7 @@ import { formatCount, formatPercent, formatValue } from "../model/units.ts";
 import { colourModes, formatState, groups, parseState, views, type ColourMode, type SeenPart, type Update, type View, type ViewState } from "../state.ts";
 import { Button, copyText, Loading, ProblemView, say, Segments, Select } from "../ui/kit.tsx";
 import { later } from "../ui/later.tsx";
-import { useIsDark } from "../ui/theme.ts";
+import { usePalette } from "../ui/theme.ts";
 import { describeNode } from "./describe.ts";
 import { colourNames, Legend } from "./legend.tsx";
 import { panes, Panes, type CommentsOf, type PaneContext } from "./panes.tsx";
@@ -159,6 +159,7 @@ export interface ViewerProps {
   /** It is in a file of its own already, from where nothing is saved again. */
   isFile?: boolean;
   comments?: CommentsOf;
+  commentCount?: number;
   tools?: ComponentChildren;
   extraKeys?: Record<string, () => void>;
   onFlame?: (flame: Flame) => void;
@@ -177,7 +178,7 @@ const keySheet = later(async () => (await import("./key_sheet.tsx")).KeySheet);
 export function Viewer(props: ViewerProps) {
   const { update, comments, hasGroups = true } = props;
   const state = comments ? props.state : withoutComments(props.state);
-  const isDark = useIsDark();
+  const palette = usePalette();
   const { flame: source, isCurrent: isLoaded, problem: flameProblem, retry } = useFlame(props.flameKey, props.load);
   const shownPanes = [state.view, state.beside].flatMap((view) => (view ? [panes[view]] : []));
   for (const pane of shownPanes) pane.preload?.();
@@ -346,7 +347,7 @@ export function Viewer(props: ViewerProps) {
   const isEmpty = flame !== null && (flame.nodeCount <= 1 || (flame.width[0] === 0));
 
   const context: PaneContext | null = flame && source && colours && {
-    state, update, flame, source, colours, unit, isDark, rows, zoom, part, cursor,
+    state, update, flame, source, colours, unit, palette, rows, zoom, part, cursor,
     callers: shown.callers,
     callees: shown.callees,
     pattern: searching.pattern,
@@ -379,7 +380,7 @@ export function Viewer(props: ViewerProps) {
           label="View"
           value={state.view}
           onChange={setView}
-          choices={offered.map((view) => ({ value: view, label: panes[view].label, icon: panes[view].icon }))}
+          choices={offered.map((view) => ({ value: view, label: panes[view].label, icon: panes[view].icon, count: view === "comments" ? props.commentCount : 0 }))}
         />
         <Select
           label="Beside it"
@@ -457,7 +458,7 @@ export function Viewer(props: ViewerProps) {
         <footer class="viewer-foot">
           {shownPanes.some((pane) => pane.hasCursor) && <DetailLine flame={flame} node={Math.min(pointed, flame.nodeCount - 1)} unit={unit} />}
           <div class="foot-line">
-            <Legend flame={flame} colours={colours} isDark={isDark} />
+            <Legend flame={flame} colours={colours} palette={palette} />
             <span class="foot-end">
               {notes.map((note) => (
                 <span class="note" key={note}>{note}</span>

@@ -1,0 +1,74 @@
+/*
+ * contrast: the colours for readers whose system asks for more contrast, or has colours of its own that it puts on
+ * all pages (forced colours). Then boxes have edges, text on them a contrast of 7 to 1 wherever the system's
+ * own text has it, and what a search found a thick edge: nothing is told by a colour alone.
+ */
+import type { Palette } from "../model/colour.ts";
+import { layoutRow } from "../model/layout.ts";
+import { strongPalette, type Ground } from "../model/strong_palette.ts";
+import { fillOf, type Look, type Picture } from "../views/icicle_draw.ts";
+import { rowHeight } from "../views/rows.ts";
+import style from "./contrast.css?text";
+import { addStyle } from "./style.ts";
+
+addStyle(style);
+
+const plainGrounds: Record<"dark" | "light", Ground> = {
+  light: { background: "#ffffff", text: "#000000", highlight: "#0000c0" },
+  dark: { background: "#000000", text: "#ffffff", highlight: "#ffd400" },
+};
+
+/** What the system paints pages with. A canvas is given no colours by name: they are asked of an element. */
+function systemGround(): Ground {
+  const probe = document.createElement("i");
+  document.body.append(probe);
+  const colourOf = (name: string) => {
+    probe.style.color = name;
+    const channels = getComputedStyle(probe).color.match(/[\d.]+/g) ?? [];
+    return "#" + channels.slice(0, 3).map((value) => Math.round(Number(value)).toString(16).padStart(2, "0")).join("");
+  };
+  const ground = { background: colourOf("Canvas"), text: colourOf("CanvasText"), highlight: colourOf("Highlight") };
+  probe.remove();
+  return ground;
+}
+
+/** Lines inside a box along its four edges. */
+function strokeInside(context: CanvasRenderingContext2D, x: number, y: number, width: number, px: number): void {
+  const height = rowHeight - 1;
+  context.fillRect(x, y, width, px);
+  context.fillRect(x, y + height - px, width, px);
+  context.fillRect(x, y + px, px, height - 2 * px);
+  context.fillRect(x + width - px, y + px, px, height - 2 * px);
+}
+
+const leastWithInside = 5;
+/** Of the edges of what a search found. */
+const wide = 3;
+
+/** Edges of the boxes that have an inside; what is narrower is filled to be seen. Twice the time of a picture without. */
+function edgesIn(colour: string, slivers: readonly string[]): Look["paintEdges"] {
+  return (context: CanvasRenderingContext2D, picture: Picture) => {
+    const { flame, marks, window, rows, scrollTop, widthPx } = picture;
+    const [first, last] = rows.seen(scrollTop);
+    for (let row = first; row <= last; row++) {
+      const y = rows.topOf(row) - scrollTop;
+      layoutRow(flame, row, window, widthPx, (begin, end, left, right) => {
+        // Whole pixels: an edge that is spread over two of them has half the contrast.
+        const from = Math.round(Math.max(-wide, left));
+        const width = Math.max(1, Math.round(Math.min(widthPx + wide, right)) - from);
+        const isFound = marks?.rows.any(begin, end) ?? false;
+        const hasInside = begin === end && width > leastWithInside;
+        context.fillStyle = marks || hasInside ? colour : slivers[fillOf(picture, flame.rowNodes[begin])];
+        if (hasInside) strokeInside(context, from, y, width - 1, isFound ? wide : 1);
+        else if (!marks || isFound) context.fillRect(from, y, width, rowHeight - 1);
+        else context.fillRect(from, y + rowHeight - 2, width, 1);
+      });
+    }
+  };
+}
+
+export function strengthen(plain: Palette, isForced: boolean): Look {
+  const ground = isForced ? systemGround() : plainGrounds[plain.isDark ? "dark" : "light"];
+  const palette = strongPalette(plain, ground);
+  return { ...palette, paintEdges: edgesIn(ground.text, palette.overview) };
+}
