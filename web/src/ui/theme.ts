@@ -8,22 +8,19 @@ import type { Look } from "../views/icicle_draw.ts";
 
 const storageKey = "perfolio:theme";
 const changed = new EventTarget();
-const [system, contrast, forced] = ["(prefers-color-scheme: dark)", "(prefers-contrast: more)", "(forced-colors: active)"].map((query) => {
-  const found = matchMedia(query);
-  found.addEventListener("change", renew);
-  return found;
-});
+const queries = ["(prefers-color-scheme: dark)", "(prefers-contrast: more)", "(forced-colors: active)"];
+const [system, contrast, forced] = queries.map((query) => () => matchMedia(query));
 let strengthen: typeof import("./contrast.ts").strengthen | undefined;
-let palette = paletteNow();
+let palette: Look | undefined;
 
 function isDarkNow(): boolean {
   const choice = document.documentElement.dataset.theme;
-  return choice ? choice === "dark" : system.matches;
+  return choice ? choice === "dark" : system().matches;
 }
 
 function paletteNow(): Look {
   const plain = makePalette(isDarkNow());
-  if (!contrast.matches && !forced.matches) return plain;
+  if (!contrast().matches && !forced().matches) return plain;
   if (!strengthen)
     import("./contrast.ts").then(
       (chunk) => {
@@ -32,7 +29,13 @@ function paletteNow(): Look {
       },
       () => undefined, // the plain colours can be read too
     );
-  return strengthen?.(plain, forced.matches) ?? plain;
+  return strengthen?.(plain, forced().matches) ?? plain;
+}
+
+/** Made, and kept up to date, from the first time on that it is asked for. */
+function shownPalette(): Look {
+  if (!palette) for (const wish of [system, contrast, forced]) wish().addEventListener("change", renew);
+  return (palette ??= paletteNow());
 }
 
 function renew(): void {
@@ -43,7 +46,7 @@ function renew(): void {
 /** Switches to the other of light and dark. Where that is what the system wants, the choice is dropped. */
 export function toggleTheme(): void {
   const dark = !isDarkNow();
-  const followsSystem = dark === system.matches;
+  const followsSystem = dark === system().matches;
   if (followsSystem) delete document.documentElement.dataset.theme;
   else document.documentElement.dataset.theme = dark ? "dark" : "light";
   try {
@@ -56,9 +59,9 @@ export function toggleTheme(): void {
 }
 
 export function usePalette(): Look {
-  const [shown, setShown] = useState(palette);
+  const [shown, setShown] = useState(shownPalette);
   useEffect(() => {
-    const update = () => setShown(palette);
+    const update = () => setShown(shownPalette);
     update();
     changed.addEventListener("change", update);
     return () => changed.removeEventListener("change", update);
