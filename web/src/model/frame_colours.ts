@@ -29,9 +29,11 @@ const baseName = (path: string) => path.slice(path.lastIndexOf("/") + 1);
 export function packageOf(wholeName: string, mapping: string, file: string): string {
   const name = wholeName.slice(0, maxLookedAt);
   // V8's names in perf maps: "LazyCompile:*render /app/src/page.js:12".
-  const script = /^\w+:[*~^+]?\S* (?:file:\/\/)?(\S+?)(?::\d+)*$/.exec(name);
+  const script = name.includes(" ") && /^\w+:[*~^+]?\S* (?:file:\/\/)?(\S+?)(?::\d+)*$/.exec(name);
   if (script) return script[1].replace(/[/:][^/:]*$/, "") || script[1];
-  const plain = name.replace(/^(?:<|&|\*|dyn |impl )+/, "").replace(/[<({[].*$/s, "");
+  const begin = name.replace(/^(?:<|&|\*|dyn |impl )+/, "");
+  const bracket = begin.search(/[<({[]/);
+  const plain = bracket < 0 ? begin : begin.slice(0, bracket);
   if (plain.includes("::")) return plain.slice(0, plain.indexOf("::"));
   const slash = plain.lastIndexOf("/");
   const dot = plain.indexOf(".", slash + 1);
@@ -49,9 +51,9 @@ export function packageOf(wholeName: string, mapping: string, file: string): str
 const rankedFrames = 3000;
 
 function heaviestFrames(flame: Flame): number[] {
+  const { frame, width, depth, self, nodeCount } = flame;
   const weight = new Float64Array(flame.frames.count);
-  for (let i = 1; i < flame.nodeCount; i++)
-    weight[flame.frame[i]] += flame.width[i] / (flame.depth[i] + 1) + Math.abs(flame.self[i]);
+  for (let i = 1; i < nodeCount; i++) weight[frame[i]] += width[i] / (depth[i] + 1) + Math.abs(self[i]);
   const sorted = weight.slice().sort(); // of numbers alone: several times faster than of frames
   const least = sorted[Math.max(0, sorted.length - rankedFrames)];
   const order = Array.from(weight.keys()).filter((frame) => weight[frame] > 0 && weight[frame] >= least);
@@ -95,6 +97,7 @@ export class FrameColours {
   readonly signs: number;
   private readonly hues = new Map<string, number>([["", neutralHue], ["kernel", neutralHue]]);
   private readonly fills: Uint16Array;
+  private readonly parts: string[] = [];
   private readonly shares: Float64Array | null;
   private readonly runtimes: RuntimeNames | null;
 
@@ -125,6 +128,10 @@ export class FrameColours {
 
   /** The name of what the frame's colour stands for; "" if there is none. */
   part(frame: number): string {
+    return (this.parts[frame] ??= this.findPart(frame));
+  }
+
+  private findPart(frame: number): string {
     const { frames } = this.flame;
     if (this.runtimes) return this.runtimes.of(frame);
     if (frames.flags(frame) & FrameFlag.Kernel) return "kernel";

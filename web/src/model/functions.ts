@@ -44,15 +44,10 @@ export function groupFrames(flame: Flame): { groupOf: Uint32Array; first: number
 /** How many rows listFunctions would give, without making them. */
 export function countFunctions(flame: Flame): number {
   const { groupOf, first } = groupFrames(flame);
+  const { frame, nodeCount } = flame;
   const seen = new Uint8Array(first.length);
-  let count = 0;
-  for (let i = 1; i < flame.nodeCount; i++) {
-    const group = groupOf[flame.frame[i]];
-    if (seen[group]) continue;
-    seen[group] = 1;
-    if (!(flame.frames.flags(first[group]) & FrameFlag.Other)) count++;
-  }
-  return count;
+  for (let i = 1; i < nodeCount; i++) seen[groupOf[frame[i]]] = 1;
+  return first.filter((of, group) => seen[group] && !(flame.frames.flags(of) & FrameFlag.Other)).length;
 }
 
 export function listFunctions(flame: Flame): FunctionRow[] {

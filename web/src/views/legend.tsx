@@ -16,8 +16,9 @@ const signNames = [
 
 /** Parts with a frame of theirs and what their functions hold themselves, most first. */
 export function heaviestParts(flame: Flame, colours: FrameColours): [string, { value: number; frame: number }][] {
+  const { frame: frameOf, self, nodeCount } = flame;
   const own = new Float64Array(flame.frames.count);
-  for (let i = 1; i < flame.nodeCount; i++) own[flame.frame[i]] += flame.self[i];
+  for (let i = 1; i < nodeCount; i++) own[frameOf[i]] += self[i];
   const sums = new Map<string, { value: number; frame: number }>();
   for (let frame = 0; frame < own.length; frame++) {
     if (own[frame] === 0) continue;

@@ -6,8 +6,8 @@ import { startOf, type Flame } from "../model/flame.ts";
 import type { FrameColours } from "../model/frame_colours.ts";
 import { nodeAt } from "../model/layout.ts";
 import type { SearchResult } from "../model/search.ts";
-import { between, minShare, panned, wholeOf, zoomed, type Window } from "../model/window.ts";
 import { IciclePainter, type Look, type Picture } from "./icicle_draw.ts";
+import { between, isSameWindow, minShare, panned, wholeOf, zoomed, type Window } from "../model/window.ts";
 import type { Minimap } from "./minimap.ts";
 import { rowHeight, Rows } from "./rows.ts";
 
@@ -159,7 +159,7 @@ export class Stage {
   /** Moves the window because the address says so; what hands were about to do is forgotten. */
   setWindow(target: Window, isAnimated: boolean): void {
     clearTimeout(this.settling);
-    const isStill = matchMedia("(prefers-reduced-motion: reduce)").matches;
+    const isStill = isSameWindow(this.window, target) || matchMedia("(prefers-reduced-motion: reduce)").matches;
     if (isAnimated && !isStill) this.animation = { from: this.window, to: target, begun: performance.now() };
     else {
       this.animation = null;

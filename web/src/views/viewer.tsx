@@ -71,9 +71,11 @@ function DetailLine({ flame, node, unit }: { flame: Flame; node: number; unit: s
 }
 
 function valueWithoutSymbols({ frames, frame, self, nodeCount }: Flame): number {
-  const isUnnamed = Uint8Array.from({ length: frames.count }, (_, i) => frames.flags(i) & FrameFlag.NotSymbolised);
+  const isUnnamed = new Uint8Array(frames.count);
+  let hasUnnamed = 0;
+  for (let i = 0; i < isUnnamed.length; i++) hasUnnamed |= isUnnamed[i] = frames.flags(i) & FrameFlag.NotSymbolised;
   let value = 0;
-  if (isUnnamed.some(Boolean)) for (let i = 1; i < nodeCount; i++) if (isUnnamed[frame[i]]) value += Math.abs(self[i]);
+  if (hasUnnamed) for (let i = 1; i < nodeCount; i++) if (isUnnamed[frame[i]]) value += Math.abs(self[i]);
   return value;
 }
 
