@@ -6,8 +6,8 @@ import { startOf, type Flame } from "../model/flame.ts";
 import type { FrameColours } from "../model/frame_colours.ts";
 import { nodeAt } from "../model/layout.ts";
 import type { SearchResult } from "../model/search.ts";
-import { IciclePainter, type Look, type Picture } from "./icicle_draw.ts";
 import { between, isSameWindow, minShare, panned, wholeOf, zoomed, type Window } from "../model/window.ts";
+import { IciclePainter, type Look, type Picture } from "./icicle_draw.ts";
 import type { Minimap } from "./minimap.ts";
 import { rowHeight, Rows } from "./rows.ts";
 
