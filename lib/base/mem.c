@@ -50,20 +50,6 @@ static size_t checked_size(size_t count, size_t size)
     return total;
 }
 
-/*
- * Large arrays are filled at once, and a page fault for each 4 KiB of them costs more than what is
- * done with it. The kernel may use pages of 2 MiB where whole ones fit, so that at most one more is
- * resident than is touched; a system without them ignores it.
- */
-static void advise_huge(void *memory, size_t size)
-{
-    if (size < HUGE_BYTES)
-        return;
-    uintptr_t start = ((uintptr_t)memory + PAGE_BYTES - 1) & ~(uintptr_t)(PAGE_BYTES - 1);
-    uintptr_t end = ((uintptr_t)memory + size) & ~(uintptr_t)(PAGE_BYTES - 1);
-    (void)madvise((void *)start, end - start, MADV_HUGEPAGE);
-}
-
 void *mem_alloc(size_t count, size_t size)
 {
     void *memory = calloc(count ? count : 1, size ? size : 1);
@@ -78,7 +64,6 @@ void *mem_resize(void *memory, size_t count, size_t size)
     void *resized = realloc(memory, total ? total : 1);
     if (!resized)
         out_of_memory(total);
-    advise_huge(resized, total);
     return resized;
 }
 
@@ -117,6 +102,21 @@ void arena_destroy(struct arena *arena)
         free(chunk);
     }
     free(arena);
+}
+
+/*
+ * Large arrays are filled at once, and a page fault for each 4 KiB of them costs more than what is
+ * done with it. The kernel may use pages of 2 MiB where whole ones fit, so that at most one more is
+ * resident than is touched; a system without them ignores it. Only for what is never resized: the
+ * advice splits a mapping, which then can grow by a copy only.
+ */
+static void advise_huge(void *memory, size_t size)
+{
+    if (size < HUGE_BYTES)
+        return;
+    uintptr_t start = ((uintptr_t)memory + PAGE_BYTES - 1) & ~(uintptr_t)(PAGE_BYTES - 1);
+    uintptr_t end = ((uintptr_t)memory + size) & ~(uintptr_t)(PAGE_BYTES - 1);
+    (void)madvise((void *)start, end - start, MADV_HUGEPAGE);
 }
 
 /* A chunk for one large object goes behind the one being filled, so that no room is wasted. */
