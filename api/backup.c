@@ -2,6 +2,7 @@
 
 #include "api/backup_files.h"
 #include "api/data_folder.h"
+#include "api/pairing.h"
 #include "api/postgres.h"
 #include "api/server.h"
 #include "api/settings.h"
@@ -205,6 +206,8 @@ static enum err_code fill_backup(const struct source *source, int target_fd,
     struct pg_pool *pool = pg_pool_create(
         source->has_cluster ? source->conninfo : source->settings->database_url, NULL, 1);
     enum err_code code = pg_take(pool, &connection, err);
+    if (!code && !source->has_cluster)
+        code = pairing_verify(connection, source->folder.path, err);
     if (!code)
         code = hold_sweep(connection, err);
     if (!code)
@@ -387,6 +390,7 @@ enum err_code backup_restore(const struct settings *settings, const char *source
     if (code)
         remove_folder(partial);
     else
-        printf("%s is restored; start it with: perfoliod serve --data-dir %s\n", name, name);
+        printf("%s is restored; start it with: perfoliod serve --data-dir %s%s\n", name, name,
+               source.has_cluster ? "" : " --database-url URL (the same as here)");
     return code;
 }

@@ -96,12 +96,17 @@ static enum err_code let_users_pass(struct data_folder *folder, struct err *err)
     return ERR_NONE;
 }
 
+static bool is_there(const struct data_folder *folder, const char *name)
+{
+    return faccessat(folder->fd, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
 /* A wrong --data-dir shall not spread a server over somebody's home. */
 static enum err_code check_content(const struct data_folder *folder, struct err *err)
 {
     static const char *const ours[] = {"lock", "objects", "tls", "pg"};
     for (size_t i = 0; i < sizeof(ours) / sizeof(ours[0]); i++)
-        if (faccessat(folder->fd, ours[i], F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+        if (is_there(folder, ours[i]))
             return ERR_NONE;
     int count = 0;
     DIR *entries = opendir(folder->path);
@@ -115,6 +120,41 @@ static enum err_code check_content(const struct data_folder *folder, struct err 
     if (count > 0)
         return err_set(err, ERR_INVALID,
                        "the folder %s holds other things: choose an empty or new --data-dir",
+                       folder->path);
+    return ERR_NONE;
+}
+
+static bool has_objects(const struct data_folder *folder)
+{
+    int fd = openat(folder->fd, "objects/share", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    DIR *entries = fd < 0 ? NULL : fdopendir(fd);
+    bool is_found = false;
+    for (struct dirent *entry; entries && !is_found && (entry = readdir(entries));)
+        is_found = entry->d_name[0] != '.';
+    if (entries)
+        closedir(entries);
+    return is_found;
+}
+
+/* Objects that their database does not know are swept, so that another one must not meet them. */
+static enum err_code check_database(const struct data_folder *folder, bool has_cluster,
+                                    struct err *err)
+{
+    if (!has_cluster && is_there(folder, "pg"))
+        return err_set(err, ERR_CONFLICT,
+                       "the data folder %s has a database of its own: start without "
+                       "--database-url, or move it with perfoliod backup and perfoliod restore "
+                       "--database-url",
+                       folder->path);
+    if (has_cluster && is_there(folder, "objects/.database-id"))
+        return err_set(err, ERR_CONFLICT,
+                       "the data folder %s goes with an external database: start with its "
+                       "--database-url, or with a new --data-dir",
+                       folder->path);
+    if (has_cluster && !is_there(folder, "pg") && has_objects(folder))
+        return err_set(err, ERR_CONFLICT,
+                       "the data folder %s holds profiles, but no database that knows them: start "
+                       "with the --database-url that it was used with, or restore a backup",
                        folder->path);
     return ERR_NONE;
 }
@@ -144,6 +184,8 @@ static enum err_code open_with(const char *path, bool has_cluster, bool takes_lo
 {
     struct data_folder folder = {.fd = -1, .lock_fd = -1};
     enum err_code code = open_folder(&folder, path, err);
+    if (!code)
+        code = check_database(&folder, has_cluster, err);
     if (!code && takes_lock)
         code = take_lock(&folder, err);
     if (!code)

@@ -28,8 +28,9 @@ struct data_folder {
 /*
  * Creates D and its parents where missing, finds the users, and locks D, waiting shortly for what
  * a killed supervisor left to end. Where a cluster or objects are there already, their owners are
- * the users. Handles: ERR_CONFLICT (another perfoliod serves it), ERR_INVALID (it is not empty and
- * no data folder), ERR_NOT_FOUND (a user is missing).
+ * the users. Handles: ERR_CONFLICT (another perfoliod serves it; or its objects go with a database
+ * that is not the one that has_cluster means: its own, or an external one), ERR_INVALID (it is not
+ * empty and no data folder), ERR_NOT_FOUND (a user is missing).
  */
 enum err_code data_folder_open(const char *path, bool has_cluster, struct data_folder *ret_folder,
                                struct err *err) MUST_USE;

@@ -7,10 +7,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+enum { STOP_CHECK_MS = 100 };
 
 static void read_admin_token(struct supervisor *supervisor)
 {
@@ -51,16 +55,34 @@ static enum err_code write_admin_token(const struct supervisor *supervisor, stru
         code = err_set_errno(err, ERR_IO, "cannot write %s/admin.token", supervisor->folder.path);
     return code;
 }
+
+/* The database may keep the child waiting for long: a signal to stop ends it, and nothing is lost.
+ */
+static void wait_for_child(pid_t pid, int fd)
+{
+    struct pollfd readable = {.fd = fd, .events = POLLIN};
+    while (poll(&readable, 1, STOP_CHECK_MS) == 0) {
+        if (process_is_stop_wanted()) {
+            kill(pid, SIGTERM);
+            return;
+        }
+    }
+}
+
 /* Two lines: the token that D/admin.token shall hold, and the one-time sign-in code. */
-static enum err_code take_bootstrap(struct supervisor *supervisor, int fd, struct err *err)
+static enum err_code take_bootstrap(struct supervisor *supervisor, pid_t pid, int fd,
+                                    struct err *err)
 {
     char text[256];
     size_t size = 0;
+    wait_for_child(pid, fd);
     for (ssize_t got; size < sizeof(text) && (got = read(fd, text + size, sizeof(text) - size));) {
         if (got < 0 && errno != EINTR)
             return err_set_errno(err, ERR_IO, "cannot read from a child");
         size += got > 0 ? (size_t)got : 0;
     }
+    if (size == 0 && process_is_stop_wanted())
+        return ERR_NONE;
     struct span rest = span_of(text, size), token, code;
     if (!span_take_line(&rest, &token) || !span_take_line(&rest, &code) ||
         token.size >= sizeof(supervisor->admin_token) ||
@@ -104,7 +126,7 @@ enum err_code supervisor_migrate(struct supervisor *supervisor, struct err *err)
         code = err_set_errno(err, ERR_IO, "cannot write to a child");
     close(to_child[1]);
     if (!code)
-        code = take_bootstrap(supervisor, from_child[0], err);
+        code = take_bootstrap(supervisor, pid, from_child[0], err);
     close(from_child[0]);
     struct err wait_err;
     if (pid > 0 && process_wait(pid, &is_success, code ? &wait_err : err) && !code)

@@ -527,7 +527,9 @@ def test_a_database_goes_with_one_data_folder(start_server, external_database):
     file.unlink()
     server.start()
     assert server.stop() == 0
-    assert file.read_text().strip() == pair
+    # With a new id, in case another folder has begun with the old one.
+    assert file.read_text().strip() != pair
+    pair = file.read_text().strip()
     database("UPDATE object_folder SET is_confirmed = false")
     server.start()
     assert server.stop() == 0
@@ -595,6 +597,67 @@ def test_an_external_database_is_served_as_a_user_with_no_more_power_than_needed
         assert run("migrate", "--database-url", external_database).returncode == 0
     finally:
         shutil.rmtree(folder)
+
+
+def test_a_folder_without_an_id_is_taken_only_where_it_belongs(start_server, external_database):
+    """As after an upgrade: neither the database nor its folder has an id yet."""
+    import psycopg2
+
+    server = start_server("--database-url", external_database, is_fresh=True)
+    raw = f"/api/v1/shares/{server.api().post('/api/v1/shares', FOLDED).json()['id']}/raw"
+    assert server.stop() == 0
+    with psycopg2.connect(external_database) as connection, connection.cursor() as cursor:
+        cursor.execute("DELETE FROM object_folder")
+    connection.close()
+    (server.data_dir / "objects/.database-id").unlink()
+    empty = start_server("--database-url", external_database, is_fresh=True, wait=False)
+    assert "belongs to another data folder" in refused(empty)
+    filled = start_server(is_fresh=True)
+    assert filled.api().post("/api/v1/shares", FOLDED).status == 201
+    assert filled.stop() == 0
+    shutil.rmtree(filled.data_dir / "pg")
+    filled.arguments = ["--database-url", external_database]
+    assert "belongs to another data folder" in refused(filled)
+    backup = server.data_dir.parent / "backup"
+    result = run("backup", "--data-dir", filled.data_dir, "--database-url", external_database, backup)
+    assert result.returncode != 0 and "belongs to another data folder" in result.stderr, result
+    assert not backup.exists()
+    server.start()
+    assert server.anonymous().get(raw).body == FOLDED
+
+
+def test_a_private_database_and_an_external_one_are_not_mistaken(start_server, external_database):
+    def objects(server):
+        return sorted((server.data_dir / "objects/share").iterdir())
+
+    private = start_server(is_fresh=True)
+    assert private.api().post("/api/v1/shares", FOLDED).status == 201
+    assert private.stop() == 0
+    private.arguments = ["--database-url", external_database]
+    assert "has a database of its own" in refused(private)
+    external = start_server("--database-url", external_database, is_fresh=True)
+    assert external.api().post("/api/v1/shares", FOLDED).status == 201
+    assert external.stop() == 0
+    external.arguments = []
+    assert "goes with an external database" in refused(external)
+    (external.data_dir / "objects/.database-id").unlink()
+    assert "no database that knows them" in refused(external)
+    assert len(objects(private)) == len(objects(external)) == 1
+    private.arguments = []
+    private.start()
+
+
+def test_a_start_that_waits_for_the_database_can_be_stopped(start_server, external_database):
+    import psycopg2
+
+    connection = psycopg2.connect(external_database)
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_lock(%s)", [0x50464D31])  # as another server that migrates
+        server = start_server("--database-url", external_database, is_fresh=True, wait=False)
+        waiting = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
+        wait_for(lambda: (cursor.execute(waiting), cursor.fetchone()[0])[1], 60)
+        assert server.stop(20) == 0
+    connection.close()
 
 
 def test_a_remote_database_with_a_password_keeps_shares_over_restarts(start_server,
