@@ -182,12 +182,19 @@ static void children_fit_into_their_parents_with_negative_values_too(void **stat
     profile_destroy(profile);
 }
 
+struct boxes_of_one {
+    const struct flame *flame;
+    int count;
+};
+
 static void assert_box_of_one(const struct picture_box *box, void *context)
 {
-    const struct flame *flame = context;
+    struct boxes_of_one *boxes = context;
     double width = box->right - box->left;
-    if (box->depth && flame->base_cum[box->node] == 0)
-        assert_true(width > 6.249 && width < 6.251);
+    if (box->depth == 0 || boxes->flame->base_cum[box->node] != 0)
+        return;
+    assert_true(width > 6.249 && width < 6.251);
+    boxes->count++;
 }
 
 /* 8 functions share half of the width, each with half a sample of 4. */
@@ -204,14 +211,15 @@ static void a_normalised_diff_is_laid_out_before_it_is_rounded(void **state)
     assert_int_equal(diff_view_create(arena, a, b, DIFF_NORMALISED, &options, &view, &err), 0);
     const struct flame *flame = flame_of(arena, view);
     assert_int_equal(flame->node_count, 10);
-    struct flame context = *flame;
+    struct boxes_of_one boxes = {.flame = flame};
     const struct picture_layout layout = {.flame = flame,
                                           .width = 100,
                                           .narrow_width = 0.1,
                                           .max_depth = 8,
                                           .draw = assert_box_of_one,
-                                          .context = &context};
+                                          .context = &boxes};
     assert_int_equal(picture_layout_run(&layout).undrawn_count, 0);
+    assert_int_equal(boxes.count, 8);
     profile_destroy(a);
     profile_destroy(b);
 }
