@@ -112,7 +112,7 @@ static enum err_code read_diff(struct request *request, struct report *report, s
     struct span mode = SPAN_LITERAL("");
     request_query(request, "mode", &mode);
     if (!diff_find_mode(mode, &report->mode))
-        return err_set(err, ERR_INVALID, "mode must be absolute or normalised");
+        return err_set(err, ERR_INVALID, "mode must be absolute or normalised (or normalized)");
     return find_diff_shares(request, report, err);
 }
 

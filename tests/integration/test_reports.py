@@ -5,6 +5,7 @@ import gzip
 import json
 import os
 import pathlib
+import re
 import shutil
 import struct
 import subprocess
@@ -12,6 +13,7 @@ import sys
 import threading
 
 import pytest
+import yaml
 
 import sample_profiles as samples
 from conftest import ROOT
@@ -318,6 +320,24 @@ def test_wrong_parameters_are_named(admin, made, query, word):
 ])
 def test_a_parameter_with_two_values_or_a_broken_escape_is_named(admin, made, query, name):
     problem(admin.get(f"/api/v1/shares/{made['a']}/top?{query}"), 400, f"parameter {name} ")
+
+
+def test_modes_of_a_diff_are_those_of_the_document(admin, made):
+    pair = {"a": made["a"], "b": made["b"]}
+    paths = yaml.safe_load(admin.get("/api/openapi.yaml").body)["paths"]
+    modes = {path: parameter["schema"]["enum"] for path, item in paths.items()
+             for parameter in item.get("get", {}).get("parameters", [])
+             if parameter.get("name") == "mode"}
+    assert set(modes) == {"/api/v1/diff", "/api/v1/diff/top", "/api/v1/diff/labels"}
+    for path, documented in modes.items():
+        refused = admin.get(path, query={**pair, "mode": "relative"})
+        assert refused.status == 400
+        named = refused.json()["detail"].partition("mode must be ")[2]
+        assert set(re.findall(r"\b(?!or\b)\w+", named)) == set(documented), named
+        assert set(documented) == {"absolute", "normalised", "normalized"}
+    bodies = {mode: admin.get("/api/v1/diff/top", query={**pair, "mode": mode}).json()
+              for mode in modes["/api/v1/diff/top"]}
+    assert bodies["normalized"] == bodies["normalised"] != bodies["absolute"]
 
 
 def test_sides_of_a_diff_and_settings_are_given_once(admin, made):
