@@ -191,12 +191,13 @@ static enum err_code read_side(struct cli *cli, struct side *side, struct err *e
     return code;
 }
 
-/* All that can go wrong with the two is found before anything is uploaded. */
+/* All that can go wrong with the two is found before anything is uploaded. Of a link only the types
+ * are known, not the samples. */
 static enum err_code check_sides(const struct diff *diff, struct client *client,
                                  struct side sides[2], struct err *err)
 {
     enum err_code code = ERR_NONE;
-    uint32_t type_a, type_b;
+    uint32_t types[2];
     for (int i = 0; i < 2 && !code; i++) {
         if (sides[i].is_link)
             code = check_link(diff, client, &sides[i], err);
@@ -205,10 +206,14 @@ static enum err_code check_sides(const struct diff *diff, struct client *client,
         if (!sides[i].is_link)
             code = read_side(diff->cli, &sides[i], err);
     }
-    if (!code && sides[0].profile && sides[1].profile)
-        code = diff_find_types(sides[0].profile, sides[1].profile,
-                               span_text(diff->view.sample_type ? diff->view.sample_type : ""),
-                               &type_a, &type_b, err);
+    if (code || !sides[0].profile || !sides[1].profile)
+        return code;
+    code = diff_find_types(sides[0].profile, sides[1].profile,
+                           span_text(diff->view.sample_type ? diff->view.sample_type : ""),
+                           &types[0], &types[1], err);
+    if (!code)
+        share_print_pair(diff->cli, (const struct profile *[]){sides[0].profile, sides[1].profile},
+                         types);
     return code;
 }
 

@@ -42,12 +42,11 @@ static void append_types(struct buf *line, const struct profile *profile)
         buf_append_text(line, ", …");
 }
 
-static bool can_be_added(const struct profile *profile, uint32_t type)
+/* To what is in *magnitude already. */
+static bool can_be_added(const struct profile *profile, uint32_t type, uint64_t *magnitude)
 {
-    uint64_t magnitude = 0;
-    const int64_t *value = profile->values + type;
-    for (uint32_t i = 0; i < profile->sample_count; i++, value += profile->value_type_count)
-        if (!profile_can_add(&magnitude, *value))
+    for (size_t i = 0; i < profile->sample_count; i++)
+        if (!profile_can_add(magnitude, profile->values[i * profile->value_type_count + type]))
             return false;
     return true;
 }
@@ -60,7 +59,8 @@ static void warn_of_totals(struct terminal *terminal, const struct input *input,
     buf_auto types;
     buf_init(&types, MAX_LINE_BYTES);
     for (uint32_t i = 0; i < profile->value_type_count; i++) {
-        if (can_be_added(profile, i) || count++ >= MAX_LISTED_TYPES)
+        uint64_t magnitude = 0;
+        if (can_be_added(profile, i, &magnitude) || count++ >= MAX_LISTED_TYPES)
             continue;
         buf_append_text(&types, count > 1 ? ", " : "");
         profile_append_type_name(profile, i, &types);
@@ -85,6 +85,24 @@ void share_print_profile(struct cli *cli, const struct input *input, const char 
     buf_append_text(&line, ")");
     terminal_note(&cli->terminal, "%.*s", SPAN_PRINT(buf_span(&line)));
     warn_of_totals(&cli->terminal, input, profile);
+}
+
+void share_print_pair(struct cli *cli, const struct profile *const profiles[2],
+                      const uint32_t types[2])
+{
+    uint64_t together = 0, alone = 0;
+    /* A side that is too much alone is warned of with its upload. */
+    if (!can_be_added(profiles[0], types[0], &together) ||
+        can_be_added(profiles[1], types[1], &together) ||
+        !can_be_added(profiles[1], types[1], &alone))
+        return;
+    buf_auto type;
+    buf_init(&type, MAX_LINE_BYTES);
+    profile_append_type_name(profiles[1], types[1], &type);
+    terminal_warn(&cli->terminal,
+                  "the link will show no report of %.*s: the values of both sides together are too "
+                  "large to be added (2^63 - 1 or more)",
+                  SPAN_PRINT(buf_span(&type)));
 }
 
 void share_print_keeping(struct cli *cli, const json_t *share,

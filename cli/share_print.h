@@ -8,6 +8,7 @@
 #include "lib/base/err.h"
 
 #include <jansson.h>
+#include <stdint.h>
 
 struct cli;
 struct input;
@@ -24,6 +25,13 @@ enum err_code share_print_result(enum share_output output, const json_t *share,
  * types whose values are too large for a total and for reports. */
 void share_print_profile(struct cli *cli, const struct input *input, const char *format,
                          const struct profile *profile);
+
+/*
+ * Before the uploads of a comparison, or of the one side that is no link: warns when each side's
+ * values of the compared type can be added, but not both sides' together, as its reports do.
+ */
+void share_print_pair(struct cli *cli, const struct profile *const profiles[2],
+                      const uint32_t types[2]);
 
 /* After it: expiry and how to delete. Remembers the delete token; warns when it cannot. */
 void share_print_keeping(struct cli *cli, const json_t *share,

@@ -220,6 +220,27 @@ def test_values_too_large_to_be_added_are_warned_of(cli, before, tmp_path):
     assert "warning" not in cli("push", before).log
 
 
+def test_sides_too_large_to_be_added_together_are_warned_of(cli, admin, tmp_path):
+    """Each can be added alone: 2^63 - 1 is the least that cannot."""
+    near, near2, rest = (tmp_path / f"{name}.folded" for name in ("near", "near2", "rest"))
+    near.write_bytes(b"main;a %d\nmain;b 1\n" % (2**63 - 3))
+    near2.write_bytes(near.read_bytes() + b"main;c 0\n")
+    for text, is_too_large in ((near.read_bytes(), True), (b"a 1\n", True), (b"a 0\nb 0\n", False)):
+        near2.write_bytes(text)
+        result = cli("diff", near, near2)
+        assert result.returncode == 0, result.log
+        warnings = re.findall("^perfolio.*warning: the link will show no report of samples: the "
+                              "values of both sides together are too large to be added.*$",
+                              result.log, re.M)
+        assert len(warnings) == is_too_large, result.log
+        a, b = re.search(r"(\w{22})\.\.(\w{22})$", result.out).groups()
+        assert admin.get(f"/api/v1/diff/top?a={a}&b={b}").status == (413 if is_too_large else 200)
+    rest.write_bytes(b"a %d\n" % (2**63 - 1))  # too large alone, and said once
+    result = cli("diff", near, rest)
+    assert result.log.count("warning") == 1 and "rest.folded: the link" in result.log, result.log
+    assert "both sides" not in cli("diff", "--sample-type", "samples", near2, near2).log
+
+
 def test_diff_of_files_uploads_both_and_prints_one_link(cli, before, after, admin):
     result = cli("diff", before, after)
     assert result.returncode == 0, result.log
