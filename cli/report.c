@@ -12,6 +12,25 @@
 
 enum { MAX_NAME_BYTES = 64 << 10, VALUE_COLUMNS = 12, PERCENT_COLUMNS = 7 };
 
+/* A function with no value at all is in no report: this one has some, but less than a half. */
+static bool is_rounded_to_0(const struct report *report, const struct report_row *row)
+{
+    return report->is_normalised && !row->flat && !row->cum && !row->base_flat && !row->base_cum;
+}
+
+static struct report_row row_of(const struct view *view, const struct top_row *row)
+{
+    const struct frame *frame = &view->frames[row->frame];
+    return (struct report_row){
+        .name = frame->name,
+        .file = frame->file,
+        .flat = row->flat[VIEW_SIDE_B],
+        .cum = row->cum[VIEW_SIDE_B],
+        .base_flat = row->flat[VIEW_SIDE_A],
+        .base_cum = row->cum[VIEW_SIDE_A],
+    };
+}
+
 void report_from_view(const struct view *view, uint64_t limit, struct arena *arena,
                       struct report *ret_report)
 {
@@ -29,17 +48,11 @@ void report_from_view(const struct view *view, uint64_t limit, struct arena *are
         .row_count = count,
         .function_count = top->row_count,
     };
-    for (size_t i = 0; i < count; i++) {
-        const struct top_row *row = &top->rows[i];
-        const struct frame *frame = &view->frames[row->frame];
-        report.rows[i] = (struct report_row){
-            .name = frame->name,
-            .file = frame->file,
-            .flat = row->flat[VIEW_SIDE_B],
-            .cum = row->cum[VIEW_SIDE_B],
-            .base_flat = row->flat[VIEW_SIDE_A],
-            .base_cum = row->cum[VIEW_SIDE_A],
-        };
+    for (size_t i = 0; i < top->row_count; i++) {
+        const struct report_row row = row_of(view, &top->rows[i]);
+        report.rounded_count += is_rounded_to_0(&report, &row);
+        if (i < count)
+            report.rows[i] = row;
     }
     *ret_report = report;
 }
@@ -99,6 +112,7 @@ enum err_code report_from_json(const json_t *json, struct arena *arena, struct r
             .base_flat = number_member(function, "flat_a"),
             .base_cum = number_member(function, "cum_a"),
         };
+        report.rounded_count += is_rounded_to_0(&report, &report.rows[i]);
     }
     *ret_report = report;
     return ERR_NONE;
@@ -164,15 +178,19 @@ static void print_rule(const struct cli *cli, const char *text)
            terminal_style(&cli->terminal, stdout, STYLE_RESET));
 }
 
-static void print_count(const struct cli *cli, const struct report *report)
+/* What the table leaves out, under its row_count rows. */
+static void print_count(const struct cli *cli, const struct report *report, uint64_t row_count)
 {
-    char shown[VALUE_TEXT_BYTES], all[VALUE_TEXT_BYTES];
-    if (report->row_count < report->function_count)
-        printf("%s%s of %s functions; --limit 0 shows all%s\n",
-               terminal_style(&cli->terminal, stdout, STYLE_DIM),
-               value_count((int64_t)report->row_count, shown),
-               value_count((int64_t)report->function_count, all),
-               terminal_style(&cli->terminal, stdout, STYLE_RESET));
+    char count[VALUE_TEXT_BYTES], all[VALUE_TEXT_BYTES];
+    const char *dim = terminal_style(&cli->terminal, stdout, STYLE_DIM);
+    const char *reset = terminal_style(&cli->terminal, stdout, STYLE_RESET);
+    if (report->rounded_count)
+        printf("%s%s more %s to 0%s\n", dim, value_count((int64_t)report->rounded_count, count),
+               report->rounded_count == 1 ? "function that rounds" : "functions that round", reset);
+    if (row_count + report->rounded_count < report->function_count)
+        printf("%s%s of %s functions; --limit 0 shows all%s\n", dim,
+               value_count((int64_t)row_count, count),
+               value_count((int64_t)report->function_count, all), reset);
 }
 
 /* Names and units come from the profile: any bytes. As profile_append_type_name has it. */
@@ -215,6 +233,16 @@ static void print_top(const struct cli *cli, const struct report *report)
         fputs("  ", stdout);
         print_name(cli, row, 2 * VALUE_COLUMNS + 3 * PERCENT_COLUMNS + 2);
     }
+    print_count(cli, report, report->row_count);
+}
+
+/* None of no change, which may be a rounded one, nor of a total of 0. */
+static void print_change(double delta, int64_t total)
+{
+    if (delta == 0 || total == 0)
+        print_right("·", PERCENT_COLUMNS + 1);
+    else
+        print_percent(percent(delta, total), true);
 }
 
 static void print_delta(const struct cli *cli, int64_t from, int64_t to,
@@ -227,23 +255,19 @@ static void print_delta(const struct cli *cli, int64_t from, int64_t to,
         fputs(terminal_style(&cli->terminal, stdout, style), stdout);
     print_right(delta != 0 ? value_format_delta(delta, report->unit, text) : "·",
                 VALUE_COLUMNS + 1);
-    print_percent(percent(delta, report->base_total), true);
+    print_change(delta, report->base_total);
     if (delta != 0)
         fputs(terminal_style(&cli->terminal, stdout, STYLE_RESET), stdout);
 }
 
-static void print_diff(const struct cli *cli, const struct report *report)
+static void print_diff_rows(const struct cli *cli, const struct report *report)
 {
-    char a[VALUE_TEXT_BYTES], b[VALUE_TEXT_BYTES], delta[VALUE_TEXT_BYTES];
-    double change = (double)report->total - (double)report->base_total;
-    print_type(report);
-    printf("%s → %s (%s, %+.1f%%)%s\n", value_format((double)report->base_total, report->unit, a),
-           value_format((double)report->total, report->unit, b),
-           value_format_delta(change, report->unit, delta), percent(change, report->base_total),
-           report->is_normalised ? ", B scaled to A's total" : "");
-    print_rule(cli, "      flat A      flat B   flat B − A       %    cum B − A       %  function");
+    uint64_t row_count = 0;
     for (size_t i = 0; i < report->row_count; i++) {
         const struct report_row *row = &report->rows[i];
+        if (is_rounded_to_0(report, row))
+            continue;
+        row_count++;
         print_value((double)row->base_flat, report->unit);
         print_value((double)row->flat, report->unit);
         print_delta(cli, row->base_flat, row->flat, report);
@@ -251,6 +275,22 @@ static void print_diff(const struct cli *cli, const struct report *report)
         fputs("  ", stdout);
         print_name(cli, row, 4 * VALUE_COLUMNS + 2 * PERCENT_COLUMNS + 6);
     }
+    print_count(cli, report, row_count);
+}
+
+static void print_diff(const struct cli *cli, const struct report *report)
+{
+    char a[VALUE_TEXT_BYTES], b[VALUE_TEXT_BYTES], delta[VALUE_TEXT_BYTES];
+    double change = (double)report->total - (double)report->base_total;
+    print_type(report);
+    printf("%s → %s (%s", value_format((double)report->base_total, report->unit, a),
+           value_format((double)report->total, report->unit, b),
+           value_format_delta(change, report->unit, delta));
+    if (report->base_total)
+        printf(", %+.1f%%", percent(change, report->base_total));
+    printf(")%s\n", report->is_normalised ? ", B scaled to A's total" : "");
+    print_rule(cli, "      flat A      flat B   flat B − A       %    cum B − A       %  function");
+    print_diff_rows(cli, report);
 }
 
 void report_print_table(const struct cli *cli, const struct report *report)
@@ -259,7 +299,6 @@ void report_print_table(const struct cli *cli, const struct report *report)
         print_diff(cli, report);
     else
         print_top(cli, report);
-    print_count(cli, report);
 }
 
 static void append_member(struct buf *text, const char *name, struct span value)

@@ -33,6 +33,8 @@ struct report {
     struct report_row *rows; /* in the order to show */
     size_t row_count;
     uint64_t function_count; /* all there are */
+    uint64_t rounded_count;  /* of them those whose every value a normalised diff rounds to 0; of an
+                                answer that is not whole, those it has */
 };
 
 /* Of a view; rows at most limit, 0 for all. */

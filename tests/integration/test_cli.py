@@ -303,6 +303,27 @@ def test_diff_local_numbers(cli, before, after):
     assert "hot" in cli("diff", "--local", before, after).out
 
 
+def test_what_a_normalised_diff_rounds_to_0_is_counted_instead_of_listed(cli, tmp_path):
+    one, many, two = (tmp_path / f"{name}.folded" for name in ("one", "many", "two"))
+    one.write_bytes(b"main;q 1\n")
+    many.write_bytes(b"".join(b"f%d 1\n" % i for i in range(2000)))
+    for limit in ([], ["--limit", "0"], ["--limit", "1"]):
+        table = cli("diff", "--local", "--normalised", *limit, one, many).out
+        shown = re.findall(r"^ .*  (\w+)$", table, re.M)
+        # Without a limit that cuts them off, main and q alone have a value that is not 0.
+        assert shown == (["function", "q"] if "1" in limit else ["function", "q", "main"]), table
+        assert "2,000 more functions that round to 0\n" in table
+        assert ("1 of 2,002 functions; --limit 0 shows all" in table) == ("1" in limit)
+        assert "+0.0%" not in table.split("\n", 1)[1], table
+    rows = json.loads(cli("diff", "--local", "--normalised", "--json", "--limit", "0", one,
+                          many).out)["functions"]
+    assert len(rows) == 2002
+    two.write_bytes(b"main;q 999\nrare 1\n")
+    assert "1 more function that rounds to 0\n" in cli("diff", "--local", "--normalised", one, two).out
+    absolute = cli("diff", "--local", "--limit", "0", one, many).out
+    assert len(absolute.splitlines()) == 2004 and "round" not in absolute
+
+
 def test_diff_local_of_links_equals_that_of_files(cli, before, after):
     a, b = pushed(cli, before), pushed(cli, after)
     assert cli("diff", "--local", a, b).out == cli("diff", "--local", before, after).out
