@@ -17,8 +17,10 @@ struct response;
 struct settings;
 
 /*
- * Do clients meet the local CA's certificate? Not with --tls-cert, nor behind a proxy
- * (--trust-forwarded-for), whose certificate is the one that they see.
+ * Do clients meet the local CA's certificate? Not with --tls-cert, nor behind a proxy, whose
+ * certificate is the one that they see: --trust-forwarded-for says that there is one, and so does a
+ * public URL that leads to no listener (another scheme or port, or a name for others while all
+ * listeners of that port are on localhost).
  */
 bool local_ca_is_used(const struct settings *settings);
 

@@ -1,6 +1,7 @@
 #include "api/supervisor_state.h"
 
 #include "api/settings.h"
+#include "lib/base/log.h"
 #include "lib/base/os.h"
 
 #include <fcntl.h>
@@ -76,18 +77,36 @@ enum err_code supervisor_open_listeners(struct supervisor *supervisor, struct er
     return ERR_NONE;
 }
 
+/* With an operator's certificate nobody meets the local CA's. */
+static void warn_of_change(const struct supervisor *supervisor, enum tls_files_change change,
+                           const char *folder)
+{
+    if (change != TLS_FILES_CA_REPLACED || *supervisor->custom_cert)
+        return;
+    log_event(LOG_WARN,
+              "the local certificate authority is a new one, since the old one ends soon, cannot "
+              "be read or may not sign for every name of this server: clients that trust the old "
+              "one must fetch ca.crt again",
+              "path=%s/ca.crt", folder);
+}
+
 enum err_code supervisor_refresh_certificates(struct supervisor *supervisor, bool *ret_is_new,
                                               struct err *err)
 {
     char folder[PATH_MAX];
     const char *names[TLS_MAX_NAMES];
+    enum tls_files_change change;
     gid_t group = supervisor->folder.server.gid;
     snprintf(folder, sizeof(folder), "%s/tls", supervisor->folder.path);
     for (size_t i = 0; i < supervisor->host_count; i++)
         names[i] = supervisor->hosts[i];
     enum err_code code =
-        tls_files_prepare(folder, group, names, supervisor->host_count, ret_is_new, err);
-    if (!code && *supervisor->custom_cert)
+        tls_files_prepare(folder, group, names, supervisor->host_count, &change, err);
+    if (code)
+        return code;
+    *ret_is_new = change != TLS_FILES_KEPT;
+    warn_of_change(supervisor, change, folder);
+    if (*supervisor->custom_cert)
         code = tls_files_take_custom(folder, group, supervisor->custom_cert, supervisor->custom_key,
                                      err);
     return code;

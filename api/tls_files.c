@@ -274,7 +274,8 @@ static enum err_code make_leaf(const struct tls_names *names, const struct ident
 }
 
 enum err_code tls_files_prepare(const char *folder, gid_t reader_group, const char *const *names,
-                                size_t name_count, bool *ret_is_new, struct err *err)
+                                size_t name_count, enum tls_files_change *ret_change,
+                                struct err *err)
 {
     char paths[4][PATH_MAX];
     static const char *const files[] = {"ca.crt", "ca.key", "server.crt", "server.key"};
@@ -285,16 +286,19 @@ enum err_code tls_files_prepare(const char *folder, gid_t reader_group, const ch
     read_identity(paths[0], paths[1], &ca);
     read_identity(paths[2], paths[3], &leaf);
     bool has_ca = is_sound(&ca);
-    *ret_is_new = false;
+    enum tls_files_change change = TLS_FILES_LEAF_NEW;
     if (has_ca && is_leaf_for(&leaf, &ca, &wanted)) {
         /* The reader's group may be another than the last time, or the file come from a backup. */
         if ((reader_group != getegid() && chown(paths[3], (uid_t)-1, reader_group) != 0) ||
             chmod(paths[0], 0644) != 0 || chmod(paths[2], 0644) != 0 || chmod(paths[3], 0640) != 0)
             return err_set_errno(err, ERR_IO, "cannot give %s to the server", paths[3]);
+        *ret_change = TLS_FILES_KEPT;
         return ERR_NONE;
     }
     enum err_code code = has_ca ? make_leaf(&wanted, &ca, &leaf, err) : ERR_NONE;
     if (!code && (!has_ca || !may_sign(&ca, &leaf))) {
+        /* Also one whose file cannot be read any more: clients may still have it. */
+        change = access(paths[0], F_OK) == 0 ? TLS_FILES_CA_REPLACED : TLS_FILES_CA_MADE;
         code = make_ca(&wanted, &ca, err);
         if (!code)
             code = make_leaf(&wanted, &ca, &leaf, err);
@@ -304,7 +308,7 @@ enum err_code tls_files_prepare(const char *folder, gid_t reader_group, const ch
     if (!code)
         code = write_identity(folder, "server", &leaf, 0640, reader_group, err);
     if (!code)
-        *ret_is_new = true;
+        *ret_change = change;
     return code;
 }
 

@@ -18,13 +18,22 @@
 
 enum { TLS_MAX_NAMES = 16, TLS_FINGERPRINT_BYTES = 32 * 3 };
 
+enum tls_files_change {
+    TLS_FILES_KEPT,
+    TLS_FILES_LEAF_NEW,    /* server.crt alone: clients notice nothing */
+    TLS_FILES_CA_MADE,     /* there was none */
+    TLS_FILES_CA_REPLACED, /* clients that trust the old one must fetch ca.crt again */
+};
+
 /*
  * Makes the CA and the leaf for names (host names and addresses) unless folder has them and they
- * fit: right names, at least 30 days left. A CA that may not sign for a name is replaced.
- * *ret_is_new says that server.crt has changed. Handles: ERR_IO.
+ * fit: right names, at least 30 days left. A CA that may not sign for a name is replaced: its
+ * constraints are part of what clients trust, and cannot be widened for those who have it.
+ * Handles: ERR_IO.
  */
 enum err_code tls_files_prepare(const char *folder, gid_t reader_group, const char *const *names,
-                                size_t name_count, bool *ret_is_new, struct err *err) MUST_USE;
+                                size_t name_count, enum tls_files_change *ret_change,
+                                struct err *err) MUST_USE;
 
 /*
  * The SHA-256 fingerprint of folder's ca.crt as openssl-x509(1) writes it, "AB:CD:…". Handles:

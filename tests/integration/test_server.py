@@ -796,16 +796,22 @@ def test_a_certificate_that_ends_soon_or_lacks_a_name_is_renewed(start_server):
     server.start()
     assert served_certificate(server) not in (first, ending)
     assert server.ca_file.read_bytes() == ca  # clients need not trust anew
+    assert "certificate authority is a new one" not in server.log()
 
     # A name that the CA may not sign for needs another CA.
     assert server.stop() == 0
     server.arguments += ["--public-url", "https://perf.example.org"]
     server.start()
     assert server.ca_file.read_bytes() != ca
+    assert re.search(r"level=warn .*certificate authority is a new one.*must fetch ca\.crt again.*"
+                     r"path=\S*/tls/ca\.crt", server.log()), server.log()
     assert "DNS:perf.example.org" in \
         openssl("x509", "-in", tls / "server.crt", "-noout", "-text")
     answer = server.api().post("/api/v1/shares", FOLDED)
     assert answer.json()["url"].startswith("https://perf.example.org/p/")
+    # Who comes by that URL, at port 443, meets what stands before this server.
+    assert server.anonymous().get("/api/v1/session").json()["has_local_ca"] is False
+    assert server.anonymous().get("/ca.crt").status == 404
 
 
 def test_a_crash_of_the_server_leaves_the_certificate_and_the_token(start_server):
