@@ -7,6 +7,7 @@ import { dirname, join } from "node:path";
 import { promisify } from "node:util";
 import { program } from "./server.mjs";
 import { dropFiles, spoken, viewReady, withPage } from "./harness.mjs";
+import { signedIn } from "./account.mjs";
 import { cpuProfile, cpuSamples, foldedText, totalOf } from "./profiles.mjs";
 
 async function createLink(page) {
@@ -124,6 +125,7 @@ export async function testUpload(runner, browser, server) {
         const [trust, push, curl, compare, ...more] = await lines(".ways");
         assert.equal(more.length, 0);
         const { stdout: fingerprint } = await run(trust);
+        await assert.rejects(run(trust.replace("/ca.crt", "/no-such.crt")), ({ stderr }) => /404/.test(stderr), "what fails says why");
         assert.ok(server.log().includes(fingerprint.trim().split("=")[1]), "as the server said at its start");
         const link = (await run(push)).stdout.trim();
         assert.ok(link.startsWith(`${server.url}/p/`), link);
@@ -134,6 +136,11 @@ export async function testUpload(runner, browser, server) {
         await viewReady(page);
         await page.click("button:has-text('Download')");
         await page.click(".menu-panel summary");
+        await page.waitForFunction(() => {
+          const line = [...document.querySelectorAll(".menu-panel .copy-field")].at(-1);
+          const { x, y, width, height } = line.getBoundingClientRect();
+          return [y + 2, y + height - 2].every((at) => line.contains(document.elementFromPoint(x + width / 2, at)));
+        });
         const [again, pprof] = await lines(".menu-panel");
         assert.equal(again, trust);
         await run(trust);
@@ -156,6 +163,56 @@ export async function testUpload(runner, browser, server) {
       assert.deepEqual(lines, ["perfolio push cpu.pb.gz", `curl --data-binary @cpu.pb.gz ${server.url}/api/v1/shares`, "perfolio diff before.pb.gz after.pb.gz"]);
     }),
   );
+
+  await runner.test("where sharing takes a token, the page says so, and its lines carry one", async () => {
+    const sessionIs = (page, changes) =>
+      page.route("**/api/v1/session", async (route) => {
+        const answer = await route.fetch();
+        await route.fulfill({ response: answer, json: { ...(await answer.json()), ...changes } });
+      });
+    const curlOf = async (page) => {
+      await page.waitForSelector(".ways");
+      assert.equal(await page.getAttribute(".ways a:has-text('token')", "href"), "/settings#tokens");
+      assert.match(await page.textContent(".ways div:has-text('From a terminal') code"), /^perfolio login (?!--anonymous)/);
+      return page.textContent(".ways code:has-text('--data-binary')");
+    };
+    const folder = mkdtempSync(join(tmpdir(), "perfolio-lines-"));
+    const context = await signedIn(browser, server);
+    try {
+      // An open server, somebody of a team: what the line shares is in the team's list.
+      await withPage(
+        browser,
+        server,
+        async (page) => {
+          await openLanding(page, server);
+          const line = await curlOf(page);
+          writeFileSync(join(folder, "cpu.pb.gz"), bytes);
+          const run = (command) => promisify(execFile)("bash", ["-c", command], { cwd: folder, env: { ...process.env, PERFOLIO_TOKEN: server.token } });
+          await run(await page.textContent(".ways .whole .copy-field code"));
+          const { id } = JSON.parse((await run(line)).stdout);
+          const { shares } = (await server.call("GET", "/api/v1/shares", { token: server.token })).json;
+          assert.equal(shares[0].id, id);
+        },
+        { context },
+      );
+    } finally {
+      await context.close();
+      rmSync(folder, { recursive: true, force: true });
+    }
+    // A closed server, nobody: no promise that it does not keep, and the one that it makes is kept.
+    await withPage(browser, server, async (page) => {
+      await sessionIs(page, { anonymous_sharing: false, has_local_ca: false });
+      await page.goto(server.url);
+      await page.waitForSelector("h2:has-text('Sign in to share')");
+      assert.equal(await curlOf(page), `curl -H "Authorization: Bearer $PERFOLIO_TOKEN" --data-binary @cpu.pb.gz ${server.url}/api/v1/shares`);
+      assert.doesNotMatch(await page.textContent(".hero-text"), /anyone/);
+      assert.match(await page.textContent(".hero-text"), /Sign in to share one here.*read in your browser/);
+      await dropFiles(page, [{ name: "cpu.pb.gz", bytes }]);
+      await page.waitForSelector(".preview-note:has-text('Read in your browser')");
+      await viewReady(page);
+      assert.ok((await spoken(page)).startsWith("all, total "));
+    });
+  });
 
   await runner.test("a large file goes up in parts", () =>
     withPage(browser, server, async (page) => {

@@ -198,6 +198,15 @@ export async function testViewer(runner, browser, server) {
       const links = await page.$$eval(".menu-panel a[download]", (all) => all.map((one) => one.getAttribute("href")));
       assert.equal(links.length, 6);
       for (const link of links) assert.equal((await server.call("GET", link)).status, 200, link);
+      // In a low window the menu's foot is dark while there is more below it.
+      await page.setViewportSize({ width: 1000, height: 500 });
+      const foot = await page.$eval(".menu-panel:not([hidden])", (panel) => {
+        const { left, bottom } = panel.getBoundingClientRect();
+        return { x: left + 3, y: bottom - 13, width: 3, height: 4 };
+      });
+      const before = await page.screenshot({ clip: foot });
+      await page.$eval(".menu-panel:not([hidden])", (panel) => panel.scrollTo(0, panel.scrollHeight));
+      assert.ok(!before.equals(await page.screenshot({ clip: foot })));
     }),
   );
 

@@ -12,16 +12,19 @@ const caFile = "perfolio-ca.crt";
 /** Lines by tool. */
 export function commandsFor(session: Session, origin: string) {
   const isLocal = session.has_local_ca;
+  // Without one it is refused, or an anonymous share that is not in the team's list.
   const needsToken = session.user !== undefined || !session.anonymous_sharing;
   const settings = isLocal ? `PERFOLIO_URL=${origin} PERFOLIO_CA_FILE=${caFile} ` : "";
   return {
     perfolio: (rest: string) => `${settings}perfolio ${rest}`,
-    curl: (rest: string) => `curl ${isLocal ? `--cacert ${caFile} ` : ""}${rest}`,
+    needsToken,
+    /** With the token where it is wanted: the shell puts it in. */
+    curl: (rest: string) => `curl ${needsToken ? '-H "Authorization: Bearer $PERFOLIO_TOKEN" ' : ""}${isLocal ? `--cacert ${caFile} ` : ""}${rest}`,
     pprof: (address: string) => `${isLocal ? `SSL_CERT_FILE=${caFile} ` : ""}go tool pprof ${address}`,
     /** Keeps the server, and the token that it asks for. */
     login: `perfolio login ${needsToken ? "" : "--anonymous "}${isLocal ? `--ca-file ${caFile} ` : ""}${origin}`,
     /** Fetches the file and shows what to compare; "" where none is needed. */
-    trust: isLocal ? `curl -kfso ${caFile} ${origin}/ca.crt && openssl x509 -in ${caFile} -noout -fingerprint -sha256` : "",
+    trust: isLocal ? `curl -kfsSo ${caFile} ${origin}/ca.crt && openssl x509 -in ${caFile} -noout -fingerprint -sha256` : "",
   };
 }
 

@@ -52,13 +52,16 @@ function Elsewhere({ share }: { share: Share }) {
   );
 }
 
+/** Opened, it pushes what comes next out of the menu's sight. */
+const showNext = ({ currentTarget }: { currentTarget: HTMLElement }) => currentTarget.nextElementSibling?.scrollIntoView({ block: "nearest" });
+
 /** It sends neither password nor token, so it is offered where none is needed. */
 function Pprof({ line, address }: { line: ReturnType<typeof commandsFor>; address: string }) {
   return (
     <>
       <p class="menu-note">Or where Go is:</p>
       {line.trust && (
-        <details class="menu-note">
+        <details class="menu-note" onToggle={showNext}>
           <summary>First, once: trust this server’s certificate</summary>
           <Trust line={line.trust} />
         </details>

@@ -324,13 +324,21 @@ function Ways({ session }: { session: Session }) {
         <h2>From a terminal</h2>
         <p>
           One line in, one link out. It fits in a CI job as well as in a bug report.
-          {(!line.trust || !session.anonymous_sharing) && <> First, once: <code>{line.login}</code></>}
+          {(!line.trust || line.needsToken) && <> First, once: <code>{line.login}</code></>}
         </p>
         <CopyField what="Command" text={line.perfolio("push cpu.pb.gz")} />
       </div>
       <div>
         <h2>With nothing but curl</h2>
-        <p>The answer is JSON; <code>url</code> is the link.</p>
+        <p>
+          The answer is JSON; <code>url</code> is the link.
+          {line.needsToken && (
+            <>
+              {" "}
+              <code>PERFOLIO_TOKEN</code> must hold <a href="/settings#tokens">a token from the settings</a> that may share.
+            </>
+          )}
+        </p>
         <CopyField what="Command" text={line.curl(`--data-binary @cpu.pb.gz ${location.origin}/api/v1/shares`)} />
       </div>
       <div>
@@ -414,7 +422,11 @@ export function LandingPage({ session }: { session: Session | null }) {
               <br />
               becomes a link.
             </h1>
-            <p>Drop a profile, get a flame graph that anyone with the link can read. Exact bytes kept, deleted when you say.</p>
+            <p>
+              {mustSignIn
+                ? "Sign in to share one here. Without that you can look at yours: dropped on this page, or pasted, it is read in your browser and sent nowhere."
+                : "Drop a profile, get a flame graph that anyone with the link can read. Exact bytes kept, deleted when you say."}
+            </p>
           </div>
           {created ? (
             <Done created={created} onAgain={() => (setCreated(null), chooseFiles([]))} />
