@@ -3,7 +3,7 @@
  *
  * Answers are JSON, or the flame's binary form. A refusal is a Problem (RFC 9457), thrown.
  */
-import { decodeFlame, type Flame, type SampleType } from "./model/flame.ts";
+import { decodeFlame, FlameVersionError, type Flame, type SampleType } from "./model/flame.ts";
 import type { FunctionSums } from "./model/functions.ts";
 import type { LabelsAnswer, LabelsQuestion } from "./model/labels.ts";
 
@@ -116,6 +116,9 @@ export async function problemOf(response: Response): Promise<Problem> {
   );
 }
 
+/** The server speaks otherwise than these pages, which came from an earlier version of it. */
+const outdated = () => new Problem(0, "updated", "", "", "", null);
+
 async function request(path: string, options: RequestInit = {}): Promise<Response> {
   const headers = new Headers(options.headers);
   const method = options.method ?? "GET";
@@ -130,6 +133,13 @@ async function request(path: string, options: RequestInit = {}): Promise<Respons
   if (!response.ok) throw await problemOf(response);
   return response;
 }
+
+/**
+ * Why a script of this site did not come. Browsers word that otherwise each, so the server is asked: where it answers, it has
+ * other scripts by now, or the browser will not ask for this one a second time. Either way the page must be loaded anew.
+ */
+export const lostScript = (): Promise<Problem> =>
+  request("/", { method: "HEAD", cache: "no-store" }).then(outdated, (problem: Problem) => problem);
 
 export async function getJson<T>(path: string, signal?: AbortSignal, headers: Record<string, string> = {}): Promise<T> {
   return (await request(path, { signal, headers: { ...headers, Accept: "application/json" } })).json() as Promise<T>;
@@ -220,7 +230,12 @@ export interface FlameQuery {
 
 async function getFlameAt(path: string, signal: AbortSignal): Promise<Flame> {
   const response = await request(path, { signal, headers: { Accept: "application/vnd.perfolio.flame" } });
-  return decodeFlame(await response.arrayBuffer());
+  const bytes = await response.arrayBuffer();
+  try {
+    return decodeFlame(bytes);
+  } catch (error) {
+    throw error instanceof FlameVersionError ? outdated() : error;
+  }
 }
 
 const groupParameter = (group: string) => (group === "function" ? "" : group);

@@ -65,6 +65,8 @@ export interface FlameMetadata {
 }
 
 export class FlameError extends Error {}
+/** It begins as no flame that this version knows: another version of the server wrote it. */
+export class FlameVersionError extends FlameError {}
 
 /** Names and places of frames; a frame is what a node of the tree stands for. */
 export class FrameTable {
@@ -392,7 +394,7 @@ export function withTree(flame: Flame, columns: Columns, derived: Derived): Flam
 export function decodeFlame(buffer: ArrayBuffer): Flame {
   if (buffer.byteLength < headerBytes) throw new FlameError("too short");
   const view = new DataView(buffer);
-  if (new TextDecoder("latin1").decode(new Uint8Array(buffer, 0, 8)) !== magic) throw new FlameError("wrong magic");
+  if (new TextDecoder("latin1").decode(new Uint8Array(buffer, 0, 8)) !== magic) throw new FlameVersionError("wrong magic");
   const flags = view.getUint32(8, true);
   const nodeCount = view.getUint32(12, true);
   if (nodeCount === 0 || nodeCount > maxNodes) throw new FlameError("no nodes, or too many");

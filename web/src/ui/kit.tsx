@@ -216,7 +216,7 @@ export function Dialog({ title, onClose, children, isWide = false }: { title: st
 export function asProblem(error: unknown): Problem {
   if (error instanceof Problem) return error;
   const text = error instanceof Error ? error.message : String(error);
-  return new Problem(0, "page", "The page could not show this", text, "", null);
+  return new Problem(0, "error", "The page could not show this", text, "", null);
 }
 
 export function ErrorLine({ error }: { error: Problem | null }) {
@@ -273,6 +273,7 @@ const problemTexts: Record<string, [string, string]> = {
   forbidden: ["This is not for you", "You are signed in, but your role does not allow this. Ask an owner of your team."],
   rate_limited: ["Too many tries", "The server asks you to wait a little before you go on."],
   offline: ["The server cannot be reached", "Check the connection and try again."],
+  updated: ["Perfolio was probably updated", "This page came from another version than the server has now. Reload it to go on."],
   busy: ["The server is busy", "It has more to do than it can hold. Try again in a moment."],
 };
 
@@ -285,15 +286,21 @@ export function ProblemView({ problem, onRetry }: { problem: Problem; onRetry?: 
   const [title, text] = problemTexts[kind] ?? [problem.title, problem.detail];
   return (
     <section class="problem" aria-labelledby="problem-title">
-      <p class="problem-status">{problem.status || "offline"}</p>
+      <p class="problem-status">{problem.status || kind}</p>
       <h1 id="problem-title">{title}</h1>
       <p>{text}</p>
       {problem.detail && problem.detail !== text && <p class="hint">{problem.detail}</p>}
       <p class="problem-ways">
-        {onRetry && mayPass(problem) && (
-          <Button look="primary" onClick={onRetry}>
-            Try again
+        {kind === "updated" ? (
+          <Button look="primary" onClick={() => location.reload()}>
+            Reload the page
           </Button>
+        ) : (
+          onRetry && mayPass(problem) && (
+            <Button look="primary" onClick={onRetry}>
+              Try again
+            </Button>
+          )
         )}
         <a class="button plain" href="/">
           <span>Share a profile</span>

@@ -1,7 +1,8 @@
 /* later: a component of another chunk, which is asked for when it is first shown, or a little before. */
-import type { ComponentType } from "preact";
+import type { ComponentType, VNode } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import { asProblem, Loading, ProblemView } from "./kit.tsx";
+import { lostScript, type Problem } from "../api.ts";
+import { Loading, ProblemView } from "./kit.tsx";
 
 export interface Later<Props> {
   Component: ComponentType<Props>;
@@ -9,28 +10,32 @@ export interface Later<Props> {
   preload: () => void;
 }
 
-export function later<Props extends object>(load: () => Promise<ComponentType<Props>>): Later<Props> {
+/** around: what stands around the component's place until it is there. */
+export function later<Props extends object>(
+  load: () => Promise<ComponentType<Props>>,
+  around: (content: VNode, props: Props) => VNode = (content) => content,
+): Later<Props> {
   let loaded: ComponentType<Props> | null = null;
   let loading: Promise<ComponentType<Props>> | null = null;
   const get = () => {
     loading ??= load().then(
       (made) => (loaded = made),
-      (error) => {
+      async () => {
         loading = null; // the network may be back at the next try
-        throw error;
+        throw await lostScript();
       },
     );
     return loading;
   };
   function Component(props: Props) {
     const [Made, setMade] = useState(() => loaded);
-    const [problem, setProblem] = useState<unknown>(null);
+    const [problem, setProblem] = useState<Problem | null>(null);
     useEffect(() => {
       if (Made || problem) return;
       get().then((made) => setMade(() => made), setProblem);
     }, [problem]);
-    if (problem) return <ProblemView problem={asProblem(problem)} onRetry={() => setProblem(null)} />;
-    return Made ? <Made {...props} /> : <Loading />;
+    if (Made) return <Made {...props} />;
+    return around(problem ? <ProblemView problem={problem} onRetry={() => setProblem(null)} /> : <Loading />, props);
   }
   return { Component, preload: () => void get().catch(() => undefined) };
 }
