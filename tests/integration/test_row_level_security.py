@@ -7,7 +7,7 @@ from people import Tenant
 
 PROFILE = b"main;work 10\n"
 # Tables of the server as a whole; they name no tenant.
-UNSCOPED = {"object_trash", "server_secret", "schema_migration"}
+UNSCOPED = {"object_folder", "object_trash", "server_secret", "schema_migration"}
 
 
 @pytest.fixture(scope="module")
@@ -130,6 +130,7 @@ def test_rows_of_others_can_be_neither_changed_nor_written(server, tenants, as_s
     "UPDATE audit_log SET action = 'x'",
     "SELECT * FROM server_secret",
     "SELECT * FROM login_code",
+    "UPDATE object_folder SET is_confirmed = false",
     "CREATE TABLE mine (x int)",
     "ALTER TABLE share DISABLE ROW LEVEL SECURITY",
     "DROP POLICY tenant_rows ON share",
