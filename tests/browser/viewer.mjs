@@ -216,6 +216,7 @@ export async function testViewer(runner, browser, server) {
       [deepText(5000), /^all, total 7/, "level_0"],
       [encodePprof({ types: twoTypes, samples: [{ stack: ["only"], values: [1, 10] }] }), /^all, total 10 ns/, "only"],
       [encodePprof({ types: twoTypes, samples: [{ stack: ["größe", "東京.計算", "👩‍🚀"], values: [2, 5_000_000] }, { stack: [long], values: [1, 1_000_000] }] }), /^all, total 6 ms/, "größe"],
+      [Buffer.from("vast 9007199254740992\nvast;more 1\n"), /^all, total 9,007,199,254,740,992/, "vast"],
     ];
     for (const [bytes, total, first] of odd) {
       const { id } = await server.share(bytes);
@@ -228,6 +229,7 @@ export async function testViewer(runner, browser, server) {
         assert.ok((await spoken(page)).startsWith(first + ","), await spoken(page));
         await page.evaluate(() => (document.querySelector(".icicle").scrollTop = 1e6));
         await page.waitForTimeout(80);
+        assert.equal(await page.isVisible("text=last digits are lost"), first === "vast");
       });
     }
     const { id } = await server.share(encodePprof({ types: twoTypes, samples: [{ stack: ["idle"], values: [3, 0] }], defaultType: "cpu" }));

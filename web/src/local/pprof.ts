@@ -336,7 +336,6 @@ export function decodePprof(data: Uint8Array): LocalProfile {
   const sampleTypes = raw.valueTypes.map(({ type, unit }) => ({ type: grouper.text(type), unit: grouper.text(unit) }));
   const wanted = grouper.text(raw.defaultType);
   const named = sampleTypes.findIndex(({ type }) => type === wanted);
-  if (values.some((value) => Math.abs(value) > Number.MAX_SAFE_INTEGER)) grouper.notes.push("Some values are so large that their last digits are lost.");
   return {
     sampleTypes,
     defaultType: wanted && named >= 0 ? named : sampleTypes.length - 1,

@@ -86,6 +86,7 @@ function notesAbout(flame: Flame): string[] {
     const count = flame.metadata.cut?.nodes;
     notes.push(`${count ? formatCount(count) + " small stacks" : "The smallest stacks"} are merged into “other” boxes.`);
   }
+  if (flame.width[0] > Number.MAX_SAFE_INTEGER) notes.push("Some values are so large that their last digits are lost here.");
   const unnamed = valueWithoutSymbols(flame);
   if (unnamed > 0.005 * Math.abs(flame.total))
     notes.push(`${formatPercent(unnamed, flame.total)} is in code without symbols.`);
