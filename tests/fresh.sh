@@ -32,6 +32,7 @@ say() {
 }
 fail() {
     say "FAILED: $*"
+    grep -A 12 -E '^ *(not ok|FAILED)' "$root/run.log" 2>/dev/null | head -n 200 || true
     tail -n 40 "$root/run.log" 2>/dev/null || true
     exit 1
 }
