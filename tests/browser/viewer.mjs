@@ -409,7 +409,7 @@ export async function testViewer(runner, browser, server) {
       const [{ height }] = await boxes([".toolbar"]);
       assert.ok(height < 60, `${height} px`);
       const [field, result] = await boxes(["#search", "#search-result"]);
-      assert.ok(field.right <= result.left && field.width > 60, `${field.right} ${result.left} ${field.width}`);
+      assert.ok(field.right <= result.left && field.width > 80, `${field.right} ${result.left} ${field.width}`);
       for (const view of ["Flame", "Table", "Sandwich", "Graph", "Labels", "Comments", "Peek"]) {
         await page.click(`.toolbar button[title=${view}]`);
         await viewReady(page);
