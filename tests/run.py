@@ -166,15 +166,26 @@ STEPS = {"check": step_check, "unit": step_unit, "sanitizers": step_sanitizers, 
 WAITING = ("integration", "browser")
 
 
+def failures_first(log):
+    """What a reader of a failed step looks for: each failure with the lines behind it, then the
+    end of the log."""
+    end = max(0, len(log) - 120)
+    wanted = set(range(end, len(log)))
+    for at, line in enumerate(log[:end]):
+        if re.match(r"\s*(not ok|FAILED|ERROR)\b", line) and "# SKIP" not in line:
+            wanted.update(range(at, min(at + 15, end)))
+    return [log[at] for at in sorted(wanted)]
+
+
 def run_step(name):
-    """Runs a step and shows its result when it is there; the log too when it failed."""
+    """Runs a step and shows its result when it is there; what failed, too."""
     start, COSTS.seconds = time.monotonic(), 0
     result = STEPS[name]()
     lines = [f"{name}: {result.passed} passed, {result.failed} failed, {result.skipped} skipped "
              f"({time.monotonic() - start:.0f} s, {COSTS.seconds:.0f} s of processors)"]
     if result.failed:
         log = (LOGS / f"{name}.log").read_text(errors="replace").splitlines()
-        lines += [f"    {line}" for line in log[-120:]]
+        lines += [f"    {line}" for line in failures_first(log)]
     print("\n".join(lines), flush=True)
     return result
 
