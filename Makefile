@@ -46,6 +46,7 @@ LDLIBS   := $(shell pkg-config --libs $(LIBRARIES) 2>/dev/null) -lm
 sources   = $(wildcard $(1)/*.c)
 objects   = $(patsubst %,$(OUT)/%.o,$(basename $(1)))
 LIB_C    := $(call sources,lib/base) $(call sources,lib/profile) $(call sources,lib/io)
+STORE_C  := $(call sources,store)
 API_C    := $(filter-out api/main.c,$(call sources,api))
 CLI_C    := $(filter-out cli/main.c,$(call sources,cli))
 UNIT_C   := $(wildcard tests/unit/*/test_*.c)
@@ -59,16 +60,17 @@ $(OUT)/%.o: %.c
 	@mkdir -p $(@D)
 	$(call say,CC,$<)
 	$(Q)$(CC) $(CFLAGS) -MMD -MP -c $< -o $@
-build/release/lib/profile/pprof_%.o: CFLAGS += -O3
+build/release/lib/profile/pprof_%.o build/release/store/%.o: CFLAGS += -O3
 # cmocka's macros pass enums as ints, of which clang complains and gcc does not.
 build/fuzz/tests/unit/%.o: CFLAGS += -Wno-sign-conversion
 $(OUT)/lib.a: $(call objects,$(LIB_C))
+$(OUT)/store.a: $(call objects,$(STORE_C))
 $(OUT)/api.a: $(call objects,$(API_C)) $(OUT)/assets.o
 $(OUT)/cli.a: $(call objects,$(CLI_C))
 $(OUT)/%.a:
 	@rm -f $@
 	$(Q)ar rcs $@ $^
-$(OUT)/perfoliod: $(OUT)/api/main.o $(OUT)/api.a $(OUT)/lib.a
+$(OUT)/perfoliod: $(OUT)/api/main.o $(OUT)/api.a $(OUT)/store.a $(OUT)/lib.a
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(LDFLAGS) $^ $(LDLIBS) -o $@
 $(OUT)/perfolio: $(OUT)/cli/main.o $(OUT)/cli.a $(OUT)/lib.a
@@ -106,7 +108,7 @@ check:
 	sh tests/lint/check.sh
 
 UNIT_PROGRAMS := $(patsubst tests/%.c,$(OUT)/tests/%,$(UNIT_C))
-$(OUT)/tests/unit/%: $(OUT)/tests/unit/%.o $(OUT)/cli.a $(OUT)/api.a $(OUT)/lib.a
+$(OUT)/tests/unit/%: $(OUT)/tests/unit/%.o $(OUT)/cli.a $(OUT)/api.a $(OUT)/store.a $(OUT)/lib.a
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(LDFLAGS) $^ $(LDLIBS) -lcmocka -o $@
 unit:
@@ -118,7 +120,7 @@ browser: all
 	$(PYTHON) tests/run.py browser
 
 FUZZ_PROGRAMS := $(patsubst tests/%.c,build/fuzz/tests/%,$(FUZZ_C))
-build/fuzz/tests/fuzz/%: build/fuzz/tests/fuzz/%.o build/fuzz/api.a build/fuzz/lib.a
+build/fuzz/tests/fuzz/%: build/fuzz/tests/fuzz/%.o build/fuzz/api.a build/fuzz/store.a build/fuzz/lib.a
 	$(call say,LINK,$@)
 	$(Q)clang -fsanitize=fuzzer $(LDFLAGS) $^ $(LDLIBS) -o $@
 fuzz-programs: $(FUZZ_PROGRAMS)
@@ -129,7 +131,7 @@ fuzz:
 	sh tests/fuzz/run.sh $(FUZZ_SECONDS)
 
 BENCH_PROGRAMS := $(patsubst tests/%.c,$(OUT)/tests/%,$(BENCH_C))
-$(OUT)/tests/bench/%: $(OUT)/tests/bench/%.o $(OUT)/api.a $(OUT)/lib.a
+$(OUT)/tests/bench/%: $(OUT)/tests/bench/%.o $(OUT)/api.a $(OUT)/store.a $(OUT)/lib.a
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(LDFLAGS) $^ $(LDLIBS) -o $@
 bench-programs: $(BENCH_PROGRAMS)

@@ -244,3 +244,9 @@ enum err_code compress_zstd(struct span bytes, int level, struct buf *output, st
     buf_commit(output, made);
     return ERR_NONE;
 }
+
+bool compress_expand_exact(struct span zstd, uint8_t *flat, size_t flat_size)
+{
+    const size_t made = ZSTD_decompress(flat, flat_size, zstd.data, zstd.size);
+    return !ZSTD_isError(made) && made == flat_size;
+}

@@ -13,6 +13,8 @@
 #include "lib/base/buf.h"
 #include "lib/base/err.h"
 
+#include <stdbool.h>
+
 enum compress_method { COMPRESS_NONE, COMPRESS_GZIP, COMPRESS_ZSTD };
 
 enum {
@@ -47,5 +49,9 @@ enum err_code compress_gzip(struct span bytes, int level, struct buf *output,
                             struct err *err) MUST_USE;
 enum err_code compress_zstd(struct span bytes, int level, struct buf *output,
                             struct err *err) MUST_USE;
+
+/* One zstd frame of exactly flat_size bytes into flat: for columns of stored data, many and small.
+ * False when it is anything else. */
+bool compress_expand_exact(struct span zstd, uint8_t *flat, size_t flat_size) MUST_USE;
 
 #endif

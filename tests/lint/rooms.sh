@@ -5,7 +5,7 @@
 set -eu
 cd "$(dirname "$0")/../.."
 
-git ls-files --cached --others --exclude-standard 'lib/*.[ch]' 'api/*.[ch]' 'cli/*.[ch]' |
+git ls-files --cached --others --exclude-standard 'lib/*.[ch]' 'store/*.[ch]' 'api/*.[ch]' 'cli/*.[ch]' |
     while IFS= read -r file; do if [ -f "$file" ]; then echo "$file"; fi; done |
     xargs grep -HnE '^[[:space:]]*#[[:space:]]*include' |
     awk -F: '
@@ -24,7 +24,8 @@ git ls-files --cached --others --exclude-standard 'lib/*.[ch]' 'api/*.[ch]' 'cli
         rooms["lib/base"] = ""
         rooms["lib/profile"] = "lib/base"
         rooms["lib/io"] = "lib/base"
-        rooms["api"] = "lib/base lib/profile lib/io"
+        rooms["store"] = "lib/base lib/profile lib/io"
+        rooms["api"] = "lib/base lib/profile lib/io store"
         rooms["cli"] = "lib/base lib/profile lib/io"
 
         # Begin of the header name, then the files (as a pattern) that are its door.

@@ -1,0 +1,589 @@
+#include "store/block_read.h"
+
+#include "lib/base/compress.h"
+#include "lib/base/crc32c.h"
+#include "lib/base/mem.h"
+#include "store/column.h"
+#include "store/dictionary_bytes.h"
+#include "store/pack.h"
+
+#include <inttypes.h>
+
+struct block {
+    struct block_source source;
+    struct arena *arena;
+    struct block_footer footer;
+    struct dictionary dictionary;
+    const struct block_granule *granules;
+};
+
+static enum err_code read_from_memory(void *context, uint64_t offset, size_t size, struct buf *room,
+                                      struct span *ret_bytes, struct err *err)
+{
+    (void)room;
+    (void)err;
+    const struct span *bytes = context;
+    *ret_bytes = span_of(bytes->data + offset, size);
+    return ERR_NONE;
+}
+
+struct block_source block_source_memory(const struct span *bytes, const char *name)
+{
+    return (struct block_source){
+        .read = read_from_memory,
+        .context = (void *)(uintptr_t)bytes, /* only read */
+        .size = bytes->size,
+        .name = name,
+    };
+}
+
+/* ---- opening ---- */
+
+static enum err_code read_part(const struct block *block, uint64_t offset, uint64_t size,
+                               struct buf *room, struct span *ret_bytes, struct err *err)
+{
+    if (offset > block->source.size || size > block->source.size - offset)
+        return err_set(err, ERR_CORRUPT, "%s: a part lies beyond the end", block->source.name);
+    return block->source.read(block->source.context, offset, (size_t)size, room, ret_bytes, err);
+}
+
+static enum err_code check_header(struct block *block, struct buf *room, struct err *err)
+{
+    struct block_header header;
+    struct span bytes;
+    enum err_code code = read_part(block, 0, sizeof(header), room, &bytes, err);
+    if (code)
+        return code;
+    memcpy(&header, bytes.data, sizeof(header));
+    const uint32_t crc = header.crc;
+    header.crc = 0;
+    if (memcmp(header.magic, BLOCK_MAGIC, sizeof(header.magic)) != 0 ||
+        crc32c(span_of(&header, sizeof(header))) != crc ||
+        memcmp(header.id, block->footer.id, sizeof(header.id)) != 0)
+        return err_set(err, ERR_CORRUPT, "%s: the header is broken", block->source.name);
+    return ERR_NONE;
+}
+
+static enum err_code read_footer(struct block *block, int64_t tenant_id, struct buf *room,
+                                 struct err *err)
+{
+    struct block_footer *footer = &block->footer;
+    struct span bytes;
+    if (block->source.size < sizeof(struct block_header) + sizeof(*footer))
+        return err_set(err, ERR_CORRUPT, "%s: %" PRIu64 " bytes are no block", block->source.name,
+                       block->source.size);
+    enum err_code code =
+        read_part(block, block->source.size - sizeof(*footer), sizeof(*footer), room, &bytes, err);
+    if (code)
+        return code;
+    memcpy(footer, bytes.data, sizeof(*footer));
+    const uint32_t crc = footer->crc;
+    footer->crc = 0;
+    if (memcmp(footer->magic, BLOCK_END_MAGIC, sizeof(footer->magic)) != 0 ||
+        crc32c(span_of(footer, sizeof(*footer))) != crc ||
+        footer->block_bytes != block->source.size)
+        return err_set(err, ERR_CORRUPT, "%s: the footer is broken", block->source.name);
+    if (footer->version != BLOCK_VERSION)
+        return err_set(err, ERR_UNSUPPORTED,
+                       "%s: a block of version %u; this server knows version %d",
+                       block->source.name, footer->version, BLOCK_VERSION);
+    if (footer->tenant_id != tenant_id)
+        return err_set(err, ERR_CORRUPT, "%s: a block of another tenant", block->source.name);
+    return check_header(block, room, err);
+}
+
+static enum err_code read_section(struct block *block, enum block_section section,
+                                  struct arena *scratch, struct buf *room, struct span *ret_flat,
+                                  struct err *err)
+{
+    static const char *const names[BLOCK_SECTION_COUNT] = {"strings",    "tables", "stacks",
+                                                           "label sets", "series", "granules"};
+    const struct block_section_place *place = &block->footer.sections[section];
+    struct span bytes;
+    if (place->stored_bytes > BLOCK_SECTION_MAX_BYTES ||
+        place->flat_bytes > BLOCK_SECTION_MAX_BYTES)
+        return err_set(err, ERR_CORRUPT, "%s: the %s are too large", block->source.name,
+                       names[section]);
+    enum err_code code =
+        read_part(block, place->offset, block_align(place->stored_bytes), room, &bytes, err);
+    if (code)
+        return code;
+    if (crc32c(bytes) != place->crc)
+        return err_set(err, ERR_CORRUPT, "%s: the %s are broken", block->source.name,
+                       names[section]);
+    uint8_t *flat = arena_alloc_raw(scratch, place->flat_bytes, 1);
+    const struct span stored = span_of(bytes.data, (size_t)place->stored_bytes);
+    if (place->stored_bytes == place->flat_bytes)
+        memcpy(flat, stored.data, stored.size);
+    else if (!compress_expand_exact(stored, flat, (size_t)place->flat_bytes))
+        return err_set(err, ERR_CORRUPT, "%s: the %s do not expand", block->source.name,
+                       names[section]);
+    *ret_flat = span_of(flat, (size_t)place->flat_bytes);
+    return ERR_NONE;
+}
+
+static bool is_sound(const struct block *block, const struct block_granule *granule)
+{
+    uint64_t end = granule->offset;
+    for (int i = 0; i < BLOCK_EXTENT_COUNT; i++)
+        end += block_align(granule->extent_bytes[i]);
+    return granule->series < block->dictionary.series_count && granule->profile_count &&
+           granule->entry_count <= granule->row_count && granule->divisor &&
+           granule->divisor <= INT64_MAX && granule->magnitude < INT64_MAX &&
+           granule->offset % BLOCK_ALIGNMENT == 0 && end <= block->source.size;
+}
+
+static enum err_code read_granules(struct block *block, struct span bytes, struct err *err)
+{
+    const uint32_t count = block->footer.granule_count;
+    if (bytes.size != count * sizeof(struct block_granule))
+        return err_set(err, ERR_CORRUPT, "%s: granules are missing", block->source.name);
+    struct block_granule *granules = arena_new_raw(block->arena, struct block_granule, count);
+    memcpy(granules, bytes.data, bytes.size);
+    for (uint32_t i = 0; i < count; i++) {
+        if (!is_sound(block, &granules[i]))
+            return err_set(err, ERR_CORRUPT, "%s: granule %u is impossible", block->source.name, i);
+    }
+    block->granules = granules;
+    return ERR_NONE;
+}
+
+static enum err_code read_all_sections(struct block *block, struct buf *room, struct err *err)
+{
+    arena_auto scratch = arena_create();
+    struct span sections[BLOCK_SECTION_COUNT];
+    enum err_code code = ERR_NONE;
+    for (int i = 0; i < BLOCK_SECTION_COUNT && !code; i++)
+        code = read_section(block, (enum block_section)i, scratch, room, &sections[i], err);
+    if (code)
+        return code;
+    code = dictionary_read(block->arena, sections, &block->dictionary, err);
+    if (code)
+        return err_add(err, "%s", block->source.name);
+    return read_granules(block, sections[BLOCK_GRANULES], err);
+}
+
+enum err_code block_open(struct block_source source, int64_t tenant_id, struct block **ret_block,
+                         struct err *err)
+{
+    struct block *block = mem_new(struct block, 1);
+    block->source = source;
+    block->arena = arena_create();
+    buf_auto room;
+    buf_init(&room, (size_t)2 * BLOCK_SECTION_MAX_BYTES);
+    enum err_code code = read_footer(block, tenant_id, &room, err);
+    if (!code)
+        code = read_all_sections(block, &room, err);
+    if (code) {
+        block_close(block);
+        return code;
+    }
+    *ret_block = block;
+    return ERR_NONE;
+}
+
+void block_close(struct block *block)
+{
+    if (!block)
+        return;
+    if (block->source.close)
+        block->source.close(block->source.context);
+    arena_destroy(block->arena);
+    mem_free(block);
+}
+
+const struct dictionary *block_dictionary(const struct block *block)
+{
+    return &block->dictionary;
+}
+
+const struct block_granule *block_granules(const struct block *block, uint32_t *ret_count)
+{
+    *ret_count = block->footer.granule_count;
+    return block->granules;
+}
+
+const struct block_footer *block_footer(const struct block *block)
+{
+    return &block->footer;
+}
+
+const char *block_name(const struct block *block)
+{
+    return block->source.name;
+}
+
+size_t block_memory(const struct block *block)
+{
+    return sizeof(*block) + arena_bytes(block->arena);
+}
+
+/* ---- granules ---- */
+
+/* An array that grows and is used again. */
+struct room {
+    void *data;
+    size_t bytes;
+};
+
+struct block_cursor {
+    struct buf stored;
+    struct column_reader columns;
+    struct room stacks;
+    struct room counts;
+    struct room sums;
+    struct room ordinals;
+    struct room values;
+    struct room label_sets;
+    struct room timestamp_counts;
+    struct room timestamps;
+    struct room profiles;
+    struct room column;
+};
+
+struct block_cursor *block_cursor_create(void)
+{
+    struct block_cursor *cursor = mem_new(struct block_cursor, 1);
+    buf_init(&cursor->stored, (size_t)2 * BLOCK_SECTION_MAX_BYTES);
+    column_reader_init(&cursor->columns);
+    return cursor;
+}
+
+void block_cursor_destroy(struct block_cursor *cursor)
+{
+    if (!cursor)
+        return;
+    buf_fini(&cursor->stored);
+    column_reader_fini(&cursor->columns);
+    struct room *const rooms[] = {
+        &cursor->stacks, &cursor->counts,           &cursor->sums,       &cursor->ordinals,
+        &cursor->values, &cursor->label_sets,       &cursor->timestamps, &cursor->profiles,
+        &cursor->column, &cursor->timestamp_counts,
+    };
+    for (size_t i = 0; i < sizeof(rooms) / sizeof(rooms[0]); i++)
+        mem_free(rooms[i]->data);
+    mem_free(cursor);
+}
+
+static void *room_for(struct room *room, size_t count, size_t size)
+{
+    if (count * size > room->bytes) {
+        mem_free(room->data);
+        room->bytes = count * size + count * size / 4;
+        room->data = mem_alloc(room->bytes, 1);
+    }
+    return room->data;
+}
+
+static enum err_code broken(const struct block *block, const struct block_granule *granule,
+                            const char *what, struct err *err)
+{
+    return err_set(err, ERR_CORRUPT, "%s: the %s of granule %td are broken", block->source.name,
+                   what, granule - block->granules);
+}
+
+static const char *const extent_names[BLOCK_EXTENT_COUNT] = {"profiles", "totals", "rows",
+                                                             "details"};
+
+static enum err_code read_extent(const struct block *block, const struct block_granule *granule,
+                                 enum block_extent extent, struct block_cursor *cursor,
+                                 struct span *ret_bytes, struct err *err)
+{
+    uint64_t offset = granule->offset;
+    for (int i = 0; i < (int)extent; i++)
+        offset += block_align(granule->extent_bytes[i]);
+    const uint32_t size = granule->extent_bytes[extent];
+    struct span bytes;
+    enum err_code code = read_part(block, offset, block_align(size), &cursor->stored, &bytes, err);
+    if (code)
+        return code;
+    if (crc32c(bytes) != granule->extent_crc[extent])
+        return broken(block, granule, extent_names[extent], err);
+    *ret_bytes = span_of(bytes.data, size);
+    return ERR_NONE;
+}
+
+enum err_code block_read_profiles(const struct block *block, const struct block_granule *granule,
+                                  struct block_cursor *cursor,
+                                  const struct block_profile **ret_profiles, struct err *err)
+{
+    const uint32_t count = granule->profile_count;
+    struct span rest;
+    enum err_code code = read_extent(block, granule, BLOCK_PROFILES, cursor, &rest, err);
+    if (code)
+        return code;
+    if (!column_can_hold(rest, count))
+        return broken(block, granule, extent_names[BLOCK_PROFILES], err);
+    struct block_profile *profiles = room_for(&cursor->profiles, count, sizeof(*profiles));
+    uint64_t *column = room_for(&cursor->column, count, sizeof(*column));
+    struct column_reader *columns = &cursor->columns;
+    bool is_whole = column_take_u64(columns, &rest, column, count);
+    uint64_t before = (uint64_t)granule->begin_ns;
+    for (uint32_t i = 0; is_whole && i < count; i++)
+        profiles[i].time_ns = (int64_t)(before += column[i]);
+    is_whole = is_whole && column_take_u64(columns, &rest, column, count);
+    before = 0;
+    for (uint32_t i = 0; is_whole && i < count; i++)
+        profiles[i].duration_ns = (int64_t)(before ^= column[i]);
+    is_whole = is_whole && column_take_u64(columns, &rest, column, count);
+    before = 0;
+    for (uint32_t i = 0; is_whole && i < count; i++)
+        profiles[i].period = (int64_t)(before ^= column[i]);
+    is_whole = is_whole && column_take_u64(columns, &rest, column, count) && rest.size == 0;
+    for (uint32_t i = 0; is_whole && i < count; i++)
+        profiles[i].total = column_unzigzag(column[i]);
+    if (!is_whole)
+        return broken(block, granule, extent_names[BLOCK_PROFILES], err);
+    *ret_profiles = profiles;
+    return ERR_NONE;
+}
+
+/* Stored numbers to what they mean: the value of `rows` rows together. */
+static inline int64_t expand_value(const struct block_granule *granule, uint64_t stored,
+                                   uint32_t rows)
+{
+    const uint64_t reduced =
+        granule->flags & BLOCK_ARE_POSITIVE ? stored + rows : (uint64_t)column_unzigzag(stored);
+    return (int64_t)(reduced * granule->divisor);
+}
+
+/* Stacks and counts of the entries; sums too unless NULL. */
+static enum err_code read_entries(const struct block *block, const struct block_granule *granule,
+                                  struct block_cursor *cursor, uint32_t **ret_stacks,
+                                  uint32_t **ret_counts, uint64_t **ret_sums, struct err *err)
+{
+    const uint32_t count = granule->entry_count;
+    struct span rest;
+    enum err_code code = read_extent(block, granule, BLOCK_TOTALS, cursor, &rest, err);
+    if (code)
+        return code;
+    if (!column_can_hold(rest, count))
+        return broken(block, granule, extent_names[BLOCK_TOTALS], err);
+    uint32_t *stacks = room_for(&cursor->stacks, count, sizeof(*stacks));
+    uint32_t *counts = room_for(&cursor->counts, count, sizeof(*counts));
+    if (!column_take_u32(&cursor->columns, &rest, stacks, count) ||
+        !column_take_u32(&cursor->columns, &rest, counts, count))
+        return broken(block, granule, extent_names[BLOCK_TOTALS], err);
+    uint64_t stack = 0, rows = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        stack += stacks[i];
+        stacks[i] = (uint32_t)stack++;
+        rows += ++counts[i];
+    }
+    if (rows != granule->row_count || stack > block->dictionary.stacks.stack_count)
+        return broken(block, granule, extent_names[BLOCK_TOTALS], err);
+    if (ret_sums) {
+        *ret_sums = room_for(&cursor->sums, count, sizeof(**ret_sums));
+        if (!column_take_u64(&cursor->columns, &rest, *ret_sums, count) || rest.size)
+            return broken(block, granule, extent_names[BLOCK_TOTALS], err);
+    }
+    *ret_stacks = stacks;
+    *ret_counts = counts;
+    return ERR_NONE;
+}
+
+enum err_code block_read_totals(const struct block *block, const struct block_granule *granule,
+                                struct block_cursor *cursor, struct block_totals *ret_totals,
+                                struct err *err)
+{
+    uint32_t *stacks, *counts;
+    uint64_t *stored;
+    enum err_code code = read_entries(block, granule, cursor, &stacks, &counts, &stored, err);
+    if (code)
+        return code;
+    int64_t *sums = room_for(&cursor->values, granule->entry_count, sizeof(*sums));
+    for (uint32_t i = 0; i < granule->entry_count; i++)
+        sums[i] = expand_value(granule, stored[i], counts[i]);
+    *ret_totals = (struct block_totals){
+        .stacks = stacks, .counts = counts, .sums = sums, .count = granule->entry_count};
+    return ERR_NONE;
+}
+
+enum err_code block_add_totals(const struct block *block, const struct block_granule *granule,
+                               struct block_cursor *cursor, int64_t *sums, struct err *err)
+{
+    uint32_t *stacks, *counts;
+    uint64_t *stored;
+    enum err_code code = read_entries(block, granule, cursor, &stacks, &counts, &stored, err);
+    if (code)
+        return code;
+    for (uint32_t i = 0; i < granule->entry_count; i++)
+        sums[stacks[i]] += expand_value(granule, stored[i], counts[i]);
+    return ERR_NONE;
+}
+
+/* The first two columns of the rows, as they are stored. */
+static enum err_code read_stored_rows(const struct block *block,
+                                      const struct block_granule *granule,
+                                      struct block_cursor *cursor, uint32_t **ret_ordinals,
+                                      uint64_t **ret_values, struct err *err)
+{
+    struct span rest;
+    enum err_code code = read_extent(block, granule, BLOCK_ROWS, cursor, &rest, err);
+    if (code)
+        return code;
+    if (!column_can_hold(rest, granule->row_count))
+        return broken(block, granule, extent_names[BLOCK_ROWS], err);
+    *ret_ordinals = room_for(&cursor->ordinals, granule->row_count, sizeof(**ret_ordinals));
+    *ret_values = room_for(&cursor->values, granule->row_count, sizeof(**ret_values));
+    if (!column_take_u32(&cursor->columns, &rest, *ret_ordinals, granule->row_count) ||
+        !column_take_u64(&cursor->columns, &rest, *ret_values, granule->row_count) || rest.size)
+        return broken(block, granule, extent_names[BLOCK_ROWS], err);
+    return ERR_NONE;
+}
+
+enum err_code block_add_range(const struct block *block, const struct block_granule *granule,
+                              struct block_cursor *cursor, uint32_t first, uint32_t end,
+                              int64_t *sums, struct err *err)
+{
+    uint32_t *stacks, *counts, *ordinals;
+    uint64_t *values;
+    enum err_code code = read_entries(block, granule, cursor, &stacks, &counts, NULL, err);
+    if (!code)
+        code = read_stored_rows(block, granule, cursor, &ordinals, &values, err);
+    if (code)
+        return code;
+    const uint32_t step = granule->flags & BLOCK_ARE_DISTINCT ? 1 : 0;
+    const uint32_t width = end - first;
+    const bool are_positive = granule->flags & BLOCK_ARE_POSITIVE;
+    uint32_t row = 0;
+    for (uint32_t i = 0; i < granule->entry_count; i++) {
+        const uint32_t end_row = row + counts[i];
+        uint32_t ordinal = 0u - step;
+        uint64_t sum = 0;
+        for (; row < end_row; row++) {
+            ordinal += ordinals[row] + step;
+            const uint64_t value =
+                are_positive ? values[row] + 1 : (uint64_t)column_unzigzag(values[row]);
+            sum += ordinal - first < width ? value : 0;
+        }
+        sums[stacks[i]] += (int64_t)(sum * granule->divisor);
+    }
+    return ERR_NONE;
+}
+
+/* ---- whole rows ---- */
+
+static enum err_code read_timestamps(const struct block *block, const struct block_granule *granule,
+                                     struct block_cursor *cursor, struct span *rest,
+                                     struct block_rows *rows, struct err *err)
+{
+    uint32_t *counts = room_for(&cursor->timestamp_counts, granule->row_count, sizeof(*counts));
+    if (!column_take_u32(&cursor->columns, rest, counts, granule->row_count) ||
+        !column_can_hold(*rest, (size_t)granule->timestamp_count))
+        return broken(block, granule, extent_names[BLOCK_DETAILS], err);
+    uint64_t *steps =
+        room_for(&cursor->timestamps, (size_t)granule->timestamp_count, sizeof(*steps));
+    if (!column_take_u64(&cursor->columns, rest, steps, (size_t)granule->timestamp_count))
+        return broken(block, granule, extent_names[BLOCK_DETAILS], err);
+    uint64_t at = 0;
+    for (uint32_t i = 0; i < granule->row_count; i++) {
+        if (counts[i] > granule->timestamp_count - at)
+            return broken(block, granule, extent_names[BLOCK_DETAILS], err);
+        uint64_t moment = (uint64_t)rows->profiles[rows->ordinals[i]].time_ns;
+        for (uint32_t j = 0; j < counts[i]; j++, at++)
+            steps[at] = moment += (uint64_t)column_unzigzag(steps[at]);
+    }
+    rows->timestamp_counts = counts;
+    rows->timestamps = (const int64_t *)steps;
+    return ERR_NONE;
+}
+
+static enum err_code read_details(const struct block *block, const struct block_granule *granule,
+                                  struct block_cursor *cursor, struct block_rows *rows,
+                                  struct err *err)
+{
+    struct span rest;
+    enum err_code code = read_extent(block, granule, BLOCK_DETAILS, cursor, &rest, err);
+    if (code)
+        return code;
+    if (granule->flags & BLOCK_HAS_LABEL_SETS) {
+        uint32_t *sets = room_for(&cursor->label_sets, granule->row_count, sizeof(*sets));
+        if (!column_take_u32(&cursor->columns, &rest, sets, granule->row_count))
+            return broken(block, granule, extent_names[BLOCK_DETAILS], err);
+        for (uint32_t i = 0; i < granule->row_count; i++) {
+            if (sets[i] >= block->dictionary.label_set_count)
+                return broken(block, granule, extent_names[BLOCK_DETAILS], err);
+        }
+        rows->label_sets = sets;
+    }
+    if (granule->flags & BLOCK_HAS_TIMESTAMPS)
+        code = read_timestamps(block, granule, cursor, &rest, rows, err);
+    if (!code && rest.size)
+        return broken(block, granule, extent_names[BLOCK_DETAILS], err);
+    return code;
+}
+
+/* From entries and stored columns to one stack, ordinal and value per row. */
+static bool expand_rows(const struct block_granule *granule, const uint32_t *stacks,
+                        const uint32_t *counts, uint32_t *ordinals, uint64_t *values,
+                        uint32_t *ret_stacks)
+{
+    const uint32_t step = granule->flags & BLOCK_ARE_DISTINCT ? 1 : 0;
+    uint32_t row = 0;
+    for (uint32_t i = 0; i < granule->entry_count; i++) {
+        uint64_t ordinal = 0;
+        for (uint32_t j = 0; j < counts[i]; j++, row++) {
+            ordinal += ordinals[row] + (j ? step : 0);
+            if (ordinal >= granule->profile_count)
+                return false;
+            ordinals[row] = (uint32_t)ordinal;
+            values[row] = (uint64_t)expand_value(granule, values[row], 1);
+            ret_stacks[row] = stacks[i];
+        }
+    }
+    return true;
+}
+
+enum err_code block_read_rows(const struct block *block, const struct block_granule *granule,
+                              struct block_cursor *cursor, bool wants_details,
+                              struct block_rows *ret_rows, struct err *err)
+{
+    const struct block_profile *profiles;
+    uint32_t *stacks, *counts, *ordinals;
+    uint64_t *values;
+    enum err_code code = block_read_profiles(block, granule, cursor, &profiles, err);
+    if (!code)
+        code = read_entries(block, granule, cursor, &stacks, &counts, NULL, err);
+    if (!code)
+        code = read_stored_rows(block, granule, cursor, &ordinals, &values, err);
+    if (code)
+        return code;
+    uint32_t *stacks_of_rows = room_for(&cursor->sums, granule->row_count, sizeof(*stacks_of_rows));
+    if (!expand_rows(granule, stacks, counts, ordinals, values, stacks_of_rows))
+        return broken(block, granule, extent_names[BLOCK_ROWS], err);
+    struct block_rows rows = {
+        .series = granule->series,
+        .hour = granule->hour,
+        .profile_count = granule->profile_count,
+        .row_count = granule->row_count,
+        .profiles = cursor->profiles.data,
+        .stacks = stacks_of_rows,
+        .ordinals = ordinals,
+        .values = (const int64_t *)values,
+    };
+    if (wants_details && granule->extent_bytes[BLOCK_DETAILS])
+        code = read_details(block, granule, cursor, &rows, err);
+    if (!code)
+        *ret_rows = rows;
+    return code;
+}
+
+enum err_code block_verify(const struct block *block, struct err *err)
+{
+    struct block_cursor *cursor = block_cursor_create();
+    enum err_code code = ERR_NONE;
+    for (uint32_t i = 0; i < block->footer.granule_count && !code; i++) {
+        struct block_rows rows;
+        struct block_totals totals;
+        struct span details;
+        const struct block_granule *granule = &block->granules[i];
+        code = block_read_rows(block, granule, cursor, true, &rows, err);
+        if (!code)
+            code = block_read_totals(block, granule, cursor, &totals, err);
+        if (!code)
+            code = read_extent(block, granule, BLOCK_DETAILS, cursor, &details, err);
+    }
+    block_cursor_destroy(cursor);
+    return code;
+}

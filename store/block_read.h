@@ -1,0 +1,91 @@
+/*
+ * block_read: a block (store/block_format.h) opened for questions.
+ *
+ * Opening reads the end of the block: dictionary, series and the list of granules; the extents of a
+ * granule are read and their checksums verified each time they are asked for, so a broken byte is
+ * found by whoever would have used it and harms nobody else. ERR_CORRUPT names block and part.
+ * Threads: an open block is shared by any number; a block_cursor belongs to one.
+ */
+#ifndef STORE_BLOCK_READ_H
+#define STORE_BLOCK_READ_H
+
+#include "store/block_format.h"
+#include "store/block_write.h"
+#include "store/dictionary.h"
+
+struct block;
+
+/* Where a block's bytes are read from. */
+struct block_source {
+    /*
+     * size bytes from offset on, borrowed until the next call with the same buf, which is room for
+     * those that are not in memory anyway.
+     */
+    enum err_code (*read)(void *context, uint64_t offset, size_t size, struct buf *room,
+                          struct span *ret_bytes, struct err *err);
+    void (*close)(void *context); /* may be NULL */
+    void *context;
+    uint64_t size;
+    const char *name; /* for messages: the object and place; lives as long as the source */
+};
+
+/* Of bytes in memory, which outlive the block. */
+struct block_source block_source_memory(const struct span *bytes, const char *name);
+
+/*
+ * Takes the source, which block_close closes (a failure does at once). tenant_id must be the
+ * block's. Handles: ERR_CORRUPT (it is no whole block of that tenant), what reading does.
+ */
+enum err_code block_open(struct block_source source, int64_t tenant_id, struct block **ret_block,
+                         struct err *err) MUST_USE;
+void block_close(struct block *block); /* NULL is a no-op */
+
+const struct dictionary *block_dictionary(const struct block *block);
+const struct block_granule *block_granules(const struct block *block, uint32_t *ret_count);
+const struct block_footer *block_footer(const struct block *block);
+const char *block_name(const struct block *block);
+/* Bytes of memory that the open block takes. */
+size_t block_memory(const struct block *block);
+
+/* Room for what is read of granules, kept from one to the next. */
+struct block_cursor;
+struct block_cursor *block_cursor_create(void);
+void block_cursor_destroy(struct block_cursor *cursor); /* NULL is a no-op */
+
+/* Profiles of one granule; borrowed until the cursor's next call. */
+enum err_code block_read_profiles(const struct block *block, const struct block_granule *granule,
+                                  struct block_cursor *cursor,
+                                  const struct block_profile **ret_profiles,
+                                  struct err *err) MUST_USE;
+
+/* Per entry: stack, how many rows, and the sum of their values. Borrowed as above. */
+struct block_totals {
+    const uint32_t *stacks;
+    const uint32_t *counts;
+    const int64_t *sums;
+    uint32_t count;
+};
+enum err_code block_read_totals(const struct block *block, const struct block_granule *granule,
+                                struct block_cursor *cursor, struct block_totals *ret_totals,
+                                struct err *err) MUST_USE;
+
+/* Adds the granule's totals to sums, one number per stack of the block. What is added up must stay
+ * below 2^63: the granules' magnitudes tell. */
+enum err_code block_add_totals(const struct block *block, const struct block_granule *granule,
+                               struct block_cursor *cursor, int64_t *sums,
+                               struct err *err) MUST_USE;
+
+/* As block_add_totals, of the rows with first <= ordinal < end. */
+enum err_code block_add_range(const struct block *block, const struct block_granule *granule,
+                              struct block_cursor *cursor, uint32_t first, uint32_t end,
+                              int64_t *sums, struct err *err) MUST_USE;
+
+/* All rows of one granule, with their details where wants_details and there are any. Borrowed. */
+enum err_code block_read_rows(const struct block *block, const struct block_granule *granule,
+                              struct block_cursor *cursor, bool wants_details,
+                              struct block_rows *ret_rows, struct err *err) MUST_USE;
+
+/* Reads every byte and verifies all checksums and numbers. Handles: ERR_CORRUPT. */
+enum err_code block_verify(const struct block *block, struct err *err) MUST_USE;
+
+#endif

@@ -1,0 +1,347 @@
+#include "store/block_write.h"
+
+#include "lib/base/compress.h"
+#include "lib/base/crc32c.h"
+#include "lib/base/digest.h"
+#include "lib/base/mem.h"
+#include "store/block_format.h"
+#include "store/column.h"
+#include "store/dictionary.h"
+#include "store/dictionary_bytes.h"
+
+#include <assert.h>
+
+enum { SINK_PIECE_BYTES = 1 << 20, EXTENT_MAX_BYTES = 1 << 30 };
+
+struct block_writer {
+    struct block_sink sink;
+    struct column_writer columns;
+    struct buf pending; /* for the sink */
+    struct buf granules;
+    struct arena *scratch; /* of one granule; NULL between them */
+    struct block_footer footer;
+    uint64_t offset; /* where the next part begins */
+    uint64_t profile_count;
+    int level;
+};
+
+struct block_writer *block_writer_create(int64_t tenant_id, int level, struct block_sink sink)
+{
+    struct block_writer *writer = mem_new(struct block_writer, 1);
+    writer->sink = sink;
+    writer->level = level;
+    writer->footer = (struct block_footer){
+        .tenant_id = tenant_id,
+        .begin_ns = INT64_MAX,
+        .end_ns = INT64_MIN,
+        .version = BLOCK_VERSION,
+    };
+    digest_random(writer->footer.id, sizeof(writer->footer.id));
+    column_writer_init(&writer->columns, level);
+    buf_init(&writer->pending, (size_t)2 * BLOCK_SECTION_MAX_BYTES);
+    buf_init(&writer->granules, BLOCK_SECTION_MAX_BYTES);
+    struct block_header header = {.version = BLOCK_VERSION, .tenant_id = tenant_id};
+    memcpy(header.magic, BLOCK_MAGIC, sizeof(header.magic));
+    memcpy(header.id, writer->footer.id, sizeof(header.id));
+    header.crc = crc32c(span_of(&header, sizeof(header)));
+    buf_append(&writer->pending, &header, sizeof(header));
+    writer->offset = sizeof(header);
+    return writer;
+}
+
+void block_writer_destroy(struct block_writer *writer)
+{
+    if (!writer)
+        return;
+    column_writer_fini(&writer->columns);
+    buf_fini(&writer->pending);
+    buf_fini(&writer->granules);
+    mem_free(writer);
+}
+
+/* ---- parts ---- */
+
+static enum err_code drain(struct block_writer *writer, struct err *err)
+{
+    if (buf_failed(&writer->pending))
+        return err_set(err, ERR_TOO_LARGE, "a part of a block would be more than %d bytes",
+                       BLOCK_SECTION_MAX_BYTES);
+    enum err_code code = writer->sink.append(writer->sink.context, buf_span(&writer->pending), err);
+    buf_clear(&writer->pending);
+    return code;
+}
+
+/* Ends the part that begins at `begin` of pending: zeros up to the next multiple, CRC of all. */
+static uint32_t end_part(struct block_writer *writer, size_t begin)
+{
+    static const uint8_t zeros[BLOCK_ALIGNMENT];
+    struct buf *pending = &writer->pending;
+    const size_t size = pending->size - begin;
+    buf_append(pending, zeros, (size_t)(block_align(size) - size));
+    writer->offset += pending->size - begin;
+    return crc32c(span_of(pending->data + begin, pending->size - begin));
+}
+
+/* ---- one granule ---- */
+
+static uint64_t greatest_divisor(uint64_t a, uint64_t b)
+{
+    while (b) {
+        const uint64_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
+static uint64_t magnitude_of(int64_t value)
+{
+    return value < 0 ? -(uint64_t)value : (uint64_t)value;
+}
+
+static void look_at_values(const struct block_rows *rows, struct block_granule *granule)
+{
+    bool are_positive = true, are_distinct = true;
+    uint64_t divisor = 0;
+    for (uint32_t i = 0; i < rows->row_count; i++) {
+        const int64_t value = rows->values[i];
+        const uint64_t magnitude = magnitude_of(value);
+        are_positive = are_positive && value > 0;
+        if (divisor != 1)
+            divisor = greatest_divisor(magnitude, divisor);
+        granule->magnitude += magnitude;
+        granule->total += value;
+        rows->profiles[rows->ordinals[i]].total += value;
+        if (i && rows->stacks[i] == rows->stacks[i - 1] &&
+            rows->ordinals[i] == rows->ordinals[i - 1])
+            are_distinct = false;
+    }
+    assert(granule->magnitude < INT64_MAX || rows->row_count == 0);
+    granule->divisor = divisor ? divisor : 1;
+    granule->flags |= (are_positive ? BLOCK_ARE_POSITIVE : 0u);
+    granule->flags |= (are_distinct ? BLOCK_ARE_DISTINCT : 0u);
+}
+
+static void append_profiles(struct block_writer *writer, const struct block_rows *rows,
+                            const struct block_granule *granule)
+{
+    const uint32_t count = rows->profile_count;
+    uint64_t *column = arena_new_raw(writer->scratch, uint64_t, count);
+    for (uint32_t i = 0; i < count; i++)
+        column[i] = (uint64_t)rows->profiles[i].time_ns -
+                    (uint64_t)(i ? rows->profiles[i - 1].time_ns : granule->begin_ns);
+    column_append_u64(&writer->columns, &writer->pending, column, count);
+    for (uint32_t i = 0; i < count; i++)
+        column[i] = (uint64_t)rows->profiles[i].duration_ns ^
+                    (i ? (uint64_t)rows->profiles[i - 1].duration_ns : 0);
+    column_append_u64(&writer->columns, &writer->pending, column, count);
+    for (uint32_t i = 0; i < count; i++)
+        column[i] =
+            (uint64_t)rows->profiles[i].period ^ (i ? (uint64_t)rows->profiles[i - 1].period : 0);
+    column_append_u64(&writer->columns, &writer->pending, column, count);
+    for (uint32_t i = 0; i < count; i++)
+        column[i] = column_zigzag(rows->profiles[i].total);
+    column_append_u64(&writer->columns, &writer->pending, column, count);
+}
+
+/* A value as it is stored. */
+static uint64_t reduce(const struct block_granule *granule, int64_t value)
+{
+    const int64_t reduced = value / (int64_t)granule->divisor;
+    return granule->flags & BLOCK_ARE_POSITIVE ? (uint64_t)reduced - 1 : column_zigzag(reduced);
+}
+
+static void append_totals(struct block_writer *writer, const struct block_rows *rows,
+                          struct block_granule *granule)
+{
+    uint32_t *stacks = arena_new_raw(writer->scratch, uint32_t, rows->row_count);
+    uint32_t *counts = arena_new_raw(writer->scratch, uint32_t, rows->row_count);
+    uint64_t *sums = arena_new_raw(writer->scratch, uint64_t, rows->row_count);
+    uint32_t count = 0;
+    uint32_t next_stack = 0;
+    for (uint32_t i = 0; i < rows->row_count;) {
+        const uint32_t begin = i, stack = rows->stacks[i];
+        int64_t sum = 0;
+        for (; i < rows->row_count && rows->stacks[i] == stack; i++)
+            sum += rows->values[i];
+        sum /= (int64_t)granule->divisor;
+        stacks[count] = stack - next_stack;
+        next_stack = stack + 1;
+        counts[count] = i - begin - 1;
+        sums[count++] =
+            granule->flags & BLOCK_ARE_POSITIVE ? (uint64_t)sum - (i - begin) : column_zigzag(sum);
+    }
+    granule->entry_count = count;
+    column_append_u32(&writer->columns, &writer->pending, stacks, count);
+    column_append_u32(&writer->columns, &writer->pending, counts, count);
+    column_append_u64(&writer->columns, &writer->pending, sums, count);
+}
+
+static void append_rows(struct block_writer *writer, const struct block_rows *rows,
+                        const struct block_granule *granule)
+{
+    const uint32_t step = granule->flags & BLOCK_ARE_DISTINCT ? 1 : 0;
+    uint32_t *ordinals = arena_new_raw(writer->scratch, uint32_t, rows->row_count);
+    uint64_t *values = arena_new_raw(writer->scratch, uint64_t, rows->row_count);
+    for (uint32_t i = 0; i < rows->row_count; i++) {
+        const bool is_first = i == 0 || rows->stacks[i] != rows->stacks[i - 1];
+        ordinals[i] =
+            is_first ? rows->ordinals[i] : rows->ordinals[i] - rows->ordinals[i - 1] - step;
+        values[i] = reduce(granule, rows->values[i]);
+    }
+    column_append_u32(&writer->columns, &writer->pending, ordinals, rows->row_count);
+    column_append_u64(&writer->columns, &writer->pending, values, rows->row_count);
+}
+
+static void append_timestamps(struct block_writer *writer, const struct block_rows *rows,
+                              const struct block_granule *granule)
+{
+    uint64_t *steps = arena_new_raw(writer->scratch, uint64_t, granule->timestamp_count);
+    uint64_t at = 0;
+    for (uint32_t i = 0; i < rows->row_count; i++) {
+        int64_t before = rows->profiles[rows->ordinals[i]].time_ns;
+        for (uint32_t j = 0; j < rows->timestamp_counts[i]; j++, at++) {
+            const int64_t moment = rows->timestamps[at];
+            steps[at] = column_zigzag((int64_t)((uint64_t)moment - (uint64_t)before));
+            before = moment;
+        }
+    }
+    column_append_u32(&writer->columns, &writer->pending, rows->timestamp_counts, rows->row_count);
+    column_append_u64(&writer->columns, &writer->pending, steps, granule->timestamp_count);
+}
+
+static void append_details(struct block_writer *writer, const struct block_rows *rows,
+                           const struct block_granule *granule)
+{
+    if (granule->flags & BLOCK_HAS_LABEL_SETS)
+        column_append_u32(&writer->columns, &writer->pending, rows->label_sets, rows->row_count);
+    if (granule->flags & BLOCK_HAS_TIMESTAMPS)
+        append_timestamps(writer, rows, granule);
+}
+
+static void find_details(const struct block_rows *rows, struct block_granule *granule)
+{
+    for (uint32_t i = 0; rows->label_sets && i < rows->row_count; i++) {
+        if (rows->label_sets[i])
+            granule->flags |= BLOCK_HAS_LABEL_SETS;
+    }
+    for (uint32_t i = 0; rows->timestamp_counts && i < rows->row_count; i++)
+        granule->timestamp_count += rows->timestamp_counts[i];
+    if (granule->timestamp_count)
+        granule->flags |= BLOCK_HAS_TIMESTAMPS;
+}
+
+static void append_extents(struct block_writer *writer, const struct block_rows *rows,
+                           struct block_granule *granule)
+{
+    granule->offset = writer->offset;
+    for (int extent = 0; extent < BLOCK_EXTENT_COUNT; extent++) {
+        const size_t begin = writer->pending.size;
+        switch ((enum block_extent)extent) {
+        case BLOCK_PROFILES:
+            append_profiles(writer, rows, granule);
+            break;
+        case BLOCK_TOTALS:
+            append_totals(writer, rows, granule);
+            break;
+        case BLOCK_ROWS:
+            append_rows(writer, rows, granule);
+            break;
+        case BLOCK_DETAILS:
+            append_details(writer, rows, granule);
+            break;
+        case BLOCK_EXTENT_COUNT:
+            break;
+        }
+        granule->extent_bytes[extent] = (uint32_t)(writer->pending.size - begin);
+        granule->extent_crc[extent] = end_part(writer, begin);
+    }
+}
+
+enum err_code block_writer_append(struct block_writer *writer, const struct block_rows *rows,
+                                  struct err *err)
+{
+    assert(rows->profile_count);
+    arena_auto scratch = arena_create();
+    writer->scratch = scratch;
+    struct block_granule granule = {
+        .series = rows->series,
+        .hour = rows->hour,
+        .profile_count = rows->profile_count,
+        .row_count = rows->row_count,
+        .begin_ns = rows->profiles[0].time_ns,
+        .end_ns = rows->profiles[rows->profile_count - 1].time_ns,
+    };
+    for (uint32_t i = 0; i < rows->profile_count; i++)
+        rows->profiles[i].total = 0;
+    look_at_values(rows, &granule);
+    find_details(rows, &granule);
+    append_extents(writer, rows, &granule);
+    writer->scratch = NULL;
+    buf_append(&writer->granules, &granule, sizeof(granule));
+    struct block_footer *footer = &writer->footer;
+    footer->granule_count++;
+    footer->row_count += granule.row_count;
+    writer->profile_count += granule.profile_count;
+    if (granule.begin_ns < footer->begin_ns)
+        footer->begin_ns = granule.begin_ns;
+    if (granule.end_ns > footer->end_ns)
+        footer->end_ns = granule.end_ns;
+    return writer->pending.size >= SINK_PIECE_BYTES ? drain(writer, err) : ERR_NONE;
+}
+
+/* ---- the end ---- */
+
+/* The section's bytes are in flat. */
+static void append_section(struct block_writer *writer, enum block_section section,
+                           const struct buf *flat)
+{
+    struct block_section_place *place = &writer->footer.sections[section];
+    const size_t begin = writer->pending.size;
+    place->offset = writer->offset;
+    place->flat_bytes = flat->size;
+    struct err err;
+    if (!writer->level || flat->size == 0 ||
+        compress_zstd(buf_span(flat), writer->level, &writer->pending, &err) ||
+        writer->pending.size - begin >= flat->size) {
+        writer->pending.size = begin;
+        buf_append_span(&writer->pending, buf_span(flat));
+    }
+    place->stored_bytes = writer->pending.size - begin;
+    place->crc = end_part(writer, begin);
+}
+
+enum err_code block_writer_finish(struct block_writer *writer, const struct dictionary *dictionary,
+                                  struct block_summary *ret_summary, struct err *err)
+{
+    struct block_footer *footer = &writer->footer;
+    buf_auto flat;
+    buf_init(&flat, BLOCK_SECTION_MAX_BYTES);
+    for (int section = 0; section < BLOCK_GRANULES; section++) {
+        buf_clear(&flat);
+        dictionary_write_section(dictionary, (enum block_section)section, &flat);
+        if (buf_failed(&flat))
+            return err_set(err, ERR_TOO_LARGE, "a part of a block would be more than %d bytes",
+                           BLOCK_SECTION_MAX_BYTES);
+        append_section(writer, (enum block_section)section, &flat);
+    }
+    append_section(writer, BLOCK_GRANULES, &writer->granules);
+    footer->series_count = dictionary->series_count;
+    footer->block_bytes = writer->offset + sizeof(*footer);
+    memcpy(footer->magic, BLOCK_END_MAGIC, sizeof(footer->magic));
+    footer->crc = crc32c(span_of(footer, sizeof(*footer)));
+    buf_append(&writer->pending, footer, sizeof(*footer));
+    enum err_code code = drain(writer, err);
+    if (code)
+        return code;
+    *ret_summary = (struct block_summary){
+        .bytes = footer->block_bytes,
+        .row_count = footer->row_count,
+        .profile_count = writer->profile_count,
+        .granule_count = footer->granule_count,
+        .series_count = footer->series_count,
+        .begin_ns = footer->begin_ns,
+        .end_ns = footer->end_ns,
+    };
+    return ERR_NONE;
+}

@@ -1,0 +1,429 @@
+#include "store/dictionary_bytes.h"
+
+#include "lib/base/mem.h"
+#include "store/column.h"
+#include "store/dictionary.h"
+#include "store/pack.h"
+
+/* One section on its way; the first thing that is wrong is remembered, and zeros follow. */
+struct reading {
+    struct column_reader columns;
+    struct arena *arena;
+    struct arena *scratch;
+    struct span rest;
+    const char *wrong; /* NULL: nothing yet */
+};
+
+/* Columns without any content take 3 bytes for 256 numbers; more than this is no block of ours. */
+enum { COUNT_MAX = 1 << 28 };
+
+static uint32_t read_count(struct reading *reading)
+{
+    uint32_t count = 0;
+    if (reading->rest.size < sizeof(count)) {
+        reading->wrong = "a section is cut short";
+        return 0;
+    }
+    memcpy(&count, reading->rest.data, sizeof(count));
+    reading->rest = span_of(reading->rest.data + sizeof(count), reading->rest.size - sizeof(count));
+    if (count > COUNT_MAX || count / PACK_RUN > reading->rest.size) {
+        reading->wrong = "a count is impossible";
+        return 0;
+    }
+    return count;
+}
+
+static uint32_t *read_narrow(struct reading *reading, uint32_t count)
+{
+    uint32_t *values = arena_new(reading->scratch, uint32_t, count);
+    if (!reading->wrong && !column_take_u32(&reading->columns, &reading->rest, values, count))
+        reading->wrong = "a column is malformed";
+    return values;
+}
+
+static uint64_t *read_wide(struct reading *reading, uint32_t count)
+{
+    uint64_t *values = arena_new(reading->scratch, uint64_t, count);
+    if (!reading->wrong && !column_take_u64(&reading->columns, &reading->rest, values, count))
+        reading->wrong = "a column is malformed";
+    return values;
+}
+
+/* Numbers below limit; others are wrong and become 0. */
+static const uint32_t *read_indexes(struct reading *reading, uint32_t count, uint64_t limit)
+{
+    uint32_t *values = read_narrow(reading, count);
+    uint32_t greatest = 0;
+    for (uint32_t i = 0; i < count; i++)
+        greatest = values[i] > greatest ? values[i] : greatest;
+    if (count && greatest >= limit && !reading->wrong)
+        reading->wrong = "a number leads nowhere";
+    return values;
+}
+
+static struct span read_bytes(struct reading *reading)
+{
+    struct span bytes = {0};
+    if (!reading->wrong && !column_take_bytes(&reading->columns, &reading->rest, &bytes))
+        reading->wrong = "a column is malformed";
+    return bytes;
+}
+
+static void end_section(struct reading *reading)
+{
+    if (!reading->wrong && reading->rest.size)
+        reading->wrong = "a section is too long";
+}
+
+/* ---- strings ---- */
+
+static void read_strings(struct reading *reading, struct profile *tables)
+{
+    const uint32_t count = read_count(reading);
+    const uint32_t *shared = read_narrow(reading, count);
+    const uint32_t *others = read_narrow(reading, count);
+    const struct span bytes = read_bytes(reading);
+    uint64_t total = 0, given = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        total += (uint64_t)shared[i] + others[i];
+        given += others[i];
+        if (shared[i] > (i ? shared[i - 1] + (uint64_t)others[i - 1] : 0))
+            reading->wrong = "a string shares more than there is";
+    }
+    if (!count || given != bytes.size || total > BLOCK_SECTION_MAX_BYTES || shared[0] || others[0])
+        reading->wrong = reading->wrong ? reading->wrong : "strings have not the size they should";
+    if (reading->wrong)
+        return;
+    struct span *strings = arena_new_raw(reading->arena, struct span, count);
+    uint8_t *text = arena_new_raw(reading->arena, uint8_t, (size_t)total);
+    const uint8_t *from = bytes.data;
+    for (uint32_t i = 0; i < count; i++) {
+        if (shared[i])
+            memcpy(text, strings[i - 1].data, shared[i]);
+        if (others[i])
+            memcpy(text + shared[i], from, others[i]);
+        strings[i] = span_of(text, (size_t)shared[i] + others[i]);
+        from += others[i];
+        text += strings[i].size;
+    }
+    tables->strings = strings;
+    tables->string_count = count;
+}
+
+/* ---- tables ---- */
+
+static void read_mappings(struct reading *reading, struct profile *tables)
+{
+    const uint32_t count = tables->mapping_count;
+    const uint64_t *starts = read_wide(reading, count);
+    const uint64_t *limits = read_wide(reading, count);
+    const uint64_t *offsets = read_wide(reading, count);
+    const uint32_t *filenames = read_indexes(reading, count, tables->string_count);
+    const uint32_t *build_ids = read_indexes(reading, count, tables->string_count);
+    const uint32_t *bits = read_narrow(reading, count);
+    struct profile_mapping *mappings = arena_new_raw(reading->arena, struct profile_mapping, count);
+    for (uint32_t i = 0; i < count; i++) {
+        mappings[i] = (struct profile_mapping){
+            .start = starts[i],
+            .limit = limits[i],
+            .offset = offsets[i],
+            .filename = filenames[i],
+            .build_id = build_ids[i],
+            .has_functions = bits[i] & 1,
+            .has_filenames = bits[i] & 2,
+            .has_line_numbers = bits[i] & 4,
+            .has_inline_frames = bits[i] & 8,
+        };
+    }
+    tables->mappings = mappings;
+}
+
+static void read_functions(struct reading *reading, struct profile *tables)
+{
+    const uint32_t count = tables->function_count;
+    const uint32_t *names = read_indexes(reading, count, tables->string_count);
+    const uint32_t *system_names = read_indexes(reading, count, tables->string_count + 1ULL);
+    const uint32_t *filenames = read_indexes(reading, count, tables->string_count);
+    const uint64_t *start_lines = read_wide(reading, count);
+    struct profile_function *functions =
+        arena_new_raw(reading->arena, struct profile_function, count);
+    for (uint32_t i = 0; i < count; i++) {
+        functions[i] = (struct profile_function){
+            .name = names[i],
+            .system_name = system_names[i] ? system_names[i] - 1 : names[i],
+            .filename = filenames[i],
+            .start_line = column_unzigzag(start_lines[i]),
+        };
+    }
+    tables->functions = functions;
+}
+
+static void read_lines(struct reading *reading, struct profile *tables)
+{
+    const uint32_t count = tables->line_count;
+    const uint32_t *functions = read_indexes(reading, count, tables->function_count + 1ULL);
+    const uint64_t *numbers = read_wide(reading, count);
+    const uint64_t *columns = read_wide(reading, count);
+    struct profile_line *lines = arena_new_raw(reading->arena, struct profile_line, count);
+    for (uint32_t i = 0; i < count; i++) {
+        lines[i] = (struct profile_line){
+            .function = functions[i] - 1, /* 0 - 1 is PROFILE_NONE */
+            .line = column_unzigzag(numbers[i]),
+            .column = column_unzigzag(columns[i]),
+        };
+    }
+    tables->lines = lines;
+}
+
+static void read_locations(struct reading *reading, struct profile *tables)
+{
+    const uint32_t count = tables->location_count;
+    const uint32_t *mappings = read_indexes(reading, count, tables->mapping_count + 1ULL);
+    const uint64_t *steps = read_wide(reading, count);
+    const uint32_t *line_counts = read_narrow(reading, count);
+    const uint32_t *are_folded = read_narrow(reading, count);
+    struct profile_location *locations =
+        arena_new_raw(reading->arena, struct profile_location, count);
+    uint64_t address = 0, line = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        address += (uint64_t)column_unzigzag(steps[i]);
+        locations[i] = (struct profile_location){
+            .address = address,
+            .mapping = mappings[i] - 1,
+            .first_line = (uint32_t)line,
+            .line_count = line_counts[i],
+            .is_folded = are_folded[i] != 0,
+        };
+        line += line_counts[i];
+    }
+    if (line != tables->line_count && !reading->wrong)
+        reading->wrong = "locations have other lines than there are";
+    tables->locations = locations;
+}
+
+static void read_tables(struct reading *reading, struct profile *tables)
+{
+    tables->mapping_count = read_count(reading);
+    tables->function_count = read_count(reading);
+    tables->line_count = read_count(reading);
+    tables->location_count = read_count(reading);
+    if (reading->wrong)
+        return;
+    read_mappings(reading, tables);
+    read_functions(reading, tables);
+    read_lines(reading, tables);
+    read_locations(reading, tables);
+}
+
+/* ---- stacks ---- */
+
+static void find_ends(struct reading *reading, struct stacks *stacks, uint32_t expected)
+{
+    const struct span bits = read_bytes(reading);
+    const uint32_t count = stacks->node_count - 1;
+    uint32_t *nodes = arena_new_raw(reading->arena, uint32_t, expected + (size_t)1);
+    uint32_t found = 0;
+    nodes[found++] = STACKS_ROOT;
+    if (bits.size != (count + (size_t)7) / 8) {
+        reading->wrong = reading->wrong ? reading->wrong : "stacks' ends are cut short";
+        return;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        if (!(bits.data[i / 8] >> i % 8 & 1))
+            continue;
+        if (found > expected) {
+            reading->wrong = "there are more stacks than there should be";
+            return;
+        }
+        nodes[found++] = i + 1;
+    }
+    if (found != expected + 1)
+        reading->wrong = "there are fewer stacks than there should be";
+    stacks->nodes = nodes;
+    stacks->stack_count = found;
+}
+
+static void read_stacks(struct reading *reading, const struct profile *tables,
+                        struct stacks *stacks)
+{
+    const uint32_t count = read_count(reading);
+    const uint32_t stack_count = read_count(reading);
+    const uint32_t *steps = read_narrow(reading, count);
+    const uint32_t *stored = read_indexes(reading, count, tables->location_count);
+    if (reading->wrong)
+        return;
+    const size_t room = count + (size_t)1;
+    uint32_t *parents = arena_new_raw(reading->arena, uint32_t, room);
+    uint32_t *frames = arena_new_raw(reading->arena, uint32_t, room);
+    uint32_t *depths = arena_new_raw(reading->arena, uint32_t, room);
+    uint32_t *at_depth = arena_new_raw(reading->scratch, uint32_t, room);
+    parents[0] = depths[0] = at_depth[0] = STACKS_ROOT;
+    frames[0] = STACKS_NO_FRAME;
+    for (uint32_t i = 1; i <= count; i++) {
+        if (steps[i - 1] > depths[i - 1]) {
+            reading->wrong = "a frame lies above the root";
+            return;
+        }
+        depths[i] = depths[i - 1] + 1 - steps[i - 1];
+        parents[i] = at_depth[depths[i] - 1];
+        frames[i] = stored[i - 1];
+        at_depth[depths[i]] = i;
+    }
+    *stacks = (struct stacks){
+        .node_count = count + 1,
+        .parents = parents,
+        .frames = frames,
+        .depths = depths,
+    };
+    find_ends(reading, stacks, stack_count);
+}
+
+/* ---- labels ---- */
+
+/* Where each set's labels begin; wrong when they are not count together. */
+static uint32_t *add_up(struct reading *reading, const uint32_t *counts, uint32_t count,
+                        uint32_t expected)
+{
+    uint32_t *starts = arena_new_raw(reading->scratch, uint32_t, count);
+    uint64_t total = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        starts[i] = (uint32_t)total;
+        total += counts[i];
+    }
+    if (total != expected && !reading->wrong)
+        reading->wrong = "there are other labels than there should be";
+    return starts;
+}
+
+static void read_sample_labels(struct reading *reading, struct dictionary *dictionary)
+{
+    const uint32_t count = dictionary->sample_label_count;
+    const uint32_t strings = dictionary->tables->string_count;
+    const uint32_t *keys = read_indexes(reading, count, strings);
+    const uint32_t *kinds = read_indexes(reading, count, 2);
+    const uint32_t *texts = read_indexes(reading, count, strings);
+    const uint64_t *numbers = read_wide(reading, count);
+    const uint32_t *units = read_indexes(reading, count, strings);
+    struct profile_label *labels = arena_new_raw(reading->arena, struct profile_label, count);
+    for (uint32_t i = 0; i < count; i++) {
+        labels[i] = (struct profile_label){
+            .key = keys[i],
+            .text = texts[i],
+            .number = column_unzigzag(numbers[i]),
+            .unit = units[i],
+            .is_numeric = kinds[i] == 1,
+        };
+    }
+    dictionary->sample_labels = labels;
+}
+
+static void read_label_sets(struct reading *reading, struct dictionary *dictionary)
+{
+    const uint32_t count = read_count(reading);
+    dictionary->sample_label_count = read_count(reading);
+    const uint32_t link_count = read_count(reading);
+    const uint32_t *label_counts = read_narrow(reading, count);
+    const uint32_t *have_links = read_indexes(reading, count, 2);
+    uint32_t linked = 0;
+    for (uint32_t i = 0; i < count; i++)
+        linked += have_links[i];
+    const uint32_t *starts = add_up(reading, label_counts, count, dictionary->sample_label_count);
+    const struct span links = read_bytes(reading);
+    if (!count || linked != link_count || links.size != linked * sizeof(struct batch_link))
+        reading->wrong = reading->wrong ? reading->wrong : "links are cut short";
+    if (reading->wrong)
+        return;
+    struct batch_label_set *sets = arena_new(reading->arena, struct batch_label_set, count);
+    const uint8_t *link = links.data;
+    for (uint32_t i = 0; i < count; i++) {
+        sets[i].first_label = starts[i];
+        sets[i].label_count = label_counts[i];
+        if (have_links[i]) {
+            memcpy(&sets[i].link, link, sizeof(sets[i].link));
+            link += sizeof(sets[i].link);
+        }
+    }
+    dictionary->label_sets = sets;
+    dictionary->label_set_count = count;
+    read_sample_labels(reading, dictionary);
+}
+
+static void read_series_labels(struct reading *reading, struct dictionary *dictionary)
+{
+    const uint32_t count = dictionary->series_label_count;
+    const uint32_t *names = read_indexes(reading, count, dictionary->tables->string_count);
+    const uint32_t *values = read_indexes(reading, count, dictionary->tables->string_count);
+    struct batch_label *labels = arena_new_raw(reading->arena, struct batch_label, count);
+    for (uint32_t i = 0; i < count; i++)
+        labels[i] = (struct batch_label){.name = names[i], .value = values[i]};
+    dictionary->series_labels = labels;
+}
+
+static void read_series(struct reading *reading, struct dictionary *dictionary)
+{
+    const uint32_t count = read_count(reading);
+    dictionary->series_label_count = read_count(reading);
+    const uint32_t strings = dictionary->tables->string_count;
+    const uint32_t *texts[5]; /* name, type, unit, period's type, its unit */
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+        texts[i] = read_indexes(reading, count, strings);
+    const uint32_t *are_deltas = read_indexes(reading, count, 2);
+    const uint32_t *label_counts = read_narrow(reading, count);
+    const uint32_t *starts = add_up(reading, label_counts, count, dictionary->series_label_count);
+    if (reading->wrong)
+        return;
+    struct batch_series *series = arena_new_raw(reading->arena, struct batch_series, count);
+    for (uint32_t i = 0; i < count; i++) {
+        series[i] = (struct batch_series){
+            .type = {.name = texts[0][i],
+                     .sample_type = {.type = texts[1][i], .unit = texts[2][i]},
+                     .period_type = {.type = texts[3][i], .unit = texts[4][i]},
+                     .is_delta = are_deltas[i] != 0},
+            .first_label = starts[i],
+            .label_count = label_counts[i],
+        };
+    }
+    dictionary->series = series;
+    dictionary->series_count = count;
+    read_series_labels(reading, dictionary);
+}
+
+enum err_code dictionary_read(struct arena *arena, const struct span sections[BLOCK_SECTION_COUNT],
+                              struct dictionary *ret_dictionary, struct err *err)
+{
+    arena_auto scratch = arena_create();
+    struct profile *tables = arena_new(arena, struct profile, 1);
+    struct dictionary dictionary = {.tables = tables};
+    struct reading reading = {.arena = arena, .scratch = scratch};
+    column_reader_init(&reading.columns);
+    for (int section = 0; section < BLOCK_GRANULES && !reading.wrong; section++) {
+        reading.rest = sections[section];
+        switch ((enum block_section)section) {
+        case BLOCK_STRINGS:
+            read_strings(&reading, tables);
+            break;
+        case BLOCK_TABLES:
+            read_tables(&reading, tables);
+            break;
+        case BLOCK_STACKS:
+            read_stacks(&reading, tables, &dictionary.stacks);
+            break;
+        case BLOCK_LABEL_SETS:
+            read_label_sets(&reading, &dictionary);
+            break;
+        case BLOCK_SERIES:
+            read_series(&reading, &dictionary);
+            break;
+        case BLOCK_GRANULES:
+        case BLOCK_SECTION_COUNT:
+            break;
+        }
+        end_section(&reading);
+    }
+    column_reader_fini(&reading.columns);
+    if (reading.wrong)
+        return err_set(err, ERR_CORRUPT, "%s", reading.wrong);
+    tables->arena = arena;
+    *ret_dictionary = dictionary;
+    return ERR_NONE;
+}

@@ -1,0 +1,333 @@
+#include "tests/unit/store/random_batch.h"
+#include "tests/unit/test.h"
+
+#include "lib/base/crc32c.h"
+#include "store/block_read.h"
+
+enum { TENANT = 7, ROUNDS = 60 };
+
+/* ---- rows as text ---- */
+
+static void add_line(struct lines *lines, struct buf *text, const struct profile *tables,
+                     int64_t time_ns, int64_t duration_ns, int64_t period, int64_t value,
+                     const int64_t *moments, uint32_t moment_count)
+{
+    (void)tables;
+    buf_printf(text, " %" PRId64 " %" PRId64 " %" PRId64 " = %" PRId64, time_ns, duration_ns,
+               period, value);
+    for (uint32_t i = 0; i < moment_count; i++)
+        buf_printf(text, " t%" PRId64, moments[i]);
+    lines_add(lines, text);
+}
+
+static void lines_of_batch(struct lines *lines, const struct batch *batch)
+{
+    buf_auto text;
+    buf_init(&text, 1 << 20);
+    for (uint32_t i = 0; i < batch->profile_count; i++) {
+        const struct batch_profile *profile = &batch->profiles[i];
+        for (uint32_t j = 0; j < profile->sample_count; j++) {
+            const uint32_t at = profile->first_sample + j;
+            const struct batch_sample *sample = &batch->samples[at];
+            text_series(&text, batch->tables, &batch->series[profile->series],
+                        batch->series_labels);
+            for (uint64_t k = batch->stack_start[sample->stack];
+                 k < batch->stack_start[sample->stack + 1]; k++)
+                text_location(&text, batch->tables, batch->stack[k]);
+            text_label_set(&text, batch->tables, &batch->label_sets[sample->label_set],
+                           batch->sample_labels);
+            const uint64_t first = batch->timestamp_start ? batch->timestamp_start[at] : 0;
+            const uint64_t end = batch->timestamp_start ? batch->timestamp_start[at + 1] : 0;
+            add_line(lines, &text, batch->tables, profile->time_ns, profile->duration_ns,
+                     profile->period, sample->value, batch->timestamps + first,
+                     (uint32_t)(end - first));
+        }
+    }
+    lines_sort(lines);
+}
+
+static void text_stack(struct buf *text, const struct dictionary *dictionary, uint32_t stack)
+{
+    for (uint32_t node = dictionary->stacks.nodes[stack]; node != STACKS_ROOT;
+         node = dictionary->stacks.parents[node])
+        text_location(text, dictionary->tables, dictionary->stacks.frames[node]);
+}
+
+static void lines_of_granule(struct lines *lines, const struct dictionary *dictionary,
+                             const struct block_rows *rows)
+{
+    buf_auto text;
+    buf_init(&text, 1 << 20);
+    uint64_t at = 0;
+    for (uint32_t i = 0; i < rows->row_count; i++) {
+        const struct block_profile *profile = &rows->profiles[rows->ordinals[i]];
+        const uint32_t set = rows->label_sets ? rows->label_sets[i] : 0;
+        const uint32_t moments = rows->timestamp_counts ? rows->timestamp_counts[i] : 0;
+        assert_int_equal(block_hour(profile->time_ns), rows->hour);
+        text_series(&text, dictionary->tables, &dictionary->series[rows->series],
+                    dictionary->series_labels);
+        text_stack(&text, dictionary, rows->stacks[i]);
+        text_label_set(&text, dictionary->tables, &dictionary->label_sets[set],
+                       dictionary->sample_labels);
+        add_line(lines, &text, dictionary->tables, profile->time_ns, profile->duration_ns,
+                 profile->period, rows->values[i], rows->timestamps + at, moments);
+        at += moments;
+    }
+}
+
+static void lines_of_block(struct lines *lines, const struct block *block)
+{
+    struct block_cursor *cursor = block_cursor_create();
+    uint32_t count;
+    const struct block_granule *granules = block_granules(block, &count);
+    for (uint32_t i = 0; i < count; i++) {
+        struct block_rows rows;
+        struct err err;
+        assert_int_equal(block_read_rows(block, &granules[i], cursor, true, &rows, &err), 0);
+        lines_of_granule(lines, block_dictionary(block), &rows);
+    }
+    block_cursor_destroy(cursor);
+    lines_sort(lines);
+}
+
+static void assert_same_lines(const struct lines *a, const struct lines *b)
+{
+    assert_int_equal(a->count, b->count);
+    for (size_t i = 0; i < a->count; i++)
+        assert_string_equal(a->lines[i], b->lines[i]);
+}
+
+/* ---- a block in memory ---- */
+
+struct written {
+    struct buf bytes;
+    struct span span;
+    struct block_summary summary;
+};
+
+static void write_block(struct written *written, const struct batch *batch, int level)
+{
+    struct err err = {0};
+    buf_init(&written->bytes, 1u << 30);
+    if (block_write_batch(batch, TENANT, level, &written->bytes, &written->summary, &err))
+        fail_msg("%s", err.message);
+    written->span = buf_span(&written->bytes);
+    assert_int_equal(written->summary.bytes, written->span.size);
+}
+
+static enum err_code open_block(const struct written *written, struct block **ret_block)
+{
+    struct err err = {0};
+    enum err_code code =
+        block_open(block_source_memory(&written->span, "test"), TENANT, ret_block, &err);
+    assert_true(code == ERR_NONE || code == ERR_CORRUPT);
+    return code;
+}
+
+static void a_block_holds_what_the_batch_held(void **state)
+{
+    (void)state;
+    uint64_t seed = 20261122;
+    for (int round = 0; round < ROUNDS; round++) {
+        const struct random_shape shape = random_shape(&seed);
+        struct batch *batch = random_batch(&seed, &shape);
+        struct written written;
+        struct block *block;
+        struct lines sent = {0}, read = {0};
+        write_block(&written, batch, round % 2);
+        assert_int_equal(open_block(&written, &block), ERR_NONE);
+        assert_int_equal(written.summary.row_count, batch->sample_count);
+        assert_int_equal(written.summary.profile_count, batch->profile_count);
+        lines_of_batch(&sent, batch);
+        lines_of_block(&read, block);
+        assert_same_lines(&sent, &read);
+        struct err err;
+        assert_int_equal(block_verify(block, &err), ERR_NONE);
+        lines_fini(&sent);
+        lines_fini(&read);
+        block_close(block);
+        buf_fini(&written.bytes);
+        batch_destroy(batch);
+    }
+}
+
+/* Sums per stack of the rows whose ordinal is in the range, one by one. */
+static void add_plainly(const struct block_rows *rows, uint32_t first, uint32_t end, int64_t *sums)
+{
+    for (uint32_t i = 0; i < rows->row_count; i++) {
+        if (rows->ordinals[i] >= first && rows->ordinals[i] < end)
+            sums[rows->stacks[i]] += rows->values[i];
+    }
+}
+
+static void check_sums(const struct block *block, const struct block_granule *granule,
+                       uint64_t *seed)
+{
+    const uint32_t stacks = block_dictionary(block)->stacks.stack_count;
+    const uint32_t first = random_below(seed, granule->profile_count + 1);
+    const uint32_t end = first + random_below(seed, granule->profile_count - first + 1);
+    int64_t *plain = mem_new(int64_t, stacks), *some = mem_new(int64_t, stacks);
+    int64_t *plain_all = mem_new(int64_t, stacks), *all = mem_new(int64_t, stacks);
+    struct block_cursor *cursor = block_cursor_create();
+    struct block_rows rows;
+    struct err err;
+    assert_int_equal(block_read_rows(block, granule, cursor, false, &rows, &err), 0);
+    add_plainly(&rows, first, end, plain);
+    add_plainly(&rows, 0, granule->profile_count, plain_all);
+    int64_t total = 0;
+    for (uint32_t i = 0; i < granule->profile_count; i++)
+        total += rows.profiles[i].total;
+    assert_int_equal(total, granule->total);
+    assert_int_equal(block_add_range(block, granule, cursor, first, end, some, &err), 0);
+    assert_int_equal(block_add_totals(block, granule, cursor, all, &err), 0);
+    assert_memory_equal(plain, some, stacks * sizeof(*plain));
+    assert_memory_equal(plain_all, all, stacks * sizeof(*plain));
+    block_cursor_destroy(cursor);
+    mem_free(plain);
+    mem_free(some);
+    mem_free(plain_all);
+    mem_free(all);
+}
+
+static void totals_and_ranges_are_the_sums_of_their_rows(void **state)
+{
+    (void)state;
+    uint64_t seed = 4711;
+    for (int round = 0; round < ROUNDS; round++) {
+        const struct random_shape shape = random_shape(&seed);
+        struct batch *batch = random_batch(&seed, &shape);
+        struct written written;
+        struct block *block;
+        uint32_t count;
+        write_block(&written, batch, 1);
+        assert_int_equal(open_block(&written, &block), ERR_NONE);
+        const struct block_granule *granules = block_granules(block, &count);
+        for (uint32_t i = 0; i < count; i++)
+            check_sums(block, &granules[i], &seed);
+        block_close(block);
+        buf_fini(&written.bytes);
+        batch_destroy(batch);
+    }
+}
+
+static void every_byte_that_changes_is_found(void **state)
+{
+    (void)state;
+    uint64_t seed = 99;
+    for (int round = 0; round < 4; round++) {
+        struct random_shape shape = random_shape(&seed);
+        shape.sample_count = 60;
+        shape.stack_count = 10;
+        shape.location_count = 10;
+        shape.has_timestamps = round % 2;
+        struct batch *batch = random_batch(&seed, &shape);
+        struct written written;
+        write_block(&written, batch, round / 2);
+        for (size_t at = 0; at < written.bytes.size; at++) {
+            const uint8_t bit = (uint8_t)(1 << random_below(&seed, 8));
+            struct block *block;
+            struct err err = {0};
+            written.bytes.data[at] ^= bit;
+            if (!open_block(&written, &block)) {
+                if (block_verify(block, &err) != ERR_CORRUPT)
+                    fail_msg("byte %zu of %zu may change", at, written.bytes.size);
+                block_close(block);
+            }
+            written.bytes.data[at] ^= bit;
+        }
+        buf_fini(&written.bytes);
+        batch_destroy(batch);
+    }
+}
+
+/* Whoever can write objects could make checksums fit, too: nothing is believed beyond them. */
+static void numbers_that_lead_nowhere_are_refused_where_checksums_fit(void **state)
+{
+    (void)state;
+    uint64_t seed = 5;
+    for (int round = 0; round < 400; round++) {
+        struct random_shape shape = random_shape(&seed);
+        shape.sample_count = 40;
+        struct batch *batch = random_batch(&seed, &shape);
+        struct written written;
+        write_block(&written, batch, 0);
+        struct block_footer footer;
+        uint8_t *end = written.bytes.data + written.bytes.size - sizeof(footer);
+        memcpy(&footer, end, sizeof(footer));
+        struct block_section_place *place =
+            &footer.sections[random_below(&seed, BLOCK_SECTION_COUNT)];
+        for (int changes = 0; place->stored_bytes && changes < 3; changes++)
+            written.bytes.data[place->offset + random_below(&seed, (uint32_t)place->stored_bytes)] =
+                (uint8_t)random_next(&seed);
+        place->crc = crc32c(
+            span_of(written.bytes.data + place->offset, (size_t)block_align(place->stored_bytes)));
+        footer.crc = 0;
+        footer.crc = crc32c(span_of(&footer, sizeof(footer)));
+        memcpy(end, &footer, sizeof(footer));
+        struct block *block;
+        struct err err;
+        if (!open_block(&written, &block)) {
+            (void)!block_verify(block, &err);
+            block_close(block);
+        }
+        buf_fini(&written.bytes);
+        batch_destroy(batch);
+    }
+}
+
+static void addresses_of_files_are_kept_as_offsets(void **state)
+{
+    (void)state;
+    uint64_t seed = 3;
+    struct random_shape shape = random_shape(&seed);
+    shape.sample_count = 1;
+    struct batch *batch = random_batch(&seed, &shape);
+    struct profile *tables = (struct profile *)(uintptr_t)batch->tables;
+    struct profile_mapping mappings[] = {
+        {.start = 0x7f0000400000, .limit = 0x7f0000500000, .offset = 0x2000, .filename = 1},
+        {.start = 0xffffffff81000000, .limit = 0xffffffff82000000, .filename = 2},
+    };
+    struct profile_location locations[] = {{.address = 0x7f0000400123, .mapping = 0},
+                                           {.address = 0xffffffff81000456, .mapping = 1}};
+    struct span strings[] = {{0}, SPAN_LITERAL("/bin/x"), SPAN_LITERAL("[kernel.kallsyms]")};
+    for (uint32_t i = 0; i < 3; i++)
+        ((struct span *)(uintptr_t)tables->strings)[i] = strings[i];
+    tables->mappings = mappings;
+    tables->mapping_count = 2;
+    tables->locations = locations;
+    tables->location_count = 2;
+    const uint64_t starts[] = {0, 0, 2};
+    const uint32_t stack[] = {0, 1};
+    batch->stack_start = starts;
+    batch->stack = stack;
+    batch->stack_count = 2;
+    ((struct batch_sample *)(uintptr_t)batch->samples)[0].stack = 1;
+    struct written written;
+    struct block *block;
+    write_block(&written, batch, 0);
+    assert_int_equal(open_block(&written, &block), ERR_NONE);
+    const struct profile *read = block_dictionary(block)->tables;
+    assert_int_equal(read->location_count, 2);
+    for (uint32_t i = 0; i < 2; i++) {
+        const struct profile_mapping *mapping = &read->mappings[read->locations[i].mapping];
+        const bool is_kernel = span_starts_with(read->strings[mapping->filename], "[");
+        assert_int_equal(read->locations[i].address, is_kernel ? 0xffffffff81000456 : 0x2123);
+        assert_int_equal(mapping->start, is_kernel ? 0xffffffff81000000 : 0x2000);
+        assert_int_equal(mapping->limit, is_kernel ? 0xffffffff82000000 : 0x102000);
+    }
+    block_close(block);
+    buf_fini(&written.bytes);
+    batch_destroy(batch);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_block_holds_what_the_batch_held),
+        cmocka_unit_test(totals_and_ranges_are_the_sums_of_their_rows),
+        cmocka_unit_test(every_byte_that_changes_is_found),
+        cmocka_unit_test(numbers_that_lead_nowhere_are_refused_where_checksums_fit),
+        cmocka_unit_test(addresses_of_files_are_kept_as_offsets),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
