@@ -1,11 +1,19 @@
 /*
- * object: immutable bytes by key, in a local folder now, in other stores later.
+ * object: immutable bytes by key, in a local folder or in an S3-compatible server.
  *
- * A key is one to three parts of [A-Za-z0-9._-] joined by "/", at most 200 bytes. An object is
- * written once and never changed. object_put and object_writer_commit return only after bytes and
- * name are durable (fdatasync of the file, fsync of its folder), so what a caller acknowledges
- * afterwards survives kill -9 and power loss. Unfinished writes are swept by object_sweep_temporary
- * at start. Threads: a store is shared; a writer and a reader belong to one thread.
+ * A key is one to three parts of [A-Za-z0-9._-] joined by "/", none starting with a dot, at most
+ * 200 bytes. An object is written once and never changed: nobody puts two things under one key. The
+ * folder refuses the second with ERR_CONFLICT; S3 has no portable way to, and would overwrite.
+ *
+ * object_put and object_writer_commit return only after bytes and name are durable (folder:
+ * fdatasync of the file, fsync of its folder; S3: the server's answer), so what a caller
+ * acknowledges afterwards survives kill -9 and power loss. A put that failed may still have left an
+ * object on S3, when only the answer was lost. Unfinished writes are swept by
+ * object_sweep_temporary at start.
+ *
+ * Besides what a function names, all can fail with ERR_INVALID (not a key), ERR_IO (the disk, or a
+ * server that refuses) and ERR_BUSY (S3: out of reach or overloaded after all retries; with
+ * retry_after_s). Threads: a store is shared; a writer belongs to one thread.
  */
 #ifndef LIB_IO_OBJECT_H
 #define LIB_IO_OBJECT_H
@@ -13,22 +21,29 @@
 #include "lib/base/buf.h"
 #include "lib/base/err.h"
 
+#include <stddef.h>
 #include <stdint.h>
+
+enum { OBJECT_KEY_MAX_BYTES = 200, OBJECT_KEY_MAX_PARTS = 3 };
 
 struct object_store;
 struct object_writer;
 
+/* Called with each object of a listing; modified is wall time. */
+typedef enum err_code object_visit(void *context, const char *key, uint64_t size,
+                                   int64_t modified_ns, struct err *err);
+
 /* Opens (and creates, mode 0700) the folder; D/objects/<key>, unfinished ones in D/objects/.tmp/.
- */
+XX
 enum err_code object_folder_open(const char *path, struct object_store **ret_store,
                                  struct err *err) MUST_USE;
-void object_store_close(struct object_store *store);
+void object_store_close(struct object_store *store); /* NULL is a no-op */
 
 enum err_code object_put(struct object_store *store, const char *key, struct span bytes,
                          struct err *err) MUST_USE;
 
-/* Writes one object piece by piece with bounded memory. abort(NULL) is a no-op; commit ends it too.
- */
+/* Writes one object piece by piece with bounded memory (S3: parts of 8 MiB, at most 10,000 of
+ * them, then ERR_TOO_LARGE). abort(NULL) is a no-op; commit ends it too. */
 enum err_code object_writer_open(struct object_store *store, const char *key,
                                  struct object_writer **ret_writer, struct err *err) MUST_USE;
 enum err_code object_writer_append(struct object_writer *writer, struct span bytes,
@@ -36,20 +51,32 @@ enum err_code object_writer_append(struct object_writer *writer, struct span byt
 enum err_code object_writer_commit(struct object_writer *writer, struct err *err) MUST_USE;
 void object_writer_abort(struct object_writer *writer);
 
-/* A read-only file descriptor at offset 0, closed by the caller. Handles: ERR_NOT_FOUND. */
+/* A read-only file descriptor at offset 0, closed by the caller. On S3 that of an unlinked
+ * temporary file with a copy of the whole object. Handles: ERR_NOT_FOUND, ERR_TOO_LARGE (S3: past
+ * the size that the options allow). */
 enum err_code object_open(struct object_store *store, const char *key, int *ret_fd,
                           uint64_t *ret_size, struct err *err) MUST_USE;
 /* The whole object appended to buf. Handles: ERR_NOT_FOUND, ERR_TOO_LARGE (past buf's maximum). */
 enum err_code object_read(struct object_store *store, const char *key, struct buf *buf,
                           struct err *err) MUST_USE;
+/* Exactly size bytes from offset appended to buf; on failure buf keeps what it had. Size 0 reads
+ * nothing and does not look. Handles: ERR_NOT_FOUND, ERR_CORRUPT (the object ends before
+ * offset + size), ERR_TOO_LARGE (past buf's maximum). */
+enum err_code object_read_range(struct object_store *store, const char *key, uint64_t offset,
+                                size_t size, struct buf *buf, struct err *err) MUST_USE;
 /* Gone durably; deleting what is not there succeeds. */
 enum err_code object_delete(struct object_store *store, const char *key, struct err *err) MUST_USE;
-/* Calls visit(context, key, size, modified wall ns) for each object whose key starts with prefix,
- * in no order; stops at the first code that is not ERR_NONE and returns it. */
-enum err_code object_list(struct object_store *store, const char *prefix,
-                          enum err_code (*visit)(void *context, const char *key, uint64_t size,
-                                                 int64_t modified_ns, struct err *err),
+/* The same for many at the price of few (folder: one fsync per folder in a row of keys, so keys are
+ * best sorted; S3: one request per thousand). After a failure some may be gone, others not; it can
+ * be repeated. */
+enum err_code object_delete_many(struct object_store *store, const char *const *keys, size_t count,
+                                 struct err *err) MUST_USE;
+/* Calls visit for each object whose key starts with prefix, in no order; stops at the first code
+ * that is not ERR_NONE and returns it. visit may use the store. */
+enum err_code object_list(struct object_store *store, const char *prefix, object_visit *visit,
                           void *context, struct err *err) MUST_USE;
+/* Deletes what ended writers left. Folder: all, so before the first writer; S3: uploads too old to
+ * belong to a living writer, of any node. */
 enum err_code object_sweep_temporary(struct object_store *store, struct err *err) MUST_USE;
 
 #endif

@@ -1,4 +1,4 @@
-#include "lib/io/object.h"
+#include "lib/io/object_backend.h"
 
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
@@ -13,9 +13,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { KEY_MAX_BYTES = 200, KEY_MAX_PARTS = 3, TEMPORARY_NAME_BYTES = 64, DURABLE_SLOTS = 1024 };
+enum { KEY_BYTES = OBJECT_KEY_MAX_BYTES + 1, TEMPORARY_NAME_BYTES = 64, DURABLE_SLOTS = 1024 };
 
-struct object_store {
+struct folder_store {
+    struct object_store base;
     int fd;           /* of the folder */
     int temporary_fd; /* of .tmp in it */
     atomic_uint next_number;
@@ -23,38 +24,21 @@ struct object_store {
     atomic_ullong durable_folders[DURABLE_SLOTS];
 };
 
-struct object_writer {
-    struct object_store *store;
+struct folder_writer {
+    struct object_writer base;
     int fd;
     char temporary[TEMPORARY_NAME_BYTES]; /* in .tmp */
-    char key[KEY_MAX_BYTES + 1];
+    char key[KEY_BYTES];
 };
 
-static bool is_key_byte(char byte)
+static struct folder_store *folder_of(struct object_store *store)
 {
-    return (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') ||
-           (byte >= '0' && byte <= '9') || byte == '.' || byte == '_' || byte == '-';
+    return (struct folder_store *)store;
 }
 
-/* A part that starts with a dot could be "..", or one of our own hidden names. */
-static enum err_code check_key(const char *key, struct err *err)
+static struct folder_writer *folder_writer_of(struct object_writer *writer)
 {
-    size_t size = strnlen(key, KEY_MAX_BYTES + 1), part_bytes = 0, part_count = 1;
-    if (size > KEY_MAX_BYTES)
-        return err_set(err, ERR_INVALID, "an object's key is longer than %d bytes", KEY_MAX_BYTES);
-    for (size_t i = 0; i < size; i++) {
-        if (key[i] == '/' && part_bytes > 0) {
-            part_bytes = 0;
-            part_count++;
-        } else if (is_key_byte(key[i]) && !(part_bytes == 0 && key[i] == '.')) {
-            part_bytes++;
-        } else {
-            return err_set(err, ERR_INVALID, "\"%s\" cannot be an object's key", key);
-        }
-    }
-    if (part_bytes == 0 || part_count > KEY_MAX_PARTS)
-        return err_set(err, ERR_INVALID, "\"%s\" cannot be an object's key", key);
-    return ERR_NONE;
+    return (struct folder_writer *)writer;
 }
 
 static enum err_code open_folder(int directory_fd, const char *name, int *ret_fd, struct err *err)
@@ -71,7 +55,7 @@ static enum err_code open_folder(int directory_fd, const char *name, int *ret_fd
  * Opens the folder name, creating it if need be, and makes sure that its name is durable: another
  * thread may have created it a moment ago and not have synced it yet.
  */
-static enum err_code open_durable_folder(struct object_store *store, int directory_fd,
+static enum err_code open_durable_folder(struct folder_store *store, int directory_fd,
                                          const char *name, int *ret_fd, struct err *err)
 {
     struct stat status;
@@ -94,43 +78,17 @@ static enum err_code open_durable_folder(struct object_store *store, int directo
     return ERR_NONE;
 }
 
-enum err_code object_folder_open(const char *path, struct object_store **ret_store, struct err *err)
-{
-    if (os_mkdirat(AT_FDCWD, path, 0700) != 0 && errno != EEXIST)
-        return err_set_errno(err, ERR_IO, "cannot create the folder %s", path);
-    struct object_store *store = mem_new(struct object_store, 1);
-    store->fd = store->temporary_fd = -1;
-    enum err_code code = open_folder(AT_FDCWD, path, &store->fd, err);
-    if (!code)
-        code = open_durable_folder(store, store->fd, ".tmp", &store->temporary_fd, err);
-    if (code) {
-        object_store_close(store);
-        return err_add(err, "object store %s", path);
-    }
-    *ret_store = store;
-    return ERR_NONE;
-}
-
-void object_store_close(struct object_store *store)
-{
-    if (!store)
-        return;
-    os_close(store->fd);
-    os_close(store->temporary_fd);
-    mem_free(store);
-}
-
 /*
  * The folder that holds key's last part, and that part. Handles: ERR_NOT_FOUND unless create.
  */
-static enum err_code open_parent(struct object_store *store, const char *key, bool create,
+static enum err_code open_parent(struct folder_store *store, const char *key, bool create,
                                  int *ret_fd, const char **ret_name, struct err *err)
 {
     fd_auto fd = fcntl(store->fd, F_DUPFD_CLOEXEC, 0);
     if (fd < 0)
         return err_set_errno(err, ERR_IO, "cannot open the object store");
     for (const char *slash; (slash = strchr(key, '/')); key = slash + 1) {
-        char part[KEY_MAX_BYTES + 1];
+        char part[KEY_BYTES];
         int next = -1;
         snprintf(part, sizeof(part), "%.*s", (int)(slash - key), key);
         enum err_code code = create ? open_durable_folder(store, fd, part, &next, err)
@@ -146,14 +104,12 @@ static enum err_code open_parent(struct object_store *store, const char *key, bo
     return ERR_NONE;
 }
 
-enum err_code object_writer_open(struct object_store *store, const char *key,
-                                 struct object_writer **ret_writer, struct err *err)
+static enum err_code folder_writer_open(struct object_store *base, const char *key,
+                                        struct object_writer **ret_writer, struct err *err)
 {
-    enum err_code code = check_key(key, err);
-    if (code)
-        return code;
-    struct object_writer *writer = mem_new(struct object_writer, 1);
-    writer->store = store;
+    struct folder_store *store = folder_of(base);
+    struct folder_writer *writer = mem_new(struct folder_writer, 1);
+    writer->base.store = base;
     snprintf(writer->key, sizeof(writer->key), "%s", key);
     snprintf(writer->temporary, sizeof(writer->temporary), "%lld-%u", (long long)clock_wall_ns(),
              atomic_fetch_add(&store->next_number, 1));
@@ -163,37 +119,39 @@ enum err_code object_writer_open(struct object_store *store, const char *key,
         mem_free(writer);
         return err_set_errno(err, ERR_IO, "cannot create a file for object %s", key);
     }
-    *ret_writer = writer;
+    *ret_writer = &writer->base;
     return ERR_NONE;
 }
 
-enum err_code object_writer_append(struct object_writer *writer, struct span bytes, struct err *err)
+static enum err_code folder_writer_append(struct object_writer *base, struct span bytes,
+                                          struct err *err)
 {
+    const struct folder_writer *writer = folder_writer_of(base);
     if (os_write_all(writer->fd, bytes.data, bytes.size) != 0)
         return err_set_errno(err, ERR_IO, "cannot write object %s", writer->key);
     return ERR_NONE;
 }
 
-void object_writer_abort(struct object_writer *writer)
+static void folder_writer_abort(struct object_writer *base)
 {
-    if (!writer)
-        return;
+    struct folder_writer *writer = folder_writer_of(base);
     os_close(writer->fd);
-    os_unlinkat(writer->store->temporary_fd, writer->temporary);
+    os_unlinkat(folder_of(base->store)->temporary_fd, writer->temporary);
     mem_free(writer);
 }
 
 /* Moves the finished file to its name. Keys are never reused, so nobody races for the same one. */
-static enum err_code publish(struct object_writer *writer, struct err *err)
+static enum err_code publish(struct folder_writer *writer, struct err *err)
 {
+    struct folder_store *store = folder_of(writer->base.store);
     fd_auto parent_fd = -1;
     const char *name;
-    enum err_code code = open_parent(writer->store, writer->key, true, &parent_fd, &name, err);
+    enum err_code code = open_parent(store, writer->key, true, &parent_fd, &name, err);
     if (code)
         return err_add(err, "storing object %s", writer->key);
     if (faccessat(parent_fd, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
         return err_set(err, ERR_CONFLICT, "object %s is there already", writer->key);
-    if (os_renameat(writer->store->temporary_fd, writer->temporary, parent_fd, name) != 0)
+    if (os_renameat(store->temporary_fd, writer->temporary, parent_fd, name) != 0)
         return err_set_errno(err, ERR_IO, "cannot name object %s", writer->key);
     if (os_fsync(parent_fd) != 0) {
         err_set_errno(err, ERR_IO, "cannot make the name of object %s durable", writer->key);
@@ -203,8 +161,9 @@ static enum err_code publish(struct object_writer *writer, struct err *err)
     return ERR_NONE;
 }
 
-enum err_code object_writer_commit(struct object_writer *writer, struct err *err)
+static enum err_code folder_writer_commit(struct object_writer *base, struct err *err)
 {
+    struct folder_writer *writer = folder_writer_of(base);
     enum err_code code = ERR_NONE;
     if (os_fdatasync(writer->fd) != 0)
         code = err_set_errno(err, ERR_IO, "cannot make object %s durable", writer->key);
@@ -215,36 +174,34 @@ enum err_code object_writer_commit(struct object_writer *writer, struct err *err
     if (!code)
         code = publish(writer, err);
     if (code) {
-        object_writer_abort(writer);
+        folder_writer_abort(base);
         return code;
     }
     mem_free(writer);
     return ERR_NONE;
 }
 
-enum err_code object_put(struct object_store *store, const char *key, struct span bytes,
-                         struct err *err)
+static enum err_code folder_put(struct object_store *store, const char *key, struct span bytes,
+                                struct err *err)
 {
     struct object_writer *writer;
-    enum err_code code = object_writer_open(store, key, &writer, err);
+    enum err_code code = folder_writer_open(store, key, &writer, err);
     if (code)
         return code;
-    code = object_writer_append(writer, bytes, err);
+    code = folder_writer_append(writer, bytes, err);
     if (code) {
-        object_writer_abort(writer);
+        folder_writer_abort(writer);
         return code;
     }
-    return object_writer_commit(writer, err);
+    return folder_writer_commit(writer, err);
 }
 
-enum err_code object_open(struct object_store *store, const char *key, int *ret_fd,
-                          uint64_t *ret_size, struct err *err)
+static enum err_code folder_open(struct object_store *store, const char *key, int *ret_fd,
+                                 uint64_t *ret_size, struct err *err)
 {
     fd_auto parent_fd = -1;
     const char *name;
-    enum err_code code = check_key(key, err);
-    if (!code)
-        code = open_parent(store, key, false, &parent_fd, &name, err);
+    enum err_code code = open_parent(folder_of(store), key, false, &parent_fd, &name, err);
     if (code)
         return code == ERR_NOT_FOUND ? err_set(err, code, "there is no object %s", key) : code;
     struct stat status;
@@ -265,21 +222,17 @@ enum err_code object_open(struct object_store *store, const char *key, int *ret_
     return ERR_NONE;
 }
 
-enum err_code object_read(struct object_store *store, const char *key, struct buf *buf,
-                          struct err *err)
+/* Appends the size bytes at offset; the object is known to have them. */
+static enum err_code read_at(int fd, const char *key, uint64_t offset, uint64_t size,
+                             struct buf *buf, struct err *err)
 {
-    fd_auto fd = -1;
-    uint64_t size;
-    enum err_code code = object_open(store, key, &fd, &size, err);
-    if (code)
-        return code;
     uint8_t *room = size <= SIZE_MAX ? buf_reserve(buf, (size_t)size) : NULL;
     if (!room)
         return err_set(err, ERR_TOO_LARGE, "object %s is %llu bytes, more than is allowed here",
                        key, (unsigned long long)size);
     size_t got = 0;
     while (got < size) {
-        ssize_t count = os_pread(fd, room + got, (size_t)size - got, (off_t)got);
+        ssize_t count = os_pread(fd, room + got, (size_t)size - got, (off_t)(offset + got));
         if (count < 0)
             return err_set_errno(err, ERR_IO, "cannot read object %s", key);
         if (count == 0)
@@ -290,27 +243,78 @@ enum err_code object_read(struct object_store *store, const char *key, struct bu
     return ERR_NONE;
 }
 
-enum err_code object_delete(struct object_store *store, const char *key, struct err *err)
+static enum err_code folder_read(struct object_store *store, const char *key, struct buf *buf,
+                                 struct err *err)
+{
+    fd_auto fd = -1;
+    uint64_t size;
+    enum err_code code = folder_open(store, key, &fd, &size, err);
+    return code ? code : read_at(fd, key, 0, size, buf, err);
+}
+
+static enum err_code folder_read_range(struct object_store *store, const char *key, uint64_t offset,
+                                       size_t size, struct buf *buf, struct err *err)
+{
+    fd_auto fd = -1;
+    uint64_t object_bytes;
+    enum err_code code = folder_open(store, key, &fd, &object_bytes, err);
+    if (code)
+        return code;
+    if (offset + size > object_bytes)
+        return err_set(err, ERR_CORRUPT, "object %s is %llu bytes, too few for %zu bytes at %llu",
+                       key, (unsigned long long)object_bytes, size, (unsigned long long)offset);
+    return read_at(fd, key, offset, size, buf, err);
+}
+
+/* Do both keys lie in the same folder? */
+static bool are_neighbours(const char *a, const char *b)
+{
+    const char *a_name = strrchr(a, '/'), *b_name = strrchr(b, '/');
+    if (!a_name || !b_name)
+        return !a_name && !b_name;
+    return a_name - a == b_name - b && memcmp(a, b, (size_t)(a_name - a)) == 0;
+}
+
+/* Deletes those of the first keys that lie in one folder, and says how many that were. */
+static enum err_code delete_neighbours(struct folder_store *store, const char *const *keys,
+                                       size_t count, size_t *ret_count, struct err *err)
 {
     fd_auto parent_fd = -1;
     const char *name;
-    enum err_code code = check_key(key, err);
-    if (!code)
-        code = open_parent(store, key, false, &parent_fd, &name, err);
+    size_t done = 0;
+    enum err_code code = open_parent(store, keys[0], false, &parent_fd, &name, err);
+    for (; done < count && are_neighbours(keys[0], keys[done]); done++) {
+        name = strrchr(keys[done], '/');
+        name = name ? name + 1 : keys[done];
+        if (!code && os_unlinkat(parent_fd, name) != 0 && errno != ENOENT)
+            return err_set_errno(err, ERR_IO, "cannot delete object %s", keys[done]);
+    }
+    *ret_count = done;
     if (code)
         return code == ERR_NOT_FOUND ? ERR_NONE : code;
-    if (os_unlinkat(parent_fd, name) != 0 && errno != ENOENT)
-        return err_set_errno(err, ERR_IO, "cannot delete object %s", key);
-    /* Also when it was gone already: an earlier try may have ended before this sync. */
+    /* Also when all were gone already: an earlier try may have ended before this sync. */
     if (os_fsync(parent_fd) != 0)
-        return err_set_errno(err, ERR_IO, "cannot make the deletion of object %s durable", key);
+        return err_set_errno(err, ERR_IO, "cannot make the deletion of object %s durable", keys[0]);
+    return ERR_NONE;
+}
+
+static enum err_code folder_delete_many(struct object_store *store, const char *const *keys,
+                                        size_t count, struct err *err)
+{
+    for (size_t done = 0; done < count;) {
+        size_t deleted = 0;
+        enum err_code code =
+            delete_neighbours(folder_of(store), keys + done, count - done, &deleted, err);
+        if (code)
+            return code;
+        done += deleted;
+    }
     return ERR_NONE;
 }
 
 struct listing {
     const char *prefix;
-    enum err_code (*visit)(void *context, const char *key, uint64_t size, int64_t modified_ns,
-                           struct err *err);
+    object_visit *visit;
     void *context;
 };
 
@@ -339,7 +343,7 @@ static enum err_code list_entry(const struct listing *listing, int folder_fd, co
         int64_t modified_ns = status.st_mtim.tv_sec * CLOCK_NS_PER_S + status.st_mtim.tv_nsec;
         return listing->visit(listing->context, key, (uint64_t)status.st_size, modified_ns, err);
     }
-    if (!S_ISDIR(status.st_mode) || depth + 1 >= KEY_MAX_PARTS)
+    if (!S_ISDIR(status.st_mode) || depth + 1 >= OBJECT_KEY_MAX_PARTS)
         return ERR_NONE;
     int inner_fd = -1;
     enum err_code code = open_folder(folder_fd, name, &inner_fd, err);
@@ -357,32 +361,30 @@ static enum err_code list_folder(const struct listing *listing, int folder_fd, c
     }
     enum err_code code = ERR_NONE;
     for (struct dirent *entry; !code && (entry = readdir(folder));) {
-        char key[KEY_MAX_BYTES + 1];
+        char key[KEY_BYTES];
         if (entry->d_name[0] == '.')
             continue;
         int size = snprintf(key, sizeof(key), "%s%s%s", path, *path ? "/" : "", entry->d_name);
-        if (size >= 0 && size <= KEY_MAX_BYTES)
+        if (size >= 0 && size < KEY_BYTES)
             code = list_entry(listing, dirfd(folder), entry->d_name, key, depth, err);
     }
     closedir(folder);
     return code;
 }
 
-enum err_code object_list(struct object_store *store, const char *prefix,
-                          enum err_code (*visit)(void *context, const char *key, uint64_t size,
-                                                 int64_t modified_ns, struct err *err),
-                          void *context, struct err *err)
+static enum err_code folder_list(struct object_store *store, const char *prefix,
+                                 object_visit *visit, void *context, struct err *err)
 {
     const struct listing listing = {.prefix = prefix, .visit = visit, .context = context};
     int fd = -1;
-    enum err_code code = open_folder(store->fd, ".", &fd, err);
+    enum err_code code = open_folder(folder_of(store)->fd, ".", &fd, err);
     return code ? code : list_folder(&listing, fd, "", 0, err);
 }
 
-enum err_code object_sweep_temporary(struct object_store *store, struct err *err)
+static enum err_code folder_sweep(struct object_store *store, struct err *err)
 {
     int fd = -1;
-    enum err_code code = open_folder(store->temporary_fd, ".", &fd, err);
+    enum err_code code = open_folder(folder_of(store)->temporary_fd, ".", &fd, err);
     if (code)
         return code;
     DIR *folder = fdopendir(fd);
@@ -399,4 +401,45 @@ enum err_code object_sweep_temporary(struct object_store *store, struct err *err
     }
     closedir(folder);
     return code;
+}
+
+static void folder_close(struct object_store *base)
+{
+    struct folder_store *store = folder_of(base);
+    os_close(store->fd);
+    os_close(store->temporary_fd);
+    mem_free(store);
+}
+
+static const struct object_backend folder_backend = {
+    .close = folder_close,
+    .put = folder_put,
+    .writer_open = folder_writer_open,
+    .writer_append = folder_writer_append,
+    .writer_commit = folder_writer_commit,
+    .writer_abort = folder_writer_abort,
+    .open = folder_open,
+    .read = folder_read,
+    .read_range = folder_read_range,
+    .delete_many = folder_delete_many,
+    .list = folder_list,
+    .sweep = folder_sweep,
+};
+
+enum err_code object_folder_open(const char *path, struct object_store **ret_store, struct err *err)
+{
+    if (os_mkdirat(AT_FDCWD, path, 0700) != 0 && errno != EEXIST)
+        return err_set_errno(err, ERR_IO, "cannot create the folder %s", path);
+    struct folder_store *store = mem_new(struct folder_store, 1);
+    store->base.backend = &folder_backend;
+    store->fd = store->temporary_fd = -1;
+    enum err_code code = open_folder(AT_FDCWD, path, &store->fd, err);
+    if (!code)
+        code = open_durable_folder(store, store->fd, ".tmp", &store->temporary_fd, err);
+    if (code) {
+        folder_close(&store->base);
+        return err_add(err, "object store %s", path);
+    }
+    *ret_store = &store->base;
+    return ERR_NONE;
 }

@@ -1,0 +1,125 @@
+#include "lib/io/object_backend.h"
+
+#include <string.h>
+
+static bool is_key_byte(char byte)
+{
+    return (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') ||
+           (byte >= '0' && byte <= '9') || byte == '.' || byte == '_' || byte == '-';
+}
+
+/* A part that starts with a dot could be "..", or a hidden name of the folder. */
+bool object_is_key(const char *key)
+{
+    size_t size = strnlen(key, OBJECT_KEY_MAX_BYTES + 1), part_bytes = 0, part_count = 1;
+    if (size > OBJECT_KEY_MAX_BYTES)
+        return false;
+    for (size_t i = 0; i < size; i++) {
+        if (key[i] == '/' && part_bytes > 0) {
+            part_bytes = 0;
+            part_count++;
+        } else if (is_key_byte(key[i]) && !(part_bytes == 0 && key[i] == '.')) {
+            part_bytes++;
+        } else {
+            return false;
+        }
+    }
+    return part_bytes > 0 && part_count <= OBJECT_KEY_MAX_PARTS;
+}
+
+static enum err_code check_key(const char *key, struct err *err)
+{
+    if (object_is_key(key))
+        return ERR_NONE;
+    return err_set(err, ERR_INVALID, "\"%.*s\" cannot be an object's key", OBJECT_KEY_MAX_BYTES,
+                   key);
+}
+
+void object_store_close(struct object_store *store)
+{
+    if (store)
+        store->backend->close(store);
+}
+
+enum err_code object_put(struct object_store *store, const char *key, struct span bytes,
+                         struct err *err)
+{
+    enum err_code code = check_key(key, err);
+    return code ? code : store->backend->put(store, key, bytes, err);
+}
+
+enum err_code object_writer_open(struct object_store *store, const char *key,
+                                 struct object_writer **ret_writer, struct err *err)
+{
+    enum err_code code = check_key(key, err);
+    return code ? code : store->backend->writer_open(store, key, ret_writer, err);
+}
+
+enum err_code object_writer_append(struct object_writer *writer, struct span bytes, struct err *err)
+{
+    return writer->store->backend->writer_append(writer, bytes, err);
+}
+
+enum err_code object_writer_commit(struct object_writer *writer, struct err *err)
+{
+    return writer->store->backend->writer_commit(writer, err);
+}
+
+void object_writer_abort(struct object_writer *writer)
+{
+    if (writer)
+        writer->store->backend->writer_abort(writer);
+}
+
+enum err_code object_open(struct object_store *store, const char *key, int *ret_fd,
+                          uint64_t *ret_size, struct err *err)
+{
+    enum err_code code = check_key(key, err);
+    return code ? code : store->backend->open(store, key, ret_fd, ret_size, err);
+}
+
+enum err_code object_read(struct object_store *store, const char *key, struct buf *buf,
+                          struct err *err)
+{
+    enum err_code code = check_key(key, err);
+    return code ? code : store->backend->read(store, key, buf, err);
+}
+
+enum err_code object_read_range(struct object_store *store, const char *key, uint64_t offset,
+                                size_t size, struct buf *buf, struct err *err)
+{
+    uint64_t end;
+    enum err_code code = check_key(key, err);
+    if (code || size == 0)
+        return code;
+    if (__builtin_add_overflow(offset, size, &end) || end > INT64_MAX)
+        return err_set(err, ERR_CORRUPT, "object %s ends before the bytes wanted of it", key);
+    return store->backend->read_range(store, key, offset, size, buf, err);
+}
+
+enum err_code object_delete(struct object_store *store, const char *key, struct err *err)
+{
+    return object_delete_many(store, &key, 1, err);
+}
+
+enum err_code object_delete_many(struct object_store *store, const char *const *keys, size_t count,
+                                 struct err *err)
+{
+    for (size_t i = 0; i < count; i++) {
+        enum err_code code = check_key(keys[i], err);
+        if (code)
+            return code;
+    }
+    return count ? store->backend->delete_many(store, keys, count, err) : ERR_NONE;
+}
+
+enum err_code object_list(struct object_store *store, const char *prefix, object_visit *visit,
+                          void *context, struct err *err)
+{
+    return store->backend->list(store, prefix, visit, context, err);
+}
+
+enum err_code object_sweep_temporary(struct object_store *store, struct err *err)
+{
+    return store->backend->sweep(store, err);
+}

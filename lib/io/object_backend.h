@@ -1,0 +1,49 @@
+/*
+ * object_backend: what a kind of object store provides; for lib/io/object*.c alone.
+ *
+ * A backend embeds struct object_store and struct object_writer as its first members. Keys have
+ * been checked when an operation is called, and sizes and counts are not 0. For what each operation
+ * promises see object.h.
+ */
+#ifndef LIB_IO_OBJECT_BACKEND_H
+#define LIB_IO_OBJECT_BACKEND_H
+
+#include "lib/io/object.h"
+
+#include <stdbool.h>
+
+struct object_backend {
+    void (*close)(struct object_store *store);
+    enum err_code (*put)(struct object_store *store, const char *key, struct span bytes,
+                         struct err *err);
+    enum err_code (*writer_open)(struct object_store *store, const char *key,
+                                 struct object_writer **ret_writer, struct err *err);
+    enum err_code (*writer_append)(struct object_writer *writer, struct span bytes,
+                                   struct err *err);
+    enum err_code (*writer_commit)(struct object_writer *writer, struct err *err);
+    void (*writer_abort)(struct object_writer *writer);
+    enum err_code (*open)(struct object_store *store, const char *key, int *ret_fd,
+                          uint64_t *ret_size, struct err *err);
+    enum err_code (*read)(struct object_store *store, const char *key, struct buf *buf,
+                          struct err *err);
+    enum err_code (*read_range)(struct object_store *store, const char *key, uint64_t offset,
+                                size_t size, struct buf *buf, struct err *err);
+    enum err_code (*delete_many)(struct object_store *store, const char *const *keys, size_t count,
+                                 struct err *err);
+    enum err_code (*list)(struct object_store *store, const char *prefix, object_visit *visit,
+                          void *context, struct err *err);
+    enum err_code (*sweep)(struct object_store *store, struct err *err);
+};
+
+struct object_store {
+    const struct object_backend *backend;
+};
+
+struct object_writer {
+    struct object_store *store;
+};
+
+/* Is it a key, of 1 to 200 bytes? */
+bool object_is_key(const char *key);
+
+#endif
