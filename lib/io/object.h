@@ -26,7 +26,7 @@
 
 enum { OBJECT_KEY_MAX_BYTES = 200, OBJECT_KEY_MAX_PARTS = 3 };
 
-struct object_store;
+struct object_store; /* S3: lib/io/object_s3.h opens it */
 struct object_writer;
 
 /* Called with each object of a listing; modified is wall time. */
@@ -34,7 +34,7 @@ typedef enum err_code object_visit(void *context, const char *key, uint64_t size
                                    int64_t modified_ns, struct err *err);
 
 /* Opens (and creates, mode 0700) the folder; D/objects/<key>, unfinished ones in D/objects/.tmp/.
-XX
+ */
 enum err_code object_folder_open(const char *path, struct object_store **ret_store,
                                  struct err *err) MUST_USE;
 void object_store_close(struct object_store *store); /* NULL is a no-op */
