@@ -29,6 +29,20 @@ void digest_sha256(struct span data, uint8_t ret_hash[DIGEST_BYTES])
     SHA256(data.size ? data.data : (const uint8_t *)"", data.size, ret_hash);
 }
 
+void digest_md5(struct span data, uint8_t ret_hash[DIGEST_MD5_BYTES])
+{
+    unsigned size = DIGEST_MD5_BYTES;
+    int done = EVP_Digest(data.size ? data.data : (const uint8_t *)"", data.size, ret_hash, &size,
+                          EVP_md5(), NULL);
+    assert(done == 1 && size == DIGEST_MD5_BYTES);
+}
+
+void digest_base64(struct span bytes, char *ret_text)
+{
+    assert(bytes.size <= INT32_MAX / 2);
+    EVP_EncodeBlock((unsigned char *)ret_text, bytes.data, (int)bytes.size);
+}
+
 void digest_hmac_sha256(struct span key, struct span data, uint8_t ret_hash[DIGEST_BYTES])
 {
     assert(key.size <= INT32_MAX);

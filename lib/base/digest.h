@@ -18,7 +18,8 @@
 #include <stdint.h>
 
 enum {
-    DIGEST_BYTES = 32,                       /* of SHA-256 */
+    DIGEST_BYTES = 32, /* of SHA-256 */
+    DIGEST_MD5_BYTES = 16,
     DIGEST_HEX_BYTES = 2 * DIGEST_BYTES + 1, /* as lower-case hexadecimal text, with NUL */
     DIGEST_ID_LENGTH = 22,                   /* 128 bits in base62 */
     DIGEST_ID_BYTES = DIGEST_ID_LENGTH + 1,
@@ -30,6 +31,10 @@ enum {
 };
 
 void digest_sha256(struct span data, uint8_t ret_hash[DIGEST_BYTES]);
+/* MD5, for Content-MD5 alone, where a protocol asks for it against errors of transport. */
+void digest_md5(struct span data, uint8_t ret_hash[DIGEST_MD5_BYTES]);
+/* Base64 with padding; ret_text has 4 * ((bytes.size + 2) / 3) + 1 bytes. */
+void digest_base64(struct span bytes, char *ret_text);
 void digest_hmac_sha256(struct span key, struct span data, uint8_t ret_hash[DIGEST_BYTES]);
 
 /* SHA-256 of bytes that come piece by piece. */

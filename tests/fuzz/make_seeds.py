@@ -206,6 +206,21 @@ def write(fuzzer, name, data):
     (folder / f"seed-{name}").write_bytes(data if isinstance(data, bytes) else data.encode())
 
 
+S3_NAMESPACE = 'xmlns="http://s3.amazonaws.com/doc/2006-03-01/"'
+S3_XML = {
+    "listing": f'<?xml version="1.0" encoding="UTF-8"?>\n<ListBucketResult {S3_NAMESPACE}><IsTruncated>true'
+               "</IsTruncated><Contents><Key>a/b</Key><LastModified>2026-01-02T03:04:05.678Z"
+               "</LastModified><Size>12</Size></Contents><Contents><Key>c&amp;&#x41;</Key></Contents>"
+               "<NextContinuationToken>t</NextContinuationToken><Prefix/></ListBucketResult>",
+    "error": "<Error><Code>NoSuchKey</Code><Message>it's &lt;gone&gt;</Message><!-- x --></Error>",
+    "upload": f"<InitiateMultipartUploadResult {S3_NAMESPACE}><UploadId>2~x</UploadId>"
+              "</InitiateMultipartUploadResult>",
+    "doctype": '<!DOCTYPE a [<!ENTITY b "cc">]><a>&b;</a>',
+    "deep": "<a>" * 17 + "</a>" * 17,
+    "cut": "<a><b>text</b",
+}
+
+
 def main():
     for old in CORPUS.glob("*/seed-*"):
         old.unlink()
@@ -235,6 +250,8 @@ def main():
                   "plain": b"not compressed"}
     for name, data in compressed.items():
         write("fuzz_compress", name, data)
+    for name, text in S3_XML.items():
+        write("fuzz_s3_xml", name, text)
     for name, text in REQUESTS.items():
         write("fuzz_request", name, text)
     for fuzzer, texts in (("fuzz_regex", REGEX), ("fuzz_flame_options", VIEWS)):

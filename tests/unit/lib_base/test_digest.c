@@ -39,6 +39,23 @@ static void a_stream_in_pieces_equals_the_whole(void **state)
 }
 
 /* RFC 4231, test case 2. */
+static void md5_and_base64_equal_the_rfcs_examples(void **state)
+{
+    (void)state;
+    uint8_t hash[DIGEST_MD5_BYTES];
+    char hex[2 * DIGEST_MD5_BYTES + 1], text[32];
+    digest_md5(SPAN_LITERAL("message digest"), hash);
+    digest_hex(span_of(hash, sizeof(hash)), hex);
+    assert_string_equal(hex, "f96b697d7cb7938d525a2f31aaf161d0");
+    digest_md5((struct span){0}, hash);
+    digest_hex(span_of(hash, sizeof(hash)), hex);
+    assert_string_equal(hex, "d41d8cd98f00b204e9800998ecf8427e");
+    digest_base64(span_of(hash, sizeof(hash)), text);
+    assert_string_equal(text, "1B2M2Y8AsgTpgAmY7PhCfg==");
+    digest_base64(SPAN_LITERAL("foobar"), text);
+    assert_string_equal(text, "Zm9vYmFy");
+}
+
 static void hmac_equals_the_rfcs_example(void **state)
 {
     (void)state;
@@ -157,6 +174,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sha256_equals_the_standards_examples),
         cmocka_unit_test(a_stream_in_pieces_equals_the_whole),
+        cmocka_unit_test(md5_and_base64_equal_the_rfcs_examples),
         cmocka_unit_test(hmac_equals_the_rfcs_example),
         cmocka_unit_test(base62_has_a_fixed_length_and_keeps_order),
         cmocka_unit_test(random_texts_have_their_form_and_differ),
