@@ -68,6 +68,18 @@ struct span http_client_answer_field(const struct http_client_answer *answer, co
     return span_of(NULL, 0);
 }
 
+int64_t http_client_answer_date(const struct http_client_answer *answer)
+{
+    char text[64];
+    struct span field = http_client_answer_field(answer, "Date");
+    if (field.size == 0 || field.size >= sizeof(text))
+        return 0;
+    memcpy(text, field.data, field.size);
+    text[field.size] = '\0';
+    time_t seconds = curl_getdate(text, NULL);
+    return seconds > 0 ? seconds : 0;
+}
+
 static void start_curl(void)
 {
     curl_global_init(CURL_GLOBAL_DEFAULT);
@@ -221,14 +233,17 @@ static enum err_code make_field_list(const struct http_client_request *request,
     buf_init(&line, MAX_FIELD_BYTES);
     for (size_t i = 0; i < request->field_count; i++) {
         const struct http_client_field *field = &request->fields[i];
-        if (!is_one_line(field->name) || !is_one_line(field->value)) {
+        if (!is_one_line(field->name) || (field->value && !is_one_line(field->value))) {
             curl_slist_free_all(list);
             return err_set(err, ERR_INVALID, "the header field %.40s would hold a line break",
                            field->name);
         }
         buf_clear(&line);
+        if (!field->value)
+            buf_printf(&line, "%s:", field->name);
         /* libcurl writes "Name;" as a field without value; "Name:" would suppress it. */
-        buf_printf(&line, field->value[0] ? "%s: %s" : "%s;%s", field->name, field->value);
+        else
+            buf_printf(&line, field->value[0] ? "%s: %s" : "%s;%s", field->name, field->value);
         buf_append_byte(&line, 0);
         if (!buf_failed(&line))
             list = curl_slist_append(list, (const char *)line.data);
@@ -270,6 +285,7 @@ static void set_policy(CURL *curl, const struct http_client *client)
     curl_easy_setopt(curl, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
     curl_easy_setopt(curl, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
     curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS, (long)connect_ms);
+    curl_easy_setopt(curl, CURLOPT_TCP_KEEPALIVE, 1L);
     curl_easy_setopt(curl, CURLOPT_LOW_SPEED_LIMIT, 1L);
     curl_easy_setopt(curl, CURLOPT_LOW_SPEED_TIME, (long)stall_s);
     curl_easy_setopt(curl, CURLOPT_FOLLOWLOCATION, settings->max_redirects ? 1L : 0L);
@@ -393,6 +409,7 @@ enum err_code http_client_send(struct http_client *client,
     set_policy(curl, client);
     set_body(curl, &sized, &transfer);
     curl_easy_setopt(curl, CURLOPT_URL, request->url);
+    curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, (long)request->deadline_ms);
     curl_easy_setopt(curl, CURLOPT_FRESH_CONNECT, request->must_not_repeat ? 1L : 0L);
     curl_easy_setopt(curl, CURLOPT_HTTPHEADER, fields);
     curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, detail);

@@ -1,11 +1,11 @@
 /*
  * http_client: the door to libcurl: HTTP/1.1 requests over one kept-alive handle.
  *
- * There is no total deadline, so that a slow but moving transfer of any size ends well: a request
- * fails when connecting takes too long or when nothing moves for a while. Proxies are taken from
- * the environment as curl does (https_proxy, no_proxy, …). Redirects are followed only when the
- * settings allow it, over http and https only, and never with the Authorization field to another
- * host. The peer's certificate and host name are always checked.
+ * There is no total deadline unless a request names one, so that a slow but moving transfer of any
+ * size ends well: it fails when connecting takes too long or when nothing moves for a while.
+ * Proxies are taken from the environment as curl does (https_proxy, no_proxy, …). Redirects are
+ * followed only when the settings allow it, over http and https only, and never with the
+ * Authorization field to another host. The peer's certificate and host name are always checked.
  *
  * A status of 400 and more is an answer, not an error. Nothing is retried here: the caller knows
  * what is safe to repeat; http_client_answer.was_sent helps it decide.
@@ -40,7 +40,9 @@ struct http_client_settings {
 
 struct http_client_field {
     const char *name;
-    const char *value; /* no CR or LF: such a request is refused with ERR_INVALID */
+    /* No CR or LF: such a request is refused with ERR_INVALID. NULL: libcurl shall not send the
+     * field of that name that it would add by itself. */
+    const char *value;
 };
 
 enum http_client_body { HTTP_CLIENT_BODY_NONE, HTTP_CLIENT_BODY_BYTES, HTTP_CLIENT_BODY_FILE };
@@ -60,6 +62,7 @@ struct http_client_request {
     /* On a kept connection that dies before any answer, libcurl sends a request again by itself, as
      * browsers do. What must not act twice goes on a fresh connection, where that cannot be. */
     bool must_not_repeat;
+    int64_t deadline_ms;    /* the whole request, then ERR_TIMEOUT; 0: none */
     bool accept_compressed; /* offers gzip, zstd, …; what arrives is decompressed and then capped */
     uint64_t max_answer_bytes; /* past it the request fails with ERR_TOO_LARGE; 0: 64 MiB */
     /* Bodies of 2xx answers go here as they arrive, others into the answer's body. Not for zero
@@ -94,9 +97,9 @@ void http_client_destroy(struct http_client *client); /* NULL is a no-op */
  * Sends request and reads the answer into *answer, which the caller has initialised with
  * http_client_answer_init and may reuse; it is filled as far as known on failure too (was_sent).
  * Handles: ERR_NETWORK (no name, no connection, broken off), ERR_UNAUTHENTICATED (the peer's
- * certificate is not trusted), ERR_TIMEOUT (connect or stall), ERR_TOO_LARGE (answer past its cap),
- * ERR_FORBIDDEN (may_connect said no), ERR_CANCELLED (by progress), ERR_INVALID (URL or field),
- * ERR_IO (reading the body, writing answer_fd).
+ * certificate is not trusted), ERR_TIMEOUT (connect, stall or deadline), ERR_TOO_LARGE (answer past
+ * its cap), ERR_FORBIDDEN (may_connect said no), ERR_CANCELLED (by progress), ERR_INVALID (URL or
+ * field), ERR_IO (reading the body, writing answer_fd).
  */
 enum err_code http_client_send(struct http_client *client,
                                const struct http_client_request *request,
@@ -106,6 +109,8 @@ void http_client_answer_init(struct http_client_answer *answer);
 void http_client_answer_fini(struct http_client_answer *answer);
 /* A header field of the answer, trimmed; empty when absent. name in any case. */
 struct span http_client_answer_field(const struct http_client_answer *answer, const char *name);
+/* The answer's Date in seconds since 1970; 0 when it has none. */
+int64_t http_client_answer_date(const struct http_client_answer *answer);
 
 static inline void http_client_cleanup(struct http_client **client)
 {

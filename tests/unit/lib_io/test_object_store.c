@@ -1,9 +1,15 @@
-/* What every kind of object store promises, here of a folder. */
+/*
+ * What both kinds of object store promise: against a folder, and, with
+ * PERFOLIO_TEST_S3_ENDPOINT and PERFOLIO_TEST_S3_BUCKET, _ACCESS_KEY,
+ * _SECRET_KEY, _STYLE set, against an S3 server (make test-s3).
+ */
 #include "tests/unit/test.h"
 
+#include "lib/base/digest.h"
 #include "lib/base/mem.h"
 #include "lib/base/os.h"
 #include "lib/io/object.h"
+#include "lib/io/object_s3.h"
 
 #include <ftw.h>
 #include <pthread.h>
@@ -40,6 +46,32 @@ static int set_up_folder(void **state)
         return -1;
     *state = fixture;
     return object_folder_open(fixture->path, &fixture->store, &fixture->err) != ERR_NONE;
+}
+
+/* Each test has a prefix of its own, so that none sees another's objects. */
+static int set_up_s3(void **state)
+{
+    struct fixture *fixture = mem_new(struct fixture, 1);
+    char prefix[64], id[DIGEST_ID_BYTES];
+    *state = fixture;
+    digest_random_id(id);
+    snprintf(prefix, sizeof(prefix), "test/%s/", id);
+    const char *style = getenv("PERFOLIO_TEST_S3_STYLE");
+    const struct object_s3_options options = {
+        .endpoint = getenv("PERFOLIO_TEST_S3_ENDPOINT"),
+        .bucket = getenv("PERFOLIO_TEST_S3_BUCKET"),
+        .access_key = getenv("PERFOLIO_TEST_S3_ACCESS_KEY"),
+        .secret_key = getenv("PERFOLIO_TEST_S3_SECRET_KEY"),
+        .ca_file = getenv("PERFOLIO_TEST_S3_CA_FILE"),
+        .region = getenv("PERFOLIO_TEST_S3_REGION"),
+        .prefix = prefix,
+        .is_path_style = !style || strcmp(style, "host") != 0,
+    };
+    if (object_s3_open(&options, &fixture->store, &fixture->err)) {
+        print_error("%s\n", fixture->err.message);
+        return -1;
+    }
+    return 0;
 }
 
 static enum err_code delete_visited(void *context, const char *key, uint64_t size,
@@ -233,7 +265,8 @@ static void refuses_what_is_no_key(void **state)
     assert_int_equal(count_objects(fixture, ""), 0);
 }
 
-/* One part, one part exactly full, many parts; in pieces that fit no boundary. */
+/* One part, one part exactly full, many parts; in pieces that fit no boundary.
+ */
 static void a_writer_joins_its_pieces(void **state)
 {
     struct fixture *fixture = the(state);
@@ -346,8 +379,8 @@ static void put_in_threads(struct fixture *fixture, size_t each)
     }
 }
 
-/* More than a page of a listing and more than one multi-delete, put by threads that share a store.
- */
+/* More than a page of a listing and more than one multi-delete, put by threads
+ * that share a store. */
 static void more_than_a_page_is_put_listed_and_deleted(void **state)
 {
     struct fixture *fixture = the(state);
@@ -386,5 +419,8 @@ static void more_than_a_page_is_put_listed_and_deleted(void **state)
 int main(void)
 {
     const struct CMUnitTest folder_tests[] = {STORE_TESTS(set_up_folder)};
+    const struct CMUnitTest s3_tests[] = {STORE_TESTS(set_up_s3)};
+    if (getenv("PERFOLIO_TEST_S3_ENDPOINT"))
+        return cmocka_run_group_tests_name("s3", s3_tests, NULL, NULL);
     return cmocka_run_group_tests_name("folder", folder_tests, NULL, NULL);
 }

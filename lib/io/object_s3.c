@@ -1,0 +1,285 @@
+#include "lib/io/object_s3.h"
+
+#include "lib/base/clock.h"
+#include "lib/base/digest.h"
+#include "lib/base/mem.h"
+#include "lib/base/os.h"
+#include "lib/io/object_s3_store.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+enum {
+    SINGLE_PUT_MAX_BYTES = 64 << 20, /* above it in parts, each of which is repeated alone */
+    DEFAULT_UPLOAD_MAX_AGE_S = 86400,
+    OPENING_RETRY_MS = 3000, /* who starts a server wants to know soon */
+    PROBE_BYTES = 64,
+};
+#define DEFAULT_OPEN_MAX_BYTES (UINT64_C(1) << 30)
+
+enum err_code s3_store_outward(const struct s3_store *store, enum err_code code, struct err *err)
+{
+    if (store->is_opening)
+        return code;
+    switch ((int)code) {
+    case ERR_BUSY:
+    case ERR_NETWORK:
+    case ERR_TIMEOUT:
+        err->code = ERR_BUSY;
+        return ERR_BUSY;
+    case ERR_INVALID:
+    case ERR_UNSUPPORTED:
+    case ERR_GONE:
+    case ERR_UNAUTHENTICATED:
+    case ERR_FORBIDDEN:
+        err->code = ERR_IO;
+        return ERR_IO;
+    default:
+        return code;
+    }
+}
+
+enum err_code s3_store_put(struct s3_store *store, const char *key, struct span bytes,
+                           struct err *err)
+{
+    struct s3_request request;
+    http_client_answer_auto answer;
+    http_client_answer_init(&answer);
+    s3_request_init(&request, "put", "PUT", key);
+    request.body = bytes;
+    return s3_client_send(store->client, &request, &answer, err);
+}
+
+static enum err_code s3_put(struct object_store *base, const char *key, struct span bytes,
+                            struct err *err)
+{
+    if (bytes.size <= SINGLE_PUT_MAX_BYTES)
+        return s3_store_outward(s3_store_of(base), s3_store_put(s3_store_of(base), key, bytes, err),
+                                err);
+    struct object_writer *writer;
+    enum err_code code = s3_writer_open(base, key, &writer, err);
+    if (code)
+        return code;
+    code = s3_writer_append(writer, bytes, err);
+    if (!code)
+        return s3_writer_commit(writer, err);
+    s3_writer_abort(writer);
+    return code;
+}
+
+/* As many bytes as the server said there are: an answer that ends with its connection could have
+ * been cut. */
+static enum err_code check_length(void *context, const struct http_client_answer *answer,
+                                  struct err *err)
+{
+    (void)context;
+    uint64_t size;
+    if (answer->status == 200 &&
+        span_parse_u64(http_client_answer_field(answer, "Content-Length"), &size) &&
+        size == answer->answer_bytes)
+        return ERR_NONE;
+    return err_set(err, ERR_NETWORK, "the S3 server does not say how long an object is");
+}
+
+static enum err_code s3_open(struct object_store *base, const char *key, int *ret_fd,
+                             uint64_t *ret_size, struct err *err)
+{
+    struct s3_store *store = s3_store_of(base);
+    struct s3_request request;
+    http_client_answer_auto answer;
+    char path[512];
+    http_client_answer_init(&answer);
+    if (snprintf(path, sizeof(path), "%s/perfolio-object-XXXXXX", store->temporary_folder) >=
+        (int)sizeof(path))
+        return err_set(err, ERR_IO, "the temporary folder's name is too long");
+    fd_auto fd = mkostemp(path, O_CLOEXEC);
+    if (fd < 0 || unlink(path) != 0)
+        return err_set_errno(err, ERR_IO, "cannot create a temporary file in %s",
+                             store->temporary_folder);
+    s3_request_init(&request, "read", "GET", key);
+    request.max_answer_bytes = store->open_max_bytes;
+    request.answer_fd = fd;
+    request.check = check_length;
+    enum err_code code = s3_client_send(store->client, &request, &answer, err);
+    if (!code && lseek(fd, 0, SEEK_SET) != 0)
+        code = err_set_errno(err, ERR_IO, "reading the copy of object %s", key);
+    if (code)
+        return s3_store_outward(store, code, err);
+    *ret_fd = fd;
+    *ret_size = answer.answer_bytes;
+    fd = -1;
+    return ERR_NONE;
+}
+
+/* Sends a GET whose answer goes behind what buf has. */
+static enum err_code read_into(struct s3_store *store, struct s3_request *request, struct buf *buf,
+                               struct err *err)
+{
+    http_client_answer_auto answer;
+    http_client_answer_init(&answer);
+    enum err_code code = s3_client_send(store->client, request, &answer, err);
+    if (code)
+        return s3_store_outward(store, code, err);
+    uint8_t *room = buf_reserve(buf, answer.body.size);
+    if (!room)
+        return err_set(err, ERR_TOO_LARGE, "object %s is larger than is allowed here",
+                       request->key);
+    memcpy(room, answer.body.data, answer.body.size);
+    buf_commit(buf, answer.body.size);
+    return ERR_NONE;
+}
+
+static enum err_code s3_read(struct object_store *base, const char *key, struct buf *buf,
+                             struct err *err)
+{
+    struct s3_request request;
+    s3_request_init(&request, "read", "GET", key);
+    request.max_answer_bytes = buf->max_size - buf->size;
+    request.check = check_length;
+    return read_into(s3_store_of(base), &request, buf, err);
+}
+
+/* "bytes 5-9/100" has to be exactly what was asked for; less means that the object ends before. */
+static enum err_code check_range(void *context, const struct http_client_answer *answer,
+                                 struct err *err)
+{
+    const struct s3_request *request = context;
+    uint64_t last = request->range_offset + request->range_size - 1;
+    char expected[64];
+    struct span range, total, first, rest;
+    span_split(http_client_answer_field(answer, "Content-Range"), '/', &range, &total);
+    snprintf(expected, sizeof(expected), "bytes %llu-%llu",
+             (unsigned long long)request->range_offset, (unsigned long long)last);
+    if (answer->status == 206 && span_equal_text(range, expected) &&
+        answer->answer_bytes == request->range_size)
+        return ERR_NONE;
+    uint64_t got_last;
+    bool is_range = span_split(range, '-', &first, &rest) && span_parse_u64(rest, &got_last);
+    if (answer->status == 206 && is_range && got_last < last)
+        return err_set(err, ERR_CORRUPT, "object %s ends before the bytes wanted of it",
+                       request->key);
+    return err_set(err, ERR_NETWORK, "the S3 server gave other bytes of object %s than asked for",
+                   request->key);
+}
+
+static enum err_code s3_read_range(struct object_store *base, const char *key, uint64_t offset,
+                                   size_t size, struct buf *buf, struct err *err)
+{
+    struct s3_request request;
+    if (size > buf->max_size - buf->size)
+        return err_set(err, ERR_TOO_LARGE, "%zu bytes of object %s are more than is allowed here",
+                       size, key);
+    s3_request_init(&request, "read", "GET", key);
+    request.range_offset = offset;
+    request.range_size = size;
+    request.max_answer_bytes = size;
+    request.check = check_range;
+    request.check_context = &request;
+    return read_into(s3_store_of(base), &request, buf, err);
+}
+
+static void s3_close(struct object_store *base)
+{
+    struct s3_store *store = s3_store_of(base);
+    s3_client_destroy(store->client);
+    mem_free(store->temporary_folder);
+    mem_free(store);
+}
+
+static const struct object_backend s3_backend = {
+    .close = s3_close,
+    .put = s3_put,
+    .writer_open = s3_writer_open,
+    .writer_append = s3_writer_append,
+    .writer_commit = s3_writer_commit,
+    .writer_abort = s3_writer_abort,
+    .open = s3_open,
+    .read = s3_read,
+    .read_range = s3_read_range,
+    .delete_many = s3_store_delete_many,
+    .list = s3_store_list,
+    .sweep = s3_store_sweep,
+};
+
+static enum err_code count_probe(void *context, const char *key, uint64_t size, int64_t modified_ns,
+                                 struct err *err)
+{
+    (void)key, (void)modified_ns, (void)err;
+    *(size_t *)context += size == PROBE_BYTES;
+    return ERR_NONE;
+}
+
+static enum err_code read_probe(struct object_store *store, const char *key, struct span bytes,
+                                struct err *err)
+{
+    buf_auto whole, part;
+    buf_init(&whole, PROBE_BYTES);
+    buf_init(&part, PROBE_BYTES);
+    enum err_code code = object_read(store, key, &whole, err);
+    if (!code)
+        code = object_read_range(store, key, 1, PROBE_BYTES - 2, &part, err);
+    if (code)
+        return code;
+    if (!span_equal(buf_span(&whole), bytes) ||
+        !span_equal(buf_span(&part), span_of(bytes.data + 1, PROBE_BYTES - 2)))
+        return err_set(err, ERR_IO, "the S3 server gave other bytes than were put");
+    return ERR_NONE;
+}
+
+/* In the order in which what is missing is named best: a listing tells a wrong bucket or region. */
+static enum err_code probe(struct object_store *store, struct err *err)
+{
+    uint8_t bytes[PROBE_BYTES];
+    char id[DIGEST_ID_BYTES], key[64];
+    size_t count = 0;
+    digest_random(bytes, sizeof(bytes));
+    digest_random_id(id);
+    snprintf(key, sizeof(key), "perfolio-probe-%s", id);
+    enum err_code code = object_list(store, key, count_probe, &count, err);
+    if (!code)
+        code = object_put(store, key, span_of(bytes, sizeof(bytes)), err);
+    if (code)
+        return code;
+    code = read_probe(store, key, span_of(bytes, sizeof(bytes)), err);
+    if (!code)
+        code = object_list(store, key, count_probe, &count, err);
+    if (!code && count != 1)
+        code = err_set(err, ERR_IO,
+                       "the S3 server does not list what was just put; it has to be consistent");
+    struct err deleting;
+    enum err_code deleted = object_delete(store, key, &deleting);
+    if (!code && deleted)
+        *err = deleting;
+    return code ? code : deleted;
+}
+
+enum err_code object_s3_open(const struct object_s3_options *options,
+                             struct object_store **ret_store, struct err *err)
+{
+    const char *folder = options->temporary_folder ? options->temporary_folder : "/tmp";
+    int age_s =
+        options->upload_max_age_s > 0 ? options->upload_max_age_s : DEFAULT_UPLOAD_MAX_AGE_S;
+    int retry_s = options->retry_s > 0 ? options->retry_s : S3_CLIENT_DEFAULT_RETRY_S;
+    struct s3_store *store = mem_new(struct s3_store, 1);
+    store->base.backend = &s3_backend;
+    store->upload_max_age_ns = age_s * CLOCK_NS_PER_S;
+    store->open_max_bytes =
+        options->open_max_bytes ? options->open_max_bytes : DEFAULT_OPEN_MAX_BYTES;
+    store->temporary_folder = mem_strdup(folder);
+    store->is_opening = true;
+    enum err_code code = s3_client_create(options, &store->client, err);
+    if (!code) {
+        s3_client_set_retry(store->client, OPENING_RETRY_MS);
+        code = probe(&store->base, err);
+    }
+    if (code) {
+        s3_close(&store->base);
+        return err_add(err, "S3 store");
+    }
+    s3_client_set_retry(store->client, retry_s * INT64_C(1000));
+    store->is_opening = false;
+    *ret_store = &store->base;
+    return ERR_NONE;
+}

@@ -1,0 +1,300 @@
+#include "lib/io/s3_client.h"
+
+#include "lib/base/clock.h"
+#include "lib/base/digest.h"
+#include "lib/base/mem.h"
+#include "lib/base/os.h"
+#include "lib/io/s3_failure.h"
+#include "lib/io/s3_settings.h"
+#include "lib/io/s3_sign.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <unistd.h>
+
+enum {
+    IDLE_CONNECTIONS = 16,
+    FIRST_PAUSE_MS = 100,
+    MAX_PAUSE_MS = 3000,
+    URL_MAX_BYTES = 16 << 10,
+    AUTHORIZATION_MAX_BYTES = 4 << 10,
+    ERROR_MAX_BYTES = 64 << 10,     /* an error's body, whatever the caller allows */
+    SLOWEST_BYTES_PER_S = 64 << 10, /* a transfer below it is given up */
+};
+
+struct s3_client {
+    struct s3_settings settings;
+    int64_t retry_ms;
+    pthread_mutex_t lock;
+    struct http_client *idle[IDLE_CONNECTIONS];
+    size_t idle_count;
+};
+
+enum err_code s3_client_create(const struct object_s3_options *options,
+                               struct s3_client **ret_client, struct err *err)
+{
+    struct s3_client *client = mem_new(struct s3_client, 1);
+    pthread_mutex_init(&client->lock, NULL);
+    enum err_code code = s3_settings_init(&client->settings, options, err);
+    if (code) {
+        s3_client_destroy(client);
+        return code;
+    }
+    client->retry_ms = S3_CLIENT_DEFAULT_RETRY_S * INT64_C(1000);
+    *ret_client = client;
+    return ERR_NONE;
+}
+
+void s3_client_destroy(struct s3_client *client)
+{
+    if (!client)
+        return;
+    while (client->idle_count)
+        http_client_destroy(client->idle[--client->idle_count]);
+    pthread_mutex_destroy(&client->lock);
+    s3_settings_fini(&client->settings);
+    mem_free(client);
+}
+
+void s3_client_set_retry(struct s3_client *client, int64_t retry_ms)
+{
+    client->retry_ms = retry_ms;
+}
+
+const char *s3_client_prefix(const struct s3_client *client)
+{
+    return client->settings.prefix;
+}
+
+void s3_request_init(struct s3_request *request, const char *action, const char *method,
+                     const char *key)
+{
+    *request = (struct s3_request){.action = action,
+                                   .method = method,
+                                   .key = key,
+                                   .max_answer_bytes = ERROR_MAX_BYTES,
+                                   .answer_fd = HTTP_CLIENT_NO_FD};
+}
+
+static enum err_code take_connection(struct s3_client *client, struct http_client **ret_connection,
+                                     struct err *err)
+{
+    struct http_client *connection = NULL;
+    pthread_mutex_lock(&client->lock);
+    if (client->idle_count)
+        connection = client->idle[--client->idle_count];
+    pthread_mutex_unlock(&client->lock);
+    if (connection) {
+        *ret_connection = connection;
+        return ERR_NONE;
+    }
+    const struct http_client_settings settings = {
+        .ca_file = client->settings.ca_file,
+        .user_agent = "perfolio",
+        .connect_timeout_ms = client->settings.connect_timeout_ms,
+        .stall_timeout_s = client->settings.read_timeout_s,
+    };
+    return http_client_create(&settings, ret_connection, err);
+}
+
+static void give_connection(struct s3_client *client, struct http_client *connection)
+{
+    pthread_mutex_lock(&client->lock);
+    if (client->idle_count < IDLE_CONNECTIONS) {
+        client->idle[client->idle_count++] = connection;
+        connection = NULL;
+    }
+    pthread_mutex_unlock(&client->lock);
+    http_client_destroy(connection);
+}
+
+/* All of one try that has to live until it ends. */
+struct
+try {
+    struct buf url;
+    struct buf authorization;
+    char range[64];
+    char payload_hash[DIGEST_HEX_BYTES];
+    char time[S3_SIGN_TIME_BYTES];
+    struct s3_sign_field signed_fields[6];
+    size_t signed_count;
+    struct http_client_field fields[8];
+    size_t field_count;
+};
+
+static void add_field(struct try *try, const char *name, const char *value)
+{
+    try->signed_fields[try->signed_count++] = (struct s3_sign_field){name, value};
+    if (strcmp(name, "host") != 0) /* libcurl writes that one, from the URL */
+        try->fields[try->field_count++] = (struct http_client_field){name, value};
+}
+
+/* In the order of their names, as the signature wants it. */
+static void add_fields(struct try *try, const struct s3_client *client,
+                       const struct s3_request *request)
+{
+    const struct s3_settings *settings = &client->settings;
+    if (request->content_md5)
+        add_field(try, "content-md5", request->content_md5);
+    add_field(try, "host", settings->host);
+    if (request->range_size) {
+        snprintf(try->range, sizeof(try->range), "bytes=%llu-%llu",
+                 (unsigned long long)request->range_offset,
+                 (unsigned long long)(request->range_offset + request->range_size - 1));
+        add_field(try, "range", try->range);
+    }
+    add_field(try, "x-amz-content-sha256", try->payload_hash);
+    add_field(try, "x-amz-date", try->time);
+    if (settings->session_token)
+        add_field(try, "x-amz-security-token", settings->session_token);
+}
+
+/* Keys, prefix and bucket are of bytes that need no encoding in a path. */
+static void write_url(struct try *try, const struct s3_client *client,
+                      const struct s3_request *request, size_t *ret_path_at)
+{
+    const struct s3_settings *settings = &client->settings;
+    buf_printf(&try->url, "%s://%s", settings->scheme, settings->host);
+    *ret_path_at = try->url.size;
+    if (settings->is_path_style)
+        buf_printf(&try->url, "/%s", settings->bucket);
+    if (request->key)
+        buf_printf(&try->url, "/%s%s", settings->prefix, request->key);
+    else if (!settings->is_path_style)
+        buf_append_byte(&try->url, '/');
+}
+
+/* Signs anew for each try, as the time is in the signature. */
+static void prepare(struct try *try, const struct s3_client *client,
+                    const struct s3_request *request)
+{
+    size_t path_at;
+    write_url(try, client, request, &path_at);
+    buf_append_byte(&try->url, 0);
+    s3_sign_time(clock_wall_ns(), try->time);
+    add_fields(try, client, request);
+    const struct s3_sign_request to_sign = {
+        .method = request->method,
+        .path = (const char *)try->url.data + path_at,
+        .query = request->query ? request->query : "",
+        .fields = try->signed_fields,
+        .field_count = try->signed_count,
+        .payload_hash = try->payload_hash,
+        .time = try->time,
+        .access_key = client->settings.access_key,
+        .secret_key = client->settings.secret_key,
+        .region = client->settings.region,
+    };
+    s3_sign_authorization(&to_sign, &try->authorization);
+    buf_append_byte(&try->authorization, 0);
+    try->fields[try->field_count++] =
+        (struct http_client_field){"Authorization", (const char *)try->authorization.data};
+    /* Bodies are at most a few MiB: sending one in vain costs less than asking first each time. */
+    try->fields[try->field_count++] = (struct http_client_field){"Expect", NULL};
+    if (request->query) {
+        try->url.size--;
+        buf_printf(&try->url, "?%s", request->query);
+        buf_append_byte(&try->url, 0);
+    }
+}
+
+enum err_code s3_client_failure(const struct s3_client *client, const struct s3_request *request,
+                                const struct http_client_answer *answer, struct err *err)
+{
+    return s3_failure_describe(&client->settings, request, answer, err);
+}
+
+static enum err_code send_prepared(struct s3_client *client, const struct try *try,
+                                   const struct s3_request *request,
+                                   struct http_client_answer *answer, struct err *err)
+{
+    struct http_client *connection;
+    struct http_client_request http;
+    http_client_request_init(&http, request->method, (const char *)try->url.data);
+    http.fields = try->fields;
+    http.field_count = try->field_count;
+    http.body_kind = request->body.size ? HTTP_CLIENT_BODY_BYTES : HTTP_CLIENT_BODY_NONE;
+    http.body = request->body;
+    http.answer_fd = request->answer_fd;
+    http.max_answer_bytes =
+        request->max_answer_bytes < ERROR_MAX_BYTES ? ERROR_MAX_BYTES : request->max_answer_bytes;
+    uint64_t most_bytes = http.max_answer_bytes + request->body.size;
+    http.deadline_ms = client->settings.connect_timeout_ms +
+                       3000 * (int64_t)client->settings.read_timeout_s +
+                       (int64_t)(most_bytes / SLOWEST_BYTES_PER_S * 1000);
+    enum err_code code = take_connection(client, &connection, err);
+    if (code)
+        return code;
+    code = http_client_send(connection, &http, answer, err);
+    give_connection(client, connection);
+    return code;
+}
+
+static enum err_code try_once(struct s3_client *client, const struct s3_request *request,
+                              const char *payload_hash, struct http_client_answer *answer,
+                              struct err *err)
+{
+    struct try try = {0};
+    if (request->answer_fd != HTTP_CLIENT_NO_FD &&
+        (ftruncate(request->answer_fd, 0) || lseek(request->answer_fd, 0, SEEK_SET)))
+        return err_set_errno(err, ERR_IO, "emptying the copy of an object");
+    buf_init(&try.url, URL_MAX_BYTES);
+    buf_init(&try.authorization, AUTHORIZATION_MAX_BYTES);
+    snprintf(try.payload_hash, sizeof(try.payload_hash), "%s", payload_hash);
+    prepare(&try, client, request);
+    enum err_code code =
+        buf_failed(&try.url) || buf_failed(&try.authorization)
+            ? err_set(err, ERR_NETWORK, "the S3 server gave a name too long to send back")
+            : send_prepared(client, &try, request, answer, err);
+    buf_fini(&try.url);
+    buf_fini(&try.authorization);
+    if (code)
+        return code;
+    if (answer->status < 200 || answer->status > 299)
+        return s3_client_failure(client, request, answer, err);
+    if (answer->answer_bytes > request->max_answer_bytes)
+        return err_set(err, ERR_TOO_LARGE, "the answer is %llu bytes, more than is allowed here",
+                       (unsigned long long)answer->answer_bytes);
+    return request->check ? request->check(request->check_context, answer, err) : ERR_NONE;
+}
+
+static bool is_worth_another_try(enum err_code code)
+{
+    return code == ERR_BUSY || code == ERR_NETWORK || code == ERR_TIMEOUT;
+}
+
+/* Between half of it and all of it, so that the nodes of a store do not come back in step. */
+static int64_t pause_ms(int tries, const struct http_client_answer *answer)
+{
+    int64_t full = FIRST_PAUSE_MS;
+    for (int i = 1; i < tries && full < MAX_PAUSE_MS; i++)
+        full *= 2;
+    if (full > MAX_PAUSE_MS)
+        full = MAX_PAUSE_MS;
+    uint16_t random;
+    digest_random(&random, sizeof(random));
+    int64_t pause = full / 2 + full / 2 * random / UINT16_MAX;
+    int64_t asked = (int64_t)answer->retry_after_s * 1000;
+    return pause < asked ? asked : pause;
+}
+
+enum err_code s3_client_send(struct s3_client *client, const struct s3_request *request,
+                             struct http_client_answer *answer, struct err *err)
+{
+    uint8_t hash[DIGEST_BYTES];
+    char payload_hash[DIGEST_HEX_BYTES];
+    digest_sha256(request->body, hash);
+    digest_hex(span_of(hash, sizeof(hash)), payload_hash);
+    int64_t start_ns = clock_monotonic_ns();
+    for (int tries = 1;; tries++) {
+        enum err_code code = try_once(client, request, payload_hash, answer, err);
+        if (!is_worth_another_try(code))
+            return code;
+        int64_t pause = pause_ms(tries, answer);
+        int64_t passed_ms = (clock_monotonic_ns() - start_ns) / CLOCK_NS_PER_MS;
+        if (passed_ms + pause > client->retry_ms)
+            return err_add(err, "after %d tries, %s %s", tries, request->action,
+                           request->key ? request->key : client->settings.bucket);
+        clock_sleep_ms(pause);
+    }
+}

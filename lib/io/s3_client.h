@@ -1,0 +1,58 @@
+/*
+ * s3_client: signed requests to one bucket, repeated where that may help; for object_s3*.c alone.
+ *
+ * Threads: a client is shared; each request in hand uses a connection of its own, and up to 16 are
+ * kept for the next.
+ */
+#ifndef LIB_IO_S3_CLIENT_H
+#define LIB_IO_S3_CLIENT_H
+
+#include "lib/io/http_client.h"
+#include "lib/io/object_s3.h"
+
+enum { S3_CLIENT_DEFAULT_RETRY_S = 20 };
+
+struct s3_client;
+
+struct s3_request {
+    const char *action; /* for messages: "list", "put", … */
+    const char *method;
+    const char *key;   /* without the store's prefix; NULL: the bucket itself */
+    const char *query; /* encoded and sorted, as s3_sign wants it; NULL: none */
+    struct span body;
+    const char *content_md5; /* NULL: none */
+    uint64_t range_offset;   /* with range_size > 0: these bytes only */
+    uint64_t range_size;
+    uint64_t max_answer_bytes; /* of a 2xx answer's body; more is ERR_TOO_LARGE */
+    int answer_fd;             /* takes a 2xx answer's body, from its start; or HTTP_CLIENT_NO_FD */
+    /* Looks at a 2xx answer; ERR_BUSY, ERR_NETWORK and ERR_TIMEOUT mean that another try may do. */
+    enum err_code (*check)(void *context, const struct http_client_answer *answer, struct err *err);
+    void *check_context;
+};
+
+/* Handles: ERR_INVALID (an option). Nothing is sent. */
+enum err_code s3_client_create(const struct object_s3_options *options,
+                               struct s3_client **ret_client, struct err *err) MUST_USE;
+void s3_client_destroy(struct s3_client *client); /* NULL is a no-op */
+/* No new try of a request after this long; at first the default. */
+void s3_client_set_retry(struct s3_client *client, int64_t retry_ms);
+/* What stands before each key: "" or "a/". */
+const char *s3_client_prefix(const struct s3_client *client);
+
+void s3_request_init(struct s3_request *request, const char *action, const char *method,
+                     const char *key);
+/*
+ * Sends it, again where that may help, and fills *answer, which the caller has initialised.
+ * Handles: ERR_NOT_FOUND (no object of that key), ERR_CORRUPT (the range is not in the object),
+ * ERR_GONE (no such upload), ERR_UNSUPPORTED (not implemented there), ERR_TOO_LARGE, ERR_NETWORK,
+ * ERR_TIMEOUT and ERR_BUSY (after all tries), ERR_UNAUTHENTICATED, ERR_FORBIDDEN and ERR_INVALID
+ * (settings).
+ */
+enum err_code s3_client_send(struct s3_client *client, const struct s3_request *request,
+                             struct http_client_answer *answer, struct err *err) MUST_USE;
+
+/* The error that an answer's body tells; ERR_NETWORK when it tells none. */
+enum err_code s3_client_failure(const struct s3_client *client, const struct s3_request *request,
+                                const struct http_client_answer *answer, struct err *err) MUST_USE;
+
+#endif
