@@ -1,13 +1,13 @@
 #include "api/gauges.h"
 
 #include "api/decode_gate.h"
-#include "api/flight_cache.h"
 #include "api/metrics.h"
 #include "api/profile_cache.h"
 #include "api/server.h"
 #include "api/share.h"
 #include "api/turns.h"
 #include "lib/base/clock.h"
+#include "lib/base/flight_cache.h"
 #include "lib/base/mem.h"
 #include "lib/io/pg.h"
 

@@ -1,7 +1,6 @@
 #include "api/profile_cache.h"
 
 #include "api/decode_gate.h"
-#include "api/flight_cache.h"
 #include "api/machine.h"
 #include "api/metrics.h"
 #include "api/server.h"
@@ -9,6 +8,7 @@
 #include "api/share.h"
 #include "api/share_memory.h"
 #include "api/share_summary.h"
+#include "lib/base/flight_cache.h"
 #include "lib/base/mem.h"
 #include "lib/base/os.h"
 #include "lib/io/object.h"

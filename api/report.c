@@ -1,7 +1,6 @@
 #include "api/report.h"
 
 #include "api/decode_gate.h"
-#include "api/flight_cache.h"
 #include "api/profile_cache.h"
 #include "api/server.h"
 #include "api/settings.h"
@@ -12,6 +11,7 @@
 #include "api/view_state.h"
 #include "lib/base/clock.h"
 #include "lib/base/compress.h"
+#include "lib/base/flight_cache.h"
 #include "lib/base/mem.h"
 #include "lib/profile/flame.h"
 #include "lib/profile/labels.h"
@@ -61,6 +61,12 @@ static enum err_code check_names(struct request *request, unsigned parameters, s
         known[count++] = "root";
     if (parameters & REPORT_TAKES_FUNCTION)
         known[count++] = "fn";
+    if (parameters & REPORT_TAKES_QUERY) {
+        known[count++] = "query";
+        known[count++] = "start";
+        known[count++] = "end";
+        known[count++] = "report";
+    }
     if (parameters & REPORT_TAKES_DIFF) {
         known[count++] = "a";
         known[count++] = "b";
@@ -165,7 +171,9 @@ enum err_code report_read(struct request *request, const struct report_kind *kin
         return err_set(err, ERR_INVALID, "fn is missing: the name of a function");
     if (code)
         return code;
-    if (parameters & REPORT_TAKES_DIFF)
+    if (parameters & REPORT_TAKES_QUERY)
+        report->shares[0].title = report->shares[0].filename = "";
+    else if (parameters & REPORT_TAKES_DIFF)
         code = read_diff(request, report, err);
     else
         code = share_access_find(request, request->path_params[0], &report->shares[0], err);
@@ -247,9 +255,9 @@ static enum err_code create_view(const struct report *report, struct arena *aren
     return view_create(arena, profiles[0], &options, ret_view, err);
 }
 
-static enum err_code write_body(const struct report *report,
-                                const struct profile *const profiles[2], struct buf *body,
-                                struct err *err)
+enum err_code report_write_profiles(const struct report *report,
+                                    const struct profile *const profiles[2], struct buf *body,
+                                    struct err *err)
 {
     arena_auto arena = arena_create();
     const struct view *view = NULL;
@@ -300,7 +308,7 @@ static enum err_code write_from_cache(const struct report *report, struct buf *b
         return code;
     const struct profile *profiles[2] = {profile_cache_get(first),
                                          second ? profile_cache_get(second) : NULL};
-    return write_body(report, profiles, body, err);
+    return report_write_profiles(report, profiles, body, err);
 }
 
 /* The place is taken before the profile is decoded: nobody waits who holds memory. */

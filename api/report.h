@@ -6,8 +6,8 @@
  * label (key=value of lib/profile/label_filter.h), each of which may be repeated, limit. Each error
  * names the parameter. Pictures take the address of a page too (api/view_state.h).
  *
- * An answer is made once (api/flight_cache.h) from a decoded profile (api/profile_cache.h), and
- * kept in the form in which it is sent. Its ETag depends on the bytes of the shares and on the
+ * An answer is made once (lib/base/flight_cache.h) from a decoded profile (api/profile_cache.h),
+ * and kept in the form in which it is sent. Its ETag depends on the bytes of the shares and on the
  * parameters, so that asking again costs one look-up and no decode. Threads: any.
  */
 #ifndef API_REPORT_H
@@ -70,17 +70,25 @@ enum report_parameters {
     REPORT_TAKES_GROUP = 1 << 5, /* group_by */
     REPORT_TAKES_KEY = 1 << 6,   /* key: of labels */
     REPORT_TAKES_ROOT = 1 << 16,
-    REPORT_TAKES_PAGE = 1 << 7, /* those of a page's address, and with sv any others */
+    REPORT_TAKES_QUERY = 1 << 8, /* query start end report, in place of shares */
+    REPORT_TAKES_PAGE = 1 << 7,  /* those of a page's address, and with sv any others */
     REPORT_TAKES_VIEW = REPORT_TAKES_FILTER | REPORT_TAKES_GROUP
 };
 
 /*
- * Reads the parameters and finds the shares: that of the path, or a and b of the query. Handles:
+ * Reads the parameters and finds the shares: that of the path, or a and b of the query; none with
+ * REPORT_TAKES_QUERY. Handles:
  * ERR_INVALID (a parameter), and what share_access_find handles.
  */
 enum err_code report_read(struct request *request, const struct report_kind *kind,
                           unsigned parameters, int64_t default_limit, struct report *ret_report,
                           struct err *err) MUST_USE;
+
+/* The report of these profiles, at once: for those that are no shares. Two where the report is a
+ * diff. Handles: ERR_INVALID (parameters that do not fit the profiles), ERR_TOO_LARGE. */
+enum err_code report_write_profiles(const struct report *report,
+                                    const struct profile *const profiles[2], struct buf *body,
+                                    struct err *err) MUST_USE;
 
 /* Answers: from the client's own copy (304), from memory, or newly made. */
 enum err_code report_respond(struct request *request, struct response *response,

@@ -16,6 +16,7 @@
 #include "lib/base/mem.h"
 #include "lib/io/object.h"
 #include "lib/io/pg.h"
+#include "store/store.h"
 
 #include <limits.h>
 #include <pthread.h>
@@ -149,6 +150,21 @@ static enum err_code open_objects(struct server *server, struct err *err)
     return code ? code : object_sweep_temporary(server->objects, err);
 }
 
+static enum err_code open_store(struct server *server, struct err *err)
+{
+    char host[HOST_NAME_MAX + 1] = "";
+    char name[HOST_NAME_MAX + 32];
+    gethostname(host, sizeof(host) - 1);
+    snprintf(name, sizeof(name), "%s process %d", host, (int)getpid());
+    const struct store_options options = {
+        .objects = server->objects,
+        .database = server->database,
+        .jobs_database = server->jobs_database,
+        .name = name,
+    };
+    return store_open(&options, &server->store, err);
+}
+
 static enum err_code create_http(struct server *server, const struct server_start *start,
                                  struct err *err)
 {
@@ -199,12 +215,14 @@ static enum err_code build(struct server *server, const struct server_start *sta
     server->shares = share_memory_create(settings->max_heavy_memory);
     server->turns = turns_create(settings->worker_threads, settings->worker_queue);
     server->gauges = gauges_create(server);
-    return create_http(server, start, err);
+    code = open_store(server, err);
+    return code ? code : create_http(server, start, err);
 }
 
 static void tear_down(struct server *server)
 {
     http_server_destroy(server->http);
+    store_close(server->store);
     gauges_destroy(server->gauges);
     share_memory_destroy(server->shares);
     profile_cache_destroy(server->profiles);

@@ -19,6 +19,7 @@ struct pg_pool;
 struct profile_cache;
 struct settings;
 struct share_memory;
+struct store;
 struct turns;
 struct worker_pool;
 
@@ -27,6 +28,7 @@ struct server {
     struct pg_pool *database;        /* role perfolio_server: row-level security applies */
     struct pg_pool *jobs_database;   /* role perfolio_jobs: background work, operator routes */
     struct object_store *objects;
+    struct store *store;            /* store/store.h: continuous profiles */
     struct worker_pool *writers;    /* api/object_task.h: threads that wait for the disk */
     struct auth *auth;              /* api/auth.h: tokens seen lately */
     struct limiter *limiter;        /* api/limiter.h: rates per address, token, tenant */

@@ -1,11 +1,11 @@
 #include "api/share_memory.h"
 
 #include "api/decode_gate.h"
-#include "api/flight_cache.h"
 #include "api/profile_cache.h"
 #include "api/server.h"
 #include "api/settings.h"
 #include "api/share_views.h"
+#include "lib/base/flight_cache.h"
 #include "lib/base/mem.h"
 #include "lib/io/pg.h"
 

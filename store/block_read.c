@@ -14,6 +14,7 @@ struct block {
     struct arena *arena;
     struct block_footer footer;
     struct dictionary dictionary;
+    struct stack_hashes hashes;
     const struct block_granule *granules;
 };
 
@@ -163,8 +164,8 @@ static enum err_code read_all_sections(struct block *block, struct buf *room, st
     return read_granules(block, sections[BLOCK_GRANULES], err);
 }
 
-enum err_code block_open(struct block_source source, int64_t tenant_id, struct block **ret_block,
-                         struct err *err)
+enum err_code block_open(struct block_source source, int64_t tenant_id, uint64_t seed,
+                         struct block **ret_block, struct err *err)
 {
     struct block *block = mem_new(struct block, 1);
     block->source = source;
@@ -178,6 +179,7 @@ enum err_code block_open(struct block_source source, int64_t tenant_id, struct b
         block_close(block);
         return code;
     }
+    stack_hashes_create(block->arena, &block->dictionary, seed, &block->hashes);
     *ret_block = block;
     return ERR_NONE;
 }
@@ -195,6 +197,11 @@ void block_close(struct block *block)
 const struct dictionary *block_dictionary(const struct block *block)
 {
     return &block->dictionary;
+}
+
+const struct stack_hashes *block_hashes(const struct block *block)
+{
+    return &block->hashes;
 }
 
 const struct block_granule *block_granules(const struct block *block, uint32_t *ret_count)

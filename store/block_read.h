@@ -12,6 +12,7 @@
 #include "store/block_format.h"
 #include "store/block_write.h"
 #include "store/dictionary.h"
+#include "store/stack_hashes.h"
 
 struct block;
 
@@ -34,13 +35,15 @@ struct block_source block_source_memory(const struct span *bytes, const char *na
 
 /*
  * Takes the source, which block_close closes (a failure does at once). tenant_id must be the
- * block's. Handles: ERR_CORRUPT (it is no whole block of that tenant), what reading does.
+ * block's; seed is of its stacks' hashes (store/stack_hashes.h). Handles: ERR_CORRUPT (it is no
+ * whole block of that tenant), what reading does.
  */
-enum err_code block_open(struct block_source source, int64_t tenant_id, struct block **ret_block,
-                         struct err *err) MUST_USE;
+enum err_code block_open(struct block_source source, int64_t tenant_id, uint64_t seed,
+                         struct block **ret_block, struct err *err) MUST_USE;
 void block_close(struct block *block); /* NULL is a no-op */
 
 const struct dictionary *block_dictionary(const struct block *block);
+const struct stack_hashes *block_hashes(const struct block *block);
 const struct block_granule *block_granules(const struct block *block, uint32_t *ret_count);
 const struct block_footer *block_footer(const struct block *block);
 const char *block_name(const struct block *block);

@@ -268,6 +268,11 @@ ROWS = [
     admin_route("POST", "/api/v1/admin/shares/{id}/takedown",
                 lambda w: (f"/api/v1/admin/shares/{w.new_share('public')}/takedown",
                            {"json": {"reason": "matrix"}})),
+    # ---- continuous profiles ----
+    Row("POST", "/api/v1/profiles", ["member", "owner", "token:ingest", "token:all"] + FOREIGN,
+        lambda world: ("/api/v1/profiles?label=pod=" + MARK, {"body": PROFILE})),
+    Row("GET", "/api/v1/query", ["viewer", "member", "owner", "token:read", "token:all"] + FOREIGN,
+        lambda world: ("/api/v1/query?query=samples&report=folded", {})),
     # ---- shares ----
     Row("POST", "/api/v1/shares", ["anonymous"] + SHARERS + FOREIGN,
         lambda world: ("/api/v1/shares", {"body": PROFILE})),

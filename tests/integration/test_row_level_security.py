@@ -7,7 +7,8 @@ from people import Tenant
 
 PROFILE = b"main;work 10\n"
 # Tables of the server as a whole; they name no tenant.
-UNSCOPED = {"object_folder", "object_trash", "server_secret", "schema_migration"}
+UNSCOPED = {"object_folder", "object_trash", "schema_migration", "segment", "server_secret",
+            "store_writer"}
 
 
 @pytest.fixture(scope="module")
@@ -19,7 +20,9 @@ def tenants(server):
         owner = tenant.user("owner")
         owner.post("/api/v1/tokens", json={"name": "x", "scopes": ["read"]})
         owner.post("/api/v1/invitations", json={"email": "x@example.com", "role": "viewer"})
-        client = tenant.api("share", "read")
+        client = tenant.api("share", "read", "ingest")
+        assert client.post("/api/v1/profiles", body=PROFILE,
+                           headers={"Perfolio-Batch-Id": "x"}).status == 200
         share = client.post("/api/v1/shares", body=PROFILE,
                             headers={"Idempotency-Key": "x"}).json()["id"]
         assert client.post("/api/v1/links", json={"path": f"/p/{share}?q=x"}).status == 201
@@ -30,6 +33,9 @@ def tenants(server):
         with server.database().cursor() as cursor:
             cursor.execute("INSERT INTO share_report (tenant_id, share_id, reason, address) "
                            "VALUES (%s, %s, 'x', '::1')", [tenant.id, share])
+            cursor.execute("INSERT INTO block (tenant_id, writer_id, object_key, level, bytes, begin_ns, "
+                           "end_ns, row_count, profile_count, series_count) SELECT %s, max(id), %s, 1, 1, 0, "
+                           "0, 1, 1, 1 FROM store_writer", [tenant.id, f"block/x/{tenant.id}"])
         made.append(tenant)
     return made
 
@@ -105,7 +111,7 @@ def test_without_a_tenant_no_row_appears(server, tenants, as_server, value):
 
 def test_what_the_servers_role_cannot_read_is_only_what_it_need_not(server, as_server):
     hidden = [table for table in tenant_tables(server) if not readable(as_server, table)]
-    assert hidden == ["login_code"]
+    assert hidden == ["ingest_batch", "login_code"]
 
 
 def test_rows_of_others_can_be_neither_changed_nor_written(server, tenants, as_server):

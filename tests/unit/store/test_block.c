@@ -119,7 +119,7 @@ static enum err_code open_block(const struct written *written, struct block **re
 {
     struct err err = {0};
     enum err_code code =
-        block_open(block_source_memory(&written->span, "test"), TENANT, ret_block, &err);
+        block_open(block_source_memory(&written->span, "test"), TENANT, 1, ret_block, &err);
     assert_true(code == ERR_NONE || code == ERR_CORRUPT);
     return code;
 }

@@ -1,7 +1,7 @@
 #include "tests/unit/test.h"
 
-#include "api/flight_cache.h"
 #include "lib/base/clock.h"
+#include "lib/base/flight_cache.h"
 #include "lib/base/mem.h"
 
 #include <pthread.h>

@@ -1,4 +1,4 @@
-#include "api/flight_cache.h"
+#include "lib/base/flight_cache.h"
 
 #include "lib/base/mem.h"
 

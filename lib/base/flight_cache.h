@@ -6,8 +6,8 @@
  * until its last user has given it back. Failures go to all who waited and are not kept.
  * Threads: any.
  */
-#ifndef API_FLIGHT_CACHE_H
-#define API_FLIGHT_CACHE_H
+#ifndef LIB_BASE_FLIGHT_CACHE_H
+#define LIB_BASE_FLIGHT_CACHE_H
 
 #include "lib/base/err.h"
 

@@ -1,0 +1,17 @@
+/*
+ * profiles: continuous profiles come in: POST /api/v1/profiles with one profile of any format.
+ *
+ * Answers 200 when the profile is durable and seen by every query that begins afterwards. Each
+ * `label` parameter is one name=value of its series; `name` is the first part of the profile types,
+ * made of the types where it is missing; `time` is the begin, else that of the profile, else now. A
+ * profile that is sent twice counts once: by the field Perfolio-Batch-Id, or else, when it has a
+ * time, by labels, time and content.
+ */
+#ifndef API_PROFILES_H
+#define API_PROFILES_H
+
+#include "api/routes.h"
+
+extern const struct route_table profile_routes;
+
+#endif

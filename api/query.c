@@ -1,0 +1,157 @@
+#include "api/query.h"
+
+#include "api/report_write.h"
+#include "api/server.h"
+#include "api/settings.h"
+#include "lib/base/clock.h"
+#include "lib/base/mem.h"
+#include "lib/base/when.h"
+#include "lib/profile/flame.h"
+#include "lib/profile/profile.h"
+#include "store/store.h"
+
+#include <inttypes.h>
+
+enum { TOP_ROWS_DEFAULT = 100, WINDOW_DEFAULT_S = 3600 };
+
+/* A report by its name in the parameter `report`. */
+struct named_report {
+    const char *name;
+    const struct report_kind *kind;
+    unsigned parameters;
+    int64_t default_limit;
+};
+
+static const struct named_report named_reports[] = {
+    {"flame", &report_flame_binary, REPORT_TAKES_VIEW | REPORT_TAKES_LIMIT | REPORT_TAKES_ROOT,
+     FLAME_NODES_DEFAULT},
+    {"top", &report_top, REPORT_TAKES_VIEW | REPORT_TAKES_LIMIT, TOP_ROWS_DEFAULT},
+    {"callers", &report_callers, REPORT_TAKES_VIEW | REPORT_TAKES_LIMIT | REPORT_TAKES_FUNCTION,
+     TOP_ROWS_DEFAULT},
+    {"json", &report_flame_json, REPORT_TAKES_VIEW | REPORT_TAKES_LIMIT | REPORT_TAKES_DEPTH,
+     FLAME_NODES_DEFAULT},
+    {"folded", &report_folded, REPORT_TAKES_VIEW, 0},
+    {"pprof", &report_pprof, 0, 0},
+    {"svg", &report_svg, REPORT_TAKES_VIEW | REPORT_TAKES_LIMIT | REPORT_TAKES_DEPTH,
+     FLAME_NODES_DEFAULT},
+};
+
+static enum err_code find_report(const struct request *request, const struct named_report **ret,
+                                 struct err *err)
+{
+    struct span name = SPAN_LITERAL("flame");
+    request_query(request, "report", &name);
+    for (size_t i = 0; i < sizeof(named_reports) / sizeof(named_reports[0]); i++) {
+        if (span_equal_text(name, named_reports[i].name)) {
+            *ret = &named_reports[i];
+            return ERR_NONE;
+        }
+    }
+    return err_set(err, ERR_INVALID,
+                   "report must be one of flame, top, callers, json, folded, pprof and svg");
+}
+
+static enum err_code read_moment(const struct request *request, const char *name, int64_t now_ns,
+                                 int64_t fallback_ns, int64_t *ret_ns, struct err *err)
+{
+    struct span text;
+    *ret_ns = fallback_ns;
+    if (!request_query(request, name, &text) || !text.size)
+        return ERR_NONE;
+    enum err_code code = when_parse(text, now_ns, ret_ns, err);
+    return code ? err_add(err, "%s", name) : ERR_NONE;
+}
+
+static enum err_code read_window(const struct request *request, struct store_query *query,
+                                 struct err *err)
+{
+    const int64_t now_ns = clock_wall_ns();
+    enum err_code code = read_moment(request, "end", now_ns, now_ns, &query->end_ns, err);
+    if (!code)
+        code =
+            read_moment(request, "start", now_ns, query->end_ns - WINDOW_DEFAULT_S * CLOCK_NS_PER_S,
+                        &query->start_ns, err);
+    if (!code && query->start_ns >= query->end_ns)
+        return err_set(err, ERR_INVALID, "start must be before end");
+    return code;
+}
+
+static enum err_code read_query(const struct request *request, struct store_query *query,
+                                struct err *err)
+{
+    *query = (struct store_query){
+        .tenant_id = request->principal.tenant_id,
+        .cpu_deadline_ns =
+            clock_thread_cpu_ns() + request->server->settings->report_cpu_time_s * CLOCK_NS_PER_S,
+    };
+    if (!request_query(request, "query", &query->selector) || !query->selector.size)
+        return err_set(err, ERR_INVALID,
+                       "query is missing: a profile type and labels, as in "
+                       "process_cpu:cpu:nanoseconds:cpu:nanoseconds{service_name=\"api\"}");
+    return read_window(request, query, err);
+}
+
+/* How the answer was made; texts from profiles are escaped. */
+static void add_fields(struct request *request, struct response *response,
+                       const struct store_answer *answer, int64_t begin_ns)
+{
+    const struct store_statistics *read = &answer->statistics;
+    buf_auto type;
+    buf_init(&type, 1 << 16);
+    buf_append_url(&type, span_text(answer->type));
+    response_add(request, response, "perfolio-profile-type",
+                 arena_strndup(request->arena, type.data, type.size));
+    response_add(request, response, "perfolio-rule", store_rule_name(answer->rule));
+    response_add(request, response, "perfolio-statistics",
+                 arena_printf(request->arena,
+                              "blocks=%" PRIu32 ", granules=%" PRIu32 ", series=%" PRIu32
+                              ", profiles=%" PRIu64 ", rows=%" PRIu64 ", bytes=%" PRIu64
+                              ", us=%" PRId64,
+                              read->block_count, read->granule_count, read->series_count,
+                              read->profile_count, read->row_count, read->bytes_read,
+                              (clock_monotonic_ns() - begin_ns) / 1000));
+    response_add(request, response, "cache-control", "private, no-cache");
+}
+
+static enum err_code answer_report(struct request *request, struct response *response,
+                                   const struct report *report, const struct profile *profile,
+                                   struct err *err)
+{
+    const struct profile *const profiles[2] = {profile, NULL};
+    buf_auto body;
+    buf_init(&body, REPORT_MAX_BYTES);
+    enum err_code code = report_write_profiles(report, profiles, &body, err);
+    if (code)
+        return code;
+    response->may_compress = report->kind->compresses;
+    return response_buf(request, response, 200, report->kind->content_type, &body, err);
+}
+
+static enum err_code get_query(struct request *request, struct response *response, struct err *err)
+{
+    const int64_t begin_ns = clock_monotonic_ns();
+    const struct named_report *named = named_reports;
+    struct report *report = arena_new(request->arena, struct report, 1);
+    struct store_query query;
+    struct store_answer answer;
+    enum err_code code = find_report(request, &named, err);
+    if (!code)
+        code = report_read(request, named->kind, named->parameters | REPORT_TAKES_QUERY,
+                           named->default_limit, report, err);
+    if (!code)
+        code = read_query(request, &query, err);
+    if (!code)
+        code = store_merge(request->server->store, request->arena, &query, &answer, err);
+    if (code)
+        return code;
+    add_fields(request, response, &answer, begin_ns);
+    code = answer_report(request, response, report, answer.profile, err);
+    profile_destroy(answer.profile);
+    return code;
+}
+
+static const struct route routes[] = {
+    {HTTP_GET, "/api/v1/query", ACCESS_SCOPES, SCOPE_READ, 0, 0, get_query},
+};
+
+const struct route_table query_routes = {routes, sizeof(routes) / sizeof(*routes)};

@@ -1,0 +1,314 @@
+#include "store/catalogue.h"
+
+#include "lib/base/digest.h"
+#include "lib/base/mem.h"
+#include "lib/io/pg.h"
+#include "store/store.h"
+
+#include <inttypes.h>
+
+enum { LIST_MAX_BYTES = 64 << 20 };
+
+enum err_code catalogue_open_writer(struct pg_pool *jobs, const char *name, int64_t *ret_writer_id,
+                                    struct err *err)
+{
+    arena_auto arena = arena_create();
+    pg_auto connection = NULL;
+    struct pg_result *result;
+    enum err_code code = pg_take(jobs, &connection, err);
+    if (!code)
+        code = pg_query_values(connection, PG_NO_TENANT,
+                               "INSERT INTO store_writer (name) VALUES (left($1, 300)) "
+                               "RETURNING id",
+                               arena, &result, err, PG_TEXT(name));
+    if (!code)
+        *ret_writer_id = pg_get_i64(result, 0, 0);
+    return code;
+}
+
+enum err_code catalogue_close_writer(struct pg_pool *jobs, int64_t writer_id, struct err *err)
+{
+    arena_auto arena = arena_create();
+    pg_auto connection = NULL;
+    struct pg_result *result;
+    enum err_code code = pg_take(jobs, &connection, err);
+    if (!code)
+        code = pg_query_values(connection, PG_NO_TENANT,
+                               "UPDATE store_writer SET ended_at = now() "
+                               "WHERE id = $1 AND ended_at IS NULL",
+                               arena, &result, err, PG_I64(writer_id));
+    return code;
+}
+
+/* ---- flush ---- */
+
+static void append_number(struct buf *list, int64_t number)
+{
+    buf_append_byte(list, list->size ? ',' : '{');
+    buf_printf(list, "%" PRId64, number);
+}
+
+static const char *end_list(struct arena *arena, struct buf *list)
+{
+    if (!list->size)
+        buf_append_byte(list, '{');
+    buf_append_byte(list, '}');
+    return arena_strndup(arena, list->data, list->size);
+}
+
+/* Tenants are locked against deletion, in order; those that are gone have no parts. */
+static enum err_code lock_tenants(struct pg_connection *connection, struct arena *arena,
+                                  struct catalogue_part *parts, uint32_t count, struct err *err)
+{
+    buf_auto tenants;
+    buf_init(&tenants, LIST_MAX_BYTES);
+    for (uint32_t i = 0; i < count; i++) {
+        if (i == 0 || parts[i].tenant_id != parts[i - 1].tenant_id)
+            append_number(&tenants, parts[i].tenant_id);
+    }
+    struct pg_result *result;
+    enum err_code code = pg_query_values(
+        connection, PG_NO_TENANT,
+        "SELECT id FROM tenant WHERE id = ANY ($1::bigint[]) ORDER BY id FOR KEY SHARE SKIP LOCKED",
+        arena, &result, err, PG_TEXT(end_list(arena, &tenants)));
+    if (code)
+        return code;
+    for (uint32_t i = 0; i < count; i++)
+        parts[i].state = CATALOGUE_NO_TENANT;
+    for (int row = 0; row < pg_row_count(result); row++) {
+        for (uint32_t i = 0; i < count; i++) {
+            if (parts[i].tenant_id == pg_get_i64(result, row, 0))
+                parts[i].state = CATALOGUE_NEW;
+        }
+    }
+    return ERR_NONE;
+}
+
+/* What the database calls new is so once: the first part with that id has it. */
+static void mark_new(struct catalogue_part *parts, uint32_t count, int64_t tenant_id,
+                     struct span batch_id)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        struct catalogue_part *part = &parts[i];
+        if (part->state == CATALOGUE_DUPLICATE && part->tenant_id == tenant_id &&
+            span_equal(span_of(part->batch_id, STORE_BATCH_ID_BYTES), batch_id)) {
+            part->state = CATALOGUE_NEW;
+            return;
+        }
+    }
+}
+
+/* Inserted in order, so that two flushes never wait for each other. */
+static enum err_code insert_batch_ids(struct pg_connection *connection, struct arena *arena,
+                                      struct catalogue_part *parts, uint32_t count, struct err *err)
+{
+    buf_auto tenants;
+    buf_auto batches;
+    buf_init(&tenants, LIST_MAX_BYTES);
+    buf_init(&batches, LIST_MAX_BYTES);
+    for (uint32_t i = 0; i < count; i++) {
+        if (!parts[i].batch_id || parts[i].state != CATALOGUE_NEW)
+            continue;
+        char hex[2 * STORE_BATCH_ID_BYTES + 1];
+        digest_hex(span_of(parts[i].batch_id, STORE_BATCH_ID_BYTES), hex);
+        append_number(&tenants, parts[i].tenant_id);
+        buf_printf(&batches, "%c\"\\\\x%s\"", batches.size ? ',' : '{', hex);
+        parts[i].state = CATALOGUE_DUPLICATE;
+    }
+    if (!batches.size)
+        return ERR_NONE;
+    struct pg_result *result;
+    enum err_code code = pg_query_values(
+        connection, PG_NO_TENANT,
+        "INSERT INTO ingest_batch (tenant_id, batch_id) "
+        "SELECT tenant, batch FROM unnest($1::bigint[], $2::bytea[]) AS new (tenant, batch) "
+        "ORDER BY 1, 2 ON CONFLICT DO NOTHING RETURNING tenant_id, batch_id",
+        arena, &result, err, PG_TEXT(end_list(arena, &tenants)),
+        PG_TEXT(end_list(arena, &batches)));
+    for (int row = 0; !code && row < pg_row_count(result); row++)
+        mark_new(parts, count, pg_get_i64(result, row, 0), pg_get_bytes(result, row, 1));
+    return code;
+}
+
+enum err_code catalogue_begin_flush(struct pg_connection *connection, struct arena *arena,
+                                    struct catalogue_part *parts, uint32_t count, struct err *err)
+{
+    enum err_code code = pg_begin(connection, PG_NO_TENANT, err);
+    if (!code)
+        code = lock_tenants(connection, arena, parts, count, err);
+    if (!code)
+        code = insert_batch_ids(connection, arena, parts, count, err);
+    if (code)
+        pg_rollback(connection);
+    return code;
+}
+
+/* One row per tenant, of its new parts. */
+struct rows {
+    struct buf tenants;
+    struct buf first_bytes;
+    struct buf lengths; /* arrays as texts in an array */
+    struct buf begins;
+    struct buf ends;
+    struct buf row_counts;
+};
+
+static void append_row(struct rows *rows, const struct catalogue_part *parts, uint32_t count)
+{
+    int64_t begin_ns = INT64_MAX, end_ns = INT64_MIN;
+    uint64_t row_count = 0, first_byte = UINT64_MAX;
+    buf_printf(&rows->lengths, "%c\"", rows->lengths.size ? ',' : '{');
+    for (uint32_t i = 0; i < count; i++) {
+        const struct catalogue_part *part = &parts[i];
+        if (part->state != CATALOGUE_NEW)
+            continue;
+        begin_ns = part->begin_ns < begin_ns ? part->begin_ns : begin_ns;
+        end_ns = part->end_ns > end_ns ? part->end_ns : end_ns;
+        row_count += part->row_count;
+        buf_printf(&rows->lengths, "%c%" PRIu64, first_byte == UINT64_MAX ? '{' : ',', part->bytes);
+        first_byte = first_byte == UINT64_MAX ? part->offset : first_byte;
+    }
+    buf_append_text(&rows->lengths, "}\"");
+    append_number(&rows->tenants, parts[0].tenant_id);
+    append_number(&rows->first_bytes, (int64_t)first_byte);
+    append_number(&rows->begins, begin_ns);
+    append_number(&rows->ends, end_ns);
+    append_number(&rows->row_counts, (int64_t)row_count);
+}
+
+static void append_rows(struct rows *rows, const struct catalogue_part *parts, uint32_t count)
+{
+    for (uint32_t i = 0; i < count;) {
+        uint32_t end = i, new_count = 0;
+        for (; end < count && parts[end].tenant_id == parts[i].tenant_id; end++)
+            new_count += parts[end].state == CATALOGUE_NEW;
+        if (new_count)
+            append_row(rows, parts + i, end - i);
+        i = end;
+    }
+}
+
+static enum err_code insert_segment(struct pg_connection *connection, struct arena *arena,
+                                    int64_t writer_id, const char *object_key, uint64_t bytes,
+                                    struct rows *rows, struct err *err)
+{
+    struct pg_result *result;
+    enum err_code code = pg_query_values(
+        connection, PG_NO_TENANT,
+        "WITH writer AS (UPDATE store_writer SET seen_at = now() "
+        "                WHERE id = $1 AND ended_at IS NULL RETURNING id), "
+        "new AS (INSERT INTO segment (writer_id, object_key, bytes) "
+        "        SELECT id, $2, $3 FROM writer RETURNING id) "
+        "INSERT INTO segment_tenant (segment_id, tenant_id, first_byte, lengths, begin_ns, end_ns, "
+        "                            row_count) "
+        "SELECT new.id, t.tenant, t.first_byte, t.lengths::bigint[], t.begin_ns, t.end_ns, "
+        "       t.row_count "
+        "FROM new, unnest($4::bigint[], $5::bigint[], $6::text[], $7::bigint[], $8::bigint[], "
+        "                 $9::bigint[]) "
+        "     AS t (tenant, first_byte, lengths, begin_ns, end_ns, row_count)",
+        arena, &result, err, PG_I64(writer_id), PG_TEXT(object_key), PG_I64((int64_t)bytes),
+        PG_TEXT(end_list(arena, &rows->tenants)), PG_TEXT(end_list(arena, &rows->first_bytes)),
+        PG_TEXT(end_list(arena, &rows->lengths)), PG_TEXT(end_list(arena, &rows->begins)),
+        PG_TEXT(end_list(arena, &rows->ends)), PG_TEXT(end_list(arena, &rows->row_counts)));
+    if (!code && pg_affected(result) == 0)
+        return err_set(err, ERR_CONFLICT,
+                       "this server has not been seen for long and another has taken over");
+    return code;
+}
+
+enum err_code catalogue_commit_flush(struct pg_connection *connection, struct arena *arena,
+                                     int64_t writer_id, const char *object_key, uint64_t bytes,
+                                     const struct catalogue_part *parts, uint32_t count,
+                                     struct err *err)
+{
+    struct rows rows;
+    struct buf *const lists[] = {&rows.tenants, &rows.first_bytes, &rows.lengths,
+                                 &rows.begins,  &rows.ends,        &rows.row_counts};
+    const size_t list_count = sizeof(lists) / sizeof(lists[0]);
+    for (size_t i = 0; i < list_count; i++)
+        buf_init(lists[i], LIST_MAX_BYTES);
+    append_rows(&rows, parts, count);
+    enum err_code code = ERR_NONE;
+    if (rows.tenants.size)
+        code = insert_segment(connection, arena, writer_id, object_key, bytes, &rows, err);
+    for (size_t i = 0; i < list_count; i++)
+        buf_fini(lists[i]);
+    if (code) {
+        pg_rollback(connection);
+        return code;
+    }
+    return pg_commit(connection, err);
+}
+
+/* ---- reading ---- */
+
+static uint32_t count_items(const char *list)
+{
+    uint32_t count = 1;
+    for (; *list; list++)
+        count += *list == ',';
+    return count;
+}
+
+/* "{100,200}" */
+static uint32_t add_places(struct catalogue_place *places, const struct catalogue_place *first,
+                           const char *lengths)
+{
+    struct span rest = span_text(lengths), item;
+    if (rest.size < 2)
+        return 0;
+    rest = span_of(rest.data + 1, rest.size - 2);
+    struct catalogue_place place = *first;
+    uint32_t count = 0;
+    bool has_more = true;
+    while (has_more) {
+        has_more = span_split(rest, ',', &item, &rest);
+        if (!span_parse_u64(item, &place.bytes))
+            return count;
+        places[count++] = place;
+        place.offset += place.bytes;
+    }
+    return count;
+}
+
+enum err_code catalogue_find(struct pg_pool *database, struct arena *arena, int64_t tenant_id,
+                             int64_t start_ns, int64_t end_ns,
+                             const struct catalogue_place **ret_places, uint32_t *ret_count,
+                             struct err *err)
+{
+    pg_auto connection = NULL;
+    struct pg_result *result;
+    enum err_code code = pg_take(database, &connection, err);
+    if (!code)
+        code = pg_query_values(
+            connection, tenant_id,
+            "SELECT b.object_key, 0 AS first_byte, NULL AS lengths, b.level, b.id FROM block b "
+            "WHERE b.end_ns >= $1 AND b.begin_ns < $2 AND b.swapped_at IS NULL "
+            "UNION ALL "
+            "SELECT s.object_key, t.first_byte, t.lengths::text, 0, s.id FROM segment_tenant t "
+            "JOIN segment s ON s.id = t.segment_id "
+            "WHERE t.end_ns >= $1 AND t.begin_ns < $2 AND NOT t.is_swapped "
+            "ORDER BY 4 DESC, 5",
+            arena, &result, err, PG_I64(start_ns), PG_I64(end_ns));
+    if (code)
+        return code;
+    uint32_t capacity = 0;
+    for (int row = 0; row < pg_row_count(result); row++)
+        capacity += count_items(pg_get_text(result, row, 2));
+    struct catalogue_place *places = arena_new(arena, struct catalogue_place, capacity);
+    uint32_t count = 0;
+    for (int row = 0; row < pg_row_count(result); row++) {
+        const struct catalogue_place place = {
+            .object_key = pg_get_text(result, row, 0),
+            .offset = (uint64_t)pg_get_i64(result, row, 1),
+            .level = (uint32_t)pg_get_i64(result, row, 3),
+        };
+        if (pg_is_null(result, row, 2))
+            places[count++] = place;
+        else
+            count += add_places(places + count, &place, pg_get_text(result, row, 2));
+    }
+    *ret_places = places;
+    *ret_count = count;
+    return ERR_NONE;
+}

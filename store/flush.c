@@ -1,0 +1,330 @@
+#include "store/flush.h"
+
+#include "lib/base/clock.h"
+#include "lib/base/digest.h"
+#include "lib/base/mem.h"
+#include "lib/io/object.h"
+#include "lib/io/pg.h"
+#include "store/block_format.h"
+#include "store/catalogue.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <time.h>
+
+enum { PARTS_MAX = 4096, SEGMENT_MAX_BYTES = 1 << 30 };
+
+/* A batch on its way; it lives on the stack of the thread that waits for it. */
+struct waiting {
+    struct waiting *next;
+    struct buf *block;
+    struct catalogue_part part;
+    int64_t since_ns;
+    bool is_done;
+    struct err err;
+};
+
+struct flusher {
+    struct flush_options options;
+    int64_t writer_id; /* of the thread; 0: none yet */
+    pthread_t thread;
+    pthread_mutex_t mutex; /* guards all below */
+    pthread_cond_t arrived;
+    pthread_cond_t done;
+    struct waiting *first;
+    struct waiting **last;
+    size_t waiting_bytes; /* of those in the list and those being written */
+    uint32_t waiting_count;
+    bool should_stop;
+};
+
+/* ---- one flush ---- */
+
+struct flush {
+    struct flusher *flusher;
+    struct arena *arena;
+    struct waiting **batches; /* by tenant, then as they came; gone once they are answered */
+    struct catalogue_part *parts;
+    struct buf *blocks; /* of the parts that are in the catalogue */
+    uint32_t count;
+    const char *object_key;
+    struct buf segment;
+};
+
+static int compare_batches(const void *a, const void *b)
+{
+    const struct waiting *x = *(struct waiting *const *)a, *y = *(struct waiting *const *)b;
+    if (x->part.tenant_id != y->part.tenant_id)
+        return x->part.tenant_id < y->part.tenant_id ? -1 : 1;
+    return (x->since_ns > y->since_ns) - (x->since_ns < y->since_ns);
+}
+
+static void gather(struct flush *flush, struct waiting *first, uint32_t count)
+{
+    flush->batches = arena_new(flush->arena, struct waiting *, count);
+    flush->parts = arena_new(flush->arena, struct catalogue_part, count);
+    flush->blocks = arena_new(flush->arena, struct buf, count);
+    flush->count = count;
+    uint32_t i = 0;
+    for (struct waiting *one = first; one; one = one->next)
+        flush->batches[i++] = one;
+    qsort(flush->batches, count, sizeof(struct waiting *), compare_batches);
+    for (i = 0; i < count; i++)
+        flush->parts[i] = flush->batches[i]->part;
+}
+
+/* The blocks of those that are new, one after the other; each begins at a multiple of 64. */
+static void lay_out(struct flush *flush)
+{
+    for (uint32_t i = 0; i < flush->count; i++) {
+        struct catalogue_part *part = &flush->parts[i];
+        if (part->state != CATALOGUE_NEW)
+            continue;
+        part->offset = flush->segment.size;
+        part->bytes = flush->batches[i]->block->size;
+        buf_append_span(&flush->segment, buf_span(flush->batches[i]->block));
+    }
+}
+
+static enum err_code write_segment(struct flush *flush, struct pg_connection *connection,
+                                   struct err *err)
+{
+    struct flusher *flusher = flush->flusher;
+    char id[DIGEST_ID_BYTES];
+    enum err_code code =
+        catalogue_begin_flush(connection, flush->arena, flush->parts, flush->count, err);
+    if (code)
+        return code;
+    buf_clear(&flush->segment);
+    lay_out(flush);
+    digest_random_id(id);
+    flush->object_key =
+        arena_printf(flush->arena, "segment/%" PRId64 "/%s", flusher->writer_id, id);
+    if (buf_failed(&flush->segment))
+        code = err_set(err, ERR_TOO_LARGE, "a segment of more than %d bytes", SEGMENT_MAX_BYTES);
+    else if (flush->segment.size)
+        code =
+            object_put(flusher->options.objects, flush->object_key, buf_span(&flush->segment), err);
+    if (code) {
+        pg_rollback(connection);
+        return code;
+    }
+    return catalogue_commit_flush(connection, flush->arena, flusher->writer_id, flush->object_key,
+                                  flush->segment.size, flush->parts, flush->count, err);
+}
+
+/* What each batch is told; blocks of those that are kept move here. */
+static void settle(struct flush *flush, enum err_code code, const struct err *err)
+{
+    for (uint32_t i = 0; i < flush->count; i++) {
+        struct waiting *batch = flush->batches[i];
+        batch->part.state = flush->parts[i].state;
+        if (code) {
+            batch->err = *err;
+        } else if (batch->part.state == CATALOGUE_NO_TENANT) {
+            err_set(&batch->err, ERR_BUSY, "this team is being deleted");
+            batch->err.retry_after_s = 10;
+        } else if (batch->part.state == CATALOGUE_NEW) {
+            flush->blocks[i] = *batch->block;
+            *batch->block = (struct buf){.max_size = batch->block->max_size};
+        }
+    }
+}
+
+static enum err_code write_as_writer(struct flush *flush, struct err *err)
+{
+    struct flusher *flusher = flush->flusher;
+    struct pg_pool *database = flusher->options.jobs_database;
+    pg_auto connection = NULL;
+    enum err_code code = ERR_NONE;
+    if (!flusher->writer_id)
+        code = catalogue_open_writer(database, flusher->options.name, &flusher->writer_id, err);
+    if (!code)
+        code = pg_take(database, &connection, err);
+    return code ? code : write_segment(flush, connection, err);
+}
+
+static void write_all(struct flush *flush, struct waiting *first, uint32_t count)
+{
+    struct err err = {0};
+    gather(flush, first, count);
+    enum err_code code = write_as_writer(flush, &err);
+    if (code == ERR_CONFLICT) {
+        flush->flusher->writer_id = 0;
+        code = write_as_writer(flush, &err);
+    }
+    settle(flush, code, &err);
+}
+
+static void wake_all(struct flusher *flusher, struct waiting *first, size_t bytes)
+{
+    pthread_mutex_lock(&flusher->mutex);
+    flusher->waiting_bytes -= bytes;
+    while (first) {
+        struct waiting *next = first->next; /* whoever is done is gone */
+        first->is_done = true;
+        first = next;
+    }
+    pthread_cond_broadcast(&flusher->done);
+    pthread_mutex_unlock(&flusher->mutex);
+}
+
+/* Nobody waits for this any more. */
+static void keep_all(struct flush *flush)
+{
+    const struct flush_options *options = &flush->flusher->options;
+    for (uint32_t i = 0; i < flush->count; i++) {
+        if (flush->blocks[i].size && options->keep)
+            options->keep(options->keep_context, flush->parts[i].tenant_id, flush->object_key,
+                          flush->parts[i].offset, &flush->blocks[i]);
+        buf_fini(&flush->blocks[i]);
+    }
+}
+
+static void flush_all(struct flusher *flusher, struct waiting *first, uint32_t count, size_t bytes)
+{
+    arena_auto arena = arena_create();
+    struct flush flush = {.flusher = flusher, .arena = arena};
+    buf_init(&flush.segment, SEGMENT_MAX_BYTES);
+    write_all(&flush, first, count);
+    wake_all(flusher, first, bytes);
+    buf_fini(&flush.segment);
+    keep_all(&flush);
+}
+
+/* ---- the thread ---- */
+
+static bool is_time(const struct flusher *flusher, int64_t now_ns, int64_t *ret_due_ns)
+{
+    if (!flusher->first)
+        return false;
+    *ret_due_ns =
+        flusher->first->since_ns + (int64_t)flusher->options.interval_ms * CLOCK_NS_PER_MS;
+    return now_ns >= *ret_due_ns || flusher->should_stop ||
+           flusher->waiting_bytes >= FLUSH_SEGMENT_BYTES || flusher->waiting_count >= PARTS_MAX;
+}
+
+static void wait_until(struct flusher *flusher, int64_t due_ns)
+{
+    const struct timespec until = {.tv_sec = due_ns / CLOCK_NS_PER_S,
+                                   .tv_nsec = due_ns % CLOCK_NS_PER_S};
+    pthread_cond_timedwait(&flusher->arrived, &flusher->mutex, &until);
+}
+
+/* All that waits, once it is time; NULL when there will be nothing more. */
+static struct waiting *take_all(struct flusher *flusher, uint32_t *ret_count, size_t *ret_bytes)
+{
+    pthread_mutex_lock(&flusher->mutex);
+    int64_t due_ns;
+    while (!is_time(flusher, clock_monotonic_ns(), &due_ns)) {
+        if (flusher->first)
+            wait_until(flusher, due_ns);
+        else if (flusher->should_stop)
+            break;
+        else
+            pthread_cond_wait(&flusher->arrived, &flusher->mutex);
+    }
+    struct waiting *first = flusher->first;
+    *ret_count = flusher->waiting_count;
+    *ret_bytes = flusher->waiting_bytes;
+    flusher->first = NULL;
+    flusher->last = &flusher->first;
+    flusher->waiting_count = 0;
+    pthread_mutex_unlock(&flusher->mutex);
+    return first;
+}
+
+static void *flusher_main(void *context)
+{
+    struct flusher *flusher = context;
+    uint32_t count;
+    size_t bytes;
+    struct waiting *first;
+    while ((first = take_all(flusher, &count, &bytes)))
+        flush_all(flusher, first, count, bytes);
+    return NULL;
+}
+
+enum err_code flusher_create(const struct flush_options *options, struct flusher **ret_flusher,
+                             struct err *err)
+{
+    struct flusher *flusher = mem_new(struct flusher, 1);
+    pthread_condattr_t attributes;
+    flusher->options = *options;
+    flusher->last = &flusher->first;
+    if (!flusher->options.interval_ms)
+        flusher->options.interval_ms = FLUSH_INTERVAL_MS;
+    if (!flusher->options.max_waiting_bytes)
+        flusher->options.max_waiting_bytes = FLUSH_WAITING_BYTES;
+    pthread_mutex_init(&flusher->mutex, NULL);
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&flusher->arrived, &attributes);
+    pthread_cond_init(&flusher->done, &attributes);
+    pthread_condattr_destroy(&attributes);
+    if (pthread_create(&flusher->thread, NULL, flusher_main, flusher) != 0) {
+        mem_free(flusher);
+        return err_set(err, ERR_INTERNAL, "cannot start the thread that writes segments");
+    }
+    *ret_flusher = flusher;
+    return ERR_NONE;
+}
+
+void flusher_destroy(struct flusher *flusher)
+{
+    if (!flusher)
+        return;
+    pthread_mutex_lock(&flusher->mutex);
+    flusher->should_stop = true;
+    pthread_cond_signal(&flusher->arrived);
+    pthread_mutex_unlock(&flusher->mutex);
+    pthread_join(flusher->thread, NULL);
+    /* A writer that cannot say that it ends is ended by others after a minute. */
+    struct err err;
+    if (flusher->writer_id)
+        (void)!catalogue_close_writer(flusher->options.jobs_database, flusher->writer_id, &err);
+    pthread_cond_destroy(&flusher->arrived);
+    pthread_cond_destroy(&flusher->done);
+    pthread_mutex_destroy(&flusher->mutex);
+    mem_free(flusher);
+}
+
+enum err_code flusher_append(struct flusher *flusher, int64_t tenant_id, struct buf *block,
+                             const struct block_summary *summary, const uint8_t *batch_id,
+                             bool *ret_is_duplicate, struct err *err)
+{
+    struct waiting waiting = {
+        .block = block,
+        .part = {.tenant_id = tenant_id,
+                 .batch_id = batch_id,
+                 .begin_ns = summary->begin_ns,
+                 .end_ns = summary->end_ns,
+                 .row_count = summary->row_count},
+        .since_ns = clock_monotonic_ns(),
+    };
+    const size_t bytes = block->size;
+    pthread_mutex_lock(&flusher->mutex);
+    if (flusher->waiting_bytes &&
+        flusher->waiting_bytes + bytes > flusher->options.max_waiting_bytes) {
+        pthread_mutex_unlock(&flusher->mutex);
+        err_set(err, ERR_BUSY, "more profiles wait to be written than this server may hold");
+        err->retry_after_s = 2;
+        return ERR_BUSY;
+    }
+    *flusher->last = &waiting;
+    flusher->last = &waiting.next;
+    flusher->waiting_bytes += bytes;
+    flusher->waiting_count++;
+    pthread_cond_signal(&flusher->arrived);
+    while (!waiting.is_done)
+        pthread_cond_wait(&flusher->done, &flusher->mutex);
+    pthread_mutex_unlock(&flusher->mutex);
+    if (waiting.err.code) {
+        *err = waiting.err;
+        return err->code;
+    }
+    *ret_is_duplicate = waiting.part.state == CATALOGUE_DUPLICATE;
+    return ERR_NONE;
+}

@@ -1,0 +1,52 @@
+/*
+ * flush: batches of many requests become one segment: one object, one transaction.
+ *
+ * One thread. It waits until the first batch has waited for the interval, or enough bytes wait,
+ * then writes all that is there, while the next ones gather. What is put but not committed (the
+ * server died in between, or the commit failed) is an object that nobody knows. The thread
+ * registers as a writer with its first flush, and again when it has been ended because it was not
+ * seen for long. Private to the room.
+ */
+#ifndef STORE_FLUSH_H
+#define STORE_FLUSH_H
+
+#include "lib/base/buf.h"
+#include "lib/base/err.h"
+#include "store/block_write.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct object_store;
+struct pg_pool;
+struct flusher;
+
+enum { FLUSH_INTERVAL_MS = 25, FLUSH_WAITING_BYTES = 64 << 20, FLUSH_SEGMENT_BYTES = 8 << 20 };
+
+struct flush_options {
+    struct object_store *objects;
+    struct pg_pool *jobs_database;
+    const char *name; /* of the writer, for people; outlives the flusher */
+    int interval_ms;
+    size_t max_waiting_bytes;
+    /* Called by the flusher's thread for each block that is in the catalogue; it may take the
+     * bytes. */
+    void (*keep)(void *context, int64_t tenant_id, const char *object_key, uint64_t offset,
+                 struct buf *block);
+    void *keep_context;
+};
+
+enum err_code flusher_create(const struct flush_options *options, struct flusher **ret_flusher,
+                             struct err *err) MUST_USE;
+/* Flushes what waits and ends the thread. NULL is a no-op. */
+void flusher_destroy(struct flusher *flusher);
+
+/*
+ * Waits until the block is durable and in the catalogue, or is known not to be. block is emptied.
+ * Handles: what store_append does.
+ */
+enum err_code flusher_append(struct flusher *flusher, int64_t tenant_id, struct buf *block,
+                             const struct block_summary *summary, const uint8_t *batch_id,
+                             bool *ret_is_duplicate, struct err *err) MUST_USE;
+
+#endif

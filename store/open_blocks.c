@@ -1,0 +1,200 @@
+#include "store/open_blocks.h"
+
+#include "lib/base/digest.h"
+#include "lib/base/mem.h"
+#include "lib/base/os.h"
+#include "lib/io/object.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+enum { CACHE_BYTES = 128 << 20, KEY_BYTES = 256, NAME_BYTES = 280 };
+
+struct open_blocks {
+    struct object_store *objects;
+    struct flight_cache *cache;
+    uint64_t seed; /* of all stacks' hashes, so that blocks can be compared */
+};
+
+/* Where an open block's bytes come from: memory, or a file. */
+struct origin {
+    struct buf bytes;
+    int fd; /* -1: in memory */
+    uint64_t size;
+    char name[NAME_BYTES];
+};
+
+struct request {
+    struct open_blocks *blocks;
+    const struct catalogue_place *place;
+    int64_t tenant_id;
+    struct buf *bytes; /* given, or NULL */
+};
+
+static void destroy_block(void *block)
+{
+    block_close(block);
+}
+
+struct open_blocks *open_blocks_create(struct object_store *objects, size_t max_bytes)
+{
+    struct open_blocks *blocks = mem_new(struct open_blocks, 1);
+    blocks->objects = objects;
+    digest_random(&blocks->seed, sizeof(blocks->seed));
+    blocks->cache = flight_cache_create(max_bytes ? max_bytes : CACHE_BYTES, destroy_block);
+    return blocks;
+}
+
+void open_blocks_destroy(struct open_blocks *blocks)
+{
+    if (!blocks)
+        return;
+    flight_cache_destroy(blocks->cache);
+    mem_free(blocks);
+}
+
+/* ---- origins ---- */
+
+static void close_origin(void *context)
+{
+    struct origin *origin = context;
+    os_close(origin->fd);
+    buf_fini(&origin->bytes);
+    mem_free(origin);
+}
+
+/* size bytes of the file from offset on, into room. */
+static enum err_code read_file(const struct origin *origin, int fd, uint64_t offset, size_t size,
+                               struct buf *room, struct err *err)
+{
+    buf_clear(room);
+    uint8_t *data = buf_reserve(room, size);
+    if (!data)
+        return err_set(err, ERR_TOO_LARGE, "%s: a part of %zu bytes", origin->name, size);
+    for (size_t done = 0; done < size;) {
+        const ssize_t count = os_pread(fd, data + done, size - done, (off_t)(offset + done));
+        if (count < 0)
+            return err_set_errno(err, ERR_IO, "reading %s", origin->name);
+        if (count == 0)
+            return err_set(err, ERR_CORRUPT, "%s: the object ends too early", origin->name);
+        done += (size_t)count;
+    }
+    buf_commit(room, size);
+    return ERR_NONE;
+}
+
+static enum err_code read_origin(void *context, uint64_t offset, size_t size, struct buf *room,
+                                 struct span *ret_bytes, struct err *err)
+{
+    const struct origin *origin = context;
+    if (origin->fd < 0) {
+        *ret_bytes = span_of(origin->bytes.data + offset, size);
+        return ERR_NONE;
+    }
+    enum err_code code = read_file(origin, origin->fd, offset, size, room, err);
+    if (!code)
+        *ret_bytes = buf_span(room);
+    return code;
+}
+
+/* From the object: a part of it into memory, or the file itself. */
+static enum err_code open_origin(struct origin *origin, const struct request *request,
+                                 struct err *err)
+{
+    const struct catalogue_place *place = request->place;
+    uint64_t object_bytes;
+    int fd;
+    enum err_code code =
+        object_open(request->blocks->objects, place->object_key, &fd, &object_bytes, err);
+    if (code)
+        return code;
+    if (!place->bytes) {
+        origin->fd = fd;
+        origin->size = object_bytes;
+        return ERR_NONE;
+    }
+    origin->size = place->bytes;
+    code = read_file(origin, fd, place->offset, (size_t)place->bytes, &origin->bytes, err);
+    os_close(fd);
+    return code;
+}
+
+static enum err_code make_block(void *context, void **ret_value, size_t *ret_bytes, struct err *err)
+{
+    const struct request *request = context;
+    struct origin *origin = mem_new(struct origin, 1);
+    origin->fd = -1;
+    buf_init(&origin->bytes, SIZE_MAX / 2);
+    snprintf(origin->name, sizeof(origin->name), "%s at byte %" PRIu64, request->place->object_key,
+             request->place->offset);
+    enum err_code code = ERR_NONE;
+    if (request->bytes) {
+        origin->bytes = *request->bytes;
+        origin->size = request->bytes->size;
+        *request->bytes = (struct buf){.max_size = request->bytes->max_size};
+    } else {
+        code = open_origin(origin, request, err);
+    }
+    if (code) {
+        close_origin(origin);
+        return code;
+    }
+    const struct block_source source = {
+        .read = read_origin,
+        .close = close_origin,
+        .context = origin,
+        .size = origin->size,
+        .name = origin->name,
+    };
+    struct block *block;
+    const size_t capacity = origin->bytes.capacity;
+    code = block_open(source, request->tenant_id, request->blocks->seed, &block, err);
+    if (code)
+        return code;
+    *ret_value = block;
+    *ret_bytes = block_memory(block) + capacity;
+    return ERR_NONE;
+}
+
+/* ---- by place ---- */
+
+static void write_key(char key[KEY_BYTES], int64_t tenant_id, const char *object_key,
+                      uint64_t offset)
+{
+    snprintf(key, KEY_BYTES, "%s %" PRIu64 " %" PRId64, object_key, offset, tenant_id);
+}
+
+enum err_code open_blocks_ref(struct open_blocks *blocks, int64_t tenant_id,
+                              const struct catalogue_place *place, struct flight_entry **ret_entry,
+                              struct err *err)
+{
+    char key[KEY_BYTES];
+    struct request request = {.blocks = blocks, .place = place, .tenant_id = tenant_id};
+    write_key(key, tenant_id, place->object_key, place->offset);
+    return flight_cache_ref(blocks->cache, key, make_block, &request, ret_entry, err);
+}
+
+struct block *open_blocks_get(const struct flight_entry *entry)
+{
+    return flight_cache_get(entry);
+}
+
+void open_blocks_keep(struct open_blocks *blocks, int64_t tenant_id, const char *object_key,
+                      uint64_t offset, struct buf *bytes)
+{
+    char key[KEY_BYTES];
+    const struct catalogue_place place = {
+        .object_key = object_key, .offset = offset, .bytes = bytes->size};
+    struct request request = {
+        .blocks = blocks, .place = &place, .tenant_id = tenant_id, .bytes = bytes};
+    struct flight_entry *entry;
+    struct err err;
+    write_key(key, tenant_id, object_key, offset);
+    if (!flight_cache_ref(blocks->cache, key, make_block, &request, &entry, &err))
+        flight_cache_unref(entry);
+}
+
+size_t open_blocks_bytes(struct open_blocks *blocks)
+{
+    return flight_cache_bytes(blocks->cache);
+}

@@ -1,0 +1,40 @@
+/*
+ * open_blocks: blocks opened from objects, kept while there is room.
+ *
+ * Blocks of segments are read whole and stay in memory; those that this server wrote itself are put
+ * here when they are committed, so that the newest profiles are never read back. Of larger blocks
+ * the dictionary is kept and extents are read when asked for. Single flight: many who ask for one
+ * block open it once. Threads: any. Private to the room.
+ */
+#ifndef STORE_OPEN_BLOCKS_H
+#define STORE_OPEN_BLOCKS_H
+
+#include "lib/base/flight_cache.h"
+#include "store/block_read.h"
+#include "store/catalogue.h"
+
+struct object_store;
+struct open_blocks;
+
+/* max_bytes: of memory; 0: 128 MiB. */
+struct open_blocks *open_blocks_create(struct object_store *objects, size_t max_bytes);
+void open_blocks_destroy(struct open_blocks *blocks); /* NULL is a no-op */
+
+/*
+ * The block at place; the caller gives *ret_entry back with flight_cache_unref and reads it with
+ * open_blocks_get. Handles: ERR_NOT_FOUND (the object is gone: the catalogue has changed
+ * meanwhile), ERR_CORRUPT.
+ */
+enum err_code open_blocks_ref(struct open_blocks *blocks, int64_t tenant_id,
+                              const struct catalogue_place *place, struct flight_entry **ret_entry,
+                              struct err *err) MUST_USE;
+struct block *open_blocks_get(const struct flight_entry *entry);
+
+/* Keeps a block that was just written; takes its bytes. A block that cannot be opened is not kept.
+ */
+void open_blocks_keep(struct open_blocks *blocks, int64_t tenant_id, const char *object_key,
+                      uint64_t offset, struct buf *bytes);
+
+size_t open_blocks_bytes(struct open_blocks *blocks);
+
+#endif

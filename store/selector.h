@@ -1,0 +1,43 @@
+/*
+ * selector: which series a question is about.
+ *
+ *   selector := [type] ["{" [matcher {"," matcher}] [","] "}"]
+ *   type     := name of a profile type: two, three or more of its parts, joined by ":"
+ *   matcher  := label ("=" | "!=" | "=~" | "!~") string
+ *
+ * As PromQL's, strings in double or single quotes with \\ \" \' \n \t, or raw in backquotes. A
+ * label that a series does not have is empty. Regular expressions (lib/base/regex.h) must match the
+ * whole value. `__profile_type__` may stand for the type.
+ *
+ * A type is name:sample_type:sample_unit:period_type:period_unit[:delta]. Fewer parts find every
+ * type that has them: "memory:inuse_space" by name and sample type, "cpu:nanoseconds" by sample
+ * type and unit; whether that is one type only the data tell.
+ *
+ * Threads: a selector belongs to one thread (regular expressions do).
+ */
+#ifndef STORE_SELECTOR_H
+#define STORE_SELECTOR_H
+
+#include "lib/base/buf.h"
+#include "lib/base/err.h"
+#include "lib/profile/batch.h"
+
+struct dictionary;
+struct selector;
+
+enum { SELECTOR_MAX_BYTES = 8192, SELECTOR_MAX_MATCHERS = 64 };
+
+/* In arena. Handles: ERR_INVALID, pointing at the place. */
+enum err_code selector_parse(struct arena *arena, struct span text, struct selector **ret_selector,
+                             struct err *err) MUST_USE;
+
+/* Does the series match, its type and its labels? Handles: ERR_TOO_LARGE (an expression that takes
+ * too long). */
+enum err_code selector_matches(struct selector *selector, const struct dictionary *dictionary,
+                               uint32_t series, bool *ret_matches, struct err *err) MUST_USE;
+
+/* The type's whole name, appended. */
+void selector_append_type(const struct dictionary *dictionary, const struct batch_type *type,
+                          struct buf *text);
+
+#endif

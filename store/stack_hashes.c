@@ -1,0 +1,184 @@
+#include "store/stack_hashes.h"
+
+#include "lib/base/mem.h"
+#include "store/dictionary.h"
+
+#include <xxhash.h>
+
+enum { FIRST_CAPACITY = 1024, MAPPING_ROUNDING = 4096 };
+
+static struct stack_hash hash_bytes(const void *bytes, size_t size, uint64_t seed)
+{
+    const XXH128_hash_t hash = XXH3_128bits_withSeed(bytes, size, seed);
+    return (struct stack_hash){.low = hash.low64, .high = hash.high64};
+}
+
+/* ---- frames ---- */
+
+struct frames {
+    const struct profile *tables;
+    uint64_t seed;
+    struct stack_hash *strings;
+    struct stack_hash *mappings;
+    struct stack_hash *functions;
+};
+
+static void hash_strings(struct frames *frames)
+{
+    for (uint32_t i = 0; i < frames->tables->string_count; i++) {
+        const struct span text = frames->tables->strings[i];
+        frames->strings[i] = hash_bytes(text.data, text.size, frames->seed);
+    }
+}
+
+/* Of one file as lib/profile/merge.h tells: sizes of whole pages, offset, build id or else name. */
+static void hash_mappings(struct frames *frames)
+{
+    for (uint32_t i = 0; i < frames->tables->mapping_count; i++) {
+        const struct profile_mapping *mapping = &frames->tables->mappings[i];
+        const uint64_t size = mapping->limit - mapping->start + MAPPING_ROUNDING - 1;
+        const struct stack_hash name =
+            frames->strings[mapping->build_id ? mapping->build_id : mapping->filename];
+        const uint64_t key[] = {size - size % MAPPING_ROUNDING, mapping->offset, name.low,
+                                name.high};
+        frames->mappings[i] = hash_bytes(key, sizeof(key), frames->seed);
+    }
+}
+
+static void hash_functions(struct frames *frames)
+{
+    for (uint32_t i = 0; i < frames->tables->function_count; i++) {
+        const struct profile_function *function = &frames->tables->functions[i];
+        const struct stack_hash name = frames->strings[function->name];
+        const struct stack_hash system_name = frames->strings[function->system_name];
+        const struct stack_hash filename = frames->strings[function->filename];
+        const uint64_t key[] = {name.low,
+                                name.high,
+                                system_name.low,
+                                system_name.high,
+                                filename.low,
+                                filename.high,
+                                (uint64_t)function->start_line};
+        frames->functions[i] = hash_bytes(key, sizeof(key), frames->seed);
+    }
+}
+
+static struct stack_hash hash_location(const struct frames *frames,
+                                       const struct profile_location *location)
+{
+    static const struct stack_hash none = {.low = 1, .high = 1};
+    const struct stack_hash mapping =
+        location->mapping == PROFILE_NONE ? none : frames->mappings[location->mapping];
+    const uint64_t begin[] = {location->address, mapping.low, mapping.high,
+                              (uint64_t)location->line_count << 1 | location->is_folded};
+    struct stack_hash hash = hash_bytes(begin, sizeof(begin), frames->seed);
+    for (uint32_t i = 0; i < location->line_count; i++) {
+        const struct profile_line *line = &frames->tables->lines[location->first_line + i];
+        const struct stack_hash function =
+            line->function == PROFILE_NONE ? none : frames->functions[line->function];
+        const uint64_t next[] = {hash.low,
+                                 hash.high,
+                                 function.low,
+                                 function.high,
+                                 (uint64_t)line->line,
+                                 (uint64_t)line->column};
+        hash = hash_bytes(next, sizeof(next), frames->seed);
+    }
+    return hash;
+}
+
+/* ---- stacks ---- */
+
+static const struct stack_hash *hash_stacks(struct arena *arena, struct arena *scratch,
+                                            const struct stacks *stacks,
+                                            const struct stack_hash *frames, uint64_t seed)
+{
+    struct stack_hash *hashes = arena_new_raw(arena, struct stack_hash, stacks->stack_count);
+    uint32_t deepest = 0;
+    for (uint32_t i = 0; i < stacks->node_count; i++)
+        deepest = stacks->depths[i] > deepest ? stacks->depths[i] : deepest;
+    /* In preorder the way from the root to a node is that of the node before, up to its depth. */
+    struct stack_hash *way = arena_new(scratch, struct stack_hash, deepest + (size_t)1);
+    uint32_t next = 0;
+    for (uint32_t i = 0; i < stacks->node_count; i++) {
+        const uint32_t depth = stacks->depths[i];
+        if (i) {
+            const struct stack_hash pair[] = {way[depth - 1], frames[stacks->frames[i]]};
+            way[depth] = hash_bytes(pair, sizeof(pair), seed);
+        }
+        if (next < stacks->stack_count && stacks->nodes[next] == i)
+            hashes[next++] = way[depth];
+    }
+    return hashes;
+}
+
+void stack_hashes_create(struct arena *arena, const struct dictionary *dictionary, uint64_t seed,
+                         struct stack_hashes *ret_hashes)
+{
+    arena_auto scratch = arena_create();
+    const struct profile *tables = dictionary->tables;
+    struct frames frames = {
+        .tables = tables,
+        .seed = seed,
+        .strings = arena_new_raw(scratch, struct stack_hash, tables->string_count),
+        .mappings = arena_new_raw(scratch, struct stack_hash, tables->mapping_count),
+        .functions = arena_new_raw(scratch, struct stack_hash, tables->function_count),
+    };
+    hash_strings(&frames);
+    hash_mappings(&frames);
+    hash_functions(&frames);
+    struct stack_hash *locations = arena_new_raw(arena, struct stack_hash, tables->location_count);
+    for (uint32_t i = 0; i < tables->location_count; i++)
+        locations[i] = hash_location(&frames, &tables->locations[i]);
+    ret_hashes->frames = locations;
+    ret_hashes->stacks = hash_stacks(arena, scratch, &dictionary->stacks, locations, seed);
+}
+
+/* ---- numbers of hashes ---- */
+
+void stack_hash_set_init(struct stack_hash_set *set)
+{
+    set->count = 0;
+    set->capacity = FIRST_CAPACITY;
+    set->hashes = mem_new(struct stack_hash, set->capacity);
+    set->slots = mem_new(uint32_t, set->capacity * (size_t)2);
+}
+
+void stack_hash_set_fini(struct stack_hash_set *set)
+{
+    mem_free(set->hashes);
+    mem_free(set->slots);
+}
+
+static uint32_t *find_slot(const struct stack_hash_set *set, struct stack_hash hash)
+{
+    const uint32_t mask = set->capacity * 2 - 1;
+    uint32_t at = (uint32_t)hash.low & mask;
+    while (set->slots[at] && !stack_hash_equal(set->hashes[set->slots[at] - 1], hash))
+        at = (at + 1) & mask;
+    return &set->slots[at];
+}
+
+static void grow(struct stack_hash_set *set)
+{
+    set->capacity *= 2;
+    set->hashes = mem_resize(set->hashes, set->capacity, sizeof(*set->hashes));
+    mem_free(set->slots);
+    set->slots = mem_new(uint32_t, set->capacity * (size_t)2);
+    for (uint32_t i = 0; i < set->count; i++)
+        *find_slot(set, set->hashes[i]) = i + 1;
+}
+
+uint32_t stack_hash_set_add(struct stack_hash_set *set, struct stack_hash hash)
+{
+    uint32_t *slot = find_slot(set, hash);
+    if (*slot)
+        return *slot - 1;
+    if (set->count == set->capacity) {
+        grow(set);
+        slot = find_slot(set, hash);
+    }
+    set->hashes[set->count++] = hash;
+    *slot = set->count;
+    return set->count - 1;
+}

@@ -1,0 +1,324 @@
+#include "store/stack_union.h"
+
+#include "lib/base/mem.h"
+#include "lib/profile/profile_builder.h"
+#include "store/block_read.h"
+
+#include <string.h>
+
+enum { FIRST_CAPACITY = 1024, NO_LOCATION = 0 };
+
+/* Where a stack was seen first. */
+struct origin {
+    uint32_t block;
+    uint32_t stack;
+};
+
+struct stack_union {
+    struct stack_hash_set set;
+    struct origin *origins;
+    int64_t *sums; /* width numbers per stack */
+    uint32_t capacity;
+    uint32_t width;
+    const struct block **blocks;
+    uint32_t block_count;
+    uint32_t block_capacity;
+};
+
+struct stack_union *stack_union_create(uint32_t width)
+{
+    struct stack_union *stacks = mem_new(struct stack_union, 1);
+    stacks->width = width;
+    stack_hash_set_init(&stacks->set);
+    return stacks;
+}
+
+void stack_union_destroy(struct stack_union *stacks)
+{
+    if (!stacks)
+        return;
+    stack_hash_set_fini(&stacks->set);
+    mem_free(stacks->origins);
+    mem_free(stacks->sums);
+    mem_free(stacks->blocks);
+    mem_free(stacks);
+}
+
+static uint32_t number_of_block(struct stack_union *stacks, const struct block *block)
+{
+    if (stacks->block_count && stacks->blocks[stacks->block_count - 1] == block)
+        return stacks->block_count - 1;
+    if (stacks->block_count == stacks->block_capacity) {
+        stacks->block_capacity = stacks->block_capacity ? stacks->block_capacity * 2 : 16;
+        stacks->blocks = mem_resize(stacks->blocks, stacks->block_capacity, sizeof(struct block *));
+    }
+    stacks->blocks[stacks->block_count] = block;
+    return stacks->block_count++;
+}
+
+static void grow(struct stack_union *stacks)
+{
+    stacks->capacity = stacks->capacity ? stacks->capacity * 2 : FIRST_CAPACITY;
+    stacks->origins = mem_resize(stacks->origins, stacks->capacity, sizeof(struct origin));
+    stacks->sums =
+        mem_resize(stacks->sums, (size_t)stacks->capacity * stacks->width, sizeof(int64_t));
+}
+
+static void add_stack(struct stack_union *stacks, const struct origin *origin)
+{
+    if (stacks->set.count > stacks->capacity)
+        grow(stacks);
+    const uint32_t number = stacks->set.count - 1;
+    stacks->origins[number] = *origin;
+    memset(stacks->sums + (size_t)number * stacks->width, 0, stacks->width * sizeof(int64_t));
+}
+
+void stack_union_add(struct stack_union *stacks, const struct block *block, const int64_t *sums,
+                     uint32_t column)
+{
+    const struct stack_hash *hashes = block_hashes(block)->stacks;
+    const uint32_t count = block_dictionary(block)->stacks.stack_count;
+    struct origin origin = {.block = number_of_block(stacks, block)};
+    for (uint32_t i = 0; i < count; i++) {
+        if (!sums[i])
+            continue;
+        const uint32_t before = stacks->set.count;
+        const uint32_t number = stack_hash_set_add(&stacks->set, hashes[i]);
+        origin.stack = i;
+        if (number == before)
+            add_stack(stacks, &origin);
+        stacks->sums[(size_t)number * stacks->width + column] += sums[i];
+    }
+}
+
+void stack_union_number(struct stack_union *stacks, const struct block *block, const bool *wanted,
+                        uint32_t *numbers)
+{
+    const struct stack_hash *hashes = block_hashes(block)->stacks;
+    const uint32_t count = block_dictionary(block)->stacks.stack_count;
+    struct origin origin = {.block = number_of_block(stacks, block)};
+    for (uint32_t i = 0; i < count; i++) {
+        numbers[i] = UINT32_MAX;
+        if (!wanted[i])
+            continue;
+        const uint32_t before = stacks->set.count;
+        numbers[i] = stack_hash_set_add(&stacks->set, hashes[i]);
+        origin.stack = i;
+        if (numbers[i] == before)
+            add_stack(stacks, &origin);
+    }
+}
+
+uint32_t stack_union_count(const struct stack_union *stacks)
+{
+    return stacks->set.count;
+}
+
+size_t stack_union_memory(const struct stack_union *stacks)
+{
+    return stacks->set.capacity * (sizeof(struct stack_hash) + 2 * sizeof(uint32_t)) +
+           stacks->capacity * (sizeof(struct origin) + stacks->width * sizeof(int64_t));
+}
+
+int64_t *stack_union_sums(struct stack_union *stacks, uint32_t stack)
+{
+    return stacks->sums + (size_t)stack * stacks->width;
+}
+
+/* ---- as a profile ---- */
+
+/* What of one block is in the profile already: its locations there, plus 1. */
+struct placed {
+    uint32_t *locations;
+    uint32_t *functions;
+    uint32_t *mappings;
+};
+
+struct making {
+    struct stack_union *stacks;
+    struct profile_builder *builder;
+    struct arena *scratch;
+    struct placed *placed; /* per block */
+    struct stack_hash_set frames;
+    uint32_t *location_of_frame; /* by number in frames */
+    uint32_t frame_capacity;
+};
+
+static uint32_t place_string(struct making *making, const struct profile *tables, uint32_t string)
+{
+    return profile_builder_string(making->builder, tables->strings[string]);
+}
+
+static uint32_t place_function(struct making *making, struct placed *placed,
+                               const struct profile *tables, uint32_t index)
+{
+    if (index == PROFILE_NONE)
+        return PROFILE_NONE;
+    if (!placed->functions[index]) {
+        struct profile_function function = tables->functions[index];
+        function.name = place_string(making, tables, function.name);
+        function.system_name = place_string(making, tables, function.system_name);
+        function.filename = place_string(making, tables, function.filename);
+        placed->functions[index] = profile_builder_function(making->builder, &function) + 1;
+    }
+    return placed->functions[index] - 1;
+}
+
+static uint32_t place_mapping(struct making *making, struct placed *placed,
+                              const struct profile *tables, uint32_t index)
+{
+    if (index == PROFILE_NONE)
+        return PROFILE_NONE;
+    if (!placed->mappings[index]) {
+        struct profile_mapping mapping = tables->mappings[index];
+        mapping.filename = place_string(making, tables, mapping.filename);
+        mapping.build_id = place_string(making, tables, mapping.build_id);
+        placed->mappings[index] = profile_builder_mapping(making->builder, &mapping) + 1;
+    }
+    return placed->mappings[index] - 1;
+}
+
+static uint32_t make_location(struct making *making, struct placed *placed,
+                              const struct profile *tables, uint32_t index)
+{
+    struct profile_location location = tables->locations[index];
+    arena_auto scratch = arena_create();
+    struct profile_line *lines = arena_new(scratch, struct profile_line, location.line_count);
+    location.mapping = place_mapping(making, placed, tables, location.mapping);
+    for (uint32_t i = 0; i < location.line_count; i++) {
+        lines[i] = tables->lines[location.first_line + i];
+        lines[i].function = place_function(making, placed, tables, lines[i].function);
+    }
+    return profile_builder_location(making->builder, &location, lines, location.line_count);
+}
+
+/* Frames of one hash, whichever blocks they stand in, are one location. */
+static uint32_t place_location(struct making *making, uint32_t block_number, uint32_t index)
+{
+    struct placed *placed = &making->placed[block_number];
+    if (placed->locations[index])
+        return placed->locations[index] - 1;
+    const struct block *block = making->stacks->blocks[block_number];
+    const uint32_t before = making->frames.count;
+    const uint32_t number = stack_hash_set_add(&making->frames, block_hashes(block)->frames[index]);
+    if (number == before) {
+        if (making->frames.count > making->frame_capacity) {
+            making->frame_capacity = making->frame_capacity ? making->frame_capacity * 2 : 1024;
+            making->location_of_frame =
+                mem_resize(making->location_of_frame, making->frame_capacity, sizeof(uint32_t));
+        }
+        making->location_of_frame[number] =
+            make_location(making, placed, block_dictionary(block)->tables, index);
+    }
+    placed->locations[index] = making->location_of_frame[number] + 1;
+    return placed->locations[index] - 1;
+}
+
+static void begin_blocks(struct making *making)
+{
+    making->placed = arena_new(making->scratch, struct placed, making->stacks->block_count);
+    for (uint32_t i = 0; i < making->stacks->block_count; i++) {
+        const struct profile *tables = block_dictionary(making->stacks->blocks[i])->tables;
+        making->placed[i] = (struct placed){
+            .locations = arena_new(making->scratch, uint32_t, tables->location_count),
+            .functions = arena_new(making->scratch, uint32_t, tables->function_count),
+            .mappings = arena_new(making->scratch, uint32_t, tables->mapping_count),
+        };
+    }
+}
+
+/* Samples of the finished profile. */
+struct samples {
+    uint32_t count;
+    uint64_t entry_count;
+    uint64_t *starts;
+    uint32_t *stack;
+    int64_t *values;
+    uint32_t *label_starts;
+};
+
+static const struct stacks *stacks_of(const struct stack_union *stacks, uint32_t number)
+{
+    return &block_dictionary(stacks->blocks[stacks->origins[number].block])->stacks;
+}
+
+static void count_samples(struct stack_union *stacks, struct samples *samples)
+{
+    for (uint32_t i = 0; i < stacks->set.count; i++) {
+        if (!stack_union_sums(stacks, i)[0])
+            continue;
+        const struct stacks *tree = stacks_of(stacks, i);
+        samples->count++;
+        samples->entry_count += tree->depths[tree->nodes[stacks->origins[i].stack]];
+    }
+}
+
+static void fill_samples(struct making *making, struct arena *arena, struct samples *samples)
+{
+    struct stack_union *stacks = making->stacks;
+    samples->starts = arena_new_raw(arena, uint64_t, samples->count + (size_t)1);
+    samples->stack = arena_new_raw(arena, uint32_t, samples->entry_count);
+    samples->values = arena_new_raw(arena, int64_t, samples->count);
+    samples->label_starts = arena_new(arena, uint32_t, samples->count + (size_t)1);
+    uint64_t at = 0;
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < stacks->set.count; i++) {
+        const int64_t sum = stack_union_sums(stacks, i)[0];
+        if (!sum)
+            continue;
+        const struct stacks *tree = stacks_of(stacks, i);
+        samples->starts[count] = at;
+        samples->values[count++] = sum;
+        for (uint32_t node = tree->nodes[stacks->origins[i].stack]; node != STACKS_ROOT;
+             node = tree->parents[node])
+            samples->stack[at++] =
+                place_location(making, stacks->origins[i].block, tree->frames[node]);
+    }
+    samples->starts[count] = at;
+}
+
+static void set_fields(struct making *making, const struct stack_union_type *type)
+{
+    struct profile *fields = profile_builder_fields(making->builder);
+    profile_builder_add_value_type(making->builder, span_text(type->sample_type),
+                                   span_text(type->sample_unit));
+    fields->period_type.type =
+        profile_builder_string(making->builder, span_text(type->period_type));
+    fields->period_type.unit =
+        profile_builder_string(making->builder, span_text(type->period_unit));
+    fields->period = type->period;
+    fields->time_ns = type->time_ns;
+    fields->duration_ns = type->duration_ns;
+}
+
+enum err_code stack_union_profile(struct stack_union *stacks, const struct stack_union_type *type,
+                                  struct profile **ret_profile, struct err *err)
+{
+    arena_auto scratch = arena_create();
+    profile_builder_auto builder = profile_builder_create(NULL);
+    struct making making = {.stacks = stacks, .builder = builder, .scratch = scratch};
+    struct arena *arena = arena_create();
+    struct samples samples = {0};
+    stack_hash_set_init(&making.frames);
+    begin_blocks(&making);
+    set_fields(&making, type);
+    count_samples(stacks, &samples);
+    fill_samples(&making, arena, &samples);
+    stack_hash_set_fini(&making.frames);
+    mem_free(making.location_of_frame);
+    struct profile *profile;
+    enum err_code code = profile_builder_take(builder, &profile, err);
+    if (code) {
+        arena_destroy(arena);
+        return code;
+    }
+    /* The builder interns samples one by one; these are distinct already. */
+    arena_on_destroy(profile->arena, (void (*)(void *))arena_destroy, arena);
+    profile->sample_count = samples.count;
+    profile->stack_start = samples.starts;
+    profile->stack = samples.stack;
+    profile->values = samples.values;
+    profile->label_start = samples.label_starts;
+    *ret_profile = profile;
+    return ERR_NONE;
+}

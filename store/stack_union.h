@@ -1,0 +1,55 @@
+/*
+ * stack_union: stacks of any number of blocks as one list, and the profile that they make.
+ *
+ * Each stack has `width` sums, for as many questions asked at once. Blocks are borrowed until the
+ * union ends. Threads: a union belongs to one thread. Private to the room.
+ */
+#ifndef STORE_STACK_UNION_H
+#define STORE_STACK_UNION_H
+
+#include "lib/base/err.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct block;
+struct profile;
+struct stack_union;
+
+struct stack_union *stack_union_create(uint32_t width);
+void stack_union_destroy(struct stack_union *stacks); /* NULL is a no-op */
+
+/* Adds sums, one per stack of the block, to column `column`; those that are 0 are not there. Sums
+ * must stay below 2^63. */
+void stack_union_add(struct stack_union *stacks, const struct block *block, const int64_t *sums,
+                     uint32_t column);
+
+/* numbers[i] becomes the number here of the block's stack i, of all that wanted[i] says; the others
+ * become UINT32_MAX. */
+void stack_union_number(struct stack_union *stacks, const struct block *block, const bool *wanted,
+                        uint32_t *numbers);
+
+uint32_t stack_union_count(const struct stack_union *stacks);
+size_t stack_union_memory(const struct stack_union *stacks);
+/* The sums of one stack. */
+int64_t *stack_union_sums(struct stack_union *stacks, uint32_t stack);
+
+struct stack_union_type {
+    const char *sample_type; /* texts */
+    const char *sample_unit;
+    const char *period_type;
+    const char *period_unit;
+    int64_t period;
+    int64_t time_ns;
+    int64_t duration_ns;
+};
+
+/*
+ * A profile of one value type: of each stack its sum in column 0; those of 0 are left out. The
+ * caller destroys *ret_profile. Handles: ERR_TOO_LARGE (limits of lib/profile).
+ */
+enum err_code stack_union_profile(struct stack_union *stacks, const struct stack_union_type *type,
+                                  struct profile **ret_profile, struct err *err) MUST_USE;
+
+#endif

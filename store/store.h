@@ -1,0 +1,108 @@
+/*
+ * store: continuous profiles of many tenants: durable when acknowledged, merged when asked.
+ *
+ * The only header of this room that others include. A tenant is a number here; who may ask is
+ * decided above. See store/DESIGN.md for how it works.
+ *
+ * Threads: a store is shared by any number.
+ */
+#ifndef STORE_STORE_H
+#define STORE_STORE_H
+
+#include "lib/base/buf.h"
+#include "lib/base/err.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct arena;
+struct batch;
+struct object_store;
+struct pg_pool;
+struct profile;
+struct store;
+
+struct store_options {
+    struct object_store *objects;  /* outlives the store */
+    struct pg_pool *database;      /* as perfolio_server: row-level security applies */
+    struct pg_pool *jobs_database; /* as perfolio_jobs: flushes and background work */
+    const char *name;              /* of this server, for people: host and process */
+    int flush_interval_ms;         /* how long the first batch of a flush waits for others; 0: 25 */
+    size_t max_waiting_bytes;      /* of batches that wait for a flush; 0: 64 MiB */
+    size_t cache_bytes;            /* of open blocks; 0: 128 MiB */
+};
+
+/* Starts the thread that flushes; the database may come later. */
+enum err_code store_open(const struct store_options *options, struct store **ret_store,
+                         struct err *err) MUST_USE;
+/* Flushes what waits. Nobody may use the store any more. NULL is a no-op. */
+void store_close(struct store *store);
+
+/* ---- in ---- */
+
+enum { STORE_BATCH_ID_BYTES = 32 };
+
+struct store_receipt {
+    uint64_t row_count;
+    uint64_t bytes;    /* that the batch takes in the segment */
+    bool is_duplicate; /* it had been taken before: nothing was added */
+};
+
+/*
+ * Adds a batch to a tenant's profiles. When this returns ERR_NONE they are durable and seen by
+ * every query that begins afterwards. batch_id makes a batch that is sent twice count once; NULL
+ * where there is none. Handles: ERR_BUSY (too much waits already), ERR_TOO_LARGE, ERR_NOT_FOUND (no
+ * such tenant), ERR_IO, ERR_DATABASE.
+ */
+enum err_code store_append(struct store *store, int64_t tenant_id, const struct batch *batch,
+                           const uint8_t *batch_id, struct store_receipt *ret_receipt,
+                           struct err *err) MUST_USE;
+
+/* ---- out ---- */
+
+/* How values of several profiles of one series become one. */
+enum store_rule {
+    STORE_SUM,        /* deltas: each profile tells what happened in its time */
+    STORE_MEAN,       /* gauges: the mean of a series' snapshots, summed over series */
+    STORE_DIFFERENCE, /* counters since a start: differences of consecutive snapshots */
+    STORE_RULE_COUNT
+};
+const char *store_rule_name(enum store_rule rule); /* "sum", "mean", "difference" */
+
+struct store_query {
+    int64_t tenant_id;
+    struct span selector;    /* process_cpu:cpu:nanoseconds:cpu:nanoseconds{service_name="x"} */
+    int64_t start_ns;        /* profiles that begin at start_ns and later … */
+    int64_t end_ns;          /* … and before end_ns */
+    int64_t cpu_deadline_ns; /* of this thread's clock; 0: none */
+    size_t max_memory;       /* 0: 1 GiB */
+};
+
+/* What was read for an answer. */
+struct store_statistics {
+    uint32_t block_count;
+    uint32_t granule_count;
+    uint32_t series_count;
+    uint64_t profile_count;
+    uint64_t row_count; /* whose values are in the answer, by rows or by totals */
+    uint64_t bytes_read;
+};
+
+struct store_answer {
+    struct profile *profile; /* the caller destroys it */
+    enum store_rule rule;
+    const char *type; /* the whole name of the profile type; in the arena */
+    struct store_statistics statistics;
+};
+
+/*
+ * One profile of all that the selector finds: samples are its distinct stacks. Without any match it
+ * has none. Handles: ERR_INVALID (the selector; the message points at the place), ERR_NOT_FOUND (no
+ * profile type of that name in the window; the message says which there are), ERR_TOO_LARGE (the
+ * query's limits), ERR_CORRUPT.
+ */
+enum err_code store_merge(struct store *store, struct arena *arena, const struct store_query *query,
+                          struct store_answer *ret_answer, struct err *err) MUST_USE;
+
+#endif

@@ -1,0 +1,268 @@
+"""Continuous profiles in, merged answers out: what the store says equals a plain recomputation
+(tests/oracle/store_oracle.py) of all that was sent, before and after a restart; batches that are sent
+twice count once; teams see their own only; errors point at what is wrong."""
+
+import concurrent.futures
+import gzip
+import random
+import sys
+
+import pytest
+
+from conftest import ROOT
+from people import Tenant
+
+sys.path.insert(0, str(ROOT / "tests" / "oracle"))
+import pprof_maker  # noqa: E402
+import store_oracle  # noqa: E402
+
+HOUR = 3600 * 10**9
+BEGIN = 1_790_000_000 * 10**9
+CPU = [("samples", "count"), ("cpu", "nanoseconds")]
+HEAP = [("alloc_space", "bytes"), ("inuse_space", "bytes")]
+CPU_NAMES = ["process_cpu:samples:count:cpu:nanoseconds:delta",
+             "process_cpu:cpu:nanoseconds:cpu:nanoseconds:delta"]
+HEAP_NAMES = ["memory:alloc_space:bytes:space:bytes", "memory:inuse_space:bytes:space:bytes"]
+NAMES = CPU_NAMES + HEAP_NAMES
+
+
+def make_profile(types, time_ns, stacks, period_type, duration=0):
+    """stacks: {tuple of names, root first: values}; the tables' order is as chance has it."""
+    maker = pprof_maker.Maker(types)
+    locations = {}
+    for stack, values in stacks.items():
+        for name in stack:
+            if name not in locations:
+                locations[name] = maker.location([(maker.function(name, name + ".c"), 7)])
+        maker.sample([locations[name] for name in reversed(stack)], values)
+    maker.scalars(time=time_ns, duration=duration, period=1, period_type=period_type)
+    return gzip.compress(maker.bytes(), 1)
+
+
+class Source:
+    """One process: its labels, and counters that grow until it begins anew."""
+
+    def __init__(self, rng, labels):
+        self.rng, self.labels, self.allocated = rng, labels, {}
+        self.functions = [f"f{rng.randrange(40)}" for _ in range(12)]
+
+    def stack(self):
+        return tuple(["main"] + [self.rng.choice(self.functions)
+                                 for _ in range(self.rng.randrange(6))])
+
+    def cpu(self):
+        samples = [self.rng.randint(1, 9) for _ in range(self.rng.randrange(1, 15))]
+        return {self.stack(): [count, count * 10_000_000] for count in samples}
+
+    def heap(self):
+        if self.rng.random() < 0.2:
+            self.allocated = {}
+        for _ in range(self.rng.randrange(1, 9)):
+            stack = self.stack()
+            self.allocated[stack] = self.allocated.get(stack, 0) + self.rng.randint(1, 10**7)
+        return {stack: [value, self.rng.randrange(value + 1)]
+                for stack, value in self.allocated.items()}
+
+
+def parameters(labels):
+    return [("label", f"{name}={value}") for name, value in labels.items()]
+
+
+def send(client, oracle, source, time_ns):
+    is_heap = source.rng.random() < 0.5
+    stacks = source.heap() if is_heap else source.cpu()
+    types, names = (HEAP, HEAP_NAMES) if is_heap else (CPU, CPU_NAMES)
+    body = make_profile(types, time_ns, stacks, ("space", "bytes") if is_heap else ("cpu", "nanoseconds"),
+                        0 if is_heap else 10**10)
+    answer = client.post("/api/v1/profiles", body=body, query=parameters(source.labels))
+    assert answer.status == 200, answer
+    for i, name in enumerate(names):
+        values = {stack: numbers[i] for stack, numbers in stacks.items() if numbers[i]}
+        if values:  # a profile without samples of a type is none of it
+            oracle.add(source.labels, name, time_ns, values)
+
+
+def make_sources(rng):
+    sources = []
+    for i in range(8):
+        labels = {"service_name": f"s{i % 3}", "pod": f"p{i}"}
+        if i % 2:
+            labels["zone"] = rng.choice(["a", "b"])
+        sources.append(Source(rng, labels))
+    return sources
+
+
+def folded(client, selector, start_ns, end_ns):
+    answer = client.get("/api/v1/query", query={"query": selector, "start": start_ns, "end": end_ns,
+                                                "report": "folded"})
+    assert answer.status == 200, answer
+    rows = {}
+    for line in answer.text.splitlines():
+        stack, _, value = line.rpartition(" ")
+        rows[tuple(stack.split(";"))] = int(value)
+    return answer, rows
+
+
+MATCHERS = [
+    ("", lambda labels: True),
+    ('{service_name="s1"}', lambda labels: labels["service_name"] == "s1"),
+    ('{service_name!="s1", pod=~"p[0-4]"}',
+     lambda labels: labels["service_name"] != "s1" and labels["pod"] in ("p0", "p1", "p2", "p3", "p4")),
+    ('{zone=""}', lambda labels: "zone" not in labels),
+    ("{zone!~'a|b',pod!='p0',}", lambda labels: "zone" not in labels and labels["pod"] != "p0"),
+    ('{pod=~`p\\d`, zone=~"(?i)A"}', lambda labels: labels.get("zone") == "a"),
+]
+
+
+def check(client, oracle, rng, rounds):
+    for _ in range(rounds):
+        name = rng.choice(NAMES)
+        selector, matches = rng.choice(MATCHERS)
+        start = BEGIN - HOUR + rng.randrange(4 * HOUR)
+        end = start + rng.choice([1, 60 * 10**9, HOUR, 3 * HOUR, 9 * HOUR])
+        answer, rows = folded(client, name + selector, start, end)
+        wanted = oracle.merge(name, matches, start, end)
+        assert rows == wanted, (name, selector, start, end)
+        if wanted:
+            assert answer.headers["perfolio-rule"] == store_oracle.rule_of(name)
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_answers_equal_a_plain_recomputation(start_server, seed):
+    server = start_server()
+    rng = random.Random(seed)
+    client, oracle = Tenant(server).api("ingest", "read"), store_oracle.Oracle()
+    sources = make_sources(rng)
+    times = [BEGIN + rng.randrange(3 * HOUR) for _ in range(120)]
+    if seed == 1:
+        times.sort()  # as they come; the other way round some are late
+    for time_ns in times:
+        send(client, oracle, rng.choice(sources), time_ns)
+    check(client, oracle, rng, 150)
+    server.stop()
+    server.start()
+    check(client, oracle, rng, 50)
+
+
+def test_many_at_once_are_all_there(server):
+    tenant = Tenant(server)
+    token = tenant.make_token("ingest", "read")["token"]
+    body = make_profile(CPU, BEGIN, {("main", "work"): [1, 10]}, ("cpu", "nanoseconds"), 10**10)
+
+    def post(i):
+        answer = server.api(token).post("/api/v1/profiles", body=body, query={"label": f"pod=p{i}"})
+        return answer.status
+
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        assert set(pool.map(post, range(64))) == {200}
+    answer, rows = folded(server.api(token), CPU_NAMES[0], BEGIN, BEGIN + 1)
+    assert rows == {("main", "work"): 64}
+    assert "profiles=64," in answer.headers["perfolio-statistics"]
+
+
+def test_a_batch_that_is_sent_twice_counts_once(server):
+    client = Tenant(server).api("ingest", "read")
+    other = Tenant(server).api("ingest", "read")
+    body = make_profile(CPU, BEGIN, {("main", "work"): [1, 10]}, ("cpu", "nanoseconds"), 10**10)
+    for who in (client, other):
+        sent = [who.post("/api/v1/profiles", body=body, query={"label": "pod=a"}).json()["duplicate"]
+                for _ in range(3)]
+        assert sent == [False, True, True]
+    # Other labels, or another id: another batch.
+    assert not client.post("/api/v1/profiles", body=body, query={"label": "pod=b"}).json()["duplicate"]
+    for wanted in (False, True):
+        answer = client.post("/api/v1/profiles", body=body, query={"label": "pod=a"},
+                             headers={"Perfolio-Batch-Id": "mine 1"})
+        assert answer.json()["duplicate"] == wanted
+    assert folded(client, CPU_NAMES[0], BEGIN, BEGIN + 1)[1] == {("main", "work"): 3}
+    assert folded(other, CPU_NAMES[0], BEGIN, BEGIN + 1)[1] == {("main", "work"): 1}
+
+
+def test_reports_are_those_of_shares(server):
+    client = Tenant(server).api("ingest", "read", "share")
+    body = make_profile(CPU, BEGIN, {("main", "work"): [3, 30], ("main",): [1, 10]},
+                        ("cpu", "nanoseconds"), 10**10)
+    assert client.post("/api/v1/profiles", body=body).status == 200
+    window = {"query": "cpu:nanoseconds", "start": BEGIN, "end": BEGIN + 1}
+    share = client.post("/api/v1/shares", body=body).json()["id"]
+    top = client.get("/api/v1/query", query={**window, "report": "top"}).json()
+    wanted = client.get(f"/api/v1/shares/{share}/top", query={"sample_type": "cpu"}).json()
+    assert top["functions"] == wanted["functions"] and top["total"] == 40
+    callers = client.get("/api/v1/query", query={**window, "report": "callers", "fn": "work"}).json()
+    assert callers["callers"][0]["name"] == "main"
+    for report, begin in (("flame", b"PFFLAME"), ("json", b"{"), ("svg", b"<svg"), ("pprof", b"\x1f\x8b")):
+        answer = client.get("/api/v1/query", query={**window, "report": report, "focus": "work"}
+                            if report != "pprof" else {**window, "report": report})
+        assert answer.status == 200 and answer.body.startswith(begin), (report, answer)
+
+
+@pytest.mark.parametrize("query, wanted", [
+    ("", "query is missing"),
+    ("cpu{", "this { is not closed at character 4"),
+    ("cpu{a}", "expected =, !=, =~ or !~ at character 6, here: }"),
+    ('cpu{a="x" b="y"}', "expected , or } at character 11"),
+    ('cpu{a="x}', "this quote is not closed at character 7"),
+    ("cpu{a=~`(`}", "the expression at character 8"),
+    ("cpu{a=x}", "expected a value in quotes at character 7, here: x}"),
+    ("a:b:c:d:e:f:g", "expected a profile type"),
+    ('cpu{a="x"} extra', "expected nothing more at character 12"),
+    ("{}", "write a profile type, labels, or both"),
+])
+def test_what_is_wrong_in_a_query_is_pointed_at(server, query, wanted):
+    client = Tenant(server).api("read")
+    answer = client.get("/api/v1/query", query={"query": query})
+    assert answer.status == 400 and wanted in answer.json()["detail"], answer
+
+
+@pytest.mark.parametrize("options, wanted", [
+    ({"start": "yesterday"}, "start"),
+    ({"start": "now", "end": "now-1h"}, "start must be before end"),
+    ({"report": "poem"}, "report must be one of"),
+    ({"limits": "1"}, "limits"),
+])
+def test_wrong_parameters_are_named(server, options, wanted):
+    answer = Tenant(server).api("read").get("/api/v1/query", query={"query": "cpu", **options})
+    assert answer.status == 400 and wanted in answer.json()["detail"], answer
+
+
+@pytest.mark.parametrize("query, body, wanted", [
+    ([("label", "x")], b"main 1\n", "no name=value"),
+    ([("label", "1x=y")], b"main 1\n", "1x"),
+    ([("label", "a=1"), ("label", "a=2")], b"main 1\n", "a"),
+    ([("time", "soon")], b"main 1\n", "time"),
+    ([], b"", "the body is empty"),
+])
+def test_what_cannot_be_taken_is_refused(server, query, body, wanted):
+    answer = Tenant(server).api("ingest").post("/api/v1/profiles", body=body, query=query)
+    assert answer.status == 400 and wanted in answer.json()["detail"], answer
+
+
+def test_two_types_in_one_answer_are_refused_by_name(server):
+    client = Tenant(server).api("ingest", "read")
+    body = make_profile(CPU, BEGIN, {("main",): [1, 10]}, ("cpu", "nanoseconds"), 10**10)
+    assert client.post("/api/v1/profiles", body=body).status == 200
+    answer = client.get("/api/v1/query", query={"query": "process_cpu", "start": BEGIN, "end": BEGIN + 1})
+    assert answer.status == 400
+    for name in CPU_NAMES:
+        assert name in answer.json()["detail"]
+
+
+def test_a_broken_object_is_named_and_the_rest_is_served(start_server):
+    server = start_server()
+    client = Tenant(server).api("ingest", "read")
+    for i in range(2):
+        body = make_profile(CPU, BEGIN + i, {("main",): [1, 10]}, ("cpu", "nanoseconds"), 10**10)
+        assert client.post("/api/v1/profiles", body=body, query={"label": f"pod=p{i}"}).status == 200
+    server.stop()
+    segments = sorted((server.data_dir / "objects" / "segment").rglob("*"),
+                      key=lambda path: path.stat().st_mtime_ns)
+    first = [path for path in segments if path.is_file()][0]
+    data = bytearray(first.read_bytes())
+    data[len(data) // 2] ^= 1
+    first.chmod(0o600)
+    first.write_bytes(data)
+    server.start()
+    answer = client.get("/api/v1/query", query={"query": CPU_NAMES[0], "start": BEGIN, "end": BEGIN + 1,
+                                                "report": "folded"})
+    assert answer.status == 500, answer
+    assert folded(client, CPU_NAMES[0], BEGIN + 1, BEGIN + 2)[1] == {("main",): 1}

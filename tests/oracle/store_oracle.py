@@ -1,0 +1,75 @@
+"""What the store should answer, recomputed from all that was sent: slow, plain Python.
+
+    oracle = Oracle()
+    oracle.add(labels, type_name, time_ns, {("main", "work"): 5})
+    oracle.merge(type_name, lambda labels: labels.get("pod") == "a", start_ns, end_ns)
+
+Stacks are tuples of names, root first. Rules are those of store/rule.h.
+"""
+
+import collections
+import fractions
+import math
+
+
+def rule_of(type_name):
+    sample_type = type_name.split(":")[1]
+    if sample_type.startswith("inuse_") or sample_type in ("goroutine", "goroutines"):
+        return "mean"
+    if not type_name.endswith(":delta") and (sample_type.startswith("alloc_")
+                                             or sample_type in ("contentions", "delay")):
+        return "difference"
+    return "sum"
+
+
+def rounded(number):
+    """Halves away from zero."""
+    return int(math.copysign(math.floor(abs(number) + fractions.Fraction(1, 2)), number))
+
+
+class Oracle:
+    def __init__(self):
+        self.profiles = []  # (type, labels, time, stacks)
+
+    def add(self, labels, type_name, time_ns, stacks):
+        self.profiles.append((type_name, dict(labels), time_ns, dict(stacks)))
+
+    def chosen(self, type_name, matches, start_ns, end_ns):
+        """The profiles of each series, in order of time."""
+        series = collections.defaultdict(list)
+        for name, labels, time_ns, stacks in self.profiles:
+            if name == type_name and matches(labels) and start_ns <= time_ns < end_ns:
+                series[tuple(sorted(labels.items()))].append((time_ns, stacks))
+        return [sorted(profiles, key=lambda one: one[0]) for profiles in series.values()]
+
+    def merge(self, type_name, matches, start_ns, end_ns):
+        total = collections.Counter()
+        for profiles in self.chosen(type_name, matches, start_ns, end_ns):
+            for stack, value in RULES[rule_of(type_name)]([stacks for _, stacks in profiles]).items():
+                total[stack] += value
+        return {stack: rounded(value) for stack, value in total.items() if rounded(value)}
+
+
+def add_up(profiles):
+    total = collections.Counter()
+    for stacks in profiles:
+        for stack, value in stacks.items():
+            total[stack] += value
+    return total
+
+
+def mean(profiles):
+    return {stack: fractions.Fraction(value, len(profiles))
+            for stack, value in add_up(profiles).items()}
+
+
+def differences(profiles):
+    gained = collections.Counter()
+    for before, after in zip(profiles, profiles[1:]):
+        began = any(after.get(stack, 0) < value for stack, value in before.items())
+        for stack, value in after.items():
+            gained[stack] += value - (0 if began else before.get(stack, 0))
+    return gained
+
+
+RULES = {"sum": add_up, "mean": mean, "difference": differences}
