@@ -4,79 +4,12 @@
 #include "lib/base/mem.h"
 #include "lib/profile/batch_from_profile.h"
 #include "lib/profile/pprof.h"
-#include "lib/profile/profile_builder.h"
+#include "tests/unit/lib_profile/maker.h"
 
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <unistd.h>
-
-static const int64_t begin_ns = INT64_C(1700000000000000000);
-
-/* What a test's profile is made of: types as "cpu/nanoseconds", then samples. */
-struct maker {
-    struct profile_builder *builder;
-    struct profile_label labels[8];
-    size_t label_count;
-};
-
-static struct maker new_maker(const char *const *types)
-{
-    struct maker maker = {.builder = profile_builder_create(NULL)};
-    for (; *types; types++) {
-        struct span type, unit;
-        span_split(span_text(*types), '/', &type, &unit);
-        profile_builder_add_value_type(maker.builder, type, unit);
-    }
-    profile_builder_fields(maker.builder)->time_ns = begin_ns;
-    return maker;
-}
-#define NEW_MAKER(...) new_maker((const char *const[]){__VA_ARGS__, NULL})
-
-static void set_period(struct maker *maker, const char *type, const char *unit, int64_t period)
-{
-    struct profile *fields = profile_builder_fields(maker->builder);
-    fields->period_type.type = profile_builder_string(maker->builder, span_text(type));
-    fields->period_type.unit = profile_builder_string(maker->builder, span_text(unit));
-    fields->period = period;
-}
-
-/* For the next sample. */
-static void put_text(struct maker *maker, const char *key, const char *value)
-{
-    maker->labels[maker->label_count++] =
-        (struct profile_label){.key = profile_builder_string(maker->builder, span_text(key)),
-                               .text = profile_builder_string(maker->builder, span_text(value))};
-}
-
-static void put_number(struct maker *maker, const char *key, int64_t number, const char *unit)
-{
-    maker->labels[maker->label_count++] =
-        (struct profile_label){.key = profile_builder_string(maker->builder, span_text(key)),
-                               .number = number,
-                               .unit = profile_builder_string(maker->builder, span_text(unit)),
-                               .is_numeric = true};
-}
-
-static void add_values(struct maker *maker, const char *leaf, const int64_t *values)
-{
-    const struct profile_builder_frame frame = {.name = span_text(leaf)};
-    const struct profile_builder_frame root = {.name = SPAN_LITERAL("main")};
-    const uint32_t stack[] = {profile_builder_frame(maker->builder, &frame),
-                              profile_builder_frame(maker->builder, &root)};
-    profile_builder_add_sample(maker->builder, stack, 2, values, maker->labels, maker->label_count);
-    maker->label_count = 0;
-}
-#define ADD(maker, leaf, ...) add_values((maker), (leaf), (const int64_t[]){__VA_ARGS__})
-
-static struct profile *take(struct maker *maker)
-{
-    struct profile *profile = NULL;
-    struct err err;
-    assert_int_equal(profile_builder_take(maker->builder, &profile, &err), ERR_NONE);
-    profile_builder_destroy(maker->builder);
-    return profile;
-}
 
 static struct batch *convert(const struct batch_source *source, const struct batch_options *options)
 {
@@ -274,7 +207,7 @@ static void time_comes_from_outside_where_there_is_none(void **state)
         profile_builder_fields(maker.builder)->time_ns = times[i];
         ADD(&maker, "a", 1);
         struct batch_source source = {
-            .profile = take(&maker), .time_ns = begin_ns + 1, .duration_ns = 9};
+            .profile = take(&maker), .time_ns = MAKER_TIME_NS + 1, .duration_ns = 9};
         batch_auto batch = convert(&source, NULL);
         assert_batch(batch, "wall:wall:ns:::delta{} 1700000000000000001 9 0\n  main;a 1\n");
     }
@@ -535,7 +468,7 @@ static void check_file(const char *path)
     uint64_t sums[TYPES_MAX] = {0};
     uint32_t counts[TYPES_MAX] = {0};
     sum_samples(buf_span(&raw), sums, counts);
-    struct batch_source source = {.time_ns = begin_ns};
+    struct batch_source source = {.time_ns = MAKER_TIME_NS};
     assert_int_equal(pprof_decode(buf_span(&raw), NULL, &source.profile, &err), ERR_NONE);
     const struct profile_value_type *types = source.profile->value_types;
     uint32_t type_count = source.profile->value_type_count, row = 0;

@@ -1,0 +1,79 @@
+/*
+ * pyroscope_ingest: POST /ingest, the older of Pyroscope's two ways in, which its SDKs for Go and
+ * Node and many scripts use.
+ *
+ * THE QUERY. Of a parameter that is given twice the first counts; unknown ones are passed over.
+ *   name             app{label=value,other=value}; required. Of a label given twice the last
+ *                    counts; labels that begin with "__" are dropped ("__session_id__" keeps agents
+ *                    apart where a server adds profiles up in memory).
+ *   from, until      as of lib/base/when.h; now where absent. The time of profiles that have none,
+ *                    and the duration of those that have none.
+ *   sampleRate       of folded stacks, per second: 100 where it is absent or no number from 0 on
+ *   spyName          becomes the label "pyroscope_spy"; "unknown" where absent
+ *   units            "samples"; of folded stacks, see below
+ *   aggregationType  "sum"; "average" says of folded stacks that they are a level, not to be added
+ *   format           "lines"; "trie", "tree" and "jfr" are refused; all others say nothing, the
+ *                    bytes do (lib/profile/format.h): pprof, folded stacks and what else is known
+ *
+ * THE BODY is the profile, or a form (multipart/form-data) with these parts; others are passed
+ * over: profile             it, compressed or not prev_profile        refused: agents of before
+ * 2023 sent counters to be subtracted sample_type_config  JSON: {type: {"units", "display-name",
+ * "aggregation", "cumulative", "sampled"}}. What is displayed may name the profile (batch_type.h),
+ *                       "average" makes a type a level, cumulative one that counts since the start;
+ *                       the profile itself tells units.
+ *
+ * PPROF and other formats with types: app is the label "service_name", where that is not given.
+ * Values count as those of the profile's time alone unless the configuration says otherwise.
+ *
+ * FOLDED STACKS AND LINES have counts only. What they count is the end of the app's name behind its
+ * last dot: app.cpu, app.itimer and app without such an end are
+ * process_cpu:cpu:nanoseconds:cpu:nanoseconds, values × (1 s / sampleRate), app.wall is
+ * wall:wall:nanoseconds:cpu:nanoseconds likewise; others keep their values:
+ *   alloc_objects inuse_objects alloc_space inuse_space live alloc_…_tlab_objects/bytes      memory
+ *   goroutines     goroutine:goroutines:count          exceptions  exceptions:samples:count
+ *   mutex_count, block_count, lock_count               mutex or block :contentions:count
+ *   mutex_duration, block_duration, lock_duration      mutex or block :delay:nanoseconds
+ *   bytes                                              memory:samples:bytes
+ * With sampleRate=0 nothing is multiplied: process_cpu:samples:count. An app that has none of these
+ * ends is CPU time only when units says "samples". The rest of the name is "service_name", or
+ * "app_name" where the former is given.
+ * Threads: any.
+ */
+#ifndef LIB_PROFILE_PYROSCOPE_INGEST_H
+#define LIB_PROFILE_PYROSCOPE_INGEST_H
+
+#include "lib/profile/batch_from_profile.h"
+
+struct pyroscope_ingest_query {
+    struct span app;
+    const struct batch_text_label *labels; /* of name; neither checked nor sorted */
+    size_t label_count;
+    int64_t from_ns;
+    int64_t until_ns;
+    uint32_t sample_rate;
+    struct span spy_name;
+    struct span units;
+    struct span aggregation;
+    struct span format;
+};
+
+/* text is the query as it stands in the address, without "?". Everything lies in arena. Handles:
+ * ERR_INVALID (the message names the parameter), ERR_TOO_LARGE (more labels than any series has).
+ */
+enum err_code pyroscope_ingest_parse_query(struct arena *arena, struct span text, int64_t now_ns,
+                                           struct pyroscope_ingest_query *ret_query,
+                                           struct err *err) MUST_USE;
+
+/*
+ * The profile of body, ready for batch_from_profile: the caller owns ret_source->profile, which is
+ * NULL when there is none in the request (a form without it, or an empty one: that is no error to
+ * Pyroscope's agents); the rest lies in arena. limits may be NULL. Handles: ERR_INVALID,
+ * ERR_UNSUPPORTED, ERR_TOO_LARGE.
+ */
+enum err_code pyroscope_ingest_decode(struct arena *arena,
+                                      const struct pyroscope_ingest_query *query,
+                                      struct span content_type, struct span body,
+                                      const struct profile_limits *limits,
+                                      struct batch_source *ret_source, struct err *err) MUST_USE;
+
+#endif
