@@ -60,7 +60,7 @@ $(OUT)/%.o: %.c
 	@mkdir -p $(@D)
 	$(call say,CC,$<)
 	$(Q)$(CC) $(CFLAGS) -MMD -MP -c $< -o $@
-build/release/lib/profile/pprof_%.o build/release/store/%.o: CFLAGS += -O3
+build/release/lib/profile/pprof_%.o build/release/lib/profile/otlp_%.o build/release/store/%.o: CFLAGS += -O3
 # cmocka's macros pass enums as ints, of which clang complains and gcc does not.
 build/fuzz/tests/unit/%.o: CFLAGS += -Wno-sign-conversion
 $(OUT)/lib.a: $(call objects,$(LIB_C))

@@ -1,0 +1,78 @@
+/*
+ * otlp: what OpenTelemetry senders post to /v1development/profiles, as a batch, and the answers.
+ *
+ * An ExportProfilesServiceRequest (github.com/open-telemetry/opentelemetry-proto, package
+ * opentelemetry.proto.profiles.v1development), in protobuf or JSON. Two layouts are in use that
+ * number the fields of Sample differently, 1.8 and 1.9 against 1.10 and 1.11; a request does not
+ * say which one it has. In JSON the names tell; in protobuf the wire types do, once for the whole
+ * request: field 4 as bytes is 1.10's values; field 3 as bytes or field 4 as a number are 1.9's
+ * attributes and link; what only 1.8 has (a profile id in field 8, a temporality) tells, too. Where
+ * nothing does, samples that have field 2 and no timestamps are 1.9's, whose values those are, and
+ * all else is read as 1.10.
+ *
+ * Series: labels are the attributes of resource and scope and, of a sample's, those that the
+ * options name; text, integers, booleans and doubles, not bytes or lists. A label's name is the
+ * attribute's with '_' for every byte outside [a-zA-Z0-9_]. Of one attribute that several give, the
+ * sample's is taken before the profile's, the resource's and the scope's. Where different
+ * attributes want one name, that whose name it is already gets it, else the first in byte order;
+ * the others get _2, _3 and so on behind it. service_name is always there: the sample's
+ * service.name, else the resource's, else "unknown_service", with ":" and the resource's
+ * process.executable.name where it has one. All other attributes of samples stay with them.
+ *
+ * Types: "samples:count" with a period of "cpu:nanoseconds" becomes
+ * process_cpu:cpu:nanoseconds:cpu:nanoseconds, values times period. All others keep their type; the
+ * name is made of the sample type (otlp_type_name). Values of one sample are added, and where there
+ * are none each timestamp counts 1. Samples whose value is 0 are left out.
+ *
+ * A profile that is wrong in itself (an index to nothing, a message cut short, sums past 2^63) is
+ * dropped, counted and named in the result, and so is one that uses a wrong entry of the
+ * dictionary; the others stay. Decoding is two passes over the bytes, of which the first counts,
+ * so that arrays have their size before they are filled. Threads: any; see tests/bench/bench_otlp.c
+ * for what it costs.
+ */
+#ifndef LIB_PROFILE_OTLP_H
+#define LIB_PROFILE_OTLP_H
+
+#include "lib/profile/batch.h"
+
+enum otlp_encoding { OTLP_PROTOBUF, OTLP_JSON };
+
+struct otlp_options {
+    /* Attributes of samples that become labels of series, besides service.name. */
+    const char *const *series_attributes;
+    size_t series_attribute_count;
+    const struct profile_limits *limits; /* NULL: all defaults */
+    uint32_t series_count;               /* most series of one request; 0: 10,000 */
+    int64_t now_ns;                      /* the time of profiles that have none */
+};
+
+enum { OTLP_MESSAGE_BYTES = 2048, OTLP_LABELS_MAX = 128 };
+
+struct otlp_result {
+    uint32_t profile_count; /* that were taken */
+    uint32_t rejected_profiles;
+    char message[OTLP_MESSAGE_BYTES]; /* what was dropped and why; "" when nothing was */
+};
+
+/*
+ * raw is needed until the return only. options may be NULL. The batch may be empty, when the
+ * request is or when all of it was dropped. *ret_result is set on success only. Handles:
+ * ERR_INVALID (no such message), ERR_TOO_LARGE (limits; nothing was taken).
+ */
+enum err_code otlp_decode(struct span raw, enum otlp_encoding encoding,
+                          const struct otlp_options *options, struct batch **ret_batch,
+                          struct otlp_result *ret_result, struct err *err) MUST_USE;
+
+/* The name of a profile type that its sender did not name: "process_cpu" for the sample type "cpu",
+ * "memory" for "inuse_space"; else the sample type itself. Borrowed from sample_type, or static. */
+struct span otlp_type_name(struct span sample_type);
+
+/* Appends an ExportProfilesServiceResponse, the body of status 200. */
+void otlp_write_response(enum otlp_encoding encoding, const struct otlp_result *result,
+                         struct buf *body);
+
+/* Appends a google.rpc.Status, the body of all other statuses. */
+void otlp_write_status(enum otlp_encoding encoding, enum err_code code, const char *message,
+                       struct buf *body);
+
+#endif

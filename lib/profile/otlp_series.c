@@ -1,0 +1,331 @@
+/* Series: labels of resource, scope and the samples' own, and types. */
+#include "lib/base/mem.h"
+#include "lib/profile/otlp_decoder.h"
+
+#include <stdlib.h>
+
+enum { SERIES_DEFAULT = 10000, NAME_MAX_BYTES = 1024 };
+
+/* ---- attributes of resource and scope ---- */
+
+static bool read_key_value(struct otlp_decoder *decoder, struct span bytes,
+                           struct otlp_attribute *attribute)
+{
+    const uint8_t *at = bytes.data, *end = at + bytes.size;
+    struct span key = {0};
+    while (at < end) {
+        struct wire_field field;
+        at = wire_read_field(at, end, &field);
+        if (!at)
+            return false;
+        if (field.id == 0 || field.id > KEY_VALUE_KEY_STRINDEX)
+            continue;
+        if (field.type != (field.id == KEY_VALUE_KEY_STRINDEX ? WIRE_VARINT : WIRE_BYTES))
+            return false;
+        if (field.id == KEY_VALUE_KEY)
+            key = field.bytes;
+        else if (field.id == KEY_VALUE_VALUE && !otlp_read_value(decoder, field.bytes, attribute))
+            return false;
+        else if (field.id == KEY_VALUE_KEY_STRINDEX &&
+                 !otlp_find_string(decoder, field.number, &attribute->key))
+            return false;
+    }
+    if (key.size)
+        attribute->key = otlp_intern(decoder, key);
+    return true;
+}
+
+static const struct otlp_pair *find_key(const struct otlp_pair *pairs, uint32_t count, uint32_t key)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (pairs[i].key == key)
+            return &pairs[i];
+    return NULL;
+}
+
+/* "a.b-c" is the label a_b_c. */
+static uint32_t label_name(struct otlp_decoder *decoder, uint32_t key)
+{
+    const struct span text = decoder->strings[key];
+    char name[NAME_MAX_BYTES];
+    const size_t size = text.size < sizeof(name) ? text.size : sizeof(name);
+    bool is_same = size == text.size;
+    for (size_t i = 0; i < size; i++) {
+        const uint8_t byte = text.data[i];
+        const bool is_kept = (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') ||
+                             (byte >= '0' && byte <= '9') || byte == '_';
+        is_same &= is_kept;
+        name[i] = is_kept ? (char)byte : '_';
+    }
+    return is_same ? key : otlp_intern(decoder, span_of(name, size));
+}
+
+static void add_pair(struct otlp_decoder *decoder, struct otlp_context *context,
+                     const struct otlp_attribute *attribute, struct otlp_pair *pairs)
+{
+    if (attribute->key == 0 || attribute->text == 0 || attribute->kind == OTLP_LIST)
+        return;
+    const enum otlp_role role = otlp_role_of(decoder, decoder->strings[attribute->key]);
+    if (role == ROLE_SERVICE && !context->service)
+        context->service = attribute->text;
+    if (role == ROLE_EXECUTABLE && !context->executable)
+        context->executable = attribute->text;
+    if (role == ROLE_SERVICE || find_key(pairs, context->pair_count, attribute->key))
+        return;
+    if (context->pair_count == OTLP_LABELS_MAX)
+        context->problem = "its resource and scope have too many attributes";
+    else if (!span_is_utf8(decoder->strings[attribute->text]))
+        context->problem = "an attribute of its resource or scope is no UTF-8";
+    else
+        pairs[context->pair_count++] =
+            (struct otlp_pair){.key = attribute->key,
+                               .value = attribute->text,
+                               .name = label_name(decoder, attribute->key)};
+}
+
+static void read_attributes(struct otlp_decoder *decoder, struct otlp_context *context,
+                            struct span message, uint32_t id, struct otlp_pair *pairs)
+{
+    const uint8_t *at = message.data, *end = at + message.size;
+    while (at < end && !context->problem) {
+        struct wire_field field;
+        struct otlp_attribute attribute = {0};
+        at = wire_read_field(at, end, &field);
+        if (at && field.id != id)
+            continue;
+        if (at && field.type == WIRE_BYTES && read_key_value(decoder, field.bytes, &attribute)) {
+            add_pair(decoder, context, &attribute, pairs);
+        } else {
+            context->problem = "its resource or scope is malformed, or an attribute there refers "
+                               "to a string that is not there";
+            return;
+        }
+    }
+}
+
+static void prepare_context(struct otlp_decoder *decoder, struct otlp_context *context)
+{
+    if (context->is_ready)
+        return;
+    struct otlp_pair pairs[OTLP_LABELS_MAX];
+    read_attributes(decoder, context, context->resource, RESOURCE_ATTRIBUTES, pairs);
+    read_attributes(decoder, context, context->scope, SCOPE_ATTRIBUTES, pairs);
+    context->pairs = arena_new(decoder->scratch, struct otlp_pair, context->pair_count);
+    memcpy(context->pairs, pairs, context->pair_count * sizeof(pairs[0]));
+    context->is_ready = true;
+}
+
+/* ---- labels ---- */
+
+struct labels {
+    struct otlp_pair pairs[2 * OTLP_LABELS_MAX + 1];
+    uint32_t count;
+};
+
+/* First whose name it is already; the service before all. */
+static int rank(const struct otlp_pair *pair)
+{
+    return pair->key == 0 ? 0 : pair->key == pair->name ? 1 : 2;
+}
+
+static int compare_pairs(const void *a, const void *b, void *context)
+{
+    const struct otlp_decoder *decoder = context;
+    const struct otlp_pair *x = a, *y = b;
+    if (x->name != y->name)
+        return span_compare(decoder->strings[x->name], decoder->strings[y->name]);
+    if (rank(x) != rank(y))
+        return rank(x) - rank(y);
+    return span_compare(decoder->strings[x->key], decoder->strings[y->key]);
+}
+
+static bool has_name(const struct labels *labels, uint32_t name)
+{
+    for (uint32_t i = 0; i < labels->count; i++)
+        if (labels->pairs[i].name == name)
+            return true;
+    return false;
+}
+
+/* name_2, name_3, …: the first that nobody has. */
+static uint32_t free_name(struct otlp_decoder *decoder, const struct labels *labels, uint32_t name)
+{
+    for (unsigned i = 2;; i++) {
+        const struct span text = decoder->strings[name];
+        const char *next = arena_printf(decoder->scratch, "%.*s_%u", SPAN_PRINT(text), i);
+        const uint32_t string = otlp_intern(decoder, span_text(next));
+        if (!has_name(labels, string))
+            return string;
+    }
+}
+
+static void sort_labels(struct otlp_decoder *decoder, struct labels *labels)
+{
+    struct otlp_pair *pairs = labels->pairs;
+    bool has_met = false;
+    qsort_r(pairs, labels->count, sizeof(pairs[0]), compare_pairs, decoder);
+    for (uint32_t i = 1, name = pairs[0].name; i < labels->count; i++) {
+        const bool is_same = pairs[i].name == name;
+        name = pairs[i].name;
+        if (is_same)
+            pairs[i].name = free_name(decoder, labels, name);
+        has_met |= is_same;
+    }
+    if (has_met)
+        qsort_r(pairs, labels->count, sizeof(pairs[0]), compare_pairs, decoder);
+}
+
+static uint32_t service_of(struct otlp_decoder *decoder, const struct otlp_context *context)
+{
+    if (context->service)
+        return context->service;
+    if (!context->executable)
+        return otlp_intern(decoder, SPAN_LITERAL("unknown_service"));
+    const struct span name = decoder->strings[context->executable];
+    const char *text = arena_printf(decoder->scratch, "unknown_service:%.*s", SPAN_PRINT(name));
+    return otlp_intern(decoder, span_text(text));
+}
+
+static enum err_code collect_labels(struct otlp_decoder *decoder,
+                                    const struct otlp_context *context, uint32_t variant,
+                                    struct labels *labels)
+{
+    const struct otlp_variant *own = (struct otlp_variant *)decoder->variants.items + variant;
+    const uint32_t *items = decoder->variant_items.items;
+    struct otlp_pair *pairs = labels->pairs;
+    uint32_t service = 0;
+    for (uint32_t i = 0; i < own->count; i++) {
+        const struct otlp_attribute *attribute = &decoder->attributes[items[own->first + i]];
+        if (!span_is_utf8(decoder->strings[attribute->text]))
+            return err_set(decoder->problem, ERR_INVALID, "an attribute of a sample is no UTF-8");
+        if (attribute->role == ROLE_SERVICE)
+            service = attribute->text;
+        else
+            pairs[labels->count++] =
+                (struct otlp_pair){.key = attribute->key,
+                                   .value = attribute->text,
+                                   .name = label_name(decoder, attribute->key)};
+    }
+    const uint32_t own_count = labels->count;
+    for (uint32_t i = 0; i < context->pair_count; i++)
+        if (!find_key(pairs, own_count, context->pairs[i].key))
+            pairs[labels->count++] = context->pairs[i];
+    pairs[labels->count++] =
+        (struct otlp_pair){.value = service ? service : service_of(decoder, context),
+                           .name = otlp_intern(decoder, SPAN_LITERAL("service_name"))};
+    sort_labels(decoder, labels);
+    return ERR_NONE;
+}
+
+/* ---- series ---- */
+
+static enum err_code add_series(struct otlp_decoder *decoder, const struct batch_type *type,
+                                const struct labels *labels, uint32_t *ret_series)
+{
+    const uint32_t limit =
+        decoder->options->series_count ? decoder->options->series_count : SERIES_DEFAULT;
+    const uint32_t head[] = {type->name,
+                             type->sample_type.type,
+                             type->sample_type.unit,
+                             type->period_type.type,
+                             type->period_type.unit,
+                             type->is_delta};
+    uint32_t key[sizeof(head) / sizeof(head[0]) + 2 * (2 * OTLP_LABELS_MAX + 1)];
+    uint32_t size = sizeof(head) / sizeof(head[0]);
+    memcpy(key, head, sizeof(head));
+    for (uint32_t i = 0; i < labels->count; i++) {
+        key[size++] = labels->pairs[i].name;
+        key[size++] = labels->pairs[i].value;
+    }
+    const struct span bytes = span_of(key, size * sizeof(key[0]));
+    *ret_series = map_bytes_find(&decoder->series_map, bytes);
+    if (*ret_series != MAP_ABSENT)
+        return ERR_NONE;
+    *ret_series = decoder->series.count;
+    if (decoder->series.count >= limit)
+        return err_set(decoder->problem, ERR_INVALID, "the request has more than %u series", limit);
+    const char *kept = arena_strndup(decoder->scratch, key, bytes.size);
+    (void)map_bytes_add(&decoder->series_map, span_of(kept, bytes.size), *ret_series);
+    struct batch_series *series =
+        otlp_array_add(decoder->scratch, &decoder->series, 1, sizeof(*series));
+    *series = (struct batch_series){
+        .type = *type, .first_label = decoder->series_labels.count, .label_count = labels->count};
+    struct batch_label *label =
+        otlp_array_add(decoder->scratch, &decoder->series_labels, labels->count, sizeof(*label));
+    for (uint32_t i = 0; i < labels->count; i++)
+        label[i] = (struct batch_label){labels->pairs[i].name, labels->pairs[i].value};
+    return ERR_NONE;
+}
+
+enum err_code otlp_take_series(struct otlp_decoder *decoder, const struct otlp_profile *profile,
+                               const struct batch_type *type, uint32_t variant,
+                               uint32_t *ret_series)
+{
+    struct otlp_context *context = &decoder->contexts[profile->context];
+    struct labels labels;
+    labels.count = 0;
+    prepare_context(decoder, context);
+    if (context->problem)
+        return err_set(decoder->problem, ERR_INVALID, "%s", context->problem);
+    enum err_code code = collect_labels(decoder, context, variant, &labels);
+    return code ? code : add_series(decoder, type, &labels, ret_series);
+}
+
+/* ---- types ---- */
+
+struct span otlp_type_name(struct span sample_type)
+{
+    static const struct {
+        const char *start;
+        const char *name;
+    } known[] = {{"alloc_", "memory"}, {"inuse_", "memory"}};
+    if (span_equal_text(sample_type, "cpu") || span_equal_text(sample_type, "samples"))
+        return SPAN_LITERAL("process_cpu");
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+        if (span_starts_with(sample_type, known[i].start))
+            return span_text(known[i].name);
+    return span_equal_text(sample_type, "goroutine") ? SPAN_LITERAL("goroutines") : sample_type;
+}
+
+/* What is held at the moment of the profile is no change since the one before. */
+static bool is_gauge(struct span type)
+{
+    return span_starts_with(type, "inuse_") || span_starts_with(type, "goroutine");
+}
+
+static bool find_type(const struct otlp_decoder *decoder, const struct otlp_value_type *type,
+                      struct profile_value_type *ret_type)
+{
+    return otlp_find_string(decoder, type->type, &ret_type->type) &&
+           otlp_find_string(decoder, type->unit, &ret_type->unit);
+}
+
+static bool is_type(const struct otlp_decoder *decoder, struct profile_value_type type,
+                    const char *name, const char *unit)
+{
+    return span_equal_text(decoder->strings[type.type], name) &&
+           span_equal_text(decoder->strings[type.unit], unit);
+}
+
+enum err_code otlp_take_type(struct otlp_decoder *decoder, const struct otlp_profile *profile,
+                             struct batch_type *ret_type, int64_t *ret_factor)
+{
+    struct batch_type type = {0};
+    if (!find_type(decoder, &profile->sample_type, &type.sample_type) ||
+        !find_type(decoder, &profile->period_type, &type.period_type))
+        return err_set(decoder->problem, ERR_INVALID,
+                       "its type refers to a string that is not there");
+    if (type.sample_type.type == 0)
+        return err_set(decoder->problem, ERR_INVALID, "it has no sample type");
+    *ret_factor = 1;
+    if (profile->period > 0 && is_type(decoder, type.sample_type, "samples", "count") &&
+        is_type(decoder, type.period_type, "cpu", "nanoseconds")) {
+        type.sample_type = type.period_type;
+        *ret_factor = profile->period;
+    }
+    const struct span name = decoder->strings[type.sample_type.type];
+    type.name = otlp_intern(decoder, otlp_type_name(name));
+    type.is_delta = !profile->sample_type.is_cumulative && !is_gauge(name);
+    *ret_type = type;
+    return ERR_NONE;
+}

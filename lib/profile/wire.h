@@ -1,0 +1,83 @@
+/*
+ * wire: the protobuf wire format (protobuf.dev/programming-guides/encoding) as far as pprof and
+ * OTLP need it, inline because decoding spends its time here. Private to the files
+ * lib/profile/pprof_* and otlp_*. Readers return the position behind what they read, or NULL when
+ * it is malformed.
+ */
+#ifndef LIB_PROFILE_WIRE_H
+#define LIB_PROFILE_WIRE_H
+
+#include "lib/base/buf.h"
+
+enum wire_type { WIRE_VARINT = 0, WIRE_FIXED64 = 1, WIRE_BYTES = 2, WIRE_FIXED32 = 5 };
+
+enum { WIRE_VARINT_BYTES_MAX = 10 };
+
+struct wire_field {
+    uint64_t number; /* of a varint or fixed field */
+    struct span bytes;
+    uint32_t id;
+    enum wire_type type;
+};
+
+const uint8_t *wire_read_long_varint(const uint8_t *at, const uint8_t *end, uint64_t *ret_number);
+
+/* gcc would rather call these than have them in each of the loops that live from them. */
+#define WIRE_INLINE static inline __attribute__((always_inline))
+
+WIRE_INLINE const uint8_t *wire_read_varint(const uint8_t *at, const uint8_t *end,
+                                            uint64_t *ret_number)
+{
+    if (at < end && at[0] < 0x80) {
+        *ret_number = at[0];
+        return at + 1;
+    }
+    if (end - at >= 2 && at[1] < 0x80) {
+        *ret_number = (uint64_t)(at[0] & 0x7f) | (uint64_t)at[1] << 7;
+        return at + 2;
+    }
+    return wire_read_long_varint(at, end, ret_number);
+}
+
+const uint8_t *wire_read_fixed(const uint8_t *at, const uint8_t *end, struct wire_field *field);
+
+WIRE_INLINE const uint8_t *wire_read_field(const uint8_t *at, const uint8_t *end,
+                                           struct wire_field *field)
+{
+    uint64_t tag;
+    at = wire_read_varint(at, end, &tag);
+    if (!at || tag >> 3 > UINT32_MAX)
+        return NULL;
+    field->id = (uint32_t)(tag >> 3);
+    field->type = (enum wire_type)(tag & 7);
+    field->bytes = (struct span){0};
+    field->number = 0;
+    if (field->type == WIRE_VARINT)
+        return wire_read_varint(at, end, &field->number);
+    if (field->type != WIRE_BYTES)
+        return wire_read_fixed(at, end, field);
+    uint64_t size;
+    at = wire_read_varint(at, end, &size);
+    if (!at || size > (uint64_t)(end - at))
+        return NULL;
+    field->bytes = span_of(at, (size_t)size);
+    return at + size;
+}
+
+/* How many varints end in bytes: a byte without the high bit ends one. */
+static inline uint64_t wire_count_varints(struct span bytes)
+{
+    uint64_t count = 0;
+    size_t i = 0;
+    for (; i + 8 <= bytes.size; i += 8) {
+        uint64_t word;
+        memcpy(&word, bytes.data + i, 8);
+        uint64_t ends = (~word >> 7) & UINT64_C(0x0101010101010101);
+        count += (ends * UINT64_C(0x0101010101010101)) >> 56;
+    }
+    for (; i < bytes.size; i++)
+        count += bytes.data[i] < 0x80;
+    return count;
+}
+
+#endif
