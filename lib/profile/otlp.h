@@ -12,17 +12,19 @@
  *
  * Series: labels are the attributes of resource and scope and, of a sample's, those that the
  * options name; text, integers, booleans and doubles, not bytes or lists. A label's name is the
- * attribute's with '_' for every byte outside [a-zA-Z0-9_]. Of one attribute that several give, the
- * sample's is taken before the profile's, the resource's and the scope's. Where different
- * attributes want one name, that whose name it is already gets it, else the first in byte order;
- * the others get _2, _3 and so on behind it. service_name is always there: the sample's
+ * attribute's with '_' for every byte outside [a-zA-Z0-9_], with one before a digit at its start
+ * and one only where it starts with several. Values are cut at the limit. Of one attribute that
+ * several give, the sample's is taken before the profile's, the resource's and the scope's. Where
+ * different attributes want one name, that whose name it is already gets it, else the first in byte
+ * order; the others get _2, _3 and so on behind it. service_name is always there: the sample's
  * service.name, else the resource's, else "unknown_service", with ":" and the resource's
  * process.executable.name where it has one. All other attributes of samples stay with them.
  *
  * Types: "samples:count" with a period of "cpu:nanoseconds" becomes
  * process_cpu:cpu:nanoseconds:cpu:nanoseconds, values times period. All others keep their type; the
- * name is made of the sample type (otlp_type_name). Values of one sample are added, and where there
- * are none each timestamp counts 1. Samples whose value is 0 are left out.
+ * name is off_cpu for "off_cpu:nanoseconds", else by the rules of lib/profile/batch_type.h, and so
+ * is what may be added up over time. Values of one sample are added, and where there are none each
+ * timestamp counts 1. Samples whose value is 0 are left out.
  *
  * A profile that is wrong in itself (an index to nothing, a message cut short, sums past 2^63) is
  * dropped, counted and named in the result, and so is one that uses a wrong entry of the
@@ -34,6 +36,7 @@
 #define LIB_PROFILE_OTLP_H
 
 #include "lib/profile/batch.h"
+#include "lib/profile/batch_labels.h"
 
 enum otlp_encoding { OTLP_PROTOBUF, OTLP_JSON };
 
@@ -41,12 +44,12 @@ struct otlp_options {
     /* Attributes of samples that become labels of series, besides service.name. */
     const char *const *series_attributes;
     size_t series_attribute_count;
-    const struct profile_limits *limits; /* NULL: all defaults */
-    uint32_t series_count;               /* most series of one request; 0: 10,000 */
-    int64_t now_ns;                      /* the time of profiles that have none */
+    const struct profile_limits *limits;      /* NULL: all defaults */
+    const struct batch_limits *series_limits; /* as above; its types and profiles are not used */
+    int64_t now_ns;                           /* the time of profiles that have none */
 };
 
-enum { OTLP_MESSAGE_BYTES = 2048, OTLP_LABELS_MAX = 128 };
+enum { OTLP_MESSAGE_BYTES = 2048 };
 
 struct otlp_result {
     uint32_t profile_count; /* that were taken */
@@ -62,10 +65,6 @@ struct otlp_result {
 enum err_code otlp_decode(struct span raw, enum otlp_encoding encoding,
                           const struct otlp_options *options, struct batch **ret_batch,
                           struct otlp_result *ret_result, struct err *err) MUST_USE;
-
-/* The name of a profile type that its sender did not name: "process_cpu" for the sample type "cpu",
- * "memory" for "inuse_space"; else the sample type itself. Borrowed from sample_type, or static. */
-struct span otlp_type_name(struct span sample_type);
 
 /* Appends an ExportProfilesServiceResponse, the body of status 200. */
 void otlp_write_response(enum otlp_encoding encoding, const struct otlp_result *result,

@@ -114,7 +114,7 @@ static bool set_value(struct otlp_decoder *decoder, struct otlp_attribute *attri
 bool otlp_read_value(struct otlp_decoder *decoder, struct span bytes,
                      struct otlp_attribute *attribute)
 {
-    const uint8_t *at = bytes.data, *end = at + bytes.size;
+    const uint8_t *at = bytes.data, *end = otlp_end(bytes);
     while (at < end) {
         struct wire_field field;
         at = wire_read_field(at, end, &field);
@@ -153,7 +153,7 @@ enum otlp_role otlp_role_of(const struct otlp_decoder *decoder, struct span key)
 static bool fill_attribute(struct otlp_decoder *decoder, struct span bytes,
                            struct otlp_attribute *attribute)
 {
-    const uint8_t *at = bytes.data, *end = at + bytes.size;
+    const uint8_t *at = bytes.data, *end = otlp_end(bytes);
     while (at < end) {
         struct wire_field field;
         at = wire_read_field(at, end, &field);

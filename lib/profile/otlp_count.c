@@ -7,7 +7,7 @@
 static bool read_value_type(struct span bytes, struct otlp_value_type *type,
                             struct otlp_votes *votes)
 {
-    const uint8_t *at = bytes.data, *end = at + bytes.size;
+    const uint8_t *at = bytes.data, *end = otlp_end(bytes);
     *type = (struct otlp_value_type){0};
     while (at < end) {
         struct wire_field field;
@@ -32,7 +32,7 @@ static bool read_value_type(struct span bytes, struct otlp_value_type *type,
 
 static bool count_sample(struct span bytes, struct otlp_profile *profile, struct otlp_votes *votes)
 {
-    const uint8_t *at = bytes.data, *end = at + bytes.size;
+    const uint8_t *at = bytes.data, *end = otlp_end(bytes);
     unsigned seen = 0;
     while (at < end) {
         struct wire_field field;
@@ -92,7 +92,7 @@ static bool read_header(const struct wire_field *field, struct otlp_profile *pro
 
 static bool read_profile(struct span bytes, struct otlp_profile *profile, struct otlp_votes *votes)
 {
-    const uint8_t *at = bytes.data, *end = at + bytes.size;
+    const uint8_t *at = bytes.data, *end = otlp_end(bytes);
     while (at < end) {
         const uint8_t *start = at;
         struct wire_field field;
@@ -143,7 +143,7 @@ static enum err_code malformed(struct otlp_decoder *decoder, const char *what, u
 /* Both walks go through here: the first, with profiles NULL, only counts them. */
 static enum err_code walk_scope(struct otlp_decoder *decoder, struct span bytes)
 {
-    const uint8_t *at = bytes.data, *end = at + bytes.size;
+    const uint8_t *at = bytes.data, *end = otlp_end(bytes);
     struct span scope = {0};
     while (at < end) {
         struct wire_field field;
@@ -168,7 +168,7 @@ static enum err_code walk_scope(struct otlp_decoder *decoder, struct span bytes)
 
 static enum err_code walk_resource(struct otlp_decoder *decoder, struct span bytes)
 {
-    const uint8_t *at = bytes.data, *end = at + bytes.size;
+    const uint8_t *at = bytes.data, *end = otlp_end(bytes);
     const uint64_t first_context = decoder->context_count;
     struct span resource = {0};
     while (at < end) {
@@ -194,7 +194,7 @@ static enum err_code walk_resource(struct otlp_decoder *decoder, struct span byt
 
 static enum err_code walk_request(struct otlp_decoder *decoder, struct span *ret_dictionary)
 {
-    const uint8_t *at = decoder->raw.data, *end = at + decoder->raw.size;
+    const uint8_t *at = decoder->raw.data, *end = otlp_end(decoder->raw);
     *ret_dictionary = (struct span){0};
     bool has_dictionary = false;
     while (at < end) {
@@ -226,7 +226,7 @@ static enum err_code walk_request(struct otlp_decoder *decoder, struct span *ret
 /* How many numbers or messages of that field there are, up to where it is malformed. */
 static uint64_t count_inner(struct span bytes, uint32_t id)
 {
-    const uint8_t *at = bytes.data, *end = at + bytes.size;
+    const uint8_t *at = bytes.data, *end = otlp_end(bytes);
     uint64_t count = 0;
     while (at && at < end) {
         struct wire_field field;
@@ -241,7 +241,7 @@ static uint64_t count_inner(struct span bytes, uint32_t id)
 
 static enum err_code count_dictionary(struct otlp_decoder *decoder, struct span bytes)
 {
-    const uint8_t *at = bytes.data, *end = at + bytes.size;
+    const uint8_t *at = bytes.data, *end = otlp_end(bytes);
     struct otlp_counts *counts = &decoder->counts;
     while (at < end) {
         const uint8_t *start = at;

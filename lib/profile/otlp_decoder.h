@@ -121,6 +121,9 @@ struct otlp_label_entry {
     uint32_t variant;
 };
 
+/* Attributes of one sample, or of one resource and scope; and labels of one series. */
+enum { OTLP_ATTRIBUTES_MAX = 128, OTLP_LABELS_MAX = 2 * OTLP_ATTRIBUTES_MAX + 1 };
+
 /* A growing array in scratch memory. */
 struct otlp_array {
     void *items;
@@ -132,6 +135,7 @@ struct otlp_decoder {
     struct span raw;
     const struct otlp_options *options;
     struct profile_limits limits;
+    struct batch_limits series_limits;
     struct batch *batch;
     struct profile *tables;
     struct arena *arena;   /* the batch's */
@@ -248,6 +252,12 @@ bool otlp_list_add(struct span *list, struct buf *joined, const struct wire_fiel
                    enum wire_type type);
 
 /* ---- look-ups, inline because the loops live from them ---- */
+
+/* Behind the last byte; of nothing, too. */
+static inline const uint8_t *otlp_end(struct span bytes)
+{
+    return bytes.size ? bytes.data + bytes.size : bytes.data;
+}
 
 /* Steps to the next entry of a table; false at the end. The first pass has checked it. */
 WIRE_INLINE bool otlp_next_entry(struct otlp_range *range, uint32_t id, struct span *bytes)

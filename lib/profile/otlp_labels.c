@@ -15,7 +15,7 @@ enum { SLOTS_MIN = 1 << 10 };
 void *otlp_array_add(struct arena *arena, struct otlp_array *array, uint32_t count, size_t size)
 {
     const uint64_t needed = (uint64_t)array->count + count;
-    if (needed > array->capacity) {
+    if (needed > array->capacity || !array->items) {
         uint64_t capacity = array->capacity ? array->capacity : 64;
         while (capacity < needed)
             capacity *= 2;
@@ -72,8 +72,8 @@ static uint32_t *find_slot(const struct otlp_decoder *decoder,
 
 /* Attributes of one combination, distinct by key. */
 struct collected {
-    uint32_t plain[OTLP_LABELS_MAX];
-    uint32_t series[OTLP_LABELS_MAX];
+    uint32_t plain[OTLP_ATTRIBUTES_MAX];
+    uint32_t series[OTLP_ATTRIBUTES_MAX];
     uint32_t plain_count;
     uint32_t series_count;
 };
@@ -90,7 +90,7 @@ static bool has_key(const struct otlp_decoder *decoder, const uint32_t *items, u
 static enum err_code collect(struct otlp_decoder *decoder, struct span list,
                              struct collected *collected)
 {
-    const uint8_t *at = list.data, *end = at + list.size;
+    const uint8_t *at = list.data, *end = otlp_end(list);
     while (at < end) {
         uint64_t index;
         at = wire_read_varint(at, end, &index);
@@ -105,9 +105,9 @@ static enum err_code collect(struct otlp_decoder *decoder, struct span list,
         uint32_t *count = is_series ? &collected->series_count : &collected->plain_count;
         if (is_empty || has_key(decoder, items, *count, attribute->key))
             continue;
-        if (*count == OTLP_LABELS_MAX)
+        if (*count == OTLP_ATTRIBUTES_MAX)
             return err_set(decoder->problem, ERR_INVALID, "has more than %d attributes",
-                           OTLP_LABELS_MAX);
+                           OTLP_ATTRIBUTES_MAX);
         items[(*count)++] = (uint32_t)index;
     }
     return ERR_NONE;

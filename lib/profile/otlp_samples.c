@@ -58,7 +58,7 @@ static bool add_field(struct otlp_decoder *decoder, const struct wire_field *fie
 
 static bool read_sample(struct otlp_decoder *decoder, struct span bytes, struct sample *sample)
 {
-    const uint8_t *at = bytes.data, *end = at + bytes.size;
+    const uint8_t *at = bytes.data, *end = otlp_end(bytes);
     *sample = (struct sample){0};
     while (at < end) {
         struct wire_field field;
@@ -72,7 +72,7 @@ static bool read_sample(struct otlp_decoder *decoder, struct span bytes, struct 
 static enum err_code sum_values(struct otlp_decoder *decoder, const struct sample *sample,
                                 int64_t factor, int64_t *ret_value)
 {
-    const uint8_t *at = sample->values.data, *end = at + sample->values.size;
+    const uint8_t *at = sample->values.data, *end = otlp_end(sample->values);
     int64_t sum = at < end ? 0 : (int64_t)(sample->timestamps.size / 8);
     if (at >= end && sum == 0)
         return err_set(decoder->problem, ERR_INVALID, "has neither values nor timestamps");
@@ -100,10 +100,10 @@ static enum err_code add_timestamps(struct otlp_decoder *decoder, struct filling
                                     struct span bytes)
 {
     const size_t count = bytes.size / 8;
-    int64_t *times = decoder->timestamps + decoder->timestamp_count;
     bool is_ascending = true;
     if (count == 0)
         return ERR_NONE;
+    int64_t *times = decoder->timestamps + decoder->timestamp_count;
     memcpy(times, bytes.data, count * 8);
     for (size_t i = 1; i < count; i++)
         is_ascending &= times[i - 1] <= times[i];
@@ -254,7 +254,7 @@ static enum err_code add_profiles(struct otlp_decoder *decoder, const struct fil
 static enum err_code read_attributes(struct otlp_decoder *decoder, struct filling *filling)
 {
     const struct span bytes = filling->profile->bytes;
-    const uint8_t *at = bytes.data, *end = at + bytes.size;
+    const uint8_t *at = bytes.data, *end = otlp_end(bytes);
     while (at < end) {
         struct wire_field field;
         at = wire_read_field(at, end, &field);

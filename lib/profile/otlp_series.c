@@ -1,17 +1,16 @@
 /* Series: labels of resource, scope and the samples' own, and types. */
 #include "lib/base/mem.h"
+#include "lib/profile/batch_type.h"
 #include "lib/profile/otlp_decoder.h"
 
 #include <stdlib.h>
-
-enum { SERIES_DEFAULT = 10000, NAME_MAX_BYTES = 1024 };
 
 /* ---- attributes of resource and scope ---- */
 
 static bool read_key_value(struct otlp_decoder *decoder, struct span bytes,
                            struct otlp_attribute *attribute)
 {
-    const uint8_t *at = bytes.data, *end = at + bytes.size;
+    const uint8_t *at = bytes.data, *end = otlp_end(bytes);
     struct span key = {0};
     while (at < end) {
         struct wire_field field;
@@ -43,21 +42,45 @@ static const struct otlp_pair *find_key(const struct otlp_pair *pairs, uint32_t 
     return NULL;
 }
 
-/* "a.b-c" is the label a_b_c. */
+static bool is_name_byte(uint8_t byte)
+{
+    return (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') ||
+           (byte >= '0' && byte <= '9') || byte == '_';
+}
+
+/* "a.b-c" is the label a_b_c, "2nd" is _2nd, and "__x" is _x: two of them are for labels that are
+ * none of a series. */
 static uint32_t label_name(struct otlp_decoder *decoder, uint32_t key)
 {
-    const struct span text = decoder->strings[key];
-    char name[NAME_MAX_BYTES];
-    const size_t size = text.size < sizeof(name) ? text.size : sizeof(name);
-    bool is_same = size == text.size;
-    for (size_t i = 0; i < size; i++) {
-        const uint8_t byte = text.data[i];
-        const bool is_kept = (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') ||
-                             (byte >= '0' && byte <= '9') || byte == '_';
-        is_same &= is_kept;
-        name[i] = is_kept ? (char)byte : '_';
+    struct span text = decoder->strings[key];
+    bool is_same = text.data[0] < '0' || text.data[0] > '9';
+    char *name = arena_alloc_raw(decoder->scratch, text.size + 1, 1);
+    size_t size = 0;
+    if (!is_same)
+        name[size++] = '_';
+    for (size_t i = 0; i < text.size; i++) {
+        is_same &= is_name_byte(text.data[i]);
+        name[size++] = is_name_byte(text.data[i]) ? (char)text.data[i] : '_';
+        if (size == 2 && name[0] == '_' && name[1] == '_') {
+            is_same = false;
+            size = 1;
+        }
     }
-    return is_same ? key : otlp_intern(decoder, span_of(name, size));
+    if (size > decoder->series_limits.name_bytes)
+        size = decoder->series_limits.name_bytes;
+    return is_same && size == text.size ? key : otlp_intern(decoder, span_of(name, size));
+}
+
+/* The value, cut before a character that would pass the limit. */
+static uint32_t label_value(struct otlp_decoder *decoder, uint32_t value)
+{
+    const struct span text = decoder->strings[value];
+    size_t size = decoder->series_limits.value_bytes;
+    if (text.size <= size)
+        return value;
+    while (size > 0 && (text.data[size] & 0xc0) == 0x80)
+        size--;
+    return otlp_intern(decoder, span_of(text.data, size));
 }
 
 static void add_pair(struct otlp_decoder *decoder, struct otlp_context *context,
@@ -66,27 +89,29 @@ static void add_pair(struct otlp_decoder *decoder, struct otlp_context *context,
     if (attribute->key == 0 || attribute->text == 0 || attribute->kind == OTLP_LIST)
         return;
     const enum otlp_role role = otlp_role_of(decoder, decoder->strings[attribute->key]);
+    if (!span_is_utf8(decoder->strings[attribute->text])) {
+        context->problem = "an attribute of its resource or scope is no UTF-8";
+        return;
+    }
     if (role == ROLE_SERVICE && !context->service)
-        context->service = attribute->text;
+        context->service = label_value(decoder, attribute->text);
     if (role == ROLE_EXECUTABLE && !context->executable)
         context->executable = attribute->text;
     if (role == ROLE_SERVICE || find_key(pairs, context->pair_count, attribute->key))
         return;
-    if (context->pair_count == OTLP_LABELS_MAX)
+    if (context->pair_count == OTLP_ATTRIBUTES_MAX)
         context->problem = "its resource and scope have too many attributes";
-    else if (!span_is_utf8(decoder->strings[attribute->text]))
-        context->problem = "an attribute of its resource or scope is no UTF-8";
     else
         pairs[context->pair_count++] =
             (struct otlp_pair){.key = attribute->key,
-                               .value = attribute->text,
+                               .value = label_value(decoder, attribute->text),
                                .name = label_name(decoder, attribute->key)};
 }
 
 static void read_attributes(struct otlp_decoder *decoder, struct otlp_context *context,
                             struct span message, uint32_t id, struct otlp_pair *pairs)
 {
-    const uint8_t *at = message.data, *end = at + message.size;
+    const uint8_t *at = message.data, *end = otlp_end(message);
     while (at < end && !context->problem) {
         struct wire_field field;
         struct otlp_attribute attribute = {0};
@@ -107,7 +132,7 @@ static void prepare_context(struct otlp_decoder *decoder, struct otlp_context *c
 {
     if (context->is_ready)
         return;
-    struct otlp_pair pairs[OTLP_LABELS_MAX];
+    struct otlp_pair pairs[OTLP_ATTRIBUTES_MAX];
     read_attributes(decoder, context, context->resource, RESOURCE_ATTRIBUTES, pairs);
     read_attributes(decoder, context, context->scope, SCOPE_ATTRIBUTES, pairs);
     context->pairs = arena_new(decoder->scratch, struct otlp_pair, context->pair_count);
@@ -118,7 +143,7 @@ static void prepare_context(struct otlp_decoder *decoder, struct otlp_context *c
 /* ---- labels ---- */
 
 struct labels {
-    struct otlp_pair pairs[2 * OTLP_LABELS_MAX + 1];
+    struct otlp_pair pairs[OTLP_LABELS_MAX];
     uint32_t count;
 };
 
@@ -183,7 +208,7 @@ static uint32_t service_of(struct otlp_decoder *decoder, const struct otlp_conte
         return otlp_intern(decoder, SPAN_LITERAL("unknown_service"));
     const struct span name = decoder->strings[context->executable];
     const char *text = arena_printf(decoder->scratch, "unknown_service:%.*s", SPAN_PRINT(name));
-    return otlp_intern(decoder, span_text(text));
+    return label_value(decoder, otlp_intern(decoder, span_text(text)));
 }
 
 static enum err_code collect_labels(struct otlp_decoder *decoder,
@@ -199,11 +224,11 @@ static enum err_code collect_labels(struct otlp_decoder *decoder,
         if (!span_is_utf8(decoder->strings[attribute->text]))
             return err_set(decoder->problem, ERR_INVALID, "an attribute of a sample is no UTF-8");
         if (attribute->role == ROLE_SERVICE)
-            service = attribute->text;
+            service = label_value(decoder, attribute->text);
         else
             pairs[labels->count++] =
                 (struct otlp_pair){.key = attribute->key,
-                                   .value = attribute->text,
+                                   .value = label_value(decoder, attribute->text),
                                    .name = label_name(decoder, attribute->key)};
     }
     const uint32_t own_count = labels->count;
@@ -222,15 +247,17 @@ static enum err_code collect_labels(struct otlp_decoder *decoder,
 static enum err_code add_series(struct otlp_decoder *decoder, const struct batch_type *type,
                                 const struct labels *labels, uint32_t *ret_series)
 {
-    const uint32_t limit =
-        decoder->options->series_count ? decoder->options->series_count : SERIES_DEFAULT;
+    const struct batch_limits *limits = &decoder->series_limits;
+    if (labels->count > limits->series_labels)
+        return err_set(decoder->problem, ERR_INVALID, "its series has %u labels, the limit is %u",
+                       labels->count, limits->series_labels);
     const uint32_t head[] = {type->name,
                              type->sample_type.type,
                              type->sample_type.unit,
                              type->period_type.type,
                              type->period_type.unit,
                              type->is_delta};
-    uint32_t key[sizeof(head) / sizeof(head[0]) + 2 * (2 * OTLP_LABELS_MAX + 1)];
+    uint32_t key[sizeof(head) / sizeof(head[0]) + 2 * OTLP_LABELS_MAX];
     uint32_t size = sizeof(head) / sizeof(head[0]);
     memcpy(key, head, sizeof(head));
     for (uint32_t i = 0; i < labels->count; i++) {
@@ -242,8 +269,9 @@ static enum err_code add_series(struct otlp_decoder *decoder, const struct batch
     if (*ret_series != MAP_ABSENT)
         return ERR_NONE;
     *ret_series = decoder->series.count;
-    if (decoder->series.count >= limit)
-        return err_set(decoder->problem, ERR_INVALID, "the request has more than %u series", limit);
+    if (decoder->series.count >= limits->series)
+        return err_set(decoder->problem, ERR_INVALID, "the request has more than %u series",
+                       limits->series);
     const char *kept = arena_strndup(decoder->scratch, key, bytes.size);
     (void)map_bytes_add(&decoder->series_map, span_of(kept, bytes.size), *ret_series);
     struct batch_series *series =
@@ -273,24 +301,22 @@ enum err_code otlp_take_series(struct otlp_decoder *decoder, const struct otlp_p
 
 /* ---- types ---- */
 
-struct span otlp_type_name(struct span sample_type)
+/* As batch_type has it; of one type at a time, since OTLP has no more in a profile. */
+static void name_type(struct otlp_decoder *decoder, const struct otlp_profile *profile,
+                      struct batch_type *type)
 {
-    static const struct {
-        const char *start;
-        const char *name;
-    } known[] = {{"alloc_", "memory"}, {"inuse_", "memory"}};
-    if (span_equal_text(sample_type, "cpu") || span_equal_text(sample_type, "samples"))
-        return SPAN_LITERAL("process_cpu");
-    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
-        if (span_starts_with(sample_type, known[i].start))
-            return span_text(known[i].name);
-    return span_equal_text(sample_type, "goroutine") ? SPAN_LITERAL("goroutines") : sample_type;
-}
-
-/* What is held at the moment of the profile is no change since the one before. */
-static bool is_gauge(struct span type)
-{
-    return span_starts_with(type, "inuse_") || span_starts_with(type, "goroutine");
+    const struct profile typed = {.strings = decoder->strings,
+                                  .string_count = decoder->string_count,
+                                  .value_types = &type->sample_type,
+                                  .value_type_count = 1,
+                                  .period_type = type->period_type,
+                                  .duration_ns = (int64_t)profile->duration_ns};
+    struct span name = SPAN_LITERAL("off_cpu");
+    if (!span_equal(profile_string(&typed, type->sample_type.type), name))
+        name = batch_type_name(&typed, batch_type_derive_name(&typed, NULL), 0);
+    const bool is_stated = !profile->sample_type.is_cumulative;
+    type->is_delta = is_stated && batch_type_kind(&typed, name, 0, true) == BATCH_KIND_DELTA;
+    type->name = otlp_intern(decoder, name);
 }
 
 static bool find_type(const struct otlp_decoder *decoder, const struct otlp_value_type *type,
@@ -323,9 +349,7 @@ enum err_code otlp_take_type(struct otlp_decoder *decoder, const struct otlp_pro
         type.sample_type = type.period_type;
         *ret_factor = profile->period;
     }
-    const struct span name = decoder->strings[type.sample_type.type];
-    type.name = otlp_intern(decoder, otlp_type_name(name));
-    type.is_delta = !profile->sample_type.is_cumulative && !is_gauge(name);
+    name_type(decoder, profile, &type);
     *ret_type = type;
     return ERR_NONE;
 }

@@ -11,7 +11,7 @@
 static bool set_build_id(struct otlp_decoder *decoder, struct span list,
                          struct profile_mapping *mapping, enum otlp_role *best)
 {
-    const uint8_t *at = list.data, *end = at + list.size;
+    const uint8_t *at = list.data, *end = otlp_end(list);
     while (at < end) {
         uint64_t index;
         at = wire_read_varint(at, end, &index);
@@ -47,7 +47,7 @@ static bool set_mapping_field(struct otlp_decoder *decoder, const struct wire_fi
 static bool fill_mapping(struct otlp_decoder *decoder, struct span bytes,
                          struct profile_mapping *mapping)
 {
-    const uint8_t *at = bytes.data, *end = at + bytes.size;
+    const uint8_t *at = bytes.data, *end = otlp_end(bytes);
     enum otlp_role best = ROLE_BUILD_ID_HTLHASH + 1;
     struct span attributes = {0};
     while (at < end) {
@@ -85,7 +85,7 @@ static bool fill_function(struct otlp_decoder *decoder, struct span bytes,
 {
     uint32_t *const strings[] = {NULL, &function->name, &function->system_name,
                                  &function->filename};
-    const uint8_t *at = bytes.data, *end = at + bytes.size;
+    const uint8_t *at = bytes.data, *end = otlp_end(bytes);
     while (at < end) {
         struct wire_field field;
         at = wire_read_field(at, end, &field);
@@ -129,7 +129,7 @@ WIRE_INLINE bool find_entry(const struct otlp_decoder *decoder, enum otlp_table 
 WIRE_INLINE bool fill_line(struct otlp_decoder *decoder, struct span bytes,
                            struct profile_line *line)
 {
-    const uint8_t *at = bytes.data, *end = at + bytes.size;
+    const uint8_t *at = bytes.data, *end = otlp_end(bytes);
     *line = (struct profile_line){.function = PROFILE_NONE};
     while (at < end) {
         struct wire_field field;
@@ -153,7 +153,7 @@ WIRE_INLINE bool fill_line(struct otlp_decoder *decoder, struct span bytes,
 WIRE_INLINE bool fill_location(struct otlp_decoder *decoder, struct span bytes,
                                struct profile_location *location, struct profile_line *lines)
 {
-    const uint8_t *at = bytes.data, *end = at + bytes.size;
+    const uint8_t *at = bytes.data, *end = otlp_end(bytes);
     bool is_good = true;
     while (at < end) {
         struct wire_field field;
@@ -214,7 +214,7 @@ static bool set_id(const struct wire_field *field, uint8_t *id, size_t size)
 
 static bool fill_link(struct span bytes, struct batch_link *link)
 {
-    const uint8_t *at = bytes.data, *end = at + bytes.size;
+    const uint8_t *at = bytes.data, *end = otlp_end(bytes);
     while (at < end) {
         struct wire_field field;
         at = wire_read_field(at, end, &field);
@@ -246,7 +246,7 @@ static void fill_links(struct otlp_decoder *decoder)
  */
 static uint32_t *read_indexes(struct span bytes, uint32_t *entry, uint64_t limit)
 {
-    const uint8_t *at = bytes.data, *end = at + bytes.size;
+    const uint8_t *at = bytes.data, *end = otlp_end(bytes);
     bool is_wrong = false;
     while (at < end) {
         uint64_t word;
@@ -285,7 +285,7 @@ static bool is_any_wrong(const struct otlp_decoder *decoder, const uint32_t *ent
 static uint32_t *fill_stack(struct otlp_decoder *decoder, struct span bytes, uint32_t *entry)
 {
     const uint64_t limit = decoder->tables->location_count;
-    const uint8_t *at = bytes.data, *end = at + bytes.size;
+    const uint8_t *at = bytes.data, *end = otlp_end(bytes);
     const uint32_t *first = entry;
     while (at < end && entry) {
         struct wire_field field;

@@ -148,6 +148,75 @@ SPEEDSCOPE = {
 }
 
 
+# --- OTLP ------------------------------------------------------------------------------------
+def fixed64(number, value):
+    return varint(number << 3 | 1) + struct.pack("<Q", value)
+
+
+def otlp_key_value(key, value):
+    return message((1, key.encode()), (2, message((1, value.encode()))))
+
+
+def otlp_attribute(key, value, unit=0):
+    any_value = message((3, value)) if isinstance(value, int) else message((1, value.encode()))
+    return message((1, key), (2, any_value), (3, unit))
+
+
+def otlp_dictionary():
+    words = ["", "samples", "count", "cpu", "nanoseconds", "main", "main.c", "/bin/app",
+             "process.executable.build_id.gnu", "thread.name", "a.b", "service.name", "bytes"]
+    text = {word: index for index, word in enumerate(words)}
+    return message(
+        (1, b""), (1, message((1, 4096), (2, 8192), (4, text["/bin/app"]), (5, packed(1)))),
+        (2, b""), (2, message((1, 1), (2, 4100), (3, message((1, 1), (2, 12))))),
+        (2, message((2, 77))),
+        (3, b""), (3, message((1, text["main"]), (2, text["main"]), (3, text["main.c"]), (4, 1))),
+        (4, b""), (4, message((1, bytes(range(16))), (2, bytes(range(8))))),
+        *((5, word.encode()) for word in words),
+        (6, b""), (6, otlp_attribute(text["process.executable.build_id.gnu"], "abc")),
+        (6, otlp_attribute(text["thread.name"], "worker")),
+        (6, otlp_attribute(text["a.b"], 5, text["bytes"])),
+        (6, otlp_attribute(text["service.name"], "own")),
+        (7, b""), (7, message((1, packed(1, 2)))), (7, message((1, packed(2)))))
+
+
+def otlp(attributes, link, values, **more):
+    """A request whose samples have their fields under these numbers."""
+    times = struct.pack("<3Q", 5, 3, 4)
+    samples = [message((1, 1), (attributes, packed(2, 3)), (link, 1), (values, packed(2, 3))),
+               message((1, 2), (attributes, packed(4))) + field(values, packed(7)),
+               message((1, 2), (5, times)), message((1, 0), (values, packed(-1)))]
+    profile = message((1, message((1, 1), (2, 2))), *((2, sample) for sample in samples)) + \
+        fixed64(3, 1700000000000000000) + \
+        message((4, 1000), (5, message((1, 3), (2, 4))), (6, 10),
+                (8 if "oldest" in more else 7, bytes(16)))
+    resource = message((1, otlp_key_value("service.name", "shop")), (1, otlp_key_value("a-b", "x")),
+                       (1, message((2, message((8, 5))), (3, 10))))
+    scope = message((1, b"scope"), (3, otlp_key_value("a_b", "y")))
+    return message((1, message((1, resource), (2, message((1, scope), (2, profile))))),
+                   (2, otlp_dictionary()))
+
+
+OTLP_JSON = {
+    "resourceProfiles": [{
+        "resource": {"attributes": [{"key": "service.name", "value": {"stringValue": "shop"}},
+                                    {"key": "a.b", "value": {"doubleValue": 0.1}},
+                                    {"keyStrindex": 5, "value": {"boolValue": True}},
+                                    {"key": "l", "value": {"arrayValue": {"values": []}}}]},
+        "scopeProfiles": [{"profiles": [{
+            "sampleType": {"typeStrindex": 1, "unitStrindex": 2},
+            "samples": [{"stackIndex": 1, "attributeIndices": [1], "linkIndex": 1,
+                         "values": ["2"], "timestampsUnixNano": ["9", 8]}],
+            "timeUnixNano": "50", "durationNano": "10", "period": "10",
+            "periodType": {"typeStrindex": 3, "unitStrindex": 4}}]}]}],
+    "dictionary": {"stringTable": ["", "samples", "count", "cpu", "nanoseconds", "main"],
+                   "mappingTable": [{}], "functionTable": [{}, {"nameStrindex": 5}],
+                   "locationTable": [{}, {"address": "77", "lines": [{"functionIndex": 1}]}],
+                   "linkTable": [{}, {"traceId": "00" * 16, "spanId": "ab" * 8}],
+                   "attributeTable": [{}, {"keyStrindex": 5, "value": {"intValue": "-3"}}],
+                   "stackTable": [{}, {"locationIndices": [1]}]}}
+
+
 # --- compression -----------------------------------------------------------------------------
 def zstd_raw(data, is_last=True):
     """A frame of one raw block, since Python 3.11 has no zstd writer (RFC 8878)."""
@@ -238,6 +307,10 @@ def main():
             text = json.dumps(value, separators=(",", ":"))
             write(f"fuzz_{group}", name, text)
             write("fuzz_format", f"{group}-{name}", text)
+    for name, data in {"newest": otlp(2, 3, 4), "old": otlp(3, 4, 2),
+                       "oldest": otlp(3, 4, 2, oldest=True), "cut": otlp(2, 3, 4)[:-4],
+                       "json": json.dumps(OTLP_JSON, separators=(",", ":"))}.items():
+        write("fuzz_otlp", name, data)
     write("fuzz_format", "utf16", "a;b 1\r\n\U0001d11e;c 2".encode("utf-16"))
     write("fuzz_format", "gzip", gzip_bytes(plain))
     write("fuzz_format", "zstd", zstd_raw(FOLDED["plain"].encode()))
