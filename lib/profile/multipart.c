@@ -21,7 +21,8 @@ static struct span take_until(struct span *rest, const char *ends)
     while (size < rest->size && (rest->data[size] == 0 || !strchr(ends, rest->data[size])))
         size++;
     struct span taken = span_of(rest->data, size);
-    *rest = span_of(rest->data + size, rest->size - size);
+    if (size)
+        *rest = span_of(rest->data + size, rest->size - size);
     return taken;
 }
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Writes the seeds of the fuzzers, tests/fuzz/corpus/<fuzzer>/seed-*: small inputs that reach every
 part of a format. Deterministic; run it again after a change and commit what differs."""
+import base64
 import gzip
 import json
 import pathlib
@@ -269,6 +270,59 @@ VIEWS = ["cycles\nfunction\nmain\n\n\n\n0", "misses\nline\n\nlibc\n\n\n100",
          "0\n\n\n\n\n\n\ncomm=app\npid!=2..7\npid", "0\n\n\n\n\n\n\ncomm=\n\\tid\\!=3 \nno"]
 
 
+# --- Pyroscope: both ways in -----------------------------------------------------------------
+def form(*parts, boundary="b"):
+    """(name, bytes) in turns, as multipart/form-data."""
+    out = b""
+    for name, data in parts:
+        out += (f'--{boundary}\r\nContent-Disposition: form-data; name="{name}"; filename="f"\r\n'
+                "Content-Type: application/octet-stream\r\n\r\n").encode() + data + b"\r\n"
+    return out + f"--{boundary}--\r\n".encode()
+
+
+def push(*series):
+    """(labels, profiles) in turns, as push.v1.PushRequest."""
+    out = b""
+    for labels, profiles in series:
+        fields = [(1, message((1, name.encode()), (2, value.encode())))
+                  for name, value in labels.items()]
+        fields += [(2, message((1, data), (2, b"id"))) for data in profiles]
+        out += field(1, message(*fields))
+    return out
+
+
+def pyroscope():
+    plain, packed_bytes = pprof(), gzip_bytes(pprof())
+    labels = {"__name__": "process_cpu", "service_name": "app", "__delta__": "false", "a.b": "c"}
+    encoded = {"series": [{"labels": [{"name": "service_name", "value": "app"}],
+                           "samples": [{"rawProfile": base64.b64encode(plain).decode(),
+                                        "ID": "1"}]}]}
+    config = {"cpu": {"units": "samples", "display-name": "cpu", "aggregation": "average",
+                      "cumulative": True, "sampled": True}}
+    parts = form(("profile", packed_bytes), ("sample_type_config", json.dumps(config).encode()))
+    query = b"name=app.cpu%7Bk%3Dv,l=w}&from=now-1h30m&until=1767323045678&sampleRate=50\n"
+    return {"push": b"p" + push((labels, [plain])),
+            "push-two": b"p" + push((labels, [packed_bytes, b"a;b 1"]), ({"x": "y"}, [plain])),
+            "push-json": b"j" + json.dumps(encoded).encode(),
+            "form": query + b"multipart/form-data; boundary=b\n" + parts,
+            "form-old": query + b"multipart/form-data; boundary=b\n" + form(("prev_profile", b"x")),
+            "folded": query + b"text/plain\nmain;a 3\nmain;b 1.5\n",
+            "lines": b"name=app.alloc_space&format=lines&from=2026-01-02T03:04:05Z\n\na;b\na;c\n",
+            "raw": b"name=app&format=pprof&spyName=x&aggregationType=average&units=bytes\n\n" + plain,
+            "trie": b"name=app&format=trie\n\nx"}
+
+
+FORMS = {
+    "plain": ("multipart/form-data; boundary=b", form(("a", b"one"), ("c", b"two\r\n--bb\r\n"))),
+    "quoted": ('Multipart/Form-Data; boundary="b:\\\\"; x=y', form(("q", b"x"), boundary="b:\\\\")),
+    "empty": ("multipart/form-data; boundary=b", b"before\r\n--b \r\n"
+              b"content-disposition: form-data; name=a\r\n\r\n--b--after"),
+    "cut": ("multipart/form-data; boundary=b", form(("a", b"one"))[:-6]),
+    "encoded": ("multipart/form-data; boundary=b", b"--b\r\nContent-Transfer-Encoding: base64\r\n"
+                b'Content-Disposition: form-data; name="a"\r\n\r\nYQ==\r\n--b--'),
+}
+
+
 def write(fuzzer, name, data):
     folder = CORPUS / fuzzer
     folder.mkdir(parents=True, exist_ok=True)
@@ -325,6 +379,10 @@ def main():
         write("fuzz_compress", name, data)
     for name, text in S3_XML.items():
         write("fuzz_s3_xml", name, text)
+    for name, data in pyroscope().items():
+        write("fuzz_pyroscope", name, data)
+    for name, (content_type, body) in FORMS.items():
+        write("fuzz_multipart", name, content_type.encode() + b"\n" + body)
     for name, text in REQUESTS.items():
         write("fuzz_request", name, text)
     for fuzzer, texts in (("fuzz_regex", REGEX), ("fuzz_flame_options", VIEWS)):

@@ -65,6 +65,7 @@ static void bodies_may_be_empty_or_look_like_boundaries(void **state)
 static void says_what_is_wrong(void **state)
 {
     (void)state;
+    assert_false(multipart_is_form(span_of(NULL, 0)));
     assert_parts("text/plain", "", "!is not multipart/form-data");
     assert_parts("multipart/form-data", "", "!needs a boundary");
     assert_parts("multipart/form-data; boundary=", "", "!needs a boundary");
