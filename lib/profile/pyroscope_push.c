@@ -2,7 +2,7 @@
 
 #include "lib/base/mem.h"
 #include "lib/profile/json_tree.h"
-#include "lib/profile/pprof_wire.h"
+#include "lib/profile/wire.h"
 
 #include <assert.h>
 
