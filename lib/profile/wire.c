@@ -1,8 +1,27 @@
 #include "lib/profile/wire.h"
 
+/* Up to eight bytes at once: the seven bits of each are moved together in three steps. */
+static uint64_t join_sevens(uint64_t word)
+{
+    word &= UINT64_C(0x7f7f7f7f7f7f7f7f);
+    word = (word & UINT64_C(0x007f007f007f007f)) | (word & UINT64_C(0x7f007f007f007f00)) >> 1;
+    word = (word & UINT64_C(0x00003fff00003fff)) | (word & UINT64_C(0x3fff00003fff0000)) >> 2;
+    return (word & UINT64_C(0x0fffffff)) | (word & UINT64_C(0x0fffffff00000000)) >> 4;
+}
+
 const uint8_t *wire_read_long_varint(const uint8_t *at, const uint8_t *end, uint64_t *ret_number)
 {
     uint64_t number = 0;
+    if (end - at >= 8) {
+        memcpy(&number, at, sizeof(number));
+        const uint64_t ends = ~number & UINT64_C(0x8080808080808080);
+        if (ends) {
+            /* All below the lowest end, and its byte. */
+            *ret_number = join_sevens(number & (ends ^ (ends - 1)));
+            return at + __builtin_ctzll(ends) / 8 + 1;
+        }
+        number = 0;
+    }
     for (unsigned i = 0; i < WIRE_VARINT_BYTES_MAX && at + i < end; i++) {
         number |= (uint64_t)(at[i] & 0x7f) << (7 * i);
         if (at[i] < 0x80) {

@@ -9,6 +9,11 @@
 
 #include "lib/base/buf.h"
 
+#include <assert.h>
+
+/* Several bytes are looked at as one number. */
+static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the wire's numbers are little-endian");
+
 enum wire_type { WIRE_VARINT = 0, WIRE_FIXED64 = 1, WIRE_BYTES = 2, WIRE_FIXED32 = 5 };
 
 enum { WIRE_VARINT_BYTES_MAX = 10 };

@@ -6,7 +6,9 @@
  * Without a file the request is made here, as an eBPF agent would send it for ten seconds of a busy
  * host: 3,000 samples of 20 processes, of which four fifths have a stack of their own; stacks of 21
  * frames on average, which share their callers; a third of the locations with function and file,
- * the others with an address only; threads, processors and moments with every sample.
+ * the others with an address only; threads, processors and moments with every sample. In the first
+ * request leaves meet in the same libraries, 5,900 locations in all, as in recorded profiles of
+ * that size (1,900 at 650 samples, 8,200 at 12,000); in the second hardly a leaf is met twice.
  */
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
@@ -28,6 +30,7 @@ enum {
     PROCESSORS = 32,
     DEPTH_MIN = 6,
     DEPTH_MAX = 36,
+    SHARING = 24,
     REQUEST_MAX = 64 << 20
 };
 static const int64_t START_NS = INT64_C(1700000000000000000);
@@ -86,6 +89,7 @@ struct maker {
     uint32_t functions;
     uint32_t locations;
     uint32_t attributes;
+    uint32_t sharing;      /* 1: none */
     uint32_t *location_of; /* function to location, 0: not met yet */
 };
 
@@ -151,7 +155,11 @@ static void add_stack(struct maker *maker)
         const uint32_t branch = random_below(i < depth / 2 ? 2 : 6);
         state = (state * 6 + branch + 1) * UINT64_C(0x9e3779b97f4a7c15);
         state ^= state >> 29;
-        frames[i] = take_location(maker, (uint32_t)(state >> 20) % FUNCTIONS);
+        /* The power makes few functions frequent and many rare. */
+        double place = (double)(state >> 11) / 0x1p53;
+        for (uint32_t j = 1; j < maker->sharing; j++)
+            place *= (double)(state >> 11) / 0x1p53;
+        frames[i] = take_location(maker, (uint32_t)(place * FUNCTIONS));
     }
     for (uint32_t i = depth; i-- > 0;)
         put_varint(&maker->inner, frames[i]);
@@ -260,9 +268,9 @@ static void make_dictionary(struct maker *maker)
         add_stack(maker);
 }
 
-static void make_request(struct buf *request)
+static void make_request(struct buf *request, uint32_t sharing)
 {
-    struct maker maker = {0};
+    struct maker maker = {.sharing = sharing};
     buf_init(&maker.dictionary, REQUEST_MAX);
     buf_init(&maker.message, REQUEST_MAX);
     buf_init(&maker.inner, REQUEST_MAX);
@@ -365,11 +373,12 @@ int main(int count, char **paths)
     mallopt(M_TRIM_THRESHOLD, 1 << 30);
     for (int i = 1; i < count; i++)
         is_good &= bench_file(paths[i]);
-    if (count == 1) {
+    for (uint32_t i = 0; count == 1 && i < 2; i++) {
         buf_auto request;
         buf_init(&request, REQUEST_MAX);
-        make_request(&request);
-        is_good = bench("3,000 samples", buf_span(&request));
+        make_request(&request, i == 0 ? SHARING : 1);
+        is_good &= bench(i == 0 ? "3,000 samples" : "3,000 samples without common leaves",
+                         buf_span(&request));
     }
     return is_good ? 0 : 1;
 }
