@@ -297,7 +297,7 @@ static uint64_t memory_needed(const struct otlp_decoder *decoder)
            counts->timestamps * 8;
 }
 
-enum err_code otlp_check_counts(struct otlp_decoder *decoder)
+static enum err_code check_counts(struct otlp_decoder *decoder)
 {
     const struct otlp_counts *counts = &decoder->counts;
     const struct profile_limits *limits = &decoder->limits;
@@ -358,5 +358,5 @@ enum err_code otlp_count(struct otlp_decoder *decoder)
     if (code)
         return code;
     choose_layout(decoder);
-    return otlp_check_counts(decoder);
+    return check_counts(decoder);
 }

@@ -202,7 +202,6 @@ struct otlp_decoder {
 
 /* Handles: ERR_INVALID, ERR_TOO_LARGE. */
 enum err_code otlp_count(struct otlp_decoder *decoder) MUST_USE;
-enum err_code otlp_check_counts(struct otlp_decoder *decoder) MUST_USE;
 void otlp_fill_strings(struct otlp_decoder *decoder);
 void otlp_fill_attributes(struct otlp_decoder *decoder);
 void otlp_fill_tables(struct otlp_decoder *decoder);
