@@ -17,7 +17,7 @@ MAKEFLAGS := $(MAKEFLAGS) $(if $(findstring -j,$(MAKEFLAGS)),,-j$(shell nproc))
 .DELETE_ON_ERROR:
 .SUFFIXES:
 .PHONY: all run deps deps-test test check unit integration browser fuzz bench bench-web install clean \
-        test-fresh format flags help web
+        test-fresh test-s3 format flags help web
 
 LIBRARIES := libh2o-evloop libpq openssl libzstd jansson libdeflate libpcre2-8 libxxhash inih libcurl \
              libpng freetype2 zlib
@@ -138,6 +138,14 @@ bench-programs: $(BENCH_PROGRAMS)
 $(OUT)/tests/oracle/%: $(OUT)/tests/oracle/%.o $(OUT)/lib.a
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(LDFLAGS) $^ $(LDLIBS) -o $@
+$(OUT)/tests/s3/%: $(OUT)/tests/s3/%.o $(OUT)/lib.a
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(LDFLAGS) $^ $(LDLIBS) -o $@
+# The object store against a real S3 server, which is started for it and stopped again.
+test-s3:
+	sh deploy/install-packages.sh build test s3
+	$(MAKE) $(OUT)/tests/s3/object_tool $(OUT)/tests/unit/lib_io/test_object_store
+	BUILD=$(BUILD) $(PYTHON) -m pytest -q --durations=5 tests/s3
 bench: all bench-programs
 	$(PYTHON) tests/bench/run.py
 # Beside other viewers, which npm brings into build/bench-web/; never needed by anything else.
@@ -155,7 +163,7 @@ format:
 clean:
 	rm -rf build web/dist
 help:
-	@echo 'make run | test | all | deps | install DESTDIR= PREFIX= | bench | bench-web | fuzz FUZZ_SECONDS= | test-fresh'
+	@echo 'make run | test | all | deps | install DESTDIR= PREFIX= | bench | bench-web | fuzz FUZZ_SECONDS= | test-fresh | test-s3'
 	@echo 'parts of make test: check, unit, integration, browser.  BUILD=$(BUILD) (release debug asan tsan coverage)'
 
 -include $(shell find $(OUT) -name '*.d' 2>/dev/null)

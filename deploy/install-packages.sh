@@ -1,6 +1,6 @@
 #!/bin/sh
 # Installs what is missing of the Debian 12 packages that Perfolio needs.
-#   sh deploy/install-packages.sh run build test      (any of the three words)
+#   sh deploy/install-packages.sh run build test s3   (any of these words)
 # Needs root or sudo only when something is missing; says nothing and takes no time otherwise.
 set -eu
 
@@ -11,6 +11,8 @@ build="make gcc libc6-dev pkg-config libh2o-evloop-dev libh2o-dev-common libwsla
 test="clang libclang-rt-14-dev clang-format libcmocka-dev chromium-headless-shell firefox-esr debootstrap valgrind shellcheck
     mandoc curl git openssl perl procps python3-pytest python3-pytest-xdist python3-psycopg2 python3-yaml
     python3-jsonschema"
+# A real S3 server for make test-s3.
+s3="radosgw ceph-mon ceph-osd ceph-common"
 
 is_node_missing() {
     command -v npm >/dev/null 2>&1 || return 0
@@ -28,8 +30,9 @@ for set in "$@"; do
         if is_node_missing; then wanted="$wanted nodejs npm"; fi
         ;;
     test) wanted="$wanted $test" ;;
+    s3) wanted="$wanted $s3" ;;
     *)
-        echo "usage: install-packages.sh run|build|test..." >&2
+        echo "usage: install-packages.sh run|build|test|s3..." >&2
         exit 2
         ;;
     esac

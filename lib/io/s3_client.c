@@ -94,7 +94,10 @@ static enum err_code take_connection(struct s3_client *client, struct http_clien
         .connect_timeout_ms = client->settings.connect_timeout_ms,
         .stall_timeout_s = client->settings.read_timeout_s,
     };
-    return http_client_create(&settings, ret_connection, err);
+    enum err_code code = http_client_create(&settings, ret_connection, err);
+    if (code) /* a CA file that is not found must not pass for an object that is not */
+        code = err->code = ERR_INVALID;
+    return code;
 }
 
 static void give_connection(struct s3_client *client, struct http_client *connection)

@@ -67,9 +67,28 @@ PERFOLIO_TEST_S3_REGION=$region
 END
 }
 
+# Runs a command; what it says is shown only if all fails.
+quietly() {
+    "$@" >>"$dir/setup.log" 2>&1
+}
+
+# The storage daemon may meet a monitor that does not know its own id yet, and then gives up.
+is_storage_up() {
+    pid=$(cat "$dir/osd.0.pid" 2>/dev/null || true)
+    if [ -z "$pid" ] || ! kill -0 "$pid" 2>/dev/null; then
+        quietly ceph-osd -i 0
+    fi
+    ceph osd stat | grep ' 1 up'
+}
+
+answers() {
+    curl -sS -o /dev/null "http://127.0.0.1:$port/"
+}
+
 start_storage() {
-    ceph-osd -i 0
-    radosgw -n client.rgw.a
+    wait_until is_storage_up
+    quietly radosgw -n client.rgw.a
+    wait_until answers
 }
 
 # Until command succeeds, for two minutes at most.
@@ -100,21 +119,16 @@ start() {
     monitor_port=${ports% *} port=${ports#* }
     write_config
     monmaptool --create --fsid "$fsid" --addv a "v1:127.0.0.1:$monitor_port" "$dir/monmap" >"$dir/setup.log"
-    ceph-mon -i a --mkfs --monmap "$dir/monmap"
-    ceph-mon -i a
+    trap 'if [ $? -ne 0 ]; then cat "$dir/setup.log" >&2; fi' EXIT
+    quietly ceph-mon -i a --mkfs --monmap "$dir/monmap"
+    quietly ceph-mon -i a
     osd_uuid=$(cat /proc/sys/kernel/random/uuid)
-    {
-        ceph osd new "$osd_uuid"
-        ceph-osd -i 0 --mkfs --osd-uuid "$osd_uuid"
-        ceph osd crush add osd.0 1.0 root=default host=h
-        start_storage
-        wait_until curl -sS -o /dev/null "http://127.0.0.1:$port/"
-        radosgw-admin user create --uid=test --display-name=test \
-            --access-key="$access_key" --secret-key="$secret_key"
-    } >>"$dir/setup.log" 2>&1 || {
-        cat "$dir/setup.log" >&2
-        exit 1
-    }
+    quietly ceph osd new "$osd_uuid"
+    quietly ceph-osd -i 0 --mkfs --osd-uuid "$osd_uuid"
+    quietly ceph osd crush add osd.0 1.0 root=default host=h
+    start_storage
+    quietly radosgw-admin user create --uid=test --display-name=test \
+        --access-key="$access_key" --secret-key="$secret_key"
     wait_until make_bucket
     write_environment
 }
@@ -143,8 +157,8 @@ resume() {
     export CEPH_CONF="$dir/ceph.conf"
     # shellcheck disable=SC1091
     . "$dir/environment"
-    start_storage >>"$dir/setup.log" 2>&1
-    wait_until curl -sS -o /dev/null "$PERFOLIO_TEST_S3_ENDPOINT/"
+    port=${PERFOLIO_TEST_S3_ENDPOINT##*:}
+    start_storage
 }
 
 case $action in

@@ -1,0 +1,171 @@
+"""An HTTP proxy in front of an S3 server that spoils chosen requests in chosen ways."""
+
+import http.client
+import socket
+import socketserver
+import ssl
+import struct
+import threading
+
+ERROR = '<?xml version="1.0"?><Error><Code>{}</Code><Message>by the test</Message>{}</Error>'
+CANNED = {  # name: (status, code, more of the body, header fields)
+    "500": (500, "InternalError", "", {}),
+    "502": (502, "", "", {}),
+    "503": (503, "SlowDown", "", {}),
+    "503-later": (503, "SlowDown", "", {"Retry-After": "1"}),
+    "429": (429, "", "", {}),
+    "timeout-400": (400, "RequestTimeout", "", {}),
+    "404-page": (404, "", "", {}),
+    "skew": (403, "RequestTimeTooSkewed", "", {"Date": "Tue, 01 Jan 2030 00:00:00 GMT"}),
+    "region": (400, "AuthorizationHeaderMalformed", "<Region>eu-test-7</Region>", {}),
+    "redirect": (301, "PermanentRedirect", "", {"x-amz-bucket-region": "eu-test-8"}),
+    "denied": (403, "AccessDenied", "", {}),
+    "token": (400, "ExpiredToken", "", {}),
+    "200-error": (200, "InternalError", "", {}),
+    "501": (501, "NotImplemented", "", {}),
+}
+
+
+class Handler(socketserver.StreamRequestHandler):
+    def handle(self):
+        self.server.connections += 1
+        try:
+            while self.one_request():
+                pass
+        except (OSError, http.client.HTTPException):
+            pass
+
+    def one_request(self):
+        line = self.rfile.readline(65536).decode("latin-1")
+        if not line:
+            return False
+        method, target, _ = line.split()
+        fields = http.client.parse_headers(self.rfile)
+        body = self.rfile.read(int(fields.get("Content-Length", 0)))
+        fault = self.server.next_fault(method, target)
+        if fault == "reset":
+            return self.reset()
+        if fault == "hang":
+            self.connection.settimeout(30)
+            self.rfile.read(1)  # until the client has had enough
+            return False
+        if fault in CANNED:
+            status, code, more, extra = CANNED[fault]
+            text = ERROR.format(code, more).encode() if code else b"<html>a proxy</html>"
+            self.answer(status, {"Content-Type": "application/xml", **extra}, text)
+            return True
+        return self.forward(method, target, fields, body, fault)
+
+    def forward(self, method, target, fields, body, fault):
+        backend = http.client.HTTPConnection(*self.server.backend, timeout=60)
+        backend.putrequest(method, target, skip_host=True, skip_accept_encoding=True)
+        for name, value in fields.items():
+            backend.putheader(name, value)
+        if fault == "damage":
+            body = body[:-1] + bytes([body[-1] ^ 1])
+        backend.endheaders(body)
+        reply = backend.getresponse()
+        data = reply.read()
+        headers = {name: value for name, value in reply.getheaders()
+                   if name.lower() not in ("content-length", "transfer-encoding", "connection")}
+        length = reply.getheader("Content-Length") if method == "HEAD" else len(data)
+        backend.close()
+        if fault == "reset-after":
+            return self.reset()
+        if fault == "cut":
+            self.head(reply.status, {**headers, "Content-Length": length})
+            self.wfile.write(data[:len(data) // 2])
+            return False
+        if fault == "cut-chunks":
+            self.head(reply.status, {**headers, "Transfer-Encoding": "chunked"})
+            self.wfile.write(b"%x\r\n%b\r\n" % (len(data) // 2 + 1, data[:len(data) // 2 + 1]))
+            return False
+        if fault == "cut-unknown":  # no length at all: nothing but the end of the connection
+            self.head(reply.status, {**headers, "Connection": "close"})
+            self.wfile.write(data[:len(data) // 2])
+            return False
+        if fault == "stall":
+            self.head(reply.status, {**headers, "Content-Length": length})
+            self.wfile.write(data[:len(data) // 2])
+            self.wfile.flush()
+            self.connection.settimeout(30)
+            self.rfile.read(1)
+            return False
+        if fault == "other-range" and "Content-Range" in headers:
+            headers["Content-Range"] = "bytes 0-0/1"
+        if fault == "whole":  # as if the range had not been understood
+            headers.pop("Content-Range", None)
+            self.answer(200, headers, data)
+            return True
+        self.head(reply.status, {**headers, "Content-Length": length})
+        self.wfile.write(data)
+        return True
+
+    def head(self, status, headers):
+        lines = [f"HTTP/1.1 {status} {http.client.responses.get(status, 'x')}"]
+        lines += [f"{name}: {value}" for name, value in headers.items()]
+        self.wfile.write(("\r\n".join(lines) + "\r\n\r\n").encode("latin-1"))
+
+    def answer(self, status, headers, data):
+        self.head(status, {**headers, "Content-Length": len(data)})
+        self.wfile.write(data)
+
+    def reset(self):
+        self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.connection.close()
+        return False
+
+
+class FaultProxy(socketserver.ThreadingTCPServer):
+    """Faults are given by plan(); requests are recorded in seen as "METHOD target"."""
+
+    allow_reuse_address = True
+    daemon_threads = True
+
+    def __init__(self, backend, certificate=None):
+        super().__init__(("127.0.0.1", 0), Handler)
+        if certificate:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(certificate)
+            self.socket = context.wrap_socket(self.socket, server_side=True,
+                                              do_handshake_on_connect=False)
+        self.backend = backend
+        self.connections = 0
+        self.seen = []
+        self.lock = threading.Condition()
+        self.faults, self.always, self.wanted = [], None, ""
+        self.port = self.server_address[1]
+        self.endpoint = f"http{'s' if certificate else ''}://127.0.0.1:{self.port}"
+        self.thread = threading.Thread(target=self.serve_forever, args=(0.05,))
+        self.thread.start()
+
+    def plan(self, *faults, always=None, wanted=""):
+        """Spoils the next requests that hold wanted in "METHOD target", then all if always."""
+        with self.lock:
+            self.faults, self.always, self.wanted = list(faults), always, wanted
+            self.seen = []
+
+    def next_fault(self, method, target):
+        with self.lock:
+            request = f"{method} {target}"
+            self.seen.append(request)
+            self.lock.notify_all()
+            if self.wanted not in request:
+                return None
+            return self.faults.pop(0) if self.faults else self.always
+
+    def has_seen(self, text):
+        return any(text in request for request in self.seen)
+
+    def wait_for(self, text):
+        """Until a request that holds text has come."""
+        with self.lock:
+            assert self.lock.wait_for(lambda: self.has_seen(text), 60)
+
+    def handle_error(self, request, client_address):
+        pass
+
+    def stop(self):
+        self.shutdown()
+        self.thread.join()
+        self.server_close()
