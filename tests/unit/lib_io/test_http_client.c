@@ -260,6 +260,39 @@ static void a_silent_peer_is_given_up(void **state)
     end(&fixture);
 }
 
+static void a_request_may_have_a_deadline(void **state)
+{
+    (void)state;
+    static const char *const answers[] = {"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\na", OK_ABC,
+                                          NULL};
+    const struct http_client_settings settings = {.stall_timeout_s = 600};
+    struct fixture fixture;
+    begin(&fixture, "GET", answers, &settings);
+    fixture.request.deadline_ms = 200;
+    assert_int_equal(send_it(&fixture), ERR_TIMEOUT);
+    end(&fixture);
+}
+
+static void leaves_out_a_field_and_reads_the_date(void **state)
+{
+    (void)state;
+    static const char *const answers[] = {
+        "HTTP/1.1 200 OK\r\nContent-Length: 0\r\nDate: Fri, 24 May 2013 00:00:00 GMT\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nContent-Length: 0\r\nDate: never\r\n\r\n", OK_ABC, NULL};
+    const struct http_client_field fields[] = {{"Accept", NULL}};
+    static const int64_t expected[] = {1369353600, 0, 0};
+    struct fixture fixture;
+    begin(&fixture, "GET", answers, NULL);
+    fixture.request.fields = fields;
+    fixture.request.field_count = 1;
+    for (size_t i = 0; i < 3; i++) {
+        assert_int_equal(send_it(&fixture), ERR_NONE);
+        assert_int_equal(http_client_answer_date(&fixture.answer), expected[i]);
+    }
+    assert_null(strcasestr(fixture.script->seen, "\r\nAccept:"));
+    end(&fixture);
+}
+
 static bool refuse(void *context, const struct sockaddr *address)
 {
     *(int *)context = address->sa_family;
@@ -354,6 +387,8 @@ int main(void)
         cmocka_unit_test(good_answers_go_to_the_file_and_others_do_not),
         cmocka_unit_test(failures_say_whether_the_request_went_out),
         cmocka_unit_test(a_silent_peer_is_given_up),
+        cmocka_unit_test(a_request_may_have_a_deadline),
+        cmocka_unit_test(leaves_out_a_field_and_reads_the_date),
         cmocka_unit_test(addresses_can_be_refused),
         cmocka_unit_test(wrong_requests_and_cancelling_are_told_apart),
         cmocka_unit_test(redirects_are_followed_only_when_allowed),
