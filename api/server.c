@@ -150,6 +150,14 @@ static enum err_code open_objects(struct server *server, struct err *err)
     return code ? code : object_sweep_temporary(server->objects, err);
 }
 
+static void report_store(void *context, const char *work, const struct err *err)
+{
+    (void)context;
+    char text[ERR_MESSAGE_BYTES + 16];
+    log_event(LOG_ERROR, "background work failed", "job=%s code=%s error=%s", work,
+              err_code_name(err->code), log_quote(err->message, text, sizeof(text)));
+}
+
 static enum err_code open_store(struct server *server, struct err *err)
 {
     char host[HOST_NAME_MAX + 1] = "";
@@ -161,6 +169,7 @@ static enum err_code open_store(struct server *server, struct err *err)
         .database = server->database,
         .jobs_database = server->jobs_database,
         .name = name,
+        .report = report_store,
     };
     return store_open(&options, &server->store, err);
 }

@@ -3,6 +3,7 @@
 #include "lib/base/digest.h"
 #include "lib/base/mem.h"
 #include "lib/io/pg.h"
+#include "store/catalogue_places.h"
 #include "store/store.h"
 
 #include <inttypes.h>
@@ -242,23 +243,28 @@ enum err_code catalogue_commit_flush(struct pg_connection *connection, struct ar
 
 /* ---- reading ---- */
 
-static uint32_t count_items(const char *list)
+uint32_t catalogue_count_places(const struct pg_result *result, int row, int lengths)
 {
     uint32_t count = 1;
-    for (; *list; list++)
-        count += *list == ',';
+    for (const char *at = pg_get_text(result, row, lengths); *at; at++)
+        count += *at == ',';
     return count;
 }
 
-/* "{100,200}" */
-static uint32_t add_places(struct catalogue_place *places, const struct catalogue_place *first,
-                           const char *lengths)
+uint32_t catalogue_read_places(const struct pg_result *result, int row, int first,
+                               struct catalogue_place *places)
 {
-    struct span rest = span_text(lengths), item;
-    if (rest.size < 2)
-        return 0;
-    rest = span_of(rest.data + 1, rest.size - 2);
-    struct catalogue_place place = *first;
+    struct catalogue_place place = {
+        .object_key = pg_get_text(result, row, first),
+        .offset = (uint64_t)pg_get_i64(result, row, first + 1),
+        .level = (uint32_t)pg_get_i64(result, row, first + 3),
+    };
+    struct span rest = span_text(pg_get_text(result, row, first + 2)), item;
+    if (pg_is_null(result, row, first + 2) || rest.size < 2) {
+        places[0] = place;
+        return 1;
+    }
+    rest = span_of(rest.data + 1, rest.size - 2); /* "{100,200}" */
     uint32_t count = 0;
     bool has_more = true;
     while (has_more) {
@@ -282,32 +288,23 @@ enum err_code catalogue_find(struct pg_pool *database, struct arena *arena, int6
     if (!code)
         code = pg_query_values(
             connection, tenant_id,
-            "SELECT b.object_key, 0 AS first_byte, NULL AS lengths, b.level, b.id FROM block b "
+            "SELECT b.object_key, 0::bigint, NULL::text, b.level::bigint, b.id FROM block b "
             "WHERE b.end_ns >= $1 AND b.begin_ns < $2 AND b.swapped_at IS NULL "
             "UNION ALL "
-            "SELECT s.object_key, t.first_byte, t.lengths::text, 0, s.id FROM segment_tenant t "
+            "SELECT s.object_key, t.first_byte, t.lengths::text, 0::bigint, s.id FROM "
+            "segment_tenant t "
             "JOIN segment s ON s.id = t.segment_id "
             "WHERE t.end_ns >= $1 AND t.begin_ns < $2 AND NOT t.is_swapped "
             "ORDER BY 4 DESC, 5",
             arena, &result, err, PG_I64(start_ns), PG_I64(end_ns));
     if (code)
         return code;
-    uint32_t capacity = 0;
+    uint32_t capacity = 0, count = 0;
     for (int row = 0; row < pg_row_count(result); row++)
-        capacity += count_items(pg_get_text(result, row, 2));
+        capacity += catalogue_count_places(result, row, 2);
     struct catalogue_place *places = arena_new(arena, struct catalogue_place, capacity);
-    uint32_t count = 0;
-    for (int row = 0; row < pg_row_count(result); row++) {
-        const struct catalogue_place place = {
-            .object_key = pg_get_text(result, row, 0),
-            .offset = (uint64_t)pg_get_i64(result, row, 1),
-            .level = (uint32_t)pg_get_i64(result, row, 3),
-        };
-        if (pg_is_null(result, row, 2))
-            places[count++] = place;
-        else
-            count += add_places(places + count, &place, pg_get_text(result, row, 2));
-    }
+    for (int row = 0; row < pg_row_count(result); row++)
+        count += catalogue_read_places(result, row, 0, places + count);
     *ret_places = places;
     *ret_count = count;
     return ERR_NONE;

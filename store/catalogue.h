@@ -74,4 +74,73 @@ enum err_code catalogue_find(struct pg_pool *database, struct arena *arena, int6
                              const struct catalogue_place **ret_places, uint32_t *ret_count,
                              struct err *err) MUST_USE;
 
+/* ---- upkeep ---- */
+
+enum {
+    CATALOGUE_LEVELS = 4, /* 1: of segments, 2: ten minutes, 3: an hour, 4: a day */
+    CATALOGUE_LEASE_S =
+        120, /* a merge that takes longer may be begun by another, and is then lost */
+    CATALOGUE_GRACE_S = 120 /* what was swapped stays that long, for questions that began before */
+};
+
+/* Blocks that one writer merges now. */
+struct catalogue_claim {
+    int64_t tenant_id;
+    uint32_t level; /* of the inputs; 0: in segments */
+    const struct catalogue_place *places;
+    const int64_t *owners; /* per place: its segment, or its own block */
+    uint32_t count;        /* 0: there is nothing to do */
+    int64_t *ids;          /* of the segments or blocks, distinct */
+    uint32_t id_count;
+};
+
+/*
+ * Claims what is due: a tenant's segments once there are 64 or one is 15 s old, oldest tenant
+ * first; else blocks of one level in one window, once there are 16 or the window is over.
+ * *ret_claim is in arena.
+ */
+enum err_code catalogue_claim(struct pg_pool *jobs, struct arena *arena, int64_t writer_id,
+                              struct catalogue_claim *ret_claim, struct err *err) MUST_USE;
+
+struct catalogue_block {
+    const char *object_key;
+    uint64_t bytes;
+    uint64_t row_count;
+    uint64_t profile_count;
+    uint32_t series_count;
+    int64_t begin_ns;
+    int64_t end_ns;
+};
+
+/*
+ * Swaps the claimed blocks for these, at `level`, in one transaction. Handles: ERR_CONFLICT (the
+ * lease was lost, this writer was ended, or the tenant is gone: what was written is nobody's).
+ */
+enum err_code catalogue_swap(struct pg_pool *jobs, struct arena *arena, int64_t writer_id,
+                             const struct catalogue_claim *claim, uint32_t level,
+                             const struct catalogue_block *blocks, uint32_t count,
+                             struct err *err) MUST_USE;
+/* A claimed block alone in its window becomes one of `level` as it is. Handles: as catalogue_swap.
+ */
+enum err_code catalogue_promote(struct pg_pool *jobs, struct arena *arena, int64_t writer_id,
+                                const struct catalogue_claim *claim, uint32_t level,
+                                struct err *err) MUST_USE;
+/* One of the claimed (owner) cannot be read: it is not claimed any more. */
+enum err_code catalogue_mark_broken(struct pg_pool *jobs, struct arena *arena,
+                                    const struct catalogue_claim *claim, int64_t owner,
+                                    struct err *err) MUST_USE;
+
+/* Says that the writer lives, ends those that have not for a minute, and forgets what was swapped
+ * long enough ago: its objects go to object_trash. */
+enum err_code catalogue_tidy(struct pg_pool *jobs, int64_t writer_id, struct err *err) MUST_USE;
+
+/* Of writers that ended less than a day ago: calls visit with each number. */
+enum err_code catalogue_list_ended(struct pg_pool *jobs, struct arena *arena,
+                                   const int64_t **ret_writer_ids, uint32_t *ret_count,
+                                   struct err *err) MUST_USE;
+/* Of these keys, those that no row knows go to object_trash. */
+enum err_code catalogue_discard_unknown(struct pg_pool *jobs, struct arena *arena,
+                                        const char *const *keys, uint32_t count,
+                                        struct err *err) MUST_USE;
+
 #endif

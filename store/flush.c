@@ -7,6 +7,7 @@
 #include "lib/io/pg.h"
 #include "store/block_format.h"
 #include "store/catalogue.h"
+#include "store/writer.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -28,7 +29,6 @@ struct waiting {
 
 struct flusher {
     struct flush_options options;
-    int64_t writer_id; /* of the thread; 0: none yet */
     pthread_t thread;
     pthread_mutex_t mutex; /* guards all below */
     pthread_cond_t arrived;
@@ -49,6 +49,7 @@ struct flush {
     struct catalogue_part *parts;
     struct buf *blocks; /* of the parts that are in the catalogue */
     uint32_t count;
+    int64_t writer_id;
     const char *object_key;
     struct buf segment;
 };
@@ -100,8 +101,7 @@ static enum err_code write_segment(struct flush *flush, struct pg_connection *co
     buf_clear(&flush->segment);
     lay_out(flush);
     digest_random_id(id);
-    flush->object_key =
-        arena_printf(flush->arena, "segment/%" PRId64 "/%s", flusher->writer_id, id);
+    flush->object_key = arena_printf(flush->arena, "segment/%" PRId64 "/%s", flush->writer_id, id);
     if (buf_failed(&flush->segment))
         code = err_set(err, ERR_TOO_LARGE, "a segment of more than %d bytes", SEGMENT_MAX_BYTES);
     else if (flush->segment.size)
@@ -111,7 +111,7 @@ static enum err_code write_segment(struct flush *flush, struct pg_connection *co
         pg_rollback(connection);
         return code;
     }
-    return catalogue_commit_flush(connection, flush->arena, flusher->writer_id, flush->object_key,
+    return catalogue_commit_flush(connection, flush->arena, flush->writer_id, flush->object_key,
                                   flush->segment.size, flush->parts, flush->count, err);
 }
 
@@ -138,9 +138,7 @@ static enum err_code write_as_writer(struct flush *flush, struct err *err)
     struct flusher *flusher = flush->flusher;
     struct pg_pool *database = flusher->options.jobs_database;
     pg_auto connection = NULL;
-    enum err_code code = ERR_NONE;
-    if (!flusher->writer_id)
-        code = catalogue_open_writer(database, flusher->options.name, &flusher->writer_id, err);
+    enum err_code code = writer_get(flusher->options.writer, &flush->writer_id, err);
     if (!code)
         code = pg_take(database, &connection, err);
     return code ? code : write_segment(flush, connection, err);
@@ -152,7 +150,7 @@ static void write_all(struct flush *flush, struct waiting *first, uint32_t count
     gather(flush, first, count);
     enum err_code code = write_as_writer(flush, &err);
     if (code == ERR_CONFLICT) {
-        flush->flusher->writer_id = 0;
+        writer_lose(flush->flusher->options.writer, flush->writer_id);
         code = write_as_writer(flush, &err);
     }
     settle(flush, code, &err);
@@ -281,10 +279,6 @@ void flusher_destroy(struct flusher *flusher)
     pthread_cond_signal(&flusher->arrived);
     pthread_mutex_unlock(&flusher->mutex);
     pthread_join(flusher->thread, NULL);
-    /* A writer that cannot say that it ends is ended by others after a minute. */
-    struct err err;
-    if (flusher->writer_id)
-        (void)!catalogue_close_writer(flusher->options.jobs_database, flusher->writer_id, &err);
     pthread_cond_destroy(&flusher->arrived);
     pthread_cond_destroy(&flusher->done);
     pthread_mutex_destroy(&flusher->mutex);

@@ -20,13 +20,14 @@
 struct object_store;
 struct pg_pool;
 struct flusher;
+struct writer;
 
 enum { FLUSH_INTERVAL_MS = 25, FLUSH_WAITING_BYTES = 64 << 20, FLUSH_SEGMENT_BYTES = 8 << 20 };
 
 struct flush_options {
     struct object_store *objects;
     struct pg_pool *jobs_database;
-    const char *name; /* of the writer, for people; outlives the flusher */
+    struct writer *writer; /* outlives the flusher */
     int interval_ms;
     size_t max_waiting_bytes;
     /* Called by the flusher's thread for each block that is in the catalogue; it may take the

@@ -5,6 +5,8 @@
 #include "store/execute.h"
 #include "store/flush.h"
 #include "store/open_blocks.h"
+#include "store/upkeep.h"
+#include "store/writer.h"
 
 enum { BLOCK_MAX_BYTES = 256 << 20 };
 
@@ -12,7 +14,8 @@ struct store {
     struct store_options options;
     struct open_blocks *blocks;
     struct flusher *flusher;
-    char *name;
+    struct writer *writer;
+    struct upkeep *upkeep;
 };
 
 static void keep_block(void *context, int64_t tenant_id, const char *object_key, uint64_t offset,
@@ -27,18 +30,28 @@ enum err_code store_open(const struct store_options *options, struct store **ret
 {
     struct store *store = mem_new(struct store, 1);
     store->options = *options;
-    store->name = mem_strdup(options->name);
+    store->writer = writer_create(options->jobs_database, options->name);
     store->blocks = open_blocks_create(options->objects, options->cache_bytes);
     const struct flush_options flush = {
         .objects = options->objects,
         .jobs_database = options->jobs_database,
-        .name = store->name,
+        .writer = store->writer,
         .interval_ms = options->flush_interval_ms,
         .max_waiting_bytes = options->max_waiting_bytes,
         .keep = keep_block,
         .keep_context = store,
     };
+    const struct upkeep_options upkeep = {
+        .objects = options->objects,
+        .jobs_database = options->jobs_database,
+        .blocks = store->blocks,
+        .writer = store->writer,
+        .report = options->report,
+        .report_context = options->report_context,
+    };
     enum err_code code = flusher_create(&flush, &store->flusher, err);
+    if (!code)
+        code = upkeep_create(&upkeep, &store->upkeep, err);
     if (code) {
         store_close(store);
         return code;
@@ -52,8 +65,9 @@ void store_close(struct store *store)
     if (!store)
         return;
     flusher_destroy(store->flusher);
+    upkeep_destroy(store->upkeep);
+    writer_destroy(store->writer);
     open_blocks_destroy(store->blocks);
-    mem_free(store->name);
     mem_free(store);
 }
 

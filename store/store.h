@@ -31,6 +31,9 @@ struct store_options {
     int flush_interval_ms;         /* how long the first batch of a flush waits for others; 0: 25 */
     size_t max_waiting_bytes;      /* of batches that wait for a flush; 0: 64 MiB */
     size_t cache_bytes;            /* of open blocks; 0: 128 MiB */
+    /* Told what background work could not do; it is tried again. Any thread. May be NULL. */
+    void (*report)(void *context, const char *work, const struct err *err);
+    void *report_context;
 };
 
 /* Starts the thread that flushes; the database may come later. */

@@ -35,7 +35,11 @@ CREATE TABLE segment_tenant (
     begin_ns    bigint NOT NULL, -- of the first profile
     end_ns      bigint NOT NULL, -- begin of the last profile
     row_count   bigint NOT NULL,
-    is_swapped  boolean NOT NULL DEFAULT false,
+    is_swapped  boolean NOT NULL DEFAULT false, -- blocks have it now
+    is_broken   boolean NOT NULL DEFAULT false, -- cannot be merged; the rest of it is still read
+    -- A writer that merges it: nobody else does until then, and nobody but it may swap it.
+    leased_by    bigint,
+    leased_until timestamptz,
     PRIMARY KEY (segment_id, tenant_id)
 );
 CREATE INDEX segment_tenant_time ON segment_tenant (tenant_id, end_ns) WHERE NOT is_swapped;
@@ -53,8 +57,12 @@ CREATE TABLE block (
     profile_count bigint NOT NULL,
     series_count  integer NOT NULL,
     created_at    timestamptz NOT NULL DEFAULT now(),
-    swapped_at    timestamptz
+    swapped_at    timestamptz,
+    is_broken     boolean NOT NULL DEFAULT false,
+    leased_by     bigint,
+    leased_until  timestamptz
 );
+CREATE INDEX block_waiting ON block (level, tenant_id, begin_ns) WHERE swapped_at IS NULL;
 CREATE INDEX block_time ON block (tenant_id, end_ns) WHERE swapped_at IS NULL;
 CREATE INDEX block_swapped ON block (swapped_at) WHERE swapped_at IS NOT NULL;
 
@@ -66,6 +74,13 @@ CREATE TABLE ingest_batch (
     PRIMARY KEY (tenant_id, batch_id)
 );
 CREATE INDEX ingest_batch_received ON ingest_batch (received_at);
+
+-- Rows that go hand their object to the background work that deletes it.
+CREATE TRIGGER segment_trash AFTER DELETE ON segment
+    FOR EACH ROW EXECUTE FUNCTION object_trash_add();
+CREATE TRIGGER block_trash AFTER DELETE ON block
+    FOR EACH ROW EXECUTE FUNCTION object_trash_add();
+GRANT INSERT ON object_trash TO perfolio_jobs;
 
 DO $$
 DECLARE

@@ -6,6 +6,7 @@ import concurrent.futures
 import gzip
 import random
 import sys
+import time
 
 import pytest
 
@@ -129,19 +130,68 @@ def check(client, oracle, rng, rounds):
 
 @pytest.mark.parametrize("seed", [1, 2])
 def test_answers_equal_a_plain_recomputation(start_server, seed):
-    server = start_server()
+    """Seed 1 comes in order of time; of seed 2 some are late, and it is compacted."""
+    server = start_server("--jobs-interval", "1s")
     rng = random.Random(seed)
     client, oracle = Tenant(server).api("ingest", "read"), store_oracle.Oracle()
     sources = make_sources(rng)
     times = [BEGIN + rng.randrange(3 * HOUR) for _ in range(120)]
     if seed == 1:
-        times.sort()  # as they come; the other way round some are late
+        times.sort()
     for time_ns in times:
         send(client, oracle, rng.choice(sources), time_ns)
     check(client, oracle, rng, 150)
     server.stop()
     server.start()
     check(client, oracle, rng, 50)
+    if seed == 1:
+        return
+    compact(server)
+    check(client, oracle, rng, 100)
+    for time_ns in times[:10]:  # late ones beside a block of the whole day
+        send(client, oracle, rng.choice(sources), time_ns + 1)
+    check(client, oracle, rng, 50)
+    compact(server)
+    check(client, oracle, rng, 50)
+    assert objects_of(server) == rows_of(server, "SELECT object_key FROM block UNION "
+                                                 "SELECT object_key FROM segment")
+
+
+def rows_of(server, sql):
+    with server.database().cursor() as cursor:
+        cursor.execute(sql)
+        return {row[0] for row in cursor.fetchall()}
+
+
+def objects_of(server):
+    folder = server.data_dir / "objects"
+    return {str(path.relative_to(folder)) for kind in ("segment", "block")
+            for path in (folder / kind).rglob("*") if path.is_file()}
+
+
+def until(condition, what):
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < deadline, what
+        time.sleep(0.1)
+
+
+def compact(server):
+    """All there is becomes old, until one block a day is left and what it replaced is deleted."""
+    def age(sql):
+        with server.database().cursor() as cursor:
+            cursor.execute(sql)
+
+    def is_done():
+        age("UPDATE segment SET created_at = created_at - interval '1 hour' WHERE swapped_at IS NULL")
+        age("UPDATE block SET created_at = created_at - interval '1 hour' WHERE swapped_at IS NULL")
+        age("UPDATE segment SET swapped_at = swapped_at - interval '1 hour'")
+        age("UPDATE block SET swapped_at = swapped_at - interval '1 hour'")
+        return not rows_of(server, "SELECT 1 FROM segment") and rows_of(
+            server, "SELECT DISTINCT level FROM block") == {4} and not rows_of(
+            server, "SELECT object_key FROM object_trash")
+
+    until(is_done, "the store is not compacted")
 
 
 def test_many_at_once_are_all_there(server):
@@ -248,7 +298,7 @@ def test_two_types_in_one_answer_are_refused_by_name(server):
 
 
 def test_a_broken_object_is_named_and_the_rest_is_served(start_server):
-    server = start_server()
+    server = start_server("--jobs-interval", "1s")
     client = Tenant(server).api("ingest", "read")
     for i in range(2):
         body = make_profile(CPU, BEGIN + i, {("main",): [1, 10]}, ("cpu", "nanoseconds"), 10**10)

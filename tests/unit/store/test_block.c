@@ -2,7 +2,7 @@
 #include "tests/unit/test.h"
 
 #include "lib/base/crc32c.h"
-#include "store/block_read.h"
+#include "store/block_merge.h"
 
 enum { TENANT = 7, ROUNDS = 60 };
 
@@ -320,10 +320,102 @@ static void addresses_of_files_are_kept_as_offsets(void **state)
     batch_destroy(batch);
 }
 
+static enum err_code append_to_buf(void *context, struct span bytes, struct err *err)
+{
+    (void)err;
+    buf_append_span(context, bytes);
+    return ERR_NONE;
+}
+
+/* Merged in two steps, with a moment at which what comes in is cut. */
+static void merged_blocks_hold_what_all_held(void **state)
+{
+    (void)state;
+    enum { INPUTS = 5 };
+    uint64_t seed = 777;
+    for (int round = 0; round < ROUNDS / 2; round++) {
+        struct random_shape shape = random_shape(&seed);
+        struct written written[INPUTS], merged[2] = {0};
+        struct block *blocks[INPUTS], *both[2], *all;
+        struct lines sent = {0}, read = {0};
+        struct batch *batches[INPUTS];
+        struct err err = {0};
+        for (int i = 0; i < INPUTS; i++) {
+            shape.sample_count = random_below(&seed, 500);
+            shape.label_set_count = 1 + random_below(&seed, 5) * (uint32_t)(round % 2);
+            shape.has_timestamps = random_below(&seed, 2);
+            batches[i] = random_batch(&seed, &shape);
+            write_block(&written[i], batches[i], 0);
+            assert_int_equal(open_block(&written[i], &blocks[i]), ERR_NONE);
+            lines_of_batch(&sent, batches[i]);
+        }
+        const int64_t cut_ns = shape.begin_ns + (int64_t)(random_next(&seed) >> 1) % shape.span_ns;
+        for (int i = 0; i < 2; i++) {
+            const struct block_merge_options options = {
+                .tenant_id = TENANT,
+                .level = i,
+                .begin_ns = i ? cut_ns : INT64_MIN,
+                .end_ns = i ? INT64_MAX : cut_ns,
+                .sink = {.append = append_to_buf, .context = &merged[i].bytes},
+            };
+            buf_init(&merged[i].bytes, 1u << 30);
+            assert_int_equal(block_merge((const struct block *const *)blocks, INPUTS, &options,
+                                         &merged[i].summary, &err),
+                             0);
+            merged[i].span = buf_span(&merged[i].bytes);
+            both[i] = NULL;
+            if (merged[i].span.size)
+                assert_int_equal(open_block(&merged[i], &both[i]), ERR_NONE);
+        }
+        for (int i = 0; i < 2; i++) {
+            if (!both[i])
+                continue;
+            lines_of_block(&read, both[i]);
+            assert_int_equal(block_verify(both[i], &err), ERR_NONE);
+        }
+        lines_sort(&sent);
+        lines_sort(&read);
+        assert_same_lines(&sent, &read);
+        if (both[0] && both[1]) {
+            struct written again = {0};
+            const struct block_merge_options options = {
+                .tenant_id = TENANT,
+                .level = 1,
+                .begin_ns = INT64_MIN,
+                .end_ns = INT64_MAX,
+                .sink = {.append = append_to_buf, .context = &again.bytes},
+            };
+            buf_init(&again.bytes, 1u << 30);
+            lines_fini(&read);
+            assert_int_equal(
+                block_merge((const struct block *const *)both, 2, &options, &again.summary, &err),
+                0);
+            again.span = buf_span(&again.bytes);
+            assert_int_equal(open_block(&again, &all), ERR_NONE);
+            lines_of_block(&read, all);
+            assert_same_lines(&sent, &read);
+            block_close(all);
+            buf_fini(&again.bytes);
+        }
+        for (int i = 0; i < 2; i++) {
+            block_close(both[i]);
+            buf_fini(&merged[i].bytes);
+        }
+        for (int i = 0; i < INPUTS; i++) {
+            block_close(blocks[i]);
+            buf_fini(&written[i].bytes);
+            batch_destroy(batches[i]);
+        }
+        lines_fini(&sent);
+        lines_fini(&read);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_block_holds_what_the_batch_held),
+        cmocka_unit_test(merged_blocks_hold_what_all_held),
         cmocka_unit_test(totals_and_ranges_are_the_sums_of_their_rows),
         cmocka_unit_test(every_byte_that_changes_is_found),
         cmocka_unit_test(numbers_that_lead_nowhere_are_refused_where_checksums_fit),

@@ -1,0 +1,342 @@
+#include "store/block_merge.h"
+
+#include "lib/base/mem.h"
+#include "store/dictionary_union.h"
+
+#include <stdlib.h>
+
+/* A granule of an input, by what it is in the output. */
+struct source {
+    uint32_t series;
+    int32_t hour;
+    uint32_t input;
+    const struct block_granule *granule;
+};
+
+/* A profile of the granule in hand. */
+struct profile_place {
+    struct block_profile profile;
+    uint32_t number; /* in the order in which they were read */
+};
+
+/* Rows of one granule of the output, as they are read: in no order. */
+struct gathered {
+    struct arena *arena;
+    struct profile_place *profiles;
+    uint32_t profile_count;
+    uint32_t row_count;
+    uint32_t *stacks;
+    uint32_t *ordinals; /* numbers of profiles, before they are in order */
+    int64_t *values;
+    uint32_t *label_sets;
+    uint32_t *timestamp_counts;
+    uint64_t *timestamp_starts;
+    int64_t *timestamps;
+    uint64_t timestamp_count;
+    bool has_label_sets;
+};
+
+struct merging {
+    const struct block *const *blocks;
+    const struct block_merge_options *options;
+    struct dictionary_union united;
+    struct block_writer *writer;
+    struct block_cursor *cursor;
+    struct source *sources;
+    uint32_t source_count;
+    struct err *err;
+};
+
+/* ---- which granules meet ---- */
+
+static int compare_sources(const void *a, const void *b)
+{
+    const struct source *x = a, *y = b;
+    if (x->series != y->series)
+        return x->series < y->series ? -1 : 1;
+    if (x->hour != y->hour)
+        return x->hour < y->hour ? -1 : 1;
+    return (x->input > y->input) - (x->input < y->input);
+}
+
+static void list_sources(struct merging *merging, struct arena *arena, uint32_t block_count)
+{
+    const struct block_merge_options *options = merging->options;
+    size_t most = 0;
+    for (uint32_t i = 0; i < block_count; i++) {
+        uint32_t count;
+        block_granules(merging->blocks[i], &count);
+        most += count;
+    }
+    merging->sources = arena_new(arena, struct source, most);
+    for (uint32_t i = 0; i < block_count; i++) {
+        uint32_t count;
+        const struct block_granule *granules = block_granules(merging->blocks[i], &count);
+        for (uint32_t j = 0; j < count; j++) {
+            if (granules[j].end_ns < options->begin_ns || granules[j].begin_ns >= options->end_ns)
+                continue;
+            merging->sources[merging->source_count++] = (struct source){
+                .series = merging->united.inputs[i].series[granules[j].series],
+                .hour = granules[j].hour,
+                .input = i,
+                .granule = &granules[j],
+            };
+        }
+    }
+    if (merging->source_count)
+        qsort(merging->sources, merging->source_count, sizeof(struct source), compare_sources);
+}
+
+/* ---- gathering ---- */
+
+static void reserve(struct gathered *gathered, const struct source *sources, uint32_t count)
+{
+    uint64_t rows = 0, profiles = 0, timestamps = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        rows += sources[i].granule->row_count;
+        profiles += sources[i].granule->profile_count;
+        timestamps += sources[i].granule->timestamp_count;
+    }
+    gathered->profiles = arena_new_raw(gathered->arena, struct profile_place, profiles);
+    gathered->stacks = arena_new_raw(gathered->arena, uint32_t, rows);
+    gathered->ordinals = arena_new_raw(gathered->arena, uint32_t, rows);
+    gathered->values = arena_new_raw(gathered->arena, int64_t, rows);
+    gathered->label_sets = arena_new_raw(gathered->arena, uint32_t, rows);
+    if (timestamps) {
+        gathered->timestamp_counts = arena_new_raw(gathered->arena, uint32_t, rows);
+        gathered->timestamp_starts = arena_new_raw(gathered->arena, uint64_t, rows);
+        gathered->timestamps = arena_new_raw(gathered->arena, int64_t, timestamps);
+    }
+}
+
+static void gather_timestamps(struct gathered *gathered, const struct block_rows *rows,
+                              uint32_t row, uint64_t at)
+{
+    if (!gathered->timestamps)
+        return;
+    const uint32_t count = rows->timestamp_counts ? rows->timestamp_counts[row] : 0;
+    gathered->timestamp_counts[gathered->row_count] = count;
+    gathered->timestamp_starts[gathered->row_count] = gathered->timestamp_count;
+    if (count)
+        memcpy(gathered->timestamps + gathered->timestamp_count, rows->timestamps + at,
+               count * sizeof(*rows->timestamps));
+    gathered->timestamp_count += count;
+}
+
+static bool is_wanted(const struct merging *merging, const struct block_profile *profile)
+{
+    return profile->time_ns >= merging->options->begin_ns &&
+           profile->time_ns < merging->options->end_ns;
+}
+
+static void gather_rows(const struct merging *merging, const struct source *source,
+                        const struct block_rows *rows, struct gathered *gathered)
+{
+    const struct dictionary_numbers *numbers = &merging->united.inputs[source->input];
+    arena_auto scratch = arena_create();
+    uint32_t *number_of_ordinal = arena_new(scratch, uint32_t, rows->profile_count);
+    for (uint32_t i = 0; i < rows->profile_count; i++) {
+        number_of_ordinal[i] = UINT32_MAX;
+        if (!is_wanted(merging, &rows->profiles[i]))
+            continue;
+        number_of_ordinal[i] = gathered->profile_count;
+        gathered->profiles[gathered->profile_count] =
+            (struct profile_place){.profile = rows->profiles[i], .number = gathered->profile_count};
+        gathered->profile_count++;
+    }
+    uint64_t at = 0;
+    for (uint32_t i = 0; i < rows->row_count; i++) {
+        const uint32_t number = number_of_ordinal[rows->ordinals[i]];
+        if (number != UINT32_MAX) {
+            const uint32_t row = gathered->row_count;
+            gathered->stacks[row] = numbers->stacks[rows->stacks[i]];
+            gathered->ordinals[row] = number;
+            gathered->values[row] = rows->values[i];
+            gathered->label_sets[row] =
+                rows->label_sets ? numbers->label_sets[rows->label_sets[i]] : 0;
+            gathered->has_label_sets |= gathered->label_sets[row] != 0;
+            gather_timestamps(gathered, rows, i, at);
+            gathered->row_count++;
+        }
+        at += rows->timestamp_counts ? rows->timestamp_counts[i] : 0;
+    }
+}
+
+/* ---- in order ---- */
+
+static int compare_places(const void *a, const void *b)
+{
+    const struct profile_place *x = a, *y = b;
+    if (x->profile.time_ns != y->profile.time_ns)
+        return x->profile.time_ns < y->profile.time_ns ? -1 : 1;
+    return (x->number > y->number) - (x->number < y->number);
+}
+
+/* Profiles by time; ordinals of rows become the places there. */
+static struct block_profile *order_profiles(struct gathered *gathered)
+{
+    const uint32_t count = gathered->profile_count;
+    struct block_profile *profiles = arena_new_raw(gathered->arena, struct block_profile, count);
+    uint32_t *ordinal_of_number = arena_new_raw(gathered->arena, uint32_t, count);
+    qsort(gathered->profiles, count, sizeof(*gathered->profiles), compare_places);
+    for (uint32_t i = 0; i < count; i++) {
+        profiles[i] = gathered->profiles[i].profile;
+        ordinal_of_number[gathered->profiles[i].number] = i;
+    }
+    for (uint32_t i = 0; i < gathered->row_count; i++)
+        gathered->ordinals[i] = ordinal_of_number[gathered->ordinals[i]];
+    return profiles;
+}
+
+struct keyed_row {
+    uint64_t key; /* stack and ordinal */
+    uint32_t row;
+};
+
+enum { DIGIT_BITS = 11, DIGITS = 1 << DIGIT_BITS };
+
+/* Digit by digit from the lowest, skipping those that all have in common. */
+static struct keyed_row *sort_rows(struct arena *arena, struct keyed_row *rows, uint32_t count)
+{
+    struct keyed_row *other = arena_new_raw(arena, struct keyed_row, count);
+    uint64_t all = 0;
+    for (uint32_t i = 0; i < count; i++)
+        all |= rows[i].key;
+    for (unsigned shift = 0; shift < 64 && all >> shift; shift += DIGIT_BITS) {
+        uint32_t next[DIGITS + 1] = {0};
+        if (!(all >> shift & (DIGITS - 1)))
+            continue;
+        for (uint32_t i = 0; i < count; i++)
+            next[(rows[i].key >> shift & (DIGITS - 1)) + 1]++;
+        for (uint32_t i = 0; i < DIGITS; i++)
+            next[i + 1] += next[i];
+        for (uint32_t i = 0; i < count; i++)
+            other[next[rows[i].key >> shift & (DIGITS - 1)]++] = rows[i];
+        struct keyed_row *swapped = rows;
+        rows = other;
+        other = swapped;
+    }
+    return rows;
+}
+
+static const struct keyed_row *order_rows(struct gathered *gathered)
+{
+    struct keyed_row *rows = arena_new_raw(gathered->arena, struct keyed_row, gathered->row_count);
+    for (uint32_t i = 0; i < gathered->row_count; i++)
+        rows[i] = (struct keyed_row){
+            .key = (uint64_t)gathered->stacks[i] << 32 | gathered->ordinals[i], .row = i};
+    return sort_rows(gathered->arena, rows, gathered->row_count);
+}
+
+static void order_timestamps(const struct gathered *gathered, const struct keyed_row *order,
+                             struct block_rows *rows)
+{
+    uint32_t *counts = arena_new_raw(gathered->arena, uint32_t, gathered->row_count);
+    int64_t *moments = arena_new_raw(gathered->arena, int64_t, gathered->timestamp_count);
+    uint64_t at = 0;
+    for (uint32_t i = 0; i < gathered->row_count; i++) {
+        const uint32_t row = order[i].row;
+        counts[i] = gathered->timestamp_counts[row];
+        memcpy(moments + at, gathered->timestamps + gathered->timestamp_starts[row],
+               counts[i] * sizeof(*moments));
+        at += counts[i];
+    }
+    rows->timestamp_counts = counts;
+    rows->timestamps = moments;
+}
+
+static enum err_code write_gathered(struct merging *merging, const struct source *source,
+                                    struct gathered *gathered)
+{
+    const uint32_t count = gathered->row_count;
+    struct block_profile *profiles = order_profiles(gathered);
+    const struct keyed_row *order = order_rows(gathered);
+    uint32_t *stacks = arena_new_raw(gathered->arena, uint32_t, count);
+    uint32_t *ordinals = arena_new_raw(gathered->arena, uint32_t, count);
+    uint32_t *label_sets = arena_new_raw(gathered->arena, uint32_t, count);
+    int64_t *values = arena_new_raw(gathered->arena, int64_t, count);
+    uint64_t magnitude = 0;
+    bool is_exact = true;
+    for (uint32_t i = 0; i < count; i++) {
+        stacks[i] = (uint32_t)(order[i].key >> 32);
+        ordinals[i] = (uint32_t)order[i].key;
+        label_sets[i] = gathered->label_sets[order[i].row];
+        values[i] = gathered->values[order[i].row];
+        is_exact = is_exact && profile_can_add(&magnitude, values[i]);
+    }
+    if (!is_exact)
+        return err_set(merging->err, ERR_TOO_LARGE,
+                       "the values of one series and hour add up to more than 2^63");
+    struct block_rows rows = {
+        .series = source->series,
+        .hour = source->hour,
+        .profile_count = gathered->profile_count,
+        .row_count = count,
+        .profiles = profiles,
+        .stacks = stacks,
+        .ordinals = ordinals,
+        .values = values,
+        .label_sets = gathered->has_label_sets ? label_sets : NULL,
+    };
+    if (gathered->timestamps)
+        order_timestamps(gathered, order, &rows);
+    return block_writer_append(merging->writer, &rows, merging->err);
+}
+
+/* The sources of one series and hour. */
+static enum err_code merge_granule(struct merging *merging, const struct source *sources,
+                                   uint32_t count)
+{
+    arena_auto arena = arena_create();
+    struct gathered gathered = {.arena = arena};
+    reserve(&gathered, sources, count);
+    for (uint32_t i = 0; i < count; i++) {
+        struct block_rows rows;
+        enum err_code code = block_read_rows(merging->blocks[sources[i].input], sources[i].granule,
+                                             merging->cursor, true, &rows, merging->err);
+        if (code)
+            return code;
+        gather_rows(merging, &sources[i], &rows, &gathered);
+    }
+    return gathered.profile_count ? write_gathered(merging, sources, &gathered) : ERR_NONE;
+}
+
+static enum err_code merge_all(struct merging *merging, struct block_summary *ret_summary)
+{
+    enum err_code code = ERR_NONE;
+    for (uint32_t i = 0; i < merging->source_count && !code;) {
+        const struct source *first = &merging->sources[i];
+        uint32_t end = i;
+        while (end < merging->source_count && merging->sources[end].series == first->series &&
+               merging->sources[end].hour == first->hour)
+            end++;
+        code = merge_granule(merging, first, end - i);
+        i = end;
+    }
+    if (code)
+        return code;
+    return block_writer_finish(merging->writer, &merging->united.dictionary, ret_summary,
+                               merging->err);
+}
+
+enum err_code block_merge(const struct block *const *blocks, uint32_t block_count,
+                          const struct block_merge_options *options,
+                          struct block_summary *ret_summary, struct err *err)
+{
+    arena_auto arena = arena_create();
+    struct merging merging = {.blocks = blocks, .options = options, .err = err};
+    enum err_code code = dictionary_union_create(arena, blocks, block_count, &merging.united, err);
+    if (code)
+        return code;
+    list_sources(&merging, arena, block_count);
+    if (!merging.source_count) {
+        *ret_summary = (struct block_summary){0};
+        return ERR_NONE;
+    }
+    merging.writer = block_writer_create(options->tenant_id, options->level, options->sink);
+    merging.cursor = block_cursor_create();
+    code = merge_all(&merging, ret_summary);
+    block_cursor_destroy(merging.cursor);
+    block_writer_destroy(merging.writer);
+    return code;
+}

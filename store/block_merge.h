@@ -1,0 +1,27 @@
+/*
+ * block_merge: several blocks of one tenant as one, with the same rows.
+ *
+ * All must have been opened with one seed. Memory is of the united dictionary and of the largest
+ * granule. Rows of profiles outside of [begin_ns, end_ns) are left out, so that one input can be
+ * spread over several outputs. Private to the room. Threads: any; inputs are only read.
+ */
+#ifndef STORE_BLOCK_MERGE_H
+#define STORE_BLOCK_MERGE_H
+
+#include "store/block_read.h"
+
+struct block_merge_options {
+    int64_t tenant_id;
+    int level; /* of zstd */
+    int64_t begin_ns;
+    int64_t end_ns;
+    struct block_sink sink;
+};
+
+/* *ret_summary has no rows and nothing was written when there are none. Handles: ERR_CORRUPT (which
+ * names the input), ERR_TOO_LARGE, what the sink does. */
+enum err_code block_merge(const struct block *const *blocks, uint32_t block_count,
+                          const struct block_merge_options *options,
+                          struct block_summary *ret_summary, struct err *err) MUST_USE;
+
+#endif

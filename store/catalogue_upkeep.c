@@ -1,0 +1,309 @@
+#include "store/catalogue.h"
+
+#include "lib/base/buf.h"
+#include "lib/base/mem.h"
+#include "lib/io/pg.h"
+#include "store/catalogue_places.h"
+
+#include <inttypes.h>
+
+enum { LIST_MAX_BYTES = 64 << 20 };
+
+static const char *id_list(struct arena *arena, const int64_t *ids, uint32_t count)
+{
+    buf_auto list;
+    buf_init(&list, LIST_MAX_BYTES);
+    buf_append_byte(&list, '{');
+    for (uint32_t i = 0; i < count; i++)
+        buf_printf(&list, "%s%" PRId64, i ? "," : "", ids[i]);
+    buf_append_byte(&list, '}');
+    return arena_strndup(arena, list.data, list.size);
+}
+
+/* ---- claims ---- */
+
+/* Rows of (owner, tenant, key, first byte, lengths, level) as a claim. */
+static void read_claim(struct arena *arena, const struct pg_result *result,
+                       struct catalogue_claim *claim)
+{
+    const int rows = pg_row_count(result);
+    uint32_t capacity = 0;
+    for (int row = 0; row < rows; row++)
+        capacity += catalogue_count_places(result, row, 4);
+    struct catalogue_place *places = arena_new(arena, struct catalogue_place, capacity);
+    int64_t *owners = arena_new(arena, int64_t, capacity);
+    *claim = (struct catalogue_claim){.places = places, .owners = owners};
+    claim->ids = arena_new(arena, int64_t, (size_t)rows);
+    for (int row = 0; row < rows; row++) {
+        const uint32_t before = claim->count;
+        claim->tenant_id = pg_get_i64(result, row, 1);
+        claim->level = (uint32_t)pg_get_i64(result, row, 5);
+        claim->ids[claim->id_count++] = pg_get_i64(result, row, 0);
+        claim->count += catalogue_read_places(result, row, 2, places + before);
+        for (uint32_t i = before; i < claim->count; i++)
+            owners[i] = pg_get_i64(result, row, 0);
+    }
+}
+
+static enum err_code claim_segments(struct pg_connection *connection, struct arena *arena,
+                                    int64_t writer_id, struct pg_result **ret_result,
+                                    struct err *err)
+{
+    return pg_query_values(
+        connection, PG_NO_TENANT,
+        "WITH free AS ("
+        "  SELECT t.segment_id, t.tenant_id, s.created_at FROM segment_tenant t"
+        "  JOIN segment s ON s.id = t.segment_id"
+        "  WHERE NOT t.is_swapped AND NOT t.is_broken"
+        "    AND (t.leased_until IS NULL OR t.leased_until < now())), "
+        "due AS ("
+        "  SELECT tenant_id FROM free GROUP BY tenant_id"
+        "  HAVING count(*) >= 64 OR min(created_at) < now() - interval '15 s'"
+        "  ORDER BY min(created_at) LIMIT 1), "
+        "chosen AS ("
+        "  SELECT t.segment_id, t.tenant_id FROM segment_tenant t"
+        "  WHERE t.tenant_id = (SELECT tenant_id FROM due) AND NOT t.is_swapped"
+        "    AND NOT t.is_broken AND (t.leased_until IS NULL OR t.leased_until < now())"
+        "  ORDER BY t.segment_id LIMIT 256 FOR UPDATE SKIP LOCKED) "
+        "UPDATE segment_tenant t"
+        "  SET leased_by = $1, leased_until = now() + $2 * interval '1 s'"
+        "  FROM chosen c, segment s WHERE t.segment_id = c.segment_id"
+        "    AND t.tenant_id = c.tenant_id AND s.id = t.segment_id "
+        "RETURNING t.segment_id, t.tenant_id, s.object_key, t.first_byte, t.lengths::text, 0",
+        arena, ret_result, err, PG_I64(writer_id), PG_I64(CATALOGUE_LEASE_S));
+}
+
+/* Windows of levels 1, 2 and the others, in seconds: what is merged there becomes one block. */
+static enum err_code claim_blocks(struct pg_connection *connection, struct arena *arena,
+                                  int64_t writer_id, struct pg_result **ret_result, struct err *err)
+{
+    return pg_query_values(
+        connection, PG_NO_TENANT,
+        "WITH free AS ("
+        "  SELECT id, tenant_id, level, created_at, w.size,"
+        "    div(begin_ns, w.size * 1000000000) AS span FROM block,"
+        "    LATERAL (SELECT CASE level WHEN 1 THEN 600 WHEN 2 THEN 3600 ELSE 86400 END::bigint"
+        "             AS size) w"
+        "  WHERE swapped_at IS NULL AND NOT is_broken AND level <= 4"
+        "    AND (leased_until IS NULL OR leased_until < now())), "
+        "due AS ("
+        "  SELECT tenant_id, level, span FROM free GROUP BY tenant_id, level, span, size"
+        "  HAVING count(*) >= CASE level WHEN 4 THEN 8 ELSE 16 END OR (level < 4"
+        "    AND (span + 1) * size + 60 < extract(epoch FROM now())"
+        "    AND max(created_at) < now() - interval '1 minute')"
+        "  ORDER BY min(created_at) LIMIT 1), "
+        "chosen AS ("
+        "  SELECT b.id FROM block b WHERE b.id IN (SELECT f.id FROM free f JOIN due d"
+        "    USING (tenant_id, level, span) ORDER BY f.id LIMIT 64) FOR UPDATE SKIP LOCKED) "
+        "UPDATE block b SET leased_by = $1, leased_until = now() + $2 * interval '1 s'"
+        "  FROM chosen c WHERE b.id = c.id AND b.swapped_at IS NULL "
+        "RETURNING b.id, b.tenant_id, b.object_key, 0::bigint, NULL::text, b.level::bigint",
+        arena, ret_result, err, PG_I64(writer_id), PG_I64(CATALOGUE_LEASE_S));
+}
+
+enum err_code catalogue_claim(struct pg_pool *jobs, struct arena *arena, int64_t writer_id,
+                              struct catalogue_claim *ret_claim, struct err *err)
+{
+    pg_auto connection = NULL;
+    struct pg_result *result;
+    enum err_code code = pg_take(jobs, &connection, err);
+    if (!code)
+        code = claim_segments(connection, arena, writer_id, &result, err);
+    if (!code && pg_row_count(result) == 0)
+        code = claim_blocks(connection, arena, writer_id, &result, err);
+    if (!code)
+        read_claim(arena, result, ret_claim);
+    return code;
+}
+
+/* ---- swaps ---- */
+
+static enum err_code check_count(int64_t found, int64_t wanted, struct err *err)
+{
+    return found == wanted ? ERR_NONE
+                           : err_set(err, ERR_CONFLICT, "what was merged is another's by now");
+}
+
+/* This writer lives, and its tenant: both stay so until the transaction ends. */
+static enum err_code lock_writer(struct pg_connection *connection, struct arena *arena,
+                                 int64_t writer_id, int64_t tenant_id, struct err *err)
+{
+    struct pg_result *result;
+    enum err_code code = pg_query_values(
+        connection, PG_NO_TENANT, "SELECT id FROM tenant WHERE id = $1 FOR KEY SHARE SKIP LOCKED",
+        arena, &result, err, PG_I64(tenant_id));
+    if (!code)
+        code = check_count(pg_row_count(result), 1, err);
+    if (!code)
+        code = pg_query_values(connection, PG_NO_TENANT,
+                               "UPDATE store_writer SET seen_at = now() "
+                               "WHERE id = $1 AND ended_at IS NULL",
+                               arena, &result, err, PG_I64(writer_id));
+    return code ? code : check_count(pg_affected(result), 1, err);
+}
+
+static enum err_code take_inputs(struct pg_connection *connection, struct arena *arena,
+                                 int64_t writer_id, const struct catalogue_claim *claim,
+                                 struct err *err)
+{
+    struct pg_result *result;
+    const char *sql =
+        claim->level
+            ? "UPDATE block SET swapped_at = now(), leased_by = NULL WHERE tenant_id = $1"
+              " AND id = ANY ($2::bigint[]) AND leased_by = $3 AND swapped_at IS NULL"
+            : "UPDATE segment_tenant SET is_swapped = true, leased_by = NULL WHERE tenant_id = $1"
+              " AND segment_id = ANY ($2::bigint[]) AND leased_by = $3 AND NOT is_swapped";
+    const struct pg_value values[] = {PG_I64(claim->tenant_id),
+                                      PG_TEXT(id_list(arena, claim->ids, claim->id_count)),
+                                      PG_I64(writer_id)};
+    enum err_code code = pg_query(connection, PG_NO_TENANT, sql, values, 3, arena, &result, err);
+    return code ? code : check_count(pg_affected(result), claim->id_count, err);
+}
+
+static enum err_code insert_block(struct pg_connection *connection, struct arena *arena,
+                                  int64_t writer_id, int64_t tenant_id, uint32_t level,
+                                  const struct catalogue_block *block, struct err *err)
+{
+    return pg_queue_values(
+        connection, PG_NO_TENANT,
+        "INSERT INTO block (tenant_id, writer_id, object_key, level, bytes, begin_ns, end_ns, "
+        "row_count, profile_count, series_count) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
+        arena, err, PG_I64(tenant_id), PG_I64(writer_id), PG_TEXT(block->object_key), PG_I64(level),
+        PG_I64((int64_t)block->bytes), PG_I64(block->begin_ns), PG_I64(block->end_ns),
+        PG_I64((int64_t)block->row_count), PG_I64((int64_t)block->profile_count),
+        PG_I64(block->series_count));
+}
+
+enum err_code catalogue_swap(struct pg_pool *jobs, struct arena *arena, int64_t writer_id,
+                             const struct catalogue_claim *claim, uint32_t level,
+                             const struct catalogue_block *blocks, uint32_t count, struct err *err)
+{
+    pg_auto connection = NULL;
+    enum err_code code = pg_take(jobs, &connection, err);
+    if (!code)
+        code = pg_begin(connection, PG_NO_TENANT, err);
+    if (!code)
+        code = lock_writer(connection, arena, writer_id, claim->tenant_id, err);
+    if (!code)
+        code = take_inputs(connection, arena, writer_id, claim, err);
+    for (uint32_t i = 0; i < count && !code; i++)
+        code = insert_block(connection, arena, writer_id, claim->tenant_id, level, &blocks[i], err);
+    return code ? code : pg_commit(connection, err);
+}
+
+enum err_code catalogue_promote(struct pg_pool *jobs, struct arena *arena, int64_t writer_id,
+                                const struct catalogue_claim *claim, uint32_t level,
+                                struct err *err)
+{
+    pg_auto connection = NULL;
+    struct pg_result *result;
+    enum err_code code = pg_take(jobs, &connection, err);
+    if (!code)
+        code = pg_query_values(connection, PG_NO_TENANT,
+                               "UPDATE block SET level = $1, leased_by = NULL, leased_until = NULL "
+                               "WHERE id = $2 AND leased_by = $3 AND swapped_at IS NULL",
+                               arena, &result, err, PG_I64(level), PG_I64(claim->ids[0]),
+                               PG_I64(writer_id));
+    return code ? code : check_count(pg_affected(result), 1, err);
+}
+
+enum err_code catalogue_mark_broken(struct pg_pool *jobs, struct arena *arena,
+                                    const struct catalogue_claim *claim, int64_t owner,
+                                    struct err *err)
+{
+    pg_auto connection = NULL;
+    struct pg_result *result;
+    enum err_code code = pg_take(jobs, &connection, err);
+    const char *sql = claim->level ? "UPDATE block SET is_broken = true WHERE id = $1"
+                                     " AND tenant_id = $2"
+                                   : "UPDATE segment_tenant SET is_broken = true"
+                                     " WHERE segment_id = $1 AND tenant_id = $2";
+    const struct pg_value values[] = {PG_I64(owner), PG_I64(claim->tenant_id)};
+    return code ? code : pg_query(connection, PG_NO_TENANT, sql, values, 2, arena, &result, err);
+}
+
+/* ---- tidying ---- */
+
+enum err_code catalogue_tidy(struct pg_pool *jobs, int64_t writer_id, struct err *err)
+{
+    arena_auto arena = arena_create();
+    pg_auto connection = NULL;
+    struct pg_result *result;
+    enum err_code code = pg_take(jobs, &connection, err);
+    if (!code)
+        code = pg_query_values(connection, PG_NO_TENANT,
+                               "UPDATE store_writer SET seen_at = now() "
+                               "WHERE id = $1 AND ended_at IS NULL",
+                               arena, &result, err, PG_I64(writer_id));
+    if (!code)
+        code = pg_query(connection, PG_NO_TENANT,
+                        "UPDATE store_writer SET ended_at = now() WHERE ended_at IS NULL "
+                        "AND seen_at < now() - interval '1 minute'",
+                        NULL, 0, arena, &result, err);
+    if (!code)
+        code = pg_query(connection, PG_NO_TENANT,
+                        "UPDATE segment s SET swapped_at = now() WHERE s.swapped_at IS NULL AND "
+                        "NOT EXISTS (SELECT FROM segment_tenant t WHERE t.segment_id = s.id "
+                        "AND NOT t.is_swapped)",
+                        NULL, 0, arena, &result, err);
+    if (!code)
+        code = pg_query_values(connection, PG_NO_TENANT,
+                               "DELETE FROM segment "
+                               "WHERE swapped_at < now() - $1 * interval '1 s'",
+                               arena, &result, err, PG_I64(CATALOGUE_GRACE_S));
+    if (!code)
+        code = pg_query_values(connection, PG_NO_TENANT,
+                               "DELETE FROM block "
+                               "WHERE swapped_at < now() - $1 * interval '1 s'",
+                               arena, &result, err, PG_I64(CATALOGUE_GRACE_S));
+    if (!code)
+        code = pg_query(connection, PG_NO_TENANT,
+                        "DELETE FROM ingest_batch WHERE received_at < now() - interval '1 day'",
+                        NULL, 0, arena, &result, err);
+    return code;
+}
+
+enum err_code catalogue_list_ended(struct pg_pool *jobs, struct arena *arena,
+                                   const int64_t **ret_writer_ids, uint32_t *ret_count,
+                                   struct err *err)
+{
+    pg_auto connection = NULL;
+    struct pg_result *result;
+    enum err_code code = pg_take(jobs, &connection, err);
+    if (!code)
+        code = pg_query(connection, PG_NO_TENANT,
+                        "SELECT id FROM store_writer WHERE ended_at > now() - interval '1 day' "
+                        "ORDER BY id",
+                        NULL, 0, arena, &result, err);
+    if (code)
+        return code;
+    int64_t *ids = arena_new(arena, int64_t, (size_t)pg_row_count(result));
+    for (int row = 0; row < pg_row_count(result); row++)
+        ids[row] = pg_get_i64(result, row, 0);
+    *ret_writer_ids = ids;
+    *ret_count = (uint32_t)pg_row_count(result);
+    return ERR_NONE;
+}
+
+enum err_code catalogue_discard_unknown(struct pg_pool *jobs, struct arena *arena,
+                                        const char *const *keys, uint32_t count, struct err *err)
+{
+    buf_auto list; /* keys hold no character that would need care */
+    buf_init(&list, LIST_MAX_BYTES);
+    buf_append_byte(&list, '{');
+    for (uint32_t i = 0; i < count; i++)
+        buf_printf(&list, "%s%s", i ? "," : "", keys[i]);
+    buf_append_byte(&list, '}');
+    buf_append_byte(&list, 0);
+    pg_auto connection = NULL;
+    struct pg_result *result;
+    enum err_code code = pg_take(jobs, &connection, err);
+    if (!code)
+        code = pg_query_values(
+            connection, PG_NO_TENANT,
+            "INSERT INTO object_trash (object_key) SELECT k FROM unnest($1::text[]) AS k "
+            "WHERE NOT EXISTS (SELECT FROM segment WHERE object_key = k) "
+            "AND NOT EXISTS (SELECT FROM block WHERE object_key = k) ON CONFLICT DO NOTHING",
+            arena, &result, err, PG_TEXT((const char *)list.data));
+    return code;
+}

@@ -1,0 +1,201 @@
+#include "store/compact.h"
+
+#include "lib/base/digest.h"
+#include "lib/base/mem.h"
+#include "lib/io/object.h"
+#include "store/block_merge.h"
+#include "store/catalogue.h"
+#include "store/open_blocks.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+enum { ZSTD_LEVEL = 1, DAY_HOURS = 24, DAYS_MAX = 4096 };
+#define DAY_NS (DAY_HOURS * 3600 * INT64_C(1000000000))
+
+struct compaction {
+    const struct upkeep_options *options;
+    const struct catalogue_claim *claim;
+    int64_t writer_id;
+    struct arena *arena;
+    struct flight_entry **entries;
+    const struct block **blocks;
+    uint32_t count;
+    struct catalogue_block *outputs;
+    uint32_t output_count;
+    struct err *err;
+};
+
+/* ---- inputs ---- */
+
+static enum err_code mark_broken(struct compaction *compaction, uint32_t place)
+{
+    struct err err;
+    (void)!catalogue_mark_broken(compaction->options->jobs_database, compaction->arena,
+                                 compaction->claim, compaction->claim->owners[place], &err);
+    return ERR_CORRUPT;
+}
+
+static enum err_code open_inputs(struct compaction *compaction)
+{
+    const struct catalogue_claim *claim = compaction->claim;
+    compaction->entries = arena_new(compaction->arena, struct flight_entry *, claim->count);
+    compaction->blocks = arena_new(compaction->arena, const struct block *, claim->count);
+    for (uint32_t i = 0; i < claim->count; i++) {
+        struct flight_entry *entry;
+        enum err_code code = open_blocks_ref(compaction->options->blocks, claim->tenant_id,
+                                             &claim->places[i], &entry, compaction->err);
+        if (code == ERR_CORRUPT)
+            return mark_broken(compaction, i);
+        if (code)
+            return code;
+        compaction->entries[compaction->count] = entry;
+        compaction->blocks[compaction->count++] = open_blocks_get(entry);
+    }
+    return ERR_NONE;
+}
+
+/* Something in them is broken: which? */
+static enum err_code find_broken(struct compaction *compaction)
+{
+    for (uint32_t i = 0; i < compaction->count; i++) {
+        struct err err;
+        if (block_verify(compaction->blocks[i], &err) == ERR_CORRUPT) {
+            *compaction->err = err;
+            return mark_broken(compaction, i);
+        }
+    }
+    return ERR_CORRUPT;
+}
+
+/* ---- days ---- */
+
+static int compare_days(const void *a, const void *b)
+{
+    const int32_t x = *(const int32_t *)a, y = *(const int32_t *)b;
+    return (x > y) - (x < y);
+}
+
+static int32_t day_of_hour(int32_t hour)
+{
+    return hour / DAY_HOURS - (hour % DAY_HOURS < 0);
+}
+
+/* The distinct days of all granules, in order. */
+static uint32_t list_days(const struct compaction *compaction, int32_t **ret_days)
+{
+    size_t most = 0, found = 0;
+    for (uint32_t i = 0; i < compaction->count; i++) {
+        uint32_t count;
+        block_granules(compaction->blocks[i], &count);
+        most += count;
+    }
+    int32_t *days = arena_new(compaction->arena, int32_t, most);
+    for (uint32_t i = 0; i < compaction->count; i++) {
+        uint32_t count;
+        const struct block_granule *granules = block_granules(compaction->blocks[i], &count);
+        for (uint32_t j = 0; j < count; j++) {
+            const int32_t day = day_of_hour(granules[j].hour);
+            if (!found || days[found - 1] != day)
+                days[found++] = day;
+        }
+    }
+    qsort(days, found, sizeof(*days), compare_days);
+    uint32_t kept = 0;
+    for (size_t i = 0; i < found; i++) {
+        if (!kept || days[kept - 1] != days[i])
+            days[kept++] = days[i];
+    }
+    *ret_days = days;
+    return kept;
+}
+
+/* ---- outputs ---- */
+
+static enum err_code append_to_object(void *context, struct span bytes, struct err *err)
+{
+    return object_writer_append(context, bytes, err);
+}
+
+static enum err_code write_output(struct compaction *compaction, int32_t day)
+{
+    char id[DIGEST_ID_BYTES];
+    struct object_writer *object;
+    struct block_summary summary;
+    struct err *err = compaction->err;
+    digest_random_id(id);
+    const char *key =
+        arena_printf(compaction->arena, "block/%" PRId64 "/%s", compaction->writer_id, id);
+    enum err_code code = object_writer_open(compaction->options->objects, key, &object, err);
+    if (code)
+        return code;
+    const struct block_merge_options options = {
+        .tenant_id = compaction->claim->tenant_id,
+        .level = ZSTD_LEVEL,
+        .begin_ns = day * DAY_NS,
+        .end_ns = (day + INT64_C(1)) * DAY_NS,
+        .sink = {.append = append_to_object, .context = object},
+    };
+    code = block_merge(compaction->blocks, compaction->count, &options, &summary, err);
+    if (code || !summary.granule_count) {
+        object_writer_abort(object);
+        return code;
+    }
+    code = object_writer_commit(object, err);
+    if (code)
+        return code;
+    compaction->outputs[compaction->output_count++] = (struct catalogue_block){
+        .object_key = key,
+        .bytes = summary.bytes,
+        .row_count = summary.row_count,
+        .profile_count = summary.profile_count,
+        .series_count = summary.series_count,
+        .begin_ns = summary.begin_ns,
+        .end_ns = summary.end_ns,
+    };
+    return ERR_NONE;
+}
+
+static enum err_code merge_inputs(struct compaction *compaction)
+{
+    int32_t *days;
+    const uint32_t count = list_days(compaction, &days);
+    if (count > DAYS_MAX)
+        return err_set(compaction->err, ERR_TOO_LARGE, "profiles of %" PRIu32 " days at once",
+                       count);
+    compaction->outputs = arena_new(compaction->arena, struct catalogue_block, count);
+    for (uint32_t i = 0; i < count; i++) {
+        enum err_code code = write_output(compaction, days[i]);
+        if (code == ERR_CORRUPT)
+            return find_broken(compaction);
+        if (code)
+            return code;
+    }
+    return ERR_NONE;
+}
+
+static uint32_t next_level(uint32_t level)
+{
+    return level < CATALOGUE_LEVELS ? level + 1 : CATALOGUE_LEVELS;
+}
+
+enum err_code compact_claim(const struct upkeep_options *options, int64_t writer_id,
+                            const struct catalogue_claim *claim, struct err *err)
+{
+    arena_auto arena = arena_create();
+    struct compaction compaction = {
+        .options = options, .claim = claim, .writer_id = writer_id, .arena = arena, .err = err};
+    if (claim->level && claim->count == 1)
+        return catalogue_promote(options->jobs_database, arena, writer_id, claim,
+                                 next_level(claim->level), err);
+    enum err_code code = open_inputs(&compaction);
+    if (!code)
+        code = merge_inputs(&compaction);
+    for (uint32_t i = 0; i < compaction.count; i++)
+        flight_cache_unref(compaction.entries[i]);
+    if (!code)
+        code = catalogue_swap(options->jobs_database, arena, writer_id, claim,
+                              next_level(claim->level), compaction.outputs, compaction.output_count,
+                              err);
+    return code;
+}

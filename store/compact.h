@@ -1,0 +1,20 @@
+/*
+ * compact: claimed blocks become the ones that replace them.
+ *
+ * Blocks of segments become one block for each day (UTC) that they have; blocks of one level become
+ * one of the next; one alone in its window moves up as it is. What cannot be read is marked, and
+ * left out of later merges; the rest of it is still read by questions. Private to the room.
+ */
+#ifndef STORE_COMPACT_H
+#define STORE_COMPACT_H
+
+#include "store/upkeep.h"
+
+struct catalogue_claim;
+
+/* Merges and swaps. Handles: ERR_CONFLICT (the lease was lost: somebody else does it), ERR_CORRUPT
+ * (an input was marked). */
+enum err_code compact_claim(const struct upkeep_options *options, int64_t writer_id,
+                            const struct catalogue_claim *claim, struct err *err) MUST_USE;
+
+#endif

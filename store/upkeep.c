@@ -1,0 +1,191 @@
+#include "store/upkeep.h"
+
+#include "lib/base/clock.h"
+#include "lib/base/mem.h"
+#include "lib/io/object.h"
+#include "store/catalogue.h"
+#include "store/compact.h"
+#include "store/writer.h"
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <time.h>
+
+enum { ROUND_MS = 500, TIDY_ROUNDS = 4, ORPHAN_ROUNDS = 300, KEYS_AT_ONCE = 1000, KEY_ROOM = 48 };
+
+struct upkeep {
+    struct upkeep_options options;
+    pthread_t thread;
+    uint64_t round;
+    pthread_mutex_t mutex; /* guards should_stop */
+    pthread_cond_t wake;
+    bool should_stop;
+};
+
+static bool should_stop(struct upkeep *upkeep)
+{
+    pthread_mutex_lock(&upkeep->mutex);
+    const bool stops = upkeep->should_stop;
+    pthread_mutex_unlock(&upkeep->mutex);
+    return stops;
+}
+
+static void report(struct upkeep *upkeep, const char *work, const struct err *err)
+{
+    if (upkeep->options.report)
+        upkeep->options.report(upkeep->options.report_context, work, err);
+}
+
+/* One merge; false when there was none to do. */
+static enum err_code compact_once(struct upkeep *upkeep, bool *ret_did, struct err *err)
+{
+    const struct upkeep_options *options = &upkeep->options;
+    arena_auto arena = arena_create();
+    struct catalogue_claim claim;
+    int64_t writer_id;
+    *ret_did = false;
+    enum err_code code = writer_get(options->writer, &writer_id, err);
+    if (!code)
+        code = catalogue_claim(options->jobs_database, arena, writer_id, &claim, err);
+    if (code || !claim.count)
+        return code;
+    *ret_did = true;
+    return compact_claim(options, writer_id, &claim, err);
+}
+
+static void compact_all(struct upkeep *upkeep)
+{
+    bool did = true;
+    while (did && !should_stop(upkeep)) {
+        struct err err;
+        enum err_code code = compact_once(upkeep, &did, &err);
+        if (code == ERR_CONFLICT) { /* the lease, or the writer, was lost: others do the work */
+            writer_lose(upkeep->options.writer, writer_peek(upkeep->options.writer));
+            return;
+        }
+        if (code) {
+            report(upkeep, "compaction", &err);
+            return;
+        }
+    }
+}
+
+/* ---- what dead servers left ---- */
+
+struct orphans {
+    struct upkeep *upkeep;
+    struct arena *arena;
+    const char *keys[KEYS_AT_ONCE];
+    uint32_t count;
+};
+
+static enum err_code discard(struct orphans *orphans, struct err *err)
+{
+    const uint32_t count = orphans->count;
+    orphans->count = 0;
+    return count ? catalogue_discard_unknown(orphans->upkeep->options.jobs_database, orphans->arena,
+                                             orphans->keys, count, err)
+                 : ERR_NONE;
+}
+
+static enum err_code visit(void *context, const char *key, uint64_t size, int64_t modified_ns,
+                           struct err *err)
+{
+    (void)size;
+    (void)modified_ns;
+    struct orphans *orphans = context;
+    orphans->keys[orphans->count++] = arena_strdup(orphans->arena, key);
+    return orphans->count == KEYS_AT_ONCE ? discard(orphans, err) : ERR_NONE;
+}
+
+static enum err_code find_orphans(struct upkeep *upkeep, struct err *err)
+{
+    static const char *const kinds[] = {"segment", "block"};
+    arena_auto arena = arena_create();
+    struct orphans orphans = {.upkeep = upkeep, .arena = arena};
+    const int64_t *writers;
+    uint32_t count;
+    enum err_code code =
+        catalogue_list_ended(upkeep->options.jobs_database, arena, &writers, &count, err);
+    for (uint32_t i = 0; i < count && !code; i++) {
+        for (size_t kind = 0; kind < sizeof(kinds) / sizeof(kinds[0]) && !code; kind++) {
+            char prefix[KEY_ROOM];
+            snprintf(prefix, sizeof(prefix), "%s/%" PRId64 "/", kinds[kind], writers[i]);
+            code = object_list(upkeep->options.objects, prefix, visit, &orphans, err);
+        }
+    }
+    return code ? code : discard(&orphans, err);
+}
+
+/* ---- the thread ---- */
+
+static void run_round(struct upkeep *upkeep)
+{
+    struct err err;
+    compact_all(upkeep);
+    if (upkeep->round % TIDY_ROUNDS == 0 &&
+        catalogue_tidy(upkeep->options.jobs_database, writer_peek(upkeep->options.writer), &err))
+        report(upkeep, "catalogue", &err);
+    if (upkeep->round % ORPHAN_ROUNDS == TIDY_ROUNDS && find_orphans(upkeep, &err))
+        report(upkeep, "orphans", &err);
+    upkeep->round++;
+}
+
+static bool wait_for_round(struct upkeep *upkeep)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_nsec += ROUND_MS * CLOCK_NS_PER_MS;
+    until.tv_sec += until.tv_nsec / CLOCK_NS_PER_S;
+    until.tv_nsec %= CLOCK_NS_PER_S;
+    pthread_mutex_lock(&upkeep->mutex);
+    while (!upkeep->should_stop)
+        if (pthread_cond_timedwait(&upkeep->wake, &upkeep->mutex, &until) != 0)
+            break;
+    const bool goes_on = !upkeep->should_stop;
+    pthread_mutex_unlock(&upkeep->mutex);
+    return goes_on;
+}
+
+static void *upkeep_main(void *context)
+{
+    struct upkeep *upkeep = context;
+    while (wait_for_round(upkeep))
+        run_round(upkeep);
+    return NULL;
+}
+
+enum err_code upkeep_create(const struct upkeep_options *options, struct upkeep **ret_upkeep,
+                            struct err *err)
+{
+    struct upkeep *upkeep = mem_new(struct upkeep, 1);
+    pthread_condattr_t attributes;
+    upkeep->options = *options;
+    pthread_mutex_init(&upkeep->mutex, NULL);
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&upkeep->wake, &attributes);
+    pthread_condattr_destroy(&attributes);
+    if (pthread_create(&upkeep->thread, NULL, upkeep_main, upkeep) != 0) {
+        mem_free(upkeep);
+        return err_set(err, ERR_INTERNAL, "cannot start the thread that compacts");
+    }
+    *ret_upkeep = upkeep;
+    return ERR_NONE;
+}
+
+void upkeep_destroy(struct upkeep *upkeep)
+{
+    if (!upkeep)
+        return;
+    pthread_mutex_lock(&upkeep->mutex);
+    upkeep->should_stop = true;
+    pthread_cond_signal(&upkeep->wake);
+    pthread_mutex_unlock(&upkeep->mutex);
+    pthread_join(upkeep->thread, NULL);
+    pthread_cond_destroy(&upkeep->wake);
+    pthread_mutex_destroy(&upkeep->mutex);
+    mem_free(upkeep);
+}
