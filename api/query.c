@@ -91,6 +91,22 @@ static enum err_code read_query(const struct request *request, struct store_quer
     return read_window(request, query, err);
 }
 
+/* What is missing in the answer. */
+static void add_warning(struct request *request, struct response *response,
+                        const struct store_statistics *read)
+{
+    if (!read->broken_count)
+        return;
+    char *text = arena_printf(request->arena,
+                              "%" PRIu32 " of the parts to be read %s broken and left out of the "
+                              "answer; the first: %s",
+                              read->broken_count, read->broken_count == 1 ? "is" : "are",
+                              read->broken_message);
+    for (char *at = text; *at; at++)
+        *at = *at < ' ' || *at > '~' ? '?' : *at;
+    response_add(request, response, "perfolio-warning", text);
+}
+
 /* How the answer was made; texts from profiles are escaped. */
 static void add_fields(struct request *request, struct response *response,
                        const struct store_answer *answer, int64_t begin_ns)
@@ -111,6 +127,7 @@ static void add_fields(struct request *request, struct response *response,
                               read->profile_count, read->row_count, read->bytes_read,
                               (clock_monotonic_ns() - begin_ns) / 1000));
     response_add(request, response, "cache-control", "private, no-cache");
+    add_warning(request, response, read);
 }
 
 static enum err_code answer_report(struct request *request, struct response *response,

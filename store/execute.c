@@ -24,6 +24,7 @@ struct task {
     uint32_t series; /* of the question, whichever blocks it is in */
     uint32_t first;  /* ordinals first <= o < end */
     uint32_t end;
+    bool is_broken; /* it was to be read and could not: the answer is without it */
 };
 
 struct merge {
@@ -51,6 +52,16 @@ struct merge {
     struct block_cursor *cursor;
     struct err *err;
 };
+
+/* What cannot be read harms nobody else: the answer is without it, and says so. */
+static enum err_code pass_over(struct merge *merge, enum err_code code)
+{
+    if (code != ERR_CORRUPT)
+        return code;
+    if (merge->statistics.broken_count++ == 0)
+        merge->statistics.broken_message = arena_strdup(merge->arena, merge->err->message);
+    return ERR_NONE;
+}
 
 /* ---- which series ---- */
 
@@ -173,7 +184,7 @@ static enum err_code look_at_granule(struct merge *merge, struct task *task)
     enum err_code code =
         block_read_profiles(task->block, granule, merge->cursor, &profiles, merge->err);
     if (code)
-        return code;
+        return pass_over(merge, code);
     task->first = find_ordinal(profiles, granule->profile_count, query->start_ns);
     task->end = find_ordinal(profiles, granule->profile_count, query->end_ns);
     if (task->first < task->end) {
@@ -223,6 +234,10 @@ static enum err_code look_at_places(struct merge *merge, const struct catalogue_
         bool is_used = false;
         enum err_code code =
             open_blocks_ref(merge->blocks, merge->query->tenant_id, &places[i], &entry, merge->err);
+        if (code == ERR_CORRUPT) {
+            code = pass_over(merge, code);
+            continue;
+        }
         if (code)
             return code;
         code = look_at_block(merge, open_blocks_get(entry), &is_used);
@@ -267,17 +282,36 @@ static enum err_code check_magnitude(const struct merge *merge)
     return ERR_NONE;
 }
 
-static enum err_code add_granule(struct merge *merge, const struct task *task, int64_t *sums)
+/* A task was read, or could not be. */
+static enum err_code note_read(struct merge *merge, struct task *task, uint64_t bytes,
+                               enum err_code code)
+{
+    const uint32_t profile_count = task->end - task->first;
+    struct store_statistics *statistics = &merge->statistics;
+    if (!code) {
+        statistics->granule_count++;
+        statistics->row_count += task->granule->row_count;
+        statistics->bytes_read += bytes;
+    } else if (code == ERR_CORRUPT) {
+        task->is_broken = true;
+        merge->profile_counts[task->series] -= profile_count;
+        statistics->profile_count -= profile_count;
+    }
+    return pass_over(merge, code);
+}
+
+static enum err_code add_granule(struct merge *merge, struct task *task, int64_t *sums)
 {
     const struct block_granule *granule = task->granule;
     const bool is_whole = task->end - task->first == granule->profile_count;
     const uint32_t *bytes = granule->extent_bytes;
-    merge->statistics.granule_count++;
-    merge->statistics.row_count += granule->row_count;
-    merge->statistics.bytes_read += bytes[BLOCK_TOTALS] + (is_whole ? 0 : bytes[BLOCK_ROWS]);
-    return is_whole ? block_add_totals(task->block, granule, merge->cursor, sums, merge->err)
-                    : block_add_range(task->block, granule, merge->cursor, task->first, task->end,
-                                      sums, merge->err);
+    if (task->is_broken)
+        return ERR_NONE;
+    enum err_code code =
+        is_whole ? block_add_totals(task->block, granule, merge->cursor, sums, merge->err)
+                 : block_add_range(task->block, granule, merge->cursor, task->first, task->end,
+                                   sums, merge->err);
+    return note_read(merge, task, bytes[BLOCK_TOTALS] + (is_whole ? 0 : bytes[BLOCK_ROWS]), code);
 }
 
 /* Tasks of one block and one column go to one array of sums first: the look-ups by hash are per
@@ -356,7 +390,8 @@ static int64_t round_mean(const int64_t *sums, const uint64_t *divisors, uint32_
     return (int64_t)(doubled / (2 * denominator));
 }
 
-static enum err_code add_means(struct merge *merge, struct stack_union **ret_stacks)
+/* Divided by the snapshots that there were, also by those of granules that could not be read. */
+static enum err_code add_means_once(struct merge *merge, struct stack_union **ret_stacks)
 {
     uint32_t *column_of_series = arena_new(merge->arena, uint32_t, merge->series.count);
     uint64_t *divisors = arena_new(merge->arena, uint64_t, merge->series.count + (size_t)1);
@@ -371,6 +406,23 @@ static enum err_code add_means(struct merge *merge, struct stack_union **ret_sta
     return code;
 }
 
+/* Again without what could not be read. */
+static enum err_code add_means(struct merge *merge, struct stack_union **ret_stacks)
+{
+    struct store_statistics *statistics = &merge->statistics;
+    enum err_code code;
+    uint32_t broken_count;
+    *ret_stacks = NULL;
+    do {
+        stack_union_destroy(*ret_stacks);
+        statistics->granule_count = 0;
+        statistics->row_count = statistics->bytes_read = 0;
+        broken_count = statistics->broken_count;
+        code = add_means_once(merge, ret_stacks);
+    } while (!code && statistics->broken_count != broken_count);
+    return code;
+}
+
 /* ---- differences ---- */
 
 static int compare_tasks(const void *a, const void *b)
@@ -379,14 +431,16 @@ static int compare_tasks(const void *a, const void *b)
     return (x->series > y->series) - (x->series < y->series);
 }
 
-static enum err_code add_snapshots(struct merge *merge, const struct task *task,
+static enum err_code add_snapshots(struct merge *merge, struct task *task,
                                    struct stack_union *stacks, struct differences *differences)
 {
     const uint32_t count = block_dictionary(task->block)->stacks.stack_count;
     struct block_rows rows;
     enum err_code code =
         block_read_rows(task->block, task->granule, merge->cursor, false, &rows, merge->err);
-    if (code)
+    const bool is_read = !code;
+    code = note_read(merge, task, task->granule->extent_bytes[BLOCK_ROWS], code);
+    if (!is_read)
         return code;
     arena_auto scratch = arena_create();
     bool *wanted = arena_new(scratch, bool, count);
@@ -395,9 +449,6 @@ static enum err_code add_snapshots(struct merge *merge, const struct task *task,
         wanted[rows.stacks[i]] = true;
     stack_union_number(stacks, task->block, wanted, numbers);
     differences_add(differences, &rows, task->first, task->end, numbers);
-    merge->statistics.granule_count++;
-    merge->statistics.row_count += rows.row_count;
-    merge->statistics.bytes_read += task->granule->extent_bytes[BLOCK_ROWS];
     return check_limits(merge, stacks);
 }
 

@@ -90,6 +90,8 @@ struct store_statistics {
     uint64_t profile_count;
     uint64_t row_count; /* whose values are in the answer, by rows or by totals */
     uint64_t bytes_read;
+    uint32_t broken_count;      /* blocks and granules that cannot be read: they are left out */
+    const char *broken_message; /* of the first; in the arena; NULL when there is none */
 };
 
 struct store_answer {
@@ -103,7 +105,7 @@ struct store_answer {
  * One profile of all that the selector finds: samples are its distinct stacks. Without any match it
  * has none. Handles: ERR_INVALID (the selector; the message points at the place), ERR_NOT_FOUND (no
  * profile type of that name in the window; the message says which there are), ERR_TOO_LARGE (the
- * query's limits), ERR_CORRUPT.
+ * query's limits). What is broken is left out, and the statistics say so.
  */
 enum err_code store_merge(struct store *store, struct arena *arena, const struct store_query *query,
                           struct store_answer *ret_answer, struct err *err) MUST_USE;

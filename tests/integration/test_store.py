@@ -312,7 +312,9 @@ def test_a_broken_object_is_named_and_the_rest_is_served(start_server):
     first.chmod(0o600)
     first.write_bytes(data)
     server.start()
-    answer = client.get("/api/v1/query", query={"query": CPU_NAMES[0], "start": BEGIN, "end": BEGIN + 1,
-                                                "report": "folded"})
-    assert answer.status == 500, answer
-    assert folded(client, CPU_NAMES[0], BEGIN + 1, BEGIN + 2)[1] == {("main",): 1}
+    answer, rows = folded(client, CPU_NAMES[0], BEGIN, BEGIN + 2)
+    assert rows == {("main",): 1} and "profiles=1," in answer.headers["perfolio-statistics"]
+    warning = answer.headers["perfolio-warning"]
+    assert warning.startswith("1 ") and str(first.relative_to(server.data_dir / "objects")) in warning
+    answer, rows = folded(client, CPU_NAMES[0], BEGIN + 1, BEGIN + 2)
+    assert rows == {("main",): 1} and "perfolio-warning" not in answer.headers
