@@ -25,6 +25,12 @@ struct block_writer {
     int level;
 };
 
+/* What lives for seconds is not worth more. */
+static enum pack_effort effort_of(int level)
+{
+    return level ? PACK_SMALL : PACK_QUICK;
+}
+
 struct block_writer *block_writer_create(int64_t tenant_id, int level, struct block_sink sink)
 {
     struct block_writer *writer = mem_new(struct block_writer, 1);
@@ -37,7 +43,7 @@ struct block_writer *block_writer_create(int64_t tenant_id, int level, struct bl
         .version = BLOCK_VERSION,
     };
     digest_random(writer->footer.id, sizeof(writer->footer.id));
-    column_writer_init(&writer->columns, level);
+    column_writer_init(&writer->columns, level, effort_of(level));
     buf_init(&writer->pending, (size_t)2 * BLOCK_SECTION_MAX_BYTES);
     buf_init(&writer->granules, BLOCK_SECTION_MAX_BYTES);
     struct block_header header = {.version = BLOCK_VERSION, .tenant_id = tenant_id};
@@ -319,7 +325,8 @@ enum err_code block_writer_finish(struct block_writer *writer, const struct dict
     buf_init(&flat, BLOCK_SECTION_MAX_BYTES);
     for (int section = 0; section < BLOCK_GRANULES; section++) {
         buf_clear(&flat);
-        dictionary_write_section(dictionary, (enum block_section)section, &flat);
+        dictionary_write_section(dictionary, (enum block_section)section, effort_of(writer->level),
+                                 &flat);
         if (buf_failed(&flat))
             return err_set(err, ERR_TOO_LARGE, "a part of a block would be more than %d bytes",
                            BLOCK_SECTION_MAX_BYTES);

@@ -2,7 +2,6 @@
 
 #include "lib/base/compress.h"
 #include "store/block_format.h"
-#include "store/pack.h"
 
 enum {
     SIZES_BYTES = 2 * sizeof(uint32_t),
@@ -10,8 +9,9 @@ enum {
     SAVING_WORTH_IT = 8        /* one part of so many */
 };
 
-void column_writer_init(struct column_writer *writer, int level)
+void column_writer_init(struct column_writer *writer, int level, enum pack_effort effort)
 {
+    writer->effort = effort;
     buf_init(&writer->packed, BLOCK_SECTION_MAX_BYTES);
     writer->level = level;
 }
@@ -51,7 +51,7 @@ void column_append_u32(struct column_writer *writer, struct buf *output, const u
                        size_t count)
 {
     buf_clear(&writer->packed);
-    pack_append_u32(&writer->packed, values, count);
+    pack_append_u32(&writer->packed, values, count, writer->effort);
     column_append_bytes(writer, output, buf_span(&writer->packed));
 }
 
@@ -59,7 +59,7 @@ void column_append_u64(struct column_writer *writer, struct buf *output, const u
                        size_t count)
 {
     buf_clear(&writer->packed);
-    pack_append_u64(&writer->packed, values, count);
+    pack_append_u64(&writer->packed, values, count, writer->effort);
     column_append_bytes(writer, output, buf_span(&writer->packed));
 }
 

@@ -7,17 +7,18 @@
 #define STORE_COLUMN_H
 
 #include "lib/base/buf.h"
+#include "store/pack.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Level of zstd; 0: none. */
 struct column_writer {
     struct buf packed;
-    int level;
+    int level; /* of zstd; 0: none */
+    enum pack_effort effort;
 };
 
-void column_writer_init(struct column_writer *writer, int level);
+void column_writer_init(struct column_writer *writer, int level, enum pack_effort effort);
 void column_writer_fini(struct column_writer *writer);
 
 void column_append_u32(struct column_writer *writer, struct buf *output, const uint32_t *values,

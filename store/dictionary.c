@@ -84,11 +84,8 @@ static uint32_t take_mapping(struct subset *subset, uint32_t mapping)
     return *number;
 }
 
-static uint32_t take_location(struct subset *subset, uint32_t location)
+static uint32_t add_location(struct subset *subset, uint32_t location)
 {
-    uint32_t *number = &subset->locations[location];
-    if (*number != PROFILE_NONE)
-        return *number;
     struct profile_location taken = subset->from->locations[location];
     if (taken.mapping != PROFILE_NONE) {
         const uint64_t start = subset->from->mappings[taken.mapping].start;
@@ -102,9 +99,15 @@ static uint32_t take_location(struct subset *subset, uint32_t location)
         line.function = take_function(subset, line.function);
         subset->new_lines[subset->tables->line_count++] = line;
     }
-    *number = subset->tables->location_count++;
-    subset->new_locations[*number] = taken;
-    return *number;
+    const uint32_t number = subset->tables->location_count++;
+    subset->new_locations[number] = taken;
+    return subset->locations[location] = number;
+}
+
+static inline uint32_t take_location(struct subset *subset, uint32_t location)
+{
+    const uint32_t number = subset->locations[location];
+    return number != PROFILE_NONE ? number : add_location(subset, location);
 }
 
 static void begin_subset(struct subset *subset, struct arena *arena, struct arena *scratch,
@@ -139,44 +142,102 @@ static void begin_subset(struct subset *subset, struct arena *arena, struct aren
 
 /* ---- stacks ---- */
 
-/* The tree of those stacks that samples refer to; nodes[i] is where stack i ends. */
-static void add_stacks(struct subset *subset, struct stacks_builder *builder, uint32_t *nodes)
+/* Stacks one behind the other: each shares with the one before it what both begin with. */
+struct chain {
+    struct subset *subset;
+    uint32_t *parents;
+    uint32_t *frames;
+    uint32_t *depths;
+    uint32_t *ends;
+    uint32_t node_count;
+    uint32_t stack_count;
+    uint32_t *way; /* nodes of the last stack, by depth */
+    uint32_t depth;
+};
+
+/* Its last frame is a node of its own in any case, so that stacks' numbers follow their nodes. */
+static void add_stack(struct chain *chain, const uint32_t *leaf_first, uint32_t depth)
 {
-    const struct batch *batch = subset->batch;
-    for (uint32_t i = 0; i < batch->sample_count; i++) {
-        const uint32_t stack = batch->samples[i].stack;
-        if (nodes[stack] != PROFILE_NONE)
-            continue;
-        uint32_t node = STACKS_ROOT;
-        for (uint64_t at = batch->stack_start[stack + 1]; at-- > batch->stack_start[stack];)
-            node = stacks_builder_child(builder, node, take_location(subset, batch->stack[at]));
-        stacks_builder_end(builder, node);
-        nodes[stack] = node;
+    uint32_t common = 0;
+    while (common + 1 < depth && common < chain->depth &&
+           chain->frames[chain->way[common + 1]] ==
+               take_location(chain->subset, leaf_first[depth - 1 - common]))
+        common++;
+    for (uint32_t at = common + 1; at <= depth; at++) {
+        const uint32_t node = chain->node_count++;
+        chain->parents[node] = chain->way[at - 1];
+        chain->frames[node] = take_location(chain->subset, leaf_first[depth - at]);
+        chain->depths[node] = at;
+        chain->way[at] = node;
     }
+    chain->depth = depth;
+    chain->ends[chain->stack_count++] = chain->node_count - 1;
 }
 
+/* Frames of all stacks that samples refer to, and the deepest; each gets a mark in stacks. */
+static uint64_t mark_stacks(const struct batch *batch, uint32_t *stacks, uint32_t *ret_count,
+                            uint64_t *ret_deepest)
+{
+    uint64_t frames = 0;
+    *ret_count = 0;
+    *ret_deepest = 0;
+    for (uint32_t i = 0; i < batch->sample_count; i++) {
+        const uint32_t stack = batch->samples[i].stack;
+        if (stacks[stack] != PROFILE_NONE)
+            continue;
+        const uint64_t depth = batch->stack_start[stack + 1] - batch->stack_start[stack];
+        stacks[stack] = 0;
+        frames += depth;
+        *ret_count += 1;
+        *ret_deepest = depth > *ret_deepest ? depth : *ret_deepest;
+    }
+    return frames;
+}
+
+/*
+ * What a batch brings is kept as it comes, not as a tree without repetition, which costs a look-up
+ * per frame that misses the caches: merging makes that of many batches at once.
+ */
 static enum err_code take_stacks(struct subset *subset, struct dictionary_of_batch *result,
                                  struct err *err)
 {
     const struct batch *batch = subset->batch;
-    struct stacks_builder *builder = stacks_builder_create();
-    uint32_t *nodes = new_numbers(subset->scratch, batch->stack_count);
-    add_stacks(subset, builder, nodes);
-    enum err_code code = ERR_NONE;
-    if (stacks_builder_node_count(builder) == STACKS_NODES_MAX) {
-        code = err_set(err, ERR_TOO_LARGE, "more than %d different frames in stacks",
-                       STACKS_NODES_MAX);
-    } else {
-        uint32_t *stack_of_node =
-            arena_new_raw(subset->scratch, uint32_t, stacks_builder_node_count(builder));
-        stacks_builder_finish(builder, subset->arena, &result->dictionary.stacks, stack_of_node);
-        uint32_t *stacks = arena_new_raw(subset->arena, uint32_t, batch->stack_count);
-        for (uint32_t i = 0; i < batch->stack_count; i++)
-            stacks[i] = nodes[i] == PROFILE_NONE ? PROFILE_NONE : stack_of_node[nodes[i]];
-        result->stacks = stacks;
+    uint32_t *stacks = new_numbers(subset->arena, batch->stack_count);
+    uint32_t count;
+    uint64_t deepest;
+    const uint64_t frames = mark_stacks(batch, stacks, &count, &deepest);
+    if (frames >= STACKS_NODES_MAX)
+        return err_set(err, ERR_TOO_LARGE, "more than %d frames in stacks", STACKS_NODES_MAX);
+    struct chain chain = {
+        .subset = subset,
+        .parents = arena_new_raw(subset->arena, uint32_t, frames + 1),
+        .frames = arena_new_raw(subset->arena, uint32_t, frames + 1),
+        .depths = arena_new_raw(subset->arena, uint32_t, frames + 1),
+        .ends = arena_new_raw(subset->arena, uint32_t, count + (size_t)1),
+        .way = arena_new_raw(subset->scratch, uint32_t, deepest + 1),
+        .node_count = 1,
+        .stack_count = 1,
+    };
+    chain.parents[0] = chain.depths[0] = chain.ends[0] = chain.way[0] = STACKS_ROOT;
+    chain.frames[0] = STACKS_NO_FRAME;
+    for (uint32_t i = 0; i < batch->stack_count; i++) {
+        const uint64_t start = batch->stack_start[i];
+        const uint32_t depth = (uint32_t)(batch->stack_start[i + 1] - start);
+        if (stacks[i] == PROFILE_NONE || depth == 0)
+            continue;
+        stacks[i] = chain.stack_count;
+        add_stack(&chain, batch->stack + start, depth);
     }
-    stacks_builder_destroy(builder);
-    return code;
+    result->stacks = stacks;
+    result->dictionary.stacks = (struct stacks){
+        .node_count = chain.node_count,
+        .stack_count = chain.stack_count,
+        .parents = chain.parents,
+        .frames = chain.frames,
+        .depths = chain.depths,
+        .nodes = chain.ends,
+    };
+    return ERR_NONE;
 }
 
 /* ---- labels and series ---- */

@@ -19,13 +19,14 @@
 #include "lib/base/buf.h"
 #include "lib/base/err.h"
 #include "store/block_format.h"
+#include "store/pack.h"
 
 struct arena;
 struct dictionary;
 
 /* Appends the section (each but BLOCK_GRANULES) to output. */
 void dictionary_write_section(const struct dictionary *dictionary, enum block_section section,
-                              struct buf *output);
+                              enum pack_effort effort, struct buf *output);
 
 /*
  * Reads the sections into arena; their bytes are not borrowed. Every number is checked. Handles:

@@ -207,7 +207,7 @@ static size_t longest_column(const struct dictionary *dictionary)
 }
 
 void dictionary_write_section(const struct dictionary *dictionary, enum block_section section,
-                              struct buf *output)
+                              enum pack_effort effort, struct buf *output)
 {
     arena_auto scratch = arena_create();
     const size_t longest = longest_column(dictionary);
@@ -216,7 +216,7 @@ void dictionary_write_section(const struct dictionary *dictionary, enum block_se
         .narrow = arena_new_raw(scratch, uint32_t, longest),
         .wide = arena_new_raw(scratch, uint64_t, longest),
     };
-    column_writer_init(&state.columns, 0);
+    column_writer_init(&state.columns, 0, effort);
     switch (section) {
     case BLOCK_STRINGS:
         write_strings(&state, dictionary, scratch);

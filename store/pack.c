@@ -23,6 +23,14 @@ static unsigned bits_of(uint32_t value)
     return value ? 32 - (unsigned)__builtin_clz(value) : 0;
 }
 
+static struct layout widest_layout(const uint32_t *values, size_t count)
+{
+    uint32_t all = 0;
+    for (size_t i = 0; i < count; i++)
+        all |= values[i];
+    return (struct layout){.width = (uint8_t)bits_of(all)};
+}
+
 /* The width with the fewest bytes: each step down saves bits of all and patches some more. */
 static struct layout choose_layout(const uint32_t *values, size_t count)
 {
@@ -121,9 +129,11 @@ static size_t packed_bytes(size_t count, unsigned width)
     return (count * width + 7) / 8;
 }
 
-static void append_run(struct buf *output, const uint32_t *values, size_t count)
+static void append_run(struct buf *output, const uint32_t *values, size_t count,
+                       enum pack_effort effort)
 {
-    const struct layout layout = choose_layout(values, count);
+    const struct layout layout =
+        effort == PACK_QUICK ? widest_layout(values, count) : choose_layout(values, count);
     const size_t size = packed_bytes(count, layout.width);
     uint8_t *data = buf_reserve(output, HEADER_BYTES + size);
     if (!data)
@@ -141,13 +151,15 @@ static void append_run(struct buf *output, const uint32_t *values, size_t count)
     append_patches(output, values, count, &layout);
 }
 
-void pack_append_u32(struct buf *output, const uint32_t *values, size_t count)
+void pack_append_u32(struct buf *output, const uint32_t *values, size_t count,
+                     enum pack_effort effort)
 {
     for (size_t at = 0; at < count; at += PACK_RUN)
-        append_run(output, values + at, count - at < PACK_RUN ? count - at : PACK_RUN);
+        append_run(output, values + at, count - at < PACK_RUN ? count - at : PACK_RUN, effort);
 }
 
-void pack_append_u64(struct buf *output, const uint64_t *values, size_t count)
+void pack_append_u64(struct buf *output, const uint64_t *values, size_t count,
+                     enum pack_effort effort)
 {
     uint32_t half[PACK_RUN];
     for (unsigned shift = 0; shift < 64; shift += 32) {
@@ -155,7 +167,7 @@ void pack_append_u64(struct buf *output, const uint64_t *values, size_t count)
             const size_t run = count - at < PACK_RUN ? count - at : PACK_RUN;
             for (size_t i = 0; i < run; i++)
                 half[i] = (uint32_t)(values[at + i] >> shift);
-            append_run(output, half, run);
+            append_run(output, half, run, effort);
         }
     }
 }

@@ -4,7 +4,8 @@
  * The nodes stand in preorder (a node, then what it calls), so what a node leads to is the range
  * behind it, and parents come before their children. Node 0 is the root, without a frame. Stacks
  * are numbered in the order of their nodes; stack 0 is the empty one, the root. Frames are numbers
- * of whoever made the tree: locations.
+ * of whoever made the tree: locations. Calls of one node may have equal frames, and stacks may then
+ * be equal too (those of a batch are kept as they came); a builder's tree has no such.
  *
  * A builder takes nodes in any order: a look-up per frame, about 10 ns while the tree is in cache.
  * Threads: a builder belongs to one thread, a finished tree to any number of readers.

@@ -27,13 +27,15 @@ static void numbers_come_back_as_they_were(void **state)
                 narrow[j] = (uint32_t)values[j];
             buf_auto packed;
             buf_init(&packed, 1 << 20);
-            pack_append_u64(&packed, values, count);
+            pack_append_u64(&packed, values, count,
+                            random_below(&seed, 2) ? PACK_QUICK : PACK_SMALL);
             struct span rest = buf_span(&packed);
             assert_true(pack_take_u64(&rest, read, count));
             assert_int_equal(rest.size, 0);
             assert_memory_equal(values, read, count * sizeof(*values));
             buf_clear(&packed);
-            pack_append_u32(&packed, narrow, count);
+            pack_append_u32(&packed, narrow, count,
+                            random_below(&seed, 2) ? PACK_QUICK : PACK_SMALL);
             rest = buf_span(&packed);
             assert_true(pack_take_u32(&rest, narrow_read, count));
             assert_int_equal(rest.size, 0);
@@ -55,7 +57,7 @@ static void what_is_cut_or_wrong_is_refused_and_never_read_beyond(void **state)
         fill(&seed, values, count, random_below(&seed, 65), 1 + random_below(&seed, 30));
         struct buf packed;
         buf_init(&packed, 1 << 20);
-        pack_append_u64(&packed, values, count);
+        pack_append_u64(&packed, values, count, random_below(&seed, 2) ? PACK_QUICK : PACK_SMALL);
         /* Cut: always found. */
         const size_t size = random_below(&seed, (uint32_t)packed.size);
         uint8_t *cut = mem_new(uint8_t, size + 1);
@@ -81,12 +83,12 @@ static void few_bits_take_few_bytes(void **state)
     uint32_t values[PACK_RUN * 4] = {0};
     buf_auto packed;
     buf_init(&packed, 1 << 20);
-    pack_append_u32(&packed, values, PACK_RUN * 4);
+    pack_append_u32(&packed, values, PACK_RUN * 4, PACK_SMALL);
     assert_int_equal(packed.size, 4 * 3);
     /* One that is wide costs its own bytes, not those of all others. */
     values[300] = UINT32_MAX;
     buf_clear(&packed);
-    pack_append_u32(&packed, values, PACK_RUN * 4);
+    pack_append_u32(&packed, values, PACK_RUN * 4, PACK_SMALL);
     assert_int_equal(packed.size, 4 * 3 + 1 + 4);
 }
 
