@@ -59,7 +59,8 @@ static enum err_code make_group(struct making *making, uint32_t index, struct er
         group->labels[at] = label;
         group->label_count += at == group->label_count;
     }
-    return batch_labels_check(group->labels, &group->label_count, &making->limits, err);
+    return batch_labels_check(making->scratch, group->labels, &group->label_count, &making->limits,
+                              err);
 }
 
 static enum err_code make_groups(struct making *making, struct err *err)

@@ -1,5 +1,7 @@
 #include "lib/profile/batch_labels.h"
 
+#include "lib/base/mem.h"
+
 #include <stdlib.h>
 
 enum { QUOTED_BYTES = 100 };
@@ -22,19 +24,45 @@ struct batch_limits batch_limits_resolve(const struct batch_limits *limits)
     return resolved;
 }
 
-static bool is_name_byte(uint8_t byte, bool is_first)
+static bool is_digit(uint8_t byte)
 {
-    bool is_letter = (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') || byte == '_';
-    return is_letter || (!is_first && ((byte >= '0' && byte <= '9') || byte == '.'));
+    return byte >= '0' && byte <= '9';
+}
+
+static bool is_name_byte(uint8_t byte)
+{
+    return (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') || byte == '_' ||
+           is_digit(byte);
 }
 
 bool batch_labels_is_name(struct span name)
 {
     for (size_t i = 0; i < name.size; i++) {
-        if (!is_name_byte(name.data[i], i == 0))
+        if (!is_name_byte(name.data[i]))
             return false;
     }
-    return name.size > 0;
+    return name.size > 0 && !is_digit(name.data[0]) && !span_starts_with(name, "__");
+}
+
+size_t batch_labels_clean_name(struct span name, char *ret_name)
+{
+    size_t size = 0;
+    if (name.size && is_digit(name.data[0]))
+        ret_name[size++] = '_';
+    for (size_t i = 0; i < name.size; i++) {
+        ret_name[size++] = is_name_byte(name.data[i]) ? (char)name.data[i] : '_';
+        if (size == 2 && ret_name[0] == '_' && ret_name[1] == '_')
+            size = 1;
+    }
+    return size;
+}
+
+bool batch_labels_is_service(struct span name)
+{
+    static const char service[] = "service_name";
+    char clean[sizeof(service)];
+    return name.size == sizeof(service) - 1 &&
+           span_equal_text(span_of(clean, batch_labels_clean_name(name, clean)), service);
 }
 
 static int quoted_size(struct span name)
@@ -51,10 +79,8 @@ static enum err_code check_label(const struct batch_text_label *label,
         return err_set(err, ERR_TOO_LARGE,
                        "the name of label '%.*s…' is %zu bytes; the limit is %u", size, name,
                        label->name.size, limits->name_bytes);
-    if (!batch_labels_is_name(label->name))
-        return err_set(err, ERR_INVALID,
-                       "'%.*s' is no name of a label: a letter or _, then letters, digits, _ or .",
-                       size, name);
+    if (label->name.size == 0)
+        return err_set(err, ERR_INVALID, "a label has no name");
     if (label->value.size > limits->value_bytes)
         return err_set(err, ERR_TOO_LARGE,
                        "the value of label '%.*s' is %zu bytes; the limit is %u", size, name,
@@ -70,8 +96,30 @@ static int compare_labels(const void *a, const void *b)
     return span_compare(x->name, y->name);
 }
 
-enum err_code batch_labels_check(struct batch_text_label *labels, size_t *count,
-                                 const struct batch_limits *limits, struct err *err)
+static void clean(struct arena *arena, struct batch_text_label *label)
+{
+    if (batch_labels_is_name(label->name))
+        return;
+    char *name = arena_alloc_raw(arena, label->name.size + 1, 1);
+    label->name = span_of(name, batch_labels_clean_name(label->name, name));
+}
+
+/* Of those with one clean name the first, as they stood in order of the sender's names. */
+static size_t keep_first(struct batch_text_label *labels, size_t count)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < count; i++) {
+        size_t at = 0;
+        while (at < kept && !span_equal(labels[at].name, labels[i].name))
+            at++;
+        if (at == kept)
+            labels[kept++] = labels[i];
+    }
+    return kept;
+}
+
+enum err_code batch_labels_check(struct arena *arena, struct batch_text_label *labels,
+                                 size_t *count, const struct batch_limits *limits, struct err *err)
 {
     size_t kept = 0;
     for (size_t i = 0; i < *count; i++) {
@@ -93,6 +141,11 @@ enum err_code batch_labels_check(struct batch_text_label *labels, size_t *count,
             return err_set(err, ERR_INVALID, "label '%.*s' is given twice",
                            quoted_size(labels[i].name), (const char *)labels[i].name.data);
     }
+    for (size_t i = 0; i < kept; i++)
+        clean(arena, &labels[i]);
+    kept = keep_first(labels, kept);
+    if (kept)
+        qsort(labels, kept, sizeof(*labels), compare_labels);
     *count = kept;
     return ERR_NONE;
 }

@@ -2,17 +2,21 @@
  * batch_labels: the labels of a series as a sender writes them, checked and put in order; and the
  * limits of what one batch may hold.
  *
- * A name is [a-zA-Z_][a-zA-Z0-9_.]*: Prometheus' letters, and the dots that attributes of
- * OpenTelemetry have. Names of other letters are refused, as Pyroscope refuses them unless told
- * otherwise. Names that begin with "__" are none of a series: the readers of the protocols take
- * them out and say what they mean. A value is any UTF-8 text; a label without a value is no label.
- * Threads: any.
+ * A name is [a-zA-Z_][a-zA-Z0-9_]*, Prometheus' letters, whatever the protocol: every other byte of
+ * a sender's name becomes '_', one stands before a digit at the start, and one only where a name
+ * starts with several, as names that begin with "__" are none of a series (the readers of the
+ * protocols take such out before and say what they mean). So "k8s.pod.name" of OpenTelemetry,
+ * "k8s-pod-name" and "k8s_pod_name" are one label; where one series has several of them, the first
+ * by the bytes of the sender's name counts and the others are left out. A value is any UTF-8 text;
+ * a label without a value is no label. Threads: any.
  */
 #ifndef LIB_PROFILE_BATCH_LABELS_H
 #define LIB_PROFILE_BATCH_LABELS_H
 
 #include "lib/base/buf.h"
 #include "lib/base/err.h"
+
+struct arena;
 
 /* 0 in any field means its default. */
 struct batch_limits {
@@ -34,12 +38,21 @@ struct batch_text_label {
 
 bool batch_labels_is_name(struct span name);
 
+/* The name that series have for a sender's, into ret_name, which has name.size + 1 bytes. Returns
+ * its size; 0 for an empty name. */
+size_t batch_labels_clean_name(struct span name, char *ret_name);
+
+/* Is it service_name for series? */
+bool batch_labels_is_service(struct span name);
+
 /*
- * Takes labels without a value out, checks the others and sorts them by name. limits are resolved
- * ones. Handles: ERR_INVALID (a name or value that is none, a name given twice), ERR_TOO_LARGE
- * (limits); messages name the label.
+ * Takes labels without a value out, checks the others, gives them the names that series have (in
+ * arena, where they differ) and sorts by them. limits are resolved ones. Handles: ERR_INVALID (an
+ * empty name, a value that is none, a sender's name given twice), ERR_TOO_LARGE (limits); messages
+ * name the label.
  */
-enum err_code batch_labels_check(struct batch_text_label *labels, size_t *count,
-                                 const struct batch_limits *limits, struct err *err) MUST_USE;
+enum err_code batch_labels_check(struct arena *arena, struct batch_text_label *labels,
+                                 size_t *count, const struct batch_limits *limits,
+                                 struct err *err) MUST_USE;
 
 #endif

@@ -11,14 +11,12 @@
  * all else is read as 1.10.
  *
  * Series: labels are the attributes of resource and scope and, of a sample's, those that the
- * options name; text, integers, booleans and doubles, not bytes or lists. A label's name is the
- * attribute's with '_' for every byte outside [a-zA-Z0-9_], with one before a digit at its start
- * and one only where it starts with several. Values are cut at the limit. Of one attribute that
- * several give, the sample's is taken before the profile's, the resource's and the scope's. Where
- * different attributes want one name, that whose name it is already gets it, else the first in byte
- * order; the others get _2, _3 and so on behind it. service_name is always there: the sample's
- * service.name, else the resource's, else "unknown_service", with ":" and the resource's
- * process.executable.name where it has one. All other attributes of samples stay with them.
+ * options name; text, integers, booleans and doubles, not bytes or lists. Of one attribute that
+ * several give, the sample's is taken before the profile's, the resource's and the scope's. Labels
+ * have the names of lib/profile/batch_labels.h; names and values are cut at their limits.
+ * service_name is always there, and no other attribute takes its place: the sample's service.name,
+ * else the resource's, else "unknown_service", with ":" and the resource's process.executable.name
+ * where it has one. All other attributes of samples stay with them.
  *
  * Types: "samples:count" with a period of "cpu:nanoseconds" becomes
  * process_cpu:cpu:nanoseconds:cpu:nanoseconds, values times period. All others keep their type; the

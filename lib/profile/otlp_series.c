@@ -42,33 +42,17 @@ static const struct otlp_pair *find_key(const struct otlp_pair *pairs, uint32_t 
     return NULL;
 }
 
-static bool is_name_byte(uint8_t byte)
-{
-    return (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') ||
-           (byte >= '0' && byte <= '9') || byte == '_';
-}
-
-/* "a.b-c" is the label a_b_c, "2nd" is _2nd, and "__x" is _x: two of them are for labels that are
- * none of a series. */
+/* As lib/profile/batch_labels.h has it; names that are too long are cut. */
 static uint32_t label_name(struct otlp_decoder *decoder, uint32_t key)
 {
-    struct span text = decoder->strings[key];
-    bool is_same = text.data[0] < '0' || text.data[0] > '9';
+    const struct span text = decoder->strings[key];
+    if (batch_labels_is_name(text) && text.size <= decoder->series_limits.name_bytes)
+        return key;
     char *name = arena_alloc_raw(decoder->scratch, text.size + 1, 1);
-    size_t size = 0;
-    if (!is_same)
-        name[size++] = '_';
-    for (size_t i = 0; i < text.size; i++) {
-        is_same &= is_name_byte(text.data[i]);
-        name[size++] = is_name_byte(text.data[i]) ? (char)text.data[i] : '_';
-        if (size == 2 && name[0] == '_' && name[1] == '_') {
-            is_same = false;
-            size = 1;
-        }
-    }
+    size_t size = batch_labels_clean_name(text, name);
     if (size > decoder->series_limits.name_bytes)
         size = decoder->series_limits.name_bytes;
-    return is_same && size == text.size ? key : otlp_intern(decoder, span_of(name, size));
+    return otlp_intern(decoder, span_of(name, size));
 }
 
 /* The value, cut before a character that would pass the limit. */
@@ -147,57 +131,27 @@ struct labels {
     uint32_t count;
 };
 
-/* First whose name it is already; the service before all. */
-static int rank(const struct otlp_pair *pair)
-{
-    return pair->key == 0 ? 0 : pair->key == pair->name ? 1 : 2;
-}
-
+/* By name; of one name by the bytes of the attribute's, but the service before all. */
 static int compare_pairs(const void *a, const void *b, void *context)
 {
     const struct otlp_decoder *decoder = context;
     const struct otlp_pair *x = a, *y = b;
     if (x->name != y->name)
         return span_compare(decoder->strings[x->name], decoder->strings[y->name]);
-    if (rank(x) != rank(y))
-        return rank(x) - rank(y);
     return span_compare(decoder->strings[x->key], decoder->strings[y->key]);
 }
 
-static bool has_name(const struct labels *labels, uint32_t name)
-{
-    for (uint32_t i = 0; i < labels->count; i++)
-        if (labels->pairs[i].name == name)
-            return true;
-    return false;
-}
-
-/* name_2, name_3, …: the first that nobody has. */
-static uint32_t free_name(struct otlp_decoder *decoder, const struct labels *labels, uint32_t name)
-{
-    for (unsigned i = 2;; i++) {
-        const struct span text = decoder->strings[name];
-        const char *next = arena_printf(decoder->scratch, "%.*s_%u", SPAN_PRINT(text), i);
-        const uint32_t string = otlp_intern(decoder, span_text(next));
-        if (!has_name(labels, string))
-            return string;
-    }
-}
-
+/* Of those that have one name the first stays. */
 static void sort_labels(struct otlp_decoder *decoder, struct labels *labels)
 {
     struct otlp_pair *pairs = labels->pairs;
-    bool has_met = false;
+    uint32_t kept = 1; /* the service's is always there */
     qsort_r(pairs, labels->count, sizeof(pairs[0]), compare_pairs, decoder);
-    for (uint32_t i = 1, name = pairs[0].name; i < labels->count; i++) {
-        const bool is_same = pairs[i].name == name;
-        name = pairs[i].name;
-        if (is_same)
-            pairs[i].name = free_name(decoder, labels, name);
-        has_met |= is_same;
+    for (uint32_t i = 1; i < labels->count; i++) {
+        if (pairs[i].name != pairs[kept - 1].name)
+            pairs[kept++] = pairs[i];
     }
-    if (has_met)
-        qsort_r(pairs, labels->count, sizeof(pairs[0]), compare_pairs, decoder);
+    labels->count = kept;
 }
 
 static uint32_t service_of(struct otlp_decoder *decoder, const struct otlp_context *context)

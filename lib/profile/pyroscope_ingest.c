@@ -122,7 +122,11 @@ static enum err_code decode_lines(struct span bytes, const struct profile_limits
 static bool has_label(const struct pyroscope_ingest_query *query, const char *name)
 {
     for (size_t i = 0; i < query->label_count; i++) {
-        if (span_equal_text(query->labels[i].name, name) && query->labels[i].value.size)
+        const struct batch_text_label *label = &query->labels[i];
+        bool is_wanted = span_equal_text(label->name, name) ||
+                         (span_equal_text(span_text(name), "service_name") &&
+                          batch_labels_is_service(label->name));
+        if (is_wanted && label->value.size)
             return true;
     }
     return false;

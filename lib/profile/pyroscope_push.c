@@ -1,5 +1,6 @@
 #include "lib/profile/pyroscope_push.h"
 
+#include "lib/base/base64.h"
 #include "lib/base/mem.h"
 #include "lib/profile/json_tree.h"
 #include "lib/profile/wire.h"
@@ -50,7 +51,7 @@ static void add_label(struct draft *draft, struct span name, struct span value)
         draft->series.is_ready = span_equal_text(value, "false");
     if (span_starts_with(name, "__"))
         return;
-    if (span_equal_text(name, "service_name") && value.size)
+    if (batch_labels_is_service(name) && value.size)
         draft->has_service_name = true;
     draft->labels[draft->series.label_count++] =
         (struct batch_text_label){.name = name, .value = value};
@@ -197,40 +198,12 @@ static enum err_code read_protobuf(struct reader *reader, struct span body, stru
 
 /* ---- JSON ---- */
 
-static int digit_of(uint8_t byte)
-{
-    if (byte >= 'A' && byte <= 'Z')
-        return byte - 'A';
-    if (byte >= 'a' && byte <= 'z')
-        return byte - 'a' + 26;
-    if (byte >= '0' && byte <= '9')
-        return byte - '0' + 52;
-    if (byte == '+' || byte == '-')
-        return 62;
-    return byte == '/' || byte == '_' ? 63 : -1;
-}
-
-/* False when text is no base64. */
 static bool decode_base64(struct arena *arena, struct span text, struct span *ret_bytes)
 {
-    for (int i = 0; i < 2 && text.size && text.data[text.size - 1] == '='; i++)
-        text.size--;
-    if (text.size % 4 == 1)
+    size_t size;
+    uint8_t *bytes = arena_alloc_raw(arena, base64_room(text.size), 1);
+    if (!base64_decode(text, bytes, &size))
         return false;
-    uint8_t *bytes = arena_alloc_raw(arena, text.size / 4 * 3 + 3, 1);
-    size_t size = 0;
-    uint32_t bits = 0, bit_count = 0;
-    for (size_t i = 0; i < text.size; i++) {
-        int digit = digit_of(text.data[i]);
-        if (digit < 0)
-            return false;
-        bits = bits << 6 | (uint32_t)digit;
-        bit_count += 6;
-        if (bit_count >= 8) {
-            bit_count -= 8;
-            bytes[size++] = (uint8_t)(bits >> bit_count);
-        }
-    }
     *ret_bytes = span_of(bytes, size);
     return true;
 }
