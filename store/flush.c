@@ -285,40 +285,66 @@ void flusher_destroy(struct flusher *flusher)
     mem_free(flusher);
 }
 
-enum err_code flusher_append(struct flusher *flusher, int64_t tenant_id, struct buf *block,
-                             const struct block_summary *summary, const uint8_t *batch_id,
-                             bool *ret_is_duplicate, struct err *err)
+/* Called locked. */
+static enum err_code enqueue(struct flusher *flusher, struct waiting *waiting, uint32_t count,
+                             struct err *err)
 {
-    struct waiting waiting = {
-        .block = block,
-        .part = {.tenant_id = tenant_id,
-                 .batch_id = batch_id,
-                 .begin_ns = summary->begin_ns,
-                 .end_ns = summary->end_ns,
-                 .row_count = summary->row_count},
-        .since_ns = clock_monotonic_ns(),
-    };
-    const size_t bytes = block->size;
-    pthread_mutex_lock(&flusher->mutex);
+    size_t bytes = 0;
+    for (uint32_t i = 0; i < count; i++)
+        bytes += waiting[i].block->size;
     if (flusher->waiting_bytes &&
         flusher->waiting_bytes + bytes > flusher->options.max_waiting_bytes) {
-        pthread_mutex_unlock(&flusher->mutex);
         err_set(err, ERR_BUSY, "more profiles wait to be written than this server may hold");
         err->retry_after_s = 2;
         return ERR_BUSY;
     }
-    *flusher->last = &waiting;
-    flusher->last = &waiting.next;
+    for (uint32_t i = 0; i < count; i++) {
+        *flusher->last = &waiting[i];
+        flusher->last = &waiting[i].next;
+    }
     flusher->waiting_bytes += bytes;
-    flusher->waiting_count++;
+    flusher->waiting_count += count;
     pthread_cond_signal(&flusher->arrived);
-    while (!waiting.is_done)
+    return ERR_NONE;
+}
+
+/* All are taken by one flush, so the last is done when all are. */
+static enum err_code enqueue_and_wait(struct flusher *flusher, struct waiting *waiting,
+                                      uint32_t count, struct err *err)
+{
+    pthread_mutex_lock(&flusher->mutex);
+    enum err_code code = enqueue(flusher, waiting, count, err);
+    while (!code && !waiting[count - 1].is_done)
         pthread_cond_wait(&flusher->done, &flusher->mutex);
     pthread_mutex_unlock(&flusher->mutex);
-    if (waiting.err.code) {
-        *err = waiting.err;
-        return err->code;
+    return code;
+}
+
+enum err_code flusher_append(struct flusher *flusher, int64_t tenant_id, struct flush_item *items,
+                             uint32_t count, struct err *err)
+{
+    if (count == 0)
+        return ERR_NONE;
+    arena_auto arena = arena_create();
+    struct waiting *waiting = arena_new(arena, struct waiting, count);
+    const int64_t now_ns = clock_monotonic_ns();
+    for (uint32_t i = 0; i < count; i++) {
+        const struct block_summary *summary = &items[i].summary;
+        waiting[i] = (struct waiting){.block = &items[i].block,
+                                      .part = {.tenant_id = tenant_id,
+                                               .batch_id = items[i].batch_id,
+                                               .begin_ns = summary->begin_ns,
+                                               .end_ns = summary->end_ns,
+                                               .row_count = summary->row_count},
+                                      .since_ns = now_ns};
     }
-    *ret_is_duplicate = waiting.part.state == CATALOGUE_DUPLICATE;
-    return ERR_NONE;
+    enum err_code code = enqueue_and_wait(flusher, waiting, count, err);
+    for (uint32_t i = 0; i < count && !code; i++) {
+        items[i].is_duplicate = waiting[i].part.state == CATALOGUE_DUPLICATE;
+        if (waiting[i].err.code) {
+            *err = waiting[i].err;
+            code = err->code;
+        }
+    }
+    return code;
 }

@@ -42,12 +42,19 @@ enum err_code flusher_create(const struct flush_options *options, struct flusher
 /* Flushes what waits and ends the thread. NULL is a no-op. */
 void flusher_destroy(struct flusher *flusher);
 
+/* One batch of a request. */
+struct flush_item {
+    struct buf block; /* emptied */
+    struct block_summary summary;
+    const uint8_t *batch_id; /* or NULL */
+    bool is_duplicate;       /* set on success */
+};
+
 /*
- * Waits until the block is durable and in the catalogue, or is known not to be. block is emptied.
- * Handles: what store_append does.
+ * Waits until the blocks are durable and in the catalogue, or known not to be: they go into one
+ * transaction, so all of them are kept or none. Handles: what store_append does.
  */
-enum err_code flusher_append(struct flusher *flusher, int64_t tenant_id, struct buf *block,
-                             const struct block_summary *summary, const uint8_t *batch_id,
-                             bool *ret_is_duplicate, struct err *err) MUST_USE;
+enum err_code flusher_append(struct flusher *flusher, int64_t tenant_id, struct flush_item *items,
+                             uint32_t count, struct err *err) MUST_USE;
 
 #endif

@@ -71,20 +71,83 @@ void store_close(struct store *store)
     mem_free(store);
 }
 
+struct store_addition {
+    struct store *store;
+    int64_t tenant_id;
+    struct arena *arena;
+    struct flush_item *items;
+    uint32_t count;
+    uint32_t capacity;
+};
+
+struct store_addition *store_addition_create(struct store *store, int64_t tenant_id)
+{
+    struct store_addition *addition = mem_new(struct store_addition, 1);
+    addition->store = store;
+    addition->tenant_id = tenant_id;
+    addition->arena = arena_create();
+    return addition;
+}
+
+void store_addition_destroy(struct store_addition *addition)
+{
+    if (!addition)
+        return;
+    for (uint32_t i = 0; i < addition->count; i++)
+        buf_fini(&addition->items[i].block);
+    mem_free(addition->items);
+    arena_destroy(addition->arena);
+    mem_free(addition);
+}
+
+enum err_code store_addition_put(struct store_addition *addition, const struct batch *batch,
+                                 const uint8_t *batch_id, struct err *err)
+{
+    if (addition->count == addition->capacity) {
+        addition->capacity = addition->capacity ? addition->capacity * 2 : 1;
+        addition->items =
+            mem_resize(addition->items, addition->capacity, sizeof(struct flush_item));
+    }
+    struct flush_item *item = &addition->items[addition->count];
+    *item = (struct flush_item){0};
+    if (batch_id)
+        item->batch_id = (uint8_t *)arena_strndup(addition->arena, batch_id, STORE_BATCH_ID_BYTES);
+    buf_init(&item->block, BLOCK_MAX_BYTES);
+    enum err_code code =
+        block_write_batch(batch, addition->tenant_id, 0, &item->block, &item->summary, err);
+    if (code)
+        buf_fini(&item->block);
+    else
+        addition->count++;
+    return code;
+}
+
+enum err_code store_addition_commit(struct store_addition *addition,
+                                    struct store_receipt *ret_receipt, struct err *err)
+{
+    struct store_receipt receipt = {.is_duplicate = addition->count > 0};
+    enum err_code code = flusher_append(addition->store->flusher, addition->tenant_id,
+                                        addition->items, addition->count, err);
+    for (uint32_t i = 0; i < addition->count && !code; i++) {
+        const struct flush_item *item = &addition->items[i];
+        receipt.row_count += item->summary.row_count;
+        receipt.bytes += item->summary.bytes;
+        receipt.is_duplicate &= item->is_duplicate;
+    }
+    if (!code)
+        *ret_receipt = receipt;
+    return code;
+}
+
 enum err_code store_append(struct store *store, int64_t tenant_id, const struct batch *batch,
                            const uint8_t *batch_id, struct store_receipt *ret_receipt,
                            struct err *err)
 {
-    buf_auto block;
-    struct block_summary summary;
-    buf_init(&block, BLOCK_MAX_BYTES);
-    enum err_code code = block_write_batch(batch, tenant_id, 0, &block, &summary, err);
-    struct store_receipt receipt = {.row_count = summary.row_count, .bytes = summary.bytes};
+    struct store_addition *addition = store_addition_create(store, tenant_id);
+    enum err_code code = store_addition_put(addition, batch, batch_id, err);
     if (!code)
-        code = flusher_append(store->flusher, tenant_id, &block, &summary, batch_id,
-                              &receipt.is_duplicate, err);
-    if (!code)
-        *ret_receipt = receipt;
+        code = store_addition_commit(addition, ret_receipt, err);
+    store_addition_destroy(addition);
     return code;
 }
 

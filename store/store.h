@@ -62,6 +62,24 @@ enum err_code store_append(struct store *store, int64_t tenant_id, const struct 
                            const uint8_t *batch_id, struct store_receipt *ret_receipt,
                            struct err *err) MUST_USE;
 
+/*
+ * Several batches of one request, of which all are added or none. Blocks are made of them one by
+ * one, so that a batch is needed until store_addition_put returns only. An addition belongs to one
+ * thread.
+ */
+struct store_addition;
+
+struct store_addition *store_addition_create(struct store *store, int64_t tenant_id);
+/* What was not committed is forgotten. NULL is a no-op. */
+void store_addition_destroy(struct store_addition *addition);
+/* batch_id as in store_append; it is copied. Handles: ERR_TOO_LARGE. */
+enum err_code store_addition_put(struct store_addition *addition, const struct batch *batch,
+                                 const uint8_t *batch_id, struct err *err) MUST_USE;
+/* At most once. Handles: what store_append does. Of the receipt, is_duplicate is set when all
+ * batches, of which there is at least one, had been taken before. */
+enum err_code store_addition_commit(struct store_addition *addition,
+                                    struct store_receipt *ret_receipt, struct err *err) MUST_USE;
+
 /* ---- out ---- */
 
 /* How values of several profiles of one series become one. */
