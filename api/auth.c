@@ -4,6 +4,7 @@
 #include "api/routes.h"
 #include "api/server.h"
 #include "api/settings.h"
+#include "lib/base/base64.h"
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
 #include "lib/io/pg.h"
@@ -260,6 +261,43 @@ static enum err_code identify_token(struct request *request, struct span token, 
     return ERR_NONE;
 }
 
+/* The token that stands as the password in the credentials of HTTP Basic (RFC 7617), whoever the
+ * user is. Empty when they are malformed. */
+static struct span basic_token(const struct request *request, struct span credentials)
+{
+    struct span user, token = {0};
+    size_t size;
+    uint8_t *text = arena_alloc_raw(request->arena, base64_room(credentials.size), 1);
+    if (base64_decode(credentials, text, &size))
+        span_split(span_of(text, size), ':', &user, &token);
+    return token;
+}
+
+/* Where text begins with the scheme, what follows it. */
+static bool take_scheme(struct span text, const char *scheme, struct span *ret_credentials)
+{
+    const size_t size = strlen(scheme);
+    if (text.size < size || strncasecmp((const char *)text.data, scheme, size) != 0)
+        return false;
+    *ret_credentials = span_trim(span_of(text.data + size, text.size - size));
+    return true;
+}
+
+static enum err_code identify_authorization(struct request *request, struct span authorization,
+                                            struct err *err)
+{
+    struct span credentials;
+    const bool is_agent = request->route && request->route->flags & ROUTE_AGENT;
+    if (take_scheme(authorization, "bearer ", &credentials))
+        return identify_token(request, credentials, err);
+    if (is_agent && take_scheme(authorization, "basic ", &credentials))
+        return identify_token(request, basic_token(request, credentials), err);
+    return err_set(err, ERR_UNAUTHENTICATED,
+                   is_agent ? "Credentials must be sent as \"Authorization: Bearer pf_…\", or as "
+                              "HTTP Basic with the token as the password"
+                            : "Credentials must be sent as \"Authorization: Bearer pf_…\"");
+}
+
 static enum err_code identify_session(struct request *request, struct span secret, struct err *err)
 {
     uint8_t hash[DIGEST_BYTES];
@@ -296,20 +334,12 @@ bool auth_has_credentials(const struct request *request)
 
 enum err_code auth_identify(struct request *request, struct err *err)
 {
-    static const char scheme[] = "bearer ";
     request->principal =
         (struct principal){.kind = PRINCIPAL_ANONYMOUS, .tenant_id = TENANT_ANONYMOUS};
     struct span authorization = request_field(request, "authorization");
     struct span secret = request_cookie(request, AUTH_COOKIE);
-    if (authorization.size) {
-        size_t size = sizeof(scheme) - 1;
-        if (authorization.size < size ||
-            strncasecmp((const char *)authorization.data, scheme, size) != 0)
-            return err_set(err, ERR_UNAUTHENTICATED,
-                           "Credentials must be sent as \"Authorization: Bearer pf_…\"");
-        return identify_token(
-            request, span_trim(span_of(authorization.data + size, authorization.size - size)), err);
-    }
+    if (authorization.size)
+        return identify_authorization(request, authorization, err);
     return digest_is_secret(secret) ? identify_session(request, secret, err) : ERR_NONE;
 }
 
@@ -392,6 +422,33 @@ static enum err_code check_scopes(const struct request *request, struct err *err
     return ERR_NONE;
 }
 
+/* Agents of Pyroscope name their tenant beside their credentials. The token says which it is, so
+ * another name can only be a mistake. */
+static enum err_code check_named_tenant(struct request *request, struct err *err)
+{
+    const struct span named = span_trim(request_field(request, "x-scope-orgid"));
+    const int64_t tenant_id = request->principal.tenant_id;
+    uint64_t number;
+    struct pg_result *row;
+    if (!(request->route->flags & ROUTE_AGENT) || named.size == 0 ||
+        (span_parse_u64(named, &number) && number == (uint64_t)tenant_id))
+        return ERR_NONE;
+    pg_auto connection = NULL;
+    enum err_code code = pg_take(request->server->database, &connection, err);
+    if (!code)
+        code = pg_query_values(
+            connection, tenant_id, "SELECT lower(name) = lower($2), name FROM tenant WHERE id = $1",
+            request->arena, &row, err, PG_I64(tenant_id),
+            PG_TEXT(span_is_utf8(named) ? arena_strndup(request->arena, named.data, named.size)
+                                        : ""));
+    if (code || (pg_row_count(row) == 1 && pg_get_bool(row, 0, 0)))
+        return code;
+    return err_set(err, ERR_FORBIDDEN,
+                   "X-Scope-OrgID names another team than the token, which is of \"%s\" (%lld): "
+                   "leave the field out, or send a token of the team that it names",
+                   pg_row_count(row) == 1 ? pg_get_text(row, 0, 1) : "", (long long)tenant_id);
+}
+
 enum err_code auth_check_access(struct request *request, struct err *err)
 {
     const struct route *route = request->route;
@@ -409,5 +466,6 @@ enum err_code auth_check_access(struct request *request, struct err *err)
                              "Sign in, or send a token as \"Authorization: Bearer pf_…\"");
     if (route->access == ACCESS_PUBLIC || route->access == ACCESS_SIGNED_IN)
         return ERR_NONE;
-    return check_scopes(request, err);
+    code = check_scopes(request, err);
+    return code ? code : check_named_tenant(request, err);
 }

@@ -3,8 +3,10 @@
  *
  * Workers call auth_identify and then auth_check_access before each handler (not for ROUTE_INLINE).
  * Credentials are `Authorization: Bearer pf_…` or the session cookie; a request with both counts as
- * the token's. Tokens are remembered for AUTH_CACHE_S, so that a busy sender costs no query each
- * time; a token revoked in this process is forgotten at once. Threads: any.
+ * the token's. Routes for agents take HTTP Basic with the token as the password, too, whatever the
+ * user is called, and refuse an X-Scope-OrgID that is neither number nor name of the token's team.
+ * Tokens are remembered for AUTH_CACHE_S, so that a busy sender costs no query each time; a token
+ * revoked in this process is forgotten at once. Threads: any.
  */
 #ifndef API_AUTH_H
 #define API_AUTH_H

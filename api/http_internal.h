@@ -190,6 +190,8 @@ bool http_buffers_are_wanted(const struct http_connection *connection);
 
 /* http_request.c: the h2o handler */
 int http_request_on_req(h2o_handler_t *self, h2o_req_t *req);
+/* Copies the header's fields into the request's arena. */
+void http_request_fill_fields(struct request *request, const h2o_req_t *req);
 void http_job_release(struct http_job *job);
 
 /*

@@ -4,6 +4,7 @@
 #include "api/limiter.h"
 #include "api/pages.h"
 #include "api/problem.h"
+#include "api/protocol_error.h"
 #include "api/routes.h"
 #include "api/server.h"
 #include "api/settings.h"
@@ -54,6 +55,10 @@ void http_job_fail(struct http_job *job, int status, const struct err *err)
 {
     begin_response_again(job);
     struct err shell_err;
+    if (protocol_error_respond(&job->request, &job->response, err)) {
+        problem_log(&job->request, job->response.status, err);
+        return;
+    }
     if (!pages_shows_error(&job->request, err) ||
         pages_respond_not_found(&job->request, &job->response, &shell_err))
         problem_respond(&job->request, &job->response, status, err);

@@ -93,7 +93,7 @@ static enum err_code fill_target(struct request *request, h2o_iovec_t target, st
     return code;
 }
 
-static void fill_fields(struct request *request, const h2o_req_t *req)
+void http_request_fill_fields(struct request *request, const h2o_req_t *req)
 {
     struct http_field *fields = arena_new(request->arena, struct http_field, req->headers.size + 1);
     for (size_t i = 0; i < req->headers.size; i++) {
@@ -365,7 +365,7 @@ int http_request_on_req(h2o_handler_t *self, h2o_req_t *req)
     struct http_job *job = create_job(loop, req);
     struct request *request = &job->request;
     struct err err = {0};
-    fill_fields(request, req);
+    http_request_fill_fields(request, req);
     fill_address(request, req->conn, loop->http->options.trust_forwarded_for);
     bool has_method =
         http_method_parse(span_of(req->input.method.base, req->input.method.len), &request->method);

@@ -4,6 +4,7 @@
 #include "api/metrics.h"
 #include "api/pages.h"
 #include "api/problem.h"
+#include "api/protocol_error.h"
 #include "api/routes.h"
 #include "api/server.h"
 #include "lib/base/clock.h"
@@ -316,6 +317,18 @@ static void describe_error(const h2o_req_t *req, struct err *err)
         err_set(err, ERR_INTERNAL, "h2o answered %d", req->res.status);
 }
 
+/* As the route's protocol has errors, where there is a route; the status is h2o's. */
+static void respond_to_error(struct request *request, struct response *response,
+                             const h2o_req_t *req, const struct err *err)
+{
+    struct err no_route;
+    http_request_fill_fields(request, req);
+    (void)!routes_match(request->method, request->path, request->path_params, &request->route,
+                        &no_route);
+    if (!protocol_error_respond(request, response, err))
+        problem_respond(request, response, req->res.status, err);
+}
+
 static void replace_error(h2o_req_t *req, h2o_ostream_t **slot)
 {
     struct http_connection *connection = http_connection_of(req);
@@ -329,7 +342,7 @@ static void replace_error(h2o_req_t *req, h2o_ostream_t **slot)
     struct err err;
     http_request_new_id(connection->loop, request.id);
     describe_error(req, &err);
-    problem_respond(&request, &response, req->res.status, &err);
+    respond_to_error(&request, &response, req, &err);
     problem_log(&request, req->res.status, &err);
     struct replaced_body *replaced =
         (struct replaced_body *)h2o_add_ostream(req, sizeof(*replaced), slot);

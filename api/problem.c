@@ -124,6 +124,12 @@ static void add_fields(struct request *request, struct response *response, const
         response_add(request, response, "www-authenticate", "Bearer realm=\"perfolio\"");
 }
 
+const char *problem_text(const struct err *err)
+{
+    const struct problem_kind *kind = kind_of(err->code);
+    return kind->is_internal ? kind->explanation : err->message;
+}
+
 static void write_document(const struct request *request, int status, const struct err *err,
                            struct buf *buf)
 {
@@ -131,7 +137,7 @@ static void write_document(const struct request *request, int status, const stru
     buf_printf(buf, "{\"type\":\"/problems/%s\",\"title\":", err_code_name(err->code));
     buf_append_json(buf, span_text(kind->title));
     buf_printf(buf, ",\"status\":%d,\"detail\":", status);
-    buf_append_json(buf, span_text(kind->is_internal ? kind->explanation : err->message));
+    buf_append_json(buf, span_text(problem_text(err)));
     buf_append_text(buf, ",\"instance\":");
     buf_append_json(buf, request->path);
     buf_append_text(buf, ",\"request_id\":");
@@ -141,14 +147,21 @@ static void write_document(const struct request *request, int status, const stru
     buf_append_text(buf, "}\n");
 }
 
+void problem_respond_as(struct request *request, struct response *response, int status,
+                        const struct err *err, const char *content_type, struct span body)
+{
+    response->field_count = 0;
+    response->may_compress = false;
+    add_fields(request, response, err);
+    const char *copy = arena_strndup(request->arena, body.data, body.size);
+    response_bytes(response, status, content_type, span_of(copy, body.size));
+}
+
 void problem_respond(struct request *request, struct response *response, int status,
                      const struct err *err)
 {
     if (status == 0)
         status = problem_status(err->code);
-    response->field_count = 0;
-    response->may_compress = false;
-    add_fields(request, response, err);
     buf_auto buf;
     buf_init(&buf, PROBLEM_MAX_BYTES);
     write_document(request, status, err, &buf);
@@ -158,8 +171,7 @@ void problem_respond(struct request *request, struct response *response, int sta
         buf_clear(&buf);
         write_document(&short_request, status, err, &buf);
     }
-    const char *copy = arena_strndup(request->arena, buf.data, buf.size);
-    response_bytes(response, status, "application/problem+json", span_of(copy, buf.size));
+    problem_respond_as(request, response, status, err, "application/problem+json", buf_span(&buf));
 }
 
 void problem_log(const struct request *request, int status, const struct err *err)

@@ -28,6 +28,12 @@ bool problem_is_internal(enum err_code code);
 void problem_respond(struct request *request, struct response *response, int status,
                      const struct err *err);
 
+/* What the client may read of err: its message, or a general sentence for inner failures. */
+const char *problem_text(const struct err *err);
+/* As problem_respond, with a body of another protocol, which is copied. */
+void problem_respond_as(struct request *request, struct response *response, int status,
+                        const struct err *err, const char *content_type, struct span body);
+
 /* Every problem that is answered stands in the log, under the id that its reader was given. */
 void problem_log(const struct request *request, int status, const struct err *err);
 

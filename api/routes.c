@@ -5,8 +5,10 @@
 #include "api/health.h"
 #include "api/identity.h"
 #include "api/oembed.h"
+#include "api/otlp_in.h"
 #include "api/pages.h"
 #include "api/profiles.h"
+#include "api/pyroscope_in.h"
 #include "api/query.h"
 #include "api/share.h"
 #include "api/short_link.h"
@@ -16,9 +18,9 @@
 
 /* Filled in order of matching: rows with narrower patterns stand before the pages' /p/{id}. */
 static const struct route_table *const joined[] = {
-    &health_routes,  &identity_routes,   &operator_routes, &share_routes, &upload_routes,
-    &report_routes,  &short_link_routes, &comment_routes,  &badge_routes, &oembed_routes,
-    &profile_routes, &query_routes,      &page_routes,
+    &health_routes,  &identity_routes,   &operator_routes, &share_routes,        &upload_routes,
+    &report_routes,  &short_link_routes, &comment_routes,  &badge_routes,        &oembed_routes,
+    &profile_routes, &query_routes,      &otlp_in_routes,  &pyroscope_in_routes, &page_routes,
 };
 
 enum { TABLE_COUNT = sizeof(joined) / sizeof(*joined), METHOD_COUNT = HTTP_OPTIONS + 1 };
@@ -178,6 +180,10 @@ static const struct bit_name flag_names[] = {{ROUTE_INLINE, "inline"},
                                              {ROUTE_CORS, "cors"},
                                              {ROUTE_CORS_IF_OPEN, "cors_if_open"},
                                              {ROUTE_PROBE, "probe"},
+                                             {ROUTE_AGENT, "agent"},
+                                             {ROUTE_OTLP, "otlp"},
+                                             {ROUTE_CONNECT, "connect"},
+                                             {ROUTE_PYROSCOPE, "pyroscope"},
                                              {0, NULL}};
 
 static void print_bits(FILE *file, const struct bit_name *names, unsigned bits)

@@ -29,6 +29,13 @@ enum route_flags {
     /* ROUTE_CORS, but only for answers that say so (response.is_open_to_sites): a share's files,
      * which other sites may show when everybody with the link may see them. */
     ROUTE_CORS_IF_OPEN = 1 << 5,
+    /* For agents of other profilers: takes HTTP Basic with a token as the password, too, and
+     * X-Scope-OrgID has to name the token's team where it is sent. */
+    ROUTE_AGENT = 1 << 6,
+    /* Errors are those of the protocol (api/protocol_error.h), not problem documents. */
+    ROUTE_OTLP = 1 << 7,
+    ROUTE_CONNECT = 1 << 8,
+    ROUTE_PYROSCOPE = 1 << 9,
 };
 
 struct route {

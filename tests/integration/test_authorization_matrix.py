@@ -29,6 +29,7 @@ EVERYBODY = ["anonymous"] + HOME + FOREIGN
 READERS = ["viewer", "member", "owner", "token:read", "token:share", "token:all"]
 SHARERS = ["member", "owner", "token:share", "token:all"]
 ADMINS = ["owner", "token:admin", "token:all"]
+INGESTERS = ["member", "owner", "token:ingest", "token:all"] + FOREIGN
 SCOPES = {"token:all": ["ingest", "read", "share", "debuginfo", "admin"]}
 
 
@@ -269,8 +270,16 @@ ROWS = [
                 lambda w: (f"/api/v1/admin/shares/{w.new_share('public')}/takedown",
                            {"json": {"reason": "matrix"}})),
     # ---- continuous profiles ----
-    Row("POST", "/api/v1/profiles", ["member", "owner", "token:ingest", "token:all"] + FOREIGN,
+    Row("POST", "/api/v1/profiles", INGESTERS,
         lambda world: ("/api/v1/profiles?label=pod=" + MARK, {"body": PROFILE})),
+    Row("POST", "/v1development/profiles", INGESTERS,
+        lambda world: ("/v1development/profiles", {"json": {}})),
+    Row("POST", "/push.v1.PusherService/Push", INGESTERS,
+        lambda world: ("/push.v1.PusherService/Push", {"json": {}})),
+    Row("POST", "/ingest", INGESTERS,
+        lambda world: ("/ingest?name=" + MARK, {"body": PROFILE})),
+    Row("POST", "/pyroscope/ingest", INGESTERS,
+        lambda world: ("/pyroscope/ingest?name=" + MARK, {"body": PROFILE})),
     Row("GET", "/api/v1/query", ["viewer", "member", "owner", "token:read", "token:all"] + FOREIGN,
         lambda world: ("/api/v1/query?query=samples&report=folded", {})),
     # ---- shares ----

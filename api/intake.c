@@ -1,0 +1,155 @@
+#include "api/intake.h"
+
+#include "api/batch_id.h"
+#include "api/decode_gate.h"
+#include "api/request.h"
+#include "api/server.h"
+#include "api/settings.h"
+#include "api/share_memory.h"
+#include "lib/base/clock.h"
+#include "lib/base/compress.h"
+#include "lib/profile/batch_from_profile.h"
+#include "lib/profile/profile.h"
+#include "store/store.h"
+
+#include <strings.h>
+
+/* A place has room for the expanded body, a profile expanded from it, and three times as much for
+ * what they are decoded to. JSON takes twelve times its text. */
+enum { PLACE_FACTOR = DECODE_GATE_MEMORY_FACTOR + 1, JSON_FACTOR = 12 };
+static const uint64_t place_most = (uint64_t)INTAKE_EXPANDED_BYTES * (JSON_FACTOR + 4);
+
+static bool is_named(struct span text, const char *name)
+{
+    return text.size == strlen(name) && strncasecmp((const char *)text.data, name, text.size) == 0;
+}
+
+static bool find_method(const struct request *request, enum compress_method *ret_method)
+{
+    const struct span encoding = span_trim(request_field(request, "content-encoding"));
+    *ret_method = COMPRESS_NONE;
+    if (encoding.size == 0 || is_named(encoding, "identity"))
+        return true;
+    for (int method = COMPRESS_GZIP; method <= COMPRESS_ZSTD; method++) {
+        *ret_method = (enum compress_method)method;
+        if (is_named(encoding, compress_name(*ret_method)))
+            return true;
+    }
+    return false;
+}
+
+bool intake_knows_encoding(const struct request *request)
+{
+    enum compress_method method;
+    return find_method(request, &method);
+}
+
+static uint64_t least(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+struct attempt {
+    uint64_t place;
+    size_t expanded_bytes;
+    struct profile_limits limits;
+    bool is_last;
+};
+
+static struct attempt plan(const struct decode_gate *gate, uint64_t place)
+{
+    const uint64_t most = least(place_most, decode_gate_max_bytes(gate));
+    struct attempt attempt = {.place = least(place, most), .is_last = place >= most};
+    attempt.expanded_bytes = (size_t)least(INTAKE_EXPANDED_BYTES, attempt.place / PLACE_FACTOR);
+    const uint64_t memory = attempt.place - 2 * attempt.expanded_bytes;
+    attempt.limits.raw_bytes = attempt.expanded_bytes;
+    attempt.limits.memory_bytes = memory;
+    attempt.limits.json_bytes = (size_t)least(attempt.expanded_bytes, memory / JSON_FACTOR);
+    return attempt;
+}
+
+static enum err_code expand_and_read(struct request *request, enum compress_method method,
+                                     const struct attempt *attempt, intake_reader read,
+                                     void *context, struct err *err)
+{
+    if (method == COMPRESS_NONE)
+        return read(request, context, request->body, &attempt->limits, err);
+    buf_auto expanded;
+    buf_init(&expanded, attempt->expanded_bytes);
+    enum err_code code = compress_expand(method, request->body, &expanded, err);
+    if (code == ERR_TOO_LARGE && attempt->is_last)
+        return err_set(err, ERR_TOO_LARGE,
+                       "the body expands to more than %zu bytes: send fewer profiles at once",
+                       attempt->expanded_bytes);
+    if (code)
+        return err_add(err, "the body is not what Content-Encoding says");
+    return read(request, context, buf_span(&expanded), &attempt->limits, err);
+}
+
+enum err_code intake_read(struct request *request, intake_reader read, void *context,
+                          struct err *err)
+{
+    struct decode_gate *gate = request->server->shares->gate;
+    const uint64_t samples = request->server->settings->max_profile_samples;
+    enum compress_method method;
+    if (!find_method(request, &method))
+        return err_set(err, ERR_UNSUPPORTED,
+                       "Content-Encoding must be one of identity, gzip and zstd");
+    for (uint64_t place = DECODE_GATE_LIGHT_PEAK;; place *= DECODE_GATE_MEMORY_FACTOR) {
+        struct attempt attempt = plan(gate, place);
+        attempt.limits.sample_count = samples > UINT32_MAX ? UINT32_MAX : (uint32_t)samples;
+        const uint64_t taken = attempt.place <= DECODE_GATE_LIGHT_PEAK ? 0 : attempt.place;
+        enum err_code code = decode_gate_enter(gate, taken, "this body", err);
+        if (code)
+            return code;
+        code = expand_and_read(request, method, &attempt, read, context, err);
+        decode_gate_leave(gate, taken);
+        if (code != ERR_TOO_LARGE || attempt.is_last)
+            return code;
+    }
+}
+
+static enum err_code put_batch(const struct request *request, const struct intake_profile *profile,
+                               const struct batch *batch, struct store_addition *addition,
+                               struct err *err)
+{
+    const struct batch_source *source = profile->source;
+    const struct batch_id_source id_source = {.labels = source->labels,
+                                              .label_count = source->label_count,
+                                              .name = source->name,
+                                              .time_ns = profile->time_ns,
+                                              .end_ns = profile->end_ns,
+                                              .content = profile->content,
+                                              .number = profile->number};
+    uint8_t id[STORE_BATCH_ID_BYTES];
+    bool has_id;
+    enum err_code code = batch_id_find(request, &id_source, id, &has_id, err);
+    if (code || batch->profile_count == 0)
+        return code;
+    return store_addition_put(addition, batch, has_id ? id : NULL, err);
+}
+
+enum err_code intake_put(const struct request *request, const struct intake_profile *profile,
+                         struct store_addition *addition, struct err *err)
+{
+    struct batch_source *source = profile->source;
+    struct batch *batch;
+    if (source->time_ns == 0)
+        source->time_ns = clock_wall_ns();
+    enum err_code code = batch_from_profile(source, NULL, &batch, err);
+    if (code) {
+        profile_destroy(source->profile);
+        source->profile = NULL;
+        return code;
+    }
+    source->profile = NULL;
+    code = put_batch(request, profile, batch, addition, err);
+    batch_destroy(batch);
+    return code;
+}
+
+void intake_restart(const struct request *request, struct store_addition **addition)
+{
+    store_addition_destroy(*addition);
+    *addition = store_addition_create(request->server->store, request->principal.tenant_id);
+}

@@ -1,0 +1,60 @@
+/*
+ * intake: what the doors for agents have in common: a body that comes compressed is expanded, and
+ * read within the memory there is for it.
+ *
+ * Content-Encoding is identity, gzip or zstd. How much memory a body takes cannot be told from its
+ * size, so it is tried with little first, then with a place in the decode gate (api/decode_gate.h)
+ * of four times as much, and so on. Threads: any.
+ */
+#ifndef API_INTAKE_H
+#define API_INTAKE_H
+
+#include "lib/base/buf.h"
+#include "lib/base/err.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct batch_source;
+struct profile_limits;
+struct request;
+struct store_addition;
+
+enum {
+    INTAKE_BODY_BYTES = 8 << 20,      /* as it comes */
+    INTAKE_EXPANDED_BYTES = 64 << 20, /* as OTLP recommends */
+};
+
+/* False for a Content-Encoding that is not understood. */
+bool intake_knows_encoding(const struct request *request);
+
+/* Reads the whole body; may be called again with larger limits when it returned ERR_TOO_LARGE, and
+ * leaves nothing behind then. body is borrowed. */
+typedef enum err_code (*intake_reader)(struct request *request, void *context, struct span body,
+                                       const struct profile_limits *limits, struct err *err);
+
+/*
+ * Handles: what read does, ERR_UNSUPPORTED (the encoding), ERR_INVALID (the body is not encoded
+ * so), ERR_TOO_LARGE, ERR_BUSY (too many read large bodies).
+ */
+enum err_code intake_read(struct request *request, intake_reader read, void *context,
+                          struct err *err) MUST_USE;
+
+/* A decoded profile, and what it was sent with. */
+struct intake_profile {
+    struct batch_source *source;
+    int64_t time_ns; /* that the sender gave, else 0; see api/batch_id.h */
+    int64_t end_ns;
+    struct span content;
+    uint32_t number; /* in its request */
+};
+
+/* Takes source->profile, also when it fails; one without a time has source's, or is of now.
+ * Handles: ERR_INVALID, ERR_TOO_LARGE. */
+enum err_code intake_put(const struct request *request, const struct intake_profile *profile,
+                         struct store_addition *addition, struct err *err) MUST_USE;
+
+/* Starts over what an earlier attempt may have put together. */
+void intake_restart(const struct request *request, struct store_addition **addition);
+
+#endif

@@ -1,0 +1,95 @@
+#include "api/otlp_in.h"
+
+#include "api/batch_id.h"
+#include "api/intake.h"
+#include "api/server.h"
+#include "lib/base/clock.h"
+#include "lib/profile/connect.h"
+#include "lib/profile/otlp.h"
+
+enum { ANSWER_MAX_BYTES = 16384 };
+
+struct export
+{
+    enum otlp_encoding encoding;
+    struct store_addition *addition;
+    struct otlp_result result;
+};
+
+/* Of the first profile; 0 when one of them had none of its own. */
+static int64_t time_of(const struct batch *batch, int64_t now_ns)
+{
+    for (uint32_t i = 0; i < batch->profile_count; i++) {
+        if (batch->profiles[i].time_ns == now_ns)
+            return 0;
+    }
+    return batch->profiles[0].time_ns;
+}
+
+static enum err_code put_batch(const struct request *request, struct export *export,
+                               const struct batch *batch, struct span body, int64_t now_ns,
+                               struct err *err)
+{
+    if (batch->profile_count == 0)
+        return ERR_NONE;
+    const struct batch_id_source source = {.time_ns = time_of(batch, now_ns), .content = body};
+    uint8_t id[STORE_BATCH_ID_BYTES];
+    bool has_id;
+    enum err_code code = batch_id_find(request, &source, id, &has_id, err);
+    return code ? code : store_addition_put(export->addition, batch, has_id ? id : NULL, err);
+}
+
+static enum err_code read_export(struct request *request, void *context, struct span body,
+                                 const struct profile_limits *limits, struct err *err)
+{
+    struct export *export = context;
+    const struct otlp_options options = {.limits = limits, .now_ns = clock_wall_ns()};
+    struct batch *batch;
+    intake_restart(request, &export->addition);
+    enum err_code code =
+        otlp_decode(body, export->encoding, &options, &batch, &export->result, err);
+    if (code)
+        return code;
+    code = put_batch(request, export, batch, body, options.now_ns, err);
+    batch_destroy(batch);
+    return code;
+}
+
+static enum err_code find_encoding(const struct request *request, enum otlp_encoding *ret_encoding,
+                                   struct err *err)
+{
+    enum connect_encoding encoding;
+    if (!connect_find_encoding(request_field(request, "content-type"), &encoding))
+        return err_set(err, ERR_UNSUPPORTED,
+                       "Content-Type must be application/x-protobuf or application/json");
+    *ret_encoding = encoding == CONNECT_JSON ? OTLP_JSON : OTLP_PROTOBUF;
+    return ERR_NONE;
+}
+
+static enum err_code post_export(struct request *request, struct response *response,
+                                 struct err *err)
+{
+    struct export export = {0};
+    struct store_receipt receipt;
+    enum err_code code = find_encoding(request, &export.encoding, err);
+    if (!code)
+        code = intake_read(request, read_export, &export, err);
+    if (!code)
+        code = store_addition_commit(export.addition, &receipt, err);
+    store_addition_destroy(export.addition);
+    if (code)
+        return code;
+    buf_auto body;
+    buf_init(&body, ANSWER_MAX_BYTES);
+    otlp_write_response(export.encoding, &export.result, &body);
+    return response_buf(
+        request, response, 200,
+        export.encoding == OTLP_JSON ? "application/json" : "application/x-protobuf", &body, err);
+}
+
+static const struct route routes[] = {
+    {HTTP_POST, "/v1development/profiles", ACCESS_SCOPES, SCOPE_INGEST, ROUTE_AGENT | ROUTE_OTLP,
+     INTAKE_BODY_BYTES, post_export},
+};
+
+const struct route_table otlp_in_routes = {routes, sizeof(routes) / sizeof(*routes)};
