@@ -84,7 +84,10 @@ static enum err_code read_query(const struct request *request, struct store_quer
         .cpu_deadline_ns =
             clock_thread_cpu_ns() + request->server->settings->report_cpu_time_s * CLOCK_NS_PER_S,
     };
-    if (!request_query(request, "query", &query->selector) || !query->selector.size)
+    struct span *selector = arena_new(request->arena, struct span, 1);
+    query->selectors = selector;
+    query->selector_count = 1;
+    if (!request_query(request, "query", selector) || !selector->size)
         return err_set(err, ERR_INVALID,
                        "query is missing: a profile type and labels, as in "
                        "process_cpu:cpu:nanoseconds:cpu:nanoseconds{service_name=\"api\"}");

@@ -1,5 +1,5 @@
 /*
- * execute: a question answered from blocks: which series, which granules, by totals or by rows.
+ * execute: all that a question finds as one profile, from totals or from rows.
  *
  * Private to the room; store/store.h describes what it does (store_merge).
  */
@@ -8,10 +8,10 @@
 
 #include "store/store.h"
 
-struct open_blocks;
+struct walk_source;
 
-enum err_code execute_merge(struct open_blocks *blocks, struct pg_pool *database,
-                            struct arena *arena, const struct store_query *query,
-                            struct store_answer *ret_answer, struct err *err) MUST_USE;
+enum err_code execute_merge(const struct walk_source *source, struct arena *arena,
+                            const struct store_query *query, struct store_answer *ret_answer,
+                            struct err *err) MUST_USE;
 
 #endif

@@ -6,6 +6,7 @@
 #include "store/flush.h"
 #include "store/open_blocks.h"
 #include "store/upkeep.h"
+#include "store/walk.h"
 #include "store/writer.h"
 
 enum { BLOCK_MAX_BYTES = 256 << 20 };
@@ -151,8 +152,14 @@ enum err_code store_append(struct store *store, int64_t tenant_id, const struct 
     return code;
 }
 
+static struct walk_source source_of(struct store *store)
+{
+    return (struct walk_source){.blocks = store->blocks, .database = store->options.database};
+}
+
 enum err_code store_merge(struct store *store, struct arena *arena, const struct store_query *query,
                           struct store_answer *ret_answer, struct err *err)
 {
-    return execute_merge(store->blocks, store->options.database, arena, query, ret_answer, err);
+    const struct walk_source source = source_of(store);
+    return execute_merge(&source, arena, query, ret_answer, err);
 }

@@ -91,13 +91,27 @@ enum store_rule {
 };
 const char *store_rule_name(enum store_rule rule); /* "sum", "mean", "difference" */
 
+/* What one series had at one moment: the same however its blocks are compacted. */
+struct store_profile_id {
+    int64_t time_ns;
+    uint64_t series;
+};
+
 struct store_query {
     int64_t tenant_id;
-    struct span selector;    /* process_cpu:cpu:nanoseconds:cpu:nanoseconds{service_name="x"} */
-    int64_t start_ns;        /* profiles that begin at start_ns and later … */
-    int64_t end_ns;          /* … and before end_ns */
-    int64_t cpu_deadline_ns; /* of this thread's clock; 0: none */
-    size_t max_memory;       /* 0: 1 GiB */
+    /* process_cpu:cpu:nanoseconds:cpu:nanoseconds{service_name="x"}; any of them; none: all */
+    const struct span *selectors;
+    size_t selector_count;
+    const struct store_profile_id *profile; /* of its series alone; NULL: of all */
+    int64_t start_ns;                       /* profiles that begin at start_ns and later … */
+    int64_t end_ns;                         /* … and before end_ns */
+    int64_t cpu_deadline_ns;                /* of this thread's clock; 0: none */
+    size_t max_memory;                      /* 0: 1 GiB */
+};
+
+struct store_label {
+    struct span name;
+    struct span value;
 };
 
 /* What was read for an answer. */

@@ -1,0 +1,443 @@
+#include "store/walk.h"
+
+#include "lib/base/clock.h"
+#include "lib/base/digest.h"
+#include "lib/base/map.h"
+#include "lib/base/mem.h"
+#include "store/catalogue.h"
+#include "store/open_blocks.h"
+#include "store/rule.h"
+#include "store/selector.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MEMORY_DEFAULT = 1 << 30, SERIES_TEXT_MAX = 1 << 20 };
+
+struct walk_state {
+    const struct walk_source *source;
+    enum walk_kind kind;
+    struct selector **selectors; /* none: every series */
+    size_t selector_count;
+    struct flight_entry **entries; /* of open blocks in use */
+    struct map_bytes type_numbers; /* by whole name */
+    struct map_bytes series_numbers;
+    uint32_t type_capacity;
+    uint32_t series_capacity;
+    uint32_t task_capacity;
+    size_t text_bytes; /* of types and series, in the arena */
+    struct buf text;   /* of the series in hand */
+};
+
+/* What cannot be read harms nobody else: the answer is without it, and says so. */
+static enum err_code pass_over(struct walk *walk, enum err_code code)
+{
+    if (code != ERR_CORRUPT)
+        return code;
+    if (walk->statistics.broken_count++ == 0)
+        walk->statistics.broken_message = arena_strdup(walk->arena, walk->err->message);
+    return ERR_NONE;
+}
+
+static void *grow(void *array, uint32_t count, uint32_t *capacity, size_t size)
+{
+    if (count < *capacity)
+        return array;
+    *capacity = *capacity ? *capacity * 2 : 64;
+    return mem_resize(array, *capacity, size);
+}
+
+/* ---- which series ---- */
+
+static struct span keep_text(struct walk *walk, struct span text)
+{
+    walk->state->text_bytes += text.size + 1;
+    return span_of(arena_strndup(walk->arena, text.data, text.size), text.size);
+}
+
+static struct span string_of(const struct dictionary *dictionary, uint32_t string)
+{
+    return dictionary->tables->strings[string];
+}
+
+/* A size and its bytes: values of labels may have zeros in them. */
+static void append_sized(struct buf *text, struct span bytes)
+{
+    buf_append_u32(text, (uint32_t)bytes.size);
+    buf_append_span(text, bytes);
+}
+
+/* The type's whole name, then what append_sized makes of the labels' names and values: bytes that
+ * no other series has. Returns the size of the type's name. */
+static size_t append_series(const struct dictionary *dictionary, uint32_t index, struct buf *text)
+{
+    const struct batch_series *series = &dictionary->series[index];
+    selector_append_type(dictionary, &series->type, text);
+    const size_t type_size = text->size;
+    buf_append_byte(text, 0);
+    for (uint32_t i = 0; i < series->label_count; i++) {
+        const struct batch_label *label = &dictionary->series_labels[series->first_label + i];
+        append_sized(text, string_of(dictionary, label->name));
+        append_sized(text, string_of(dictionary, label->value));
+    }
+    return type_size;
+}
+
+static uint64_t hash_series(struct span text)
+{
+    uint8_t hash[DIGEST_BYTES];
+    uint64_t number = 0;
+    digest_sha256(text, hash);
+    for (size_t i = 0; i < sizeof(number); i++)
+        number = number << 8 | hash[i];
+    return number;
+}
+
+static uint32_t number_type(struct walk *walk, const struct dictionary *dictionary, uint32_t index,
+                            struct span name)
+{
+    struct walk_state *state = walk->state;
+    const struct batch_type *type = &dictionary->series[index].type;
+    const uint32_t known = map_bytes_find(&state->type_numbers, name);
+    if (known != MAP_ABSENT)
+        return known;
+    name = keep_text(walk, name);
+    walk->types = grow(walk->types, walk->type_count, &state->type_capacity, sizeof(*walk->types));
+    const uint32_t strings[WALK_TYPE_PARTS] = {type->name, type->sample_type.type,
+                                               type->sample_type.unit, type->period_type.type,
+                                               type->period_type.unit};
+    struct walk_type *made = &walk->types[walk->type_count];
+    *made = (struct walk_type){.name = (const char *)name.data,
+                               .is_delta = type->is_delta,
+                               .rule = rule_of_type(dictionary, index)};
+    for (size_t i = 0; i < WALK_TYPE_PARTS; i++)
+        made->parts[i] = keep_text(walk, string_of(dictionary, strings[i]));
+    return map_bytes_add(&state->type_numbers, name, walk->type_count++);
+}
+
+static struct span take_sized(const uint8_t **at)
+{
+    uint32_t size;
+    memcpy(&size, *at, sizeof(size));
+    const struct span text = span_of(*at + sizeof(size), size);
+    *at += sizeof(size) + size;
+    return text;
+}
+
+/* Type and labels of the series in hand are in state->text. */
+static uint32_t number_series(struct walk *walk, const struct dictionary *dictionary,
+                              uint32_t index)
+{
+    struct walk_state *state = walk->state;
+    buf_clear(&state->text);
+    const size_t type_size = append_series(dictionary, index, &state->text);
+    const uint32_t known = map_bytes_find(&state->series_numbers, buf_span(&state->text));
+    if (known != MAP_ABSENT)
+        return known;
+    const struct span text = keep_text(walk, buf_span(&state->text));
+    const uint32_t label_count = dictionary->series[index].label_count;
+    struct store_label *labels = arena_new(walk->arena, struct store_label, label_count);
+    const uint8_t *at = text.data + type_size + 1;
+    for (uint32_t i = 0; i < label_count; i++) {
+        labels[i].name = take_sized(&at);
+        labels[i].value = take_sized(&at);
+    }
+    state->text_bytes += label_count * sizeof(*labels);
+    walk->series =
+        grow(walk->series, walk->series_count, &state->series_capacity, sizeof(*walk->series));
+    walk->series[walk->series_count] = (struct walk_series){
+        .labels = labels,
+        .label_count = label_count,
+        .type = number_type(walk, dictionary, index, span_of(text.data, type_size)),
+        .hash = hash_series(text),
+    };
+    walk->statistics.series_count++;
+    return map_bytes_add(&state->series_numbers, text, walk->series_count++);
+}
+
+static enum err_code find_match(struct walk *walk, const struct dictionary *dictionary,
+                                uint32_t series, bool *ret_matches)
+{
+    struct walk_state *state = walk->state;
+    enum err_code code = ERR_NONE;
+    *ret_matches = state->selector_count == 0;
+    for (size_t i = 0; !*ret_matches && !code && i < state->selector_count; i++)
+        code = selector_matches(state->selectors[i], dictionary, series, ret_matches, walk->err);
+    if (code || !*ret_matches || !walk->query->profile)
+        return code;
+    buf_clear(&state->text);
+    append_series(dictionary, series, &state->text);
+    *ret_matches = hash_series(buf_span(&state->text)) == walk->query->profile->series;
+    return ERR_NONE;
+}
+
+/* ---- which granules ---- */
+
+static void note_time(struct walk *walk, int64_t first_ns, int64_t last_ns)
+{
+    walk->first_ns = first_ns < walk->first_ns ? first_ns : walk->first_ns;
+    walk->last_ns = last_ns > walk->last_ns ? last_ns : walk->last_ns;
+}
+
+/* The first ordinal whose profile begins at moment or later. */
+static uint32_t find_ordinal(const struct block_profile *profiles, uint32_t count, int64_t moment)
+{
+    uint32_t low = 0, high = count;
+    while (low < high) {
+        const uint32_t middle = low + (high - low) / 2;
+        if (profiles[middle].time_ns < moment)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* Which of the granule's profiles begin in the window: none is first == end. */
+static enum err_code find_profiles(struct walk *walk, struct walk_task *task)
+{
+    const struct store_query *query = walk->query;
+    const struct block_granule *granule = task->granule;
+    task->first = task->end = 0;
+    if (granule->begin_ns >= query->start_ns && granule->end_ns < query->end_ns) {
+        note_time(walk, granule->begin_ns, granule->end_ns);
+        task->end = granule->profile_count;
+        return ERR_NONE;
+    }
+    const struct block_profile *profiles;
+    enum err_code code =
+        block_read_profiles(task->block, granule, walk->cursor, &profiles, walk->err);
+    if (code)
+        return pass_over(walk, code);
+    task->first = find_ordinal(profiles, granule->profile_count, query->start_ns);
+    task->end = find_ordinal(profiles, granule->profile_count, query->end_ns);
+    if (task->first < task->end)
+        note_time(walk, profiles[task->first].time_ns, profiles[task->end - 1].time_ns);
+    return ERR_NONE;
+}
+
+static void add_task(struct walk *walk, const struct walk_task *task)
+{
+    walk->series[task->series].profile_count += task->end - task->first;
+    walk->statistics.profile_count += task->end - task->first;
+    if (walk->state->kind == WALK_SERIES)
+        return;
+    walk->tasks =
+        grow(walk->tasks, walk->task_count, &walk->state->task_capacity, sizeof(*walk->tasks));
+    walk->tasks[walk->task_count++] = *task;
+}
+
+/* Granules are in order of series: whether one matches, and its number, is found once. */
+struct series_in_hand {
+    uint32_t index; /* in the block */
+    uint32_t number;
+    bool matches;
+    bool has_number;
+};
+
+static enum err_code look_at_granule(struct walk *walk, struct series_in_hand *hand,
+                                     struct walk_task *task)
+{
+    const struct dictionary *dictionary = block_dictionary(task->block);
+    enum err_code code = ERR_NONE;
+    if (task->granule->series != hand->index) {
+        *hand = (struct series_in_hand){.index = task->granule->series};
+        code = find_match(walk, dictionary, hand->index, &hand->matches);
+    }
+    if (code || !hand->matches || (walk->state->kind == WALK_SERIES && hand->has_number))
+        return code;
+    code = find_profiles(walk, task);
+    if (code || task->first == task->end)
+        return code;
+    if (!hand->has_number)
+        hand->number = number_series(walk, dictionary, hand->index);
+    hand->has_number = true;
+    task->series = hand->number;
+    add_task(walk, task);
+    return ERR_NONE;
+}
+
+static enum err_code look_at_block(struct walk *walk, const struct block *block)
+{
+    const struct store_query *query = walk->query;
+    struct series_in_hand hand = {.index = UINT32_MAX};
+    struct walk_task task = {.block = block, .block_index = walk->block_count};
+    uint32_t count;
+    enum err_code code = ERR_NONE;
+    const struct block_granule *granules = block_granules(block, &count);
+    for (uint32_t i = 0; i < count && !code; i++) {
+        task.granule = &granules[i];
+        if (granules[i].end_ns >= query->start_ns && granules[i].begin_ns < query->end_ns)
+            code = look_at_granule(walk, &hand, &task);
+    }
+    return code ? code : walk_check_limits(walk, 0);
+}
+
+static enum err_code look_at_place(struct walk *walk, const struct catalogue_place *place)
+{
+    struct walk_state *state = walk->state;
+    struct flight_entry *entry;
+    enum err_code code =
+        open_blocks_ref(state->source->blocks, walk->query->tenant_id, place, &entry, walk->err);
+    if (code)
+        return pass_over(walk, code);
+    const uint64_t profiles_before = walk->statistics.profile_count;
+    code = look_at_block(walk, open_blocks_get(entry));
+    const bool is_used = walk->statistics.profile_count > profiles_before;
+    walk->statistics.block_count += is_used;
+    if (is_used && state->kind == WALK_TASKS)
+        state->entries[walk->block_count++] = entry;
+    else
+        flight_cache_unref(entry);
+    return code;
+}
+
+static enum err_code look_at_places(struct walk *walk)
+{
+    const struct store_query *query = walk->query;
+    const struct catalogue_place *places;
+    uint32_t count;
+    enum err_code code =
+        catalogue_find(walk->state->source->database, walk->arena, query->tenant_id,
+                       query->start_ns, query->end_ns, &places, &count, walk->err);
+    if (code)
+        return code;
+    walk->state->entries = arena_new(walk->arena, struct flight_entry *, count);
+    for (uint32_t i = 0; i < count && !code; i++)
+        code = look_at_place(walk, &places[i]);
+    return code;
+}
+
+/* ---- for answers ---- */
+
+enum err_code walk_check_types(const struct walk *walk)
+{
+    if (walk->type_count <= 1)
+        return ERR_NONE;
+    buf_auto list;
+    buf_init(&list, ERR_MESSAGE_BYTES / 2);
+    for (uint32_t i = 0; i < walk->type_count; i++)
+        buf_printf(&list, "%s%s", i ? ", " : "", walk->types[i].name);
+    return err_set(walk->err, ERR_INVALID,
+                   "query: %" PRIu32 " profile types match, ask for one of them: %.*s",
+                   walk->type_count, SPAN_PRINT(buf_span(&list)));
+}
+
+enum err_code walk_check_magnitude(const struct walk *walk)
+{
+    uint64_t magnitude = 0;
+    for (uint32_t i = 0; i < walk->task_count; i++) {
+        magnitude += walk->tasks[i].granule->magnitude;
+        if (magnitude >= INT64_MAX)
+            return err_set(
+                walk->err, ERR_TOO_LARGE,
+                "the values add up to more than 2^63: ask for fewer series or less time");
+    }
+    return ERR_NONE;
+}
+
+enum err_code walk_check_limits(const struct walk *walk, size_t bytes)
+{
+    const struct store_query *query = walk->query;
+    const struct walk_state *state = walk->state;
+    const size_t most = query->max_memory ? query->max_memory : MEMORY_DEFAULT;
+    bytes += state->text_bytes + state->series_capacity * sizeof(*walk->series) +
+             state->task_capacity * sizeof(*walk->tasks);
+    if (bytes > most)
+        return err_set(walk->err, ERR_TOO_LARGE,
+                       "this question needs more than %zu MiB of memory: ask for fewer series or "
+                       "less time",
+                       most >> 20);
+    if (query->cpu_deadline_ns && clock_thread_cpu_ns() > query->cpu_deadline_ns)
+        return err_set(walk->err, ERR_TOO_LARGE,
+                       "this question takes too long: ask for fewer series or less time");
+    return ERR_NONE;
+}
+
+enum err_code walk_note_read(struct walk *walk, struct walk_task *task, uint64_t row_count,
+                             uint64_t bytes, enum err_code code)
+{
+    const uint32_t profile_count = task->end - task->first;
+    struct store_statistics *statistics = &walk->statistics;
+    if (!code) {
+        statistics->granule_count++;
+        statistics->row_count += row_count;
+        statistics->bytes_read += bytes;
+    } else if (code == ERR_CORRUPT) {
+        task->is_broken = true;
+        walk->series[task->series].profile_count -= profile_count;
+        statistics->profile_count -= profile_count;
+    }
+    return pass_over(walk, code);
+}
+
+static int compare_tasks(const void *a, const void *b)
+{
+    const struct walk_task *x = a, *y = b;
+    if (x->series != y->series)
+        return x->series < y->series ? -1 : 1;
+    if (x->block_index != y->block_index)
+        return x->block_index < y->block_index ? -1 : 1;
+    return (x->granule > y->granule) - (x->granule < y->granule);
+}
+
+void walk_sort_by_series(struct walk *walk)
+{
+    if (walk->task_count)
+        qsort(walk->tasks, walk->task_count, sizeof(*walk->tasks), compare_tasks);
+}
+
+/* ---- from beginning to end ---- */
+
+static enum err_code parse_selectors(struct walk *walk)
+{
+    const struct store_query *query = walk->query;
+    struct walk_state *state = walk->state;
+    enum err_code code = ERR_NONE;
+    state->selectors = arena_new(walk->arena, struct selector *, query->selector_count);
+    state->selector_count = query->selector_count;
+    for (size_t i = 0; i < query->selector_count && !code; i++)
+        code = selector_parse(walk->arena, query->selectors[i], &state->selectors[i], walk->err);
+    return code;
+}
+
+static void walk_fini(struct walk *walk)
+{
+    for (uint32_t i = 0; i < walk->block_count; i++)
+        flight_cache_unref(walk->state->entries[i]);
+    map_bytes_fini(&walk->state->type_numbers);
+    map_bytes_fini(&walk->state->series_numbers);
+    buf_fini(&walk->state->text);
+    mem_free(walk->types);
+    mem_free(walk->series);
+    mem_free(walk->tasks);
+    block_cursor_destroy(walk->cursor);
+}
+
+enum err_code walk_run(const struct walk_source *source, const struct store_query *query,
+                       enum walk_kind kind, struct arena *arena,
+                       enum err_code (*answer)(struct walk *walk, void *context), void *context,
+                       struct err *err)
+{
+    enum { TRIES = 3 };
+    enum err_code code = ERR_NOT_FOUND;
+    for (int i = 0; i < TRIES && code == ERR_NOT_FOUND; i++) {
+        struct walk_state state = {.source = source, .kind = kind};
+        struct walk walk = {.query = query,
+                            .arena = arena,
+                            .first_ns = INT64_MAX,
+                            .last_ns = INT64_MIN,
+                            .cursor = block_cursor_create(),
+                            .err = err,
+                            .state = &state};
+        buf_init(&state.text, SERIES_TEXT_MAX);
+        code = parse_selectors(&walk);
+        if (!code)
+            code = look_at_places(&walk);
+        if (!code)
+            code = answer(&walk, context);
+        walk_fini(&walk);
+    }
+    return code;
+}

@@ -1,0 +1,105 @@
+/*
+ * walk: from a question to what is to be read for it: the blocks of its window, the series that it
+ * finds there, and of each the granules with profiles in the window.
+ *
+ * Every question begins with it. A profile type or a series is there only when a profile of it
+ * begins in the window, however blocks were compacted. What is broken is passed over and counted.
+ * Threads: a walk belongs to one. Private to the room.
+ */
+#ifndef STORE_WALK_H
+#define STORE_WALK_H
+
+#include "store/block_read.h"
+#include "store/store.h"
+
+struct open_blocks;
+
+/* Where questions are answered from. */
+struct walk_source {
+    struct open_blocks *blocks;
+    struct pg_pool *database;
+};
+
+enum walk_kind {
+    WALK_TASKS, /* granules are to be read: blocks stay open until the answer is there */
+    WALK_SERIES /* only what types and series there are: no tasks */
+};
+
+enum { WALK_TYPE_PARTS = 5 };
+
+struct walk_type {
+    const char *name;                   /* whole */
+    struct span parts[WALK_TYPE_PARTS]; /* as in dictionary.h: name, sample type and unit, … */
+    bool is_delta;
+    enum store_rule rule;
+};
+
+struct walk_series {
+    const struct store_label *labels; /* by name */
+    uint32_t label_count;
+    uint32_t type;
+    uint64_t hash; /* of type and labels: the same in every block and process */
+    uint64_t profile_count;
+};
+
+/* One granule that the question touches. */
+struct walk_task {
+    const struct block *block;
+    const struct block_granule *granule;
+    uint32_t block_index; /* of block among those in use */
+    uint32_t series;
+    uint32_t first; /* ordinals first <= o < end */
+    uint32_t end;
+    bool is_broken; /* it was to be read and could not: the answer is without it */
+};
+
+struct walk {
+    const struct store_query *query;
+    struct arena *arena; /* of the answer; types and series live in it */
+    struct walk_type *types;
+    struct walk_series *series;
+    struct walk_task *tasks; /* by block, series, hour; answers may put them in another order */
+    uint32_t type_count;
+    uint32_t series_count;
+    uint32_t task_count;
+    uint32_t block_count; /* in use */
+    int64_t first_ns;     /* begins of the first and last profiles in the window */
+    int64_t last_ns;
+    struct store_statistics statistics;
+    struct block_cursor *cursor; /* for answers, too */
+    struct err *err;
+    struct walk_state *state;
+};
+
+/*
+ * Walks, then calls answer, once: or again from the beginning when an object is gone that was
+ * swapped after the catalogue was read. Handles: ERR_INVALID (a selector), ERR_TOO_LARGE (the
+ * query's limits), what answer gives.
+ */
+enum err_code walk_run(const struct walk_source *source, const struct store_query *query,
+                       enum walk_kind kind, struct arena *arena,
+                       enum err_code (*answer)(struct walk *walk, void *context), void *context,
+                       struct err *err) MUST_USE;
+
+/* More than one profile type: ERR_INVALID, naming them. */
+enum err_code walk_check_types(const struct walk *walk) MUST_USE;
+/* Magnitudes of all tasks together must be below 2^63, else ERR_TOO_LARGE: then sums are exact. */
+enum err_code walk_check_magnitude(const struct walk *walk) MUST_USE;
+/* ERR_TOO_LARGE when the walk and bytes of the answer are more than the query's memory, or its time
+ * is over. To be called now and then. */
+enum err_code walk_check_limits(const struct walk *walk, size_t bytes) MUST_USE;
+
+/* A task was read, or could not be (code): what is broken is counted, and passed over. */
+enum err_code walk_note_read(struct walk *walk, struct walk_task *task, uint64_t row_count,
+                             uint64_t bytes, enum err_code code) MUST_USE;
+
+/* Is the window all of the task's granule? */
+static inline bool walk_is_whole(const struct walk_task *task)
+{
+    return task->end - task->first == task->granule->profile_count;
+}
+
+/* Orders tasks by series; those of one series stay in order of blocks and hours. */
+void walk_sort_by_series(struct walk *walk);
+
+#endif
