@@ -419,11 +419,11 @@ enum err_code block_add_totals(const struct block *block, const struct block_gra
     return ERR_NONE;
 }
 
-/* The first two columns of the rows, as they are stored. */
+/* The first two columns of the rows, as they are stored; narrow values are of 32 bits. */
 static enum err_code read_stored_rows(const struct block *block,
                                       const struct block_granule *granule,
                                       struct block_cursor *cursor, uint32_t **ret_ordinals,
-                                      uint64_t **ret_values, struct err *err)
+                                      uint64_t **ret_values, bool *ret_is_narrow, struct err *err)
 {
     struct span rest;
     enum err_code code = read_extent(block, granule, BLOCK_ROWS, cursor, &rest, err);
@@ -434,9 +434,66 @@ static enum err_code read_stored_rows(const struct block *block,
     *ret_ordinals = room_for(&cursor->ordinals, granule->row_count, sizeof(**ret_ordinals));
     *ret_values = room_for(&cursor->values, granule->row_count, sizeof(**ret_values));
     if (!column_take_u32(&cursor->columns, &rest, *ret_ordinals, granule->row_count) ||
-        !column_take_u64(&cursor->columns, &rest, *ret_values, granule->row_count) || rest.size)
+        !column_take_u64_or_u32(&cursor->columns, &rest, *ret_values, granule->row_count,
+                                ret_is_narrow) ||
+        rest.size)
         return broken(block, granule, extent_names[BLOCK_ROWS], err);
     return ERR_NONE;
+}
+
+/* What a granule's rows are added up from. */
+struct range {
+    const struct block_granule *granule;
+    const uint32_t *stacks;
+    const uint32_t *counts;
+    const uint32_t *ordinals;
+    uint32_t first;
+    uint32_t width;
+};
+
+/* Values of 32 bits that are all positive: nearly all there are, and all the time goes here. */
+static void add_narrow_range(const struct range *range, const uint32_t *values, int64_t *sums)
+{
+    const uint32_t step = range->granule->flags & BLOCK_ARE_DISTINCT ? 1 : 0;
+    const uint32_t *ordinals = range->ordinals;
+    for (uint32_t i = 0; i < range->granule->entry_count; i++) {
+        uint32_t ordinal = 0u - step - range->first;
+        uint64_t sum = 0;
+        for (uint32_t left = range->counts[i]; left; left--) {
+            ordinal += *ordinals++ + step;
+            /* A mask, not a branch: at the edges of a window it would be guessed wrong. */
+            const uint64_t mask = 0 - (uint64_t)(ordinal < range->width);
+            sum += ((uint64_t)*values++ + 1) & mask;
+        }
+        sums[range->stacks[i]] += (int64_t)(sum * range->granule->divisor);
+    }
+}
+
+static void add_wide_range(const struct range *range, const uint64_t *values, int64_t *sums)
+{
+    const uint32_t step = range->granule->flags & BLOCK_ARE_DISTINCT ? 1 : 0;
+    const uint32_t *ordinals = range->ordinals;
+    for (uint32_t i = 0; i < range->granule->entry_count; i++) {
+        uint32_t ordinal = 0u - step - range->first;
+        int64_t sum = 0;
+        for (uint32_t left = range->counts[i]; left; left--) {
+            ordinal += *ordinals++ + step;
+            const int64_t value = expand_value(range->granule, *values++, 1);
+            sum += ordinal < range->width ? value : 0;
+        }
+        sums[range->stacks[i]] += sum;
+    }
+}
+
+/* Narrow values become wide ones, last first, in place. */
+static void widen(uint64_t *values, uint32_t count)
+{
+    const uint8_t *bytes = (const uint8_t *)values;
+    for (uint32_t i = count; i-- > 0;) {
+        uint32_t narrow;
+        memcpy(&narrow, bytes + i * sizeof(narrow), sizeof(narrow));
+        values[i] = narrow;
+    }
 }
 
 enum err_code block_add_range(const struct block *block, const struct block_granule *granule,
@@ -445,27 +502,27 @@ enum err_code block_add_range(const struct block *block, const struct block_gran
 {
     uint32_t *stacks, *counts, *ordinals;
     uint64_t *values;
+    bool is_narrow;
     enum err_code code = read_entries(block, granule, cursor, &stacks, &counts, NULL, err);
     if (!code)
-        code = read_stored_rows(block, granule, cursor, &ordinals, &values, err);
+        code = read_stored_rows(block, granule, cursor, &ordinals, &values, &is_narrow, err);
     if (code)
         return code;
-    const uint32_t step = granule->flags & BLOCK_ARE_DISTINCT ? 1 : 0;
-    const uint32_t width = end - first;
-    const bool are_positive = granule->flags & BLOCK_ARE_POSITIVE;
-    uint32_t row = 0;
-    for (uint32_t i = 0; i < granule->entry_count; i++) {
-        const uint32_t end_row = row + counts[i];
-        uint32_t ordinal = 0u - step;
-        uint64_t sum = 0;
-        for (; row < end_row; row++) {
-            ordinal += ordinals[row] + step;
-            const uint64_t value =
-                are_positive ? values[row] + 1 : (uint64_t)column_unzigzag(values[row]);
-            sum += ordinal - first < width ? value : 0;
-        }
-        sums[stacks[i]] += (int64_t)(sum * granule->divisor);
+    const struct range range = {
+        .granule = granule,
+        .stacks = stacks,
+        .counts = counts,
+        .ordinals = ordinals,
+        .first = first,
+        .width = end - first,
+    };
+    if (is_narrow && granule->flags & BLOCK_ARE_POSITIVE) {
+        add_narrow_range(&range, (const uint32_t *)values, sums);
+        return ERR_NONE;
     }
+    if (is_narrow)
+        widen(values, granule->row_count);
+    add_wide_range(&range, values, sums);
     return ERR_NONE;
 }
 
@@ -552,10 +609,13 @@ enum err_code block_read_rows(const struct block *block, const struct block_gran
     enum err_code code = block_read_profiles(block, granule, cursor, &profiles, err);
     if (!code)
         code = read_entries(block, granule, cursor, &stacks, &counts, NULL, err);
+    bool is_narrow;
     if (!code)
-        code = read_stored_rows(block, granule, cursor, &ordinals, &values, err);
+        code = read_stored_rows(block, granule, cursor, &ordinals, &values, &is_narrow, err);
     if (code)
         return code;
+    if (is_narrow)
+        widen(values, granule->row_count);
     uint32_t *stacks_of_rows = room_for(&cursor->sums, granule->row_count, sizeof(*stacks_of_rows));
     if (!expand_rows(granule, stacks, counts, ordinals, values, stacks_of_rows))
         return broken(block, granule, extent_names[BLOCK_ROWS], err);

@@ -41,6 +41,8 @@ struct building {
     struct growing series;
     struct growing series_labels;
     struct stack_hash_set frames;
+    struct stack_hash_set stacks;
+    struct growing stack_nodes;  /* by number in stacks */
     uint32_t *place_of_location; /* sorted number by unsorted one */
 };
 
@@ -392,22 +394,52 @@ static const uint32_t *place_series(struct building *building, struct dictionary
 
 /* ---- stacks ---- */
 
-/* The input's tree into the union's: its nodes come after their parents. */
+/* The node of the union for one of the input's: what leads to it is looked up from the nearest
+ * caller that is known on. */
+static uint32_t take_node(struct building *building, const struct input *input,
+                          struct stacks_builder *builder, uint32_t *nodes, uint32_t *way,
+                          uint32_t end)
+{
+    const struct stacks *from = &input->dictionary->stacks;
+    uint32_t depth = 0;
+    uint32_t at = end;
+    for (; nodes[at] == PROFILE_NONE; at = from->parents[at])
+        way[depth++] = at;
+    uint32_t node = nodes[at];
+    while (depth--) {
+        const uint32_t location = input->locations[from->frames[way[depth]]];
+        node = stacks_builder_child(builder, node, building->place_of_location[location]);
+        nodes[way[depth]] = node;
+    }
+    return node;
+}
+
+static uint32_t deepest_of(const struct stacks *stacks)
+{
+    uint32_t deepest = 0;
+    for (uint32_t i = 0; i < stacks->node_count; i++)
+        deepest = stacks->depths[i] > deepest ? stacks->depths[i] : deepest;
+    return deepest;
+}
+
+/* Most stacks have come in an input before: their hashes tell, without a look at their frames. */
 static void take_stacks(struct building *building, const struct input *input,
                         struct stacks_builder *builder, uint32_t *node_of_stack)
 {
     const struct stacks *from = &input->dictionary->stacks;
-    uint32_t *nodes = arena_new_raw(building->scratch, uint32_t, from->node_count);
-    uint32_t next = 1;
-    nodes[0] = node_of_stack[0] = STACKS_ROOT;
-    for (uint32_t i = 1; i < from->node_count; i++) {
-        const uint32_t location = input->locations[from->frames[i]];
-        nodes[i] = stacks_builder_child(builder, nodes[from->parents[i]],
-                                        building->place_of_location[location]);
-        if (next < from->stack_count && from->nodes[next] == i) {
-            stacks_builder_end(builder, nodes[i]);
-            node_of_stack[next++] = nodes[i];
+    arena_auto scratch = arena_create();
+    uint32_t *nodes = new_numbers(scratch, from->node_count);
+    uint32_t *way = arena_new_raw(scratch, uint32_t, deepest_of(from) + (size_t)1);
+    nodes[STACKS_ROOT] = STACKS_ROOT;
+    for (uint32_t i = 0; i < from->stack_count; i++) {
+        const uint32_t before = building->stacks.count;
+        const uint32_t number = stack_hash_set_add(&building->stacks, input->hashes->stacks[i]);
+        if (number == before) {
+            const uint32_t node = take_node(building, input, builder, nodes, way, from->nodes[i]);
+            stacks_builder_end(builder, node);
+            *(uint32_t *)append_items(&building->stack_nodes, 1) = node;
         }
+        node_of_stack[i] = ((const uint32_t *)building->stack_nodes.items)[number];
     }
 }
 
@@ -513,12 +545,16 @@ enum err_code dictionary_union_create(struct arena *arena, const struct block *c
         .sample_labels.size = sizeof(struct profile_label),
         .series.size = sizeof(struct batch_series),
         .series_labels.size = sizeof(struct batch_label),
+        .stack_nodes.size = sizeof(uint32_t),
     };
     struct dictionary_union result = {0};
     stack_hash_set_init(&building.frames);
+    stack_hash_set_init(&building.stacks);
     begin_inputs(&building, blocks);
     enum err_code code = unite(&building, &result, err);
     stack_hash_set_fini(&building.frames);
+    stack_hash_set_fini(&building.stacks);
+    mem_free(building.stack_nodes.items);
     map_bytes_fini(&building.strings_by_text);
     for (size_t i = 0; i < sizeof(building.by_bytes) / sizeof(building.by_bytes[0]); i++)
         map_bytes_fini(&building.by_bytes[i]);

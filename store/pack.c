@@ -302,6 +302,19 @@ bool pack_take_u32(struct span *rest, uint32_t *values, size_t count)
 }
 #endif
 
+bool pack_skip_zeros(struct span *rest, size_t count)
+{
+    const size_t runs = (count + PACK_RUN - 1) / PACK_RUN;
+    if (rest->size < runs * HEADER_BYTES)
+        return false;
+    for (size_t i = 0; i < runs; i++) {
+        if (rest->data[i * HEADER_BYTES] || rest->data[i * HEADER_BYTES + 1])
+            return false;
+    }
+    *rest = span_of(rest->data + runs * HEADER_BYTES, rest->size - runs * HEADER_BYTES);
+    return true;
+}
+
 bool pack_take_u64(struct span *rest, uint64_t *values, size_t count)
 {
     uint32_t half[PACK_RUN];
