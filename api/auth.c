@@ -410,10 +410,18 @@ static enum err_code check_forgery(const struct request *request, struct err *er
     return ERR_NONE;
 }
 
-static enum err_code check_scopes(const struct request *request, struct err *err)
+static enum err_code refuse_anonymous(struct err *err)
+{
+    return err_set(err, ERR_UNAUTHENTICATED,
+                   "Sign in, or send a token as \"Authorization: Bearer pf_…\"");
+}
+
+enum err_code auth_check_scopes(const struct request *request, unsigned scopes, struct err *err)
 {
     bool is_token = request->principal.kind == PRINCIPAL_TOKEN;
-    unsigned missing = request->route->scopes & ~request->principal.scopes;
+    unsigned missing = scopes & ~request->principal.scopes;
+    if (missing && request->principal.kind == PRINCIPAL_ANONYMOUS)
+        return refuse_anonymous(err);
     for (int i = 0; i < SCOPE_COUNT; i++)
         if (missing & scope_names[i].scope)
             return err_set(err, ERR_FORBIDDEN, "%s lacks the scope \"%s\" that this needs: %s",
@@ -460,12 +468,9 @@ enum err_code auth_check_access(struct request *request, struct err *err)
     if (code)
         return code;
     if (is_anonymous)
-        return may_anonymous
-                   ? ERR_NONE
-                   : err_set(err, ERR_UNAUTHENTICATED,
-                             "Sign in, or send a token as \"Authorization: Bearer pf_…\"");
+        return may_anonymous ? ERR_NONE : refuse_anonymous(err);
     if (route->access == ACCESS_PUBLIC || route->access == ACCESS_SIGNED_IN)
         return ERR_NONE;
-    code = check_scopes(request, err);
+    code = auth_check_scopes(request, route->scopes, err);
     return code ? code : check_named_tenant(request, err);
 }

@@ -44,6 +44,10 @@ enum err_code auth_identify(struct request *request, struct err *err) MUST_USE;
  * site).
  */
 enum err_code auth_check_access(struct request *request, struct err *err) MUST_USE;
+/* For what a route does only at times, beyond its own scopes. Handles: ERR_UNAUTHENTICATED,
+ * ERR_FORBIDDEN (the message names the scope). */
+enum err_code auth_check_scopes(const struct request *request, unsigned scopes,
+                                struct err *err) MUST_USE;
 
 /* What a role may do, as scopes. */
 unsigned auth_role_scopes(enum role role);

@@ -14,6 +14,8 @@
 
 enum { TOP_ROWS_DEFAULT = 100, WINDOW_DEFAULT_S = 3600 };
 
+const struct query_names query_names = {"query", "start", "end"};
+
 /* A report by its name in the parameter `report`. */
 struct named_report {
     const char *name;
@@ -62,23 +64,31 @@ static enum err_code read_moment(const struct request *request, const char *name
     return code ? err_add(err, "%s", name) : ERR_NONE;
 }
 
-static enum err_code read_window(const struct request *request, struct store_query *query,
-                                 struct err *err)
+static bool has_window(const struct request *request, const struct query_names *names)
+{
+    struct span text;
+    return request_query(request, names->start, &text) || request_query(request, names->end, &text);
+}
+
+static enum err_code read_window(const struct request *request, const struct query_names *names,
+                                 struct store_query *query, struct err *err)
 {
     const int64_t now_ns = clock_wall_ns();
-    enum err_code code = read_moment(request, "end", now_ns, now_ns, &query->end_ns, err);
+    enum err_code code = read_moment(request, names->end, now_ns, now_ns, &query->end_ns, err);
     if (!code)
         code =
-            read_moment(request, "start", now_ns, query->end_ns - WINDOW_DEFAULT_S * CLOCK_NS_PER_S,
-                        &query->start_ns, err);
+            read_moment(request, names->start, now_ns,
+                        query->end_ns - WINDOW_DEFAULT_S * CLOCK_NS_PER_S, &query->start_ns, err);
     if (!code && query->start_ns >= query->end_ns)
-        return err_set(err, ERR_INVALID, "start must be before end");
+        return err_set(err, ERR_INVALID, "%s must be before %s", names->start, names->end);
     return code;
 }
 
-static enum err_code read_query(const struct request *request, struct store_query *query,
-                                struct err *err)
+enum err_code query_read(const struct request *request, const struct query_names *names,
+                         const struct query_names *others, struct store_query *ret_query,
+                         struct err *err)
 {
+    struct store_query *query = ret_query;
     *query = (struct store_query){
         .tenant_id = request->principal.tenant_id,
         .cpu_deadline_ns =
@@ -87,32 +97,37 @@ static enum err_code read_query(const struct request *request, struct store_quer
     struct span *selector = arena_new(request->arena, struct span, 1);
     query->selectors = selector;
     query->selector_count = 1;
-    if (!request_query(request, "query", selector) || !selector->size)
+    if (!request_query(request, names->query, selector) || !selector->size)
         return err_set(err, ERR_INVALID,
-                       "query is missing: a profile type and labels, as in "
-                       "process_cpu:cpu:nanoseconds:cpu:nanoseconds{service_name=\"api\"}");
-    return read_window(request, query, err);
+                       "%s is missing: a profile type and labels, as in "
+                       "process_cpu:cpu:nanoseconds:cpu:nanoseconds{service_name=\"api\"}",
+                       names->query);
+    return read_window(request, others && !has_window(request, names) ? others : names, query, err);
 }
 
-/* What is missing in the answer. */
-static void add_warning(struct request *request, struct response *response,
-                        const struct store_statistics *read)
+enum err_code query_merge(const struct request *request, const struct store_query *query,
+                          struct store_answer *ret_answer, struct err *err)
+{
+    return store_merge(request->server->store, request->arena, query, ret_answer, err);
+}
+
+const char *query_describe_missing(struct arena *arena, const struct store_statistics *read)
 {
     if (!read->broken_count)
-        return;
-    char *text = arena_printf(request->arena,
+        return NULL;
+    char *text = arena_printf(arena,
                               "%" PRIu32 " of the parts to be read %s broken and left out of the "
                               "answer; the first: %s",
                               read->broken_count, read->broken_count == 1 ? "is" : "are",
                               read->broken_message);
     for (char *at = text; *at; at++)
         *at = *at < ' ' || *at > '~' ? '?' : *at;
-    response_add(request, response, "perfolio-warning", text);
+    return text;
 }
 
 /* How the answer was made; texts from profiles are escaped. */
-static void add_fields(struct request *request, struct response *response,
-                       const struct store_answer *answer, int64_t begin_ns)
+void query_add_fields(struct request *request, struct response *response,
+                      const struct store_answer *answer, int64_t begin_ns)
 {
     const struct store_statistics *read = &answer->statistics;
     buf_auto type;
@@ -129,8 +144,9 @@ static void add_fields(struct request *request, struct response *response,
                               read->block_count, read->granule_count, read->series_count,
                               read->profile_count, read->row_count, read->bytes_read,
                               (clock_monotonic_ns() - begin_ns) / 1000));
-    response_add(request, response, "cache-control", "private, no-cache");
-    add_warning(request, response, read);
+    const char *missing = query_describe_missing(request->arena, read);
+    if (missing)
+        response_add(request, response, "perfolio-warning", missing);
 }
 
 static enum err_code answer_report(struct request *request, struct response *response,
@@ -159,12 +175,13 @@ static enum err_code get_query(struct request *request, struct response *respons
         code = report_read(request, named->kind, named->parameters | REPORT_TAKES_QUERY,
                            named->default_limit, report, err);
     if (!code)
-        code = read_query(request, &query, err);
+        code = query_read(request, &query_names, NULL, &query, err);
     if (!code)
-        code = store_merge(request->server->store, request->arena, &query, &answer, err);
+        code = query_merge(request, &query, &answer, err);
     if (code)
         return code;
-    add_fields(request, response, &answer, begin_ns);
+    query_add_fields(request, response, &answer, begin_ns);
+    response_add(request, response, "cache-control", "private, no-cache");
     code = answer_report(request, response, report, answer.profile, err);
     profile_destroy(answer.profile);
     return code;

@@ -13,6 +13,36 @@
 
 #include "api/routes.h"
 
+struct arena;
+struct store_answer;
+struct store_query;
+struct store_statistics;
+
+/* The parameters of one question: query, start and end, or those of one side of a diff. */
+struct query_names {
+    const char *query;
+    const char *start;
+    const char *end;
+};
+extern const struct query_names query_names;
+
+/*
+ * Reads a question of the request's tenant. Without start and end it has the window of others,
+ * which may be NULL. Does not ask who may. Handles: ERR_INVALID (the message names the parameter).
+ */
+enum err_code query_read(const struct request *request, const struct query_names *names,
+                         const struct query_names *others, struct store_query *ret_query,
+                         struct err *err) MUST_USE;
+/* As store_merge; the caller destroys ret_answer->profile. */
+enum err_code query_merge(const struct request *request, const struct store_query *query,
+                          struct store_answer *ret_answer, struct err *err) MUST_USE;
+
+/* What is missing in an answer, in ASCII; NULL when nothing is. */
+const char *query_describe_missing(struct arena *arena, const struct store_statistics *read);
+/* The fields that tell how the answer was made, since begin_ns of the monotonic clock. */
+void query_add_fields(struct request *request, struct response *response,
+                      const struct store_answer *answer, int64_t begin_ns);
+
 extern const struct route_table query_routes;
 
 #endif

@@ -7,6 +7,7 @@
 #include "api/idempotency.h"
 #include "api/json_body.h"
 #include "api/password.h"
+#include "api/query_share.h"
 #include "api/quota.h"
 #include "api/server.h"
 #include "api/settings.h"
@@ -34,6 +35,8 @@ static enum err_code create_share(struct request *request, struct response *resp
 {
     struct share_settings settings;
     struct idempotency idempotency;
+    if (query_share_is_wanted(request))
+        return query_share_handle(request, response, err);
     enum err_code code = share_settings_read(request, &settings, err);
     if (!code)
         code = idempotency_find(request, &idempotency, err);

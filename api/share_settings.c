@@ -262,15 +262,14 @@ static enum err_code read_labels(struct request *request, struct share_settings 
     return ERR_NONE;
 }
 
-enum err_code share_settings_read(struct request *request, struct share_settings *ret_settings,
-                                  struct err *err)
+/* known: the parameters that may be there, NULL-terminated. */
+static enum err_code read_settings(struct request *request, const char *const *known,
+                                   struct share_settings *ret_settings, struct err *err)
 {
-    static const char *const single[] = {"title",   "description", "visibility",
-                                         "expires", "filename",    NULL};
     static const char *const repeatable[] = {"label", NULL};
     struct share_settings settings = {0};
     const char *filename = "";
-    enum err_code code = request_check_parameters(request, single, repeatable, err);
+    enum err_code code = request_check_parameters(request, known, repeatable, err);
     if (!code)
         code = read_text(request, "title", SHARE_TITLE_CHARACTERS, true, &settings.title, err);
     if (!code)
@@ -289,4 +288,20 @@ enum err_code share_settings_read(struct request *request, struct share_settings
     settings.filename = share_settings_base_name(request->arena, span_text(filename));
     *ret_settings = settings;
     return ERR_NONE;
+}
+
+enum err_code share_settings_read(struct request *request, struct share_settings *ret_settings,
+                                  struct err *err)
+{
+    static const char *const known[] = {"title",   "description", "visibility",
+                                        "expires", "filename",    NULL};
+    return read_settings(request, known, ret_settings, err);
+}
+
+enum err_code share_settings_read_with_query(struct request *request,
+                                             struct share_settings *ret_settings, struct err *err)
+{
+    static const char *const known[] = {"title", "description", "visibility", "expires", "filename",
+                                        "query", "start",       "end",        NULL};
+    return read_settings(request, known, ret_settings, err);
 }

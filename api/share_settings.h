@@ -45,6 +45,10 @@ struct share_settings {
  */
 enum err_code share_settings_read(struct request *request, struct share_settings *ret_settings,
                                   struct err *err) MUST_USE;
+/* Of a share that is a query's answer: query, start and end are taken beside them. */
+enum err_code share_settings_read_with_query(struct request *request,
+                                             struct share_settings *ret_settings,
+                                             struct err *err) MUST_USE;
 
 /* The parts, for editing. Each checks one text and says what is wrong with it. */
 enum err_code share_settings_check_text(const char *name, struct span text, size_t max_characters,

@@ -10,6 +10,31 @@ void profile_destroy(struct profile *profile)
         arena_destroy(profile->arena);
 }
 
+/* The index of text, which joins the strings if it is new: equal strings have one index. */
+static uint32_t intern(struct profile *profile, struct span *strings, struct span text)
+{
+    for (uint32_t i = 0; i < profile->string_count; i++)
+        if (span_equal(strings[i], text))
+            return i;
+    strings[profile->string_count] =
+        span_of(arena_strndup(profile->arena, text.data, text.size), text.size);
+    return profile->string_count++;
+}
+
+void profile_add_comments(struct profile *profile, const struct span *comments, uint32_t count)
+{
+    struct span *strings =
+        arena_new(profile->arena, struct span, (size_t)profile->string_count + count);
+    uint32_t *all = arena_new(profile->arena, uint32_t, (size_t)profile->comment_count + count);
+    memcpy(strings, profile->strings, profile->string_count * sizeof(*strings));
+    if (profile->comment_count)
+        memcpy(all, profile->comments, profile->comment_count * sizeof(*all));
+    for (uint32_t i = 0; i < count; i++)
+        all[profile->comment_count++] = intern(profile, strings, comments[i]);
+    profile->strings = strings;
+    profile->comments = all;
+}
+
 struct profile_limits profile_limits_resolve(const struct profile_limits *limits)
 {
     struct profile_limits resolved = limits ? *limits : (struct profile_limits){0};

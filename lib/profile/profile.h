@@ -123,6 +123,10 @@ struct profile {
 /* Frees the profile and all it points to; NULL is a no-op. */
 void profile_destroy(struct profile *profile);
 
+/* For whoever has just made the profile and has shown it to nobody yet: adds comments behind those
+ * that are there. Texts are copied. */
+void profile_add_comments(struct profile *profile, const struct span *comments, uint32_t count);
+
 static inline struct span profile_string(const struct profile *profile, uint32_t string)
 {
     return profile->strings[string];

@@ -102,6 +102,11 @@ class World:
                            [share, n, self.home.id, self.clients["member"].user["id"]])
         return f"/api/v1/shares/{share}/comments/{n}"
 
+    def store_profile(self):
+        """What only home's queries find."""
+        answer = self.maker.post("/api/v1/profiles?label=at=home", body=PROFILE)
+        assert answer.status == 200, answer
+
     def new_upload(self, with_part=False):
         answer = self.maker.post("/api/v1/uploads", json={"size": len(PROFILE), "filename": MARK})
         assert answer.status == 201, answer
@@ -184,6 +189,17 @@ def of_share(method, pattern, path, may_public=EVERYBODY, options=None):
         Row(method, pattern, [who for who in READERS if who in may_public], ask("password"),
             "password", home=(401, 403), foreign=(401,)),
     ]
+
+
+AT_HOME = 'samples{at="home"}'.replace('"', "%22")
+
+
+def ask_stored(path):
+    """A question about what home has stored: others find nothing of it."""
+    def question(world):
+        world.store_profile()
+        return path, {}
+    return question
 
 
 def page(pattern, path=None, may=EVERYBODY):
@@ -285,6 +301,8 @@ ROWS = [
     # ---- shares ----
     Row("POST", "/api/v1/shares", ["anonymous"] + SHARERS + FOREIGN,
         lambda world: ("/api/v1/shares", {"body": PROFILE})),
+    Row("POST", "/api/v1/shares", ["member", "owner", "token:all"], ask_stored("/api/v1/shares?query=" + AT_HOME),
+        "of a query", foreign=(400, 403)),
     Row("GET", "/api/v1/shares", ["viewer", "member", "owner", "token:read", "token:all"] + FOREIGN,
         is_theirs=True),
     *of_share("GET", "/api/v1/shares/{id}", "/api/v1/shares/{0}"),

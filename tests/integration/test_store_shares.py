@@ -1,0 +1,131 @@
+"""Queries as shares: frozen ones have the numbers of a plain recomputation
+(tests/oracle/store_oracle.py), tell where they are from, and follow the rules of all shares."""
+
+import gzip
+import sys
+
+import pytest
+
+from conftest import ROOT
+from people import Tenant
+from test_store import BEGIN, CPU, CPU_NAMES, HEAP, HEAP_NAMES, HOUR, make_profile
+
+sys.path.insert(0, str(ROOT / "tests" / "oracle"))
+import store_oracle  # noqa: E402
+
+SECOND = 10**9
+WINDOW = {"start": BEGIN, "end": BEGIN + HOUR}
+
+
+def fill(client, oracle, pod, time_ns, stacks, is_heap=False):
+    """stacks: {names, root first: values of both types}"""
+    types, names = (HEAP, HEAP_NAMES) if is_heap else (CPU, CPU_NAMES)
+    period = ("space", "bytes") if is_heap else ("cpu", "nanoseconds")
+    body = make_profile(types, time_ns, stacks, period, 0 if is_heap else 10**10)
+    assert client.post("/api/v1/profiles", body=body, query={"label": f"pod={pod}"}).status == 200
+    for i, name in enumerate(names):
+        oracle.add({"pod": pod}, name, time_ns, {stack: values[i] for stack, values in stacks.items()})
+
+
+class Filled:
+    """A team with two pods, three profiles each, an hour after the other."""
+
+    def __init__(self, server):
+        self.tenant, self.oracle = Tenant(server), store_oracle.Oracle()
+        self.client = self.tenant.api("ingest", "read", "share")
+        for i in range(6):
+            stacks = {("main", "work"): [3 + i, 30 + i], ("main", f"f{i}"): [1, 10], ("idle",): [2, i]}
+            fill(self.client, self.oracle, f"p{i % 2}", BEGIN + i * HOUR // 2, stacks)
+            heap = {("main", "alloc"): [100 + 7 * i, 50 + i], ("main", f"h{i % 3}"): [10, 3]}
+            fill(self.client, self.oracle, f"p{i % 2}", BEGIN + i * HOUR // 2 + SECOND, heap, True)
+
+    def merge(self, name, start, end, pod=None):
+        return self.oracle.merge(name, lambda labels: pod in (None, labels["pod"]), start, end)
+
+
+@pytest.fixture(scope="module")
+def filled(server):
+    return Filled(server)
+
+
+def freeze(client, **options):
+    headers = options.pop("headers", {})
+    body = options.pop("body", None)
+    return client.post("/api/v1/shares", query=options, headers=headers, body=body)
+
+
+def folded(client, share):
+    text = client.get(f"/p/{share}.folded").text
+    return {tuple(stack.split(";")): int(value)
+            for stack, _, value in (line.rpartition(" ") for line in text.splitlines())}
+
+
+@pytest.mark.parametrize("name", CPU_NAMES + HEAP_NAMES)
+def test_a_frozen_query_has_the_numbers_of_its_window(filled, name):
+    for start, end in ((BEGIN, BEGIN + HOUR), (BEGIN + HOUR, BEGIN + 9 * HOUR), (BEGIN, BEGIN + 4 * HOUR)):
+        answer = freeze(filled.client, query=name + '{pod=~"p."}', start=start, end=end)
+        wanted = filled.merge(name, start, end)
+        assert answer.status == (201 if wanted else 400), answer
+        if not wanted:  # counters: one snapshot of each series tells no difference
+            assert (store_oracle.rule_of(name), end) == ("difference", BEGIN + HOUR)
+            continue
+        assert answer.headers["perfolio-rule"] == store_oracle.rule_of(name)
+        assert folded(filled.client, answer.json()["id"]) == wanted
+
+
+def test_a_frozen_query_tells_where_it_is_from(filled):
+    selector = CPU_NAMES[1] + '{pod="p1"}'
+    made = freeze(filled.client, query=selector, visibility="team", label="why=test", expires="2d",
+                  **WINDOW).json()
+    assert set(made) == {"id", "url", "raw_url", "delete_token", "delete_url", "expires_at", "markdown"}
+    share = filled.client.get(f"/api/v1/shares/{made['id']}").json()
+    assert (share["title"], share["visibility"], share["labels"]) == (selector, "team", {"why": "test"})
+    assert (share["filename"], share["format"]) == ("query.pb.gz", "pprof")
+    raw = filled.client.get(f"/api/v1/shares/{made['id']}/raw").body
+    text = gzip.decompress(raw).decode(errors="replace")
+    for part in (f"query: {selector}", f"({BEGIN} <= time_nanos < {BEGIN + HOUR})",
+                 f"profile type: {CPU_NAMES[1]}", "rule: sum"):
+        assert part in text, part
+    titled = freeze(filled.client, query=selector, title="mine", filename="a.pb.gz", **WINDOW).json()
+    share = filled.client.get(f"/api/v1/shares/{titled['id']}").json()
+    assert (share["title"], share["filename"]) == ("mine", "a.pb.gz")
+
+
+def test_sent_twice_it_is_frozen_once(filled):
+    wish = {"query": CPU_NAMES[0], "headers": {"Idempotency-Key": "freeze-once"}}
+    made = [freeze(filled.client, **wish, **WINDOW).json() for _ in range(2)]
+    assert made[0] == made[1]
+    other = freeze(filled.client, query=CPU_NAMES[1], headers=wish["headers"], **WINDOW)
+    assert other.status == 409, other
+
+
+def test_quotas_are_those_of_uploads(server):
+    tenant = Tenant(server, uploads_per_minute=2)
+    client = tenant.api("ingest", "read", "share")
+    fill(client, store_oracle.Oracle(), "a", BEGIN, {("main",): [1, 10]})
+    statuses = [freeze(client, query=CPU_NAMES[0], **WINDOW).status for _ in range(3)]
+    assert statuses == [201, 201, 429]
+
+
+@pytest.mark.parametrize("options, status, wanted", [
+    ({"query": "nothing:like:this:x:y"}, 400, "finds no sample from 20"),
+    ({"query": CPU_NAMES[0], "start": "now-1h", "end": "now"}, 400, "finds no sample"),
+    ({"query": ""}, 400, "query is missing"),
+    ({"query": "cpu{"}, 400, "this { is not closed at character 4"),
+    ({"query": "process_cpu"}, 400, "2 profile types match"),
+    ({"query": CPU_NAMES[0], "start": "then"}, 400, "start"),
+    ({"query": CPU_NAMES[0], "report": "top"}, 400, "report"),
+    ({"query": CPU_NAMES[0], "visibility": "secret"}, 400, "visibility"),
+    ({"query": CPU_NAMES[0], "body": b"main 1\n"}, 400, "leave out the body"),
+])
+def test_what_cannot_be_frozen_is_refused(filled, options, status, wanted):
+    answer = freeze(filled.client, **{**WINDOW, **options})
+    assert answer.status == status and wanted in answer.json()["detail"], answer
+
+
+def test_it_takes_both_scopes(filled, server):
+    for scopes in (["read"], ["share"], ["ingest", "share"]):
+        answer = freeze(filled.tenant.api(*scopes), query=CPU_NAMES[0], **WINDOW)
+        assert answer.status == 403 and "scope" in answer.json()["detail"], (scopes, answer)
+    answer = freeze(server.anonymous(), query=CPU_NAMES[0], **WINDOW)
+    assert answer.status == 401, answer
