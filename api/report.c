@@ -2,6 +2,7 @@
 
 #include "api/decode_gate.h"
 #include "api/profile_cache.h"
+#include "api/report_diff.h"
 #include "api/server.h"
 #include "api/settings.h"
 #include "api/share_access.h"
@@ -68,9 +69,8 @@ static enum err_code check_names(struct request *request, unsigned parameters, s
         known[count++] = "report";
     }
     if (parameters & REPORT_TAKES_DIFF) {
-        known[count++] = "a";
-        known[count++] = "b";
-        known[count++] = "mode";
+        for (const char *const *name = report_diff_names; *name; name++)
+            known[count++] = *name;
     }
     return request_check_parameters(request, known, repeatable, err);
 }
@@ -95,31 +95,6 @@ static enum err_code read_rules(struct request *request, struct report *report, 
         }
     }
     return ERR_NONE;
-}
-
-static enum err_code find_diff_shares(struct request *request, struct report *report,
-                                      struct err *err)
-{
-    static const char *const names[] = {"a", "b"};
-    report->share_count = 2;
-    for (size_t i = 0; i < 2; i++) {
-        struct span id;
-        if (!request_query(request, names[i], &id) || id.size == 0)
-            return err_set(err, ERR_INVALID, "%s is missing: the id of a share", names[i]);
-        enum err_code code = share_access_find(request, id, &report->shares[i], err);
-        if (code)
-            return err_add(err, "%s", names[i]);
-    }
-    return ERR_NONE;
-}
-
-static enum err_code read_diff(struct request *request, struct report *report, struct err *err)
-{
-    struct span mode = SPAN_LITERAL("");
-    request_query(request, "mode", &mode);
-    if (!diff_find_mode(mode, &report->mode))
-        return err_set(err, ERR_INVALID, "mode must be absolute or normalised (or normalized)");
-    return find_diff_shares(request, report, err);
 }
 
 static enum err_code read_root(const struct request *request, struct report *report,
@@ -174,7 +149,7 @@ enum err_code report_read(struct request *request, const struct report_kind *kin
     if (parameters & REPORT_TAKES_QUERY)
         report->shares[0].title = report->shares[0].filename = "";
     else if (parameters & REPORT_TAKES_DIFF)
-        code = read_diff(request, report, err);
+        code = report_diff_read(request, report, err);
     else
         code = share_access_find(request, request->path_params[0], &report->shares[0], err);
     request->has_found = code == ERR_NONE;
@@ -280,13 +255,13 @@ static uint64_t estimate_cost(const struct share_cost *share, bool counts_labels
     return report > share->decode_bytes ? report : share->decode_bytes;
 }
 
-/* What the report needs at its worst, decoding included; 0 for a light one, which needs no place.
- */
-static uint64_t place_needed(const struct report *report)
+uint64_t report_place_needed(const struct report *report)
 {
     uint64_t bytes = 0;
     bool decodes_lightly = true;
     for (size_t i = 0; i < report->share_count; i++) {
+        if (report->queries[i])
+            continue;
         struct share_cost cost = profile_cache_cost(&report->shares[i]);
         decodes_lightly &= cost.decode_bytes <= DECODE_GATE_LIGHT_PEAK;
         if (cost.decode_bytes <= DECODE_GATE_LIGHT_PEAK)
@@ -315,7 +290,7 @@ static enum err_code write_from_cache(const struct report *report, struct buf *b
 static enum err_code write_gated(const struct report *report, struct buf *body, struct err *err)
 {
     struct decode_gate *gate = report->server->shares->gate;
-    uint64_t place = place_needed(report);
+    uint64_t place = report_place_needed(report);
     enum err_code code = decode_gate_enter(gate, place, "this report", err);
     if (code)
         return code;
@@ -398,6 +373,8 @@ static enum err_code take_turn(struct request *request, const char *share_id, st
 enum err_code report_respond(struct request *request, struct response *response,
                              const struct report *report, struct err *err)
 {
+    if (report_diff_has_query(report))
+        return report_diff_respond(request, response, report, err);
     const char *cache_control = share_access_cache_control(&report->shares[0]);
     if (report->share_count == 2 && span_starts_with(span_text(cache_control), "public"))
         cache_control = share_access_cache_control(&report->shares[1]);

@@ -21,6 +21,7 @@
 
 struct profile;
 struct report;
+struct store_query;
 
 /* An answer's body may be this large; a flame graph of a million nodes has about 40 MB. */
 enum { REPORT_MAX_BYTES = 512 << 20 };
@@ -45,6 +46,7 @@ struct report {
     const struct report_kind *kind;
     struct share shares[2];
     size_t share_count;
+    const struct store_query *queries[2]; /* of a diff, in place of that share; NULL: none */
     struct span sample_type;
     struct span group_by;
     struct filter_rule rules[FILTER_RULES_MAX];
@@ -66,7 +68,7 @@ enum report_parameters {
     REPORT_TAKES_LIMIT = 1 << 1,
     REPORT_TAKES_DEPTH = 1 << 2,
     REPORT_TAKES_FUNCTION = 1 << 3,
-    REPORT_TAKES_DIFF = 1 << 4,  /* a b mode */
+    REPORT_TAKES_DIFF = 1 << 4,  /* mode, and the sides (api/report_diff.h) */
     REPORT_TAKES_GROUP = 1 << 5, /* group_by */
     REPORT_TAKES_KEY = 1 << 6,   /* key: of labels */
     REPORT_TAKES_ROOT = 1 << 16,
@@ -89,6 +91,10 @@ enum err_code report_read(struct request *request, const struct report_kind *kin
 enum err_code report_write_profiles(const struct report *report,
                                     const struct profile *const profiles[2], struct buf *body,
                                     struct err *err) MUST_USE;
+
+/* The memory that the report of shares needs at its worst, decoding included; 0 for a light one,
+ * which needs no place of the decode gate. */
+uint64_t report_place_needed(const struct report *report);
 
 /* Answers: from the client's own copy (304), from memory, or newly made. */
 enum err_code report_respond(struct request *request, struct response *response,

@@ -315,6 +315,9 @@ ROWS = [
     *of_share("GET", "/api/v1/diff", "/api/v1/diff?a={0}&b={1}"),
     *of_share("GET", "/api/v1/diff/top", "/api/v1/diff/top?a={0}&b={1}"),
     *of_share("GET", "/api/v1/diff/labels", "/api/v1/diff/labels?a={0}&b={1}"),
+    *[Row("GET", pattern, ["viewer", "member", "owner", "token:read", "token:all"],
+          ask_stored(f"{pattern}?a_query={AT_HOME}&b_query={AT_HOME}"), "of queries", foreign=(400, 403))
+      for pattern in ("/api/v1/diff", "/api/v1/diff/top", "/api/v1/diff/labels")],
     *of_share("GET", "/p/{id}.pb.gz", "/p/{0}.pb.gz"),
     *of_share("GET", "/p/{id}.folded", "/p/{0}.folded"),
     *of_share("GET", "/p/{id}.json", "/p/{0}.json"),

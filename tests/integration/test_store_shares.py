@@ -129,3 +129,83 @@ def test_it_takes_both_scopes(filled, server):
         assert answer.status == 403 and "scope" in answer.json()["detail"], (scopes, answer)
     answer = freeze(server.anonymous(), query=CPU_NAMES[0], **WINDOW)
     assert answer.status == 401, answer
+
+
+# ---- differences ----
+
+def diff_top(client, **options):
+    answer = client.get("/api/v1/diff/top", query={"limit": 0, **options})
+    assert answer.status == 200, answer
+    return {row["name"]: (row["cum_a"], row["cum_b"]) for row in answer.json()["functions"]}
+
+
+def cums(rows):
+    total = {}
+    for stack, value in rows.items():
+        for name in set(stack):
+            total[name] = total.get(name, 0) + value
+    return total
+
+
+def compared(a, b):
+    a, b = cums(a), cums(b)
+    return {name: (a.get(name, 0), b.get(name, 0)) for name in a.keys() | b.keys()}
+
+
+FIRST = (BEGIN, BEGIN + HOUR)
+SECOND_HOUR = (BEGIN + HOUR, BEGIN + 2 * HOUR)
+
+
+def side(name, query, window=None):
+    options = {f"{name}_query": query}
+    if window:
+        options[f"{name}_start"], options[f"{name}_end"] = window
+    return options
+
+
+@pytest.mark.parametrize("name", [CPU_NAMES[1], HEAP_NAMES[1]])
+def test_two_windows_are_compared(filled, name):
+    wanted = compared(filled.merge(name, *FIRST), filled.merge(name, *SECOND_HOUR))
+    sides = {**side("a", name, FIRST), **side("b", name, SECOND_HOUR)}
+    assert diff_top(filled.client, **sides) == wanted
+    assert diff_top(filled.client, **sides, ignore="^idle$") == {
+        key: value for key, value in wanted.items() if key != "idle"}
+
+
+def test_a_side_without_a_window_has_that_of_the_other(filled):
+    name, window = CPU_NAMES[0], (BEGIN, BEGIN + 3 * HOUR)
+    pods = [f'{name}{{pod="p{i}"}}' for i in range(2)]
+    wanted = compared(filled.merge(name, *window, "p0"), filled.merge(name, *window, "p1"))
+    for windows in ((window, None), (None, window), (window, window)):
+        sides = {**side("a", pods[0], windows[0]), **side("b", pods[1], windows[1])}
+        assert diff_top(filled.client, **sides) == wanted
+
+
+def test_a_query_is_compared_with_a_share(filled):
+    name = CPU_NAMES[1]
+    share = freeze(filled.client, query=name, start=FIRST[0], end=FIRST[1]).json()["id"]
+    first, second = filled.merge(name, *FIRST), filled.merge(name, *SECOND_HOUR)
+    assert diff_top(filled.client, a=share, **side("b", name, SECOND_HOUR)) == compared(first, second)
+    assert diff_top(filled.client, b=share, **side("a", name, SECOND_HOUR)) == compared(second, first)
+    sides = {"a": share, **side("b", name, SECOND_HOUR)}
+    flame = filled.client.get("/api/v1/diff", query=sides)
+    assert flame.status == 200 and flame.body.startswith(b"PFFLAME")
+    assert flame.headers["cache-control"] == "private, no-cache"
+    labels = filled.client.get("/api/v1/diff/labels", query=sides)
+    assert labels.status == 200, labels
+
+
+@pytest.mark.parametrize("options, wanted", [
+    ({}, "a is missing: the id of a share, or a query in a_query"),
+    (side("a", CPU_NAMES[0], FIRST), "b is missing"),
+    ({"a": "x" * 22, **side("a", CPU_NAMES[0])}, "a and a_query"),
+    ({"a": "x" * 22, "a_start": 1, **side("b", CPU_NAMES[0])}, "a_start goes with a_query"),
+    ({**side("a", CPU_NAMES[0], FIRST), **side("b", "cpu{")}, "b: query: this { is not closed at character 4"),
+    ({**side("a", CPU_NAMES[0], FIRST), **side("b", CPU_NAMES[0], (5, 4))}, "b_start must be before b_end"),
+    ({**side("a", CPU_NAMES[0], FIRST), **side("b", "none")}, "b: the query finds no profile"),
+    ({**side("a", CPU_NAMES[0], FIRST), **side("b", CPU_NAMES[1])}, "sample type"),
+    ({**side("a", ""), **side("b", CPU_NAMES[1])}, "a_query is missing"),
+])
+def test_what_cannot_be_compared_is_said(filled, options, wanted):
+    answer = filled.client.get("/api/v1/diff/top", query=options)
+    assert answer.status == 400 and wanted in answer.json()["detail"], answer
