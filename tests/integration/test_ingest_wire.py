@@ -1,0 +1,421 @@
+"""Profiles by the protocols of agents: OTLP/HTTP, Pyroscope's push and ingest. Whatever the content
+type, the compression and the layout, what a query says equals a plain recomputation of what was sent;
+credentials in both forms; errors as each protocol has them; what is sent again counts once."""
+
+import base64
+import gzip
+import json
+import random
+import sys
+
+import pytest
+
+import sample_profiles
+from conftest import ROOT
+from people import Tenant
+from test_database_outage import Outage
+from test_store import BEGIN, CPU, CPU_NAMES, HEAP, HEAP_NAMES, folded, make_profile
+
+sys.path.insert(0, str(ROOT / "tests" / "oracle"))
+import otlp_maker  # noqa: E402
+import store_oracle  # noqa: E402
+from pprof_maker import block  # noqa: E402
+
+OTLP = "/v1development/profiles"
+PUSH = "/push.v1.PusherService/Push"
+MINUTE = 60 * 10**9
+END = BEGIN + 60 * MINUTE
+PROTO, X_PROTO, JSON = "application/proto", "application/x-protobuf", "application/json"
+OTLP_CPU = "process_cpu:cpu:nanoseconds:cpu:nanoseconds:delta"
+OFF_CPU = "off_cpu:off_cpu:nanoseconds:::delta"
+ENCODINGS = {"identity": lambda data: data, "gzip": gzip.compress, "zstd": sample_profiles.zstd}
+
+
+def check(client, oracle, names, labels):
+    """What is stored under these labels, type by type."""
+    selector = "{" + ",".join(f'{name}="{value}"' for name, value in labels.items()) + "}"
+    seen = 0
+    for name in names:
+        _, rows = folded(client, name + selector, BEGIN, END)
+        wanted = oracle.merge(name, lambda own: labels.items() <= own.items(), BEGIN, END)
+        assert rows == wanted, (name, selector)
+        seen += len(rows)
+    assert seen
+
+
+def make_stacks(rng, count):
+    return {("main", *(f"f{rng.randrange(9)}" for _ in range(rng.randrange(4)))): rng.randint(1, 10**6)
+            for _ in range(count)}
+
+
+# ---- OpenTelemetry ----
+
+def make_export(rng, oracle, way, time_ns):
+    """Two services; the oracle is told what becomes of them."""
+    resources = []
+    for service in ("shop", "cart"):
+        cpu, off_cpu = make_stacks(rng, 8), make_stacks(rng, 4)
+        resources.append(({"service.name": service, "k8s.pod-name": way}, [
+            otlp_maker.Profile(("samples", "count"), time_ns, cpu, 50, ("cpu", "nanoseconds"), MINUTE),
+            otlp_maker.Profile(("off_cpu", "nanoseconds"), time_ns + 1, off_cpu)]))
+        labels = {"service_name": service, "k8s_pod_name": way}
+        oracle.add(labels, OTLP_CPU, time_ns, {stack: value * 50 for stack, value in cpu.items()})
+        oracle.add(labels, OFF_CPU, time_ns + 1, off_cpu)
+    return otlp_maker.Request(resources)
+
+
+WAYS = [(layout, encoding) for layout in ("1.9", "1.10", "json") for encoding in ENCODINGS]
+
+
+def test_otlp_is_the_same_in_all_layouts_and_encodings(server):
+    client, oracle = Tenant(server).api("ingest", "read"), store_oracle.Oracle()
+    for layout, encoding in WAYS:
+        way = f"{layout} {encoding}"
+        for i in range(2):
+            request = make_export(random.Random(i), oracle, way, BEGIN + i * MINUTE)
+            data = request.json() if layout == "json" else request.protobuf(layout)
+            content_type = JSON if layout == "json" else X_PROTO
+            answer = client.post(OTLP, ENCODINGS[encoding](data), headers={
+                "Content-Type": content_type, "Content-Encoding": encoding})
+            assert answer.status == 200 and answer.headers["content-type"] == content_type, answer
+            assert answer.body == (b"{}" if layout == "json" else b""), answer
+        check(client, oracle, [OTLP_CPU, OFF_CPU], {"k8s_pod_name": way})
+    check(client, oracle, [OTLP_CPU, OFF_CPU], {"service_name": "cart"})
+
+
+def test_what_otlp_drops_is_named_and_the_rest_is_kept(server):
+    client, oracle = Tenant(server).api("ingest", "read"), store_oracle.Oracle()
+    request = make_export(random.Random(1), oracle, "x", BEGIN)
+    wrong = json.loads(request.json())
+    profiles = wrong["resourceProfiles"][0]["scopeProfiles"][0]["profiles"]
+    profiles.append({**profiles[0], "samples": [{"stackIndex": 999, "values": ["1"]}]})
+    answer = client.post(OTLP, json=wrong)
+    assert answer.status == 200, answer
+    partial = answer.json()["partialSuccess"]
+    assert partial["rejectedProfiles"] == "1" and "stack" in partial["errorMessage"]
+    check(client, oracle, [OTLP_CPU, OFF_CPU], {"k8s_pod_name": "x"})
+
+
+def test_otlp_that_is_sent_again_counts_once(server):
+    client, oracle = Tenant(server).api("ingest", "read"), store_oracle.Oracle()
+    data = make_export(random.Random(1), oracle, "x", BEGIN).protobuf()
+    for encoding in ("identity", "gzip", "identity"):
+        answer = client.post(OTLP, ENCODINGS[encoding](data), headers={
+            "Content-Type": X_PROTO, "Content-Encoding": encoding})
+        assert answer.status == 200, answer
+    check(client, oracle, [OTLP_CPU, OFF_CPU], {"k8s_pod_name": "x"})
+
+
+# ---- Pyroscope ----
+
+def push_protobuf(series):
+    """(labels, profiles) in turns, as push.v1.PushRequest."""
+    out = b""
+    for labels, profiles in series:
+        pairs = b"".join(block(1, block(1, name.encode()) + block(2, value.encode()))
+                         for name, value in labels.items())
+        out += block(1, pairs + b"".join(block(2, block(1, data)) for data in profiles))
+    return out
+
+
+def push_json(series):
+    return json.dumps({"series": [
+        {"labels": [{"name": name, "value": value} for name, value in labels.items()],
+         "samples": [{"rawProfile": base64.b64encode(data).decode()} for data in profiles]}
+        for labels, profiles in series]}).encode()
+
+
+def make_series(rng, oracle, way, time_ns):
+    cpu, heap = make_stacks(rng, 8), make_stacks(rng, 5)
+    for label, stacks, names in (("cpu", cpu, CPU_NAMES), ("heap", heap, HEAP_NAMES)):
+        for i, name in enumerate(names):
+            oracle.add({"service_name": "app", "pod_name": way, "kind": label}, name, time_ns,
+                       {stack: value * (i + 1) for stack, value in stacks.items()})
+    bodies = [make_profile(types, time_ns, {stack: [value, value * 2] for stack, value in stacks.items()},
+                           period, duration)
+              for types, stacks, period, duration in ((CPU, cpu, ("cpu", "nanoseconds"), MINUTE),
+                                                      (HEAP, heap, ("space", "bytes"), 0))]
+    labels = {"service_name": "app", "pod.name": way, "__session_id__": "1"}
+    # One of the two compressed, one not, as agents differ.
+    return [({**labels, "kind": "cpu", "__name__": "process_cpu"}, [bodies[0]]),
+            ({**labels, "kind": "heap", "__name__": "memory"}, [gzip.decompress(bodies[1])])]
+
+
+@pytest.mark.parametrize("content_type, make", [(PROTO, push_protobuf), (JSON, push_json)])
+@pytest.mark.parametrize("encoding", ENCODINGS)
+def test_push_takes_all_series(server, content_type, make, encoding):
+    client, oracle = Tenant(server).api("ingest", "read"), store_oracle.Oracle()
+    for i in range(3):
+        series = make_series(random.Random(i), oracle, "p", BEGIN + i * MINUTE)
+        for _ in range(2):  # the second time it is known
+            answer = client.post(PUSH, ENCODINGS[encoding](make(series)), headers={
+                "Content-Type": content_type, "Content-Encoding": encoding,
+                "Connect-Protocol-Version": "1"})
+            assert answer.status == 200 and answer.headers["content-type"] == content_type, answer
+            assert answer.body == (b"{}" if content_type == JSON else b"")
+    check(client, oracle, CPU_NAMES, {"pod_name": "p", "kind": "cpu"})
+    check(client, oracle, HEAP_NAMES, {"pod_name": "p", "kind": "heap"})
+
+
+def test_a_push_is_taken_whole_or_not_at_all(server):
+    client, oracle = Tenant(server).api("ingest", "read"), store_oracle.Oracle()
+    series = make_series(random.Random(1), oracle, "p", BEGIN)
+    answer = client.post(PUSH, push_protobuf([*series, ({"service_name": "x"}, [b"\x1f\x8brubbish"])]),
+                         headers={"Content-Type": PROTO})
+    assert answer.status == 400 and answer.json()["code"] == "invalid_argument", answer
+    assert "profile 3 of 3" in answer.json()["message"]
+    answer = client.get("/api/v1/query", query={"query": CPU_NAMES[0], "start": BEGIN, "end": END})
+    assert answer.status == 404 or answer.headers["perfolio-statistics"].find("profiles=0") >= 0, answer
+    assert client.post(PUSH, push_protobuf(series), headers={"Content-Type": PROTO}).status == 200
+    check(client, oracle, CPU_NAMES, {"pod_name": "p"})
+
+
+def form(**parts):
+    out = b"".join(f'--b\r\nContent-Disposition: form-data; name="{name}"; filename="f"\r\n\r\n'.encode()
+                   + data + b"\r\n" for name, data in parts.items())
+    return out + b"--b--\r\n"
+
+
+FORM = {"Content-Type": "multipart/form-data; boundary=b"}
+STACKS = b"main;work 3\nmain 2\n"
+LINES = b"main;work\nmain;work\nmain;work\nmain\nmain\n"
+COUNTED = {("main", "work"): 3 * 10**7, ("main",): 2 * 10**7}
+
+
+@pytest.mark.parametrize("path", ["/ingest", "/pyroscope/ingest"])
+@pytest.mark.parametrize("encoding", ENCODINGS)
+def test_ingest_takes_stacks_and_lines(server, path, encoding):
+    client, oracle = Tenant(server).api("ingest", "read"), store_oracle.Oracle()
+    bodies = {"folded": (STACKS, {}), "form": (form(profile=STACKS), FORM), "lines": (LINES, {}),
+              "packed form": (form(profile=gzip.compress(STACKS)), FORM)}
+    for pod, (body, headers) in bodies.items():
+        query = {"name": f"app.cpu{{pod={pod}}}", "from": BEGIN // 10**9, "until": END // 10**9}
+        if pod == "lines":
+            query["format"] = "lines"
+        for is_known in (False, True):
+            answer = client.post(path, ENCODINGS[encoding](body), query=query,
+                                 headers={**headers, "Content-Encoding": encoding})
+            assert answer.status == 200 and answer.json()["duplicate"] is is_known, answer
+        labels = {"service_name": "app", "pod": pod, "pyroscope_spy": "unknown"}
+        oracle.add(labels, OTLP_CPU, BEGIN, COUNTED)
+        check(client, oracle, [OTLP_CPU], {"pod": pod})
+
+
+@pytest.mark.parametrize("is_form", [False, True])
+def test_ingest_takes_pprof(server, is_form):
+    client, oracle = Tenant(server).api("ingest", "read"), store_oracle.Oracle()
+    stacks = {("main", "work"): [1, 10], ("main",): [2, 20]}
+    for i in range(3):
+        profile = make_profile(CPU, BEGIN + i, stacks, ("cpu", "nanoseconds"), 10**10)
+        query = {"name": "my.app{region=eu}", "spyName": "gospy", "format": "pprof"}
+        answer = client.post("/ingest", form(profile=profile) if is_form else profile, query=query,
+                             headers=FORM if is_form else {})
+        assert answer.status == 200 and answer.json()["samples"] == 4, answer
+        labels = {"service_name": "my.app", "region": "eu", "pyroscope_spy": "gospy"}
+        for j, name in enumerate(CPU_NAMES):
+            oracle.add(labels, name, BEGIN + i, {stack: values[j] for stack, values in stacks.items()})
+    check(client, oracle, CPU_NAMES, {"pyroscope_spy": "gospy", "region": "eu"})
+
+
+def test_a_form_without_a_profile_is_no_error(server):
+    answer = Tenant(server).api("ingest").post("/ingest", form(other=b"x"), query={"name": "app"},
+                                               headers=FORM)
+    assert answer.status == 200 and answer.json()["samples"] == 0, answer
+
+
+def test_labels_have_one_name_whatever_the_protocol(server):
+    client = Tenant(server).api("ingest", "read")
+    profile = make_profile(CPU, BEGIN, {("main",): [1, 10]}, ("cpu", "nanoseconds"), 10**10)
+    # "k8s-pod" is before "k8s.pod" and "k8s_pod".
+    labels = {"k8s_pod": "c", "k8s.pod": "b", "k8s-pod": "a", "service_name": "app"}
+    profiles = [otlp_maker.Profile(("cpu", "nanoseconds"), BEGIN, {("main",): 10}, 1,
+                                   ("cpu", "nanoseconds"))]
+    answers = [
+        client.post(OTLP, otlp_maker.Request([({**labels, "via": "otlp"}, profiles)]).protobuf(),
+                    headers={"Content-Type": X_PROTO}),
+        client.post(PUSH, push_protobuf([({**labels, "via": "push"}, [profile])]),
+                    headers={"Content-Type": PROTO}),
+        client.post("/ingest", profile, query={
+            "name": "app{" + ",".join(f"{k}={v}" for k, v in {**labels, "via": "ingest"}.items()) + "}"}),
+        client.post("/api/v1/profiles", profile, query=[
+            ("label", f"{k}={v}") for k, v in {**labels, "via": "api"}.items()])]
+    assert [answer.status for answer in answers] == [200] * 4, answers
+    for via in ("otlp", "push", "ingest", "api"):
+        _, rows = folded(client, f'{OTLP_CPU}{{k8s_pod="a",via="{via}"}}', BEGIN, BEGIN + 1)
+        assert rows == {("main",): 10}, via
+
+
+def test_a_batch_id_of_the_senders_counts_by_request(server):
+    client = Tenant(server).api("ingest", "read")
+    series = [({"service_name": name}, [STACKS]) for name in ("a", "b")]  # folded: without a time
+    for _ in range(2):
+        for header, times in (({}, 1), ({"Perfolio-Batch-Id": "x"}, 2)):
+            for _ in range(times):
+                answer = client.post(PUSH, push_protobuf(series), headers={"Content-Type": PROTO, **header})
+                assert answer.status == 200, answer
+    answer = client.get("/api/v1/query", query={"query": "samples:count", "report": "folded"})
+    assert answer.status == 200, answer
+    rows = dict(line.rsplit(" ", 1) for line in answer.text.splitlines())
+    assert rows == {"main;work": "18", "main": "12"}  # 2 series, 2 times without and once with
+
+
+# ---- who may ----
+
+ASKED = {OTLP: ({}, {"Content-Type": JSON}, b"{}"), PUSH: ({}, {"Content-Type": JSON}, b"{}"),
+         "/ingest": ({"name": "a"}, {}, STACKS), "/pyroscope/ingest": ({"name": "a"}, {}, STACKS),
+         "/api/v1/profiles": ({}, {}, STACKS)}
+
+
+def basic(user, password):
+    return {"Authorization": "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode()}
+
+
+def ask(server, path, **headers):
+    query, fields, body = ASKED[path]
+    return server.anonymous().post(path, body, query=query, headers={**fields, **headers})
+
+
+def reason(answer):
+    said = answer.json()
+    return said.get("message") or said["detail"]
+
+
+@pytest.mark.parametrize("path", ASKED)
+def test_credentials_have_two_forms(server, path):
+    tenant = Tenant(server)
+    token, reader = tenant.make_token("ingest")["token"], tenant.make_token("read")["token"]
+    for headers in ({"Authorization": f"Bearer {token}"}, {"Authorization": f"bearer  {token}"},
+                    basic("", token), basic("12345", token), basic("any one", token)):
+        assert ask(server, path, **headers).status == 200, headers
+    for headers in ({}, basic(token, ""), basic("x", token[:-1]), {"Authorization": "Basic %%%"},
+                    {"Authorization": "Basic"}, {"Authorization": f"Digest {token}"},
+                    {"Authorization": token}, basic("x", "pf_" + "a" * 43)):
+        answer = ask(server, path, **headers)
+        assert answer.status == 401 and reason(answer), (headers, answer)
+        assert answer.headers["www-authenticate"].startswith("Bearer"), answer
+    for headers in ({"Authorization": f"Bearer {reader}"}, basic("x", reader)):
+        answer = ask(server, path, **headers)
+        assert answer.status == 403 and '"ingest"' in reason(answer), answer
+
+
+def test_basic_is_for_agents_only(server):
+    token = Tenant(server).make_token("read")["token"]
+    assert server.anonymous().get("/api/v1/shares", headers=basic("x", token)).status == 401
+
+
+@pytest.mark.parametrize("path", ASKED)
+def test_a_tenant_that_is_named_has_to_be_the_tokens(server, path):
+    tenant, other = Tenant(server), Tenant(server)
+    credentials = basic("x", tenant.make_token("ingest")["token"])
+    for name in (str(tenant.id), tenant.name, tenant.name.upper(), "", f" {tenant.id} "):
+        assert ask(server, path, **credentials, **{"X-Scope-OrgID": name}).status == 200, name
+    for name in (str(other.id), other.name, "anonymous", f"{tenant.id}|{other.id}", "\xff"):
+        answer = ask(server, path, **credentials, **{"X-Scope-OrgID": name})
+        assert answer.status == 403, (name, answer)
+        assert "X-Scope-OrgID" in reason(answer) and tenant.name in reason(answer)
+        assert other.name not in reason(answer) or other.name == name
+
+
+# ---- errors ----
+
+def status_of(body):
+    """Code and message of a google.rpc.Status in protobuf."""
+    assert body[0] == 8 and body[2] == 0x12, body
+    size, at = body[3], 4
+    if size > 127:
+        size, at = (size & 127) | body[4] << 7, 5
+    assert len(body) == at + size
+    return body[1], body[at:].decode()
+
+
+def error_of(path, answer, is_protobuf=False):
+    """Whatever the protocol: code and message."""
+    if path == OTLP and is_protobuf:
+        assert answer.headers["content-type"] == X_PROTO, answer
+        return status_of(answer.body)
+    assert answer.headers["content-type"] == JSON, answer
+    said = answer.json()
+    assert set(said) == {"code", "message"} and said["message"], answer
+    return said["code"], said["message"]
+
+
+LARGE = sample_profiles.zstd_zeros(65 << 20)
+
+ERRORS = [
+    # what, path, query, headers, body, status, code, words
+    ("cut", OTLP, {}, {"Content-Type": X_PROTO}, b"\x0a\xff", 400, 3, ""),
+    ("no JSON", OTLP, {}, {"Content-Type": JSON}, b"{", 400, 3, ""),
+    ("a list", OTLP, {}, {"Content-Type": JSON}, b"[]", 400, 3, ""),
+    ("no gzip", OTLP, {}, {"Content-Type": X_PROTO, "Content-Encoding": "gzip"}, b"x", 400, 3,
+     "Content-Encoding"),
+    ("brotli", OTLP, {}, {"Content-Type": X_PROTO, "Content-Encoding": "br"}, b"x", 415, 12, "gzip"),
+    ("text", OTLP, {}, {"Content-Type": "text/plain"}, b"x", 415, 12, "Content-Type"),
+    ("no type", OTLP, {}, {}, b"x", 415, 12, "Content-Type"),
+    ("a bomb", OTLP, {}, {"Content-Type": X_PROTO, "Content-Encoding": "zstd"}, LARGE, 413, 8,
+     "67108864 bytes"),
+    ("9 MiB", OTLP, {}, {"Content-Type": X_PROTO}, bytes(9 << 20), 413, 8, "8388608 bytes"),
+    ("9 MiB of JSON", OTLP, {}, {"Content-Type": JSON}, bytes(9 << 20), 413, 8, "8388608 bytes"),
+    ("cut", PUSH, {}, {"Content-Type": PROTO}, b"\x0a\xff", 400, "invalid_argument", "PushRequest"),
+    ("no JSON", PUSH, {}, {"Content-Type": JSON}, b"{", 400, "invalid_argument", ""),
+    ("no profile", PUSH, {}, {"Content-Type": PROTO}, push_protobuf([({"a": "b"}, [b"\0\1"])]), 400,
+     "invalid_argument", "profile 1 of 1"),
+    ("label twice", PUSH, {}, {"Content-Type": JSON}, json.dumps({"series": [
+        {"labels": [{"name": "a", "value": "1"}, {"name": "a", "value": "2"}],
+         "samples": [{"rawProfile": base64.b64encode(STACKS).decode()}]}]}).encode(), 400,
+     "invalid_argument", "'a' is given twice"),
+    ("gRPC", PUSH, {}, {"Content-Type": "application/grpc"}, b"x", 415, "unimplemented", "Content-Type"),
+    ("brotli", PUSH, {}, {"Content-Type": PROTO, "Content-Encoding": "br"}, b"x", 501, "unimplemented",
+     "Content-Encoding"),
+    ("a bomb", PUSH, {}, {"Content-Type": PROTO, "Content-Encoding": "zstd"}, LARGE, 400,
+     "invalid_argument", "67108864 bytes"),
+    ("9 MiB", PUSH, {}, {"Content-Type": PROTO}, bytes(9 << 20), 413, "invalid_argument", "8388608"),
+    ("no name", "/ingest", {}, {}, STACKS, 400, "invalid_argument", "name"),
+    ("name", "/ingest", {"name": "a{b"}, {}, STACKS, 400, "invalid_argument", "name"),
+    ("time", "/ingest", {"name": "a", "from": "soon"}, {}, STACKS, 400, "invalid_argument", "from"),
+    ("rubbish", "/ingest", {"name": "a"}, {}, b"\0\1\2", 422, "invalid_argument", ""),
+    ("no gzip", "/ingest", {"name": "a"}, {"Content-Encoding": "gzip"}, b"x", 422, "invalid_argument", ""),
+    ("brotli", "/ingest", {"name": "a"}, {"Content-Encoding": "br"}, b"x", 422, "invalid_argument", "gzip"),
+    ("trie", "/ingest", {"name": "a", "format": "trie"}, {}, b"x", 422, "invalid_argument", "trie"),
+    ("a cut form", "/ingest", {"name": "a"}, FORM, form(profile=STACKS)[:-4], 422, "invalid_argument", ""),
+    ("a bomb", "/ingest", {"name": "a"}, {"Content-Encoding": "zstd"}, LARGE, 413, "invalid_argument",
+     "67108864"),
+    ("9 MiB", "/pyroscope/ingest", {"name": "a"}, {}, bytes(9 << 20), 413, "invalid_argument", "8388608"),
+]
+
+
+@pytest.mark.parametrize("what, path, query, headers, body, status, code, words", ERRORS,
+                         ids=[f"{row[1]} {row[0]}" for row in ERRORS])
+def test_errors_are_the_protocols(server, what, path, query, headers, body, status, code, words):
+    answer = Tenant(server).api("ingest").post(path, body, query=query, headers=headers)
+    assert answer.status == status, answer
+    said, message = error_of(path, answer, headers.get("Content-Type") == X_PROTO)
+    assert said == code and words in message, (said, message)
+
+
+@pytest.mark.parametrize("path", [OTLP, PUSH, "/ingest"])
+def test_wrong_tokens_are_told_as_the_protocol_does(server, path):
+    answer = ask(server, path, **{"Content-Type": X_PROTO})
+    code, message = error_of(path, answer, is_protobuf=True)
+    assert answer.status == 401 and code == (16 if path == OTLP else "unauthenticated"), answer
+    reader = Tenant(server).make_token("read")["token"]
+    answer = ask(server, path, **{"Content-Type": X_PROTO, **basic("", reader)})
+    code, message = error_of(path, answer, is_protobuf=True)
+    assert answer.status == 403 and code == (7 if path == OTLP else "permission_denied"), answer
+    assert '"ingest"' in message
+
+
+def test_without_a_database_agents_are_told_to_come_back(start_server):
+    server = start_server()
+    client = Tenant(server).api("ingest", "read")
+    profile = make_profile(CPU, BEGIN, {("main",): [1, 10]}, ("cpu", "nanoseconds"), 10**10)
+    export = otlp_maker.Request([({}, [otlp_maker.Profile(("cpu", "nanoseconds"), BEGIN, {("m",): 1})])])
+    requests = [(OTLP, {}, {"Content-Type": X_PROTO}, export.protobuf(), 14),
+                (PUSH, {}, {"Content-Type": PROTO}, push_protobuf([({"a": "b"}, [profile])]), "unavailable"),
+                ("/ingest", {"name": "app"}, {}, profile, "unavailable")]
+    with Outage(server):
+        for path, query, headers, body, code in requests:
+            answer = client.post(path, body, query=query, headers=headers)
+            assert answer.status == 503 and int(answer.headers["retry-after"]) > 0, answer
+            assert error_of(path, answer, path == OTLP)[0] == code
+    for path, query, headers, body, _ in requests:
+        assert client.post(path, body, query=query, headers=headers).status == 200
