@@ -17,7 +17,7 @@ MAKEFLAGS := $(MAKEFLAGS) $(if $(findstring -j,$(MAKEFLAGS)),,-j$(shell nproc))
 .DELETE_ON_ERROR:
 .SUFFIXES:
 .PHONY: all run deps deps-test test check unit integration browser fuzz bench bench-web install clean \
-        test-fresh test-s3 format flags help web
+        test-fresh test-s3 interop format flags help web
 
 LIBRARIES := libh2o-evloop libpq openssl libzstd jansson libdeflate libpcre2-8 libxxhash inih libcurl \
              libpng freetype2 zlib
@@ -146,6 +146,12 @@ test-s3:
 	sh deploy/install-packages.sh build test s3
 	$(MAKE) $(OUT)/tests/s3/object_tool $(OUT)/tests/unit/lib_io/test_object_store
 	BUILD=$(BUILD) $(PYTHON) -m pytest -q --durations=5 tests/s3
+# Agents of other profilers, from npm, send to a server; make test skips what they need.
+tests/clients/node_modules/.done: tests/clients/package.json tests/clients/package-lock.json
+	cd tests/clients && npm ci --no-audit --no-fund
+	@touch $@
+interop: all tests/clients/node_modules/.done
+	BUILD=$(BUILD) $(PYTHON) -m pytest -q tests/integration/test_ingest_clients.py
 bench: all bench-programs
 	$(PYTHON) tests/bench/run.py
 # Beside other viewers, which npm brings into build/bench-web/; never needed by anything else.
@@ -163,7 +169,7 @@ format:
 clean:
 	rm -rf build web/dist
 help:
-	@echo 'make run | test | all | deps | install DESTDIR= PREFIX= | bench | bench-web | fuzz FUZZ_SECONDS= | test-fresh | test-s3'
+	@echo 'make run | test | all | deps | install DESTDIR= PREFIX= | bench | bench-web | fuzz FUZZ_SECONDS= | test-fresh | test-s3 | interop'
 	@echo 'parts of make test: check, unit, integration, browser.  BUILD=$(BUILD) (release debug asan tsan coverage)'
 
 -include $(shell find $(OUT) -name '*.d' 2>/dev/null)
