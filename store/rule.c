@@ -4,13 +4,13 @@
 
 static bool is_level(struct span type)
 {
-    static const char *const names[] = {"goroutine", "goroutines", "thread", "threads",
-                                        "threadcreate"};
+    static const char *const names[] = {"goroutine",    "goroutines", "thread", "threads",
+                                        "threadcreate", "space",      "objects"};
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         if (span_equal_text(type, names[i]))
             return true;
     }
-    return span_starts_with(type, "inuse_");
+    return span_starts_with(type, "inuse_") || span_starts_with(type, "live");
 }
 
 static bool is_counter(struct span type)

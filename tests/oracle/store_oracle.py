@@ -14,7 +14,8 @@ import math
 
 def rule_of(type_name):
     sample_type = type_name.split(":")[1]
-    if sample_type.startswith("inuse_") or sample_type in ("goroutine", "goroutines"):
+    if sample_type.startswith(("inuse_", "live")) or sample_type in ("goroutine", "goroutines", "space",
+                                                                     "objects"):
         return "mean"
     if not type_name.endswith(":delta") and (sample_type.startswith("alloc_")
                                              or sample_type in ("contentions", "delay")):
