@@ -23,7 +23,8 @@
     " t.max_upload_bytes,"                                                                         \
     " (SELECT count(*) FROM app_user u WHERE u.tenant_id = t.id),"                                 \
     " (SELECT count(*) FROM token k WHERE k.tenant_id = t.id),"                                    \
-    " (SELECT coalesce(sum(bytes_stored), 0) FROM tenant_usage g WHERE g.tenant_id = t.id)"        \
+    " (SELECT coalesce(sum(bytes_stored), 0) FROM tenant_usage g WHERE g.tenant_id = t.id),"       \
+    " t.profile_retention_s"                                                                       \
     " FROM tenant t"
 
 static void write_tenant(struct answer *answer, const struct pg_result *rows, int row)
@@ -36,6 +37,7 @@ static void write_tenant(struct answer *answer, const struct pg_result *rows, in
     answer_cell_i64(answer, "max_bytes_stored", rows, row, 3);
     answer_cell_i64(answer, "uploads_per_minute", rows, row, 4);
     answer_cell_i64(answer, "max_upload_bytes", rows, row, 5);
+    answer_cell_i64(answer, "profile_retention_s", rows, row, 9);
     answer_close(answer, '}');
     answer_open(answer, "usage", '{');
     answer_cell_i64(answer, "users", rows, row, 6);
@@ -120,14 +122,18 @@ enum err_code operator_get_tenant(struct request *request, struct response *resp
 
 /* ---- create and change ---- */
 
-static const char *const tenant_fields[] = {"name", "max_bytes_stored", "uploads_per_minute",
-                                            "max_upload_bytes", NULL};
+static const char *const tenant_fields[] = {
+    "name", "max_bytes_stored", "uploads_per_minute", "max_upload_bytes", "profile_retention_s",
+    NULL};
+
+#define RETENTION_MAX_S INT64_C(3153600000) /* a hundred years */
 
 struct tenant_wish {
     const char *name; /* NULL: as it is */
     int64_t max_bytes_stored;
     int64_t uploads_per_minute;
     int64_t max_upload_bytes;
+    int64_t profile_retention_s;
 };
 
 /* A quota that is absent or null reads as -1; json_body_has tells them apart. */
@@ -147,6 +153,9 @@ static enum err_code read_tenant_wish(const struct json_body *body, size_t min_n
     if (!code)
         code =
             json_body_i64(body, "max_upload_bytes", 0, INT64_MAX, -1, &wish->max_upload_bytes, err);
+    if (!code)
+        code = json_body_i64(body, "profile_retention_s", 0, RETENTION_MAX_S, -1,
+                             &wish->profile_retention_s, err);
     return code;
 }
 
@@ -162,11 +171,13 @@ static enum err_code insert_tenant(struct request *request, struct pg_connection
     struct pg_result *row;
     enum err_code code = pg_query_values(
         connection, PG_NO_TENANT,
-        "INSERT INTO tenant (name, max_bytes_stored, uploads_per_minute, max_upload_bytes) VALUES"
-        " ($1, nullif($2::bigint, -1), nullif($3::bigint, -1), nullif($4::bigint, -1))"
+        "INSERT INTO tenant (name, max_bytes_stored, uploads_per_minute, max_upload_bytes,"
+        " profile_retention_s) VALUES ($1, nullif($2::bigint, -1), nullif($3::bigint, -1),"
+        " nullif($4::bigint, -1), nullif($5::bigint, -1))"
         " RETURNING id",
         request->arena, &row, err, PG_TEXT(wish->name), PG_I64(wish->max_bytes_stored),
-        PG_I64(wish->uploads_per_minute), PG_I64(wish->max_upload_bytes));
+        PG_I64(wish->uploads_per_minute), PG_I64(wish->max_upload_bytes),
+        PG_I64(wish->profile_retention_s));
     if (code == ERR_CONFLICT)
         return refuse_taken_name(wish->name, err);
     if (code)
@@ -212,12 +223,15 @@ static enum err_code update_tenant(struct request *request, struct pg_connection
         " max_bytes_stored = CASE WHEN $3 THEN nullif($4::bigint, -1) ELSE max_bytes_stored END,"
         " uploads_per_minute = CASE WHEN $5 THEN nullif($6::bigint, -1)"
         " ELSE uploads_per_minute END,"
-        " max_upload_bytes = CASE WHEN $7 THEN nullif($8::bigint, -1) ELSE max_upload_bytes END"
+        " max_upload_bytes = CASE WHEN $7 THEN nullif($8::bigint, -1) ELSE max_upload_bytes END,"
+        " profile_retention_s = CASE WHEN $9 THEN nullif($10::bigint, -1)"
+        " ELSE profile_retention_s END"
         " WHERE id = $1 RETURNING name",
         request->arena, &row, err, PG_I64(id), wish->name ? PG_TEXT(wish->name) : PG_NULL,
         PG_BOOL(json_body_has(body, "max_bytes_stored")), PG_I64(wish->max_bytes_stored),
         PG_BOOL(json_body_has(body, "uploads_per_minute")), PG_I64(wish->uploads_per_minute),
-        PG_BOOL(json_body_has(body, "max_upload_bytes")), PG_I64(wish->max_upload_bytes));
+        PG_BOOL(json_body_has(body, "max_upload_bytes")), PG_I64(wish->max_upload_bytes),
+        PG_BOOL(json_body_has(body, "profile_retention_s")), PG_I64(wish->profile_retention_s));
     if (code == ERR_CONFLICT)
         return refuse_taken_name(wish->name ? wish->name : "", err);
     if (code)

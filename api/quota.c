@@ -24,6 +24,8 @@ static void apply_defaults(const struct settings *settings, int64_t tenant_id,
         quota->max_bytes_stored = default_max_bytes(settings, tenant_id);
     if (pg_is_null(row, 0, 1))
         quota->uploads_per_minute = settings->tenant_uploads_per_minute;
+    if (pg_is_null(row, 0, 4))
+        quota->profile_retention_s = settings->tenant_profile_retention_s;
     if (pg_is_null(row, 0, 2))
         quota->max_upload_bytes = (int64_t)(is_anonymous ? settings->anonymous_max_upload_bytes
                                                          : settings->tenant_max_upload_bytes);
@@ -37,8 +39,8 @@ enum err_code quota_read(const struct server *server, struct pg_connection *conn
     enum err_code code = pg_query_values(
         connection, tenant_id,
         "SELECT max_bytes_stored, uploads_per_minute, max_upload_bytes,"
-        " (SELECT coalesce(sum(bytes_stored), 0) FROM tenant_usage WHERE tenant_id = $1)"
-        " FROM tenant WHERE id = $1",
+        " (SELECT coalesce(sum(bytes_stored), 0) FROM tenant_usage WHERE tenant_id = $1),"
+        " profile_retention_s FROM tenant WHERE id = $1",
         arena, &row, err, PG_I64(tenant_id));
     if (code)
         return code;
@@ -50,6 +52,7 @@ enum err_code quota_read(const struct server *server, struct pg_connection *conn
         .uploads_per_minute = pg_get_i64(row, 0, 1),
         .max_upload_bytes = pg_get_i64(row, 0, 2),
         .bytes_stored = pg_get_i64(row, 0, 3),
+        .profile_retention_s = pg_get_i64(row, 0, 4),
     };
     apply_defaults(server->settings, tenant_id, row, &quota);
     *ret_quota = quota;

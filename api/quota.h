@@ -25,6 +25,7 @@ struct quota {
     int64_t bytes_stored;
     int64_t max_upload_bytes;
     int64_t uploads_per_minute;
+    int64_t profile_retention_s; /* 0: for ever */
 };
 
 /* The quotas and the use of a tenant; where the operator set none, the server's settings count. */

@@ -169,6 +169,7 @@ static enum err_code open_store(struct server *server, struct err *err)
         .database = server->database,
         .jobs_database = server->jobs_database,
         .name = name,
+        .retention_s = server->settings->tenant_profile_retention_s,
         .report = report_store,
     };
     return store_open(&options, &server->store, err);

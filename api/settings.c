@@ -106,6 +106,8 @@ static const struct knob knobs[] = {
          "of a new tenant"),
     KNOB("tenant-max-upload-bytes", KNOB_SIZE, tenant_max_upload_bytes, KIB, TIB, "1GiB",
          "of one share of a new tenant"),
+    KNOB("tenant-profile-retention", KNOB_DURATION, tenant_profile_retention_s, 0, 36500 * DAY, "0",
+         "how long continuous profiles of a new tenant are kept; 0: for ever"),
     KNOB("max-profile-bytes", KNOB_SIZE, max_profile_bytes, KIB, 64 * GIB, "512MiB",
          "of one profile after decompression"),
     KNOB("max-profile-samples", KNOB_COUNT, max_profile_samples, 1, INT64_C(4000000000), "8388608",

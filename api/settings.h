@@ -54,6 +54,7 @@ struct settings {
     int64_t anonymous_upload_lifetime_s;    /* as upload_lifetime_s; the shorter one counts */
     uint64_t tenant_max_bytes;              /* defaults of new tenants */
     int tenant_uploads_per_minute;
+    int64_t tenant_profile_retention_s; /* 0: for ever */
     uint64_t tenant_max_upload_bytes;
     uint64_t max_profile_bytes; /* after decompression */
     uint64_t max_profile_samples;

@@ -44,6 +44,7 @@ static enum err_code write_tenant(struct request *request, struct response *resp
     answer_i64(&answer, "max_bytes_stored", quota.max_bytes_stored);
     answer_i64(&answer, "uploads_per_minute", quota.uploads_per_minute);
     answer_i64(&answer, "max_upload_bytes", quota.max_upload_bytes);
+    answer_i64(&answer, "profile_retention_s", quota.profile_retention_s);
     answer_close(&answer, '}');
     answer_close(&answer, '}');
     return answer_send(&answer, request, response, 200, err);

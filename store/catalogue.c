@@ -1,5 +1,6 @@
 #include "store/catalogue.h"
 
+#include "lib/base/clock.h"
 #include "lib/base/digest.h"
 #include "lib/base/mem.h"
 #include "lib/io/pg.h"
@@ -59,7 +60,8 @@ static const char *end_list(struct arena *arena, struct buf *list)
 
 /* Tenants are locked against deletion, in order; those that are gone have no parts. */
 static enum err_code lock_tenants(struct pg_connection *connection, struct arena *arena,
-                                  struct catalogue_part *parts, uint32_t count, struct err *err)
+                                  int64_t retention_s, struct catalogue_part *parts, uint32_t count,
+                                  struct err *err)
 {
     buf_auto tenants;
     buf_init(&tenants, LIST_MAX_BYTES);
@@ -70,16 +72,19 @@ static enum err_code lock_tenants(struct pg_connection *connection, struct arena
     struct pg_result *result;
     enum err_code code = pg_query_values(
         connection, PG_NO_TENANT,
-        "SELECT id FROM tenant WHERE id = ANY ($1::bigint[]) ORDER BY id FOR KEY SHARE SKIP LOCKED",
-        arena, &result, err, PG_TEXT(end_list(arena, &tenants)));
+        "SELECT id, coalesce(profile_retention_s, $2) FROM tenant WHERE id = ANY ($1::bigint[]) "
+        "ORDER BY id FOR KEY SHARE SKIP LOCKED",
+        arena, &result, err, PG_TEXT(end_list(arena, &tenants)), PG_I64(retention_s));
     if (code)
         return code;
     for (uint32_t i = 0; i < count; i++)
         parts[i].state = CATALOGUE_NO_TENANT;
     for (int row = 0; row < pg_row_count(result); row++) {
+        const int64_t kept_s = pg_get_i64(result, row, 1);
+        const int64_t oldest_ns = kept_s ? clock_wall_ns() - kept_s * CLOCK_NS_PER_S : INT64_MIN;
         for (uint32_t i = 0; i < count; i++) {
             if (parts[i].tenant_id == pg_get_i64(result, row, 0))
-                parts[i].state = CATALOGUE_NEW;
+                parts[i].state = parts[i].end_ns < oldest_ns ? CATALOGUE_TOO_OLD : CATALOGUE_NEW;
         }
     }
     return ERR_NONE;
@@ -132,11 +137,12 @@ static enum err_code insert_batch_ids(struct pg_connection *connection, struct a
 }
 
 enum err_code catalogue_begin_flush(struct pg_connection *connection, struct arena *arena,
-                                    struct catalogue_part *parts, uint32_t count, struct err *err)
+                                    int64_t retention_s, struct catalogue_part *parts,
+                                    uint32_t count, struct err *err)
 {
     enum err_code code = pg_begin(connection, PG_NO_TENANT, err);
     if (!code)
-        code = lock_tenants(connection, arena, parts, count, err);
+        code = lock_tenants(connection, arena, retention_s, parts, count, err);
     if (!code)
         code = insert_batch_ids(connection, arena, parts, count, err);
     if (code)

@@ -37,17 +37,19 @@ struct catalogue_part {
     enum {
         CATALOGUE_NEW,
         CATALOGUE_DUPLICATE, /* its batch id is known */
-        CATALOGUE_NO_TENANT
+        CATALOGUE_NO_TENANT,
+        CATALOGUE_TOO_OLD /* all of it is beyond what the tenant keeps */
     } state;
 };
 
 /*
- * Begins the transaction and sets the state of each part. Waits for flushes of others that have
+ * Begins the transaction and sets the state of each part. retention_s is of tenants without one of
+ * their own, 0 for ever. Waits for flushes of others that have
  * one of the same batch ids in hand. After a failure the connection is as before.
  */
 enum err_code catalogue_begin_flush(struct pg_connection *connection, struct arena *arena,
-                                    struct catalogue_part *parts, uint32_t count,
-                                    struct err *err) MUST_USE;
+                                    int64_t retention_s, struct catalogue_part *parts,
+                                    uint32_t count, struct err *err) MUST_USE;
 
 /*
  * Commits the segment: of each tenant the new parts, which stand together in it and in order.
@@ -131,8 +133,9 @@ enum err_code catalogue_mark_broken(struct pg_pool *jobs, struct arena *arena,
                                     struct err *err) MUST_USE;
 
 /* Says that the writer lives, ends those that have not for a minute, and forgets what was swapped
- * long enough ago: its objects go to object_trash. */
-enum err_code catalogue_tidy(struct pg_pool *jobs, int64_t writer_id, struct err *err) MUST_USE;
+ * long enough ago and what is older than its tenant keeps: their objects go to object_trash. */
+enum err_code catalogue_tidy(struct pg_pool *jobs, int64_t writer_id, int64_t retention_s,
+                             struct err *err) MUST_USE;
 
 /* Of writers that ended less than a day ago: calls visit with each number. */
 enum err_code catalogue_list_ended(struct pg_pool *jobs, struct arena *arena,

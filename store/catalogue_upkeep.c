@@ -224,7 +224,29 @@ enum err_code catalogue_mark_broken(struct pg_pool *jobs, struct arena *arena,
 
 /* ---- tidying ---- */
 
-enum err_code catalogue_tidy(struct pg_pool *jobs, int64_t writer_id, struct err *err)
+/* Blocks whole, since no block has more than a day. Questions see it at once. */
+static enum err_code drop_expired(struct pg_connection *connection, struct arena *arena,
+                                  int64_t retention_s, struct err *err)
+{
+    struct pg_result *result;
+    enum err_code code = pg_query_values(
+        connection, PG_NO_TENANT,
+        "UPDATE block b SET swapped_at = now() FROM tenant t WHERE t.id = b.tenant_id "
+        "AND b.swapped_at IS NULL AND coalesce(t.profile_retention_s, $1) > 0 "
+        "AND b.end_ns < (extract(epoch FROM now()) - coalesce(t.profile_retention_s, $1)) * 1e9",
+        arena, &result, err, PG_I64(retention_s));
+    return code ? code
+                : pg_query_values(
+                      connection, PG_NO_TENANT,
+                      "UPDATE segment_tenant s SET is_swapped = true FROM tenant t "
+                      "WHERE t.id = s.tenant_id AND NOT s.is_swapped "
+                      "AND coalesce(t.profile_retention_s, $1) > 0 AND s.end_ns < "
+                      "(extract(epoch FROM now()) - coalesce(t.profile_retention_s, $1)) * 1e9",
+                      arena, &result, err, PG_I64(retention_s));
+}
+
+enum err_code catalogue_tidy(struct pg_pool *jobs, int64_t writer_id, int64_t retention_s,
+                             struct err *err)
 {
     arena_auto arena = arena_create();
     pg_auto connection = NULL;
@@ -240,6 +262,8 @@ enum err_code catalogue_tidy(struct pg_pool *jobs, int64_t writer_id, struct err
                         "UPDATE store_writer SET ended_at = now() WHERE ended_at IS NULL "
                         "AND seen_at < now() - interval '1 minute'",
                         NULL, 0, arena, &result, err);
+    if (!code)
+        code = drop_expired(connection, arena, retention_s, err);
     if (!code)
         code = pg_query(connection, PG_NO_TENANT,
                         "UPDATE segment s SET swapped_at = now() WHERE s.swapped_at IS NULL AND "

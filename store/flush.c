@@ -94,8 +94,8 @@ static enum err_code write_segment(struct flush *flush, struct pg_connection *co
 {
     struct flusher *flusher = flush->flusher;
     char id[DIGEST_ID_BYTES];
-    enum err_code code =
-        catalogue_begin_flush(connection, flush->arena, flush->parts, flush->count, err);
+    enum err_code code = catalogue_begin_flush(
+        connection, flush->arena, flusher->options.retention_s, flush->parts, flush->count, err);
     if (code)
         return code;
     buf_clear(&flush->segment);
@@ -123,6 +123,10 @@ static void settle(struct flush *flush, enum err_code code, const struct err *er
         batch->part.state = flush->parts[i].state;
         if (code) {
             batch->err = *err;
+        } else if (batch->part.state == CATALOGUE_TOO_OLD) {
+            err_set(&batch->err, ERR_INVALID,
+                    "all of it is older than this team keeps profiles (the quota "
+                    "profile_retention_s, or the setting tenant-profile-retention)");
         } else if (batch->part.state == CATALOGUE_NO_TENANT) {
             err_set(&batch->err, ERR_BUSY, "this team is being deleted");
             batch->err.retry_after_s = 10;

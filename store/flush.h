@@ -28,6 +28,7 @@ struct flush_options {
     struct object_store *objects;
     struct pg_pool *jobs_database;
     struct writer *writer; /* outlives the flusher */
+    int64_t retention_s;   /* of tenants without one of their own; 0: for ever */
     int interval_ms;
     size_t max_waiting_bytes;
     /* Called by the flusher's thread for each block that is in the catalogue; it may take the

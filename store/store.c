@@ -36,6 +36,7 @@ enum err_code store_open(const struct store_options *options, struct store **ret
     const struct flush_options flush = {
         .objects = options->objects,
         .jobs_database = options->jobs_database,
+        .retention_s = options->retention_s,
         .writer = store->writer,
         .interval_ms = options->flush_interval_ms,
         .max_waiting_bytes = options->max_waiting_bytes,
@@ -45,6 +46,7 @@ enum err_code store_open(const struct store_options *options, struct store **ret
     const struct upkeep_options upkeep = {
         .objects = options->objects,
         .jobs_database = options->jobs_database,
+        .retention_s = options->retention_s,
         .blocks = store->blocks,
         .writer = store->writer,
         .report = options->report,

@@ -28,6 +28,7 @@ struct store_options {
     struct pg_pool *database;      /* as perfolio_server: row-level security applies */
     struct pg_pool *jobs_database; /* as perfolio_jobs: flushes and background work */
     const char *name;              /* of this server, for people: host and process */
+    int64_t retention_s;           /* of tenants that have none of their own; 0: for ever */
     int flush_interval_ms;         /* how long the first batch of a flush waits for others; 0: 25 */
     size_t max_waiting_bytes;      /* of batches that wait for a flush; 0: 64 MiB */
     size_t cache_bytes;            /* of open blocks; 0: 128 MiB */
@@ -56,7 +57,7 @@ struct store_receipt {
  * Adds a batch to a tenant's profiles. When this returns ERR_NONE they are durable and seen by
  * every query that begins afterwards. batch_id makes a batch that is sent twice count once; NULL
  * where there is none. Handles: ERR_BUSY (too much waits already), ERR_TOO_LARGE, ERR_NOT_FOUND (no
- * such tenant), ERR_IO, ERR_DATABASE.
+ * such tenant), ERR_INVALID (all of it is older than the tenant keeps), ERR_IO, ERR_DATABASE.
  */
 enum err_code store_append(struct store *store, int64_t tenant_id, const struct batch *batch,
                            const uint8_t *batch_id, struct store_receipt *ret_receipt,

@@ -126,7 +126,8 @@ static void run_round(struct upkeep *upkeep)
     struct err err;
     compact_all(upkeep);
     if (upkeep->round % TIDY_ROUNDS == 0 &&
-        catalogue_tidy(upkeep->options.jobs_database, writer_peek(upkeep->options.writer), &err))
+        catalogue_tidy(upkeep->options.jobs_database, writer_peek(upkeep->options.writer),
+                       upkeep->options.retention_s, &err))
         report(upkeep, "catalogue", &err);
     if (upkeep->round % ORPHAN_ROUNDS == TIDY_ROUNDS && find_orphans(upkeep, &err))
         report(upkeep, "orphans", &err);

@@ -23,6 +23,7 @@ struct upkeep_options {
     struct pg_pool *jobs_database;
     struct open_blocks *blocks;
     struct writer *writer;
+    int64_t retention_s; /* of tenants without one of their own; 0: for ever */
     /* Told what went wrong; the work is tried again later. */
     void (*report)(void *context, const char *work, const struct err *err);
     void *report_context;

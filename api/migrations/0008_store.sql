@@ -1,6 +1,9 @@
 -- The catalogue of the store (store/DESIGN.md): which segments and blocks exist. What is not in
 -- these tables does not exist, whatever objects there are.
 
+-- How long continuous profiles are kept, by their begin; NULL: the server's default. 0: for ever.
+ALTER TABLE tenant ADD COLUMN profile_retention_s bigint CHECK (profile_retention_s >= 0);
+
 -- A server while it runs. Objects that it puts carry its number in their keys; once it has ended,
 -- those that the catalogue does not know are nobody's. It ends by itself, or when it has not been
 -- seen for a minute; whoever has ended commits nothing any more.

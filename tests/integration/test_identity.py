@@ -681,7 +681,7 @@ def test_tenants_are_made_changed_and_listed(server, admin):
     assert answer.status == 201
     made = answer.json()
     assert made["quotas"] == {"max_bytes_stored": 1000, "uploads_per_minute": None,
-                              "max_upload_bytes": None}
+                              "max_upload_bytes": None, "profile_retention_s": None}
     path = f"/api/v1/admin/tenants/{made['id']}"
     assert answer.headers["location"] == path
     problem(admin.post("/api/v1/admin/tenants", json={"name": name.upper()}), 409, "conflict")

@@ -318,3 +318,23 @@ def test_a_broken_object_is_named_and_the_rest_is_served(start_server):
     assert warning.startswith("1 ") and str(first.relative_to(server.data_dir / "objects")) in warning
     answer, rows = folded(client, CPU_NAMES[0], BEGIN + 1, BEGIN + 2)
     assert rows == {("main",): 1} and "perfolio-warning" not in answer.headers
+
+
+def test_what_is_older_than_the_team_keeps_goes(start_server):
+    server = start_server("--jobs-interval", "1s")
+    tenant = Tenant(server, profile_retention_s=86400)
+    client, other = tenant.api("ingest", "read"), Tenant(server).api("ingest", "read")
+    now = time.time_ns()
+    for who, time_ns, wanted in ((client, now - 2 * 86400 * 10**9, 400), (client, now - HOUR, 200),
+                                 (other, now - 2 * 86400 * 10**9, 200)):
+        body = make_profile(CPU, time_ns, {("main",): [1, 10]}, ("cpu", "nanoseconds"), 10**10)
+        answer = who.post("/api/v1/profiles", body=body)
+        assert answer.status == wanted, answer
+        assert wanted == 200 or "profile_retention_s" in answer.json()["detail"]
+    assert folded(client, CPU_NAMES[0], 0, now)[1] == {("main",): 1}
+    server.api().patch(f"/api/v1/admin/tenants/{tenant.id}", json={"profile_retention_s": 60})
+    until(lambda: folded(client, CPU_NAMES[0], 0, now)[1] == {}, "an expired profile is still read")
+    with server.database().cursor() as cursor:
+        cursor.execute("UPDATE segment SET swapped_at = swapped_at - interval '1 hour'")
+    until(lambda: len(objects_of(server)) == 1, "an expired profile's bytes are still there")
+    assert folded(other, CPU_NAMES[0], 0, now)[1] == {("main",): 1}
