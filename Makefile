@@ -17,7 +17,7 @@ MAKEFLAGS := $(MAKEFLAGS) $(if $(findstring -j,$(MAKEFLAGS)),,-j$(shell nproc))
 .DELETE_ON_ERROR:
 .SUFFIXES:
 .PHONY: all run deps deps-test test check unit integration browser fuzz bench bench-web install clean \
-        test-fresh test-s3 interop format flags help web
+        test-crash test-fresh test-s3 interop format flags help web
 
 LIBRARIES := libh2o-evloop libpq openssl libzstd jansson libdeflate libpcre2-8 libxxhash inih libcurl \
              libpng freetype2 zlib
@@ -114,6 +114,10 @@ $(OUT)/tests/unit/%: $(OUT)/tests/unit/%.o $(OUT)/cli.a $(OUT)/api.a $(OUT)/stor
 unit:
 	BUILD=$(BUILD) $(PYTHON) tests/run.py unit
 unit-programs: $(UNIT_PROGRAMS)
+# A thousand times kill -9, of shares and of continuous profiles; `make test` has a short form.
+test-crash: all
+	PERFOLIO_CRASH_ROUNDS=$${PERFOLIO_CRASH_ROUNDS:-1000} $(PYTHON) -m pytest -q \
+	    tests/integration/test_crash.py tests/integration/test_store_crash.py
 integration: all
 	$(PYTHON) tests/run.py integration
 browser: all

@@ -2,9 +2,10 @@
  * rule: how values of several profiles of one series become one, by what they are.
  *
  * Deltas tell what happened in their time and are summed. Snapshots of a level (heap in use, V8's
- * space and objects, live objects, goroutines, threads) are averaged over the series' snapshots in the window, then summed over
- * series, and rounded once. Counters since the process began (Go's alloc_*, contentions and delay
- * without "delta") are told by the differences of consecutive snapshots.
+ * space and objects, live objects, goroutines, threads) are averaged over the series' snapshots in
+ * the window, then summed over series, and rounded once. Counters since the process began (Go's
+ * alloc_*, contentions and delay without "delta") are told by the differences of consecutive
+ * snapshots.
  */
 #ifndef STORE_RULE_H
 #define STORE_RULE_H

@@ -1,0 +1,159 @@
+"""kill -9 of everything while profiles come in and are compacted: each batch that was acknowledged
+counts once, however often it was sent; one that was not counts once or not at all; and when all is quiet
+no object is left that the catalogue does not know.
+
+PERFOLIO_CRASH_ROUNDS=1000 for the long run (`make test-crash`).
+"""
+
+import http.client
+import itertools
+import os
+import random
+import ssl
+import threading
+import time
+
+import pytest
+
+from conftest import DISK
+from people import Tenant
+from test_crash import strike
+from test_store import objects_of, rows_of, until
+
+ROUNDS = int(os.environ.get("PERFOLIO_CRASH_ROUNDS", "10"))
+SEED = int(os.environ.get("PERFOLIO_CRASH_SEED", "1"))
+HOUR = 3600 * 10**9
+
+
+@pytest.fixture
+def data_home():
+    """A real disk: what is killed here is in the middle of writing to it."""
+    return DISK
+
+
+class Sender(threading.Thread):
+    """Sends batches, each again and again under its id until it is acknowledged."""
+
+    def __init__(self, server, token, numbers, begin):
+        super().__init__(daemon=True)
+        self.server, self.token, self.numbers, self.begin = server, token, numbers, begin
+        self.acknowledged, self.sent, self.problems = set(), set(), []
+        self.waiting = None  # the number that was sent and not acknowledged
+        self.should_stop = threading.Event()
+
+    def run(self):
+        while not self.should_stop.is_set():
+            api = None
+            try:
+                api = self.server.api(self.token)
+                api.timeout = 20
+                while not self.should_stop.is_set():
+                    self.send(api)
+            except (OSError, http.client.HTTPException, ssl.SSLError):
+                time.sleep(0.02)  # it has just been killed
+            finally:
+                if api:
+                    api.close()
+
+    def send(self, api):
+        number = next(self.numbers) if self.waiting is None else self.waiting
+        self.waiting = number
+        self.sent.add(number)
+        time_ns = self.begin + number * 10**6
+        answer = api.post("/api/v1/profiles", f"main;batch{number} 1\n".encode(),
+                          query={"label": f"pod=p{number % 3}", "time": time_ns},
+                          headers={"Perfolio-Batch-Id": f"batch {number}"})
+        if answer.status == 200:
+            self.acknowledged.add(number)
+            self.waiting = None
+        elif answer.status not in (500, 503):
+            self.problems.append(answer)
+
+
+class Hurry(threading.Thread):
+    """Makes all that is there due for merging and for deletion, as hours would."""
+
+    STATEMENTS = [
+        "UPDATE segment SET created_at = created_at - interval '1 hour' WHERE swapped_at IS NULL",
+        "UPDATE block SET created_at = created_at - interval '1 hour' WHERE swapped_at IS NULL",
+        "UPDATE segment SET swapped_at = swapped_at - interval '1 hour'",
+        "UPDATE block SET swapped_at = swapped_at - interval '1 hour'",
+        "UPDATE block SET leased_until = now() - interval '1 second' WHERE leased_by IN "
+        "(SELECT id FROM store_writer WHERE seen_at < now() - interval '5 s')",
+        "UPDATE segment_tenant SET leased_until = now() - interval '1 second' WHERE leased_by IN "
+        "(SELECT id FROM store_writer WHERE seen_at < now() - interval '5 s')",
+    ]
+
+    def __init__(self, server):
+        super().__init__(daemon=True)
+        self.server, self.should_stop = server, threading.Event()
+
+    def run(self):
+        import psycopg2
+        while not self.should_stop.is_set():
+            try:
+                with self.server.database().cursor() as cursor:
+                    for statement in self.STATEMENTS:
+                        cursor.execute(statement)
+            except (psycopg2.Error, OSError, ValueError, IndexError):
+                pass  # the database is down
+            time.sleep(0.1)
+
+
+def counted(api, begin):
+    answer = api.get("/api/v1/query", query={"query": "samples:count", "start": begin,
+                                             "end": begin + 24 * HOUR, "report": "folded"})
+    assert answer.status == 200, answer
+    assert "perfolio-warning" not in answer.headers, answer.headers
+    found = {}
+    for line in answer.text.splitlines():
+        stack, _, value = line.rpartition(" ")
+        found[int(stack.partition("batch")[2])] = int(value)
+    return found
+
+
+def check(api, senders, begin):
+    # They go on meanwhile: what is acknowledged before the question must be in its answer.
+    acknowledged = set().union(*(set(sender.acknowledged) for sender in senders))
+    found = counted(api, begin)
+    sent = set().union(*(set(sender.sent) for sender in senders))
+    assert acknowledged <= set(found), ("lost", sorted(acknowledged - set(found))[:10])
+    assert set(found) <= sent
+    twice = {number: value for number, value in found.items() if value != 1}
+    assert not twice, ("counted more than once", twice)
+
+
+def test_each_acknowledged_batch_counts_once_after_kill_9_of_every_process(start_server):
+    server = start_server("--jobs-interval", "1s")
+    random.seed(SEED)
+    begin = (time.time_ns() // (24 * HOUR) - 2) * 24 * HOUR  # a day that is over
+    token = Tenant(server).make_token("ingest", "read")["token"]
+    numbers = itertools.count()  # next() of it is one step
+    senders = [Sender(server, token, numbers, begin) for _ in range(4)]
+    hurry = Hurry(server)
+    for thread in [*senders, hurry]:
+        thread.start()
+    victims = ["server", "database", "server", "supervisor", "all", "backend"]
+    for number in range(ROUNDS):
+        time.sleep(random.uniform(0.05, 1.2))
+        victim = victims[number % len(victims)]
+        strike(server, victim)
+        server.wait_ready()
+        check(server.api(token), senders, begin)
+    for sender in senders:
+        sender.should_stop.set()
+        sender.join()
+        assert not sender.problems, sender.problems[:3]
+    check(server.api(token), senders, begin)
+    assert len(set().union(*(sender.acknowledged for sender in senders))) >= ROUNDS
+    # Those that were killed are ended by others; what they left is found at the next start.
+    with server.database().cursor() as cursor:
+        cursor.execute("UPDATE store_writer SET seen_at = now() - interval '1 hour'")
+    server.stop()
+    server.start()
+    until(lambda: objects_of(server) == rows_of(server, "SELECT object_key FROM block UNION "
+                                                        "SELECT object_key FROM segment")
+          and not rows_of(server, "SELECT 1 FROM segment"), "objects are left that no row knows")
+    hurry.should_stop.set()
+    hurry.join()
+    check(server.api(token), senders, begin)
