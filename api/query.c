@@ -12,7 +12,7 @@
 
 #include <inttypes.h>
 
-enum { TOP_ROWS_DEFAULT = 100, WINDOW_DEFAULT_S = 3600 };
+enum { TOP_ROWS_DEFAULT = 100, WINDOW_DEFAULT_S = 3600, MATCHES_MAX = 64 };
 
 const struct query_names query_names = {"query", "start", "end"};
 
@@ -84,25 +84,48 @@ static enum err_code read_window(const struct request *request, const struct que
     return code;
 }
 
-enum err_code query_read(const struct request *request, const struct query_names *names,
-                         const struct query_names *others, struct store_query *ret_query,
-                         struct err *err)
+enum err_code query_read_window(const struct request *request, const struct query_names *names,
+                                struct store_query *ret_query, struct err *err)
 {
-    struct store_query *query = ret_query;
-    *query = (struct store_query){
+    *ret_query = (struct store_query){
         .tenant_id = request->principal.tenant_id,
         .cpu_deadline_ns =
             clock_thread_cpu_ns() + request->server->settings->report_cpu_time_s * CLOCK_NS_PER_S,
     };
+    return read_window(request, names, ret_query, err);
+}
+
+enum err_code query_read(const struct request *request, const struct query_names *names,
+                         const struct query_names *others, struct store_query *ret_query,
+                         struct err *err)
+{
     struct span *selector = arena_new(request->arena, struct span, 1);
-    query->selectors = selector;
-    query->selector_count = 1;
     if (!request_query(request, names->query, selector) || !selector->size)
         return err_set(err, ERR_INVALID,
                        "%s is missing: a profile type and labels, as in "
                        "process_cpu:cpu:nanoseconds:cpu:nanoseconds{service_name=\"api\"}",
                        names->query);
-    return read_window(request, others && !has_window(request, names) ? others : names, query, err);
+    enum err_code code = query_read_window(
+        request, others && !has_window(request, names) ? others : names, ret_query, err);
+    ret_query->selectors = selector;
+    ret_query->selector_count = 1;
+    return code;
+}
+
+enum err_code query_read_matches(const struct request *request, struct store_query *query,
+                                 struct err *err)
+{
+    struct span *selectors = arena_new(request->arena, struct span, MATCHES_MAX);
+    struct span text;
+    size_t count = 0;
+    for (; request_query_nth(request, "match[]", count, &text); count++) {
+        if (count == MATCHES_MAX)
+            return err_set(err, ERR_INVALID, "match[]: there are more than %d", MATCHES_MAX);
+        selectors[count] = text;
+    }
+    query->selectors = selectors;
+    query->selector_count = count;
+    return ERR_NONE;
 }
 
 enum err_code query_merge(const struct request *request, const struct store_query *query,
@@ -125,17 +148,9 @@ const char *query_describe_missing(struct arena *arena, const struct store_stati
     return text;
 }
 
-/* How the answer was made; texts from profiles are escaped. */
-void query_add_fields(struct request *request, struct response *response,
-                      const struct store_answer *answer, int64_t begin_ns)
+void query_add_statistics(struct request *request, struct response *response,
+                          const struct store_statistics *read, int64_t begin_ns)
 {
-    const struct store_statistics *read = &answer->statistics;
-    buf_auto type;
-    buf_init(&type, 1 << 16);
-    buf_append_url(&type, span_text(answer->type));
-    response_add(request, response, "perfolio-profile-type",
-                 arena_strndup(request->arena, type.data, type.size));
-    response_add(request, response, "perfolio-rule", store_rule_name(answer->rule));
     response_add(request, response, "perfolio-statistics",
                  arena_printf(request->arena,
                               "blocks=%" PRIu32 ", granules=%" PRIu32 ", series=%" PRIu32
@@ -147,6 +162,19 @@ void query_add_fields(struct request *request, struct response *response,
     const char *missing = query_describe_missing(request->arena, read);
     if (missing)
         response_add(request, response, "perfolio-warning", missing);
+}
+
+/* Texts from profiles are escaped. */
+void query_add_fields(struct request *request, struct response *response,
+                      const struct store_answer *answer, int64_t begin_ns)
+{
+    buf_auto type;
+    buf_init(&type, 1 << 16);
+    buf_append_url(&type, span_text(answer->type));
+    response_add(request, response, "perfolio-profile-type",
+                 arena_strndup(request->arena, type.data, type.size));
+    response_add(request, response, "perfolio-rule", store_rule_name(answer->rule));
+    query_add_statistics(request, response, &answer->statistics, begin_ns);
 }
 
 static enum err_code answer_report(struct request *request, struct response *response,

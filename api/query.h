@@ -26,6 +26,13 @@ struct query_names {
 };
 extern const struct query_names query_names;
 
+/* The tenant, its limits and the window; of what the caller says. Handles: ERR_INVALID. */
+enum err_code query_read_window(const struct request *request, const struct query_names *names,
+                                struct store_query *ret_query, struct err *err) MUST_USE;
+/* The selectors of the parameters `match[]`: what any of them finds; none: all series. Handles:
+ * ERR_INVALID (too many). */
+enum err_code query_read_matches(const struct request *request, struct store_query *query,
+                                 struct err *err) MUST_USE;
 /*
  * Reads a question of the request's tenant. Without start and end it has the window of others,
  * which may be NULL. Does not ask who may. Handles: ERR_INVALID (the message names the parameter).
@@ -42,6 +49,10 @@ const char *query_describe_missing(struct arena *arena, const struct store_stati
 /* The fields that tell how the answer was made, since begin_ns of the monotonic clock. */
 void query_add_fields(struct request *request, struct response *response,
                       const struct store_answer *answer, int64_t begin_ns);
+
+/* Of them those that any answer of the store has: Perfolio-Statistics, Perfolio-Warning. */
+void query_add_statistics(struct request *request, struct response *response,
+                          const struct store_statistics *read, int64_t begin_ns);
 
 extern const struct route_table query_routes;
 

@@ -195,10 +195,10 @@ static enum err_code make_profile(struct walk *walk, struct stack_union *stacks,
     if (walk->type_count) {
         const struct span *parts = walk->types[0].parts;
         type = (struct stack_union_type){
-            .sample_type = text_of(walk, parts[1]),
-            .sample_unit = text_of(walk, parts[2]),
-            .period_type = text_of(walk, parts[3]),
-            .period_unit = text_of(walk, parts[4]),
+            .sample_type = text_of(walk, parts[STORE_TYPE_SAMPLE_TYPE]),
+            .sample_unit = text_of(walk, parts[STORE_TYPE_SAMPLE_UNIT]),
+            .period_type = text_of(walk, parts[STORE_TYPE_PERIOD_TYPE]),
+            .period_unit = text_of(walk, parts[STORE_TYPE_PERIOD_UNIT]),
             .time_ns = walk->first_ns,
             .duration_ns = walk->last_ns - walk->first_ns,
         };

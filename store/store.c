@@ -5,6 +5,7 @@
 #include "store/execute.h"
 #include "store/flush.h"
 #include "store/open_blocks.h"
+#include "store/series_list.h"
 #include "store/upkeep.h"
 #include "store/walk.h"
 #include "store/writer.h"
@@ -164,4 +165,12 @@ enum err_code store_merge(struct store *store, struct arena *arena, const struct
 {
     const struct walk_source source = source_of(store);
     return execute_merge(&source, arena, query, ret_answer, err);
+}
+
+enum err_code store_list_series(struct store *store, struct arena *arena,
+                                const struct store_query *query, struct store_series_list *ret_list,
+                                struct err *err)
+{
+    const struct walk_source source = source_of(store);
+    return series_list_make(&source, arena, query, ret_list, err);
 }

@@ -110,9 +110,34 @@ struct store_query {
     size_t max_memory;                      /* 0: 1 GiB */
 };
 
+/* The parts of a profile type's name, in their order. */
+enum store_type_part {
+    STORE_TYPE_NAME,
+    STORE_TYPE_SAMPLE_TYPE,
+    STORE_TYPE_SAMPLE_UNIT,
+    STORE_TYPE_PERIOD_TYPE,
+    STORE_TYPE_PERIOD_UNIT,
+    STORE_TYPE_PARTS
+};
+
+struct store_type {
+    const char *name; /* whole */
+    struct span parts[STORE_TYPE_PARTS];
+    bool is_delta;
+    enum store_rule rule;
+};
+
 struct store_label {
     struct span name;
     struct span value;
+};
+
+struct store_series {
+    const struct store_label *labels; /* by name */
+    uint32_t label_count;
+    uint32_t type; /* index */
+    uint64_t hash; /* of type and labels: the same in every block and process */
+    uint64_t profile_count;
 };
 
 /* What was read for an answer. */
@@ -142,5 +167,30 @@ struct store_answer {
  */
 enum err_code store_merge(struct store *store, struct arena *arena, const struct store_query *query,
                           struct store_answer *ret_answer, struct err *err) MUST_USE;
+
+/* ---- what there is ---- */
+
+/* Types and series with profiles in a window; all in the arena. */
+struct store_series_list {
+    const struct store_type *types;    /* by name */
+    const struct store_series *series; /* by text */
+    const char *const *texts;          /* of each series: a selector that finds it, and tells it */
+    uint32_t type_count;
+    uint32_t series_count;
+    struct store_statistics statistics;
+};
+
+/* profile_count of series is not told. Handles: as store_merge. */
+enum err_code store_list_series(struct store *store, struct arena *arena,
+                                const struct store_query *query, struct store_series_list *ret_list,
+                                struct err *err) MUST_USE;
+
+/* Names of the series' labels, distinct and in order, in the arena. */
+void store_list_label_names(struct arena *arena, const struct store_series_list *list,
+                            const struct span **ret_names, uint32_t *ret_count);
+/* Values that the label has; "__profile_type__" stands for the types' names. */
+void store_list_label_values(struct arena *arena, const struct store_series_list *list,
+                             struct span label, const struct span **ret_values,
+                             uint32_t *ret_count);
 
 #endif

@@ -104,14 +104,14 @@ static uint32_t number_type(struct walk *walk, const struct dictionary *dictiona
         return known;
     name = keep_text(walk, name);
     walk->types = grow(walk->types, walk->type_count, &state->type_capacity, sizeof(*walk->types));
-    const uint32_t strings[WALK_TYPE_PARTS] = {type->name, type->sample_type.type,
-                                               type->sample_type.unit, type->period_type.type,
-                                               type->period_type.unit};
-    struct walk_type *made = &walk->types[walk->type_count];
-    *made = (struct walk_type){.name = (const char *)name.data,
-                               .is_delta = type->is_delta,
-                               .rule = rule_of_type(dictionary, index)};
-    for (size_t i = 0; i < WALK_TYPE_PARTS; i++)
+    const uint32_t strings[STORE_TYPE_PARTS] = {type->name, type->sample_type.type,
+                                                type->sample_type.unit, type->period_type.type,
+                                                type->period_type.unit};
+    struct store_type *made = &walk->types[walk->type_count];
+    *made = (struct store_type){.name = (const char *)name.data,
+                                .is_delta = type->is_delta,
+                                .rule = rule_of_type(dictionary, index)};
+    for (size_t i = 0; i < STORE_TYPE_PARTS; i++)
         made->parts[i] = keep_text(walk, string_of(dictionary, strings[i]));
     return map_bytes_add(&state->type_numbers, name, walk->type_count++);
 }
@@ -146,7 +146,7 @@ static uint32_t number_series(struct walk *walk, const struct dictionary *dictio
     state->text_bytes += label_count * sizeof(*labels);
     walk->series =
         grow(walk->series, walk->series_count, &state->series_capacity, sizeof(*walk->series));
-    walk->series[walk->series_count] = (struct walk_series){
+    walk->series[walk->series_count] = (struct store_series){
         .labels = labels,
         .label_count = label_count,
         .type = number_type(walk, dictionary, index, span_of(text.data, type_size)),

@@ -25,23 +25,6 @@ enum walk_kind {
     WALK_SERIES /* only what types and series there are: no tasks */
 };
 
-enum { WALK_TYPE_PARTS = 5 };
-
-struct walk_type {
-    const char *name;                   /* whole */
-    struct span parts[WALK_TYPE_PARTS]; /* as in dictionary.h: name, sample type and unit, … */
-    bool is_delta;
-    enum store_rule rule;
-};
-
-struct walk_series {
-    const struct store_label *labels; /* by name */
-    uint32_t label_count;
-    uint32_t type;
-    uint64_t hash; /* of type and labels: the same in every block and process */
-    uint64_t profile_count;
-};
-
 /* One granule that the question touches. */
 struct walk_task {
     const struct block *block;
@@ -56,8 +39,8 @@ struct walk_task {
 struct walk {
     const struct store_query *query;
     struct arena *arena; /* of the answer; types and series live in it */
-    struct walk_type *types;
-    struct walk_series *series;
+    struct store_type *types;
+    struct store_series *series;
     struct walk_task *tasks; /* by block, series, hour; answers may put them in another order */
     uint32_t type_count;
     uint32_t series_count;

@@ -298,6 +298,10 @@ ROWS = [
         lambda world: ("/pyroscope/ingest?name=" + MARK, {"body": PROFILE})),
     Row("GET", "/api/v1/query", ["viewer", "member", "owner", "token:read", "token:all"] + FOREIGN,
         lambda world: ("/api/v1/query?query=samples&report=folded", {})),
+    # What all of them sent above has the same label: test_store_metadata.py tells teams apart.
+    *[Row("GET", path, ["viewer", "member", "owner", "token:read", "token:all"] + FOREIGN,
+          lambda world, path=path: (path.replace("{name}", "pod"), {}))
+      for path in ("/api/v1/labels", "/api/v1/label/{name}/values", "/api/v1/series", "/api/v1/profile_types")],
     # ---- shares ----
     Row("POST", "/api/v1/shares", ["anonymous"] + SHARERS + FOREIGN,
         lambda world: ("/api/v1/shares", {"body": PROFILE})),

@@ -43,6 +43,11 @@ class Oracle:
                 series[tuple(sorted(labels.items()))].append((time_ns, stacks))
         return [sorted(profiles, key=lambda one: one[0]) for profiles in series.values()]
 
+    def series(self, matches, start_ns, end_ns):
+        """(type, labels as sorted pairs) of all with a profile in the window; matches(type, labels)."""
+        return {(name, tuple(sorted(labels.items()))) for name, labels, time_ns, _ in self.profiles
+                if start_ns <= time_ns < end_ns and matches(name, labels)}
+
     def merge(self, type_name, matches, start_ns, end_ns):
         total = collections.Counter()
         for profiles in self.chosen(type_name, matches, start_ns, end_ns):

@@ -1,0 +1,23 @@
+/*
+ * store_json: what answers of the store (store/store.h) that are JSON have in common.
+ */
+#ifndef API_STORE_JSON_H
+#define API_STORE_JSON_H
+
+#include "api/request.h"
+#include "store/store.h"
+
+enum { STORE_JSON_MAX_BYTES = 256 << 20 };
+
+/* {"blocks":…}: what was read; begin_ns: of the monotonic clock, when the question came. */
+void store_json_append_statistics(struct buf *json, const struct store_statistics *statistics,
+                                  int64_t begin_ns);
+
+/* "name":"value", … of the labels. */
+void store_json_append_labels(struct buf *json, const struct store_label *labels, uint32_t count);
+
+/* JSON as a finished answer, which no cache keeps. */
+enum err_code store_json_respond(struct request *request, struct response *response,
+                                 const struct buf *json, struct err *err) MUST_USE;
+
+#endif

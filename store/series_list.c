@@ -1,0 +1,186 @@
+#include "store/series_list.h"
+
+#include "lib/base/map.h"
+#include "lib/base/mem.h"
+#include "store/walk.h"
+
+#include <stdlib.h>
+
+enum { TEXT_MAX_BYTES = 4 << 20 };
+
+/* ---- series ---- */
+
+struct named_type {
+    struct store_type type;
+    uint32_t number; /* in the walk */
+};
+
+struct named_series {
+    struct store_series series;
+    const char *text;
+};
+
+static int compare_types(const void *a, const void *b)
+{
+    const struct named_type *x = a, *y = b;
+    return strcmp(x->type.name, y->type.name);
+}
+
+/* Types by name; type_numbers: per type of the walk, its place in that order. */
+static void order_types(const struct walk *walk, struct store_series_list *list,
+                        uint32_t *type_numbers)
+{
+    struct named_type *order = mem_new(struct named_type, walk->type_count + (size_t)1);
+    struct store_type *types = arena_new(walk->arena, struct store_type, walk->type_count);
+    for (uint32_t i = 0; i < walk->type_count; i++)
+        order[i] = (struct named_type){.type = walk->types[i], .number = i};
+    qsort(order, walk->type_count, sizeof(*order), compare_types);
+    for (uint32_t i = 0; i < walk->type_count; i++) {
+        types[i] = order[i].type;
+        type_numbers[order[i].number] = i;
+    }
+    mem_free(order);
+    list->types = types;
+    list->type_count = walk->type_count;
+}
+
+/* As store/selector.h reads it. */
+static void append_quoted(struct buf *text, struct span value)
+{
+    buf_append_byte(text, '"');
+    for (size_t i = 0; i < value.size; i++) {
+        const uint8_t byte = value.data[i];
+        if (byte == '"' || byte == '\\')
+            buf_append_byte(text, '\\');
+        if (byte == '\n')
+            buf_append_text(text, "\\n");
+        else if (byte == 0)
+            buf_append_text(text, "\\0"); /* told apart, though no selector has it */
+        else
+            buf_append_byte(text, byte);
+    }
+    buf_append_byte(text, '"');
+}
+
+static const char *make_text(const struct walk *walk, const struct store_series *series,
+                             struct buf *text)
+{
+    buf_clear(text);
+    buf_append_text(text, walk->types[series->type].name);
+    buf_append_byte(text, '{');
+    for (uint32_t i = 0; i < series->label_count; i++) {
+        if (i)
+            buf_append_byte(text, ',');
+        buf_append_span(text, series->labels[i].name);
+        buf_append_byte(text, '=');
+        append_quoted(text, series->labels[i].value);
+    }
+    buf_append_byte(text, '}');
+    return arena_strndup(walk->arena, text->data, text->size);
+}
+
+static int compare_series(const void *a, const void *b)
+{
+    const struct named_series *x = a, *y = b;
+    return strcmp(x->text, y->text);
+}
+
+static void order_series(const struct walk *walk, struct store_series_list *list,
+                         const uint32_t *type_numbers)
+{
+    const uint32_t count = walk->series_count;
+    struct named_series *order = mem_new(struct named_series, count + (size_t)1);
+    struct store_series *series = arena_new(walk->arena, struct store_series, count);
+    const char **texts = arena_new(walk->arena, const char *, count);
+    buf_auto text;
+    buf_init(&text, TEXT_MAX_BYTES);
+    for (uint32_t i = 0; i < count; i++) {
+        order[i].series = walk->series[i];
+        order[i].text = make_text(walk, &walk->series[i], &text);
+    }
+    qsort(order, count, sizeof(*order), compare_series);
+    for (uint32_t i = 0; i < count; i++) {
+        series[i] = order[i].series;
+        series[i].type = type_numbers[series[i].type];
+        texts[i] = order[i].text;
+    }
+    mem_free(order);
+    list->series = series;
+    list->texts = texts;
+    list->series_count = count;
+}
+
+static enum err_code make_list(struct walk *walk, void *context)
+{
+    struct store_series_list *list = context;
+    uint32_t *type_numbers = arena_new(walk->arena, uint32_t, walk->type_count);
+    order_types(walk, list, type_numbers);
+    order_series(walk, list, type_numbers);
+    list->statistics = walk->statistics;
+    return ERR_NONE;
+}
+
+enum err_code series_list_make(const struct walk_source *source, struct arena *arena,
+                               const struct store_query *query, struct store_series_list *ret_list,
+                               struct err *err)
+{
+    struct store_series_list list = {0};
+    enum err_code code = walk_run(source, query, WALK_SERIES, arena, make_list, &list, err);
+    if (!code)
+        *ret_list = list;
+    return code;
+}
+
+/* ---- names and values ---- */
+
+static int compare_spans(const void *a, const void *b)
+{
+    return span_compare(*(const struct span *)a, *(const struct span *)b);
+}
+
+/* The keys of a map, in order. */
+static void list_keys(struct arena *arena, const struct map_bytes *map,
+                      const struct span **ret_texts, uint32_t *ret_count)
+{
+    struct span *texts = arena_new(arena, struct span, map->count);
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < map->capacity; i++) {
+        if (map->slots[i].value != MAP_ABSENT)
+            texts[count++] = map->slots[i].key;
+    }
+    if (count)
+        qsort(texts, count, sizeof(*texts), compare_spans);
+    *ret_texts = texts;
+    *ret_count = count;
+}
+
+void store_list_label_names(struct arena *arena, const struct store_series_list *list,
+                            const struct span **ret_names, uint32_t *ret_count)
+{
+    struct map_bytes names = {0};
+    for (uint32_t i = 0; i < list->series_count; i++) {
+        const struct store_series *series = &list->series[i];
+        for (uint32_t k = 0; k < series->label_count; k++)
+            map_bytes_add(&names, series->labels[k].name, 0);
+    }
+    list_keys(arena, &names, ret_names, ret_count);
+    map_bytes_fini(&names);
+}
+
+void store_list_label_values(struct arena *arena, const struct store_series_list *list,
+                             struct span label, const struct span **ret_values, uint32_t *ret_count)
+{
+    struct map_bytes values = {0};
+    const bool is_type = span_equal_text(label, "__profile_type__");
+    for (uint32_t i = 0; is_type && i < list->type_count; i++)
+        map_bytes_add(&values, span_text(list->types[i].name), 0);
+    for (uint32_t i = 0; i < list->series_count; i++) {
+        const struct store_series *series = &list->series[i];
+        for (uint32_t k = 0; k < series->label_count; k++) {
+            if (span_equal(series->labels[k].name, label))
+                map_bytes_add(&values, series->labels[k].value, 0);
+        }
+    }
+    list_keys(arena, &values, ret_values, ret_count);
+    map_bytes_fini(&values);
+}

@@ -1,0 +1,121 @@
+"""What the store has, told without its rows: types, series and labels of a window, values over time,
+single profiles. All equal a plain recomputation (tests/oracle/store_oracle.py), however blocks were
+compacted, and never name what another team has."""
+
+import random
+
+import pytest
+
+from people import Tenant
+from test_store import (BEGIN, CPU, HOUR, NAMES, Source, compact, make_profile,
+                        make_sources, send)
+
+import store_oracle
+
+MINUTE = 60 * 10**9
+TYPE_PARTS = ("name", "sample_type", "sample_unit", "period_type", "period_unit")
+MATCHES = [
+    ([], lambda name, labels: True),
+    (['{service_name="s1"}'], lambda name, labels: labels["service_name"] == "s1"),
+    ([NAMES[1]], lambda name, labels: name == NAMES[1]),
+    (["memory", '{pod=~"p[12]"}'],
+     lambda name, labels: name.startswith("memory:") or labels["pod"] in ("p1", "p2")),
+    (['cpu:nanoseconds{zone=""}', 'inuse_space:bytes{zone="a"}'],
+     lambda name, labels: (name == NAMES[1] and "zone" not in labels)
+     or (name == NAMES[3] and labels.get("zone") == "a")),
+]
+
+
+def get(client, path, window, **more):
+    answer = client.get(path, query=[("start", window[0]), ("end", window[1])]
+                        + [(key.replace("match", "match[]"), value) for key, values in more.items()
+                           for value in (values if isinstance(values, list) else [values])])
+    assert answer.status == 200, answer
+    return answer.json()
+
+
+def pages(client, path, window, limit, **more):
+    """All rows of a list, by pages of limit rows."""
+    rows, after = [], {}
+    while True:
+        page = get(client, path, window, limit=limit, **after, **more)
+        assert len(page["data"]) == limit or page["next"] is None
+        rows += page["data"]
+        if page["next"] is None:
+            return rows
+        after = {"after": page["next"]}
+
+
+def some_window(rng):
+    start = BEGIN - HOUR // 2 + rng.randrange(3 * HOUR)
+    return start, start + rng.choice([1, MINUTE, 10 * MINUTE, HOUR, 9 * HOUR])
+
+
+def check_lists(client, oracle, rng):
+    window = some_window(rng)
+    match, matches = rng.choice(MATCHES)
+    wanted = oracle.series(matches, *window)
+    limit = rng.choice([1, 3, 1000])
+    types = pages(client, "/api/v1/profile_types", window, limit, match=match)
+    assert [one["type"] for one in types] == sorted({name for name, _ in wanted})
+    for one in types:
+        name = one["type"].removesuffix(":delta")
+        assert name == ":".join(one[part] for part in TYPE_PARTS)
+        assert one["delta"] == one["type"].endswith(":delta")
+        assert one["rule"] == store_oracle.rule_of(one["type"])
+    series = pages(client, "/api/v1/series", window, limit, match=match)
+    assert [one["__profile_type__"] for one in series] == sorted(name for name, _ in wanted)
+    assert {(one.pop("__profile_type__"), tuple(sorted(one.items()))) for one in series} == wanted
+    labels = pages(client, "/api/v1/labels", window, limit, match=match)
+    assert labels == sorted({label for _, pairs in wanted for label, _ in pairs})
+    for label in ("pod", "zone"):
+        values = pages(client, f"/api/v1/label/{label}/values", window, limit, match=match)
+        assert values == sorted({value for _, pairs in wanted for name, value in pairs if name == label})
+
+
+def check_all(client, oracle, rng):
+    for _ in range(20):
+        check_lists(client, oracle, rng)
+
+
+def test_answers_equal_a_plain_recomputation(start_server):
+    server = start_server("--jobs-interval", "1s")
+    rng = random.Random(7)
+    tenant, other = Tenant(server), Tenant(server)
+    client, oracle = tenant.api("ingest", "read"), store_oracle.Oracle()
+    sources = make_sources(rng)
+    theirs = Source(rng, {"service_name": "theirs", "pod": "p1", "secret": "yes"})
+    for _ in range(100):
+        send(client, oracle, rng.choice(sources), BEGIN + rng.randrange(3 * HOUR))
+    for _ in range(10):
+        send(other.api("ingest"), store_oracle.Oracle(), theirs, BEGIN + rng.randrange(3 * HOUR))
+    check_all(client, oracle, rng)
+    compact(server)
+    check_all(client, oracle, rng)
+    everything = (BEGIN - HOUR, BEGIN + 9 * HOUR)
+    assert get(client, "/api/v1/label/secret/values", everything) == {"data": [], "next": None}
+    assert get(other.api("read"), "/api/v1/label/secret/values", everything)["data"] == ["yes"]
+
+
+def test_a_value_may_have_any_character(server):
+    client = Tenant(server).api("ingest", "read")
+    body = make_profile(CPU, BEGIN, {("main",): [1, 10]}, ("cpu", "nanoseconds"), 10**10)
+    values = sorted(['a"b', "a\\b", "a\nb", "a{b}", "ü,=", "a\0b"])
+    for value in values:
+        assert client.post("/api/v1/profiles", body=body, query=[("label", "odd=" + value)]).status == 200
+    window = (BEGIN, BEGIN + 1)
+    assert pages(client, "/api/v1/label/odd/values", window, 2) == values
+    assert sorted(one["odd"] for one in pages(client, "/api/v1/series", window, 5)) == sorted(values * 2)
+
+
+@pytest.mark.parametrize("path", ["/api/v1/labels", "/api/v1/label/pod/values", "/api/v1/series",
+                                  "/api/v1/profile_types"])
+@pytest.mark.parametrize("options, wanted", [
+    ({"match[]": "cpu{"}, "this { is not closed"),
+    ({"start": "now", "end": "now-1h"}, "start must be before end"),
+    ({"limit": "0"}, "limit"),
+    ({"query": "cpu"}, "query"),
+])
+def test_wrong_parameters_are_named(server, path, options, wanted):
+    answer = Tenant(server).api("read").get(path, query=options)
+    assert answer.status == 400 and wanted in answer.json()["detail"], answer
