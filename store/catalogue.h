@@ -133,9 +133,10 @@ enum err_code catalogue_mark_broken(struct pg_pool *jobs, struct arena *arena,
                                     struct err *err) MUST_USE;
 
 /* Says that the writer lives, ends those that have not for a minute, and forgets what was swapped
- * long enough ago and what is older than its tenant keeps: their objects go to object_trash. */
-enum err_code catalogue_tidy(struct pg_pool *jobs, int64_t writer_id, int64_t retention_s,
-                             struct err *err) MUST_USE;
+ * long enough ago: its objects go to object_trash. */
+enum err_code catalogue_tidy(struct pg_pool *jobs, int64_t writer_id, struct err *err) MUST_USE;
+/* What is older than its tenant keeps is read no more, blocks whole: none has more than a day. */
+enum err_code catalogue_expire(struct pg_pool *jobs, int64_t retention_s, struct err *err) MUST_USE;
 
 /* Of writers that ended less than a day ago: calls visit with each number. */
 enum err_code catalogue_list_ended(struct pg_pool *jobs, struct arena *arena,

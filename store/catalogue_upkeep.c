@@ -84,7 +84,8 @@ static enum err_code claim_blocks(struct pg_connection *connection, struct arena
         "    div(begin_ns, w.size * 1000000000) AS span FROM block,"
         "    LATERAL (SELECT CASE level WHEN 1 THEN 600 WHEN 2 THEN 3600 ELSE 86400 END::bigint"
         "             AS size) w"
-        "  WHERE swapped_at IS NULL AND NOT is_broken AND level <= 4"
+        "  WHERE swapped_at IS NULL AND NOT is_broken"
+        "    AND (level < 4 OR created_at > now() - interval '2 days')"
         "    AND (leased_until IS NULL OR leased_until < now())), "
         "due AS ("
         "  SELECT tenant_id, level, span FROM free GROUP BY tenant_id, level, span, size"
@@ -224,12 +225,15 @@ enum err_code catalogue_mark_broken(struct pg_pool *jobs, struct arena *arena,
 
 /* ---- tidying ---- */
 
-/* Blocks whole, since no block has more than a day. Questions see it at once. */
-static enum err_code drop_expired(struct pg_connection *connection, struct arena *arena,
-                                  int64_t retention_s, struct err *err)
+enum err_code catalogue_expire(struct pg_pool *jobs, int64_t retention_s, struct err *err)
 {
+    arena_auto arena = arena_create();
+    pg_auto connection = NULL;
     struct pg_result *result;
-    enum err_code code = pg_query_values(
+    enum err_code code = pg_take(jobs, &connection, err);
+    if (code)
+        return code;
+    code = pg_query_values(
         connection, PG_NO_TENANT,
         "UPDATE block b SET swapped_at = now() FROM tenant t WHERE t.id = b.tenant_id "
         "AND b.swapped_at IS NULL AND coalesce(t.profile_retention_s, $1) > 0 "
@@ -245,8 +249,7 @@ static enum err_code drop_expired(struct pg_connection *connection, struct arena
                       arena, &result, err, PG_I64(retention_s));
 }
 
-enum err_code catalogue_tidy(struct pg_pool *jobs, int64_t writer_id, int64_t retention_s,
-                             struct err *err)
+enum err_code catalogue_tidy(struct pg_pool *jobs, int64_t writer_id, struct err *err)
 {
     arena_auto arena = arena_create();
     pg_auto connection = NULL;
@@ -262,8 +265,6 @@ enum err_code catalogue_tidy(struct pg_pool *jobs, int64_t writer_id, int64_t re
                         "UPDATE store_writer SET ended_at = now() WHERE ended_at IS NULL "
                         "AND seen_at < now() - interval '1 minute'",
                         NULL, 0, arena, &result, err);
-    if (!code)
-        code = drop_expired(connection, arena, retention_s, err);
     if (!code)
         code = pg_query(connection, PG_NO_TENANT,
                         "UPDATE segment s SET swapped_at = now() WHERE s.swapped_at IS NULL AND "

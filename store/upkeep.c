@@ -13,7 +13,14 @@
 #include <stdio.h>
 #include <time.h>
 
-enum { ROUND_MS = 500, TIDY_ROUNDS = 4, ORPHAN_ROUNDS = 300, KEYS_AT_ONCE = 1000, KEY_ROOM = 48 };
+enum {
+    ROUND_MS = 500,
+    TIDY_ROUNDS = 4,
+    EXPIRE_ROUNDS = 40,
+    ORPHAN_ROUNDS = 300,
+    KEYS_AT_ONCE = 1000,
+    KEY_ROOM = 48
+};
 
 struct upkeep {
     struct upkeep_options options;
@@ -126,9 +133,11 @@ static void run_round(struct upkeep *upkeep)
     struct err err;
     compact_all(upkeep);
     if (upkeep->round % TIDY_ROUNDS == 0 &&
-        catalogue_tidy(upkeep->options.jobs_database, writer_peek(upkeep->options.writer),
-                       upkeep->options.retention_s, &err))
+        catalogue_tidy(upkeep->options.jobs_database, writer_peek(upkeep->options.writer), &err))
         report(upkeep, "catalogue", &err);
+    if (upkeep->round % EXPIRE_ROUNDS == 0 &&
+        catalogue_expire(upkeep->options.jobs_database, upkeep->options.retention_s, &err))
+        report(upkeep, "retention", &err);
     if (upkeep->round % ORPHAN_ROUNDS == TIDY_ROUNDS && find_orphans(upkeep, &err))
         report(upkeep, "orphans", &err);
     upkeep->round++;

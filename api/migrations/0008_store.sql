@@ -66,6 +66,7 @@ CREATE TABLE block (
     leased_until  timestamptz
 );
 CREATE INDEX block_waiting ON block (level, tenant_id, begin_ns) WHERE swapped_at IS NULL;
+CREATE INDEX block_created ON block (created_at) WHERE swapped_at IS NULL;
 CREATE INDEX block_time ON block (tenant_id, end_ns) WHERE swapped_at IS NULL;
 CREATE INDEX block_swapped ON block (swapped_at) WHERE swapped_at IS NOT NULL;
 

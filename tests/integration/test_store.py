@@ -334,7 +334,11 @@ def test_what_is_older_than_the_team_keeps_goes(start_server):
     assert folded(client, CPU_NAMES[0], 0, now)[1] == {("main",): 1}
     server.api().patch(f"/api/v1/admin/tenants/{tenant.id}", json={"profile_retention_s": 60})
     until(lambda: folded(client, CPU_NAMES[0], 0, now)[1] == {}, "an expired profile is still read")
-    with server.database().cursor() as cursor:
-        cursor.execute("UPDATE segment SET swapped_at = swapped_at - interval '1 hour'")
-    until(lambda: len(objects_of(server)) == 1, "an expired profile's bytes are still there")
+
+    def is_gone():
+        with server.database().cursor() as cursor:
+            cursor.execute("UPDATE segment SET swapped_at = swapped_at - interval '1 hour'")
+        return len(objects_of(server)) == 1
+
+    until(is_gone, "an expired profile's bytes are still there")
     assert folded(other, CPU_NAMES[0], 0, now)[1] == {("main",): 1}
