@@ -180,7 +180,8 @@ enum err_code client_problem(const struct http_client_answer *answer, struct err
     json_auto_t *problem = json_loadb((const char *)answer->body.data, answer->body.size,
                                       JSON_REJECT_DUPLICATES, NULL);
     const char *title = client_text(problem, "title", "");
-    const char *detail = client_text(problem, "detail", title);
+    /* Protocols of others have a "message". */
+    const char *detail = client_text(problem, "detail", client_text(problem, "message", title));
     if (detail[0]) {
         code = code_of_type(client_text(problem, "type", ""), code);
         err_set(err, code, "%s", detail);

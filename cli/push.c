@@ -4,13 +4,21 @@
 #include "cli/link.h"
 #include "cli/merge.h"
 #include "cli/open.h"
+#include "cli/series.h"
 #include "cli/settings_options.h"
 #include "lib/base/mem.h"
 #include "lib/profile/profile.h"
 
 #include <stdlib.h>
 
-enum { OPTION_MERGE = 0x200, OPTION_NO_CHECK, OPTION_SECONDS, OPTION_OPEN };
+enum {
+    OPTION_MERGE = 0x200,
+    OPTION_NO_CHECK,
+    OPTION_SECONDS,
+    OPTION_OPEN,
+    OPTION_SERIES,
+    OPTION_FORMAT
+};
 enum { MAX_SECONDS = 24 * 3600 };
 
 struct push {
@@ -22,6 +30,9 @@ struct push {
     bool is_unchecked;
     bool is_opened;
     int seconds;
+    bool is_series; /* continuous profiles instead of shares */
+    enum series_format format;
+    struct cli_texts series_labels;
 };
 
 static const struct argp_option options[] = {
@@ -29,8 +40,28 @@ static const struct argp_option options[] = {
     {"seconds", OPTION_SECONDS, "N", 0, "Ask a pprof URL to measure for N seconds", 0},
     {"no-check", OPTION_NO_CHECK, NULL, 0, "Send without reading the profile first", 0},
     {"open", OPTION_OPEN, NULL, 0, "Open the link in a browser", 0},
+    {"series", OPTION_SERIES, "NAME=VALUE", 0,
+     "Add to the continuous profiles of this label; may be repeated", 0},
+    {"format", OPTION_FORMAT, "FORMAT", 0,
+     "otlp: a saved batch of OpenTelemetry; profile: any other", 0},
     {0},
 };
+
+static void take_series(struct push *push, const char *text, struct argp_state *state)
+{
+    push->is_series = true;
+    if (text[0] == '=' || !strchr(text, '='))
+        argp_error(state, "--series takes NAME=VALUE, not %s", text);
+    cli_texts_add(push->cli, &push->series_labels, text);
+}
+
+static void take_format(struct push *push, const char *text, struct argp_state *state)
+{
+    push->is_series = true;
+    push->format = strcmp(text, "otlp") == 0 ? SERIES_FORMAT_OTLP : SERIES_FORMAT_PROFILE;
+    if (push->format == SERIES_FORMAT_PROFILE && strcmp(text, "profile") != 0)
+        argp_error(state, "--format is otlp or profile, not %s", text);
+}
 
 static error_t parse(int key, char *text, struct argp_state *state)
 {
@@ -49,6 +80,12 @@ static error_t parse(int key, char *text, struct argp_state *state)
         return 0;
     case OPTION_OPEN:
         push->is_opened = true;
+        return 0;
+    case OPTION_SERIES:
+        take_series(push, text, state);
+        return 0;
+    case OPTION_FORMAT:
+        take_format(push, text, state);
         return 0;
     case OPTION_SECONDS:
         if (!span_parse_u64(span_text(text), &seconds) || seconds < 1 || seconds > MAX_SECONDS)
@@ -71,7 +108,9 @@ static const struct argp argp = {
     .args_doc = "FILE|-|URL...",
     .doc = "Upload profiles and print a link to each, one per line.\v"
            "Formats: pprof, folded stacks, perf script, Chrome cpuprofile, speedscope; plain, gzip "
-           "or zstd. A URL is downloaded first.",
+           "or zstd. A URL is downloaded first. With --series or --format nothing is shared: the "
+           "profiles "
+           "are added to the continuous ones.",
     .children = children,
 };
 
@@ -109,6 +148,19 @@ static enum err_code push_input(struct push *push, const struct input *input, st
     return code;
 }
 
+static enum err_code push_to_series(struct push *push, struct input *input, struct err *err)
+{
+    const struct series_settings settings = {
+        .labels = push->series_labels.texts,
+        .label_count = push->series_labels.count,
+        .format = push->format,
+        .is_unchecked = push->is_unchecked,
+        .is_json = push->settings.output == SHARE_OUTPUT_JSON,
+    };
+    enum err_code code = series_push(push->cli, push->client, input, &settings, err);
+    return code ? err_add(err, "%s", input->name) : ERR_NONE;
+}
+
 static enum err_code push_one(void *context, const char *argument, struct err *err)
 {
     struct push *push = context;
@@ -119,6 +171,8 @@ static enum err_code push_one(void *context, const char *argument, struct err *e
     input_auto input = INPUT_NONE;
     enum err_code code =
         input_open(argument, push->seconds, &cli->terminal, cli->arena, &input, err);
+    if (!code && push->is_series)
+        return push_to_series(push, &input, err);
     if (!code && !push->is_unchecked)
         code = check(push, &input, err);
     return code ? code : push_input(push, &input, err);
@@ -132,6 +186,32 @@ static enum err_code push_merged(struct push *push, struct err *err)
     return code ? code : push_input(push, &input, err);
 }
 
+/* What only shares have. */
+static enum err_code check_series_options(struct push *push, struct err *err)
+{
+    const struct settings_options *share = &push->settings;
+    const struct upload_settings *settings = &share->settings;
+    const struct {
+        const char *name;
+        bool is_set;
+    } of_shares[] = {{"title", settings->title},
+                     {"description", settings->description},
+                     {"expires", settings->expires},
+                     {"visibility", settings->visibility},
+                     {"password-file", share->password_file},
+                     {"label", share->labels.count > 0},
+                     {"name", settings->filename},
+                     {"markdown", share->output == SHARE_OUTPUT_MARKDOWN},
+                     {"merge", push->is_merge},
+                     {"open", push->is_opened}};
+    for (size_t i = 0; push->is_series && i < sizeof(of_shares) / sizeof(of_shares[0]); i++) {
+        if (of_shares[i].is_set)
+            return cli_usage(push->cli, err, "--%s is for shares: it does not go with --%s",
+                             of_shares[i].name, push->series_labels.count ? "series" : "format");
+    }
+    return ERR_NONE;
+}
+
 static enum err_code run(struct cli *cli, int argc, char **argv, struct err *err)
 {
     struct push push = {
@@ -140,7 +220,9 @@ static enum err_code run(struct cli *cli, int argc, char **argv, struct err *err
         .arguments = {.cli = cli, .wanted = "name a profile to push, or - for standard input"}};
     cli_parse(&push_command, argc, argv, &push);
     client_auto client = NULL;
-    enum err_code code = settings_options_finish(&push.settings, &push.arguments.texts, err);
+    enum err_code code = check_series_options(&push, err);
+    if (!code)
+        code = settings_options_finish(&push.settings, &push.arguments.texts, err);
     if (!code)
         code = cli_connect(cli, NULL, &client, err);
     if (code)

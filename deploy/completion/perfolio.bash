@@ -24,7 +24,7 @@ _perfolio()
     esac
     case ${COMP_WORDS[1]} in
     push)
-        options='--help --merge --seconds --no-check --open --title --description --expires --visibility --password-file --label --name --json --markdown --quiet'
+        options='--help --merge --seconds --no-check --open --series --format --title --description --expires --visibility --password-file --label --name --json --markdown --quiet'
         words=''
         files=yes
         ;;

@@ -6,6 +6,8 @@ complete -c perfolio -n '__fish_seen_subcommand_from push' -l merge -d 'Merge al
 complete -c perfolio -n '__fish_seen_subcommand_from push' -l seconds -x -d 'Ask a pprof URL to measure for N seconds'
 complete -c perfolio -n '__fish_seen_subcommand_from push' -l no-check -d 'Send without reading the profile first'
 complete -c perfolio -n '__fish_seen_subcommand_from push' -l open -d 'Open the link in a browser'
+complete -c perfolio -n '__fish_seen_subcommand_from push' -l series -x -d 'Add to the continuous profiles of this label; may be repeated'
+complete -c perfolio -n '__fish_seen_subcommand_from push' -l format -x -d 'otlp – a saved batch of OpenTelemetry; profile – any other'
 complete -c perfolio -n '__fish_seen_subcommand_from push' -l title -s t -x -d 'Title of the share'
 complete -c perfolio -n '__fish_seen_subcommand_from push' -l description -s d -x -d 'Description, as Markdown'
 complete -c perfolio -n '__fish_seen_subcommand_from push' -l expires -s e -x -d 'When it goes away – 12h, 30d, 8w or never'

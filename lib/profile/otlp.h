@@ -72,4 +72,9 @@ void otlp_write_response(enum otlp_encoding encoding, const struct otlp_result *
 void otlp_write_status(enum otlp_encoding encoding, enum err_code code, const char *message,
                        struct buf *body);
 
+/* For senders: what a response or a Status in protobuf says. message has OTLP_MESSAGE_BYTES bytes
+ * and is cut where it is longer. False when they are malformed. */
+bool otlp_read_response(struct span body, uint64_t *ret_rejected, char *ret_message);
+bool otlp_read_status(struct span body, char *ret_message);
+
 #endif

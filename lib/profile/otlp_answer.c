@@ -1,5 +1,8 @@
 /* Answers, in the encoding of the request. */
 #include "lib/profile/otlp.h"
+#include "lib/profile/wire.h"
+
+#include <stdio.h>
 
 /* Field numbers of ExportProfilesServiceResponse, its partial success, and google.rpc.Status. */
 enum {
@@ -123,4 +126,45 @@ void otlp_write_status(enum otlp_encoding encoding, enum err_code code, const ch
     buf_printf(body, "{\"code\":%d,\"message\":", rpc_code(code));
     buf_append_json(body, span_text(message));
     buf_append_text(body, "}");
+}
+
+/* The last field of that number and type; one of zeros where there is none. */
+static bool find_field(struct span message, uint32_t id, enum wire_type type,
+                       struct wire_field *ret_field)
+{
+    const uint8_t *at = message.data, *end = message.size ? at + message.size : at;
+    *ret_field = (struct wire_field){0};
+    while (at < end) {
+        struct wire_field field;
+        at = wire_read_field(at, end, &field);
+        if (!at)
+            return false;
+        if (field.id == id && field.type == type)
+            *ret_field = field;
+    }
+    return true;
+}
+
+static bool read_message(struct span message, uint32_t id, char *ret_message)
+{
+    struct wire_field field;
+    if (!find_field(message, id, WIRE_BYTES, &field))
+        return false;
+    snprintf(ret_message, OTLP_MESSAGE_BYTES, "%.*s", SPAN_PRINT(field.bytes));
+    return true;
+}
+
+bool otlp_read_response(struct span body, uint64_t *ret_rejected, char *ret_message)
+{
+    struct wire_field partial, rejected;
+    if (!find_field(body, RESPONSE_PARTIAL_SUCCESS, WIRE_BYTES, &partial) ||
+        !find_field(partial.bytes, PARTIAL_SUCCESS_REJECTED, WIRE_VARINT, &rejected))
+        return false;
+    *ret_rejected = rejected.number;
+    return read_message(partial.bytes, PARTIAL_SUCCESS_MESSAGE, ret_message);
+}
+
+bool otlp_read_status(struct span body, char *ret_message)
+{
+    return read_message(body, STATUS_MESSAGE, ret_message);
 }

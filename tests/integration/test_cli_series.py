@@ -1,0 +1,106 @@
+"""`perfolio push --series`: profiles and batches of OpenTelemetry become continuous profiles."""
+
+import gzip
+import json
+import sys
+
+import pytest
+
+import sample_profiles
+from conftest import ROOT
+from people import Tenant
+from test_cli import cli as cli  # the fixture
+from test_store import BEGIN, CPU, CPU_NAMES, folded, make_profile
+
+sys.path.insert(0, str(ROOT / "tests" / "oracle"))
+import otlp_maker  # noqa: E402
+
+END = BEGIN + 10**9
+ONE = [({"service.name": "shop"}, [otlp_maker.Profile(
+    ("samples", "count"), BEGIN, {("main", "work"): 3}, 10, ("cpu", "nanoseconds"))])]
+
+
+@pytest.fixture
+def tenant(server):
+    return Tenant(server)
+
+
+@pytest.fixture
+def push(cli, tenant):
+    token = tenant.make_token("ingest")["token"]
+    return lambda *arguments, **options: cli("push", *arguments, **{"token": token, **options})
+
+
+def test_profiles_get_the_labels(push, tenant, tmp_path):
+    for i, name in enumerate(("a.pb.gz", "b.pb.gz")):
+        (tmp_path / name).write_bytes(make_profile(CPU, BEGIN + i, {("main",): [1, 10]},
+                                                   ("cpu", "nanoseconds"), 10**10))
+    labels = ("--series", "service_name=shop", "--series=k8s.pod=a=b")
+    said = [f"{tmp_path / 'a.pb.gz'}: 2 values added", f"{tmp_path / 'b.pb.gz'}: 2 values added"]
+    done = push(*labels, tmp_path / "a.pb.gz", tmp_path / "b.pb.gz")
+    assert done.returncode == 0 and done.log == "" and done.out.splitlines() == said, done
+    done = push(*labels, tmp_path / "a.pb.gz")
+    assert "known already" in done.out, done
+    done = push(*labels, "--json", tmp_path / "a.pb.gz")
+    assert json.loads(done.out)["duplicate"] is True, done
+    client = tenant.api("read")
+    _, rows = folded(client, CPU_NAMES[0] + '{service_name="shop",k8s_pod="a=b"}', BEGIN, END)
+    assert rows == {("main",): 2}
+
+
+@pytest.mark.parametrize("how", ["1.9", "1.10", "json", "gzip", "zstd"])
+@pytest.mark.parametrize("options", [("--format=otlp",), ("--series", "service_name=other")])
+def test_batches_of_opentelemetry_are_known_by_content(push, tenant, tmp_path, how, options):
+    request = otlp_maker.Request(ONE)
+    data = {"json": request.json, "gzip": lambda: gzip.compress(request.json()),
+            "zstd": lambda: sample_profiles.zstd(request.protobuf())}.get(
+                how, lambda: request.protobuf(how))()
+    file = tmp_path / "batch"
+    file.write_bytes(data)
+    for _ in range(2):
+        done = push(*options, file)
+        assert done.returncode == 0 and done.out == f"{file}: 1 profiles sent\n", done
+        assert ("labels of its own" in done.log) == (options[0] == "--series")
+    client = tenant.api("read")
+    _, rows = folded(client, "process_cpu:cpu:nanoseconds:cpu:nanoseconds:delta", BEGIN, END)
+    assert rows == {("main", "work"): 30}
+
+
+def test_what_is_left_out_is_said(push, tmp_path):
+    request = json.loads(otlp_maker.Request(ONE).json())
+    profiles = request["resourceProfiles"][0]["scopeProfiles"][0]["profiles"]
+    profiles.append({**profiles[0], "samples": [{"stackIndex": 999, "values": ["1"]}]})
+    file = tmp_path / "batch.json"
+    file.write_text(json.dumps(request))
+    done = push("--format=otlp", "--json", file)
+    assert done.returncode == 0 and "left out" in done.log and "stack" in done.log, done
+    said = json.loads(done.out)
+    assert said["profiles"] == 1 and said["rejected"] == 1 and said["message"]
+
+
+@pytest.mark.parametrize("options, data, status, words", [
+    (("--series", "a"), b"main 1\n", 2, "NAME=VALUE"),
+    (("--series", "=a"), b"main 1\n", 2, "NAME=VALUE"),
+    (("--format", "pprof"), b"main 1\n", 2, "otlp or profile"),
+    (("--series", "a=b", "--title", "x"), b"main 1\n", 2, "--title is for shares"),
+    (("--format", "otlp", "--open"), b"main 1\n", 2, "--open is for shares"),
+    (("--series", "a=b", "--series", "a=c"), b"main 1\n", 7, "'a' is given twice"),
+    (("--series", "a=b"), b"\x01\x02", 7, ""),
+    (("--format", "otlp"), b"main 1\n", 7, "OTLP"),
+    (("--format", "profile"), otlp_maker.Request(ONE).json(), 7, ""),
+    (("--series", "a=b"), bytes(9 << 20), None, "8: compress it"),
+], ids=["no value", "no name", "format", "title", "open", "twice", "rubbish", "no OTLP", "OTLP", "large"])
+def test_what_cannot_be_added_is_said(push, tmp_path, options, data, status, words):
+    file = tmp_path / "file"
+    file.write_bytes(data)
+    done = push(*options, file)
+    assert done.returncode == status or (status is None and done.returncode), done
+    assert words in done.log and "perfolio push:" in done.log and done.out == "", done
+
+
+def test_refusals_of_the_otlp_door_are_readable(push, tenant, tmp_path):
+    for name, data in (("proto", otlp_maker.Request(ONE).protobuf()),
+                       ("json", otlp_maker.Request(ONE).json())):
+        (tmp_path / name).write_bytes(data)
+        done = push("--format=otlp", tmp_path / name, token=tenant.make_token("read")["token"])
+        assert done.returncode and 'lacks the scope "ingest"' in done.log, done
