@@ -37,7 +37,7 @@ def tenant(server):
     assert made.status == 201, made
     number = made.json()["id"]
     token = operator.post(f"/api/v1/admin/tenants/{number}/tokens",
-                          json={"name": "fuzz", "scopes": ["read", "share"]})
+                          json={"name": "fuzz", "scopes": ["read", "share", "ingest"]})
     assert token.status == 201, token
     before = server.child_pid()
     client = server.api(token.json()["token"])
@@ -106,6 +106,47 @@ def test_json_bodies(tenant):
                          "/api/v1/invitations/accept"):
                 answer = tenant.post(path, body, headers={"Content-Type": "application/json"})
                 check(answer, f"{path} {fuzzer}/{name}")
+
+
+def check_agents(answer, what):
+    """As the protocols of agents have errors."""
+    assert answer.status in ALLOWED, f"{what}: {answer}"
+    if answer.status < 400:
+        return True
+    if answer.headers["content-type"] == "application/json":
+        assert answer.json()["message"], what
+    else:
+        assert answer.headers["content-type"] == "application/x-protobuf" and len(answer.body) > 4, what
+    return False
+
+
+def post_otlp(tenant, name, data):
+    is_json = data[:1] == b"{"
+    kind = "application/json" if is_json else "application/x-protobuf"
+    return check_agents(tenant.post("/v1development/profiles", data, headers={"Content-Type": kind}), name)
+
+
+def post_pyroscope(tenant, name, data):
+    kinds = {b"p": "application/proto", b"j": "application/json"}
+    if data[:1] in kinds:
+        return check_agents(tenant.post("/push.v1.PusherService/Push", data[1:],
+                                        headers={"Content-Type": kinds[data[:1]]}), name)
+    query, kind, body = (data.split(b"\n", 2) + [b"", b""])[:3]
+    query = re.sub(rb"[^!-~]", b"%20", query).decode()
+    headers = {"Content-Type": re.sub(rb"[^ -~]", b"?", kind).decode().strip()}
+    return check_agents(tenant.post("/ingest?" + query, body, headers=headers), name)
+
+
+def test_agents(tenant):
+    for fuzzer, post in (("fuzz_otlp", post_otlp), ("fuzz_pyroscope", post_pyroscope)):
+        taken = [post(tenant, f"{fuzzer}/{name}", data) for name, data in inputs(fuzzer)]
+        assert any(taken), fuzzer
+    for name, data in inputs("fuzz_multipart"):
+        post_pyroscope(tenant, name, b"name=app\n" + data)
+    for fuzzer in PROFILE_FUZZERS:
+        for name, data in inputs(fuzzer):
+            check_agents(tenant.post("/ingest", data, query={"name": "app"}), f"{fuzzer}/{name}")
+            check(tenant.post("/api/v1/profiles", data, query={"label": "a=b"}), f"{fuzzer}/{name}")
 
 
 def raw_requests():
