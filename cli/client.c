@@ -280,12 +280,22 @@ static enum err_code add_advice(const struct client *client,
     return code;
 }
 
+/* The answer is there, but not all of it. */
+static void tell_warning(const struct client *client, const struct http_client_answer *answer)
+{
+    const struct span warning = http_client_answer_field(answer, "Perfolio-Warning");
+    if (warning.size)
+        terminal_warn(client->terminal, "%.*s", SPAN_PRINT(warning));
+}
+
 enum err_code client_send(struct client *client, const struct client_request *request,
                           struct http_client_answer *answer, struct err *err)
 {
     for (int attempt = 1;; attempt++) {
         *err = (struct err){0};
         enum err_code code = send_once(client, request, answer, err);
+        if (!code)
+            tell_warning(client, answer);
         if (!code || !is_passing(code, answer))
             return code;
         int retries = retries_for(client, request, answer, code);

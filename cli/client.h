@@ -56,10 +56,10 @@ void client_request_add(struct client_request *request, const char *name, const 
 
 /*
  * Sends, tries again as said above. 2xx is success; other answers become errors by their problem
- * document's type or else their status. Handles what http_client_send does, and ERR_INVALID,
- * ERR_UNAUTHENTICATED, ERR_FORBIDDEN, ERR_NOT_FOUND, ERR_GONE, ERR_CONFLICT, ERR_TOO_LARGE,
- * ERR_RATE_LIMITED, ERR_QUOTA, ERR_BUSY. Where no connection could be made, the message says what
- * to look at.
+ * document's type or else their status. A Perfolio-Warning is told to the person. Handles what
+ * http_client_send does, and ERR_INVALID, ERR_UNAUTHENTICATED, ERR_FORBIDDEN, ERR_NOT_FOUND,
+ * ERR_GONE, ERR_CONFLICT, ERR_TOO_LARGE, ERR_RATE_LIMITED, ERR_QUOTA, ERR_BUSY. Where no connection
+ * could be made, the message says what to look at.
  */
 enum err_code client_send(struct client *client, const struct client_request *request,
                           struct http_client_answer *answer, struct err *err) MUST_USE;

@@ -101,6 +101,9 @@ static void print_bash(void)
          "        mapfile -t COMPREPLY < <(compgen -W 'raw pb.gz folded json svg png' -- "
          "\"$word\")\n"
          "        return\n        ;;\n"
+         "    --report)\n"
+         "        mapfile -t COMPREPLY < <(compgen -W 'top folded pprof flame svg' -- \"$word\")\n"
+         "        return\n        ;;\n"
          "    esac\n"
          "    case ${COMP_WORDS[1]} in");
     for (size_t i = 0; cli_commands[i]; i++)

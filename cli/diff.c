@@ -2,6 +2,7 @@
 
 #include "cli/arguments.h"
 #include "cli/open.h"
+#include "cli/question.h"
 #include "cli/report.h"
 #include "cli/settings_options.h"
 #include "cli/source.h"
@@ -10,7 +11,7 @@
 #include "lib/base/mem.h"
 #include "lib/profile/profile_builder.h"
 
-enum { MAX_URL_BYTES = 8192 };
+enum { MAX_URL_BYTES = 8192, MAX_PATH_BYTES = 256 << 10 };
 
 enum {
     OPTION_LOCAL = 0x200,
@@ -21,13 +22,15 @@ enum {
     OPTION_MARKDOWN
 };
 
-/* What is compared by a link; once it is on the server, link.a is its id. */
+/* What is compared: a link, a query or a profile; once it is a share, link.a is its id. */
 struct side {
     const char *text;
     bool is_link;
+    bool is_question;
     struct link link;
-    struct input input;      /* of what is no link */
-    struct profile *profile; /* of a link the sample types alone; NULL when they are unknown */
+    struct question question;
+    struct input input;      /* of what is neither */
+    struct profile *profile; /* of these the sample types alone; NULL when they are unknown */
     const char *format;
 };
 
@@ -103,10 +106,45 @@ static const struct argp argp = {
     .options = options,
     .parser = parse,
     .args_doc = "A B",
-    .doc = "Compare B with A, each a file, - (standard input), URL, link or id: upload what is not "
-           "on the server yet and print one link.",
+    .doc = "Compare B with A, each a file, - (standard input), URL, link, id or query: upload what "
+           "is not on the server yet and print one link.\v"
+           "A query is a selector and a window: 'cpu:nanoseconds{pod=\"a\"}@now-2h..now-1h'; @TIME "
+           "is the hour that begins then. Without a window it has that of the other side, or the "
+           "last hour. Its answer is kept as a share.",
     .children = children,
 };
+
+/* A query without a window has that of the other side. */
+static enum err_code read_questions(struct diff *diff, struct side sides[2], struct err *err)
+{
+    enum err_code code = ERR_NONE;
+    for (int i = 0; i < 2 && !code; i++) {
+        sides[i].is_question = question_is(sides[i].text, diff->cli);
+        if (sides[i].is_question)
+            code = question_parse(sides[i].text, diff->cli, &sides[i].question, err);
+    }
+    for (int i = 0; i < 2 && !code; i++) {
+        const struct question *other = &sides[1 - i].question;
+        if (sides[i].is_question && !sides[i].question.start) {
+            sides[i].question.start = other->start;
+            sides[i].question.end = other->end;
+        }
+    }
+    return code;
+}
+
+static enum err_code open_side(struct diff *diff, const struct side *side, struct input *ret_input,
+                               struct err *err)
+{
+    if (!side->is_question)
+        return source_open(diff->cli, side->text, 0, diff->password, ret_input, err);
+    client_auto client = NULL;
+    enum err_code code = cli_connect(diff->cli, NULL, &client, err);
+    if (code)
+        return code;
+    code = question_download(diff->cli, client, &side->question, ret_input, err);
+    return code ? err_add(err, "%.200s", side->text) : ERR_NONE;
+}
 
 static enum err_code compare(struct diff *diff, struct profile *profiles[2], struct report *report,
                              struct err *err)
@@ -114,10 +152,14 @@ static enum err_code compare(struct diff *diff, struct profile *profiles[2], str
     struct cli *cli = diff->cli;
     struct view_options view_options;
     const struct view *view;
+    const char *const *texts = diff->sides.texts.texts;
+    struct side sides[2] = {{.text = texts[0]}, {.text = texts[1]}};
     enum err_code code = view_options_make(&diff->view, &view_options, err);
+    if (!code)
+        code = read_questions(diff, sides, err);
     for (int i = 0; i < 2 && !code; i++) {
         input_auto input = INPUT_NONE;
-        code = source_open(cli, diff->sides.texts.texts[i], 0, diff->password, &input, err);
+        code = open_side(diff, &sides[i], &input, err);
         if (!code)
             code = input_decode(&input, NULL, &profiles[i], err);
         if (!code)
@@ -181,6 +223,31 @@ static enum err_code check_link(const struct diff *diff, struct client *client, 
     return code ? err_add(err, "%s", side->text) : ERR_NONE;
 }
 
+/* The query is understood and finds something, of one type, which is the share's to be. */
+static enum err_code check_question(const struct diff *diff, struct client *client,
+                                    struct side *side, struct err *err)
+{
+    json_auto_t *top = NULL;
+    buf_auto path;
+    buf_init(&path, MAX_PATH_BYTES);
+    buf_append_text(&path, "/api/v1/query?report=top&limit=1");
+    question_append(&path, &side->question);
+    buf_append_byte(&path, 0);
+    if (buf_failed(&path))
+        return err_set(err, ERR_TOO_LARGE, "the query is too long");
+    enum err_code code = client_get_json(client, (const char *)path.data, &top, err);
+    if (code) {
+        question_point(diff->cli, &side->question, err);
+        return err_add(err, "%.200s", side->text);
+    }
+    if (json_array_size(json_object_get(top, "functions")) == 0)
+        return err_set(err, ERR_INVALID, "%.200s: nothing in this window matches", side->text);
+    profile_builder_auto builder = profile_builder_create(NULL);
+    profile_builder_add_value_type(builder, span_text(client_text(top, "sample_type", "")),
+                                   span_text(client_text(top, "unit", "")));
+    return profile_builder_take(builder, &side->profile, err);
+}
+
 static enum err_code read_side(struct cli *cli, struct side *side, struct err *err)
 {
     enum err_code code = input_open(side->text, 0, &cli->terminal, cli->arena, &side->input, err);
@@ -191,8 +258,8 @@ static enum err_code read_side(struct cli *cli, struct side *side, struct err *e
     return code;
 }
 
-/* All that can go wrong with the two is found before anything is uploaded. Of a link only the types
- * are known, not the samples. */
+/* All that can go wrong with the two is found before anything is uploaded. Of a link or a query
+ * only the types are known, not the samples. */
 static enum err_code check_sides(const struct diff *diff, struct client *client,
                                  struct side sides[2], struct err *err)
 {
@@ -201,9 +268,11 @@ static enum err_code check_sides(const struct diff *diff, struct client *client,
     for (int i = 0; i < 2 && !code; i++) {
         if (sides[i].is_link)
             code = check_link(diff, client, &sides[i], err);
+        else if (sides[i].is_question)
+            code = check_question(diff, client, &sides[i], err);
     }
     for (int i = 0; i < 2 && !code; i++) {
-        if (!sides[i].is_link)
+        if (!sides[i].is_link && !sides[i].is_question)
             code = read_side(diff->cli, &sides[i], err);
     }
     if (code || !sides[0].profile || !sides[1].profile)
@@ -222,10 +291,16 @@ static enum err_code upload_side(struct diff *diff, struct client *client, struc
 {
     struct cli *cli = diff->cli;
     json_auto_t *share = NULL;
-    share_print_profile(cli, &side->input, side->format, side->profile);
     struct upload_settings settings = diff->settings;
-    settings.filename = side->input.filename;
-    enum err_code code = upload_share(client, &cli->terminal, &side->input, &settings, &share, err);
+    enum err_code code;
+    if (side->is_question) {
+        terminal_note(&cli->terminal, "%.200s:", side->text);
+        code = question_freeze(cli, client, &side->question, &settings, &share, err);
+    } else {
+        share_print_profile(cli, &side->input, side->format, side->profile);
+        settings.filename = side->input.filename;
+        code = upload_share(client, &cli->terminal, &side->input, &settings, &share, err);
+    }
     if (code)
         return err_add(err, "%s", side->text);
     terminal_note(&cli->terminal, "  link     %s", client_text(share, "url", ""));
@@ -296,6 +371,8 @@ static enum err_code link_sides(struct diff *diff, struct side sides[2], struct 
             return cli_usage(cli, err, "%s is a diff already", sides[i].text);
     }
     enum err_code code = choose_base(diff, sides, &base, err);
+    if (!code)
+        code = read_questions(diff, sides, err);
     if (!code)
         code = cli_connect(cli, base, &client, err);
     if (!code)

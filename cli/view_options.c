@@ -92,6 +92,8 @@ void view_options_append_query(struct buf *text, const struct view_options_input
     for (size_t i = 0; i < input->rule_count; i++)
         client_append_parameter(text, filter_action_name(input->rules[i].action),
                                 input->rules[i].pattern);
+    if (input->limit == VIEW_OPTIONS_NO_LIMIT)
+        return;
     snprintf(limit, sizeof(limit), "%llu", (unsigned long long)input->limit);
     client_append_parameter(text, "limit", limit);
 }

@@ -11,6 +11,7 @@
 struct buf;
 
 enum { VIEW_OPTIONS_MAX_RULES = 32, VIEW_OPTIONS_DEFAULT_LIMIT = 20 };
+#define VIEW_OPTIONS_NO_LIMIT UINT64_MAX /* none was given, and the server is to choose */
 
 struct view_options_input {
     struct cli *cli;

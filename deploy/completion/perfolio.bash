@@ -5,7 +5,7 @@ _perfolio()
     local options words files
     COMPREPLY=()
     if [ "$COMP_CWORD" -eq 1 ]; then
-        mapfile -t COMPREPLY < <(compgen -W 'push diff top get delete list open merge login logout admin completion version help' -- "$word")
+        mapfile -t COMPREPLY < <(compgen -W 'push diff top query get delete list open merge login logout admin completion version help' -- "$word")
         return
     fi
     case $previous in
@@ -19,6 +19,10 @@ _perfolio()
         ;;
     --format)
         mapfile -t COMPREPLY < <(compgen -W 'raw pb.gz folded json svg png' -- "$word")
+        return
+        ;;
+    --report)
+        mapfile -t COMPREPLY < <(compgen -W 'top folded pprof flame svg' -- "$word")
         return
         ;;
     esac
@@ -37,6 +41,11 @@ _perfolio()
         options='--help --sample-type --focus --ignore --hide --show --label --group-by --limit --json --password-file'
         words=''
         files=yes
+        ;;
+    query)
+        options='--help --start --end --report --output --force --share --title --expires --visibility --sample-type --focus --ignore --hide --show --label --group-by --limit --json --password-file'
+        words=''
+        files=
         ;;
     get)
         options='--help --format --output --force --password-file --quiet'

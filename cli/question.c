@@ -1,0 +1,211 @@
+#include "cli/question.h"
+
+#include "cli/client.h"
+#include "cli/source.h"
+#include "cli/target.h"
+#include "lib/base/clock.h"
+#include "lib/base/digest.h"
+#include "lib/base/mem.h"
+#include "lib/base/when.h"
+
+#include <inttypes.h>
+#include <unistd.h>
+
+enum { PATH_MAX_BYTES = 256 << 10, HOUR_S = 3600, SHOWN_BEFORE = 60, SHOWN_BEHIND = 30 };
+
+/* ---- windows ---- */
+
+static bool is_window(const char *text, int64_t now_ns)
+{
+    struct err ignored;
+    int64_t moment;
+    const char *dots = strstr(text, "..");
+    const struct span first = dots ? span_of(text, (size_t)(dots - text)) : span_text(text);
+    return !when_parse(first, now_ns, &moment, &ignored) ||
+           (dots && !when_parse(span_text(dots + 2), now_ns, &moment, &ignored));
+}
+
+/* The @ before the window; NULL when there is none. Behind labels every @ is one; elsewhere only
+ * what a moment follows, since values and names may hold an @, too. */
+static const char *find_window(const char *text)
+{
+    const char *brace = strrchr(text, '}');
+    const char *at = strrchr(brace ? brace : text, '@');
+    if (brace && at)
+        return strchr(brace, '@');
+    if (!at)
+        at = strrchr(text, '@');
+    return at && is_window(at + 1, clock_wall_ns()) ? at : NULL;
+}
+
+bool question_is(const char *text, struct cli *cli)
+{
+    struct link link;
+    if (link_is_url(text) || access(text, F_OK) == 0 || source_is_link(text, cli, &link))
+        return false;
+    return strchr(text, '{') || find_window(text);
+}
+
+static enum err_code check_moment(const char *text, const char *name, int64_t now_ns,
+                                  int64_t *ret_ns, struct err *err)
+{
+    enum err_code code = when_parse(span_text(text), now_ns, ret_ns, err);
+    return code ? err_add(err, "%s", name) : ERR_NONE;
+}
+
+/* What is relative stays so: the server's clock counts. */
+static enum err_code parse_window(const char *text, struct arena *arena, struct question *question,
+                                  struct err *err)
+{
+    const int64_t now_ns = clock_wall_ns();
+    int64_t start_ns, end_ns;
+    const char *dots = strstr(text, "..");
+    question->start = arena_strndup(arena, text, dots ? (size_t)(dots - text) : strlen(text));
+    enum err_code code = check_moment(question->start, "start", now_ns, &start_ns, err);
+    if (code || !dots) {
+        if (!code && __builtin_add_overflow(start_ns, HOUR_S * CLOCK_NS_PER_S, &end_ns))
+            code = err_set(err, ERR_INVALID, "start: '%s' is out of range", question->start);
+        if (!code) { /* both by one clock */
+            question->start = arena_printf(arena, "%" PRId64, start_ns);
+            question->end = arena_printf(arena, "%" PRId64, end_ns);
+        }
+        return code;
+    }
+    question->end = arena_strdup(arena, dots + 2);
+    return check_moment(question->end, "end", now_ns, &end_ns, err);
+}
+
+enum err_code question_parse(const char *text, struct cli *cli, struct question *ret_question,
+                             struct err *err)
+{
+    const char *at = find_window(text);
+    struct question question = {.selector = text};
+    enum err_code code = ERR_NONE;
+    if (at) {
+        question.selector = arena_strndup(cli->arena, text, (size_t)(at - text));
+        code = parse_window(at + 1, cli->arena, &question, err);
+    }
+    if (code) {
+        question_point(cli, &question, err);
+        return err_add(err, "the window %.100s", at);
+    }
+    *ret_question = question;
+    return ERR_NONE;
+}
+
+/* ---- requests ---- */
+
+void question_append(struct buf *path, const struct question *question)
+{
+    client_append_parameter(path, "query", question->selector);
+    client_append_parameter(path, "start", question->start);
+    client_append_parameter(path, "end", question->end);
+}
+
+static enum err_code end_path(struct buf *path, struct err *err)
+{
+    buf_append_byte(path, 0);
+    return buf_failed(path) ? err_set(err, ERR_TOO_LARGE, "the query is too long") : ERR_NONE;
+}
+
+enum err_code question_download(struct cli *cli, struct client *client,
+                                const struct question *question, struct input *ret_input,
+                                struct err *err)
+{
+    const struct target target = {.client = client};
+    struct input input = INPUT_NONE;
+    buf_auto path;
+    buf_init(&path, PATH_MAX_BYTES);
+    buf_append_text(&path, "/api/v1/query?report=pprof");
+    question_append(&path, question);
+    enum err_code code = end_path(&path, err);
+    if (!code)
+        code = input_temporary(question->selector, "query.pb.gz", cli->arena, &input, err);
+    if (!code)
+        code = target_download(&target, (const char *)path.data, "query.pb.gz", INPUT_MAX_BYTES,
+                               input.fd, &cli->terminal, err);
+    if (code)
+        question_point(cli, question, err);
+    if (!code)
+        code = input_measure(&input, err);
+    if (code)
+        input_close(&input);
+    else
+        *ret_input = input;
+    return code;
+}
+
+enum err_code question_freeze(struct cli *cli, struct client *client,
+                              const struct question *question,
+                              const struct upload_settings *settings, json_t **ret_share,
+                              struct err *err)
+{
+    char key[DIGEST_ID_BYTES];
+    struct client_request request;
+    buf_auto path;
+    buf_init(&path, PATH_MAX_BYTES);
+    buf_append_text(&path, "/api/v1/shares");
+    question_append(&path, question);
+    upload_append_query(&path, settings);
+    enum err_code code = end_path(&path, err);
+    if (code)
+        return code;
+    client_request_init(&request, "POST", (const char *)path.data);
+    digest_random_id(key);
+    client_request_add(&request, "Idempotency-Key", key);
+    request.is_repeatable = request.is_patient = true;
+    code = client_send_json(client, &request, ret_share, err);
+    if (code)
+        question_point(cli, question, err);
+    return code;
+}
+
+/* ---- pointing ---- */
+
+/* The N of "… character N …", from 1; 0 when there is none. */
+static size_t find_place(const char *message)
+{
+    static const char word[] = "character ";
+    for (const char *at = strstr(message, word); at; at = strstr(at + 1, word)) {
+        uint64_t place = 0;
+        size_t digits = strspn(at + strlen(word), "0123456789");
+        if (digits && span_parse_u64(span_of(at + strlen(word), digits), &place))
+            return (size_t)place;
+    }
+    return 0;
+}
+
+static const char *find_text(const struct question *question, const char *message)
+{
+    if (strncmp(message, "start: ", 7) == 0)
+        return question->start;
+    if (strncmp(message, "end: ", 5) == 0)
+        return question->end;
+    return strncmp(message, "query: ", 7) == 0 ? question->selector : NULL;
+}
+
+static bool is_inside(char byte)
+{
+    return ((uint8_t)byte & 0xc0) == 0x80; /* of a character of several bytes */
+}
+
+void question_point(const struct cli *cli, const struct question *question, const struct err *err)
+{
+    const char *text = find_text(question, err->message);
+    size_t place = find_place(err->message);
+    if (!text || !place || place > strlen(text) + 1)
+        return;
+    size_t first = place - 1 > SHOWN_BEFORE ? place - 1 - SHOWN_BEFORE : 0, end = place - 1;
+    while (first > 0 && is_inside(text[first]))
+        first--;
+    for (size_t i = 0; text[end] && (i < SHOWN_BEHIND || is_inside(text[end])); i++)
+        end++;
+    buf_auto before;
+    buf_init(&before, PATH_MAX_BYTES);
+    terminal_append_clean(&before, span_of(text + first, place - 1 - first));
+    fputs("  ", stderr);
+    terminal_print_clean(stderr, span_of(text + first, end - first));
+    fprintf(stderr, "\n  %*s%s^%s\n", terminal_width(buf_span(&before)), "",
+            terminal_style(&cli->terminal, stderr, STYLE_RED),
+            terminal_style(&cli->terminal, stderr, STYLE_RESET));
+}

@@ -1,0 +1,52 @@
+/*
+ * question: a query of the command line: what a selector finds in a window, asked of the server.
+ *
+ *   cpu:nanoseconds{service_name="api"}              the last hour
+ *   cpu:nanoseconds{service_name="api"}@now-2h..now  from one moment until before another
+ *   cpu:nanoseconds{service_name="api"}@now-1d       the hour that begins then
+ *
+ * Moments are those of lib/base/when.h. Texts live in the process's arena.
+ */
+#ifndef CLI_QUESTION_H
+#define CLI_QUESTION_H
+
+#include "cli/input.h"
+#include "cli/upload.h"
+
+#include <stdbool.h>
+
+struct cli;
+struct client;
+
+struct question {
+    const char *selector;
+    const char *start; /* NULL: the server's default */
+    const char *end;
+};
+
+/* Is text a query, and neither file, URL nor link? It has labels in {} or a window behind an @. */
+bool question_is(const char *text, struct cli *cli);
+
+/* Handles: ERR_INVALID (a window that is none). */
+enum err_code question_parse(const char *text, struct cli *cli, struct question *ret_question,
+                             struct err *err) MUST_USE;
+
+/* "?query=…&start=…&end=…", or "&query=…" where path has parameters. */
+void question_append(struct buf *path, const struct question *question);
+
+/* The merged profile, as pprof; the caller closes *ret_input. Handles what client_send does. */
+enum err_code question_download(struct cli *cli, struct client *client,
+                                const struct question *question, struct input *ret_input,
+                                struct err *err) MUST_USE;
+
+/* A new share of the answer, as of upload_share. Handles also ERR_INVALID (there is no sample). */
+enum err_code question_freeze(struct cli *cli, struct client *client,
+                              const struct question *question,
+                              const struct upload_settings *settings, json_t **ret_share,
+                              struct err *err) MUST_USE;
+
+/* Where err says at which character the question is wrong: prints the place on standard error, a
+ * caret under it. To be called before words are added to err. */
+void question_point(const struct cli *cli, const struct question *question, const struct err *err);
+
+#endif

@@ -1,0 +1,179 @@
+"""`perfolio query` and queries in `perfolio diff`, end to end: the numbers are those of a plain
+recomputation (tests/oracle/store_oracle.py); what is wrong is pointed at."""
+
+import json
+import pathlib
+import re
+import sys
+
+import pytest
+
+from conftest import ROOT
+from test_cli import cli  # noqa: F401
+from test_store import BEGIN, CPU_NAMES, HEAP_NAMES, HOUR
+from test_store_shares import FIRST, SECOND_HOUR, Filled, compared, cums, folded
+
+sys.path.insert(0, str(ROOT / "tests" / "oracle"))
+import pprof_reader  # noqa: E402
+
+NAME = CPU_NAMES[1]
+SECONDS = BEGIN // 10**9
+WINDOW = ("--start", FIRST[0], "--end", FIRST[1])
+
+
+@pytest.fixture(scope="module")
+def filled(server):
+    return Filled(server)
+
+
+@pytest.fixture
+def ask(cli, filled):  # noqa: F811
+    token = filled.tenant.make_token("read", "share")["token"]
+
+    def call(*arguments, **options):
+        return cli(*arguments, token=token, **options)
+
+    call.home = cli.home
+    return call
+
+
+def ok(result):
+    assert result.returncode == 0, result.log
+    return result.out
+
+
+def test_the_table_and_json_have_the_numbers(ask, filled):
+    wanted = cums(filled.merge(NAME, *FIRST, "p0"))
+    answer = json.loads(ok(ask("query", NAME + '{pod="p0"}', *WINDOW, "--json")))
+    assert {row["name"]: row["cum"] for row in answer["functions"]} == wanted
+    table = ok(ask("query", f'{NAME}{{pod="p0"}}@{FIRST[0]}..{FIRST[1]}'))
+    assert table.startswith("cpu: ") and all(name in table for name in wanted)
+    assert ok(ask("query", NAME + '{pod="p0"}', *WINDOW)) == table
+    hour = ok(ask("query", f'{NAME}{{pod="p0"}}@{SECONDS}'))  # the hour that begins then
+    assert hour == table
+    focused = json.loads(ok(ask("query", NAME, *WINDOW, "--json", "--ignore", "^idle$", "--limit", 1)))
+    assert len(focused["functions"]) == 1 and focused["functions"][0]["name"] == "work"
+
+
+def test_reports_are_written(ask, filled, tmp_path):
+    wanted = filled.merge(NAME, *FIRST)
+    lines = ok(ask("query", NAME, *WINDOW, "--report", "folded")).splitlines()
+    assert {tuple(line.rpartition(" ")[0].split(";")): int(line.rpartition(" ")[2])
+            for line in lines} == wanted
+    file = tmp_path / "out.pb.gz"
+    ok(ask("query", NAME, *WINDOW, "--report", "pprof", "-o", file))
+    top = pprof_reader.load(file).top(0)
+    assert {name: cum for name, (flat, cum) in top.items()} == cums(wanted)
+    again = ask("query", NAME, *WINDOW, "--report", "pprof", "-o", file)
+    assert again.returncode != 0 and "out.pb.gz" in again.log
+    ok(ask("query", NAME, *WINDOW, "--report", "pprof", "-f", "-o", file))
+    assert json.loads(ok(ask("query", NAME, *WINDOW, "--report", "flame")))["root"]["value"] == sum(wanted.values())
+    assert ok(ask("query", NAME, *WINDOW, "--report", "svg", "--focus", "work")).startswith("<svg")
+
+
+def test_a_share_is_made_and_can_be_deleted(ask, filled):
+    result = ask("query", NAME, *WINDOW, "--share", "--title", "first hour", "--visibility", "team")
+    url = ok(result).strip()
+    share = re.fullmatch(r"https://localhost:\d+/p/([0-9A-Za-z]{22})", url).group(1)
+    assert folded(filled.client, share) == filled.merge(NAME, *FIRST)
+    facts = filled.client.get(f"/api/v1/shares/{share}").json()
+    assert (facts["title"], facts["visibility"]) == ("first hour", "team")
+    ok(ask("delete", url))
+    assert filled.client.get(f"/api/v1/shares/{share}").status == 410
+    made = json.loads(ok(ask("query", NAME, *WINDOW, "--share", "--json")))
+    assert made["id"] in made["url"]
+
+
+def diff_rows(text):
+    return {row["name"]: (row["cum_a"], row["cum_b"]) for row in json.loads(text)["functions"]}
+
+
+def test_windows_are_compared_here(ask, filled, tmp_path):
+    first, second = filled.merge(NAME, *FIRST), filled.merge(NAME, *SECOND_HOUR)
+    a, b = f"{NAME}@{FIRST[0]}..{FIRST[1]}", f'{NAME}{{pod=~"p."}}@{SECONDS + 3600}'
+    local = ("diff", "--local", "--json", "--limit", 0)
+    assert diff_rows(ok(ask(*local, a, b))) == compared(first, second)
+    file = tmp_path / "first.pb.gz"
+    ok(ask("query", a, "--report", "pprof", "-o", file))
+    assert diff_rows(ok(ask(*local, b, file))) == compared(second, first)
+    pods = [filled.merge(NAME, *FIRST, pod) for pod in ("p0", "p1")]
+    without = ask(*local, f'{NAME}{{pod="p0"}}@{FIRST[0]}..{FIRST[1]}', f'{NAME}{{pod="p1"}}')
+    assert diff_rows(ok(without)) == compared(*pods)
+
+
+def test_windows_are_compared_by_a_link(ask, filled):
+    a, b = f"{NAME}@{FIRST[0]}..{FIRST[1]}", f'{NAME}{{pod=~"p."}}@{SECONDS + 3600}'
+    url = ok(ask("diff", a, b)).strip()
+    ids = re.fullmatch(r"https://localhost:\d+/d/([0-9A-Za-z]{22})\.\.([0-9A-Za-z]{22})", url).groups()
+    for share, window in zip(ids, (FIRST, SECOND_HOUR)):
+        assert folded(filled.client, share) == filled.merge(NAME, *window)
+    mixed = ok(ask("diff", ids[0], b)).strip()
+    assert mixed.rpartition("/")[2].startswith(ids[0] + "..")
+
+
+@pytest.mark.parametrize("arguments, status, lines", [
+    (["cpu{pod=x}"], 7, ["  cpu{pod=x}", "          ^", "expected a value in quotes"]),
+    (['cpu{pod="x"'], 7, ['  cpu{pod="x"', "             ^", "expected , or } at its end"]),
+    (['cpu{pöd="ü", q}'], 7, ['  cpu{pöd="ü", q}', "                ^", "expected =, !=, =~ or !~"]),
+    (["cpu", "--start", "now-2x"], 7, ["  now-2x", "       ^", "start: 'now-2x'"]),
+    (["cpu{}@now-2x..now"], 7, ["  now-2x", "       ^", "the window @now-2x..now: start"]),
+    (["cpu{}@now-1h..now-2h"], 7, ["start must be before end"]),
+    (["cpu{}@now-1h", "--end", "now"], 2, ["leave out --start and --end"]),
+    ([], 2, ["name what to look for"]),
+    (["cpu{pod=x,", "q=y}"], 2, ["in quotes"]),
+    (["cpu", "--report", "poem"], 2, ["--report is top"]),
+    (["cpu", "--share", "--focus", "x"], 2, ["--share keeps the whole profile"]),
+    (["cpu", "--title", "x"], 2, ["go with --share"]),
+    (["cpu", "-o", "x"], 2, ["-o goes with"]),
+    (["cpu", "--report", "pprof", "--focus", "x"], 2, ["filters do not go with it"]),
+    (["cpu", "--report", "svg", "--json"], 2, ["--json goes with"]),
+    (["process_cpu", *WINDOW], 7, ["2 profile types match"]),
+    (["cpu{}@now", "--share"], 7, ["finds no sample"]),
+])
+def test_what_is_wrong_is_pointed_at(ask, arguments, status, lines):
+    result = ask("query", *arguments)
+    assert result.out == "" and result.returncode == status, (result.returncode, result.log)
+    for line in lines[:-1]:
+        assert line in result.log.splitlines(), result.log
+    assert lines[-1] in result.log
+
+
+def test_a_wrong_side_is_named_before_anything_is_shared(ask, filled):
+    def shares():
+        return len(filled.client.get("/api/v1/shares").json()["shares"])
+
+    count, good = shares(), f"{NAME}@{FIRST[0]}..{FIRST[1]}"
+    for options in ([], ["--local"]):
+        wrong = ask("diff", *options, good, "cpu{pod=x}@now-1h")
+        assert wrong.returncode == 7 and "  cpu{pod=x}\n          ^\n" in wrong.log, wrong.log
+    empty = ask("diff", good, 'cpu{pod="nobody"}')
+    assert empty.returncode == 7 and "nothing in this window matches" in empty.log
+    types = ask("diff", good, f"{HEAP_NAMES[1]}@{FIRST[0]}..{FIRST[1]}")
+    assert types.returncode == 7 and "sample type" in types.log, types.log
+    assert shares() == count
+
+
+def test_an_empty_answer_says_so(ask, cli):  # noqa: F811
+    result = ask("query", 'cpu{pod="nobody"}')
+    assert result.returncode == 0 and "nothing in this window matches" in result.log
+    assert cli("query", "cpu", token=None).returncode == 4
+
+
+def test_what_is_broken_is_warned_of(start_server, cli):  # noqa: F811
+    server = start_server("--jobs-interval", "1s")
+    filled = Filled(server)
+    server.stop()
+    folder = pathlib.Path(server.data_dir) / "objects" / "segment"
+    first = min((path for path in folder.rglob("*") if path.is_file()),
+                key=lambda path: path.stat().st_mtime_ns)
+    data = bytearray(first.read_bytes())
+    data[len(data) // 2] ^= 1
+    first.chmod(0o600)
+    first.write_bytes(data)
+    server.start()
+    token = filled.tenant.make_token("read")["token"]
+    result = cli("query", f"{NAME}@{BEGIN}..{BEGIN + 9 * HOUR}", "--json", "--limit", "0",
+                 token=token, url=server.url, environment={"PERFOLIO_CA_FILE": str(server.ca_file)})
+    rows = {row["name"]: row["cum"] for row in json.loads(ok(result))["functions"]}
+    assert rows == cums(filled.merge(NAME, BEGIN + 1, BEGIN + 9 * HOUR))
+    assert "broken and left out of the answer; the first: segment/" in result.log
