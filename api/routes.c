@@ -10,6 +10,7 @@
 #include "api/profiles.h"
 #include "api/pyroscope_in.h"
 #include "api/query.h"
+#include "api/query_range.h"
 #include "api/series.h"
 #include "api/share.h"
 #include "api/short_link.h"
@@ -19,10 +20,11 @@
 
 /* Filled in order of matching: rows with narrower patterns stand before the pages' /p/{id}. */
 static const struct route_table *const joined[] = {
-    &health_routes, &identity_routes, &operator_routes,     &share_routes,
-    &upload_routes, &report_routes,   &short_link_routes,   &comment_routes,
-    &badge_routes,  &oembed_routes,   &profile_routes,      &query_routes,
-    &series_routes, &otlp_in_routes,  &pyroscope_in_routes, &page_routes,
+    &health_routes, &identity_routes,    &operator_routes,   &share_routes,
+    &upload_routes, &report_routes,      &short_link_routes, &comment_routes,
+    &badge_routes,  &oembed_routes,      &profile_routes,    &query_routes,
+    &series_routes, &query_range_routes, &otlp_in_routes,    &pyroscope_in_routes,
+    &page_routes,
 };
 
 enum { TABLE_COUNT = sizeof(joined) / sizeof(*joined), METHOD_COUNT = HTTP_OPTIONS + 1 };

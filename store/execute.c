@@ -5,6 +5,7 @@
 #include "lib/profile/profile.h"
 #include "store/block_read.h"
 #include "store/differences.h"
+#include "store/mean.h"
 #include "store/stack_union.h"
 #include "store/walk.h"
 
@@ -71,40 +72,14 @@ static uint32_t find_columns(struct walk *walk, uint32_t *column_of_series,
     return count;
 }
 
-/*
- * The sum of sums[i] / divisors[i], rounded once, halves away from 0: exact while the fractions'
- * common denominator fits, which it does for any numbers of snapshots that occur together.
- */
 static int64_t round_mean(const int64_t *sums, const uint64_t *divisors, uint32_t count)
 {
-    __int128 whole = 0, numerator = 0, denominator = 1;
+    struct mean mean = mean_zero();
     for (uint32_t i = 0; i < count; i++) {
-        if (!sums[i])
-            continue;
-        const __int128 divisor = (__int128)divisors[i];
-        whole += sums[i] / divisor;
-        /* a/b + c/d; both below 1, and reduced so that the next step fits. */
-        __int128 a = numerator * divisor + sums[i] % divisor * denominator;
-        __int128 b = denominator * divisor;
-        __int128 x = a < 0 ? -a : a, y = b;
-        while (y) {
-            const __int128 rest = x % y;
-            x = y;
-            y = rest;
-        }
-        numerator = a / x;
-        denominator = b / x;
-        whole += numerator / denominator;
-        numerator %= denominator;
-        if (denominator > (__int128)1 << 62) { /* too fine to be kept exactly */
-            numerator >>= 32;
-            denominator >>= 32;
-        }
+        if (sums[i])
+            mean_add(&mean, sums[i], divisors[i]);
     }
-    /* Both parts may have different signs. */
-    __int128 doubled = 2 * (whole * denominator + numerator);
-    doubled += doubled < 0 ? -denominator : denominator;
-    return (int64_t)(doubled / (2 * denominator));
+    return mean_round(&mean);
 }
 
 /* Divided by the snapshots that there were, also by those of granules that could not be read. */

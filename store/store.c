@@ -5,6 +5,7 @@
 #include "store/execute.h"
 #include "store/flush.h"
 #include "store/open_blocks.h"
+#include "store/range.h"
 #include "store/series_list.h"
 #include "store/upkeep.h"
 #include "store/walk.h"
@@ -173,4 +174,12 @@ enum err_code store_list_series(struct store *store, struct arena *arena,
 {
     const struct walk_source source = source_of(store);
     return series_list_make(&source, arena, query, ret_list, err);
+}
+
+enum err_code store_range(struct store *store, struct arena *arena,
+                          const struct store_range_query *query, struct store_range *ret_range,
+                          struct err *err)
+{
+    const struct walk_source source = source_of(store);
+    return range_make(&source, arena, query, ret_range, err);
 }

@@ -18,6 +18,7 @@
 
 struct arena;
 struct batch;
+struct filter;
 struct object_store;
 struct pg_pool;
 struct profile;
@@ -192,5 +193,43 @@ void store_list_label_names(struct arena *arena, const struct store_series_list 
 void store_list_label_values(struct arena *arena, const struct store_series_list *list,
                              struct span label, const struct span **ret_values,
                              uint32_t *ret_count);
+
+/* ---- over time ---- */
+
+enum { STORE_RANGE_STEPS_MAX = 11000, STORE_RANGE_SERIES_MAX = 1000 };
+
+struct store_range_query {
+    struct store_query query;
+    int64_t step_ns;             /* of steps from start_ns on; at least 1 */
+    const struct span *group_by; /* names of labels; none: all series are one */
+    size_t group_by_count;
+    uint32_t max_series;         /* at most STORE_RANGE_SERIES_MAX */
+    const struct filter *filter; /* its focus and ignore: of these stacks alone; NULL: of all */
+};
+
+/* What the profiles that begin in a step have together, by their type's rule; differences are in
+ * the step of the later snapshot. Steps without any are left out. */
+struct store_point {
+    uint32_t step;
+    int64_t value;
+};
+
+struct store_range_series {
+    const struct store_label *labels; /* those of group_by; one that series lack is empty */
+    const struct store_point *points;
+    uint32_t point_count;
+};
+
+struct store_range {
+    const struct store_type *type; /* NULL: nothing matches */
+    const struct store_range_series *series;
+    uint32_t series_count;
+    struct store_statistics statistics;
+};
+
+/* All in arena. Handles: as store_merge; ERR_TOO_LARGE also for more series or steps. */
+enum err_code store_range(struct store *store, struct arena *arena,
+                          const struct store_range_query *query, struct store_range *ret_range,
+                          struct err *err) MUST_USE;
 
 #endif

@@ -302,6 +302,8 @@ ROWS = [
     *[Row("GET", path, ["viewer", "member", "owner", "token:read", "token:all"] + FOREIGN,
           lambda world, path=path: (path.replace("{name}", "pod"), {}))
       for path in ("/api/v1/labels", "/api/v1/label/{name}/values", "/api/v1/series", "/api/v1/profile_types")],
+    Row("GET", "/api/v1/query_range", ["viewer", "member", "owner", "token:read", "token:all"] + FOREIGN,
+        lambda world: ("/api/v1/query_range?query=samples", {})),
     # ---- shares ----
     Row("POST", "/api/v1/shares", ["anonymous"] + SHARERS + FOREIGN,
         lambda world: ("/api/v1/shares", {"body": PROFILE})),

@@ -3,11 +3,12 @@ single profiles. All equal a plain recomputation (tests/oracle/store_oracle.py),
 compacted, and never name what another team has."""
 
 import random
+import re
 
 import pytest
 
 from people import Tenant
-from test_store import (BEGIN, CPU, HOUR, NAMES, Source, compact, make_profile,
+from test_store import (BEGIN, CPU, CPU_NAMES, HOUR, MATCHERS, NAMES, Source, compact, make_profile,
                         make_sources, send)
 
 import store_oracle
@@ -73,9 +74,45 @@ def check_lists(client, oracle, rng):
         assert values == sorted({value for _, pairs in wanted for name, value in pairs if name == label})
 
 
+FILTERS = [
+    ({}, None),
+    ({"focus": "f1"}, lambda stack: any("f1" in name for name in stack)),
+    ({"ignore": r"^f2\d$"}, lambda stack: not any(re.match(r"f2\d$", name) for name in stack)),
+    ({"focus": ["f1", "f3.*c$"], "ignore": "f7"},
+     lambda stack: any("f1" in name for name in stack) and any("f3" in name for name in stack)
+     and not any("f7" in name for name in stack)),
+    ({"focus": "nothing at all"}, lambda stack: False),
+]
+
+
+def check_over_time(client, oracle, rng):
+    window = some_window(rng)
+    name = rng.choice(NAMES)
+    selector, matches = rng.choice(MATCHERS)
+    more, keeps = rng.choice(FILTERS)
+    group_by = rng.choice([[], ["service_name"], ["zone", "pod"], ["absent"]])
+    step = max(rng.choice([MINUTE, 7 * MINUTE + 10**6, HOUR, 4 * HOUR]), (window[1] - window[0]) // 100)
+    step = -(-step // 10**6) * 10**6
+    answer = get(client, "/api/v1/query_range", window, query=name + selector, group_by=group_by,
+                 step=f"{step // 10**6 / 1000:.3f}", **more)
+    assert answer["step_ms"] == step // 10**6
+    wanted = oracle.over_time(name, matches, *window, step, group_by, keeps)
+    found = {tuple(one["labels"][label] for label in group_by): dict(map(tuple, one["points"]))
+             for one in answer["series"]}
+    assert list(found) == sorted(found)
+    assert found == {key: {(window[0] + number * step) // 10**6: value for number, value in points.items()}
+                     for key, points in wanted.items()}, (name, selector, window, step, more, group_by)
+    if wanted:
+        assert (answer["type"], answer["rule"]) == (name, store_oracle.rule_of(name))
+    if not more:
+        assert answer["statistics"]["rows"] == 0  # totals of profiles are enough
+
+
 def check_all(client, oracle, rng):
     for _ in range(20):
         check_lists(client, oracle, rng)
+    for _ in range(100):
+        check_over_time(client, oracle, rng)
 
 
 def test_answers_equal_a_plain_recomputation(start_server):
@@ -106,6 +143,42 @@ def test_a_value_may_have_any_character(server):
     window = (BEGIN, BEGIN + 1)
     assert pages(client, "/api/v1/label/odd/values", window, 2) == values
     assert sorted(one["odd"] for one in pages(client, "/api/v1/series", window, 5)) == sorted(values * 2)
+
+
+def test_cpu_time_per_second_is_cores(server):
+    client = Tenant(server).api("ingest", "read")
+    for i in range(3):
+        body = make_profile(CPU, BEGIN + i * 10**9, {("main",): [1, 5 * 10**8]}, ("cpu", "nanoseconds"), 10**9)
+        assert client.post("/api/v1/profiles", body=body).status == 200
+    window = (BEGIN, BEGIN + 3 * 10**9)
+    answer = get(client, "/api/v1/query_range", window, query=CPU_NAMES[1], rate="true", step="2s")
+    assert answer["unit"] == "cores" and answer["step_ms"] == 2000
+    # The last step ends with the window.
+    assert [value for _, value in answer["series"][0]["points"]] == [0.5, 0.5]
+    answer = get(client, "/api/v1/query_range", window, query=CPU_NAMES[0], rate="true")
+    assert answer["unit"] == "count/s" and len(answer["series"][0]["points"]) == 3
+
+
+@pytest.mark.parametrize("options, status, wanted", [
+    ({"step": "soon"}, 400, "step"),
+    ({"step": "1us"}, 400, "at least a millisecond"),
+    ({"step": "1ms"}, 413, "more than 11000"),
+    ({"rate": "yes"}, 400, "rate must be true or false"),
+    ({"rate": "true", "query": "inuse_space"}, 400, "is a level"),
+    ({"query": "process_cpu"}, 400, "2 profile types match"),
+    ({"focus": "("}, 400, "focus"),
+    ({"hide": "x"}, 400, "hide"),
+    ({"limit": "1", "group_by": "pod"}, 413, "more than 1 series: raise limit"),
+])
+def test_what_cannot_be_told_over_time_is_refused(server, options, status, wanted):
+    client = Tenant(server).api("ingest", "read")
+    for pod in "ab":
+        for types, period in ((CPU, ("cpu", "nanoseconds")), ([("inuse_space", "bytes")] * 2, ("space", "bytes"))):
+            body = make_profile(types, BEGIN, {("main",): [1, 1]}, period)
+            assert client.post("/api/v1/profiles", body=body, query={"label": f"pod={pod}"}).status == 200
+    answer = client.get("/api/v1/query_range", query={"query": CPU_NAMES[1], "start": BEGIN,
+                                                      "end": BEGIN + HOUR, **options})
+    assert answer.status == status and wanted in answer.json()["detail"], answer
 
 
 @pytest.mark.parametrize("path", ["/api/v1/labels", "/api/v1/label/pod/values", "/api/v1/series",

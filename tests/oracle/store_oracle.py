@@ -48,6 +48,27 @@ class Oracle:
         return {(name, tuple(sorted(labels.items()))) for name, labels, time_ns, _ in self.profiles
                 if start_ns <= time_ns < end_ns and matches(name, labels)}
 
+    def over_time(self, type_name, matches, start_ns, end_ns, step_ns, group_by=(), keeps=None):
+        """{values of group_by: {step: value}}; keeps(stack): a filter of stacks."""
+        groups = collections.defaultdict(lambda: collections.defaultdict(fractions.Fraction))
+        series = collections.defaultdict(list)
+        for name, labels, time_ns, stacks in self.profiles:
+            if name == type_name and matches(labels) and start_ns <= time_ns < end_ns:
+                kept = sum(value for stack, value in stacks.items() if keeps is None or keeps(stack))
+                series[tuple(sorted(labels.items()))].append((time_ns, sum(stacks.values()), kept))
+        for labels, profiles in series.items():
+            group = groups[tuple(dict(labels).get(label, "") for label in group_by)]
+            steps = collections.defaultdict(list)
+            if rule_of(type_name) == "difference":
+                profiles = told_by_totals(sorted(profiles))
+            for time_ns, _, value in profiles:
+                steps[(time_ns - start_ns) // step_ns].append(value)
+            for step, values in steps.items():
+                of_one = len(values) if rule_of(type_name) == "mean" else 1
+                group[step] += fractions.Fraction(sum(values), of_one)
+        return {key: {step: rounded(value) for step, value in group.items()}
+                for key, group in groups.items()}
+
     def merge(self, type_name, matches, start_ns, end_ns):
         total = collections.Counter()
         for profiles in self.chosen(type_name, matches, start_ns, end_ns):
@@ -76,6 +97,12 @@ def differences(profiles):
         for stack, value in after.items():
             gained[stack] += value - (0 if began else before.get(stack, 0))
     return gained
+
+
+def told_by_totals(snapshots):
+    """Differences of (time, total, value); less in total than before: the process began anew."""
+    return [(after[0], None, after[2] - (before[2] if after[1] >= before[1] else 0))
+            for before, after in zip(snapshots, snapshots[1:])]
 
 
 RULES = {"sum": add_up, "mean": mean, "difference": differences}

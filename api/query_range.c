@@ -1,0 +1,228 @@
+#include "api/query_range.h"
+
+#include "api/query.h"
+#include "api/server.h"
+#include "api/store_json.h"
+#include "lib/base/clock.h"
+#include "lib/base/mem.h"
+#include "lib/base/when.h"
+#include "lib/profile/filter.h"
+
+#include <inttypes.h>
+
+enum { POINTS_DEFAULT = 250, GROUP_LABELS_MAX = 8, SERIES_DEFAULT = 100 };
+
+struct question {
+    struct store_range_query range;
+    struct span group_by[GROUP_LABELS_MAX];
+    bool is_rate;
+};
+
+/* ---- parameters ---- */
+
+/* The shortest round step that gives no more points than wanted. */
+static int64_t choose_step(int64_t window_ns)
+{
+    static const int32_t round_s[] = {1,     2,     5,     10,    15,     30,    60,
+                                      120,   300,   600,   900,   1800,   3600,  7200,
+                                      10800, 21600, 43200, 86400, 172800, 604800};
+    const size_t count = sizeof(round_s) / sizeof(round_s[0]);
+    int64_t step_ns = 0;
+    for (size_t i = 0; i < count; i++) {
+        step_ns = round_s[i] * CLOCK_NS_PER_S;
+        if (window_ns / step_ns < POINTS_DEFAULT)
+            return step_ns;
+    }
+    return window_ns / POINTS_DEFAULT + 1;
+}
+
+static enum err_code read_step(const struct request *request, struct store_range_query *range,
+                               struct err *err)
+{
+    struct span text;
+    range->step_ns = choose_step(range->query.end_ns - range->query.start_ns);
+    if (!request_query(request, "step", &text) || !text.size)
+        return ERR_NONE;
+    enum err_code code = when_parse_duration(text, &range->step_ns, err);
+    if (code)
+        return err_add(err, "step");
+    if (range->step_ns < CLOCK_NS_PER_MS)
+        return err_set(err, ERR_INVALID, "step must be at least a millisecond");
+    return ERR_NONE;
+}
+
+static enum err_code read_groups(const struct request *request, struct question *question,
+                                 struct err *err)
+{
+    struct span name;
+    size_t count = 0;
+    for (; request_query_nth(request, "group_by", count, &name); count++) {
+        if (count == GROUP_LABELS_MAX)
+            return err_set(err, ERR_INVALID, "group_by: there are more than %d labels",
+                           GROUP_LABELS_MAX);
+        for (size_t i = 0; i < count; i++) {
+            if (span_equal(question->group_by[i], name))
+                return err_set(err, ERR_INVALID, "group_by: '%.*s' is there twice",
+                               SPAN_PRINT(name));
+        }
+        question->group_by[count] = name;
+    }
+    question->range.group_by = question->group_by;
+    question->range.group_by_count = count;
+    return ERR_NONE;
+}
+
+static enum err_code read_filter(const struct request *request, struct store_range_query *range,
+                                 struct err *err)
+{
+    static const enum filter_action actions[] = {FILTER_FOCUS, FILTER_IGNORE};
+    struct filter_rule rules[FILTER_RULES_MAX];
+    size_t count = 0;
+    for (size_t i = 0; i < sizeof(actions) / sizeof(actions[0]); i++) {
+        const char *name = filter_action_name(actions[i]);
+        struct span pattern;
+        for (size_t n = 0; request_query_nth(request, name, n, &pattern); n++) {
+            if (count == FILTER_RULES_MAX)
+                return err_set(err, ERR_INVALID, "there are more than %d of focus and ignore",
+                               FILTER_RULES_MAX);
+            rules[count++] = (struct filter_rule){.action = actions[i], .pattern = pattern};
+        }
+    }
+    return filter_create(request->arena, rules, count, &range->filter, err);
+}
+
+static enum err_code read_rate(const struct request *request, bool *ret_is_rate, struct err *err)
+{
+    struct span text = SPAN_LITERAL("false");
+    request_query(request, "rate", &text);
+    *ret_is_rate = span_equal_text(text, "true");
+    if (!*ret_is_rate && !span_equal_text(text, "false"))
+        return err_set(err, ERR_INVALID, "rate must be true or false");
+    return ERR_NONE;
+}
+
+static enum err_code read_question(const struct request *request, struct question *question,
+                                   struct err *err)
+{
+    static const char *const single[] = {"query", "start", "end", "step", "limit", "rate", NULL};
+    static const char *const repeatable[] = {"group_by", "focus", "ignore", NULL};
+    struct store_range_query *range = &question->range;
+    int64_t limit = SERIES_DEFAULT;
+    enum err_code code = request_check_parameters(request, single, repeatable, err);
+    if (!code)
+        code = query_read(request, &query_names, NULL, &range->query, err);
+    if (!code)
+        code = read_step(request, range, err);
+    if (!code)
+        code = read_groups(request, question, err);
+    if (!code)
+        code = read_filter(request, range, err);
+    if (!code)
+        code = read_rate(request, &question->is_rate, err);
+    if (!code)
+        code = request_query_i64(request, "limit", 1, STORE_RANGE_SERIES_MAX, SERIES_DEFAULT,
+                                 &limit, err);
+    range->max_series = (uint32_t)limit;
+    return code;
+}
+
+/* ---- the answer ---- */
+
+static bool is_in_nanoseconds(const struct store_type *type)
+{
+    return span_equal_text(type->parts[STORE_TYPE_SAMPLE_UNIT], "nanoseconds");
+}
+
+static void append_unit(const struct question *question, const struct store_type *type,
+                        struct buf *json)
+{
+    buf_auto unit;
+    buf_init(&unit, 1 << 16);
+    if (!type)
+        buf_append_text(&unit, "");
+    else if (!question->is_rate)
+        buf_append_span(&unit, type->parts[STORE_TYPE_SAMPLE_UNIT]);
+    else if (!is_in_nanoseconds(type))
+        buf_printf(&unit, "%.*s/s", SPAN_PRINT(type->parts[STORE_TYPE_SAMPLE_UNIT]));
+    else
+        buf_append_text(&unit, span_equal_text(type->parts[STORE_TYPE_SAMPLE_TYPE], "cpu")
+                                   ? "cores"
+                                   : "seconds/s");
+    buf_append_json(json, buf_span(&unit));
+}
+
+static void append_point(const struct question *question, const struct store_type *type,
+                         const struct store_point *point, struct buf *json)
+{
+    const struct store_range_query *range = &question->range;
+    const int64_t begin_ns = range->query.start_ns + point->step * range->step_ns;
+    buf_printf(json, "[%" PRId64 ",", begin_ns / CLOCK_NS_PER_MS);
+    if (!question->is_rate) {
+        buf_printf(json, "%" PRId64 "]", point->value);
+        return;
+    }
+    /* The last step ends with the window. */
+    const int64_t left_ns = range->query.end_ns - begin_ns;
+    const int64_t step_ns = left_ns < range->step_ns ? left_ns : range->step_ns;
+    const double per_ns = (double)point->value / (double)step_ns;
+    buf_printf(json, "%.9g]", is_in_nanoseconds(type) ? per_ns : per_ns * (double)CLOCK_NS_PER_S);
+}
+
+static void append_series(const struct question *question, const struct store_range *answer,
+                          const struct store_range_series *series, struct buf *json)
+{
+    buf_append_text(json, "{\"labels\":{");
+    store_json_append_labels(json, series->labels, (uint32_t)question->range.group_by_count);
+    buf_append_text(json, "},\"points\":[");
+    for (uint32_t i = 0; i < series->point_count; i++) {
+        buf_append_text(json, i ? "," : "");
+        append_point(question, answer->type, &series->points[i], json);
+    }
+    buf_append_text(json, "]}");
+}
+
+static void append_answer(const struct question *question, const struct store_range *answer,
+                          int64_t begin_ns, struct buf *json)
+{
+    const struct store_type *type = answer->type;
+    buf_append_text(json, "{\"type\":");
+    buf_append_json(json, span_text(type ? type->name : ""));
+    buf_append_text(json, ",\"unit\":");
+    append_unit(question, type, json);
+    buf_printf(json, ",\"rule\":\"%s\",\"step_ms\":%.9g,\"series\":[",
+               store_rule_name(type ? type->rule : STORE_SUM),
+               (double)question->range.step_ns / (double)CLOCK_NS_PER_MS);
+    for (uint32_t i = 0; i < answer->series_count; i++) {
+        buf_append_text(json, i ? "," : "");
+        append_series(question, answer, &answer->series[i], json);
+    }
+    buf_append_text(json, "],\"statistics\":");
+    store_json_append_statistics(json, &answer->statistics, begin_ns);
+    buf_append_text(json, "}\n");
+}
+
+static enum err_code get_query_range(struct request *request, struct response *response,
+                                     struct err *err)
+{
+    const int64_t begin_ns = clock_monotonic_ns();
+    struct question *question = arena_new(request->arena, struct question, 1);
+    struct store_range answer;
+    enum err_code code = read_question(request, question, err);
+    if (!code)
+        code = store_range(request->server->store, request->arena, &question->range, &answer, err);
+    if (code)
+        return code;
+    if (question->is_rate && answer.type && answer.type->rule == STORE_MEAN)
+        return err_set(err, ERR_INVALID, "rate: %s is a level, which has none", answer.type->name);
+    buf_auto json;
+    buf_init(&json, STORE_JSON_MAX_BYTES);
+    append_answer(question, &answer, begin_ns, &json);
+    query_add_statistics(request, response, &answer.statistics, begin_ns);
+    return store_json_respond(request, response, &json, err);
+}
+
+static const struct route routes[] = {
+    {HTTP_GET, "/api/v1/query_range", ACCESS_SCOPES, SCOPE_READ, 0, 0, get_query_range},
+};
+
+const struct route_table query_range_routes = {routes, sizeof(routes) / sizeof(*routes)};

@@ -1,0 +1,16 @@
+/*
+ * query_range: values over time: GET /api/v1/query_range.
+ *
+ * `step` is a duration (lib/base/when.h); without one it is a round one that gives at most 250
+ * points. `group_by` are labels, one series of points per distinct values of theirs; `focus` and
+ * `ignore` count the stacks that they keep alone (lib/profile/filter.h). With `rate=true` values
+ * are per second, those in nanoseconds as seconds per second: of CPU time that is cores.
+ */
+#ifndef API_QUERY_RANGE_H
+#define API_QUERY_RANGE_H
+
+#include "api/routes.h"
+
+extern const struct route_table query_range_routes;
+
+#endif
