@@ -342,3 +342,50 @@ def test_what_is_older_than_the_team_keeps_goes(start_server):
 
     until(is_gone, "an expired profile's bytes are still there")
     assert folded(other, CPU_NAMES[0], 0, now)[1] == {("main",): 1}
+
+
+def test_of_a_broken_granule_the_others_are_served(start_server):
+    """One block of two pods and two hours, each byte wrong in turn: answers are whole, or without
+    one pod's hour and say so; a mean is that of the snapshots that are left."""
+    server = start_server("--jobs-interval", "1s")
+    client = Tenant(server).api("ingest", "read")
+    hours = [BEGIN // HOUR * HOUR + hour * HOUR for hour in range(2)]
+    sent = [(f"p{pod}", hour, i) for pod in range(2) for hour in hours for i in range(3)]
+    oracles = {None: store_oracle.Oracle(), **{one[:2]: store_oracle.Oracle() for one in sent}}
+    for pod, hour, i in sent:
+        value = 100 + hour // HOUR % 7 * 10 + i + (50 if pod == "p1" else 0)
+        stacks = {("main",): [value * 1000 + i, value], ("main", pod): [7, 5 + i]}
+        body = make_profile(HEAP, hour + i, stacks, ("space", "bytes"))
+        assert client.post("/api/v1/profiles", body=body, query={"label": f"pod={pod}"}).status == 200
+        for left_out, oracle in oracles.items():
+            for n, name in enumerate(HEAP_NAMES):
+                if left_out != (pod, hour):
+                    oracle.add({"pod": pod}, name, hour + i,
+                               {stack: values[n] for stack, values in stacks.items()})
+    compact(server)
+    block, = (server.data_dir / "objects" / key for key in objects_of(server))
+    block.chmod(0o600)
+    windows = [(hours[0], hours[1] + HOUR), (hours[0] + 1, hours[1] + 2)]
+    assert folded(client, HEAP_NAMES[0], *windows[0])[1]  # it is open from now on
+    broken = set()
+    for at in range(0, block.stat().st_size, 7):
+        flip(block, at)
+        for name in HEAP_NAMES:
+            for window in windows:
+                answer, rows = folded(client, name, *window)
+                fits = {left_out for left_out, oracle in oracles.items()
+                        if rows == oracle.merge(name, lambda labels: True, *window)}
+                assert fits == {None} or fits and "perfolio-warning" in answer.headers, (at, rows)
+                if "perfolio-warning" in answer.headers:
+                    assert "1 of the parts" in answer.headers["perfolio-warning"]
+                    broken |= {(name, left_out) for left_out in fits}
+        flip(block, at)
+    assert len(broken) == 2 * 4, broken
+
+
+def flip(file, at):
+    with open(file, "r+b") as opened:
+        opened.seek(at)
+        byte = opened.read(1)[0]
+        opened.seek(at)
+        opened.write(bytes([byte ^ 1]))

@@ -176,6 +176,25 @@ static void many_of_everything_stay_findable(void **state)
     profile_destroy(profile);
 }
 
+static void comments_can_be_added_to_a_finished_profile(void **state)
+{
+    (void)state;
+    profile_builder_auto builder = new_builder(NULL);
+    profile_builder_add_comment(builder, SPAN_LITERAL("first"));
+    struct profile *profile = take(builder);
+    const uint32_t string_count = profile->string_count;
+    const struct span more[] = {SPAN_LITERAL("second"), SPAN_LITERAL("cpu"),
+                                SPAN_LITERAL("second")};
+    static const char *const wanted[] = {"first", "second", "cpu", "second"};
+    profile_add_comments(profile, more, 3);
+    assert_int_equal(profile->comment_count, 4);
+    for (uint32_t i = 0; i < 4; i++)
+        assert_true(span_equal_text(profile_string(profile, profile->comments[i]), wanted[i]));
+    assert_int_equal(profile->comments[2], profile->value_types[0].type);
+    assert_int_equal(profile->string_count, string_count + 1);
+    profile_destroy(profile);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -187,6 +206,7 @@ int main(void)
         cmocka_unit_test(limits_are_kept),
         cmocka_unit_test(needs_a_value_type),
         cmocka_unit_test(many_of_everything_stay_findable),
+        cmocka_unit_test(comments_can_be_added_to_a_finished_profile),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
