@@ -359,7 +359,7 @@ static void unref_answer(void *entry)
     flight_cache_unref(entry);
 }
 
-static enum err_code take_turn(struct request *request, const char *share_id, struct err *err)
+enum err_code report_take_turn(struct request *request, const char *share_id, struct err *err)
 {
     if (!request->turn.key) /* others read it as soon as the turn is held or waited for */
         request->turn.key = share_id;
@@ -391,7 +391,7 @@ enum err_code report_respond(struct request *request, struct response *response,
     const char *key = report_key(request->arena, report, making.is_zstd);
     struct flight_entry *entry = flight_cache_try(answers, key);
     if (!entry) {
-        enum err_code code = take_turn(request, report->shares[0].id, err);
+        enum err_code code = report_take_turn(request, report->shares[0].id, err);
         if (!code)
             code = flight_cache_ref(answers, key, make_answer, &making, &entry, err);
         if (code)

@@ -96,6 +96,10 @@ enum err_code report_write_profiles(const struct report *report,
  * which needs no place of the decode gate. */
 uint64_t report_place_needed(const struct report *report);
 
+/* Before slow work for a share (api/turns.h). Handles: ERR_BUSY (a GET is handled again later). */
+enum err_code report_take_turn(struct request *request, const char *share_id,
+                               struct err *err) MUST_USE;
+
 /* Answers: from the client's own copy (304), from memory, or newly made. */
 enum err_code report_respond(struct request *request, struct response *response,
                              const struct report *report, struct err *err) MUST_USE;

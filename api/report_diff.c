@@ -146,6 +146,22 @@ static enum err_code write_sides(struct request *request, struct response *respo
     return code;
 }
 
+/* What a side that is a share asks of others: as with every report of it. */
+static enum err_code begin_shares(struct request *request, const struct report *report,
+                                  struct err *err)
+{
+    enum err_code code = ERR_NONE;
+    for (size_t i = 0; i < SIDES && !code; i++) {
+        const char *id = report->shares[i].id;
+        if (report->queries[i])
+            continue;
+        share_views_count(request->server->shares->views, span_text(id), request->address,
+                          request->start_ns);
+        code = report_take_turn(request, id, err);
+    }
+    return code;
+}
+
 enum err_code report_diff_respond(struct request *request, struct response *response,
                                   const struct report *report, struct err *err)
 {
@@ -153,11 +169,9 @@ enum err_code report_diff_respond(struct request *request, struct response *resp
     const uint64_t place = report_place_needed(report);
     buf_auto body;
     buf_init(&body, REPORT_MAX_BYTES);
-    for (size_t i = 0; i < SIDES; i++)
-        if (!report->queries[i])
-            share_views_count(request->server->shares->views, span_text(report->shares[i].id),
-                              request->address, request->start_ns);
-    enum err_code code = decode_gate_enter(gate, place, "this report", err);
+    enum err_code code = begin_shares(request, report, err);
+    if (!code)
+        code = decode_gate_enter(gate, place, "this report", err);
     if (code)
         return code;
     code = write_sides(request, response, report, &body, err);

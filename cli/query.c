@@ -39,7 +39,7 @@ static const char *const reports[] = {"top", "folded", "pprof", "flame", "svg", 
 
 static const struct argp_option options[] = {
     {"start", OPTION_START, "TIME", 0,
-     "Profiles from then on: now-1h (the default), 2026-01-02T03:04Z", 0},
+     "Profiles from then on: now-1h (the default), 2026-01-02T03:04:05Z", 0},
     {"end", OPTION_END, "TIME", 0, "And before then: now (the default)", 0},
     {"report", OPTION_REPORT, "REPORT", 0,
      "top (a table, the default), folded, pprof, flame (JSON) or svg", 0},

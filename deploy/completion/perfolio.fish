@@ -50,7 +50,7 @@ complete -c perfolio -n '__fish_seen_subcommand_from top' -l limit -x -d 'Show a
 complete -c perfolio -n '__fish_seen_subcommand_from top' -l json -d 'Print JSON with the profile’s own units'
 complete -c perfolio -n '__fish_seen_subcommand_from top' -l password-file -r -F -d 'The share’s password is the first line of FILE (- is standard input)'
 complete -c perfolio -n __fish_use_subcommand -a query -d 'merge the profiles of a time window and show what costs most'
-complete -c perfolio -n '__fish_seen_subcommand_from query' -l start -x -d 'Profiles from then on – now-1h (the default), 2026-01-02T03 –04Z'
+complete -c perfolio -n '__fish_seen_subcommand_from query' -l start -x -d 'Profiles from then on – now-1h (the default), 2026-01-02T03 –04 –05Z'
 complete -c perfolio -n '__fish_seen_subcommand_from query' -l end -x -d 'And before then – now (the default)'
 complete -c perfolio -n '__fish_seen_subcommand_from query' -l report -x -d 'top (a table, the default), folded, pprof, flame (JSON) or svg'
 complete -c perfolio -n '__fish_seen_subcommand_from query' -l output -s o -r -F -d 'Write the report there (- is standard output)'
