@@ -303,8 +303,8 @@ static void describe_error(const h2o_req_t *req, struct err *err)
 {
     if (req->res.status == 413)
         err_set(err, ERR_TOO_LARGE,
-                "the body passes %zu bytes, the most that one request may bring; upload it in "
-                "parts, as `perfolio push` does by itself",
+                "the body passes %zu bytes, the most that one request may bring: send less at "
+                "once, or upload a large profile in parts, as `perfolio push` does by itself",
                 HTTP_MAX_BODY_BYTES);
     else if (req->res.status == 417)
         err_set(err, ERR_INVALID,

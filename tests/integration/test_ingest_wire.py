@@ -106,6 +106,18 @@ def test_otlp_that_is_sent_again_counts_once(server):
     check(client, oracle, [OTLP_CPU, OFF_CPU], {"k8s_pod_name": "x"})
 
 
+@pytest.mark.parametrize("mebibytes", [9, 40])
+@pytest.mark.parametrize("encoding", ["gzip", "zstd"])
+def test_a_body_may_expand_to_much_more(server, mebibytes, encoding):
+    client, oracle = Tenant(server).api("ingest", "read"), store_oracle.Oracle()
+    # A field that nobody knows is passed over.
+    data = make_export(random.Random(1), oracle, "x", BEGIN).protobuf() + block(99, bytes(mebibytes << 20))
+    answer = client.post(OTLP, ENCODINGS[encoding](data), headers={
+        "Content-Type": X_PROTO, "Content-Encoding": encoding})
+    assert answer.status == 200, answer
+    check(client, oracle, [OTLP_CPU], {"k8s_pod_name": "x"})
+
+
 # ---- Pyroscope ----
 
 def push_protobuf(series):
@@ -155,6 +167,14 @@ def test_push_takes_all_series(server, content_type, make, encoding):
             assert answer.body == (b"{}" if content_type == JSON else b"")
     check(client, oracle, CPU_NAMES, {"pod_name": "p", "kind": "cpu"})
     check(client, oracle, HEAP_NAMES, {"pod_name": "p", "kind": "heap"})
+
+
+def test_what_stands_twice_in_a_push_counts_once(server):
+    client, oracle = Tenant(server).api("ingest", "read"), store_oracle.Oracle()
+    series = make_series(random.Random(1), oracle, "p", BEGIN)
+    answer = client.post(PUSH, push_protobuf(series + series), headers={"Content-Type": PROTO})
+    assert answer.status == 200, answer
+    check(client, oracle, CPU_NAMES, {"pod_name": "p", "kind": "cpu"})
 
 
 def test_a_push_is_taken_whole_or_not_at_all(server):

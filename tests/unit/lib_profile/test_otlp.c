@@ -797,6 +797,29 @@ static void statuses_have_a_code_and_a_message(void **state)
     assert_true(span_equal_text(buf_span(&body), "{\"code\":14,\"message\":\"\\\"later\\\"\"}"));
 }
 
+static void answers_can_be_read_again(void **state)
+{
+    (void)state;
+    struct otlp_result result = {.rejected_profiles = 300, .message = "why"};
+    char message[OTLP_MESSAGE_BYTES];
+    uint64_t rejected;
+    buf_auto body;
+    buf_init(&body, REQUEST_MAX);
+    assert_true(otlp_read_response(buf_span(&body), &rejected, message));
+    assert_int_equal(rejected, 0);
+    assert_string_equal(message, "");
+    otlp_write_response(OTLP_PROTOBUF, &result, &body);
+    assert_true(otlp_read_response(buf_span(&body), &rejected, message));
+    assert_int_equal(rejected, 300);
+    assert_string_equal(message, "why");
+    assert_false(otlp_read_response(span_of(body.data, body.size - 1), &rejected, message));
+    buf_clear(&body);
+    otlp_write_status(OTLP_PROTOBUF, ERR_INVALID, "no", &body);
+    assert_true(otlp_read_status(buf_span(&body), message));
+    assert_string_equal(message, "no");
+    assert_false(otlp_read_status(span_text("<html>"), message));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -819,6 +842,7 @@ int main(void)
         cmocka_unit_test(wrong_json_is_refused),
         cmocka_unit_test(answers_name_what_was_dropped),
         cmocka_unit_test(statuses_have_a_code_and_a_message),
+        cmocka_unit_test(answers_can_be_read_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
