@@ -6,8 +6,8 @@
  *                    and 504 alone, so a disk that fails is 503; each says when (Retry-After).
  *   ROUTE_CONNECT    {"code":"invalid_argument","message":"…"}, lib/profile/connect.h; a content
  *                    type that it does not know is 415, a Content-Encoding 501 (unimplemented)
- *   ROUTE_PYROSCOPE  the same body; 400 is for the address, 422 for what the body holds. Pyroscope's
- *                    408 is never answered: whose body comes too slowly loses the connection
+ *   ROUTE_PYROSCOPE  the same body; 400 is for the address, 422 for what the body holds; there is
+ *                    no 408: whose body comes too slowly loses the connection
  *
  * Threads: any.
  */
