@@ -22,7 +22,7 @@ def commands():
 
 # What commands about continuous profiles print, by a part of them.
 INSTEAD_OF_A_LINK = {"--series": "values added", "/api/v1/profiles": '"samples":',
-                     "/api/v1/query": '"functions":'}
+                     "perfolio query": "samples: "}
 
 
 class ProfileHandler(http.server.BaseHTTPRequestHandler):
