@@ -3,6 +3,7 @@
 #include "api/report_write.h"
 #include "api/server.h"
 #include "api/settings.h"
+#include "api/store_json.h"
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
 #include "lib/base/when.h"
@@ -191,32 +192,77 @@ static enum err_code answer_report(struct request *request, struct response *res
     return response_buf(request, response, 200, report->kind->content_type, &body, err);
 }
 
+static enum err_code read_report(struct request *request, unsigned parameters,
+                                 struct report **ret_report, struct err *err)
+{
+    const struct named_report *named = named_reports;
+    *ret_report = arena_new(request->arena, struct report, 1);
+    enum err_code code = find_report(request, &named, err);
+    return code ? code
+                : report_read(request, named->kind, named->parameters | parameters,
+                              named->default_limit, *ret_report, err);
+}
+
+static enum err_code respond(struct request *request, struct response *response,
+                             const struct report *report, const struct store_answer *answer,
+                             int64_t begin_ns, struct err *err)
+{
+    query_add_fields(request, response, answer, begin_ns);
+    response_add(request, response, "cache-control", "private, no-cache");
+    return answer_report(request, response, report, answer->profile, err);
+}
+
 static enum err_code get_query(struct request *request, struct response *response, struct err *err)
 {
     const int64_t begin_ns = clock_monotonic_ns();
-    const struct named_report *named = named_reports;
-    struct report *report = arena_new(request->arena, struct report, 1);
+    struct report *report;
     struct store_query query;
     struct store_answer answer;
-    enum err_code code = find_report(request, &named, err);
-    if (!code)
-        code = report_read(request, named->kind, named->parameters | REPORT_TAKES_QUERY,
-                           named->default_limit, report, err);
+    enum err_code code = read_report(request, REPORT_TAKES_QUERY, &report, err);
     if (!code)
         code = query_read(request, &query_names, NULL, &query, err);
     if (!code)
         code = query_merge(request, &query, &answer, err);
     if (code)
         return code;
-    query_add_fields(request, response, &answer, begin_ns);
-    response_add(request, response, "cache-control", "private, no-cache");
-    code = answer_report(request, response, report, answer.profile, err);
+    code = respond(request, response, report, &answer, begin_ns, err);
+    profile_destroy(answer.profile);
+    return code;
+}
+
+/* What one series has at one moment, in the window of that moment alone. */
+static enum err_code get_profile(struct request *request, struct response *response,
+                                 struct err *err)
+{
+    const int64_t begin_ns = clock_monotonic_ns();
+    struct report *report;
+    struct store_profile_id id;
+    struct store_query query;
+    struct store_answer answer;
+    enum err_code code = read_report(request, REPORT_TAKES_STORED, &report, err);
+    if (!code && !store_json_parse_profile_id(request->path_params[0], &id))
+        code = err_set(err, ERR_NOT_FOUND, "no such profile");
+    if (!code)
+        code = query_read_window(request, &query_names, &query, err);
+    if (code)
+        return code;
+    query.profile = &id;
+    query.start_ns = id.time_ns;
+    query.end_ns = id.time_ns + 1;
+    code = query_merge(request, &query, &answer, err);
+    if (code)
+        return code;
+    if (answer.statistics.profile_count)
+        code = respond(request, response, report, &answer, begin_ns, err);
+    else
+        code = err_set(err, ERR_NOT_FOUND, "no such profile");
     profile_destroy(answer.profile);
     return code;
 }
 
 static const struct route routes[] = {
     {HTTP_GET, "/api/v1/query", ACCESS_SCOPES, SCOPE_READ, 0, 0, get_query},
+    {HTTP_GET, "/api/v1/profiles/{id}", ACCESS_SCOPES, SCOPE_READ, 0, 0, get_profile},
 };
 
 const struct route_table query_routes = {routes, sizeof(routes) / sizeof(*routes)};

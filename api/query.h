@@ -1,6 +1,6 @@
 /*
  * query: questions to the store (store/store.h) over HTTP: what a selector finds in a window, as
- * any report that shares have.
+ * any report that shares have; and one profile of a list (api/profile_list.h), as it was sent.
  *
  * The window is start <= begin of a profile < end; both as lib/base/when.h reads them, the last
  * hour where they are missing. Reports and their parameters are those of shares (api/report.h).

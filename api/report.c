@@ -66,8 +66,9 @@ static enum err_code check_names(struct request *request, unsigned parameters, s
         known[count++] = "query";
         known[count++] = "start";
         known[count++] = "end";
-        known[count++] = "report";
     }
+    if (parameters & (REPORT_TAKES_QUERY | REPORT_TAKES_STORED))
+        known[count++] = "report";
     if (parameters & REPORT_TAKES_DIFF) {
         for (const char *const *name = report_diff_names; *name; name++)
             known[count++] = *name;
@@ -146,7 +147,7 @@ enum err_code report_read(struct request *request, const struct report_kind *kin
         return err_set(err, ERR_INVALID, "fn is missing: the name of a function");
     if (code)
         return code;
-    if (parameters & REPORT_TAKES_QUERY)
+    if (parameters & (REPORT_TAKES_QUERY | REPORT_TAKES_STORED))
         report->shares[0].title = report->shares[0].filename = "";
     else if (parameters & REPORT_TAKES_DIFF)
         code = report_diff_read(request, report, err);

@@ -72,14 +72,15 @@ enum report_parameters {
     REPORT_TAKES_GROUP = 1 << 5, /* group_by */
     REPORT_TAKES_KEY = 1 << 6,   /* key: of labels */
     REPORT_TAKES_ROOT = 1 << 16,
-    REPORT_TAKES_QUERY = 1 << 8, /* query start end report, in place of shares */
-    REPORT_TAKES_PAGE = 1 << 7,  /* those of a page's address, and with sv any others */
+    REPORT_TAKES_QUERY = 1 << 8,  /* query start end report, in place of shares */
+    REPORT_TAKES_STORED = 1 << 9, /* report, of one of the store's profiles, in place of shares */
+    REPORT_TAKES_PAGE = 1 << 7,   /* those of a page's address, and with sv any others */
     REPORT_TAKES_VIEW = REPORT_TAKES_FILTER | REPORT_TAKES_GROUP
 };
 
 /*
  * Reads the parameters and finds the shares: that of the path, or a and b of the query; none with
- * REPORT_TAKES_QUERY. Handles:
+ * REPORT_TAKES_QUERY and REPORT_TAKES_STORED. Handles:
  * ERR_INVALID (a parameter), and what share_access_find handles.
  */
 enum err_code report_read(struct request *request, const struct report_kind *kind,

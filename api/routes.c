@@ -7,6 +7,7 @@
 #include "api/oembed.h"
 #include "api/otlp_in.h"
 #include "api/pages.h"
+#include "api/profile_list.h"
 #include "api/profiles.h"
 #include "api/pyroscope_in.h"
 #include "api/query.h"
@@ -20,11 +21,11 @@
 
 /* Filled in order of matching: rows with narrower patterns stand before the pages' /p/{id}. */
 static const struct route_table *const joined[] = {
-    &health_routes, &identity_routes,    &operator_routes,   &share_routes,
-    &upload_routes, &report_routes,      &short_link_routes, &comment_routes,
-    &badge_routes,  &oembed_routes,      &profile_routes,    &query_routes,
-    &series_routes, &query_range_routes, &otlp_in_routes,    &pyroscope_in_routes,
-    &page_routes,
+    &health_routes,       &identity_routes,     &operator_routes,    &share_routes,
+    &upload_routes,       &report_routes,       &short_link_routes,  &comment_routes,
+    &badge_routes,        &oembed_routes,       &profile_routes,     &query_routes,
+    &series_routes,       &profile_list_routes, &query_range_routes, &otlp_in_routes,
+    &pyroscope_in_routes, &page_routes,
 };
 
 enum { TABLE_COUNT = sizeof(joined) / sizeof(*joined), METHOD_COUNT = HTTP_OPTIONS + 1 };

@@ -27,6 +27,22 @@ void store_json_append_labels(struct buf *json, const struct store_label *labels
     }
 }
 
+void store_json_append_profile_id(struct buf *json, const struct store_profile_id *id)
+{
+    buf_printf(json, "%016" PRIx64 "%016" PRIx64, (uint64_t)id->time_ns, id->series);
+}
+
+bool store_json_parse_profile_id(struct span text, struct store_profile_id *ret_id)
+{
+    enum { DIGITS = 16 };
+    uint64_t time_ns, series;
+    if (text.size != 2 * DIGITS || !span_parse_hex(span_of(text.data, DIGITS), &time_ns) ||
+        !span_parse_hex(span_of(text.data + DIGITS, DIGITS), &series) || time_ns >= INT64_MAX)
+        return false;
+    *ret_id = (struct store_profile_id){.time_ns = (int64_t)time_ns, .series = series};
+    return true;
+}
+
 enum err_code store_json_respond(struct request *request, struct response *response,
                                  const struct buf *json, struct err *err)
 {

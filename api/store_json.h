@@ -16,6 +16,11 @@ void store_json_append_statistics(struct buf *json, const struct store_statistic
 /* "name":"value", … of the labels. */
 void store_json_append_labels(struct buf *json, const struct store_label *labels, uint32_t count);
 
+/* 32 hexadecimal digits: the moment, then the series; in their order. */
+void store_json_append_profile_id(struct buf *json, const struct store_profile_id *id);
+/* False when text is none. */
+bool store_json_parse_profile_id(struct span text, struct store_profile_id *ret_id);
+
 /* JSON as a finished answer, which no cache keeps. */
 enum err_code store_json_respond(struct request *request, struct response *response,
                                  const struct buf *json, struct err *err) MUST_USE;

@@ -5,6 +5,7 @@
 #include "store/execute.h"
 #include "store/flush.h"
 #include "store/open_blocks.h"
+#include "store/profile_list.h"
 #include "store/range.h"
 #include "store/series_list.h"
 #include "store/upkeep.h"
@@ -182,4 +183,12 @@ enum err_code store_range(struct store *store, struct arena *arena,
 {
     const struct walk_source source = source_of(store);
     return range_make(&source, arena, query, ret_range, err);
+}
+
+enum err_code store_list_profiles(struct store *store, struct arena *arena,
+                                  const struct store_profile_query *query,
+                                  struct store_profile_list *ret_list, struct err *err)
+{
+    const struct walk_source source = source_of(store);
+    return profile_list_make(&source, arena, query, ret_list, err);
 }

@@ -104,7 +104,7 @@ struct store_query {
     /* process_cpu:cpu:nanoseconds:cpu:nanoseconds{service_name="x"}; any of them; none: all */
     const struct span *selectors;
     size_t selector_count;
-    const struct store_profile_id *profile; /* of its series alone; NULL: of all */
+    const struct store_profile_id *profile; /* its series alone, as it is; NULL: all */
     int64_t start_ns;                       /* profiles that begin at start_ns and later … */
     int64_t end_ns;                         /* … and before end_ns */
     int64_t cpu_deadline_ns;                /* of this thread's clock; 0: none */
@@ -231,5 +231,37 @@ struct store_range {
 enum err_code store_range(struct store *store, struct arena *arena,
                           const struct store_range_query *query, struct store_range *ret_range,
                           struct err *err) MUST_USE;
+
+/* ---- single profiles ---- */
+
+enum { STORE_PROFILES_MAX = 10000 };
+
+struct store_profile_query {
+    struct store_query query;
+    uint32_t max_profiles;                /* at most STORE_PROFILES_MAX */
+    const struct store_profile_id *after; /* the last of the page before; NULL: none */
+};
+
+struct store_profile_entry {
+    struct store_profile_id id;
+    uint32_t series; /* index */
+    int64_t duration_ns;
+    int64_t total; /* of its values */
+};
+
+/* The newest first; what a series has at one moment is one entry. All in the arena. */
+struct store_profile_list {
+    const struct store_type *types;
+    const struct store_series *series;
+    const struct store_profile_entry *profiles;
+    uint32_t profile_count;
+    bool has_more;
+    struct store_statistics statistics;
+};
+
+/* Any types may match. Handles: as store_merge. */
+enum err_code store_list_profiles(struct store *store, struct arena *arena,
+                                  const struct store_profile_query *query,
+                                  struct store_profile_list *ret_list, struct err *err) MUST_USE;
 
 #endif

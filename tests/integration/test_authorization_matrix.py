@@ -141,6 +141,15 @@ class World:
                            [self.home.id, self.share("public")])
             return cursor.fetchone()[0]
 
+    def stored_profile(self):
+        """Its id; a label of its own makes it home's alone."""
+        if "stored" not in self.cached:
+            answer = self.maker.post("/api/v1/profiles", body=PROFILE, query={"label": "pod=stored"})
+            assert answer.status == 200, answer
+            listed = self.maker.get("/api/v1/profiles", query={"query": '{pod="stored"}'})
+            self.cached["stored"] = listed.json()["data"][0]["id"]
+        return self.cached["stored"]
+
     def asset(self):
         page = Api(self.server).get("/").text
         return re.search(r"/assets/([A-Za-z0-9._-]+)", page).group(1)
@@ -302,6 +311,10 @@ ROWS = [
     *[Row("GET", path, ["viewer", "member", "owner", "token:read", "token:all"] + FOREIGN,
           lambda world, path=path: (path.replace("{name}", "pod"), {}))
       for path in ("/api/v1/labels", "/api/v1/label/{name}/values", "/api/v1/series", "/api/v1/profile_types")],
+    Row("GET", "/api/v1/profiles", ["viewer", "member", "owner", "token:read", "token:all"] + FOREIGN,
+        lambda world: ("/api/v1/profiles?query=samples", {})),
+    Row("GET", "/api/v1/profiles/{id}", ["viewer", "member", "owner", "token:read", "token:all"],
+        lambda world: (f"/api/v1/profiles/{world.stored_profile()}", {}), foreign=(404,)),
     Row("GET", "/api/v1/query_range", ["viewer", "member", "owner", "token:read", "token:all"] + FOREIGN,
         lambda world: ("/api/v1/query_range?query=samples", {})),
     # ---- shares ----

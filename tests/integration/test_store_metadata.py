@@ -108,7 +108,31 @@ def check_over_time(client, oracle, rng):
         assert answer["statistics"]["rows"] == 0  # totals of profiles are enough
 
 
+def check_profiles(client, oracle, rng):
+    window = some_window(rng)
+    match, matches = rng.choice(MATCHES[1:3])
+    wanted = oracle.listed(matches, *window)
+    listed = pages(client, "/api/v1/profiles", window, rng.choice([1, 7, 1000]), query=match[0])
+    found = {}
+    for one in listed:
+        labels = dict(one["labels"])
+        name = labels.pop("__profile_type__")
+        found[int(one["time_ns"]), name, tuple(sorted(labels.items()))] = one
+    assert found.keys() == wanted.keys() and len(listed) == len(found)
+    assert {key: one["total"] for key, one in found.items()} \
+        == {key: sum(stacks.values()) for key, stacks in wanted.items()}
+    assert [one["id"] for one in listed] == sorted((one["id"] for one in listed), reverse=True)
+    for key in rng.sample(sorted(found), min(2, len(found))):
+        assert found[key]["duration_ns"] == (0 if key[1].startswith("memory:") else 10**10)
+        answer = client.get(f"/api/v1/profiles/{found[key]['id']}", query={"report": "folded"})
+        assert answer.status == 200, answer
+        rows = dict(line.rpartition(" ")[::2] for line in answer.text.splitlines())
+        assert rows == {";".join(stack): str(value) for stack, value in wanted[key].items()}
+
+
 def check_all(client, oracle, rng):
+    for _ in range(15):
+        check_profiles(client, oracle, rng)
     for _ in range(20):
         check_lists(client, oracle, rng)
     for _ in range(100):
@@ -130,6 +154,10 @@ def test_answers_equal_a_plain_recomputation(start_server):
     compact(server)
     check_all(client, oracle, rng)
     everything = (BEGIN - HOUR, BEGIN + 9 * HOUR)
+    mine = get(client, "/api/v1/profiles", everything, query="cpu:nanoseconds", limit=1)["data"][0]["id"]
+    assert other.api("read").get(f"/api/v1/profiles/{mine}").status == 404
+    for no_id in ("x", mine[:-1], mine[:-1] + "g", "f" * 32, "0" * 32):
+        assert client.get(f"/api/v1/profiles/{no_id}").status == 404
     assert get(client, "/api/v1/label/secret/values", everything) == {"data": [], "next": None}
     assert get(other.api("read"), "/api/v1/label/secret/values", everything)["data"] == ["yes"]
 

@@ -48,6 +48,14 @@ class Oracle:
         return {(name, tuple(sorted(labels.items()))) for name, labels, time_ns, _ in self.profiles
                 if start_ns <= time_ns < end_ns and matches(name, labels)}
 
+    def listed(self, matches, start_ns, end_ns):
+        """(time, type, labels as sorted pairs): stacks; matches(type, labels)."""
+        found = collections.defaultdict(collections.Counter)
+        for name, labels, time_ns, stacks in self.profiles:
+            if start_ns <= time_ns < end_ns and matches(name, labels):
+                found[time_ns, name, tuple(sorted(labels.items()))].update(stacks)
+        return found
+
     def over_time(self, type_name, matches, start_ns, end_ns, step_ns, group_by=(), keeps=None):
         """{values of group_by: {step: value}}; keeps(stack): a filter of stacks."""
         groups = collections.defaultdict(lambda: collections.defaultdict(fractions.Fraction))
