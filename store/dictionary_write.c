@@ -46,7 +46,8 @@ static void write_strings(struct section *section, const struct dictionary *dict
         const struct span text = tables->strings[i];
         if (i)
             shared[i] = (uint32_t)shared_bytes(tables->strings[i - 1], text);
-        buf_append(&bytes, text.data + shared[i], text.size - shared[i]);
+        if (text.size > shared[i])
+            buf_append(&bytes, text.data + shared[i], text.size - shared[i]);
     }
     buf_append_u32(section->output, tables->string_count);
     FILL_NARROW(section, tables->string_count, i, shared[i]);

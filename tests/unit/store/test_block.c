@@ -39,8 +39,8 @@ static void lines_of_batch(struct lines *lines, const struct batch *batch)
             const uint64_t first = batch->timestamp_start ? batch->timestamp_start[at] : 0;
             const uint64_t end = batch->timestamp_start ? batch->timestamp_start[at + 1] : 0;
             add_line(lines, &text, batch->tables, profile->time_ns, profile->duration_ns,
-                     profile->period, sample->value, batch->timestamps + first,
-                     (uint32_t)(end - first));
+                     profile->period, sample->value,
+                     batch->timestamps ? batch->timestamps + first : NULL, (uint32_t)(end - first));
         }
     }
     lines_sort(lines);
@@ -70,7 +70,8 @@ static void lines_of_granule(struct lines *lines, const struct dictionary *dicti
         text_label_set(&text, dictionary->tables, &dictionary->label_sets[set],
                        dictionary->sample_labels);
         add_line(lines, &text, dictionary->tables, profile->time_ns, profile->duration_ns,
-                 profile->period, rows->values[i], rows->timestamps + at, moments);
+                 profile->period, rows->values[i], rows->timestamps ? rows->timestamps + at : NULL,
+                 moments);
         at += moments;
     }
 }
