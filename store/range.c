@@ -30,6 +30,7 @@ struct cell {
 
 struct group {
     struct store_label *labels;
+    size_t label_count;
     struct cell *cells; /* per step */
 };
 
@@ -100,6 +101,7 @@ static enum err_code find_group(struct range *range, const struct store_series *
                   span_of(arena_strndup(arena, key.data, key.size), key.size), number);
     struct group *group = &range->groups[number];
     group->labels = arena_new(arena, struct store_label, query->group_by_count);
+    group->label_count = query->group_by_count;
     for (size_t i = 0; i < query->group_by_count; i++)
         group->labels[i] = (struct store_label){.name = query->group_by[i],
                                                 .value = find_label(series, query->group_by[i])};
@@ -301,12 +303,10 @@ static void make_points(const struct range *range, const struct group *group,
 static int compare_groups(const void *a, const void *b)
 {
     const struct group *x = a, *y = b;
-    /* Distinct by construction: the end of the labels is never passed. */
-    for (size_t i = 0;; i++) {
-        const int order = span_compare(x->labels[i].value, y->labels[i].value);
-        if (order)
-            return order;
-    }
+    int order = 0;
+    for (size_t i = 0; !order && i < x->label_count; i++)
+        order = span_compare(x->labels[i].value, y->labels[i].value);
+    return order;
 }
 
 static void make_answer(struct range *range)
