@@ -4,8 +4,8 @@
  * Deltas tell what happened in their time and are summed. Snapshots of a level (heap in use, V8's
  * space and objects, live objects, goroutines, threads) are averaged over the series' snapshots in
  * the window, then summed over series, and rounded once. Counters since the process began (Go's
- * alloc_*, contentions and delay without "delta") are told by the differences of consecutive
- * snapshots.
+ * alloc_*, contentions, delay and threadcreate without "delta") are told by the differences of
+ * consecutive snapshots.
  */
 #ifndef STORE_RULE_H
 #define STORE_RULE_H

@@ -17,10 +17,7 @@ def rule_of(type_name):
     if sample_type.startswith(("inuse_", "live")) or sample_type in ("goroutine", "goroutines", "space",
                                                                      "objects"):
         return "mean"
-    if not type_name.endswith(":delta") and (sample_type.startswith("alloc_")
-                                             or sample_type in ("contentions", "delay")):
-        return "difference"
-    return "sum"
+    return "sum" if type_name.endswith(":delta") else "difference"
 
 
 def rounded(number):

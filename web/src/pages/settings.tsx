@@ -19,6 +19,7 @@ const roleChoices = [
 const scopeTexts: [string, string][] = [
   ["read", "read the team’s profiles"],
   ["share", "create, edit and delete profiles"],
+  ["ingest", "send profiles all the time, as agents do"],
   ["admin", "manage people, tokens and settings"],
 ];
 const tokenExpiries = [
