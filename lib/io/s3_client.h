@@ -44,7 +44,8 @@ void s3_request_init(struct s3_request *request, const char *action, const char 
 /*
  * Sends it, again where that may help, and fills *answer, which the caller has initialised.
  * Handles: ERR_NOT_FOUND (no object of that key), ERR_CORRUPT (the range is not in the object),
- * ERR_GONE (no such upload), ERR_UNSUPPORTED (not implemented there), ERR_TOO_LARGE, ERR_NETWORK,
+ * ERR_GONE (no such upload), ERR_UNSUPPORTED (a server that answers 501: some know no multi-delete;
+ * object_s3_delete.c then deletes one by one), ERR_TOO_LARGE, ERR_NETWORK,
  * ERR_TIMEOUT and ERR_BUSY (after all tries), ERR_UNAUTHENTICATED, ERR_FORBIDDEN and ERR_INVALID
  * (settings).
  */
