@@ -166,6 +166,8 @@ export interface Flame {
   readonly rowNodes: Uint32Array;
   /** Where the nodes of rowNodes end, in values from the tree's left edge: searching a row reads this one array. */
   readonly rowEnds: Float64Array;
+  /** Their widths, of 24 bits: enough to lay a row out without a look at nodes that lie all over the tree (model/layout). */
+  readonly rowWidths: Float32Array;
 }
 
 /** Where a node begins, in values from the tree's left edge. */
@@ -293,7 +295,7 @@ export function hasNegative(values: Float64Array): boolean {
   return false;
 }
 
-export type Derived = Pick<Flame, "depth" | "end" | "cum" | "baseCum" | "width" | "rowCount" | "rowOffset" | "rowNodes" | "rowEnds">;
+export type Derived = Pick<Flame, "depth" | "end" | "cum" | "baseCum" | "width" | "rowCount" | "rowOffset" | "rowNodes" | "rowEnds" | "rowWidths">;
 
 /** The distance of each node from the root. */
 export function deriveDepth(parentDelta: Uint32Array, Kind: typeof Uint16Array | typeof Uint32Array = Uint16Array): Numbers {
@@ -362,6 +364,7 @@ function deriveRows(depth: Numbers, rowOffset: Uint32Array, width: Float64Array)
   const count = depth.length;
   const rowNodes = new Uint32Array(count);
   const rowEnds = new Float64Array(count);
+  const rowWidths = new Float32Array(count);
   const place = rowOffset.slice();
   const next = new Float64Array(rowOffset.length); // where the next node of a row begins
   for (let i = 0; i < count; i++) {
@@ -371,8 +374,9 @@ function deriveRows(depth: Numbers, rowOffset: Uint32Array, width: Float64Array)
     next[row + 1] = from;
     rowNodes[at] = i;
     rowEnds[at] = next[row] = from + width[i];
+    rowWidths[at] = width[i];
   }
-  return { rowNodes, rowEnds };
+  return { rowNodes, rowEnds, rowWidths };
 }
 
 export function derive(columns: Columns, depth = deriveDepth(columns.parentDelta)): Derived {

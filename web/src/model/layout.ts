@@ -44,16 +44,25 @@ export const firstEndingNear = (flame: Flame, low: number, high: number, value: 
 export const endOf = (flame: Flame, at: number): number => flame.rowEnds[at];
 export const beginOf = (flame: Flame, at: number): number => flame.rowEnds[at] - flame.width[flame.rowNodes[at]];
 
+/** Up to here a width of 24 bits is right to a hundredth of a pixel. */
+const maxRoundedPx = 1e5;
+
+/** As beginOf, for drawing: reads neighbours in the row, not nodes in the tree, unless a box is so wide that rounding would show. */
+function drawnBegin(flame: Flame, at: number, scale: number): number {
+  const rounded = flame.rowWidths[at];
+  return rounded * scale < maxRoundedPx ? flame.rowEnds[at] - rounded : beginOf(flame, at);
+}
+
 /** Boxes of one row from left to right, in pixels from the window's left edge, clipped to it. */
 export function layoutRow(flame: Flame, row: number, window: Window, widthPx: number, emit: EmitBox): void {
-  const { rowNodes, rowOffset, width } = flame;
+  const { rowOffset } = flame;
   const ends = flame.rowEnds;
   const high = rowOffset[row + 1];
   const scale = widthPx / (window.to - window.from);
   if (!(scale > 0) || !Number.isFinite(scale)) return;
   let at = firstAbove(ends, rowOffset[row], high, window.from);
   while (at < high) {
-    const left = (ends[at] - width[rowNodes[at]] - window.from) * scale;
+    const left = (drawnBegin(flame, at, scale) - window.from) * scale;
     if (left >= widthPx) return;
     const right = (ends[at] - window.from) * scale;
     if (right - left >= 1) {
@@ -69,13 +78,12 @@ export function layoutRow(flame: Flame, row: number, window: Window, widthPx: nu
 function emitRun(
   flame: Flame, ends: Float64Array, at: number, high: number, window: Window, scale: number, widthPx: number, emit: EmitBox,
 ): number {
-  const { rowNodes, width } = flame;
   const first = at;
-  const left = (ends[at] - width[rowNodes[at]] - window.from) * scale;
+  const left = (drawnBegin(flame, at, scale) - window.from) * scale;
   let right = left;
   let last = at;
   while (at < high) {
-    const nodeLeft = (ends[at] - width[rowNodes[at]] - window.from) * scale;
+    const nodeLeft = (drawnBegin(flame, at, scale) - window.from) * scale;
     if (nodeLeft > right + 1 || nodeLeft > left + maxRunPx || nodeLeft >= widthPx || (ends[at] - window.from) * scale - nodeLeft >= 1) break;
     // All that ends within this pixel is part of the run; jump behind it.
     const pixelEnd = Math.max(right, nodeLeft) + 0.5;
