@@ -1,7 +1,9 @@
 #include "api/backup.h"
 
+#include "api/backup_bucket.h"
 #include "api/backup_files.h"
 #include "api/data_folder.h"
+#include "api/objects.h"
 #include "api/pairing.h"
 #include "api/postgres.h"
 #include "api/server.h"
@@ -9,6 +11,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
 #include "lib/base/os.h"
+#include "lib/io/object.h"
 #include "lib/io/pg.h"
 
 #include <errno.h>
@@ -27,14 +30,15 @@ extern char **environ;
 
 /* A data folder, and its database made reachable. */
 struct source {
-    const struct settings *settings;
+    struct settings *settings;
     struct data_folder folder;
     struct postgres postgres;
     bool has_cluster;
     bool is_started; /* by us: the server does not run */
     char conninfo[POSTGRES_CONNINFO_BYTES];
-    struct arena *arena;        /* of what follows */
-    const char *tools_conninfo; /* for PostgreSQL's programs: without a password */
+    struct arena *arena;          /* of what follows */
+    const char *tools_conninfo;   /* for PostgreSQL's programs: without a password */
+    struct object_store *objects; /* the bucket; NULL: they are in the folder */
 };
 
 static int remove_entry(const char *path, const struct stat *status, int kind, struct FTW *walk)
@@ -116,8 +120,19 @@ static enum err_code open_database(struct source *source, bool is_served, struct
     return code;
 }
 
-static enum err_code open_source(const struct settings *settings, struct source *source,
-                                 struct err *err)
+/* Copies of objects go through a file of D, which has the room if anything has. */
+static enum err_code open_bucket(struct source *source, struct err *err)
+{
+    struct settings *settings = source->settings;
+    if (!objects_are_in_s3(settings))
+        return ERR_NONE;
+    enum err_code code = objects_prepare(settings, err);
+    if (!code)
+        code = data_folder_make(&source->folder, "copies", &source->folder.server, 0700, err);
+    return code ? code : objects_open(settings, &source->objects, err);
+}
+
+static enum err_code open_source(struct settings *settings, struct source *source, struct err *err)
 {
     *source = (struct source){.settings = settings, .has_cluster = !*settings->database_url};
     source->folder.fd = source->folder.lock_fd = -1;
@@ -131,6 +146,8 @@ static enum err_code open_source(const struct settings *settings, struct source 
         code =
             data_folder_open_served(settings->data_dir, source->has_cluster, &source->folder, err);
     }
+    if (!code)
+        code = open_bucket(source, err);
     return code ? code : open_database(source, is_served, err);
 }
 
@@ -140,6 +157,7 @@ static void close_source(struct source *source)
         postgres_stop(&source->postgres);
         rmdir(source->postgres.socket_dir);
     }
+    object_store_close(source->objects);
     data_folder_close(&source->folder);
     arena_destroy(source->arena);
 }
@@ -199,6 +217,14 @@ static enum err_code dump(const struct source *source, int target_fd, struct err
     return code;
 }
 
+static enum err_code copy_objects(const struct source *source, struct pg_connection *connection,
+                                  int target_fd, struct manifest *manifest, struct err *err)
+{
+    if (!source->objects)
+        return backup_copy_folder(source->folder.fd, target_fd, "objects", NULL, manifest, err);
+    return backup_take_from_bucket(source->objects, connection, target_fd, manifest, err);
+}
+
 static enum err_code fill_backup(const struct source *source, int target_fd,
                                  struct manifest *manifest, struct err *err)
 {
@@ -206,8 +232,8 @@ static enum err_code fill_backup(const struct source *source, int target_fd,
     struct pg_pool *pool = pg_pool_create(
         source->has_cluster ? source->conninfo : source->settings->database_url, NULL, 1);
     enum err_code code = pg_take(pool, &connection, err);
-    if (!code && !source->has_cluster)
-        code = pairing_verify(connection, source->folder.path, err);
+    if (!code)
+        code = pairing_verify(connection, source->settings, err);
     if (!code)
         code = hold_sweep(connection, err);
     if (!code)
@@ -215,7 +241,7 @@ static enum err_code fill_backup(const struct source *source, int target_fd,
     if (!code)
         code = manifest_add(manifest, target_fd, "database.dump", err);
     if (!code)
-        code = backup_copy_folder(source->folder.fd, target_fd, "objects", NULL, manifest, err);
+        code = copy_objects(source, connection, target_fd, manifest, err);
     if (!code)
         code = check_sweep_is_held(connection, err);
     if (!code)
@@ -257,7 +283,7 @@ static enum err_code publish(const char *partial, const char *target, struct err
     return sync_parent(target, err);
 }
 
-enum err_code backup_run(const struct settings *settings, const char *target, struct err *err)
+enum err_code backup_run(struct settings *settings, const char *target, struct err *err)
 {
     char name[NAME_BYTES], partial[NAME_BYTES];
     struct source source;
@@ -334,13 +360,16 @@ static enum err_code load_dump(const struct source *source, int backup_fd, struc
 }
 
 static enum err_code fill_data_folder(struct source *source, int backup_fd, uint64_t file_count,
-                                      struct err *err)
+                                      bool *ret_has_put, struct err *err)
 {
     struct manifest copied;
     const struct data_folder *folder = &source->folder;
     manifest_init(&copied);
     enum err_code code =
-        backup_copy_folder(backup_fd, folder->fd, "objects", &folder->server, &copied, err);
+        source->objects
+            ? backup_give_to_bucket(source->objects, backup_fd, &copied.file_count, err)
+            : backup_copy_folder(backup_fd, folder->fd, "objects", &folder->server, &copied, err);
+    *ret_has_put = source->objects && !code;
     if (!code)
         code = backup_copy_folder(backup_fd, folder->fd, "tls", NULL, &copied, err);
     /* The dump is the one more. Others would be files that nothing vouches for. */
@@ -354,6 +383,20 @@ static enum err_code fill_data_folder(struct source *source, int backup_fd, uint
     return code;
 }
 
+/* A bucket that was empty is so again when the rest fails. */
+static enum err_code restore_into(struct source *source, int backup_fd, uint64_t file_count,
+                                  struct err *err)
+{
+    bool has_put = false;
+    enum err_code code = open_bucket(source, err);
+    if (!code)
+        code = fill_data_folder(source, backup_fd, file_count, &has_put, err);
+    struct err ignored;
+    if (code && has_put && backup_clear_bucket(source->objects, &ignored))
+        return err_add(err, "and the bucket keeps what was put");
+    return code;
+}
+
 static enum err_code check_target(const char *name, struct err *err)
 {
     /* Gone for a moment, if it is there and empty. */
@@ -363,8 +406,7 @@ static enum err_code check_target(const char *name, struct err *err)
                          name);
 }
 
-enum err_code backup_restore(const struct settings *settings, const char *source_path,
-                             struct err *err)
+enum err_code backup_restore(struct settings *settings, const char *source_path, struct err *err)
 {
     char name[NAME_BYTES], partial[NAME_BYTES];
     struct source source = {.settings = settings, .has_cluster = !*settings->database_url};
@@ -383,14 +425,15 @@ enum err_code backup_restore(const struct settings *settings, const char *source
     remove_folder(partial);
     code = data_folder_open(partial, source.has_cluster, &source.folder, err);
     if (!code)
-        code = fill_data_folder(&source, backup_fd, file_count, err);
+        code = restore_into(&source, backup_fd, file_count, err);
     close_source(&source);
     if (!code)
         code = publish(partial, name, err);
     if (code)
         remove_folder(partial);
     else
-        printf("%s is restored; start it with: perfoliod serve --data-dir %s%s\n", name, name,
-               source.has_cluster ? "" : " --database-url URL (the same as here)");
+        printf("%s is restored; start it with: perfoliod serve --data-dir %s%s%s\n", name, name,
+               source.has_cluster ? "" : " --database-url URL (the same as here)",
+               objects_are_in_s3(settings) ? " and the settings of S3 that this had" : "");
     return code;
 }

@@ -6,6 +6,7 @@
 #include "api/identity.h"
 #include "api/limiter.h"
 #include "api/metrics.h"
+#include "api/objects.h"
 #include "api/profile_cache.h"
 #include "api/settings.h"
 #include "api/share.h"
@@ -144,9 +145,7 @@ static void jobs_stop(struct jobs *jobs)
 
 static enum err_code open_objects(struct server *server, struct err *err)
 {
-    char path[PATH_MAX];
-    snprintf(path, sizeof(path), "%s/objects", server->settings->data_dir);
-    enum err_code code = object_folder_open(path, &server->objects, err);
+    enum err_code code = objects_open(server->settings, &server->objects, err);
     return code ? code : object_sweep_temporary(server->objects, err);
 }
 
@@ -156,6 +155,13 @@ static void report_store(void *context, const char *work, const struct err *err)
     char text[ERR_MESSAGE_BYTES + 16];
     log_event(LOG_ERROR, "background work failed", "job=%s code=%s error=%s", work,
               err_code_name(err->code), log_quote(err->message, text, sizeof(text)));
+}
+
+/* Each waiting request holds a worker: when nearly all do, nobody else can come. */
+static int flush_requests(const struct settings *settings)
+{
+    return settings->worker_threads > 4 ? settings->worker_threads - 2
+                                        : 1 + settings->worker_threads / 2;
 }
 
 static enum err_code open_store(struct server *server, struct err *err)
@@ -169,6 +175,9 @@ static enum err_code open_store(struct server *server, struct err *err)
         .database = server->database,
         .jobs_database = server->jobs_database,
         .name = name,
+        .flush_interval_ms = objects_are_in_s3(server->settings) ? OBJECTS_S3_FLUSH_MS : 0,
+        .flush_requests =
+            objects_are_in_s3(server->settings) ? flush_requests(server->settings) : 0,
         .retention_s = server->settings->tenant_profile_retention_s,
         .report = report_store,
     };

@@ -55,6 +55,21 @@ static const struct knob knobs[] = {
     KNOB("database-url", KNOB_TEXT, database_url, 0, 0, "",
          "an external PostgreSQL 15 or newer (postgresql://user@host/name) instead of the private "
          "one in the data folder"),
+    KNOB("s3-bucket", KNOB_TEXT, s3_bucket, 0, 0, "",
+         "bucket of an S3-compatible server that holds the profiles, instead of the data folder"),
+    KNOB("s3-endpoint", KNOB_TEXT, s3_endpoint, 0, 0, "",
+         "https://host or http://host:port of the S3 server; Amazon's of the region unless given"),
+    KNOB("s3-prefix", KNOB_TEXT, s3_prefix, 0, 0, "",
+         "what the names of all objects in the bucket start with, as team/perfolio"),
+    KNOB("s3-region", KNOB_TEXT, s3_region, 0, 0, "us-east-1", "where the bucket is"),
+    KNOB("s3-path-style", KNOB_SWITCH, s3_path_style, 0, 0, "no",
+         "ask for host/bucket/key instead of bucket.host/key, as most servers but Amazon's want"),
+    KNOB("s3-ca-file", KNOB_TEXT, s3_ca_file, 0, 0, "",
+         "PEM file to trust for the S3 server instead of the system's authorities"),
+    KNOB("s3-credentials-file", KNOB_TEXT, s3_credentials_file, 0, 0, "",
+         "file with aws_access_key_id, aws_secret_access_key and perhaps aws_session_token in its "
+         "section [default], read at start; AWS_ACCESS_KEY_ID and so on of the environment unless "
+         "given"),
     KNOB("tls-cert", KNOB_TEXT, tls_cert, 0, 0, "",
          "PEM file with certificate and chain, read again on SIGHUP; a local one unless given"),
     KNOB("tls-key", KNOB_TEXT, tls_key, 0, 0, "", "PEM file with the certificate's private key"),

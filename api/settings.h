@@ -27,7 +27,14 @@ struct settings {
     int listen_count;
     char *public_url;   /* without "/" at its end; never empty once the server runs */
     char *database_url; /* of an external PostgreSQL; "" for the private cluster */
-    char *tls_cert;     /* PEM chain and key for the listener; "" for the local CA's leaf */
+    char *s3_bucket;    /* "" for the folder D/objects */
+    char *s3_endpoint;  /* "" for Amazon's of the region */
+    char *s3_prefix;    /* of all keys */
+    char *s3_region;
+    bool s3_path_style;
+    char *s3_ca_file;          /* "" for the system's */
+    char *s3_credentials_file; /* "" for AWS_* of the environment */
+    char *tls_cert;            /* PEM chain and key for the listener; "" for the local CA's leaf */
     char *tls_key;
     char *access_log; /* file, reopened on SIGHUP; "-" is standard error, "" is none */
     enum log_level log_level;

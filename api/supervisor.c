@@ -1,5 +1,6 @@
 #include "api/supervisor.h"
 
+#include "api/objects.h"
 #include "api/process.h"
 #include "api/settings.h"
 #include "api/supervisor_state.h"
@@ -185,6 +186,8 @@ static enum err_code prepare_folders(struct supervisor *supervisor, struct err *
 {
     const struct data_folder *folder = &supervisor->folder;
     enum err_code code = data_folder_make(folder, "objects", &folder->server, 0700, err);
+    if (!code && objects_are_in_s3(supervisor->settings))
+        code = data_folder_make(folder, "copies", &folder->server, 0700, err);
     return code ? code : data_folder_make(folder, "tls", &folder->ours, 0755, err);
 }
 
@@ -213,8 +216,10 @@ static enum err_code prepare(struct supervisor *supervisor, struct err *err)
     supervisor->custom_cert = mem_strdup(settings->tls_cert);
     supervisor->custom_key = mem_strdup(settings->tls_key);
     supervisor->has_cluster = !*settings->database_url;
-    enum err_code code =
-        data_folder_open(settings->data_dir, supervisor->has_cluster, &supervisor->folder, err);
+    enum err_code code = objects_prepare(settings, err);
+    if (!code)
+        code =
+            data_folder_open(settings->data_dir, supervisor->has_cluster, &supervisor->folder, err);
     if (!code)
         code = supervisor_open_listeners(supervisor, err);
     if (!code)

@@ -6,6 +6,7 @@
 #include "store/block_merge.h"
 #include "store/catalogue.h"
 #include "store/open_blocks.h"
+#include "store/writer.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -23,6 +24,7 @@ struct compaction {
     uint32_t count;
     struct catalogue_block *outputs;
     uint32_t output_count;
+    bool may_have_put; /* outputs that no row names, should this fail */
     struct err *err;
 };
 
@@ -126,6 +128,7 @@ static enum err_code write_output(struct compaction *compaction, int32_t day)
     digest_random_id(id);
     const char *key =
         arena_printf(compaction->arena, "block/%" PRId64 "/%s", compaction->writer_id, id);
+    compaction->may_have_put = true;
     enum err_code code = object_writer_open(compaction->options->objects, key, &object, err);
     if (code)
         return code;
@@ -197,5 +200,7 @@ enum err_code compact_claim(const struct upkeep_options *options, int64_t writer
         code = catalogue_swap(options->jobs_database, arena, writer_id, claim,
                               next_level(claim->level), compaction.outputs, compaction.output_count,
                               err);
+    if (code && compaction.may_have_put)
+        writer_end(options->writer, writer_id);
     return code;
 }

@@ -37,6 +37,7 @@ struct flusher {
     struct waiting **last;
     size_t waiting_bytes; /* of those in the list and those being written */
     uint32_t waiting_count;
+    int waiting_requests;
     bool should_stop;
 };
 
@@ -51,6 +52,7 @@ struct flush {
     uint32_t count;
     int64_t writer_id;
     const char *object_key;
+    bool may_be_put; /* the object may be there, and no row for it */
     struct buf segment;
 };
 
@@ -104,9 +106,11 @@ static enum err_code write_segment(struct flush *flush, struct pg_connection *co
     flush->object_key = arena_printf(flush->arena, "segment/%" PRId64 "/%s", flush->writer_id, id);
     if (buf_failed(&flush->segment))
         code = err_set(err, ERR_TOO_LARGE, "a segment of more than %d bytes", SEGMENT_MAX_BYTES);
-    else if (flush->segment.size)
+    else if (flush->segment.size) {
+        flush->may_be_put = true;
         code =
             object_put(flusher->options.objects, flush->object_key, buf_span(&flush->segment), err);
+    }
     if (code) {
         pg_rollback(connection);
         return code;
@@ -157,6 +161,8 @@ static void write_all(struct flush *flush, struct waiting *first, uint32_t count
         writer_lose(flush->flusher->options.writer, flush->writer_id);
         code = write_as_writer(flush, &err);
     }
+    if (code && flush->may_be_put)
+        writer_end(flush->flusher->options.writer, flush->writer_id);
     settle(flush, code, &err);
 }
 
@@ -205,7 +211,9 @@ static bool is_time(const struct flusher *flusher, int64_t now_ns, int64_t *ret_
     *ret_due_ns =
         flusher->first->since_ns + (int64_t)flusher->options.interval_ms * CLOCK_NS_PER_MS;
     return now_ns >= *ret_due_ns || flusher->should_stop ||
-           flusher->waiting_bytes >= FLUSH_SEGMENT_BYTES || flusher->waiting_count >= PARTS_MAX;
+           flusher->waiting_bytes >= FLUSH_SEGMENT_BYTES || flusher->waiting_count >= PARTS_MAX ||
+           (flusher->options.max_waiting_requests &&
+            flusher->waiting_requests >= flusher->options.max_waiting_requests);
 }
 
 static void wait_until(struct flusher *flusher, int64_t due_ns)
@@ -234,6 +242,7 @@ static struct waiting *take_all(struct flusher *flusher, uint32_t *ret_count, si
     flusher->first = NULL;
     flusher->last = &flusher->first;
     flusher->waiting_count = 0;
+    flusher->waiting_requests = 0;
     pthread_mutex_unlock(&flusher->mutex);
     return first;
 }
@@ -308,6 +317,7 @@ static enum err_code enqueue(struct flusher *flusher, struct waiting *waiting, u
     }
     flusher->waiting_bytes += bytes;
     flusher->waiting_count += count;
+    flusher->waiting_requests++;
     pthread_cond_signal(&flusher->arrived);
     return ERR_NONE;
 }

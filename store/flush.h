@@ -1,11 +1,12 @@
 /*
  * flush: batches of many requests become one segment: one object, one transaction.
  *
- * One thread. It waits until the first batch has waited for the interval, or enough bytes wait,
- * then writes all that is there, while the next ones gather. What is put but not committed (the
- * server died in between, or the commit failed) is an object that nobody knows. The thread
- * registers as a writer with its first flush, and again when it has been ended because it was not
- * seen for long. Private to the room.
+ * One thread. It waits until the first batch has waited for the interval, or enough bytes or
+ * requests wait, then writes all that is there, while the next ones gather. What is put but not
+ * committed (the server died in between, or the commit failed) is an object that nobody knows, and
+ * a put that failed may have made one: the writer whose number it has is then ended, so that it is
+ * collected. The thread registers as a writer with its first flush, and again after that, or when
+ * it has been ended because it was not seen for long. Private to the room.
  */
 #ifndef STORE_FLUSH_H
 #define STORE_FLUSH_H
@@ -30,6 +31,7 @@ struct flush_options {
     struct writer *writer; /* outlives the flusher */
     int64_t retention_s;   /* of tenants without one of their own; 0: for ever */
     int interval_ms;
+    int max_waiting_requests; /* so many are company enough; 0: any number */
     size_t max_waiting_bytes;
     /* Called by the flusher's thread for each block that is in the catalogue; it may take the
      * bytes. */

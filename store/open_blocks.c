@@ -102,21 +102,12 @@ static enum err_code open_origin(struct origin *origin, const struct request *re
                                  struct err *err)
 {
     const struct catalogue_place *place = request->place;
-    uint64_t object_bytes;
-    int fd;
-    enum err_code code =
-        object_open(request->blocks->objects, place->object_key, &fd, &object_bytes, err);
-    if (code)
-        return code;
-    if (!place->bytes) {
-        origin->fd = fd;
-        origin->size = object_bytes;
-        return ERR_NONE;
-    }
+    struct object_store *objects = request->blocks->objects;
+    if (!place->bytes)
+        return object_open(objects, place->object_key, &origin->fd, &origin->size, err);
     origin->size = place->bytes;
-    code = read_file(origin, fd, place->offset, (size_t)place->bytes, &origin->bytes, err);
-    os_close(fd);
-    return code;
+    return object_read_range(objects, place->object_key, place->offset, (size_t)place->bytes,
+                             &origin->bytes, err);
 }
 
 static enum err_code make_block(void *context, void **ret_value, size_t *ret_bytes, struct err *err)

@@ -42,6 +42,7 @@ enum err_code store_open(const struct store_options *options, struct store **ret
         .retention_s = options->retention_s,
         .writer = store->writer,
         .interval_ms = options->flush_interval_ms,
+        .max_waiting_requests = options->flush_requests,
         .max_waiting_bytes = options->max_waiting_bytes,
         .keep = keep_block,
         .keep_context = store,

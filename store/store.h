@@ -31,6 +31,7 @@ struct store_options {
     const char *name;              /* of this server, for people: host and process */
     int64_t retention_s;           /* of tenants that have none of their own; 0: for ever */
     int flush_interval_ms;         /* how long the first batch of a flush waits for others; 0: 25 */
+    int flush_requests;            /* so many that wait need no more company; 0: any number */
     size_t max_waiting_bytes;      /* of batches that wait for a flush; 0: 64 MiB */
     size_t cache_bytes;            /* of open blocks; 0: 128 MiB */
     /* Told what background work could not do; it is tried again. Any thread. May be NULL. */

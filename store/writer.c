@@ -59,3 +59,11 @@ void writer_lose(struct writer *writer, int64_t id)
         writer->id = 0;
     pthread_mutex_unlock(&writer->mutex);
 }
+
+void writer_end(struct writer *writer, int64_t id)
+{
+    struct err err;
+    writer_lose(writer, id);
+    /* Without the database others end it after a minute: it is not seen any more. */
+    (void)!catalogue_close_writer(writer->database, id, &err);
+}

@@ -26,5 +26,8 @@ enum err_code writer_get(struct writer *writer, int64_t *ret_id, struct err *err
 int64_t writer_peek(struct writer *writer);
 /* id was ended by others: the next writer_get registers anew. */
 void writer_lose(struct writer *writer, int64_t id);
+/* Ends id, which may have left objects that no row names: only those of ended writers are looked
+ * for. The next writer_get registers anew. */
+void writer_end(struct writer *writer, int64_t id);
 
 #endif

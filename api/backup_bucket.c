@@ -1,0 +1,311 @@
+#include "api/backup_bucket.h"
+
+#include "api/backup_files.h"
+#include "lib/base/mem.h"
+#include "lib/base/os.h"
+#include "lib/io/object.h"
+#include "lib/io/pg.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { PIECE_BYTES = 1 << 20, PATH_ROOM = OBJECT_KEY_MAX_BYTES + 16, DELETE_AT_ONCE = 1000 };
+
+/* What perfoliod puts; a bucket without a prefix may hold more. */
+static const char *const kinds[] = {"share/", "part/", "segment/", "block/"};
+enum { KIND_COUNT = sizeof(kinds) / sizeof(kinds[0]) };
+
+static enum err_code list_all(struct object_store *objects, object_visit *visit, void *context,
+                              struct err *err)
+{
+    enum err_code code = ERR_NONE;
+    for (int i = 0; i < KIND_COUNT && !code; i++)
+        code = object_list(objects, kinds[i], visit, context, err);
+    return code;
+}
+
+/* ---- out of the bucket ---- */
+
+struct taking {
+    struct object_store *objects;
+    int target_fd;
+    struct manifest *manifest;
+    struct arena *arena;
+    const char **wanted; /* keys that the database names, sorted */
+    bool *is_taken;
+    size_t wanted_count;
+};
+
+static int compare_keys(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* Before the bucket is listed: what these name has been there by then, and is kept. */
+static enum err_code find_wanted(struct taking *taking, struct pg_connection *connection,
+                                 struct err *err)
+{
+    struct pg_result *rows;
+    enum err_code code = pg_query(connection, PG_NO_TENANT,
+                                  "SELECT object_key FROM share WHERE state = 'live' UNION ALL "
+                                  "SELECT object_key FROM upload_part UNION ALL "
+                                  "SELECT object_key FROM segment UNION ALL "
+                                  "SELECT object_key FROM block",
+                                  NULL, 0, taking->arena, &rows, err);
+    if (code)
+        return code;
+    taking->wanted_count = (size_t)pg_row_count(rows);
+    taking->wanted = arena_new(taking->arena, const char *, taking->wanted_count);
+    taking->is_taken = arena_new(taking->arena, bool, taking->wanted_count);
+    for (size_t i = 0; i < taking->wanted_count; i++)
+        taking->wanted[i] = pg_get_text(rows, (int)i, 0);
+    qsort(taking->wanted, taking->wanted_count, sizeof(*taking->wanted), compare_keys);
+    return ERR_NONE;
+}
+
+static void mark_taken(struct taking *taking, const char *key)
+{
+    const char **found =
+        bsearch(&key, taking->wanted, taking->wanted_count, sizeof(*taking->wanted), compare_keys);
+    if (found)
+        taking->is_taken[found - taking->wanted] = true;
+}
+
+static enum err_code check_taken(const struct taking *taking, struct err *err)
+{
+    const char *first = NULL;
+    size_t count = 0;
+    for (size_t i = 0; i < taking->wanted_count; i++) {
+        if (taking->is_taken[i])
+            continue;
+        if (count++ == 0)
+            first = taking->wanted[i];
+    }
+    return count ? err_set(err, ERR_CORRUPT,
+                           "%zu object(s) that the database names are not in the bucket, so that "
+                           "this backup would not be whole; the first: %s",
+                           count, first)
+                 : ERR_NONE;
+}
+
+static enum err_code make_folders(int target_fd, const char *path, struct err *err)
+{
+    char folder[PATH_ROOM];
+    for (const char *slash = path; (slash = strchr(slash, '/')); slash++) {
+        snprintf(folder, sizeof(folder), "%.*s", (int)(slash - path), path);
+        if (os_mkdirat(target_fd, folder, 0700) != 0 && errno != EEXIST)
+            return err_set_errno(err, ERR_IO, "cannot create %s", folder);
+    }
+    return ERR_NONE;
+}
+
+static enum err_code copy_to_file(int from_fd, int to_fd, const char *path, struct err *err)
+{
+    buf_auto piece;
+    buf_init(&piece, PIECE_BYTES);
+    uint8_t *room = buf_reserve(&piece, PIECE_BYTES);
+    off_t offset = 0;
+    for (ssize_t size; (size = os_pread(from_fd, room, PIECE_BYTES, offset)) != 0; offset += size)
+        if (size < 0 || os_write_all(to_fd, room, (size_t)size) != 0)
+            return err_set_errno(err, ERR_IO, "cannot copy %s", path);
+    if (os_fsync(to_fd) != 0)
+        return err_set_errno(err, ERR_IO, "cannot make %s durable", path);
+    return ERR_NONE;
+}
+
+static enum err_code take_object(void *context, const char *key, uint64_t size, int64_t modified_ns,
+                                 struct err *err)
+{
+    struct taking *taking = context;
+    char path[PATH_ROOM];
+    fd_auto from_fd = -1;
+    (void)size, (void)modified_ns;
+    enum err_code code = object_open(taking->objects, key, &from_fd, &size, err);
+    if (code == ERR_NOT_FOUND) /* of a request that failed meanwhile; else it is missed below */
+        return ERR_NONE;
+    if (code)
+        return code;
+    snprintf(path, sizeof(path), "objects/%s", key);
+    code = make_folders(taking->target_fd, path, err);
+    if (code)
+        return code;
+    fd_auto to_fd = os_openat(taking->target_fd, path, O_WRONLY | O_CREAT | O_EXCL, 0600);
+    if (to_fd < 0)
+        return err_set_errno(err, ERR_IO, "cannot create %s", path);
+    code = copy_to_file(from_fd, to_fd, path, err);
+    mark_taken(taking, key);
+    return code ? code : manifest_add(taking->manifest, taking->target_fd, path, err);
+}
+
+/* The names of files are durable once their folders are. */
+static enum err_code sync_folders(int parent_fd, const char *name, int depth, struct err *err)
+{
+    fd_auto fd = os_openat(parent_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+    int list_fd = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    DIR *folder = list_fd < 0 ? NULL : fdopendir(list_fd);
+    enum err_code code = ERR_NONE;
+    if (!folder || os_fsync(fd) != 0)
+        code = err_set_errno(err, ERR_IO, "cannot make the folder %s durable", name);
+    for (struct dirent *entry; !code && depth < OBJECT_KEY_MAX_PARTS && (entry = readdir(folder));)
+        if (entry->d_type == DT_DIR && entry->d_name[0] != '.')
+            code = sync_folders(fd, entry->d_name, depth + 1, err);
+    if (folder)
+        closedir(folder);
+    else
+        os_close(list_fd);
+    return code;
+}
+
+enum err_code backup_take_from_bucket(struct object_store *objects,
+                                      struct pg_connection *connection, int target_fd,
+                                      struct manifest *manifest, struct err *err)
+{
+    arena_auto arena = arena_create();
+    struct taking taking = {
+        .objects = objects, .target_fd = target_fd, .manifest = manifest, .arena = arena};
+    if (os_mkdirat(target_fd, "objects", 0700) != 0)
+        return err_set_errno(err, ERR_IO, "cannot create objects");
+    enum err_code code = find_wanted(&taking, connection, err);
+    if (!code)
+        code = list_all(objects, take_object, &taking, err);
+    if (!code)
+        code = check_taken(&taking, err);
+    return code ? code : sync_folders(target_fd, "objects", 0, err);
+}
+
+/* ---- into the bucket ---- */
+
+static enum err_code refuse(void *context, const char *key, uint64_t size, int64_t modified_ns,
+                            struct err *err)
+{
+    (void)context, (void)size, (void)modified_ns;
+    return err_set(err, ERR_CONFLICT,
+                   "the bucket holds profiles already, as %s under the prefix: restore to another "
+                   "--s3-prefix, or remove them first if they are of no use",
+                   key);
+}
+
+static enum err_code put_file(struct object_store *objects, int fd, const char *key,
+                              struct err *err)
+{
+    struct object_writer *writer;
+    buf_auto piece;
+    buf_init(&piece, PIECE_BYTES);
+    uint8_t *room = buf_reserve(&piece, PIECE_BYTES);
+    enum err_code code = object_writer_open(objects, key, &writer, err);
+    if (code)
+        return code;
+    off_t offset = 0;
+    ssize_t size = 0;
+    while (!code && (size = os_pread(fd, room, PIECE_BYTES, offset)) > 0) {
+        code = object_writer_append(writer, span_of(room, (size_t)size), err);
+        offset += size;
+    }
+    if (!code && size < 0)
+        code = err_set_errno(err, ERR_IO, "cannot read objects/%s", key);
+    if (!code)
+        return object_writer_commit(writer, err);
+    object_writer_abort(writer);
+    return code;
+}
+
+/* All files below the folder; key is what theirs begin with, with a slash, or "". */
+static enum err_code put_folder(struct object_store *objects, int folder_fd, const char *key,
+                                int depth, uint64_t *count, struct err *err);
+
+static enum err_code put_entry(struct object_store *objects, int folder_fd, const char *key,
+                               const char *name, int depth, uint64_t *count, struct err *err)
+{
+    char inner[PATH_ROOM];
+    struct stat status;
+    fd_auto fd = os_openat(folder_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
+    if (fd < 0 || fstat(fd, &status) != 0)
+        return err_set_errno(err, ERR_IO, "cannot open objects/%s%s", key, name);
+    bool is_folder = S_ISDIR(status.st_mode) && depth < OBJECT_KEY_MAX_PARTS;
+    if (!is_folder && !S_ISREG(status.st_mode))
+        return err_set(err, ERR_INVALID, "objects/%s%s is neither a file nor a folder of objects",
+                       key, name);
+    if (snprintf(inner, sizeof(inner), "%s%s%s", key, name, is_folder ? "/" : "") >=
+        (int)sizeof(inner))
+        return err_set(err, ERR_INVALID, "the name objects/%s%s is too long", key, name);
+    if (is_folder)
+        return put_folder(objects, fd, inner, depth + 1, count, err);
+    ++*count;
+    return put_file(objects, fd, inner, err);
+}
+
+static enum err_code put_folder(struct object_store *objects, int folder_fd, const char *key,
+                                int depth, uint64_t *count, struct err *err)
+{
+    int list_fd = fcntl(folder_fd, F_DUPFD_CLOEXEC, 0);
+    DIR *folder = list_fd < 0 ? NULL : fdopendir(list_fd);
+    if (!folder) {
+        os_close(list_fd);
+        return err_set_errno(err, ERR_IO, "cannot list objects/%s", key);
+    }
+    enum err_code code = ERR_NONE;
+    for (struct dirent *entry; !code && (entry = readdir(folder));)
+        if (entry->d_name[0] != '.')
+            code = put_entry(objects, folder_fd, key, entry->d_name, depth, count, err);
+    closedir(folder);
+    return code;
+}
+
+enum err_code backup_give_to_bucket(struct object_store *objects, int source_fd,
+                                    uint64_t *ret_count, struct err *err)
+{
+    uint64_t count = 0;
+    enum err_code code = list_all(objects, refuse, NULL, err);
+    if (!code) /* of a database that has none at the moment */
+        code = object_list(objects, "database-id", refuse, NULL, err);
+    fd_auto fd = os_openat(source_fd, "objects", O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+    if (!code && fd < 0 && errno != ENOENT)
+        code = err_set_errno(err, ERR_IO, "cannot open objects");
+    if (code)
+        return code;
+    if (fd >= 0)
+        code = put_folder(objects, fd, "", 1, &count, err);
+    struct err ignored;
+    if (code && backup_clear_bucket(objects, &ignored))
+        return err_add(err, "and the bucket now holds a part of the backup");
+    *ret_count = count;
+    return code;
+}
+
+struct clearing {
+    struct object_store *objects;
+    struct arena *arena;
+    const char *keys[DELETE_AT_ONCE];
+    size_t count;
+};
+
+static enum err_code clear_gathered(struct clearing *clearing, struct err *err)
+{
+    size_t count = clearing->count;
+    clearing->count = 0;
+    return count ? object_delete_many(clearing->objects, clearing->keys, count, err) : ERR_NONE;
+}
+
+static enum err_code gather(void *context, const char *key, uint64_t size, int64_t modified_ns,
+                            struct err *err)
+{
+    struct clearing *clearing = context;
+    (void)size, (void)modified_ns;
+    clearing->keys[clearing->count++] = arena_strdup(clearing->arena, key);
+    return clearing->count == DELETE_AT_ONCE ? clear_gathered(clearing, err) : ERR_NONE;
+}
+
+enum err_code backup_clear_bucket(struct object_store *objects, struct err *err)
+{
+    arena_auto arena = arena_create();
+    struct clearing clearing = {.objects = objects, .arena = arena};
+    enum err_code code = list_all(objects, gather, &clearing, err);
+    return code ? code : clear_gathered(&clearing, err);
+}

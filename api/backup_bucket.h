@@ -1,0 +1,39 @@
+/*
+ * backup_bucket: objects of a bucket into a backup's folder objects/, and back.
+ *
+ * A backup of a bucket is like one of a folder: either can be restored to the other. All objects
+ * are copied; for stores that are too large for that there are the bucket's own versions and
+ * replication, with pg_dump (perfoliod(8)). Used by backup.c. One thread.
+ */
+#ifndef API_BACKUP_BUCKET_H
+#define API_BACKUP_BUCKET_H
+
+#include "lib/base/err.h"
+
+#include <stdint.h>
+
+struct manifest;
+struct object_store;
+struct pg_connection;
+
+/*
+ * Copies all objects to target_fd/objects, synced, and adds them to the manifest. What the database
+ * behind the connection names must be among them; the caller keeps the servers from deleting from
+ * before its dump until this returns. Handles: ERR_CORRUPT (an object that the database names is
+ * not in the bucket; the message names it), what reading objects and writing files does.
+ */
+enum err_code backup_take_from_bucket(struct object_store *objects,
+                                      struct pg_connection *connection, int target_fd,
+                                      struct manifest *manifest, struct err *err) MUST_USE;
+
+/*
+ * Puts all files of source_fd/objects into the bucket, which must hold no objects of a Perfolio
+ * under the prefix. After a failure those that were put are deleted again, as far as the bucket
+ * lets. Handles: ERR_CONFLICT (it holds some).
+ */
+enum err_code backup_give_to_bucket(struct object_store *objects, int source_fd,
+                                    uint64_t *ret_count, struct err *err) MUST_USE;
+/* Deletes them. */
+enum err_code backup_clear_bucket(struct object_store *objects, struct err *err) MUST_USE;
+
+#endif
