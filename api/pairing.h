@@ -10,9 +10,9 @@
  * what is restored is a new pair.
  *
  * An id is given only to what belongs together already: one side names what the other has, or both
- * are empty. The row is committed first, as not confirmed, then the file or object is made durable, then
- * the row is confirmed; so a start that is killed in between is told from a place that never had an
- * id, and another place that comes after it gets a new one.
+ * are empty. The row is committed first, as not confirmed, then the file or object is made durable,
+ * then the row is confirmed; so a start that is killed in between is told from a place that never
+ * had an id, and another place that comes after it gets a new one.
  */
 #ifndef API_PAIRING_H
 #define API_PAIRING_H
