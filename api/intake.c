@@ -1,5 +1,6 @@
 #include "api/intake.h"
 
+#include "api/admission.h"
 #include "api/batch_id.h"
 #include "api/decode_gate.h"
 #include "api/request.h"
@@ -86,8 +87,8 @@ static enum err_code expand_and_read(struct request *request, enum compress_meth
     return read(request, context, buf_span(&expanded), &attempt->limits, err);
 }
 
-enum err_code intake_read(struct request *request, intake_reader read, void *context,
-                          struct err *err)
+enum err_code intake_read(struct request *request, struct admission *admission, intake_reader read,
+                          void *context, struct err *err)
 {
     struct decode_gate *gate = request->server->shares->gate;
     const uint64_t samples = request->server->settings->max_profile_samples;
@@ -98,19 +99,21 @@ enum err_code intake_read(struct request *request, intake_reader read, void *con
     for (uint64_t place = DECODE_GATE_LIGHT_PEAK;; place *= DECODE_GATE_MEMORY_FACTOR) {
         struct attempt attempt = plan(gate, place);
         attempt.limits.sample_count = samples > UINT32_MAX ? UINT32_MAX : (uint32_t)samples;
+        admission_limit_size(admission, &attempt.limits);
         const uint64_t taken = attempt.place <= DECODE_GATE_LIGHT_PEAK ? 0 : attempt.place;
         enum err_code code = decode_gate_enter(gate, taken, "this body", err);
         if (code)
             return code;
+        admission_restart(admission);
         code = expand_and_read(request, method, &attempt, read, context, err);
         decode_gate_leave(gate, taken);
         if (code != ERR_TOO_LARGE || attempt.is_last)
-            return code;
+            return admission_explain(admission, &attempt.limits, code, err);
     }
 }
 
 static enum err_code put_batch(const struct request *request, const struct intake_profile *profile,
-                               const struct batch *batch, struct store_addition *addition,
+                               const struct batch *batch, struct admission *admission,
                                struct err *err)
 {
     const struct batch_source *source = profile->source;
@@ -126,30 +129,27 @@ static enum err_code put_batch(const struct request *request, const struct intak
     enum err_code code = batch_id_find(request, &id_source, id, &has_id, err);
     if (code || batch->profile_count == 0)
         return code;
-    return store_addition_put(addition, batch, has_id ? id : NULL, err);
+    return admission_put(admission, batch, has_id ? id : NULL, err);
 }
 
 enum err_code intake_put(const struct request *request, const struct intake_profile *profile,
-                         struct store_addition *addition, struct err *err)
+                         struct admission *admission, struct err *err)
 {
     struct batch_source *source = profile->source;
     struct batch *batch;
     if (source->time_ns == 0)
         source->time_ns = clock_wall_ns();
-    enum err_code code = batch_from_profile(source, NULL, &batch, err);
+    enum err_code code =
+        admission_check_labels(admission, source->labels, source->label_count, err);
+    if (!code)
+        code = batch_from_profile(source, NULL, &batch, err);
     if (code) {
         profile_destroy(source->profile);
         source->profile = NULL;
         return code;
     }
     source->profile = NULL;
-    code = put_batch(request, profile, batch, addition, err);
+    code = put_batch(request, profile, batch, admission, err);
     batch_destroy(batch);
     return code;
-}
-
-void intake_restart(const struct request *request, struct store_addition **addition)
-{
-    store_addition_destroy(*addition);
-    *addition = store_addition_create(request->server->store, request->principal.tenant_id);
 }

@@ -15,10 +15,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct admission;
 struct batch_source;
 struct profile_limits;
 struct request;
-struct store_addition;
 
 enum {
     INTAKE_BODY_BYTES = 8 << 20,      /* as it comes */
@@ -28,17 +28,18 @@ enum {
 /* False for a Content-Encoding that is not understood. */
 bool intake_knows_encoding(const struct request *request);
 
-/* Reads the whole body; may be called again with larger limits when it returned ERR_TOO_LARGE, and
- * leaves nothing behind then. body is borrowed. */
+/* Reads the whole body; may be called again with larger limits when it returned ERR_TOO_LARGE: what
+ * it put into the admission is forgotten then. body is borrowed. */
 typedef enum err_code (*intake_reader)(struct request *request, void *context, struct span body,
                                        const struct profile_limits *limits, struct err *err);
 
 /*
- * Handles: what read does, ERR_UNSUPPORTED (the encoding), ERR_INVALID (the body is not encoded
+ * Within the tenant's limit of a profile's size, which messages name. Handles: what read does,
+ * ERR_UNSUPPORTED (the encoding), ERR_INVALID (the body is not encoded
  * so), ERR_TOO_LARGE, ERR_BUSY (too many read large bodies).
  */
-enum err_code intake_read(struct request *request, intake_reader read, void *context,
-                          struct err *err) MUST_USE;
+enum err_code intake_read(struct request *request, struct admission *admission, intake_reader read,
+                          void *context, struct err *err) MUST_USE;
 
 /* A decoded profile, and what it was sent with. */
 struct intake_profile {
@@ -52,9 +53,6 @@ struct intake_profile {
 /* Takes source->profile, also when it fails; one without a time has source's, or is of now.
  * Handles: ERR_INVALID, ERR_TOO_LARGE. */
 enum err_code intake_put(const struct request *request, const struct intake_profile *profile,
-                         struct store_addition *addition, struct err *err) MUST_USE;
-
-/* Starts over what an earlier attempt may have put together. */
-void intake_restart(const struct request *request, struct store_addition **addition);
+                         struct admission *admission, struct err *err) MUST_USE;
 
 #endif

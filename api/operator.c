@@ -8,6 +8,7 @@
 #include "api/server.h"
 #include "api/settings.h"
 #include "api/tenant.h"
+#include "api/tenant_limits.h"
 #include "api/token.h"
 #include "api/user.h"
 #include "lib/base/mem.h"
@@ -24,7 +25,7 @@
     " (SELECT count(*) FROM app_user u WHERE u.tenant_id = t.id),"                                 \
     " (SELECT count(*) FROM token k WHERE k.tenant_id = t.id),"                                    \
     " (SELECT coalesce(sum(bytes_stored), 0) FROM tenant_usage g WHERE g.tenant_id = t.id),"       \
-    " t.profile_retention_s"                                                                       \
+    " t.profile_retention_s, t.limits::text"                                                       \
     " FROM tenant t"
 
 static void write_tenant(struct answer *answer, const struct pg_result *rows, int row)
@@ -38,6 +39,7 @@ static void write_tenant(struct answer *answer, const struct pg_result *rows, in
     answer_cell_i64(answer, "uploads_per_minute", rows, row, 4);
     answer_cell_i64(answer, "max_upload_bytes", rows, row, 5);
     answer_cell_i64(answer, "profile_retention_s", rows, row, 9);
+    tenant_limits_write_own(answer, pg_get_text(rows, row, 10));
     answer_close(answer, '}');
     answer_open(answer, "usage", '{');
     answer_cell_i64(answer, "users", rows, row, 6);
@@ -134,11 +136,13 @@ struct tenant_wish {
     int64_t uploads_per_minute;
     int64_t max_upload_bytes;
     int64_t profile_retention_s;
+    const char *limits; /* JSON, of those that change */
 };
 
 /* A quota that is absent or null reads as -1; json_body_has tells them apart. */
 static enum err_code read_tenant_wish(const struct json_body *body, size_t min_name_bytes,
-                                      struct tenant_wish *wish, struct err *err)
+                                      struct arena *arena, struct tenant_wish *wish,
+                                      struct err *err)
 {
     enum err_code code =
         json_body_text(body, "name", min_name_bytes, TENANT_MAX_NAME_BYTES, &wish->name, err);
@@ -156,7 +160,7 @@ static enum err_code read_tenant_wish(const struct json_body *body, size_t min_n
     if (!code)
         code = json_body_i64(body, "profile_retention_s", 0, RETENTION_MAX_S, -1,
                              &wish->profile_retention_s, err);
-    return code;
+    return code ? code : tenant_limits_read_wish(body, arena, &wish->limits, err);
 }
 
 static enum err_code refuse_taken_name(const char *name, struct err *err)
@@ -172,12 +176,12 @@ static enum err_code insert_tenant(struct request *request, struct pg_connection
     enum err_code code = pg_query_values(
         connection, PG_NO_TENANT,
         "INSERT INTO tenant (name, max_bytes_stored, uploads_per_minute, max_upload_bytes,"
-        " profile_retention_s) VALUES ($1, nullif($2::bigint, -1), nullif($3::bigint, -1),"
-        " nullif($4::bigint, -1), nullif($5::bigint, -1))"
+        " profile_retention_s, limits) VALUES ($1, nullif($2::bigint, -1), nullif($3::bigint, -1),"
+        " nullif($4::bigint, -1), nullif($5::bigint, -1), jsonb_strip_nulls($6::text::jsonb))"
         " RETURNING id",
         request->arena, &row, err, PG_TEXT(wish->name), PG_I64(wish->max_bytes_stored),
         PG_I64(wish->uploads_per_minute), PG_I64(wish->max_upload_bytes),
-        PG_I64(wish->profile_retention_s));
+        PG_I64(wish->profile_retention_s), PG_TEXT(wish->limits));
     if (code == ERR_CONFLICT)
         return refuse_taken_name(wish->name, err);
     if (code)
@@ -194,9 +198,10 @@ enum err_code operator_post_tenant(struct request *request, struct response *res
     struct tenant_wish wish = {0};
     struct json_body *body = NULL;
     pg_auto connection = NULL;
-    enum err_code code = json_body_parse(request, tenant_fields, &body, err);
+    enum err_code code =
+        json_body_parse(request, tenant_limits_names(request->arena, tenant_fields), &body, err);
     if (!code)
-        code = read_tenant_wish(body, 1, &wish, err);
+        code = read_tenant_wish(body, 1, request->arena, &wish, err);
     if (!code)
         code = pg_take(request->server->jobs_database, &connection, err);
     if (!code)
@@ -225,13 +230,15 @@ static enum err_code update_tenant(struct request *request, struct pg_connection
         " ELSE uploads_per_minute END,"
         " max_upload_bytes = CASE WHEN $7 THEN nullif($8::bigint, -1) ELSE max_upload_bytes END,"
         " profile_retention_s = CASE WHEN $9 THEN nullif($10::bigint, -1)"
-        " ELSE profile_retention_s END"
+        " ELSE profile_retention_s END,"
+        " limits = jsonb_strip_nulls(limits || $11::text::jsonb)"
         " WHERE id = $1 RETURNING name",
         request->arena, &row, err, PG_I64(id), wish->name ? PG_TEXT(wish->name) : PG_NULL,
         PG_BOOL(json_body_has(body, "max_bytes_stored")), PG_I64(wish->max_bytes_stored),
         PG_BOOL(json_body_has(body, "uploads_per_minute")), PG_I64(wish->uploads_per_minute),
         PG_BOOL(json_body_has(body, "max_upload_bytes")), PG_I64(wish->max_upload_bytes),
-        PG_BOOL(json_body_has(body, "profile_retention_s")), PG_I64(wish->profile_retention_s));
+        PG_BOOL(json_body_has(body, "profile_retention_s")), PG_I64(wish->profile_retention_s),
+        PG_TEXT(wish->limits));
     if (code == ERR_CONFLICT)
         return refuse_taken_name(wish->name ? wish->name : "", err);
     if (code)
@@ -252,9 +259,10 @@ enum err_code operator_patch_tenant(struct request *request, struct response *re
     pg_auto connection = NULL;
     enum err_code code = answer_path_id(request, 0, &id, err);
     if (!code)
-        code = json_body_parse(request, tenant_fields, &body, err);
+        code = json_body_parse(request, tenant_limits_names(request->arena, tenant_fields), &body,
+                               err);
     if (!code)
-        code = read_tenant_wish(body, 0, &wish, err);
+        code = read_tenant_wish(body, 0, request->arena, &wish, err);
     if (!code)
         code = pg_take(request->server->jobs_database, &connection, err);
     if (!code)
@@ -263,7 +271,10 @@ enum err_code operator_patch_tenant(struct request *request, struct response *re
         code = update_tenant(request, connection, id, body, &wish, err);
     if (!code)
         code = pg_commit(connection, err);
-    return code ? code : answer_tenant(request, response, connection, id, 200, err);
+    if (code)
+        return code;
+    tenant_limits_forget(request->server->tenant_limits, id);
+    return answer_tenant(request, response, connection, id, 200, err);
 }
 
 /* ---- delete: rows go by cascade, and triggers hand the objects to the background work ---- */

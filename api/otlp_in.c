@@ -1,5 +1,6 @@
 #include "api/otlp_in.h"
 
+#include "api/admission.h"
 #include "api/batch_id.h"
 #include "api/intake.h"
 #include "api/server.h"
@@ -12,7 +13,7 @@ enum { ANSWER_MAX_BYTES = 16384 };
 struct export
 {
     enum otlp_encoding encoding;
-    struct store_addition *addition;
+    struct admission *admission;
     struct otlp_result result;
 };
 
@@ -27,7 +28,7 @@ static int64_t time_of(const struct batch *batch, int64_t now_ns)
 }
 
 static enum err_code put_batch(const struct request *request, struct export *export,
-                               const struct batch *batch, struct span body, int64_t now_ns,
+                               struct batch *batch, struct span body, int64_t now_ns,
                                struct err *err)
 {
     if (batch->profile_count == 0)
@@ -36,7 +37,9 @@ static enum err_code put_batch(const struct request *request, struct export *exp
     uint8_t id[STORE_BATCH_ID_BYTES];
     bool has_id;
     enum err_code code = batch_id_find(request, &source, id, &has_id, err);
-    return code ? code : store_addition_put(export->addition, batch, has_id ? id : NULL, err);
+    return code ? code
+                : admission_put_allowed(export->admission, batch, has_id ? id : NULL,
+                                        &export->result, err);
 }
 
 static enum err_code read_export(struct request *request, void *context, struct span body,
@@ -45,7 +48,6 @@ static enum err_code read_export(struct request *request, void *context, struct 
     struct export *export = context;
     const struct otlp_options options = {.limits = limits, .now_ns = clock_wall_ns()};
     struct batch *batch;
-    intake_restart(request, &export->addition);
     enum err_code code =
         otlp_decode(body, export->encoding, &options, &batch, &export->result, err);
     if (code)
@@ -73,10 +75,12 @@ static enum err_code post_export(struct request *request, struct response *respo
     struct store_receipt receipt;
     enum err_code code = find_encoding(request, &export.encoding, err);
     if (!code)
-        code = intake_read(request, read_export, &export, err);
+        code = admission_open(request, &export.admission, err);
     if (!code)
-        code = store_addition_commit(export.addition, &receipt, err);
-    store_addition_destroy(export.addition);
+        code = intake_read(request, export.admission, read_export, &export, err);
+    if (!code)
+        code = admission_commit(export.admission, &receipt, err);
+    admission_close(export.admission);
     if (code)
         return code;
     buf_auto body;

@@ -1,5 +1,6 @@
 #include "api/profiles.h"
 
+#include "api/admission.h"
 #include "api/decode_gate.h"
 #include "api/intake.h"
 #include "api/server.h"
@@ -19,6 +20,7 @@ struct incoming {
     struct batch_text_label labels[LABELS_MAX];
     struct batch_source source;
     struct decode_place place;
+    struct admission *admission;
 };
 
 static enum err_code read_labels(const struct request *request, struct incoming *incoming,
@@ -63,14 +65,9 @@ static enum err_code append_profile(struct request *request, struct incoming *in
         source->profile->time_ns = source->time_ns;
     const struct intake_profile profile = {
         .source = source, .time_ns = source->profile->time_ns, .content = request->body};
-    struct store_addition *addition =
-        store_addition_create(request->server->store, request->principal.tenant_id);
-    enum err_code code = intake_put(request, &profile, addition, err);
+    enum err_code code = intake_put(request, &profile, incoming->admission, err);
     decode_gate_leave(request->server->shares->gate, incoming->place.held_bytes);
-    if (!code)
-        code = store_addition_commit(addition, ret_receipt, err);
-    store_addition_destroy(addition);
-    return code;
+    return code ? code : admission_commit(incoming->admission, ret_receipt, err);
 }
 
 void profiles_write_receipt(const struct store_receipt *receipt, struct buf *json)
@@ -79,24 +76,34 @@ void profiles_write_receipt(const struct store_receipt *receipt, struct buf *jso
                receipt->row_count, receipt->bytes, receipt->is_duplicate ? "true" : "false");
 }
 
+static enum err_code decode(const struct request *request, struct incoming *incoming,
+                            struct err *err)
+{
+    struct decode_gate *gate = request->server->shares->gate;
+    struct profile_limits limits =
+        share_memory_limits(request->server->settings, decode_gate_max_bytes(gate));
+    enum format format;
+    admission_limit_size(incoming->admission, &limits);
+    enum err_code code = decode_gate_decode(gate, request->body, &limits, &format,
+                                            &incoming->source.profile, &incoming->place, err);
+    return admission_explain(incoming->admission, &limits, code, err);
+}
+
 static enum err_code post_profile(struct request *request, struct response *response,
                                   struct err *err)
 {
     struct incoming *incoming = arena_new(request->arena, struct incoming, 1);
-    struct decode_gate *gate = request->server->shares->gate;
-    const struct profile_limits limits =
-        share_memory_limits(request->server->settings, decode_gate_max_bytes(gate));
-    enum format format;
     struct store_receipt receipt;
     enum err_code code = read_parameters(request, incoming, err);
     if (!code && !request->body.size)
         code = err_set(err, ERR_INVALID, "the body is empty: send a profile");
     if (!code)
-        code = decode_gate_decode(gate, request->body, &limits, &format, &incoming->source.profile,
-                                  &incoming->place, err);
-    if (code)
-        return code;
-    code = append_profile(request, incoming, &receipt, err);
+        code = admission_open(request, &incoming->admission, err);
+    if (!code)
+        code = decode(request, incoming, err);
+    if (!code)
+        code = append_profile(request, incoming, &receipt, err);
+    admission_close(incoming->admission);
     if (code)
         return code;
     buf_auto json;

@@ -1,5 +1,6 @@
 #include "api/pyroscope_in.h"
 
+#include "api/admission.h"
 #include "api/intake.h"
 #include "api/profiles.h"
 #include "api/server.h"
@@ -16,12 +17,12 @@ enum { PUSH_PROFILES_MAX = 1000, RECEIPT_MAX_BYTES = 1024 };
 
 struct push {
     enum connect_encoding encoding;
-    struct store_addition *addition;
+    struct admission *admission;
 };
 
 static enum err_code put_pushed(const struct request *request, const struct pyroscope_push *pushed,
                                 uint32_t number, const struct profile_limits *limits,
-                                struct store_addition *addition, struct err *err)
+                                struct admission *admission, struct err *err)
 {
     const struct pyroscope_push_profile *sent = &pushed->profiles[number];
     const struct pyroscope_push_series *series = &pushed->series[sent->series];
@@ -37,7 +38,7 @@ static enum err_code put_pushed(const struct request *request, const struct pyro
                                            .time_ns = source.profile->time_ns,
                                            .content = sent->bytes,
                                            .number = number};
-    return intake_put(request, &profile, addition, err);
+    return intake_put(request, &profile, admission, err);
 }
 
 static enum err_code read_push(struct request *request, void *context, struct span body,
@@ -47,13 +48,12 @@ static enum err_code read_push(struct request *request, void *context, struct sp
                                                      .series = PUSH_PROFILES_MAX};
     struct push *push = context;
     const struct pyroscope_push *pushed;
-    intake_restart(request, &push->addition);
     enum err_code code = pyroscope_push_parse(request->arena, body, push->encoding, &batch_limits,
                                               limits, &pushed, err);
     if (code)
         return code;
     for (uint32_t i = 0; i < pushed->profile_count && !code; i++) {
-        code = put_pushed(request, pushed, i, limits, push->addition, err);
+        code = put_pushed(request, pushed, i, limits, push->admission, err);
         if (code)
             return err_add(err, "profile %u of %u", i + 1, pushed->profile_count);
     }
@@ -67,10 +67,12 @@ static enum err_code post_push(struct request *request, struct response *respons
     if (!connect_find_encoding(request_field(request, "content-type"), &push.encoding))
         return err_set(err, ERR_UNSUPPORTED,
                        "Content-Type must be application/proto or application/json");
-    enum err_code code = intake_read(request, read_push, &push, err);
+    enum err_code code = admission_open(request, &push.admission, err);
     if (!code)
-        code = store_addition_commit(push.addition, &receipt, err);
-    store_addition_destroy(push.addition);
+        code = intake_read(request, push.admission, read_push, &push, err);
+    if (!code)
+        code = admission_commit(push.admission, &receipt, err);
+    admission_close(push.admission);
     if (code)
         return code;
     buf_auto body;
@@ -84,7 +86,7 @@ static enum err_code post_push(struct request *request, struct response *respons
 struct ingest {
     struct pyroscope_ingest_query query;
     bool has_time; /* in the address */
-    struct store_addition *addition;
+    struct admission *admission;
 };
 
 static enum err_code read_ingest(struct request *request, void *context, struct span body,
@@ -92,7 +94,6 @@ static enum err_code read_ingest(struct request *request, void *context, struct 
 {
     struct ingest *ingest = context;
     struct batch_source source;
-    intake_restart(request, &ingest->addition);
     enum err_code code =
         pyroscope_ingest_decode(request->arena, &ingest->query,
                                 request_field(request, "content-type"), body, limits, &source, err);
@@ -103,7 +104,7 @@ static enum err_code read_ingest(struct request *request, void *context, struct 
                                                                        : source.profile->time_ns,
                                            .end_ns = ingest->has_time ? ingest->query.until_ns : 0,
                                            .content = body};
-    return intake_put(request, &profile, ingest->addition, err);
+    return intake_put(request, &profile, ingest->admission, err);
 }
 
 static enum err_code post_ingest(struct request *request, struct response *response,
@@ -117,10 +118,12 @@ static enum err_code post_ingest(struct request *request, struct response *respo
     if (code)
         return code;
     ingest.has_time = ingest.query.from_ns != now_ns;
-    code = intake_read(request, read_ingest, &ingest, err);
+    code = admission_open(request, &ingest.admission, err);
     if (!code)
-        code = store_addition_commit(ingest.addition, &receipt, err);
-    store_addition_destroy(ingest.addition);
+        code = intake_read(request, ingest.admission, read_ingest, &ingest, err);
+    if (!code)
+        code = admission_commit(ingest.admission, &receipt, err);
+    admission_close(ingest.admission);
     if (code)
         return code;
     buf_auto json;

@@ -1,5 +1,6 @@
 #include "api/server.h"
 
+#include "api/admission.h"
 #include "api/auth.h"
 #include "api/gauges.h"
 #include "api/http.h"
@@ -10,6 +11,7 @@
 #include "api/profile_cache.h"
 #include "api/settings.h"
 #include "api/share.h"
+#include "api/tenant_limits.h"
 #include "api/turns.h"
 #include "api/worker.h"
 #include "lib/base/clock.h"
@@ -230,6 +232,8 @@ static enum err_code build(struct server *server, const struct server_start *sta
     server->metrics = metrics_create();
     server->limiter = limiter_create(LIMITER_ENTRIES, clock_monotonic_ns);
     server->auth = auth_create(AUTH_ENTRIES);
+    server->tenant_limits = tenant_limits_create();
+    server->admission = admission_memory_create(clock_monotonic_ns);
     server->profiles = profile_cache_create((size_t)settings->profile_cache_bytes);
     server->shares = share_memory_create(settings->max_heavy_memory);
     server->turns = turns_create(settings->worker_threads, settings->worker_queue);
@@ -245,6 +249,8 @@ static void tear_down(struct server *server)
     gauges_destroy(server->gauges);
     share_memory_destroy(server->shares);
     profile_cache_destroy(server->profiles);
+    admission_memory_destroy(server->admission);
+    tenant_limits_destroy(server->tenant_limits);
     auth_destroy(server->auth);
     limiter_destroy(server->limiter);
     metrics_destroy(server->metrics);

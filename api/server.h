@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct admission_memory;
 struct auth;
 struct gauges;
 struct http_server;
@@ -20,6 +21,7 @@ struct profile_cache;
 struct settings;
 struct share_memory;
 struct store;
+struct tenant_limits_memory;
 struct turns;
 struct worker_pool;
 
@@ -28,10 +30,12 @@ struct server {
     struct pg_pool *database;        /* role perfolio_server: row-level security applies */
     struct pg_pool *jobs_database;   /* role perfolio_jobs: background work, operator routes */
     struct object_store *objects;
-    struct store *store;            /* store/store.h: continuous profiles */
-    struct worker_pool *writers;    /* api/object_task.h: threads that wait for the disk */
-    struct auth *auth;              /* api/auth.h: tokens seen lately */
-    struct limiter *limiter;        /* api/limiter.h: rates per address, token, tenant */
+    struct store *store;                /* store/store.h: continuous profiles */
+    struct worker_pool *writers;        /* api/object_task.h: threads that wait for the disk */
+    struct auth *auth;                  /* api/auth.h: tokens seen lately */
+    struct admission_memory *admission; /* api/admission.h: what tenants have sent lately */
+    struct limiter *limiter;            /* api/limiter.h: rates per address, token, tenant */
+    struct tenant_limits_memory *tenant_limits; /* api/tenant_limits.h */
     struct profile_cache *profiles; /* api/profile_cache.h: decoded profiles, single flight */
     struct share_memory *shares;    /* api/share.h: counted views, cookie key, finished answers */
     struct turns *turns;            /* api/turns.h: who may keep workers busy with reports */

@@ -10,6 +10,7 @@
 #ifndef API_SETTINGS_H
 #define API_SETTINGS_H
 
+#include "api/tenant_limits.h"
 #include "lib/base/err.h"
 #include "lib/base/log.h"
 
@@ -63,7 +64,8 @@ struct settings {
     int tenant_uploads_per_minute;
     int64_t tenant_profile_retention_s; /* 0: for ever */
     uint64_t tenant_max_upload_bytes;
-    uint64_t max_profile_bytes; /* after decompression */
+    uint64_t tenant_limits[TENANT_LIMIT_COUNT]; /* api/tenant_limits.h */
+    uint64_t max_profile_bytes;                 /* after decompression */
     uint64_t max_profile_samples;
     uint64_t max_heavy_memory;    /* for large profiles that are in work; 0: by the machine */
     int report_cpu_time_s;        /* one report may compute so long */

@@ -5,6 +5,7 @@
 #include "api/json_body.h"
 #include "api/quota.h"
 #include "api/server.h"
+#include "api/tenant_limits.h"
 #include "lib/base/mem.h"
 #include "lib/io/pg.h"
 
@@ -25,7 +26,8 @@ static enum err_code write_tenant(struct request *request, struct response *resp
     struct pg_result *row;
     int64_t tenant_id = request->principal.tenant_id;
     enum err_code code = pg_query_values(
-        connection, tenant_id, "SELECT id, name, rfc3339(created_at) FROM tenant WHERE id = $1",
+        connection, tenant_id,
+        "SELECT id, name, rfc3339(created_at), limits::text FROM tenant WHERE id = $1",
         request->arena, &row, err, PG_I64(tenant_id));
     if (!code)
         code = quota_read(request->server, connection, tenant_id, request->arena, &quota, err);
@@ -45,6 +47,7 @@ static enum err_code write_tenant(struct request *request, struct response *resp
     answer_i64(&answer, "uploads_per_minute", quota.uploads_per_minute);
     answer_i64(&answer, "max_upload_bytes", quota.max_upload_bytes);
     answer_i64(&answer, "profile_retention_s", quota.profile_retention_s);
+    tenant_limits_write(&answer, request->server->settings, pg_get_text(row, 0, 3));
     answer_close(&answer, '}');
     answer_close(&answer, '}');
     return answer_send(&answer, request, response, 200, err);

@@ -83,6 +83,9 @@ enum err_code store_addition_put(struct store_addition *addition, const struct b
 enum err_code store_addition_commit(struct store_addition *addition,
                                     struct store_receipt *ret_receipt, struct err *err) MUST_USE;
 
+/* Of a series' type and labels: the same in every block and process. */
+uint64_t store_series_hash(const struct batch *batch, uint32_t series);
+
 /* ---- out ---- */
 
 /* How values of several profiles of one series become one. */
@@ -138,7 +141,7 @@ struct store_series {
     const struct store_label *labels; /* by name */
     uint32_t label_count;
     uint32_t type; /* index */
-    uint64_t hash; /* of type and labels: the same in every block and process */
+    uint64_t hash; /* as store_series_hash */
     uint64_t profile_count;
 };
 

@@ -1,13 +1,13 @@
 #include "store/walk.h"
 
 #include "lib/base/clock.h"
-#include "lib/base/digest.h"
 #include "lib/base/map.h"
 #include "lib/base/mem.h"
 #include "store/catalogue.h"
 #include "store/open_blocks.h"
 #include "store/rule.h"
 #include "store/selector.h"
+#include "store/series_hash.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -61,39 +61,6 @@ static struct span string_of(const struct dictionary *dictionary, uint32_t strin
     return dictionary->tables->strings[string];
 }
 
-/* A size and its bytes: values of labels may have zeros in them. */
-static void append_sized(struct buf *text, struct span bytes)
-{
-    buf_append_u32(text, (uint32_t)bytes.size);
-    buf_append_span(text, bytes);
-}
-
-/* The type's whole name, then what append_sized makes of the labels' names and values: bytes that
- * no other series has. Returns the size of the type's name. */
-static size_t append_series(const struct dictionary *dictionary, uint32_t index, struct buf *text)
-{
-    const struct batch_series *series = &dictionary->series[index];
-    selector_append_type(dictionary, &series->type, text);
-    const size_t type_size = text->size;
-    buf_append_byte(text, 0);
-    for (uint32_t i = 0; i < series->label_count; i++) {
-        const struct batch_label *label = &dictionary->series_labels[series->first_label + i];
-        append_sized(text, string_of(dictionary, label->name));
-        append_sized(text, string_of(dictionary, label->value));
-    }
-    return type_size;
-}
-
-static uint64_t hash_series(struct span text)
-{
-    uint8_t hash[DIGEST_BYTES];
-    uint64_t number = 0;
-    digest_sha256(text, hash);
-    for (size_t i = 0; i < sizeof(number); i++)
-        number = number << 8 | hash[i];
-    return number;
-}
-
 static uint32_t number_type(struct walk *walk, const struct dictionary *dictionary, uint32_t index,
                             struct span name)
 {
@@ -131,7 +98,7 @@ static uint32_t number_series(struct walk *walk, const struct dictionary *dictio
 {
     struct walk_state *state = walk->state;
     buf_clear(&state->text);
-    const size_t type_size = append_series(dictionary, index, &state->text);
+    const size_t type_size = series_hash_append_text(dictionary, index, &state->text);
     const uint32_t known = map_bytes_find(&state->series_numbers, buf_span(&state->text));
     if (known != MAP_ABSENT)
         return known;
@@ -150,7 +117,7 @@ static uint32_t number_series(struct walk *walk, const struct dictionary *dictio
         .labels = labels,
         .label_count = label_count,
         .type = number_type(walk, dictionary, index, span_of(text.data, type_size)),
-        .hash = hash_series(text),
+        .hash = series_hash_of(text),
     };
     walk->statistics.series_count++;
     return map_bytes_add(&state->series_numbers, text, walk->series_count++);
@@ -167,8 +134,8 @@ static enum err_code find_match(struct walk *walk, const struct dictionary *dict
     if (code || !*ret_matches || !walk->query->profile)
         return code;
     buf_clear(&state->text);
-    append_series(dictionary, series, &state->text);
-    *ret_matches = hash_series(buf_span(&state->text)) == walk->query->profile->series;
+    series_hash_append_text(dictionary, series, &state->text);
+    *ret_matches = series_hash_of(buf_span(&state->text)) == walk->query->profile->series;
     return ERR_NONE;
 }
 

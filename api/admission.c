@@ -1,0 +1,450 @@
+#include "api/admission.h"
+
+#include "api/request.h"
+#include "api/series_set.h"
+#include "api/server.h"
+#include "lib/base/clock.h"
+#include "lib/base/mem.h"
+#include "lib/profile/batch.h"
+#include "lib/profile/batch_labels.h"
+#include "lib/profile/batch_subset.h"
+#include "lib/profile/otlp.h"
+#include "store/store.h"
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { BUCKET_COUNT = 1024, SWEEP_COUNT = 1024, LABELS_MAX = 256, SERIES_RETRY_S = 600 };
+
+/* What one tenant has sent lately. */
+struct sent {
+    struct sent *next;
+    int64_t tenant_id;
+    int64_t used_ns;
+    double samples; /* that may come now */
+    struct series_set series;
+};
+
+struct admission_memory {
+    pthread_mutex_t mutex;
+    struct sent *buckets[BUCKET_COUNT]; /* by tenant */
+    uint32_t count;
+    uint32_t sweep_count; /* from so many on, idle ones are looked for */
+    int64_t (*now_ns)(void);
+};
+
+struct admission {
+    const struct request *request;
+    struct admission_memory *memory;
+    struct tenant_limits limits;
+    struct store_addition *addition;
+    uint64_t sample_count;
+    uint64_t *added; /* series that were not there before */
+    uint32_t added_count;
+    uint32_t added_capacity;
+};
+
+/* ---- what tenants have sent ---- */
+
+struct admission_memory *admission_memory_create(int64_t (*now_ns)(void))
+{
+    struct admission_memory *memory = mem_new(struct admission_memory, 1);
+    pthread_mutex_init(&memory->mutex, NULL);
+    memory->now_ns = now_ns;
+    memory->sweep_count = SWEEP_COUNT;
+    return memory;
+}
+
+static void free_sent(struct sent *sent)
+{
+    series_set_fini(&sent->series);
+    mem_free(sent);
+}
+
+void admission_memory_destroy(struct admission_memory *memory)
+{
+    if (!memory)
+        return;
+    for (size_t i = 0; i < BUCKET_COUNT; i++) {
+        while (memory->buckets[i]) {
+            struct sent *first = memory->buckets[i];
+            memory->buckets[i] = first->next;
+            free_sent(first);
+        }
+    }
+    pthread_mutex_destroy(&memory->mutex);
+    mem_free(memory);
+}
+
+/* Whoever has sent nothing for that long has a full bucket and no series. */
+static void drop_idle(struct admission_memory *memory, int64_t now_ns)
+{
+    for (size_t i = 0; i < BUCKET_COUNT; i++) {
+        struct sent **place = &memory->buckets[i];
+        while (*place) {
+            struct sent *sent = *place;
+            if (now_ns - sent->used_ns > ADMISSION_SERIES_S * CLOCK_NS_PER_S) {
+                *place = sent->next;
+                free_sent(sent);
+                memory->count--;
+            } else {
+                place = &sent->next;
+            }
+        }
+    }
+    memory->sweep_count = memory->count * 2 > SWEEP_COUNT ? memory->count * 2 : SWEEP_COUNT;
+}
+
+/* Called locked; the bucket is as full as it is now. */
+static struct sent *find_sent(const struct admission *admission, int64_t now_ns)
+{
+    struct admission_memory *memory = admission->memory;
+    const int64_t tenant_id = admission->request->principal.tenant_id;
+    const double most = (double)admission->limits.values[TENANT_LIMIT_SAMPLES_BURST];
+    const double per_s = (double)admission->limits.values[TENANT_LIMIT_SAMPLES_PER_SECOND];
+    struct sent **bucket = &memory->buckets[(uint64_t)tenant_id % BUCKET_COUNT];
+    struct sent *sent = *bucket;
+    while (sent && sent->tenant_id != tenant_id)
+        sent = sent->next;
+    if (!sent) {
+        if (memory->count >= memory->sweep_count)
+            drop_idle(memory, now_ns);
+        sent = mem_new(struct sent, 1);
+        *sent = (struct sent){
+            .next = *bucket, .tenant_id = tenant_id, .used_ns = now_ns, .samples = most};
+        *bucket = sent;
+        memory->count++;
+    }
+    sent->samples += (double)(now_ns - sent->used_ns) / (double)CLOCK_NS_PER_S * per_s;
+    sent->samples = sent->samples < most ? sent->samples : most;
+    sent->used_ns = now_ns;
+    return sent;
+}
+
+/* ---- samples ---- */
+
+static enum err_code refuse_samples(const struct admission *admission, uint64_t wanted,
+                                    double there, struct err *err)
+{
+    char limit[TENANT_LIMITS_TEXT_BYTES];
+    const int64_t per_s = admission->limits.values[TENANT_LIMIT_SAMPLES_PER_SECOND];
+    double wait_s = per_s > 0 ? ((double)wanted - there) / (double)per_s : 3600;
+    tenant_limits_tell(&admission->limits, TENANT_LIMIT_SAMPLES_PER_SECOND, limit);
+    err_set(err, ERR_RATE_LIMITED, "Your team sends more samples than it may: %s", limit);
+    err->retry_after_s = wait_s < 1 ? 1 : wait_s < 3600 ? (int)wait_s + 1 : 3600;
+    return ERR_RATE_LIMITED;
+}
+
+static enum err_code take_samples(const struct admission *admission, uint64_t count,
+                                  struct err *err)
+{
+    struct admission_memory *memory = admission->memory;
+    const int64_t burst = admission->limits.values[TENANT_LIMIT_SAMPLES_BURST];
+    if (count > (uint64_t)burst) {
+        char limit[TENANT_LIMITS_TEXT_BYTES];
+        tenant_limits_tell(&admission->limits, TENANT_LIMIT_SAMPLES_BURST, limit);
+        return err_set(err, ERR_TOO_LARGE,
+                       "%" PRIu64 " samples are more than may ever come at once: %s", count, limit);
+    }
+    pthread_mutex_lock(&memory->mutex);
+    struct sent *sent = find_sent(admission, memory->now_ns());
+    const double there = sent->samples;
+    const bool is_enough =
+        there >= (double)count && admission->limits.values[TENANT_LIMIT_SAMPLES_PER_SECOND] > 0;
+    if (is_enough)
+        sent->samples -= (double)count;
+    pthread_mutex_unlock(&memory->mutex);
+    return is_enough ? ERR_NONE : refuse_samples(admission, count, there, err);
+}
+
+static void give_samples_back(const struct admission *admission)
+{
+    struct admission_memory *memory = admission->memory;
+    pthread_mutex_lock(&memory->mutex);
+    find_sent(admission, memory->now_ns())->samples += (double)admission->sample_count;
+    pthread_mutex_unlock(&memory->mutex);
+}
+
+/* ---- from open to close ---- */
+
+static void forget_added(struct admission *admission)
+{
+    struct admission_memory *memory = admission->memory;
+    if (!admission->added_count)
+        return;
+    pthread_mutex_lock(&memory->mutex);
+    struct sent *sent = find_sent(admission, memory->now_ns());
+    for (uint32_t i = 0; i < admission->added_count; i++)
+        series_set_forget(&sent->series, admission->added[i]);
+    pthread_mutex_unlock(&memory->mutex);
+    admission->added_count = 0;
+}
+
+void admission_restart(struct admission *admission)
+{
+    const struct request *request = admission->request;
+    forget_added(admission);
+    store_addition_destroy(admission->addition);
+    admission->addition =
+        store_addition_create(request->server->store, request->principal.tenant_id);
+    admission->sample_count = 0;
+}
+
+enum err_code admission_open(const struct request *request, struct admission **ret_admission,
+                             struct err *err)
+{
+    struct tenant_limits limits;
+    enum err_code code =
+        tenant_limits_get(request->server, request->principal.tenant_id, &limits, err);
+    if (code)
+        return code;
+    struct admission *admission = mem_new(struct admission, 1);
+    admission->request = request;
+    admission->memory = request->server->admission;
+    admission->limits = limits;
+    /* Before anything is decoded: who is far over the limit costs little. */
+    code = take_samples(admission, 1, err);
+    if (code) {
+        admission_close(admission);
+        return code;
+    }
+    admission->sample_count = 1;
+    give_samples_back(admission);
+    admission_restart(admission);
+    *ret_admission = admission;
+    return ERR_NONE;
+}
+
+void admission_close(struct admission *admission)
+{
+    if (!admission)
+        return;
+    forget_added(admission);
+    store_addition_destroy(admission->addition);
+    mem_free(admission->added);
+    mem_free(admission);
+}
+
+/* ---- sizes ---- */
+
+void admission_limit_size(const struct admission *admission, struct profile_limits *limits)
+{
+    const size_t most = (size_t)admission->limits.values[TENANT_LIMIT_PROFILE_BYTES];
+    if (limits->raw_bytes == 0 || limits->raw_bytes > most)
+        limits->raw_bytes = most;
+}
+
+enum err_code admission_explain(const struct admission *admission,
+                                const struct profile_limits *limits, enum err_code code,
+                                struct err *err)
+{
+    char limit[TENANT_LIMITS_TEXT_BYTES];
+    if (code != ERR_TOO_LARGE ||
+        limits->raw_bytes != (size_t)admission->limits.values[TENANT_LIMIT_PROFILE_BYTES])
+        return code;
+    tenant_limits_tell(&admission->limits, TENANT_LIMIT_PROFILE_BYTES, limit);
+    return err_add(err, "%s", limit);
+}
+
+/* ---- labels ---- */
+
+static enum err_code refuse_label(const struct admission *admission, enum tenant_limit limit,
+                                  const char *what, struct span name, size_t size, struct err *err)
+{
+    enum { SHOWN = 60 };
+    char text[TENANT_LIMITS_TEXT_BYTES];
+    tenant_limits_tell(&admission->limits, limit, text);
+    return err_set(err, ERR_INVALID, "the %s of label '%.*s%s' has %zu bytes: %s", what,
+                   (int)(name.size < SHOWN ? name.size : SHOWN), (const char *)name.data,
+                   name.size > SHOWN ? "…" : "", size, text);
+}
+
+enum err_code admission_check_labels(const struct admission *admission,
+                                     const struct batch_text_label *labels, size_t count,
+                                     struct err *err)
+{
+    const int64_t *values = admission->limits.values;
+    if (count > (size_t)values[TENANT_LIMIT_SERIES_LABELS]) {
+        char limit[TENANT_LIMITS_TEXT_BYTES];
+        tenant_limits_tell(&admission->limits, TENANT_LIMIT_SERIES_LABELS, limit);
+        return err_set(err, ERR_INVALID, "a series has %zu labels: %s", count, limit);
+    }
+    for (size_t i = 0; i < count; i++) {
+        const struct batch_text_label *label = &labels[i];
+        if (label->name.size > (size_t)values[TENANT_LIMIT_LABEL_NAME_BYTES])
+            return refuse_label(admission, TENANT_LIMIT_LABEL_NAME_BYTES, "name", label->name,
+                                label->name.size, err);
+        if (label->value.size > (size_t)values[TENANT_LIMIT_LABEL_VALUE_BYTES])
+            return refuse_label(admission, TENANT_LIMIT_LABEL_VALUE_BYTES, "value", label->name,
+                                label->value.size, err);
+    }
+    return ERR_NONE;
+}
+
+static enum err_code check_series_labels(const struct admission *admission,
+                                         const struct batch *batch,
+                                         const struct batch_series *series, struct err *err)
+{
+    struct batch_text_label labels[LABELS_MAX];
+    const uint32_t count = series->label_count < LABELS_MAX ? series->label_count : LABELS_MAX;
+    for (uint32_t i = 0; i < count; i++) {
+        const struct batch_label *label = &batch->series_labels[series->first_label + i];
+        labels[i].name = batch->tables->strings[label->name];
+        labels[i].value = batch->tables->strings[label->value];
+    }
+    return admission_check_labels(admission, labels, count, err);
+}
+
+/* ---- series ---- */
+
+static enum err_code refuse_series(const struct admission *admission, struct err *err)
+{
+    char limit[TENANT_LIMITS_TEXT_BYTES];
+    tenant_limits_tell(&admission->limits, TENANT_LIMIT_ACTIVE_SERIES, limit);
+    err_set(err, ERR_QUOTA,
+            "Your team has as many series with profiles in the last hour as it may: %s", limit);
+    err->retry_after_s = SERIES_RETRY_S;
+    return ERR_QUOTA;
+}
+
+static void note_added(struct admission *admission, uint64_t hash)
+{
+    if (admission->added_count == admission->added_capacity) {
+        admission->added_capacity = admission->added_capacity ? admission->added_capacity * 2 : 16;
+        admission->added =
+            mem_resize(admission->added, admission->added_capacity, sizeof(*admission->added));
+    }
+    admission->added[admission->added_count++] = hash;
+}
+
+/* Which of the hashes there is room for, in their order. Returns how many there is none for. */
+static uint32_t see_series(struct admission *admission, const uint64_t *hashes, uint32_t count,
+                           bool *ret_has_room)
+{
+    struct admission_memory *memory = admission->memory;
+    const uint32_t most = (uint32_t)admission->limits.values[TENANT_LIMIT_ACTIVE_SERIES];
+    uint32_t refused_count = 0;
+    pthread_mutex_lock(&memory->mutex);
+    const int64_t now_ns = memory->now_ns();
+    const int64_t now_s = now_ns / CLOCK_NS_PER_S + ADMISSION_SERIES_S; /* never 0 */
+    struct sent *sent = find_sent(admission, now_ns);
+    for (uint32_t i = 0; i < count; i++) {
+        bool is_new;
+        ret_has_room[i] = series_set_see(&sent->series, hashes[i], now_s,
+                                         now_s - ADMISSION_SERIES_S, most, &is_new);
+        refused_count += !ret_has_room[i];
+        if (is_new)
+            note_added(admission, hashes[i]);
+    }
+    pthread_mutex_unlock(&memory->mutex);
+    return refused_count;
+}
+
+static bool *find_room(struct admission *admission, const struct batch *batch, struct arena *arena,
+                       uint32_t *ret_refused_count)
+{
+    uint64_t *hashes = arena_new_raw(arena, uint64_t, batch->series_count);
+    bool *has_room = arena_new(arena, bool, batch->series_count);
+    for (uint32_t i = 0; i < batch->series_count; i++)
+        hashes[i] = store_series_hash(batch, i);
+    *ret_refused_count = see_series(admission, hashes, batch->series_count, has_room);
+    return has_room;
+}
+
+/* ---- batches ---- */
+
+static enum err_code put(struct admission *admission, const struct batch *batch,
+                         const uint8_t *batch_id, struct err *err)
+{
+    if (batch->profile_count == 0)
+        return ERR_NONE;
+    admission->sample_count += batch->sample_count;
+    return store_addition_put(admission->addition, batch, batch_id, err);
+}
+
+enum err_code admission_put(struct admission *admission, const struct batch *batch,
+                            const uint8_t *batch_id, struct err *err)
+{
+    arena_auto arena = arena_create();
+    uint32_t refused_count;
+    for (uint32_t i = 0; i < batch->series_count; i++) {
+        enum err_code code = check_series_labels(admission, batch, &batch->series[i], err);
+        if (code)
+            return code;
+    }
+    find_room(admission, batch, arena, &refused_count);
+    return refused_count ? refuse_series(admission, err) : put(admission, batch, batch_id, err);
+}
+
+/* The first reason is told, behind what the decoder has said. */
+static void tell_rejected(struct otlp_result *result, uint32_t count, const struct err *err)
+{
+    const size_t used = strlen(result->message);
+    result->profile_count -= count;
+    result->rejected_profiles += count;
+    snprintf(result->message + used, sizeof(result->message) - used,
+             "%s%" PRIu32 " profile%s dropped: %s", used ? "; " : "", count, count == 1 ? "" : "s",
+             err->message);
+}
+
+/* What is over a limit of labels is none of the active series. */
+static uint32_t find_allowed(struct admission *admission, const struct batch *batch,
+                             struct arena *arena, bool *is_allowed, struct err *err)
+{
+    uint64_t *hashes = arena_new_raw(arena, uint64_t, batch->series_count);
+    uint32_t *numbers = arena_new_raw(arena, uint32_t, batch->series_count);
+    bool *has_room = arena_new(arena, bool, batch->series_count);
+    struct err why = {0};
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < batch->series_count; i++) {
+        is_allowed[i] = false;
+        if (check_series_labels(admission, batch, &batch->series[i], &why)) {
+            *err = why;
+            continue;
+        }
+        hashes[count] = store_series_hash(batch, i);
+        numbers[count++] = i;
+    }
+    const uint32_t refused_count = see_series(admission, hashes, count, has_room);
+    for (uint32_t i = 0; i < count; i++)
+        is_allowed[numbers[i]] = has_room[i];
+    if (refused_count)
+        return (void)refuse_series(admission, err), batch->series_count - count + refused_count;
+    return batch->series_count - count;
+}
+
+enum err_code admission_put_allowed(struct admission *admission, struct batch *batch,
+                                    const uint8_t *batch_id, struct otlp_result *result,
+                                    struct err *err)
+{
+    arena_auto arena = arena_create();
+    bool *is_allowed = arena_new(arena, bool, batch->series_count);
+    struct err why = {0};
+    if (!find_allowed(admission, batch, arena, is_allowed, &why))
+        return put(admission, batch, batch_id, err);
+    bool *keeps = arena_new(arena, bool, batch->profile_count);
+    uint32_t dropped_count = 0;
+    for (uint32_t i = 0; i < batch->profile_count; i++) {
+        keeps[i] = is_allowed[batch->profiles[i].series];
+        dropped_count += !keeps[i];
+    }
+    if (dropped_count)
+        tell_rejected(result, dropped_count, &why);
+    return put(admission, batch_subset(batch, keeps), batch_id, err);
+}
+
+enum err_code admission_commit(struct admission *admission, struct store_receipt *ret_receipt,
+                               struct err *err)
+{
+    enum err_code code = take_samples(admission, admission->sample_count, err);
+    if (code)
+        return code;
+    code = store_addition_commit(admission->addition, ret_receipt, err);
+    if (code)
+        give_samples_back(admission);
+    else
+        admission->added_count = 0;
+    return code;
+}

@@ -1,0 +1,185 @@
+"""Limits of a team on continuous profiles: each refusal names the limit, its value and where it is set,
+in the form of the protocol that it came by; other teams and what is within the limits are not touched."""
+
+import pytest
+
+from people import Tenant
+from test_ingest_wire import JSON, OTLP, PROTO, PUSH, otlp_maker, push_protobuf
+from test_store import BEGIN, CPU, folded, make_profile
+
+STACKS = {("main", "work"): [1, 10], ("main",): [2, 20]}
+WIRES = ["api", "push", "ingest", "otlp"]
+END = BEGIN + 3600 * 10**9
+CPU_TYPE = "process_cpu:cpu:nanoseconds:cpu:nanoseconds:delta"
+
+
+def send(client, wire, labels, at=0, stacks=STACKS):
+    """One profile of the service "app": 4 samples, of OTLP 2."""
+    profile = make_profile(CPU, BEGIN + at, stacks, ("cpu", "nanoseconds"), 10**10)
+    if wire == "api":
+        return client.post("/api/v1/profiles", profile, query=[
+            ("label", f"{name}={value}") for name, value in {"service_name": "app", **labels}.items()])
+    if wire == "push":
+        return client.post(PUSH, push_protobuf([({"service_name": "app", **labels}, [profile])]),
+                           headers={"Content-Type": PROTO})
+    if wire == "ingest":
+        given = ",".join(f"{name}={value}" for name, value in labels.items())
+        return client.post("/ingest", profile, query={"name": f"app{{{given}}}", "format": "pprof"})
+    profiles = [otlp_maker.Profile(("cpu", "nanoseconds"), BEGIN + at,
+                                   {stack: values[1] for stack, values in stacks.items()}, 1,
+                                   ("cpu", "nanoseconds"))]
+    return client.post(OTLP, otlp_maker.Request([({"service.name": "app", **labels}, profiles)]).json(),
+                       headers={"Content-Type": JSON})
+
+
+def refusal(answer, wire, status, code):
+    """The text of a refusal, which has the form of the protocol."""
+    assert answer.status == status, answer
+    said = answer.json()
+    if wire == "api":
+        assert answer.headers["content-type"] == "application/problem+json"
+        assert said["status"] == status
+        return said["detail"]
+    assert answer.headers["content-type"] == "application/json"
+    assert said["code"] == code, said
+    return said["message"]
+
+
+def is_taken(answer):
+    return answer.status == 200 and "partialSuccess" not in answer.text
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_samples_per_second_have_a_burst(server, wire):
+    tenant, other = Tenant(server, samples_per_second=1, samples_burst=9), Tenant(server)
+    client = tenant.api("ingest", "read")
+    answers = [send(client, wire, {}, at) for at in range(6)]
+    each = 2 if wire == "otlp" else 4
+    # While these came, seconds may have passed, each of which gives one sample.
+    assert 9 // each <= sum(map(is_taken, answers)) < 6, answers
+    assert is_taken(answers[0])
+    refused = next(answer for answer in answers if answer.status != 200)
+    text = refusal(refused, wire, 429, 8 if wire == "otlp" else "resource_exhausted")
+    assert "samples_per_second is 1, set for this team" in text
+    assert 1 <= int(refused.headers["retry-after"]) <= 4
+    assert is_taken(send(other.api("ingest"), wire, {})), "another team has its own"
+    _, rows = folded(client, CPU_TYPE + '{service_name="app"}', BEGIN, END)
+    assert rows == {stack: values[1] * sum(map(is_taken, answers)) for stack, values in STACKS.items()}
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_more_samples_than_may_ever_come_at_once_are_too_large(server, wire):
+    client = Tenant(server, samples_burst=1).api("ingest")
+    text = refusal(send(client, wire, {}), wire, 400 if wire == "push" else 413,
+                   {"otlp": 8, "push": "invalid_argument", "ingest": "invalid_argument"}.get(wire))
+    assert "samples_burst is 1, set for this team" in text
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_active_series_have_a_limit(server, wire):
+    each = 1 if wire == "otlp" else 2  # one of each type
+    tenant = Tenant(server, active_series=2 * each)
+    client = tenant.api("ingest", "read")
+    for at in range(2):
+        for pod in "ab":
+            assert is_taken(send(client, wire, {"pod": pod}, at)), "what is known goes on"
+    answer = send(client, wire, {"pod": "c"})
+    wanted = f"active_series is {2 * each}, set for this team"
+    if wire == "otlp":
+        partial = answer.json()["partialSuccess"]
+        assert answer.status == 200 and partial["rejectedProfiles"] == "1"
+        assert wanted in partial["errorMessage"]
+    else:
+        assert wanted in refusal(answer, wire, 429, "resource_exhausted")
+        assert int(answer.headers["retry-after"]) > 0
+    assert is_taken(send(client, wire, {"pod": "a"}, 2))
+    for pod, count in (("a", 3), ("b", 2), ("c", 0)):
+        _, rows = folded(client, f'{CPU_TYPE}{{pod="{pod}"}}', BEGIN, END)
+        assert rows.get(("main",), 0) == 20 * count, pod
+    answer = server.api().patch(f"/api/v1/admin/tenants/{tenant.id}", json={"active_series": 100})
+    assert answer.status == 200
+    # OTLP told its sender not to send those again; this one is another.
+    assert is_taken(send(client, wire, {"pod": "c"}, 5)), "a change counts at once"
+
+
+def test_of_an_otlp_request_the_series_within_the_limits_are_kept(server):
+    client = Tenant(server, active_series=2, label_value_bytes=20).api("ingest", "read")
+    make = lambda: [otlp_maker.Profile(("cpu", "nanoseconds"), BEGIN, {("main",): 10, ("x", "y"): 3}, 1,
+                                       ("cpu", "nanoseconds"))]
+    request = otlp_maker.Request([({"service.name": "app", "pod": pod}, make())
+                                  for pod in ("a", "much too long for the limit", "b", "c", "d")])
+    answer = client.post(OTLP, request.json(), headers={"Content-Type": JSON})
+    partial = answer.json()["partialSuccess"]
+    assert partial["rejectedProfiles"] == "3", partial
+    assert "active_series is 2" in partial["errorMessage"]
+    seen = [pod for pod in "abcd" if folded(client, f'{CPU_TYPE}{{pod="{pod}"}}', BEGIN, END)[1]
+            == {("main",): 10, ("x", "y"): 3}]
+    assert seen == ["a", "b"]
+
+
+def test_a_push_over_the_limit_of_series_leaves_their_places_free(server):
+    client = Tenant(server, active_series=4).api("ingest")
+    profile = make_profile(CPU, BEGIN, STACKS, ("cpu", "nanoseconds"), 10**10)
+    series = [({"service_name": "app", "pod": pod}, [profile]) for pod in "abc"]
+    answer = client.post(PUSH, push_protobuf(series), headers={"Content-Type": PROTO})
+    assert "active_series is 4" in refusal(answer, "push", 429, "resource_exhausted")
+    for pod in "xy":
+        assert is_taken(send(client, "push", {"pod": pod}))
+
+
+@pytest.mark.parametrize("wire", WIRES)
+@pytest.mark.parametrize("limit, value, labels", [
+    ("label_name_bytes", 16, {"x" * 17: "1"}), ("label_value_bytes", 16, {"pod": "x" * 17}),
+    ("series_labels", 5, {f"l{i}": "1" for i in range(6)})])
+def test_labels_have_limits(server, wire, limit, value, labels):
+    client = Tenant(server, **{limit: value}).api("ingest", "read")
+    answer = send(client, wire, labels)
+    wanted = f"{limit} is {value}, set for this team"
+    if wire == "otlp":
+        partial = answer.json()["partialSuccess"]
+        assert answer.status == 200 and partial["rejectedProfiles"] == "1"
+        assert wanted in partial["errorMessage"]
+    else:
+        assert wanted in refusal(answer, wire, 422 if wire == "ingest" else 400, "invalid_argument")
+    assert is_taken(send(client, wire, {"pod": "x"}))
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_a_profile_has_a_largest_size(server, wire):
+    stacks = {("main", f"a rather long name of a function {i}"): [1, 10] for i in range(100)}
+    client = Tenant(server, profile_bytes=2000).api("ingest")
+    text = refusal(send(client, wire, {}, stacks=stacks), wire, 400 if wire == "push" else 413,
+                   {"otlp": 8, "push": "invalid_argument", "ingest": "invalid_argument"}.get(wire))
+    assert "profile_bytes is 2000, set for this team" in text
+    assert is_taken(send(client, wire, {}))
+
+
+def test_settings_are_the_default_and_are_named(start_server):
+    server = start_server("--tenant-samples-per-second", "1", "--tenant-samples-burst", "5",
+                          "--tenant-label-value-bytes", "8")
+    client = Tenant(server).api("ingest", "read")
+    text = refusal(send(client, "api", {"pod": "x" * 9}), "api", 400, None)
+    assert "label_value_bytes is 8, by the setting tenant-label-value-bytes" in text
+    assert is_taken(send(client, "api", {}))
+    answers = [send(client, "api", {}, at) for at in range(1, 4)]
+    refused = next(answer for answer in answers if answer.status != 200)
+    assert ("samples_per_second is 1, by the setting tenant-samples-per-second"
+            in refusal(refused, "api", 429, None))
+    quotas = client.get("/api/v1/tenant").json()["quotas"]
+    assert (quotas["samples_per_second"], quotas["samples_burst"], quotas["active_series"]) == (1, 5, 100000)
+
+
+def test_limits_are_set_and_given_back(server):
+    tenant = Tenant(server, active_series=7)
+    path = f"/api/v1/admin/tenants/{tenant.id}"
+    operator = server.api()
+    assert operator.get(path).json()["quotas"]["active_series"] == 7
+    changed = operator.patch(path, json={"samples_burst": 5, "active_series": None}).json()
+    assert changed["quotas"]["active_series"] is None and changed["quotas"]["samples_burst"] == 5
+    done = server.cli("admin", "tenant", "set", str(tenant.id), "query_cpu_s=3", "samples_burst=null")
+    assert done.returncode == 0, done
+    quotas = operator.get(path).json()["quotas"]
+    assert quotas["query_cpu_s"] == 3 and quotas["samples_burst"] is None
+    for wrong in ({"active_series": -1}, {"series_labels": 65}, {"query_cpu_s": "x"}, {"no_such": 1}):
+        answer = operator.patch(path, json=wrong)
+        assert answer.status == 400 and next(iter(wrong)) in answer.json()["detail"], answer
