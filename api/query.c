@@ -5,9 +5,11 @@
 #include "api/settings.h"
 #include "api/store_json.h"
 #include "lib/base/clock.h"
+#include "lib/base/digest.h"
 #include "lib/base/mem.h"
 #include "lib/base/when.h"
 #include "lib/profile/flame.h"
+#include "lib/profile/label_filter.h"
 #include "lib/profile/profile.h"
 #include "store/store.h"
 
@@ -16,6 +18,7 @@
 enum { TOP_ROWS_DEFAULT = 100, WINDOW_DEFAULT_S = 3600, MATCHES_MAX = 64 };
 
 const struct query_names query_names = {"query", "start", "end"};
+const char *const query_id_selectors[] = {"span_selector", "trace_id_selector", NULL};
 
 /* A report by its name in the parameter `report`. */
 struct named_report {
@@ -34,7 +37,7 @@ static const struct named_report named_reports[] = {
     {"json", &report_flame_json, REPORT_TAKES_VIEW | REPORT_TAKES_LIMIT | REPORT_TAKES_DEPTH,
      FLAME_NODES_DEFAULT},
     {"folded", &report_folded, REPORT_TAKES_VIEW, 0},
-    {"pprof", &report_pprof, 0, 0},
+    {"pprof", &report_pprof, REPORT_TAKES_GROUP, 0},
     {"svg", &report_svg, REPORT_TAKES_VIEW | REPORT_TAKES_LIMIT | REPORT_TAKES_DEPTH,
      FLAME_NODES_DEFAULT},
 };
@@ -129,6 +132,70 @@ enum err_code query_read_matches(const struct request *request, struct store_que
     return ERR_NONE;
 }
 
+/* ---- labels of samples ---- */
+
+struct label_rules {
+    struct span texts[LABEL_RULES_MAX];
+    size_t count;
+};
+
+static enum err_code add_rule(struct label_rules *rules, struct span text, struct err *err)
+{
+    if (rules->count == LABEL_RULES_MAX)
+        return err_set(err, ERR_INVALID, "there are more than %d of label, %s and %s",
+                       LABEL_RULES_MAX, query_id_selectors[0], query_id_selectors[1]);
+    rules->texts[rules->count++] = text;
+    return ERR_NONE;
+}
+
+/* Ids of spans have 8 bytes, those of traces 16. */
+static enum err_code read_ids(const struct request *request, const char *name, const char *label,
+                              size_t bytes, struct label_rules *rules, struct err *err)
+{
+    uint8_t id[16];
+    char hex[2 * sizeof(id) + 1];
+    struct span text;
+    enum err_code code = ERR_NONE;
+    for (size_t i = 0; !code && request_query_nth(request, name, i, &text); i++) {
+        if (!digest_parse_hex(text, id, bytes))
+            return err_set(err, ERR_INVALID, "%s must be an id of %zu hexadecimal digits", name,
+                           2 * bytes);
+        digest_hex(span_of(id, bytes), hex);
+        code = add_rule(rules, span_text(arena_printf(request->arena, "%s=%s", label, hex)), err);
+    }
+    return code;
+}
+
+enum err_code query_read_labels(const struct request *request, struct store_query *query,
+                                struct err *err)
+{
+    struct label_rules rules = {.count = 0};
+    struct span text;
+    enum err_code code = ERR_NONE;
+    for (size_t i = 0; !code && request_query_nth(request, "label", i, &text); i++) {
+        if (text.size)
+            code = add_rule(&rules, text, err);
+    }
+    if (!code)
+        code = read_ids(request, query_id_selectors[0], "span_id", 8, &rules, err);
+    if (!code)
+        code = read_ids(request, query_id_selectors[1], "trace_id", 16, &rules, err);
+    if (code)
+        return code;
+    code = label_filter_create(request->arena, rules.texts, rules.count, &query->label_filter, err);
+    return code ? err_add(err, "label") : ERR_NONE;
+}
+
+void query_want_group(const struct request *request, struct span group_by,
+                      struct store_query *query)
+{
+    struct span *label = arena_new(request->arena, struct span, 1);
+    if (!view_find_label(group_by, label))
+        return;
+    query->label_names = label;
+    query->label_name_count = 1;
+}
+
 enum err_code query_merge(const struct request *request, const struct store_query *query,
                           struct store_answer *ret_answer, struct err *err)
 {
@@ -212,6 +279,33 @@ static enum err_code respond(struct request *request, struct response *response,
     return answer_report(request, response, report, answer->profile, err);
 }
 
+/* The question of a report's samples. */
+static enum err_code read_samples(struct request *request, struct report *report,
+                                  struct store_query *query, struct err *err)
+{
+    struct span label;
+    if (report->kind == &report_pprof && report->group_by.size &&
+        !view_find_label(report->group_by, &label))
+        return err_set(err, ERR_INVALID, "group_by of pprof must be a label");
+    enum err_code code = query_read_labels(request, query, err);
+    query_want_group(request, report->group_by, query);
+    report_drop_label_rules(report);
+    return code;
+}
+
+static enum err_code merge_report(struct request *request, struct report *report,
+                                  struct store_query *query, struct store_answer *ret_answer,
+                                  struct err *err)
+{
+    enum err_code code = read_samples(request, report, query, err);
+    if (!code)
+        code = query_merge(request, query, ret_answer, err);
+    if (code || !ret_answer->absent_label)
+        return code;
+    profile_destroy(ret_answer->profile);
+    return err_set(err, ERR_INVALID, "group_by: %s", ret_answer->absent_label);
+}
+
 static enum err_code get_query(struct request *request, struct response *response, struct err *err)
 {
     const int64_t begin_ns = clock_monotonic_ns();
@@ -222,7 +316,7 @@ static enum err_code get_query(struct request *request, struct response *respons
     if (!code)
         code = query_read(request, &query_names, NULL, &query, err);
     if (!code)
-        code = query_merge(request, &query, &answer, err);
+        code = merge_report(request, report, &query, &answer, err);
     if (code)
         return code;
     code = respond(request, response, report, &answer, begin_ns, err);
@@ -249,7 +343,7 @@ static enum err_code get_profile(struct request *request, struct response *respo
     query.profile = &id;
     query.start_ns = id.time_ns;
     query.end_ns = id.time_ns + 1;
-    code = query_merge(request, &query, &answer, err);
+    code = merge_report(request, report, &query, &answer, err);
     if (code)
         return code;
     if (answer.statistics.profile_count)

@@ -18,6 +18,9 @@ struct store_answer;
 struct store_query;
 struct store_statistics;
 
+/* Those of query_read_labels but label, which reports have too. */
+extern const char *const query_id_selectors[]; /* NULL at the end */
+
 /* The parameters of one question: query, start and end, or those of one side of a diff. */
 struct query_names {
     const char *query;
@@ -40,6 +43,16 @@ enum err_code query_read_matches(const struct request *request, struct store_que
 enum err_code query_read(const struct request *request, const struct query_names *names,
                          const struct query_names *others, struct store_query *ret_query,
                          struct err *err) MUST_USE;
+/*
+ * Which samples by their labels: the parameter label (lib/profile/label_filter.h), and by ids of
+ * spans and traces span_selector and trace_id_selector, each of which may be repeated. Handles:
+ * ERR_INVALID (the message names the parameter).
+ */
+enum err_code query_read_labels(const struct request *request, struct store_query *query,
+                                struct err *err) MUST_USE;
+/* The label that the report is grouped by, for its samples. */
+void query_want_group(const struct request *request, struct span group_by,
+                      struct store_query *query);
 /* As store_merge; the caller destroys ret_answer->profile. */
 enum err_code query_merge(const struct request *request, const struct store_query *query,
                           struct store_answer *ret_answer, struct err *err) MUST_USE;

@@ -105,12 +105,15 @@ static enum err_code read_question(const struct request *request, struct questio
                                    struct err *err)
 {
     static const char *const single[] = {"query", "start", "end", "step", "limit", "rate", NULL};
-    static const char *const repeatable[] = {"group_by", "focus", "ignore", NULL};
+    static const char *const repeatable[] = {
+        "group_by", "focus", "ignore", "label", "span_selector", "trace_id_selector", NULL};
     struct store_range_query *range = &question->range;
     int64_t limit = SERIES_DEFAULT;
     enum err_code code = request_check_parameters(request, single, repeatable, err);
     if (!code)
         code = query_read(request, &query_names, NULL, &range->query, err);
+    if (!code)
+        code = query_read_labels(request, &range->query, err);
     if (!code)
         code = read_step(request, range, err);
     if (!code)

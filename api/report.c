@@ -2,6 +2,7 @@
 
 #include "api/decode_gate.h"
 #include "api/profile_cache.h"
+#include "api/query.h"
 #include "api/report_diff.h"
 #include "api/server.h"
 #include "api/settings.h"
@@ -67,8 +68,12 @@ static enum err_code check_names(struct request *request, unsigned parameters, s
         known[count++] = "start";
         known[count++] = "end";
     }
-    if (parameters & (REPORT_TAKES_QUERY | REPORT_TAKES_STORED))
+    if (parameters & (REPORT_TAKES_QUERY | REPORT_TAKES_STORED)) {
         known[count++] = "report";
+        repeatable[repeatable_count++] = filter_action_name(FILTER_LABEL);
+        for (const char *const *name = query_id_selectors; *name; name++)
+            repeatable[repeatable_count++] = *name;
+    }
     if (parameters & REPORT_TAKES_DIFF) {
         for (const char *const *name = report_diff_names; *name; name++)
             known[count++] = *name;
@@ -155,6 +160,16 @@ enum err_code report_read(struct request *request, const struct report_kind *kin
         code = share_access_find(request, request->path_params[0], &report->shares[0], err);
     request->has_found = code == ERR_NONE;
     return code;
+}
+
+void report_drop_label_rules(struct report *report)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < report->rule_count; i++) {
+        if (report->rules[i].action != FILTER_LABEL)
+            report->rules[kept++] = report->rules[i];
+    }
+    report->rule_count = kept;
 }
 
 /* All that decides the answer but the shares, as text. */

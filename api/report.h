@@ -72,8 +72,8 @@ enum report_parameters {
     REPORT_TAKES_GROUP = 1 << 5, /* group_by */
     REPORT_TAKES_KEY = 1 << 6,   /* key: of labels */
     REPORT_TAKES_ROOT = 1 << 16,
-    REPORT_TAKES_QUERY = 1 << 8,  /* query start end report, in place of shares */
-    REPORT_TAKES_STORED = 1 << 9, /* report, of one of the store's profiles, in place of shares */
+    REPORT_TAKES_QUERY = 1 << 8,  /* query start end report and labels, in place of shares */
+    REPORT_TAKES_STORED = 1 << 9, /* report and labels, of one of the store's profiles, as above */
     REPORT_TAKES_PAGE = 1 << 7,   /* those of a page's address, and with sv any others */
     REPORT_TAKES_VIEW = REPORT_TAKES_FILTER | REPORT_TAKES_GROUP
 };
@@ -86,6 +86,9 @@ enum report_parameters {
 enum err_code report_read(struct request *request, const struct report_kind *kind,
                           unsigned parameters, int64_t default_limit, struct report *ret_report,
                           struct err *err) MUST_USE;
+
+/* Rules about labels are obeyed already: the store gives the samples that they keep alone. */
+void report_drop_label_rules(struct report *report);
 
 /* The report of these profiles, at once: for those that are no shares. Two where the report is a
  * diff. Handles: ERR_INVALID (parameters that do not fit the profiles), ERR_TOO_LARGE. */

@@ -9,6 +9,7 @@
 #include "api/share_summary.h"
 #include "api/share_views.h"
 #include "lib/base/mem.h"
+#include "lib/profile/label_filter.h"
 #include "lib/profile/profile.h"
 #include "store/store.h"
 
@@ -46,6 +47,30 @@ static enum err_code read_share(struct request *request, size_t side, struct sha
     return code ? err_add(err, "%s", name) : ERR_NONE;
 }
 
+/* Two queries keep the samples that rules about labels keep. Beside a share the report keeps them,
+ * on both sides, so that the query's samples have to have the labels. */
+static enum err_code read_samples(struct request *request, const struct report *report,
+                                  bool is_beside_share, struct store_query *query, struct err *err)
+{
+    struct span *names = arena_new(request->arena, struct span, LABEL_RULES_MAX + 1);
+    enum err_code code = query_read_labels(request, query, err);
+    if (code)
+        return code;
+    query_want_group(request, report->group_by, query);
+    if (!is_beside_share || !query->label_filter)
+        return ERR_NONE;
+    size_t count = label_filter_keys(query->label_filter, names);
+    bool is_there = !query->label_name_count;
+    for (size_t i = 0; i < count && !is_there; i++)
+        is_there = span_equal(names[i], query->label_names[0]);
+    if (!is_there)
+        names[count++] = query->label_names[0];
+    query->label_filter = NULL;
+    query->label_names = names;
+    query->label_name_count = count;
+    return ERR_NONE;
+}
+
 static enum err_code read_query(struct request *request, size_t side, struct report *report,
                                 struct err *err)
 {
@@ -59,6 +84,8 @@ static enum err_code read_query(struct request *request, size_t side, struct rep
     if (!code)
         code = query_read(request, &side_names[side], has(request, other->query) ? other : NULL,
                           query, err);
+    if (!code)
+        code = read_samples(request, report, !has(request, other->query), query, err);
     report->queries[side] = query;
     report->shares[side].title = report->shares[side].filename = "";
     return code;
@@ -75,6 +102,8 @@ enum err_code report_diff_read(struct request *request, struct report *report, s
     for (size_t i = 0; i < SIDES && !code; i++)
         code = has(request, side_names[i].query) ? read_query(request, i, report, err)
                                                  : read_share(request, i, &report->shares[i], err);
+    if (report->queries[0] && report->queries[1])
+        report_drop_label_rules(report);
     return code;
 }
 

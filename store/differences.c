@@ -5,9 +5,11 @@
 
 #include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
 
 struct difference_row {
     uint32_t stack;
+    uint32_t key;
     uint32_t snapshot;
     int64_t value;
 };
@@ -16,6 +18,7 @@ void differences_fini(struct differences *differences)
 {
     mem_free(differences->rows);
     mem_free(differences->times_ns);
+    stack_hash_set_fini(&differences->stacks);
     *differences = (struct differences){0};
 }
 
@@ -32,8 +35,19 @@ static void add_times(struct differences *differences, const struct block_rows *
         differences->times_ns[differences->snapshot_count++] = rows->profiles[i].time_ns;
 }
 
-void differences_add(struct differences *differences, const struct block_rows *rows, uint32_t first,
-                     uint32_t end, const uint32_t *numbers)
+/* numbers[i]: what stack i of the block is here, once it was asked for. */
+static uint32_t number_stack(struct differences *differences, const struct block *block,
+                             uint32_t stack, uint32_t *numbers)
+{
+    if (numbers[stack] == UINT32_MAX)
+        numbers[stack] =
+            stack_hash_set_add(&differences->stacks, block_hashes(block)->stacks[stack]);
+    return numbers[stack];
+}
+
+void differences_add(struct differences *differences, const struct block *block,
+                     const struct block_rows *rows, uint32_t first, uint32_t end,
+                     const uint32_t *keys)
 {
     const uint64_t most = differences->row_count + rows->row_count;
     if (most > differences->row_capacity) {
@@ -41,17 +55,31 @@ void differences_add(struct differences *differences, const struct block_rows *r
         differences->rows =
             mem_resize(differences->rows, differences->row_capacity, sizeof(*differences->rows));
     }
+    if (!differences->stacks.capacity)
+        stack_hash_set_init(&differences->stacks);
+    const uint32_t stack_count = block_dictionary(block)->stacks.stack_count;
+    uint32_t *numbers = mem_new(uint32_t, stack_count);
+    memset(numbers, 0xff, stack_count * sizeof(*numbers));
     for (uint32_t i = 0; i < rows->row_count; i++) {
         const uint32_t ordinal = rows->ordinals[i];
         if (ordinal < first || ordinal >= end)
             continue;
         differences->rows[differences->row_count++] = (struct difference_row){
-            .stack = numbers[rows->stacks[i]],
+            .stack = number_stack(differences, block, rows->stacks[i], numbers),
+            .key = keys[i],
             .snapshot = differences->snapshot_count + ordinal - first,
             .value = rows->values[i],
         };
     }
+    mem_free(numbers);
     add_times(differences, rows, first, end);
+}
+
+size_t differences_memory(const struct differences *differences)
+{
+    return differences->row_capacity * sizeof(*differences->rows) +
+           differences->snapshot_capacity * sizeof(*differences->times_ns) +
+           differences->stacks.capacity * (sizeof(struct stack_hash) + 2 * sizeof(uint32_t));
 }
 
 static int compare_times(const void *a, const void *b, void *times)
@@ -63,8 +91,8 @@ static int compare_times(const void *a, const void *b, void *times)
     return (x > y) - (x < y);
 }
 
-/* Snapshots get numbers in order of time. */
-static void number_snapshots(struct differences *differences)
+/* Snapshots get numbers in order of time; returns what they were before. The caller frees it. */
+static uint32_t *number_snapshots(struct differences *differences)
 {
     const uint32_t count = differences->snapshot_count;
     uint32_t *order = mem_new(uint32_t, count + (size_t)1);
@@ -77,10 +105,11 @@ static void number_snapshots(struct differences *differences)
         numbers[order[i]] = i;
     for (uint64_t i = 0; i < differences->row_count; i++)
         differences->rows[i].snapshot = numbers[differences->rows[i].snapshot];
-    mem_free(order);
     mem_free(numbers);
+    return order;
 }
 
+/* By stack, then snapshot; the second time keys stand in place of stacks. */
 static int compare_rows(const void *a, const void *b)
 {
     const struct difference_row *x = a, *y = b;
@@ -89,51 +118,86 @@ static int compare_rows(const void *a, const void *b)
     return (x->snapshot > y->snapshot) - (x->snapshot < y->snapshot);
 }
 
-/* By stack, then snapshot; several rows of one stack and snapshot (of different labels) as one. */
 static void order_rows(struct differences *differences)
 {
-    struct difference_row *rows = differences->rows;
-    uint64_t kept = 0;
-    if (!differences->row_count)
-        return;
-    qsort(rows, differences->row_count, sizeof(*rows), compare_rows);
-    for (uint64_t i = 1; i < differences->row_count; i++) {
-        if (compare_rows(&rows[kept], &rows[i]) == 0)
-            rows[kept].value += rows[i].value;
-        else
-            rows[++kept] = rows[i];
-    }
-    differences->row_count = kept + 1;
+    if (differences->row_count)
+        qsort(differences->rows, differences->row_count, sizeof(*differences->rows), compare_rows);
+}
+
+/* From row i on, those of one stack and snapshot: how many, and their sum. */
+static uint64_t take_equal(const struct differences *differences, uint64_t i, int64_t *ret_sum)
+{
+    const struct difference_row *rows = differences->rows;
+    uint64_t end = i;
+    for (*ret_sum = 0; end < differences->row_count && compare_rows(&rows[i], &rows[end]) == 0;
+         end++)
+        *ret_sum += rows[end].value;
+    return end - i;
 }
 
 /* began[i]: some stack has less in snapshot i than in i - 1; one without a row has 0. */
 static void find_begins(const struct differences *differences, bool *began)
 {
     const struct difference_row *rows = differences->rows;
-    for (uint64_t i = 0; i < differences->row_count; i++) {
+    int64_t value, after;
+    for (uint64_t i = 0; i < differences->row_count;) {
+        const uint64_t next_row = i + take_equal(differences, i, &value);
         const uint32_t next = rows[i].snapshot + 1;
-        const bool has_next = i + 1 < differences->row_count &&
-                              rows[i + 1].stack == rows[i].stack && rows[i + 1].snapshot == next;
-        const int64_t after = has_next ? rows[i + 1].value : 0;
-        if (next < differences->snapshot_count && after < rows[i].value)
+        const bool has_next = next_row < differences->row_count &&
+                              rows[next_row].stack == rows[i].stack &&
+                              rows[next_row].snapshot == next;
+        after = 0;
+        if (has_next)
+            take_equal(differences, next_row, &after);
+        if (next < differences->snapshot_count && after < value)
             began[next] = true;
+        i = next_row;
     }
 }
 
-void differences_sum(struct differences *differences, int64_t *gains)
+/* Stacks make room for keys. */
+static void keep_keys(struct differences *differences)
+{
+    uint64_t kept = 0;
+    for (uint64_t i = 0; i < differences->row_count; i++) {
+        if (differences->rows[i].key == DIFFERENCES_LEFT_OUT)
+            continue;
+        differences->rows[kept] = differences->rows[i];
+        differences->rows[kept].stack = differences->rows[kept].key;
+        kept++;
+    }
+    differences->row_count = kept;
+    order_rows(differences);
+}
+
+void differences_tell(struct differences *differences,
+                      void (*gain)(void *context, uint32_t key, int64_t time_ns, int64_t value),
+                      void *context)
 {
     bool *began = mem_new(bool, differences->snapshot_count + (size_t)1);
-    number_snapshots(differences);
+    uint32_t *order = number_snapshots(differences);
     order_rows(differences);
     find_begins(differences, began);
-    const struct difference_row *rows = differences->rows;
-    for (uint64_t i = 0; i < differences->row_count; i++) {
-        const bool has_before =
-            i && rows[i - 1].stack == rows[i].stack && rows[i - 1].snapshot + 1 == rows[i].snapshot;
-        if (rows[i].snapshot == 0)
-            continue;
-        const int64_t before = has_before && !began[rows[i].snapshot] ? rows[i - 1].value : 0;
-        gains[rows[i].stack] += rows[i].value - before;
+    keep_keys(differences);
+    const struct difference_row *rows = differences->rows, *before = NULL;
+    int64_t value, value_before = 0;
+    for (uint64_t i = 0; i < differences->row_count;) {
+        const struct difference_row *row = &rows[i];
+        i += take_equal(differences, i, &value);
+        const bool has_before = before && before->key == row->key &&
+                                before->snapshot + 1 == row->snapshot && !began[row->snapshot];
+        if (row->snapshot)
+            gain(context, row->key, differences->times_ns[order[row->snapshot]],
+                 value - (has_before ? value_before : 0));
+        /* Stacks that have less begin anew, but what other labels have now is a loss of these. */
+        const uint32_t next = row->snapshot + 1;
+        const bool has_next =
+            i < differences->row_count && rows[i].key == row->key && rows[i].snapshot == next;
+        if (!has_next && next < differences->snapshot_count && !began[next])
+            gain(context, row->key, differences->times_ns[order[next]], -value);
+        before = row;
+        value_before = value;
     }
     mem_free(began);
+    mem_free(order);
 }

@@ -4,19 +4,24 @@
  * A snapshot is a number per stack, all since the process began. Between two snapshots a stack
  * gained their difference; where any stack has less than before, the process began anew and all
  * that the later snapshot has was gained. The first snapshot tells what was there already: it gains
- * nothing. Memory is of one series: its distinct stacks. Private to the room.
+ * nothing. Rows go to a key each, a stack with some labels or whatever the caller divides by; when
+ * the process began is told by stacks alone, so that what keys divide adds up to the whole. Memory
+ * is of one series: its rows. Private to the room.
  */
 #ifndef STORE_DIFFERENCES_H
 #define STORE_DIFFERENCES_H
 
 #include "store/stack_hashes.h"
 
+#include <stddef.h>
 #include <stdint.h>
 
 struct block;
 struct block_rows;
 
-/* All rows of one series, stacks as numbers of a set that the caller keeps; zeros are ready. */
+#define DIFFERENCES_LEFT_OUT UINT32_MAX /* a row's key: it tells only when the process began */
+
+/* All rows of one series; zeros are ready. */
 struct differences {
     struct difference_row *rows;
     uint64_t row_count;
@@ -24,16 +29,23 @@ struct differences {
     int64_t *times_ns; /* of the snapshots, in the order in which they were added */
     uint32_t snapshot_count;
     uint32_t snapshot_capacity;
+    struct stack_hash_set stacks;
 };
 
 void differences_fini(struct differences *differences);
 
-/* Adds the snapshots first <= ordinal < end of rows; they may be earlier than some that were added
- * before. numbers[i] is the number of the block's stack i. */
-void differences_add(struct differences *differences, const struct block_rows *rows, uint32_t first,
-                     uint32_t end, const uint32_t *numbers);
+/* Adds the snapshots first <= ordinal < end of the block's rows; they may be earlier than some that
+ * were added before. keys[i] is of row i. */
+void differences_add(struct differences *differences, const struct block *block,
+                     const struct block_rows *rows, uint32_t first, uint32_t end,
+                     const uint32_t *keys);
 
-/* Adds what each stack gained to gains, by number. */
-void differences_sum(struct differences *differences, int64_t *gains);
+size_t differences_memory(const struct differences *differences);
+
+/* Tells what each key gained until a snapshot, of all snapshots but the first that it is in; once,
+ * when all are added. Gains of one key and snapshot come one after the other. */
+void differences_tell(struct differences *differences,
+                      void (*gain)(void *context, uint32_t key, int64_t time_ns, int64_t value),
+                      void *context);
 
 #endif

@@ -6,20 +6,43 @@
 #include "store/block_read.h"
 #include "store/differences.h"
 #include "store/mean.h"
+#include "store/row_labels.h"
 #include "store/stack_union.h"
 #include "store/walk.h"
+
+struct merge {
+    struct walk *walk;
+    struct row_labels *labels;
+    struct stack_union *stacks;
+    const uint32_t *column_of_series; /* NULL: all go to column 0 */
+    uint32_t *keys;                   /* of rows: room */
+    uint32_t key_capacity;
+    struct store_answer answer;
+};
 
 /* ---- the sums ---- */
 
 /* A task's rows are read, one way or another. */
-static enum err_code note_read(struct walk *walk, struct walk_task *task, uint64_t bytes,
+static enum err_code note_read(struct merge *merge, struct walk_task *task, uint64_t bytes,
                                enum err_code code)
 {
-    return walk_note_read(walk, task, task->granule->row_count, bytes, code);
+    return walk_note_read(merge->walk, task, task->granule->row_count, bytes, code);
 }
 
-static enum err_code add_granule(struct walk *walk, struct walk_task *task, int64_t *sums)
+static uint32_t column_of(const struct merge *merge, const struct walk_task *task)
 {
+    return merge->column_of_series ? merge->column_of_series[task->series] : 0;
+}
+
+static enum err_code check_limits(const struct merge *merge, size_t bytes)
+{
+    return walk_check_limits(merge->walk, bytes + stack_union_memory(merge->stacks) +
+                                              row_labels_memory(merge->labels));
+}
+
+static enum err_code add_granule(struct merge *merge, struct walk_task *task, int64_t *sums)
+{
+    struct walk *walk = merge->walk;
     const struct block_granule *granule = task->granule;
     const bool is_whole = walk_is_whole(task);
     const uint32_t *bytes = granule->extent_bytes;
@@ -29,29 +52,105 @@ static enum err_code add_granule(struct walk *walk, struct walk_task *task, int6
                              ? block_add_totals(task->block, granule, walk->cursor, sums, walk->err)
                              : block_add_range(task->block, granule, walk->cursor, task->first,
                                                task->end, sums, walk->err);
-    return note_read(walk, task, bytes[BLOCK_TOTALS] + (is_whole ? 0 : bytes[BLOCK_ROWS]), code);
+    return note_read(merge, task, bytes[BLOCK_TOTALS] + (is_whole ? 0 : bytes[BLOCK_ROWS]), code);
 }
 
-/* Tasks of one block and one column go to one array of sums first: the look-ups by hash are per
- * stack of the block, not per granule. */
-static enum err_code add_tasks(struct walk *walk, struct stack_union *stacks,
-                               const uint32_t *column_of_series)
+/* Rows and their labels; the bytes that were read. */
+static enum err_code read_rows(struct merge *merge, const struct walk_task *task, bool wants_labels,
+                               struct block_rows *ret_rows, uint64_t *ret_bytes)
 {
-    enum err_code code = ERR_NONE;
-    for (uint32_t i = 0; i < walk->task_count && !code;) {
-        const struct block *block = walk->tasks[i].block;
-        const uint32_t column = column_of_series ? column_of_series[walk->tasks[i].series] : 0;
-        arena_auto scratch = arena_create();
-        int64_t *sums = arena_new(scratch, int64_t, block_dictionary(block)->stacks.stack_count);
-        for (; i < walk->task_count && !code && walk->tasks[i].block == block &&
-               (!column_of_series || column_of_series[walk->tasks[i].series] == column);
-             i++)
-            code = add_granule(walk, &walk->tasks[i], sums);
-        if (!code) {
-            stack_union_add(stacks, block, sums, column);
-            code = walk_check_limits(walk, stack_union_memory(stacks));
-        }
+    const uint32_t *bytes = task->granule->extent_bytes;
+    *ret_bytes = bytes[BLOCK_ROWS] + (wants_labels ? bytes[BLOCK_DETAILS] : 0);
+    return block_read_rows(task->block, task->granule, merge->walk->cursor, wants_labels, ret_rows,
+                           merge->walk->err);
+}
+
+static enum err_code add_rows(struct merge *merge, struct walk_task *task)
+{
+    enum { CHECK_ROWS = 1 << 16 };
+    const uint32_t column = column_of(merge, task);
+    struct block_rows rows;
+    uint64_t bytes;
+    if (task->is_broken)
+        return ERR_NONE;
+    enum err_code code = read_rows(merge, task, true, &rows, &bytes);
+    const bool is_read = !code;
+    code = note_read(merge, task, bytes, code);
+    for (uint32_t i = 0; is_read && !code && i < rows.row_count; i++) {
+        if (i % CHECK_ROWS == 0)
+            code = check_limits(merge, 0);
+        if (rows.ordinals[i] < task->first || rows.ordinals[i] >= task->end)
+            continue;
+        const uint32_t group = row_labels_group(merge->labels, rows.label_sets[i]);
+        if (group == ROW_LABELS_LEFT_OUT)
+            continue;
+        const uint32_t number =
+            stack_union_number(merge->stacks, task->block, rows.stacks[i], group);
+        stack_union_sums(merge->stacks, number)[column] += rows.values[i];
     }
+    return code;
+}
+
+/* What is added up before it goes to the union: the look-ups by hash are per stack of the block,
+ * not per granule. */
+struct pile {
+    struct arena *arena;
+    const struct block *block;
+    int64_t *sums;
+    uint32_t column;
+    uint32_t group;
+};
+
+static enum err_code pile_end(struct merge *merge, struct pile *pile)
+{
+    if (!pile->block)
+        return ERR_NONE;
+    stack_union_add(merge->stacks, pile->block, pile->sums, pile->column, pile->group);
+    arena_destroy(pile->arena);
+    *pile = (struct pile){0};
+    return check_limits(merge, 0);
+}
+
+static enum err_code add_to_pile(struct merge *merge, struct walk_task *task, uint32_t group,
+                                 struct pile *pile)
+{
+    const uint32_t column = column_of(merge, task);
+    enum err_code code = ERR_NONE;
+    if (pile->block != task->block || pile->column != column || pile->group != group)
+        code = pile_end(merge, pile);
+    if (code)
+        return code;
+    if (!pile->block) {
+        struct arena *arena = arena_create();
+        const uint32_t count = block_dictionary(task->block)->stacks.stack_count;
+        *pile = (struct pile){.arena = arena,
+                              .block = task->block,
+                              .sums = arena_new(arena, int64_t, count),
+                              .column = column,
+                              .group = group};
+    }
+    return add_granule(merge, task, pile->sums);
+}
+
+static enum err_code add_tasks(struct merge *merge)
+{
+    struct walk *walk = merge->walk;
+    struct pile pile = {0};
+    enum err_code code = ERR_NONE;
+    for (uint32_t i = 0; i < walk->task_count && !code; i++) {
+        struct walk_task *task = &walk->tasks[i];
+        row_labels_begin(merge->labels, task->block, task->granule);
+        if (row_labels_wants_rows(merge->labels, task->granule)) {
+            code = add_rows(merge, task);
+            continue;
+        }
+        const uint32_t group = row_labels_group(merge->labels, 0);
+        if (group != ROW_LABELS_LEFT_OUT)
+            code = add_to_pile(merge, task, group, &pile);
+    }
+    if (!code)
+        code = pile_end(merge, &pile);
+    arena_destroy(pile.arena);
     return code;
 }
 
@@ -83,73 +182,100 @@ static int64_t round_mean(const int64_t *sums, const uint64_t *divisors, uint32_
 }
 
 /* Divided by the snapshots that there were, also by those of granules that could not be read. */
-static enum err_code add_means_once(struct walk *walk, struct stack_union **ret_stacks)
+static enum err_code add_means_once(struct merge *merge)
 {
+    struct walk *walk = merge->walk;
     uint32_t *column_of_series = arena_new(walk->arena, uint32_t, walk->series_count);
     uint64_t *divisors = arena_new(walk->arena, uint64_t, walk->series_count + (size_t)1);
     const uint32_t columns = find_columns(walk, column_of_series, divisors);
-    struct stack_union *stacks = stack_union_create(columns ? columns : 1);
-    enum err_code code = add_tasks(walk, stacks, column_of_series);
-    for (uint32_t i = 0; !code && i < stack_union_count(stacks); i++) {
-        int64_t *sums = stack_union_sums(stacks, i);
+    stack_union_destroy(merge->stacks);
+    merge->stacks = stack_union_create(columns ? columns : 1);
+    merge->column_of_series = column_of_series;
+    enum err_code code = add_tasks(merge);
+    for (uint32_t i = 0; !code && i < stack_union_count(merge->stacks); i++) {
+        int64_t *sums = stack_union_sums(merge->stacks, i);
         sums[0] = round_mean(sums, divisors, columns);
     }
-    *ret_stacks = stacks;
     return code;
 }
 
 /* Again without what could not be read. */
-static enum err_code add_means(struct walk *walk, struct stack_union **ret_stacks)
+static enum err_code add_means(struct merge *merge)
 {
-    struct store_statistics *statistics = &walk->statistics;
+    struct store_statistics *statistics = &merge->walk->statistics;
     enum err_code code;
     uint32_t broken_count;
-    *ret_stacks = NULL;
     do {
-        stack_union_destroy(*ret_stacks);
         statistics->granule_count = 0;
         statistics->row_count = statistics->bytes_read = 0;
         broken_count = statistics->broken_count;
-        code = add_means_once(walk, ret_stacks);
+        code = add_means_once(merge);
     } while (!code && statistics->broken_count != broken_count);
     return code;
 }
 
 /* ---- differences ---- */
 
-static enum err_code add_snapshots(struct walk *walk, struct walk_task *task,
-                                   struct stack_union *stacks, struct differences *differences)
+/* keys[i]: what row i is in the union. Of rows without labels each stack is looked up once. */
+static void find_keys(struct merge *merge, const struct walk_task *task,
+                      const struct block_rows *rows)
 {
-    const uint32_t count = block_dictionary(task->block)->stacks.stack_count;
+    if (rows->row_count > merge->key_capacity) {
+        merge->key_capacity = rows->row_count;
+        merge->keys = mem_resize(merge->keys, merge->key_capacity, sizeof(*merge->keys));
+    }
+    for (uint32_t i = 0; i < rows->row_count; i++) {
+        const uint32_t set = rows->label_sets ? rows->label_sets[i] : 0;
+        const uint32_t group = row_labels_group(merge->labels, set);
+        const bool is_same = i && !rows->label_sets && rows->stacks[i] == rows->stacks[i - 1];
+        if (group == ROW_LABELS_LEFT_OUT)
+            merge->keys[i] = DIFFERENCES_LEFT_OUT;
+        else if (is_same)
+            merge->keys[i] = merge->keys[i - 1];
+        else
+            merge->keys[i] = stack_union_number(merge->stacks, task->block, rows->stacks[i], group);
+    }
+}
+
+static enum err_code add_snapshots(struct merge *merge, struct walk_task *task,
+                                   struct differences *differences)
+{
     struct block_rows rows;
-    enum err_code code =
-        block_read_rows(task->block, task->granule, walk->cursor, false, &rows, walk->err);
+    uint64_t bytes;
+    row_labels_begin(merge->labels, task->block, task->granule);
+    const bool wants_labels = row_labels_wants_rows(merge->labels, task->granule);
+    enum err_code code = read_rows(merge, task, wants_labels, &rows, &bytes);
     const bool is_read = !code;
-    code = note_read(walk, task, task->granule->extent_bytes[BLOCK_ROWS], code);
+    code = note_read(merge, task, bytes, code);
     if (!is_read)
         return code;
-    arena_auto scratch = arena_create();
-    bool *wanted = arena_new(scratch, bool, count);
-    uint32_t *numbers = arena_new(scratch, uint32_t, count);
-    for (uint32_t i = 0; i < rows.row_count; i++)
-        wanted[rows.stacks[i]] = true;
-    stack_union_number(stacks, task->block, wanted, numbers);
-    differences_add(differences, &rows, task->first, task->end, numbers);
-    return walk_check_limits(walk, stack_union_memory(stacks));
+    if (!wants_labels)
+        rows.label_sets = NULL;
+    find_keys(merge, task, &rows);
+    differences_add(differences, task->block, &rows, task->first, task->end, merge->keys);
+    return check_limits(merge, differences_memory(differences));
+}
+
+static void add_gain(void *context, uint32_t key, int64_t time_ns, int64_t value)
+{
+    struct merge *merge = context;
+    (void)time_ns;
+    stack_union_sums(merge->stacks, key)[0] += value;
 }
 
 /* Series by series. */
-static enum err_code add_differences(struct walk *walk, struct stack_union *stacks)
+static enum err_code add_differences(struct merge *merge)
 {
+    struct walk *walk = merge->walk;
     enum err_code code = ERR_NONE;
     walk_sort_by_series(walk);
     for (uint32_t i = 0; i < walk->task_count && !code;) {
         const uint32_t series = walk->tasks[i].series;
         struct differences differences = {0};
         for (; i < walk->task_count && !code && walk->tasks[i].series == series; i++)
-            code = add_snapshots(walk, &walk->tasks[i], stacks, &differences);
+            code = add_snapshots(merge, &walk->tasks[i], &differences);
         if (!code)
-            differences_sum(&differences, stack_union_sums(stacks, 0));
+            differences_tell(&differences, add_gain, merge);
         differences_fini(&differences);
     }
     return code;
@@ -162,9 +288,10 @@ static const char *text_of(struct walk *walk, struct span text)
     return arena_strndup(walk->arena, text.data, text.size);
 }
 
-static enum err_code make_profile(struct walk *walk, struct stack_union *stacks,
-                                  struct store_answer *answer)
+static enum err_code make_profile(struct merge *merge)
 {
+    struct walk *walk = merge->walk;
+    struct store_answer *answer = &merge->answer;
     struct stack_union_type type = {
         .sample_type = "samples", .sample_unit = "count", .period_type = "", .period_unit = ""};
     if (walk->type_count) {
@@ -178,9 +305,10 @@ static enum err_code make_profile(struct walk *walk, struct stack_union *stacks,
             .duration_ns = walk->last_ns - walk->first_ns,
         };
     }
+    type.labels = merge->labels;
     answer->type = walk->type_count ? walk->types[0].name : "";
     answer->statistics = walk->statistics;
-    return stack_union_profile(stacks, &type, &answer->profile, walk->err);
+    return stack_union_profile(merge->stacks, &type, &answer->profile, walk->err);
 }
 
 /* A single profile is shown as it is, whatever several would become. */
@@ -189,26 +317,38 @@ static enum store_rule rule_of_answer(const struct walk *walk)
     return walk->type_count && !walk->query->profile ? walk->types[0].rule : STORE_SUM;
 }
 
+static enum err_code add_all(struct merge *merge)
+{
+    enum err_code code = ERR_NONE;
+    merge->answer.rule = rule_of_answer(merge->walk);
+    if (merge->answer.rule == STORE_MEAN) {
+        code = add_means(merge);
+    } else {
+        merge->stacks = stack_union_create(1);
+        code = merge->answer.rule == STORE_SUM ? add_tasks(merge) : add_differences(merge);
+    }
+    if (!code && stack_union_count(merge->stacks))
+        merge->answer.absent_label = row_labels_describe_absent(merge->labels);
+    return code ? code : make_profile(merge);
+}
+
 static enum err_code answer_question(struct walk *walk, void *context)
 {
     struct store_answer *answer = context;
-    struct stack_union *stacks = NULL;
+    const struct store_query *query = walk->query;
     enum err_code code = walk_check_types(walk);
     if (!code)
         code = walk_check_magnitude(walk);
     if (code)
         return code;
-    answer->rule = rule_of_answer(walk);
-    if (answer->rule == STORE_MEAN) {
-        code = add_means(walk, &stacks);
-    } else {
-        stacks = stack_union_create(1);
-        code = answer->rule == STORE_SUM ? add_tasks(walk, stacks, NULL)
-                                         : add_differences(walk, stacks);
-    }
-    if (!code)
-        code = make_profile(walk, stacks, answer);
-    stack_union_destroy(stacks);
+    struct merge merge = {.walk = walk};
+    merge.labels = row_labels_create(walk->arena, query->label_filter, query->label_names,
+                                     query->label_name_count, ROW_LABELS_EXACT);
+    code = add_all(&merge);
+    *answer = merge.answer;
+    stack_union_destroy(merge.stacks);
+    row_labels_destroy(merge.labels);
+    mem_free(merge.keys);
     return code;
 }
 

@@ -2,25 +2,21 @@
 
 #include "lib/base/map.h"
 #include "lib/base/mem.h"
+#include "lib/profile/label_filter.h"
+#include "store/differences.h"
 #include "store/mean.h"
+#include "store/row_labels.h"
 #include "store/stack_filter.h"
 #include "store/walk.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 
-enum { KEY_MAX_BYTES = 1 << 20 };
-
-/* What one series has in one step. */
+/* What one series has in one step, of rows of one group. */
 struct step_sum {
     int64_t sum;
-    uint32_t count; /* of profiles, or of differences; 0: nothing */
-};
-
-struct snapshot {
-    int64_t time_ns;
-    int64_t total; /* of all its stacks */
-    int64_t value; /* of those that the filter keeps */
+    uint32_t group;
+    uint32_t step;
 };
 
 struct cell {
@@ -31,7 +27,7 @@ struct cell {
 struct group {
     struct store_label *labels;
     size_t label_count;
-    struct cell *cells; /* per step */
+    struct cell *cells; /* per step; NULL: nothing is of it */
 };
 
 struct range {
@@ -41,72 +37,82 @@ struct range {
     uint32_t step_count;
     const bool **keeps; /* per block in use: per stack; NULL: not yet known */
     size_t keeps_bytes;
-    struct map_bytes group_numbers; /* by values of the labels */
-    struct group *groups;           /* room for max_series */
-    struct step_sum *sums;          /* of the series in hand */
-    struct snapshot *snapshots;     /* of the series in hand */
-    uint32_t snapshot_count;
-    uint32_t snapshot_capacity;
-    int64_t *values; /* per profile of the granule in hand */
+    struct row_labels *labels;
+    struct group *groups; /* by the number of the labels */
+    uint32_t group_capacity;
+    uint32_t group_count; /* in use */
+    /* Of the series in hand: */
+    struct map_u64 sum_numbers; /* by group and step */
+    struct step_sum *sums;
+    uint32_t sum_count;
+    uint32_t sum_capacity;
+    uint32_t last_sum;         /* profiles come in order of time */
+    uint32_t *snapshot_counts; /* per step */
+    struct differences differences;
+    /* Of the granule in hand: */
+    int64_t *values; /* per profile */
     uint32_t value_capacity;
+    uint32_t *keys; /* per row */
+    uint32_t key_capacity;
     struct store_range answer;
 };
 
 static enum err_code check_limits(const struct range *range)
 {
     const size_t group_bytes = range->step_count * sizeof(struct cell);
-    return walk_check_limits(range->walk, range->group_numbers.count * group_bytes +
-                                              range->keeps_bytes +
-                                              range->step_count * sizeof(*range->sums) +
-                                              range->snapshot_capacity * sizeof(*range->snapshots) +
-                                              range->value_capacity * sizeof(*range->values));
+    return walk_check_limits(
+        range->walk,
+        range->group_count * group_bytes + range->keeps_bytes + row_labels_memory(range->labels) +
+            range->group_capacity * sizeof(*range->groups) +
+            range->sum_capacity * (sizeof(*range->sums) + 2 * sizeof(struct map_u64_slot)) +
+            range->value_capacity * sizeof(*range->values) +
+            range->key_capacity * sizeof(*range->keys) + differences_memory(&range->differences));
 }
 
 /* ---- groups ---- */
 
-static struct span find_label(const struct store_series *series, struct span name)
+static struct span find_text(const struct range *range, uint32_t number, struct span name)
 {
-    for (uint32_t i = 0; i < series->label_count; i++) {
-        if (span_equal(series->labels[i].name, name))
-            return series->labels[i].value;
+    uint32_t count;
+    const struct label_words *words = row_labels_get(range->labels, number, &count);
+    for (uint32_t i = 0; i < count; i++) {
+        if (span_equal(words[i].key, name))
+            return words[i].text;
     }
     return (struct span){0};
 }
 
-/* The group's key is sizes and bytes of its labels' values. */
-static enum err_code find_group(struct range *range, const struct store_series *series,
-                                struct group **ret_group)
+static void begin_group(struct range *range, uint32_t number, struct group *group)
 {
     const struct store_range_query *query = range->query;
     struct arena *arena = range->walk->arena;
-    buf_auto key;
-    buf_init(&key, KEY_MAX_BYTES);
-    for (size_t i = 0; i < query->group_by_count; i++) {
-        const struct span value = find_label(series, query->group_by[i]);
-        buf_append_u32(&key, (uint32_t)value.size);
-        buf_append_span(&key, value);
-    }
-    uint32_t number = map_bytes_find(&range->group_numbers, buf_span(&key));
-    if (number != MAP_ABSENT) {
-        *ret_group = &range->groups[number];
-        return ERR_NONE;
-    }
-    number = range->group_numbers.count;
-    if (number == query->max_series)
-        return err_set(range->walk->err, ERR_TOO_LARGE,
-                       "group_by: there are more than %" PRIu32
-                       " series: raise limit, group by other labels, or ask for fewer",
-                       query->max_series);
-    map_bytes_add(&range->group_numbers,
-                  span_of(arena_strndup(arena, key.data, key.size), key.size), number);
-    struct group *group = &range->groups[number];
     group->labels = arena_new(arena, struct store_label, query->group_by_count);
     group->label_count = query->group_by_count;
     for (size_t i = 0; i < query->group_by_count; i++)
-        group->labels[i] = (struct store_label){.name = query->group_by[i],
-                                                .value = find_label(series, query->group_by[i])};
+        group->labels[i] = (struct store_label){
+            .name = query->group_by[i], .value = find_text(range, number, query->group_by[i])};
     group->cells = arena_new(arena, struct cell, range->step_count);
-    *ret_group = group;
+    range->group_count++;
+}
+
+static enum err_code find_group(struct range *range, uint32_t number, struct group **ret_group)
+{
+    if (number >= range->group_capacity) {
+        const uint32_t before = range->group_capacity;
+        range->group_capacity = number < 32 ? 64 : number * 2;
+        range->groups = mem_resize(range->groups, range->group_capacity, sizeof(*range->groups));
+        memset(range->groups + before, 0,
+               (range->group_capacity - before) * sizeof(*range->groups));
+    }
+    *ret_group = &range->groups[number];
+    if ((*ret_group)->cells)
+        return ERR_NONE;
+    if (range->group_count == range->query->max_series)
+        return err_set(range->walk->err, ERR_TOO_LARGE,
+                       "group_by: there are more than %" PRIu32
+                       " series: raise limit, group by other labels, or ask for fewer",
+                       range->query->max_series);
+    begin_group(range, number, *ret_group);
     return check_limits(range);
 }
 
@@ -117,26 +123,23 @@ static uint32_t step_of(const struct range *range, int64_t time_ns)
     return (uint32_t)((time_ns - range->query->query.start_ns) / range->query->step_ns);
 }
 
-static void add_value(struct range *range, int64_t time_ns, int64_t value, uint32_t count)
+static void add_value(struct range *range, uint32_t group, uint32_t step, int64_t value)
 {
-    struct step_sum *sum = &range->sums[step_of(range, time_ns)];
-    sum->sum += value;
-    sum->count += count;
-}
-
-static void add_profile(struct range *range, const struct block_profile *profile, int64_t value)
-{
-    if (range->rule != STORE_DIFFERENCE) {
-        add_value(range, profile->time_ns, value, 1);
-        return;
+    const struct step_sum *last = &range->sums[range->last_sum];
+    uint32_t number = range->last_sum;
+    if (number >= range->sum_count || last->group != group || last->step != step) {
+        const uint64_t key = (uint64_t)group << 32 | step;
+        number = map_u64_add(&range->sum_numbers, key, range->sum_count);
     }
-    if (range->snapshot_count == range->snapshot_capacity) {
-        range->snapshot_capacity = range->snapshot_capacity ? range->snapshot_capacity * 2 : 256;
-        range->snapshots =
-            mem_resize(range->snapshots, range->snapshot_capacity, sizeof(*range->snapshots));
+    if (number == range->sum_count) {
+        if (range->sum_count == range->sum_capacity) {
+            range->sum_capacity = range->sum_capacity ? range->sum_capacity * 2 : 256;
+            range->sums = mem_resize(range->sums, range->sum_capacity, sizeof(*range->sums));
+        }
+        range->sums[range->sum_count++] = (struct step_sum){.group = group, .step = step};
     }
-    range->snapshots[range->snapshot_count++] =
-        (struct snapshot){.time_ns = profile->time_ns, .total = profile->total, .value = value};
+    range->sums[number].sum += value;
+    range->last_sum = number;
 }
 
 static enum err_code find_keeps(struct range *range, const struct walk_task *task,
@@ -161,7 +164,7 @@ static bool is_in_one_step(const struct range *range, const struct walk_task *ta
            step_of(range, task->granule->begin_ns) == step_of(range, task->granule->end_ns);
 }
 
-static enum err_code read_whole(struct range *range, struct walk_task *task)
+static enum err_code read_whole(struct range *range, struct walk_task *task, uint32_t group)
 {
     struct walk *walk = range->walk;
     const struct block_granule *granule = task->granule;
@@ -178,8 +181,11 @@ static enum err_code read_whole(struct range *range, struct walk_task *task)
     }
     for (uint32_t i = 0; !code && i < totals.count; i++)
         value += keeps[totals.stacks[i]] ? totals.sums[i] : 0;
-    if (!code)
-        add_value(range, granule->begin_ns, value, granule->profile_count);
+    if (!code) {
+        const uint32_t step = step_of(range, granule->begin_ns);
+        add_value(range, group, step, value);
+        range->snapshot_counts[step] += granule->profile_count;
+    }
     return walk_note_read(walk, task, keeps ? granule->row_count : 0,
                           keeps ? granule->extent_bytes[BLOCK_TOTALS] : 0, code);
 }
@@ -206,7 +212,7 @@ static enum err_code read_values(struct range *range, const struct walk_task *ta
     return ERR_NONE;
 }
 
-static enum err_code read_profiles(struct range *range, struct walk_task *task)
+static enum err_code read_profiles(struct range *range, struct walk_task *task, uint32_t group)
 {
     struct walk *walk = range->walk;
     const struct block_granule *granule = task->granule;
@@ -215,49 +221,145 @@ static enum err_code read_profiles(struct range *range, struct walk_task *task)
     enum err_code code = has_filter ? read_values(range, task) : ERR_NONE;
     if (!code)
         code = block_read_profiles(task->block, granule, walk->cursor, &profiles, walk->err);
-    for (uint32_t i = task->first; !code && i < task->end; i++)
-        add_profile(range, &profiles[i], has_filter ? range->values[i] : profiles[i].total);
+    for (uint32_t i = task->first; !code && i < task->end; i++) {
+        const uint32_t step = step_of(range, profiles[i].time_ns);
+        add_value(range, group, step, has_filter ? range->values[i] : profiles[i].total);
+        range->snapshot_counts[step]++;
+    }
     return walk_note_read(walk, task, has_filter ? granule->row_count : 0,
                           granule->extent_bytes[BLOCK_PROFILES] +
                               (has_filter ? granule->extent_bytes[BLOCK_ROWS] : 0),
                           code);
 }
 
+/* The labels of none of its rows are wanted, but means are of all snapshots of the series. */
+static enum err_code count_snapshots(struct range *range, struct walk_task *task)
+{
+    struct walk *walk = range->walk;
+    const struct block_granule *granule = task->granule;
+    const struct block_profile *profiles;
+    if (is_in_one_step(range, task)) {
+        range->snapshot_counts[step_of(range, granule->begin_ns)] += granule->profile_count;
+        return ERR_NONE;
+    }
+    enum err_code code =
+        block_read_profiles(task->block, granule, walk->cursor, &profiles, walk->err);
+    for (uint32_t i = task->first; !code && i < task->end; i++)
+        range->snapshot_counts[step_of(range, profiles[i].time_ns)]++;
+    return walk_note_read(walk, task, 0, granule->extent_bytes[BLOCK_PROFILES], code);
+}
+
+/* ---- row by row ---- */
+
+static bool keeps_row(const bool *keeps, const struct block_rows *rows, uint32_t row)
+{
+    return !keeps || keeps[rows->stacks[row]];
+}
+
+static uint32_t group_of_row(struct range *range, const struct block_rows *rows, uint32_t row)
+{
+    return row_labels_group(range->labels, rows->label_sets ? rows->label_sets[row] : 0);
+}
+
+/* A row's key is its group and whether the filter keeps it: what it does not keep still tells that
+ * the group is there. */
+static void add_snapshots(struct range *range, const struct walk_task *task,
+                          const struct block_rows *rows, const bool *keeps)
+{
+    if (rows->row_count > range->key_capacity) {
+        range->key_capacity = rows->row_count;
+        range->keys = mem_resize(range->keys, range->key_capacity, sizeof(*range->keys));
+    }
+    for (uint32_t i = 0; i < rows->row_count; i++) {
+        const uint32_t group = group_of_row(range, rows, i);
+        range->keys[i] = group == ROW_LABELS_LEFT_OUT ? DIFFERENCES_LEFT_OUT
+                                                      : group * 2 + keeps_row(keeps, rows, i);
+    }
+    differences_add(&range->differences, task->block, rows, task->first, task->end, range->keys);
+}
+
+static void add_rows(struct range *range, const struct walk_task *task,
+                     const struct block_rows *rows, const bool *keeps)
+{
+    for (uint32_t i = 0; i < rows->row_count; i++) {
+        const uint32_t ordinal = rows->ordinals[i];
+        if (ordinal < task->first || ordinal >= task->end)
+            continue;
+        const uint32_t group = group_of_row(range, rows, i);
+        if (group != ROW_LABELS_LEFT_OUT)
+            add_value(range, group, step_of(range, rows->profiles[ordinal].time_ns),
+                      keeps_row(keeps, rows, i) ? rows->values[i] : 0);
+    }
+    for (uint32_t i = task->first; i < task->end; i++)
+        range->snapshot_counts[step_of(range, rows->profiles[i].time_ns)]++;
+}
+
+static enum err_code read_rows(struct range *range, struct walk_task *task, bool wants_labels)
+{
+    struct walk *walk = range->walk;
+    const struct block_granule *granule = task->granule;
+    const uint32_t *bytes = granule->extent_bytes;
+    const bool *keeps = NULL;
+    struct block_rows rows;
+    enum err_code code = range->query->filter ? find_keeps(range, task, &keeps) : ERR_NONE;
+    if (code)
+        return code;
+    code = block_read_rows(task->block, granule, walk->cursor, wants_labels, &rows, walk->err);
+    if (!wants_labels)
+        rows.label_sets = NULL;
+    if (!code && range->rule == STORE_DIFFERENCE)
+        add_snapshots(range, task, &rows, keeps);
+    else if (!code)
+        add_rows(range, task, &rows, keeps);
+    return walk_note_read(walk, task, granule->row_count,
+                          bytes[BLOCK_ROWS] + (wants_labels ? bytes[BLOCK_DETAILS] : 0), code);
+}
+
+static enum err_code read_task(struct range *range, struct walk_task *task)
+{
+    row_labels_begin(range->labels, task->block, task->granule);
+    const bool wants_labels = row_labels_wants_rows(range->labels, task->granule);
+    if (wants_labels || range->rule == STORE_DIFFERENCE)
+        return read_rows(range, task, wants_labels);
+    const uint32_t group = row_labels_group(range->labels, 0);
+    if (group == ROW_LABELS_LEFT_OUT)
+        return range->rule == STORE_MEAN ? count_snapshots(range, task) : ERR_NONE;
+    return is_in_one_step(range, task) ? read_whole(range, task, group)
+                                       : read_profiles(range, task, group);
+}
+
 /* ---- series by series ---- */
 
-static int compare_snapshots(const void *a, const void *b)
+static void add_gain(void *context, uint32_t key, int64_t time_ns, int64_t value)
 {
-    const struct snapshot *x = a, *y = b;
-    if (x->time_ns != y->time_ns)
-        return x->time_ns < y->time_ns ? -1 : 1;
-    return (x->total > y->total) - (x->total < y->total);
+    struct range *range = context;
+    add_value(range, key / 2, step_of(range, time_ns), key % 2 ? value : 0);
 }
 
-static void add_differences(struct range *range)
+static enum err_code add_to_groups(struct range *range)
 {
-    struct snapshot *snapshots = range->snapshots;
-    if (range->snapshot_count)
-        qsort(snapshots, range->snapshot_count, sizeof(*snapshots), compare_snapshots);
-    for (uint32_t i = 1; i < range->snapshot_count; i++) {
-        const struct snapshot *before = &snapshots[i - 1], *after = &snapshots[i];
-        const bool began = after->total < before->total;
-        add_value(range, after->time_ns, after->value - (began ? 0 : before->value), 1);
-    }
-    range->snapshot_count = 0;
-}
-
-static void add_to_group(struct range *range, struct group *group)
-{
-    for (uint32_t i = 0; i < range->step_count; i++) {
+    enum err_code code = ERR_NONE;
+    for (uint32_t i = 0; i < range->sum_count && !code; i++) {
         const struct step_sum *sum = &range->sums[i];
-        struct cell *cell = &group->cells[i];
-        if (!sum->count)
-            continue;
+        struct group *group;
+        code = find_group(range, sum->group, &group);
+        if (code)
+            break;
+        struct cell *cell = &group->cells[sum->step];
         if (!cell->is_there)
             *cell = (struct cell){.value = mean_zero(), .is_there = true};
-        mean_add(&cell->value, sum->sum, range->rule == STORE_MEAN ? sum->count : 1);
+        mean_add(&cell->value, sum->sum,
+                 range->rule == STORE_MEAN ? range->snapshot_counts[sum->step] : 1);
     }
-    memset(range->sums, 0, range->step_count * sizeof(*range->sums));
+    return code;
+}
+
+static void begin_series(struct range *range)
+{
+    map_u64_fini(&range->sum_numbers);
+    range->sum_numbers = (struct map_u64){0};
+    range->sum_count = range->last_sum = 0;
+    memset(range->snapshot_counts, 0, range->step_count * sizeof(*range->snapshot_counts));
 }
 
 static enum err_code read_all(struct range *range)
@@ -267,18 +369,17 @@ static enum err_code read_all(struct range *range)
     walk_sort_by_series(walk);
     for (uint32_t i = 0; i < walk->task_count && !code;) {
         const uint32_t series = walk->tasks[i].series;
-        for (; i < walk->task_count && !code && walk->tasks[i].series == series; i++)
-            code = is_in_one_step(range, &walk->tasks[i]) ? read_whole(range, &walk->tasks[i])
-                                                          : read_profiles(range, &walk->tasks[i]);
-        if (range->rule == STORE_DIFFERENCE)
-            add_differences(range);
-        struct group *group = NULL;
+        begin_series(range);
+        for (; i < walk->task_count && !code && walk->tasks[i].series == series; i++) {
+            code = read_task(range, &walk->tasks[i]);
+            if (!code)
+                code = check_limits(range);
+        }
         if (!code)
-            code = check_limits(range);
+            differences_tell(&range->differences, add_gain, range);
+        differences_fini(&range->differences);
         if (!code)
-            code = find_group(range, &walk->series[series], &group);
-        if (!code)
-            add_to_group(range, group);
+            code = add_to_groups(range);
     }
     return code;
 }
@@ -316,14 +417,31 @@ static void make_answer(struct range *range)
         walk->type_count ? arena_new(walk->arena, struct store_type, 1) : NULL;
     if (type)
         *type = walk->types[0];
-    const uint32_t count = range->group_numbers.count;
-    struct store_range_series *series = arena_new(walk->arena, struct store_range_series, count);
+    uint32_t count = 0;
+    struct store_range_series *series =
+        arena_new(walk->arena, struct store_range_series, range->group_count);
+    for (uint32_t i = 0; i < range->group_capacity; i++) {
+        if (range->groups[i].cells)
+            range->groups[count++] = range->groups[i];
+    }
     if (count > 1)
         qsort(range->groups, count, sizeof(*range->groups), compare_groups);
     for (uint32_t i = 0; i < count; i++)
         make_points(range, &range->groups[i], &series[i]);
     range->answer = (struct store_range){
         .type = type, .series = series, .series_count = count, .statistics = walk->statistics};
+}
+
+static void range_fini(struct range *range)
+{
+    row_labels_destroy(range->labels);
+    range->labels = NULL;
+    mem_free(range->groups);
+    range->groups = NULL;
+    range->group_capacity = range->group_count = 0;
+    map_u64_fini(&range->sum_numbers);
+    range->sum_numbers = (struct map_u64){0};
+    differences_fini(&range->differences);
 }
 
 static enum err_code answer_range(struct walk *walk, void *context)
@@ -337,12 +455,12 @@ static enum err_code answer_range(struct walk *walk, void *context)
     range->walk = walk;
     range->rule = walk->type_count ? walk->types[0].rule : STORE_SUM;
     range->keeps = arena_new(walk->arena, const bool *, walk->block_count);
-    range->groups = arena_new(walk->arena, struct group, range->query->max_series);
-    range->sums = arena_new(walk->arena, struct step_sum, range->step_count);
+    range->snapshot_counts = arena_new(walk->arena, uint32_t, range->step_count);
     range->keeps_bytes = 0;
-    range->snapshot_count = 0;
-    map_bytes_fini(&range->group_numbers); /* of another try */
-    range->group_numbers = (struct map_bytes){0};
+    range_fini(range); /* of another try */
+    range->labels =
+        row_labels_create(walk->arena, range->query->query.label_filter, range->query->group_by,
+                          range->query->group_by_count, ROW_LABELS_TEXTS);
     code = read_all(range);
     if (!code)
         make_answer(range);
@@ -364,9 +482,10 @@ enum err_code range_make(const struct walk_source *source, struct arena *arena,
     };
     enum err_code code =
         walk_run(source, &query->query, WALK_TASKS, arena, answer_range, &range, err);
-    map_bytes_fini(&range.group_numbers);
-    mem_free(range.snapshots);
+    range_fini(&range);
+    mem_free(range.sums);
     mem_free(range.values);
+    mem_free(range.keys);
     if (!code)
         *ret_range = range.answer;
     return code;

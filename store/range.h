@@ -2,9 +2,11 @@
  * range: values over time: of each group of series, a number per step.
  *
  * Without a filter profiles are read and no rows: what a profile's values add up to is kept with
- * it. With one, the rows whose stack it keeps. Counters began anew where the whole of a snapshot is
- * less than that before, filter or not: so what filters divide adds up to the whole. Private to the
- * room; store/store.h describes what it does (store_range).
+ * it. With one, the rows whose stack it keeps. Rows are also read where they have labels of their
+ * own and the question has labels, and of counters: those began anew where any stack has less than
+ * before (store/differences.h), so that steps add up to what a merge of them says. A group is in a
+ * step where a row of it is, whatever focus and ignore keep of it. Private to the room;
+ * store/store.h describes what it does (store_range).
  */
 #ifndef STORE_RANGE_H
 #define STORE_RANGE_H

@@ -1,8 +1,9 @@
 /*
  * stack_union: stacks of any number of blocks as one list, and the profile that they make.
  *
- * Each stack has `width` sums, for as many questions asked at once. Blocks are borrowed until the
- * union ends. Threads: a union belongs to one thread. Private to the room.
+ * Each stack has `width` sums, for as many questions asked at once. A stack of rows with other
+ * labels (a group, store/row_labels.h) is another one. Blocks are borrowed until the union ends.
+ * Threads: a union belongs to one thread. Private to the room.
  */
 #ifndef STORE_STACK_UNION_H
 #define STORE_STACK_UNION_H
@@ -15,20 +16,20 @@
 
 struct block;
 struct profile;
+struct row_labels;
 struct stack_union;
 
 struct stack_union *stack_union_create(uint32_t width);
 void stack_union_destroy(struct stack_union *stacks); /* NULL is a no-op */
 
-/* Adds sums, one per stack of the block, to column `column`; those that are 0 are not there. Sums
- * must stay below 2^63. */
+/* Adds sums, one per stack of the block, to column `column` of a group; those that are 0 are not
+ * there. Sums must stay below 2^63. */
 void stack_union_add(struct stack_union *stacks, const struct block *block, const int64_t *sums,
-                     uint32_t column);
+                     uint32_t column, uint32_t group);
 
-/* numbers[i] becomes the number here of the block's stack i, of all that wanted[i] says; the others
- * become UINT32_MAX. */
-void stack_union_number(struct stack_union *stacks, const struct block *block, const bool *wanted,
-                        uint32_t *numbers);
+/* The number here of one stack of the block. */
+uint32_t stack_union_number(struct stack_union *stacks, const struct block *block, uint32_t stack,
+                            uint32_t group);
 
 uint32_t stack_union_count(const struct stack_union *stacks);
 size_t stack_union_memory(const struct stack_union *stacks);
@@ -43,11 +44,13 @@ struct stack_union_type {
     int64_t period;
     int64_t time_ns;
     int64_t duration_ns;
+    const struct row_labels *labels; /* of the groups */
 };
 
 /*
- * A profile of one value type: of each stack its sum in column 0; those of 0 are left out. The
- * caller destroys *ret_profile. Handles: ERR_TOO_LARGE (limits of lib/profile).
+ * A profile of one value type: of each stack its sum in column 0; those of 0 are left out. Samples
+ * have the labels of their groups. The caller destroys *ret_profile. Handles: ERR_TOO_LARGE (limits
+ * of lib/profile).
  */
 enum err_code stack_union_profile(struct stack_union *stacks, const struct stack_union_type *type,
                                   struct profile **ret_profile, struct err *err) MUST_USE;

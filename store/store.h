@@ -19,6 +19,7 @@
 struct arena;
 struct batch;
 struct filter;
+struct label_filter;
 struct object_store;
 struct pg_pool;
 struct profile;
@@ -109,10 +110,16 @@ struct store_query {
     const struct span *selectors;
     size_t selector_count;
     const struct store_profile_id *profile; /* its series alone, as it is; NULL: all */
-    int64_t start_ns;                       /* profiles that begin at start_ns and later … */
-    int64_t end_ns;                         /* … and before end_ns */
-    int64_t cpu_deadline_ns;                /* of this thread's clock; 0: none */
-    size_t max_memory;                      /* 0: 1 GiB */
+    /* Rows whose labels it keeps: their own, trace_id and span_id, and those of their series that
+     * they do not have themselves. NULL: all. Of merges and values over time. */
+    const struct label_filter *label_filter;
+    /* Of merges: labels that the answer's samples shall have. */
+    const struct span *label_names;
+    size_t label_name_count;
+    int64_t start_ns;        /* profiles that begin at start_ns and later … */
+    int64_t end_ns;          /* … and before end_ns */
+    int64_t cpu_deadline_ns; /* of this thread's clock; 0: none */
+    size_t max_memory;       /* 0: 1 GiB */
 };
 
 /* The parts of a profile type's name, in their order. */
@@ -161,14 +168,17 @@ struct store_answer {
     struct profile *profile; /* the caller destroys it */
     enum store_rule rule;
     const char *type; /* the whole name of the profile type; in the arena */
+    /* Of label_names one that no sample has, though there are some: which there are; NULL: none. */
+    const char *absent_label;
     struct store_statistics statistics;
 };
 
 /*
- * One profile of all that the selector finds: samples are its distinct stacks. Without any match it
- * has none. Handles: ERR_INVALID (the selector; the message points at the place), ERR_NOT_FOUND (no
- * profile type of that name in the window; the message says which there are), ERR_TOO_LARGE (the
- * query's limits). What is broken is left out, and the statistics say so.
+ * One profile of all that the selector finds: samples are its distinct stacks, with each
+ * combination of the labels that are asked for. Without any match it has none. Handles: ERR_INVALID
+ * (the selector; the message points at the place), ERR_NOT_FOUND (no profile type of that name in
+ * the window; the message says which there are), ERR_TOO_LARGE (the query's limits). What is broken
+ * is left out, and the statistics say so.
  */
 enum err_code store_merge(struct store *store, struct arena *arena, const struct store_query *query,
                           struct store_answer *ret_answer, struct err *err) MUST_USE;

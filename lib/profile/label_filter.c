@@ -179,11 +179,10 @@ static uint32_t look_at_labels(const struct label_match *match, uint32_t sample,
     return met;
 }
 
-bool label_match_passes(const struct label_match *match, uint32_t sample)
+/* Bits: of keys that are present, of rules that are met. */
+static bool decide(const struct label_filter *filter, uint32_t present, uint32_t met)
 {
-    const struct label_filter *filter = match->filter;
-    uint32_t present, satisfied = 0;
-    uint32_t met = look_at_labels(match, sample, &present);
+    uint32_t satisfied = 0;
     for (size_t i = 0; i < filter->rule_count; i++) {
         const struct label_rule *rule = &filter->rules[i];
         bool is_met = rule->value.size ? met >> i & 1 : !(present & rule->key_bit);
@@ -193,6 +192,49 @@ bool label_match_passes(const struct label_match *match, uint32_t sample)
             satisfied |= rule->key_bit;
     }
     return (satisfied & filter->wanted) == filter->wanted;
+}
+
+bool label_match_passes(const struct label_match *match, uint32_t sample)
+{
+    uint32_t present;
+    const uint32_t met = look_at_labels(match, sample, &present);
+    return decide(match->filter, present, met);
+}
+
+static bool is_value_of(const struct label_rule *rule, const struct label_words *label)
+{
+    if (!label->is_numeric)
+        return span_equal(label->text, rule->value);
+    return rule->is_number && label->number >= rule->low && label->number <= rule->high &&
+           (!rule->has_unit || span_equal(label->unit, rule->unit));
+}
+
+bool label_filter_passes(const struct label_filter *filter, const struct label_words *labels,
+                         size_t label_count)
+{
+    uint32_t present = 0, met = 0;
+    for (size_t i = 0; i < label_count; i++) {
+        const bool has_value = labels[i].is_numeric || labels[i].text.size;
+        for (size_t j = 0; has_value && j < filter->rule_count; j++) {
+            if (!span_equal(labels[i].key, filter->rules[j].key))
+                continue;
+            present |= filter->rules[j].key_bit;
+            if (is_value_of(&filter->rules[j], &labels[i]))
+                met |= UINT32_C(1) << j;
+        }
+    }
+    return decide(filter, present, met);
+}
+
+size_t label_filter_keys(const struct label_filter *filter, struct span *keys)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < filter->rule_count; i++) {
+        /* A key's bit is that of its first rule. */
+        if (filter->rules[i].key_bit == UINT32_C(1) << i)
+            keys[count++] = filter->rules[i].key;
+    }
+    return count;
 }
 
 void label_filter_append_keys(const struct profile *profile, struct buf *text)

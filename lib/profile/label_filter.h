@@ -37,6 +37,21 @@ const struct label_match *label_match_create(struct arena *arena, const struct l
 
 bool label_match_passes(const struct label_match *match, uint32_t sample);
 
+/* A label as it is, without a profile. */
+struct label_words {
+    struct span key;
+    struct span text; /* empty where is_numeric */
+    int64_t number;
+    struct span unit; /* of number */
+    bool is_numeric;
+};
+/* As label_match_passes, of a sample with these labels. */
+bool label_filter_passes(const struct label_filter *filter, const struct label_words *labels,
+                         size_t label_count);
+
+/* The keys of the rules, distinct; at most LABEL_RULES_MAX. Returns how many. */
+size_t label_filter_keys(const struct label_filter *filter, struct span *keys);
+
 /* Of matches of one filter with several profiles: is each key a label of one of them at least?
  * Handles: ERR_INVALID, which says what labels the first has. */
 enum err_code label_match_check_keys(const struct label_match *const *matches, size_t match_count,

@@ -102,6 +102,16 @@ static bool find_group(struct span text, enum view_group *ret_group)
     return false;
 }
 
+bool view_find_label(struct span group_by, struct span *ret_label)
+{
+    enum view_group group;
+    if (find_group(group_by, &group))
+        return false;
+    const size_t prefix = span_starts_with(group_by, "label:") ? strlen("label:") : 0;
+    *ret_label = span_of(group_by.data + prefix, group_by.size - prefix);
+    return true;
+}
+
 static uint32_t label_count(const struct profile *profile)
 {
     return profile->sample_count ? profile->label_start[profile->sample_count] : 0;
@@ -136,17 +146,18 @@ static enum err_code choose_group(struct build *build, struct span text, struct 
     view->group_by = text.size ? text : SPAN_LITERAL("function");
     if (find_group(text, &view->group))
         return ERR_NONE;
+    struct span key;
     view->group = VIEW_BY_LABEL;
-    struct span key = text;
-    if (span_starts_with(text, "label:"))
-        key = span_of(text.data + strlen("label:"), text.size - strlen("label:"));
+    view_find_label(text, &key);
     build->no_label = span_text(arena_printf(build->arena, "(no %.*s)", SPAN_PRINT(key)));
-    bool has_label = false;
+    bool has_label = false, has_samples = false;
     for (size_t i = 0; i < build->side_count; i++) {
         find_label(&build->sides[i], key);
         has_label |= build->sides[i].has_label;
+        has_samples |= build->sides[i].profile->sample_count > 0;
     }
-    return has_label ? ERR_NONE : unknown_label(build, key, err);
+    /* What has no samples, such as a window in which nothing happened, shows that by any label. */
+    return has_label || !has_samples ? ERR_NONE : unknown_label(build, key, err);
 }
 
 static const struct profile_label *next_label(const struct side *side, uint32_t sample,

@@ -69,6 +69,9 @@ struct view_options {
     int64_t cpu_deadline_ns;     /* clock_thread_cpu_ns() at which to give up; 0: never */
 };
 
+/* Is group_by of view_options a label? Then *ret_label is its name. */
+bool view_find_label(struct span group_by, struct span *ret_label);
+
 enum { VIEW_ROOT_FRAME = 0 }; /* frames[0], named "root"; it is in no stack */
 
 enum view_side { VIEW_SIDE_B, VIEW_SIDE_A, VIEW_SIDE_COUNT };

@@ -4,7 +4,8 @@
     oracle.add(labels, type_name, time_ns, {("main", "work"): 5})
     oracle.merge(type_name, lambda labels: labels.get("pod") == "a", start_ns, end_ns)
 
-Stacks are tuples of names, root first. Rules are those of store/rule.h.
+Stacks are tuples of names, root first; {(stack, (("thread", "main"),)): 5} where samples have labels
+of their own. Rules are those of store/rule.h.
 """
 
 import collections
@@ -25,20 +26,32 @@ def rounded(number):
     return int(math.copysign(math.floor(abs(number) + fractions.Fraction(1, 2)), number))
 
 
+def rows_of(stacks):
+    """[(stack, own labels, value)]: keys are stacks, or pairs of a stack and labels."""
+    return [(*(key if key and isinstance(key[0], tuple) else (key, ())), value)
+            for key, value in stacks.items()]
+
+
+def value_of(labels, own, name):
+    """A row's own label, several values with commas between, or else that of its series; or empty."""
+    return ",".join(value for key, value in own if key == name) or labels.get(name, "")
+
+
 class Oracle:
     def __init__(self):
-        self.profiles = []  # (type, labels, time, stacks)
+        self.profiles = []  # (type, labels, time, rows)
 
     def add(self, labels, type_name, time_ns, stacks):
-        self.profiles.append((type_name, dict(labels), time_ns, dict(stacks)))
+        self.profiles.append((type_name, dict(labels), time_ns, rows_of(stacks)))
 
     def chosen(self, type_name, matches, start_ns, end_ns):
         """The profiles of each series, in order of time."""
         series = collections.defaultdict(list)
-        for name, labels, time_ns, stacks in self.profiles:
+        for name, labels, time_ns, rows in self.profiles:
             if name == type_name and matches(labels) and start_ns <= time_ns < end_ns:
-                series[tuple(sorted(labels.items()))].append((time_ns, stacks))
-        return [sorted(profiles, key=lambda one: one[0]) for profiles in series.values()]
+                series[tuple(sorted(labels.items()))].append((time_ns, rows))
+        return [(dict(labels), sorted(profiles, key=lambda one: one[0]))
+                for labels, profiles in series.items()]
 
     def series(self, matches, start_ns, end_ns):
         """(type, labels as sorted pairs) of all with a profile in the window; matches(type, labels)."""
@@ -48,66 +61,62 @@ class Oracle:
     def listed(self, matches, start_ns, end_ns):
         """(time, type, labels as sorted pairs): stacks; matches(type, labels)."""
         found = collections.defaultdict(collections.Counter)
-        for name, labels, time_ns, stacks in self.profiles:
+        for name, labels, time_ns, rows in self.profiles:
             if start_ns <= time_ns < end_ns and matches(name, labels):
-                found[time_ns, name, tuple(sorted(labels.items()))].update(stacks)
+                for stack, _, value in rows:
+                    found[time_ns, name, tuple(sorted(labels.items()))][stack] += value
         return found
 
-    def over_time(self, type_name, matches, start_ns, end_ns, step_ns, group_by=(), keeps=None):
-        """{values of group_by: {step: value}}; keeps(stack): a filter of stacks."""
+    def over_time(self, type_name, matches, start_ns, end_ns, step_ns, group_by=(), keeps=None,
+                  keeps_labels=None):
+        """{values of group_by: {step: value}}; keeps(stack): a filter of stacks; keeps_labels(labels of
+        the series, own labels): of rows."""
         groups = collections.defaultdict(lambda: collections.defaultdict(fractions.Fraction))
-        series = collections.defaultdict(list)
-        for name, labels, time_ns, stacks in self.profiles:
-            if name == type_name and matches(labels) and start_ns <= time_ns < end_ns:
-                kept = sum(value for stack, value in stacks.items() if keeps is None or keeps(stack))
-                series[tuple(sorted(labels.items()))].append((time_ns, sum(stacks.values()), kept))
-        for labels, profiles in series.items():
-            group = groups[tuple(dict(labels).get(label, "") for label in group_by)]
-            steps = collections.defaultdict(list)
-            if rule_of(type_name) == "difference":
-                profiles = told_by_totals(sorted(profiles))
-            for time_ns, _, value in profiles:
-                steps[(time_ns - start_ns) // step_ns].append(value)
-            for step, values in steps.items():
-                of_one = len(values) if rule_of(type_name) == "mean" else 1
-                group[step] += fractions.Fraction(sum(values), of_one)
+        rule = rule_of(type_name)
+        for labels, profiles in self.chosen(type_name, matches, start_ns, end_ns):
+            def key_of(stack, own):
+                if keeps_labels is None or keeps_labels(labels, own):
+                    return (tuple(value_of(labels, own, name) for name in group_by),
+                            keeps is None or keeps(stack))
+                return None
+            snapshots = collections.Counter((time_ns - start_ns) // step_ns for time_ns, _ in profiles)
+            for time_ns, (group, is_kept), value in told(rule, profiles, key_of):
+                step = (time_ns - start_ns) // step_ns
+                divisor = snapshots[step] if rule == "mean" else 1
+                groups[group][step] += fractions.Fraction(value if is_kept else 0, divisor)
         return {key: {step: rounded(value) for step, value in group.items()}
                 for key, group in groups.items()}
 
-    def merge(self, type_name, matches, start_ns, end_ns):
+    def merge(self, type_name, matches, start_ns, end_ns, group_by=None, keeps_labels=None):
+        """{stack: value}, with the value of the label group_by, or "(no …)", as their first frame."""
         total = collections.Counter()
-        for profiles in self.chosen(type_name, matches, start_ns, end_ns):
-            for stack, value in RULES[rule_of(type_name)]([stacks for _, stacks in profiles]).items():
-                total[stack] += value
+        rule = rule_of(type_name)
+        for labels, profiles in self.chosen(type_name, matches, start_ns, end_ns):
+            def key_of(stack, own):
+                if keeps_labels is not None and not keeps_labels(labels, own):
+                    return None
+                first = (value_of(labels, own, group_by) or f"(no {group_by})",) if group_by else ()
+                return first + stack
+            for _, key, value in told(rule, profiles, key_of):
+                total[key] += fractions.Fraction(value, len(profiles) if rule == "mean" else 1)
         return {stack: rounded(value) for stack, value in total.items() if rounded(value)}
 
 
-def add_up(profiles):
-    total = collections.Counter()
-    for stacks in profiles:
-        for stack, value in stacks.items():
-            total[stack] += value
-    return total
-
-
-def mean(profiles):
-    return {stack: fractions.Fraction(value, len(profiles))
-            for stack, value in add_up(profiles).items()}
-
-
-def differences(profiles):
-    gained = collections.Counter()
-    for before, after in zip(profiles, profiles[1:]):
-        began = any(after.get(stack, 0) < value for stack, value in before.items())
-        for stack, value in after.items():
-            gained[stack] += value - (0 if began else before.get(stack, 0))
+def told(rule, profiles, key_of):
+    """[(time, key, value)] of one series: its rows, or what they gained since the snapshot before."""
+    keyed = []
+    for time_ns, rows in profiles:
+        by_key, by_stack = collections.Counter(), collections.Counter()
+        for stack, own, value in rows:
+            by_stack[stack] += value
+            if key_of(stack, own) is not None:
+                by_key[key_of(stack, own)] += value
+        keyed.append((time_ns, by_key, by_stack))
+    if rule != "difference":
+        return [(time_ns, key, value) for time_ns, by_key, _ in keyed for key, value in by_key.items()]
+    gained = []
+    for (_, before, stacks_before), (time_ns, after, stacks) in zip(keyed, keyed[1:]):
+        began = any(stacks.get(stack, 0) < value for stack, value in stacks_before.items())
+        for key in after.keys() | (set() if began else before.keys()):
+            gained.append((time_ns, key, after[key] - (0 if began else before[key])))
     return gained
-
-
-def told_by_totals(snapshots):
-    """Differences of (time, total, value); less in total than before: the process began anew."""
-    return [(after[0], None, after[2] - (before[2] if after[1] >= before[1] else 0))
-            for before, after in zip(snapshots, snapshots[1:])]
-
-
-RULES = {"sum": add_up, "mean": mean, "difference": differences}

@@ -1,0 +1,256 @@
+"""Labels that samples carry of their own (threads, numbers, spans, traces) filter and divide every
+answer of the store: what it says equals a plain recomputation (tests/oracle/store_oracle.py), before and
+after compaction, and shares of the same profile agree."""
+
+import gzip
+import random
+
+import pytest
+
+from people import Tenant
+from test_store import (BEGIN, CPU, CPU_NAMES, HEAP, HEAP_NAMES, HOUR, MATCHERS, NAMES, Source, compact,
+                        make_sources, parameters)
+
+import pprof_maker
+import store_oracle
+
+MINUTE = 60 * 10**9
+SPANS = [f"{i:016x}" for i in (1, 2**60 + 5, 77)]
+TRACES = [f"{i:032x}" for i in (3, 2**120 + 9)]
+
+
+def make_labelled(types, time_ns, samples, period_type, duration=0):
+    """samples: [(stack, labels as make_profile has them, values)]"""
+    maker = pprof_maker.Maker(types)
+    locations = {}
+    for stack, labels, values in samples:
+        for name in stack:
+            if name not in locations:
+                locations[name] = maker.location([(maker.function(name, name + ".c"), 7)])
+        maker.sample([locations[name] for name in reversed(stack)], values, labels)
+    maker.scalars(time=time_ns, duration=duration, period=1, period_type=period_type)
+    return gzip.compress(maker.bytes(), 1)
+
+
+def text_of(label):
+    value = label[1] if isinstance(label[1], str) else f"{label[1]} {label[2]}".strip()
+    return label[0], value
+
+
+def some_labels(rng, is_heap):
+    """What Go's and OpenTelemetry's profilers attach; one is named as a label of series is."""
+    labels = []
+    if is_heap:
+        return [("bytes", rng.choice([16, 4096]), "bytes")] if rng.random() < 0.7 else []
+    if rng.random() < 0.6:
+        labels.append(("thread", rng.choice(["main", "worker", "a,b"])))
+    if rng.random() < 0.2:
+        labels.append(("zone", "own"))
+    if rng.random() < 0.3:
+        labels.append(("cpu.logical_number", rng.randrange(3), ""))
+    if rng.random() < 0.3:
+        labels += [("span_id", rng.choice(SPANS)), ("trace_id", rng.choice(TRACES))]
+    return labels
+
+
+def send(client, oracle, source, time_ns):
+    rng, is_heap = source.rng, source.rng.random() < 0.5
+    types, names = (HEAP, HEAP_NAMES) if is_heap else (CPU, CPU_NAMES)
+    samples = []
+    if is_heap:
+        if rng.random() < 0.2:
+            source.allocated = {}
+        for _ in range(rng.randrange(1, 9)):
+            key = source.stack(), tuple(some_labels(rng, True))
+            source.allocated[key] = source.allocated.get(key, 0) + rng.randint(1, 10**7)
+        for (stack, labels), value in source.allocated.items():
+            samples.append((stack, list(labels), [value, rng.randrange(value + 1)]))
+    else:
+        has_labels = rng.random() < 0.8  # some profiles, and so some granules, have none
+        for _ in range(rng.randrange(1, 15)):
+            count = rng.randint(1, 9)
+            labels = some_labels(rng, False) if has_labels else []
+            samples.append((source.stack(), labels, [count, count * 10_000_000]))
+    body = make_labelled(types, time_ns, samples, ("space", "bytes") if is_heap else ("cpu", "nanoseconds"),
+                         0 if is_heap else 10**10)
+    answer = client.post("/api/v1/profiles", body=body, query=parameters(source.labels))
+    assert answer.status == 200, answer
+    for i, name in enumerate(names):
+        rows = {}
+        for stack, labels, values in samples:
+            key = stack, tuple(map(text_of, labels))
+            rows[key] = rows.get(key, 0) + values[i]
+        rows = {key: value for key, value in rows.items() if value}
+        if rows:
+            oracle.add(source.labels, name, time_ns, rows)
+
+
+def has(name, *values):
+    """Of rows with one of these values of the label; without values, with any."""
+    def keeps(labels, own):
+        found = [value for key, value in own if key == name] or [labels[key] for key in labels if key == name]
+        return bool(set(values) & set(found)) if values else bool(found)
+    return keeps
+
+
+def both(one, other):
+    return lambda labels, own: one(labels, own) and other(labels, own)
+
+
+def lacks(keeps):
+    return lambda labels, own: not keeps(labels, own)
+
+
+RULES = [
+    ({}, None),
+    ({"label": "thread=main"}, has("thread", "main")),
+    ({"label": ["thread=main", "thread=a,b"]}, has("thread", "main", "a,b")),
+    ({"label": "thread!=main"}, lacks(has("thread", "main"))),
+    ({"label": "thread="}, lacks(has("thread"))),
+    ({"label": "zone=own"}, has("zone", "own")),
+    ({"label": ["zone=a", "thread=worker"]}, both(has("zone", "a"), has("thread", "worker"))),
+    ({"label": "bytes=1024..8192 bytes"}, has("bytes", "4096 bytes")),
+    ({"label": "cpu.logical_number=1.."}, has("cpu.logical_number", "1", "2")),
+    ({"span_selector": SPANS[1]}, has("span_id", SPANS[1])),
+    ({"span_selector": [SPANS[0], SPANS[2].upper()]}, has("span_id", SPANS[0], SPANS[2])),
+    ({"trace_id_selector": TRACES[1], "label": "span_id!="}, has("trace_id", TRACES[1])),
+    ({"label": "absent=1"}, lambda labels, own: False),
+]
+GROUPS = ["thread", "zone", "span_id", "trace_id", "bytes", "cpu.logical_number", "pod", "service_name"]
+
+
+def some_window(rng):
+    start = BEGIN - HOUR // 2 + rng.randrange(3 * HOUR)
+    return start, start + rng.choice([MINUTE, 10 * MINUTE, HOUR, 9 * HOUR])
+
+
+def ask(client, path, window, **more):
+    return client.get(path, query=[("start", window[0]), ("end", window[1])]
+                      + [(key, value) for key, values in more.items()
+                         for value in (values if isinstance(values, list) else [values])])
+
+
+def check_merge(client, oracle, rng):
+    name, window = rng.choice(NAMES), some_window(rng)
+    selector, matches = rng.choice(MATCHERS)
+    rules, keeps = rng.choice(RULES)
+    group_by = rng.choice([None, *GROUPS])
+    more = {"group_by": rng.choice([group_by, "label:" + group_by])} if group_by else {}
+    answer = ask(client, "/api/v1/query", window, query=name + selector, report="folded", **rules, **more)
+    wanted = oracle.merge(name, matches, *window, group_by, keeps)
+    if answer.status == 400:  # no row has it
+        assert f"group_by: '{group_by}' is no label" in answer.json()["detail"]
+        assert all(stack[0] == f"(no {group_by})" for stack in wanted)
+        return
+    assert answer.status == 200, answer
+    rows = [line.rpartition(" ")[::2] for line in answer.text.splitlines()]
+    assert {tuple(stack.split(";")): int(value) for stack, value in rows} == wanted, (
+        name, selector, window, rules, group_by)
+
+
+def check_over_time(client, oracle, rng):
+    name, window = rng.choice(NAMES), some_window(rng)
+    selector, matches = rng.choice(MATCHERS)
+    rules, keeps = rng.choice(RULES)
+    group_by = rng.choice([[], ["thread"], ["zone", "thread"], ["bytes"], ["span_id", "pod"], ["absent"]])
+    focus = rng.choice([None, "f1"])
+    step = max(rng.choice([MINUTE, 20 * MINUTE, HOUR]), (window[1] - window[0]) // 100)
+    more = {"focus": focus} if focus else {}
+    answer = ask(client, "/api/v1/query_range", window, query=name + selector, group_by=group_by,
+                 step=f"{step // 10**9}s", limit=1000, **rules, **more)
+    assert answer.status == 200, answer
+    wanted = oracle.over_time(name, matches, *window, step // 10**9 * 10**9, group_by,
+                              (lambda stack: any("f1" in name for name in stack)) if focus else None, keeps)
+    found = {tuple(one["labels"][label] for label in group_by): dict(map(tuple, one["points"]))
+             for one in answer.json()["series"]}
+    step = step // 10**9 * 10**9
+    assert found == {key: {(window[0] + number * step) // 10**6: value for number, value in points.items()}
+                     for key, points in wanted.items()}, (name, selector, window, step, rules, group_by, focus)
+
+
+def check_all(client, oracle, rng):
+    for _ in range(150):
+        check_merge(client, oracle, rng)
+        check_over_time(client, oracle, rng)
+
+
+@pytest.mark.parametrize("seed", [11, 12])
+def test_answers_equal_a_plain_recomputation(start_server, seed):
+    server = start_server("--jobs-interval", "1s")
+    rng = random.Random(seed)
+    client, oracle = Tenant(server).api("ingest", "read"), store_oracle.Oracle()
+    sources = make_sources(rng)
+    for _ in range(120):
+        send(client, oracle, rng.choice(sources), BEGIN + rng.randrange(3 * HOUR))
+    check_all(client, oracle, rng)
+    compact(server)
+    check_all(client, oracle, rng)
+
+
+def one_profile(server):
+    """A client, the id of a share, and the window and selector of the same profile as a continuous one."""
+    client = Tenant(server).api("ingest", "read", "share")
+    samples = [(("main", "work"), [("thread", "a"), ("bytes", 16, "bytes")], [1, 10]),
+               (("main", "work"), [("thread", "b"), ("thread", "c")], [2, 20]),
+               (("main",), [("span_id", SPANS[0]), ("trace_id", TRACES[0])], [4, 40]), (("main",), [], [8, 80])]
+    body = make_labelled(CPU, BEGIN, samples, ("cpu", "nanoseconds"), 10**10)
+    assert client.post("/api/v1/profiles", body=body, query={"label": "pod=p"}).status == 200
+    share = client.post("/api/v1/shares", body=body).json()["id"]
+    return client, share, {"query": CPU_NAMES[1], "start": BEGIN, "end": BEGIN + 1}
+
+
+@pytest.mark.parametrize("more", [
+    {"group_by": "thread"}, {"group_by": "bytes"}, {"group_by": "label:span_id"}, {"label": "thread=c"},
+    {"label": "bytes=..20"}, {"group_by": "thread", "label": "span_id="}, {"label": "span_id!="},
+])
+def test_labels_are_those_of_shares(server, more):
+    client, share, window = one_profile(server)
+    top = client.get("/api/v1/query", query={**window, "report": "top", **more}).json()
+    wanted = client.get(f"/api/v1/shares/{share}/top", query={"sample_type": "cpu", **more}).json()
+    assert top["functions"] == wanted["functions"] and wanted["functions"]
+    # A query beside a share, each way round: nothing has changed.
+    sides = {"a": share, "b_query": window["query"], "b_start": BEGIN, "b_end": BEGIN + 1}
+    answer = client.get("/api/v1/diff/top", query={**sides, "sample_type": "cpu", **more})
+    assert answer.status == 200, answer
+    found = answer.json()
+    assert found["total_a"] == found["total_b"] == 150
+    assert {one["name"] for one in found["functions"]} == {one["name"] for one in wanted["functions"]}
+    assert all(one["cum_a"] == one["cum_b"] and one["flat_delta"] == 0 for one in found["functions"])
+
+
+def test_two_queries_are_compared_by_labels(server):
+    client, _, window = one_profile(server)
+    sides = {f"{side}_{name}": value for side in "ab" for name, value in window.items()}
+    for more in ({"group_by": "thread"}, {"group_by": "pod"}, {"label": "thread=a"}, {"label": "absent=1"}):
+        answer = client.get("/api/v1/diff/top", query={**sides, **more})
+        assert answer.status == 200, answer
+
+
+def test_labels_of_pprof_are_those_that_are_asked_for(server):
+    client, _, window = one_profile(server)
+    answer = client.get("/api/v1/query", query={**window, "report": "pprof", "group_by": "thread"})
+    share = client.post("/api/v1/shares", body=answer.body).json()["id"]
+    labels = client.get(f"/api/v1/shares/{share}/labels").json()
+    assert [one["key"] for one in labels["labels"]] == ["thread"]
+    answer = client.get("/api/v1/query", query={**window, "report": "pprof", "group_by": "line"})
+    assert answer.status == 400 and "group_by of pprof must be a label" in answer.json()["detail"]
+
+
+@pytest.mark.parametrize("more, wanted", [
+    ({"group_by": "thred"}, "group_by: 'thred' is no label of what the query finds, which has "),
+    ({"label": "thread"}, "label: 'thread' is not written key=value"),
+    ({"span_selector": "12"}, "span_selector must be an id of 16 hexadecimal digits"),
+    ({"trace_id_selector": SPANS[0]}, "trace_id_selector must be an id of 32 hexadecimal digits"),
+    ({"label": [f"a=b{i}" for i in range(40)]}, "more than 32"),
+])
+def test_what_is_wrong_is_named(server, more, wanted):
+    client, _, window = one_profile(server)
+    answer = ask(client, "/api/v1/query", (BEGIN, BEGIN + 1), query=window["query"], **more)
+    assert answer.status == 400 and wanted in answer.json()["detail"], answer
+
+
+def test_a_window_without_samples_is_empty_whatever_the_labels(server):
+    client, _, window = one_profile(server)
+    answer = client.get("/api/v1/query", query={**window, "group_by": "thread", "label": "thread=x",
+                                                "report": "top"})
+    assert answer.status == 200 and answer.json()["functions"] == []
