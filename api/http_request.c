@@ -242,6 +242,7 @@ static struct http_job *create_job(struct http_loop *loop, h2o_req_t *req)
     job->response.file_fd = -1;
     job->request.arena = arena;
     job->request.server = loop->http->server;
+    job->request.is_cancelled = &job->is_cancelled;
     job->request.start_ns = clock_monotonic_ns();
     job->request.is_tls = req->input.scheme == &H2O_URL_SCHEME_HTTPS;
     job->request.principal.tenant_id = TENANT_ANONYMOUS;

@@ -49,6 +49,9 @@ static const struct problem_kind kinds[ERR_CODE_COUNT] = {
                           "Requests come too fast; try again after the time in Retry-After."},
     [ERR_QUOTA] = {429, false, "Quota used up",
                    "A quota is used up; the detail says which, and what helps."},
+    [ERR_LIMIT] = {422, false, "Costs too much",
+                   "The question costs more than your team may spend on one; the detail names the "
+                   "limit. Ask for fewer series or less time, or ask the operator for more."},
     [ERR_BUSY] = {503, false, "Busy",
                   "The server is overloaded or starting; try again after the time in Retry-After."},
     [ERR_TIMEOUT] = {503, false, "Timed out",

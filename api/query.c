@@ -4,6 +4,7 @@
 #include "api/server.h"
 #include "api/settings.h"
 #include "api/store_json.h"
+#include "api/tenant_limits.h"
 #include "lib/base/clock.h"
 #include "lib/base/digest.h"
 #include "lib/base/mem.h"
@@ -88,15 +89,34 @@ static enum err_code read_window(const struct request *request, const struct que
     return code;
 }
 
+static const char *tell_limit(const struct request *request, const struct tenant_limits *limits,
+                              enum tenant_limit limit)
+{
+    char text[TENANT_LIMITS_TEXT_BYTES];
+    tenant_limits_tell(limits, limit, text);
+    return arena_strdup(request->arena, text);
+}
+
 enum err_code query_read_window(const struct request *request, const struct query_names *names,
                                 struct store_query *ret_query, struct err *err)
 {
-    *ret_query = (struct store_query){
-        .tenant_id = request->principal.tenant_id,
-        .cpu_deadline_ns =
-            clock_thread_cpu_ns() + request->server->settings->report_cpu_time_s * CLOCK_NS_PER_S,
-    };
-    return read_window(request, names, ret_query, err);
+    struct tenant_limits limits;
+    *ret_query = (struct store_query){.tenant_id = request->principal.tenant_id,
+                                      .is_cancelled = request->is_cancelled};
+    enum err_code code = read_window(request, names, ret_query, err);
+    if (!code)
+        code = tenant_limits_get(request->server, ret_query->tenant_id, &limits, err);
+    if (code)
+        return code;
+    const int64_t *values = limits.values;
+    ret_query->cpu_deadline_ns =
+        clock_thread_cpu_ns() + values[TENANT_LIMIT_QUERY_CPU_S] * CLOCK_NS_PER_S;
+    ret_query->max_memory = (size_t)values[TENANT_LIMIT_QUERY_MEMORY_BYTES];
+    ret_query->max_read_bytes = (uint64_t)values[TENANT_LIMIT_QUERY_READ_BYTES];
+    ret_query->texts.cpu = tell_limit(request, &limits, TENANT_LIMIT_QUERY_CPU_S);
+    ret_query->texts.memory = tell_limit(request, &limits, TENANT_LIMIT_QUERY_MEMORY_BYTES);
+    ret_query->texts.read = tell_limit(request, &limits, TENANT_LIMIT_QUERY_READ_BYTES);
+    return ERR_NONE;
 }
 
 enum err_code query_read(const struct request *request, const struct query_names *names,
@@ -245,6 +265,22 @@ void query_add_fields(struct request *request, struct response *response,
     query_add_statistics(request, response, &answer->statistics, begin_ns);
 }
 
+void query_limit_report(const struct store_query *query, struct report *report)
+{
+    report->cpu_deadline_ns = query->cpu_deadline_ns;
+    report->is_cancelled = query->is_cancelled;
+}
+
+enum err_code query_explain(const struct store_query *query, enum err_code code, struct err *err)
+{
+    if (code != ERR_TOO_LARGE || clock_thread_cpu_ns() < query->cpu_deadline_ns)
+        return code;
+    return err_set(err, ERR_LIMIT,
+                   "the report of this question takes longer than it may: narrow it with focus or "
+                   "ignore, or ask for fewer series or less time (%s)",
+                   query->texts.cpu);
+}
+
 static enum err_code answer_report(struct request *request, struct response *response,
                                    const struct report *report, const struct profile *profile,
                                    struct err *err)
@@ -271,12 +307,14 @@ static enum err_code read_report(struct request *request, unsigned parameters,
 }
 
 static enum err_code respond(struct request *request, struct response *response,
-                             const struct report *report, const struct store_answer *answer,
-                             int64_t begin_ns, struct err *err)
+                             struct report *report, const struct store_query *query,
+                             const struct store_answer *answer, int64_t begin_ns, struct err *err)
 {
+    query_limit_report(query, report);
     query_add_fields(request, response, answer, begin_ns);
     response_add(request, response, "cache-control", "private, no-cache");
-    return answer_report(request, response, report, answer->profile, err);
+    enum err_code code = answer_report(request, response, report, answer->profile, err);
+    return query_explain(query, code, err);
 }
 
 /* The question of a report's samples. */
@@ -319,7 +357,7 @@ static enum err_code get_query(struct request *request, struct response *respons
         code = merge_report(request, report, &query, &answer, err);
     if (code)
         return code;
-    code = respond(request, response, report, &answer, begin_ns, err);
+    code = respond(request, response, report, &query, &answer, begin_ns, err);
     profile_destroy(answer.profile);
     return code;
 }
@@ -347,7 +385,7 @@ static enum err_code get_profile(struct request *request, struct response *respo
     if (code)
         return code;
     if (answer.statistics.profile_count)
-        code = respond(request, response, report, &answer, begin_ns, err);
+        code = respond(request, response, report, &query, &answer, begin_ns, err);
     else
         code = err_set(err, ERR_NOT_FOUND, "no such profile");
     profile_destroy(answer.profile);

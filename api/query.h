@@ -14,6 +14,7 @@
 #include "api/routes.h"
 
 struct arena;
+struct report;
 struct store_answer;
 struct store_query;
 struct store_statistics;
@@ -56,6 +57,12 @@ void query_want_group(const struct request *request, struct span group_by,
 /* As store_merge; the caller destroys ret_answer->profile. */
 enum err_code query_merge(const struct request *request, const struct store_query *query,
                           struct store_answer *ret_answer, struct err *err) MUST_USE;
+
+/* A report of the query's answer costs no more than is left of its time. */
+void query_limit_report(const struct store_query *query, struct report *report);
+/* With what became of such a report: ERR_LIMIT when it ran out of that time, else code. */
+enum err_code query_explain(const struct store_query *query, enum err_code code,
+                            struct err *err) MUST_USE;
 
 /* What is missing in an answer, in ASCII; NULL when nothing is. */
 const char *query_describe_missing(struct arena *arena, const struct store_statistics *read);

@@ -238,8 +238,12 @@ static enum err_code create_view(const struct report *report, struct arena *aren
         .sample_type = report->sample_type,
         .group_by = report->group_by,
         .filter = filter,
-        .cpu_deadline_ns =
-            clock_thread_cpu_ns() + report->server->settings->report_cpu_time_s * CLOCK_NS_PER_S};
+        .cpu_deadline_ns = report->cpu_deadline_ns
+                               ? report->cpu_deadline_ns
+                               : clock_thread_cpu_ns() +
+                                     report->server->settings->report_cpu_time_s * CLOCK_NS_PER_S,
+        .is_cancelled = report->is_cancelled,
+    };
     if (report->share_count == 2)
         return diff_view_create(arena, profiles[0], profiles[1], report->mode, &options, ret_view,
                                 err);

@@ -19,6 +19,8 @@
 #include "lib/profile/filter.h"
 #include "lib/profile/view.h"
 
+#include <stdatomic.h>
+
 struct profile;
 struct report;
 struct store_query;
@@ -58,6 +60,9 @@ struct report {
     struct span function;
     struct span label_key; /* empty: all */
     enum diff_mode mode;
+    /* Of what is made of a query (api/query.h); 0 and NULL: the setting, and nobody cancels. */
+    int64_t cpu_deadline_ns;
+    const atomic_bool *is_cancelled;
     uint64_t zoom;           /* hash of the path of the node that is shown alone; 0: all */
     uint32_t left_out_count; /* rules of the page that a picture does not show */
 };

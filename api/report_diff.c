@@ -87,6 +87,8 @@ static enum err_code read_query(struct request *request, size_t side, struct rep
     if (!code)
         code = read_samples(request, report, !has(request, other->query), query, err);
     report->queries[side] = query;
+    if (!code)
+        query_limit_report(query, report);
     report->shares[side].title = report->shares[side].filename = "";
     return code;
 }
@@ -165,6 +167,8 @@ static enum err_code write_sides(struct request *request, struct response *respo
     }
     if (!code)
         code = report_write_profiles(report, sides.profiles, body, err);
+    for (size_t i = 0; i < SIDES; i++)
+        code = report->queries[i] ? query_explain(report->queries[i], code, err) : code;
     if (!code)
         add_warning(request, response, missing);
     for (size_t i = 0; i < SIDES; i++) {

@@ -13,6 +13,7 @@
 #include "lib/base/buf.h"
 #include "lib/base/err.h"
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -56,7 +57,8 @@ struct request {
     char id[REQUEST_ID_BYTES];           /* in the log, in X-Request-Id and in problem documents */
     char address[REQUEST_ADDRESS_BYTES]; /* of the client, text without port */
     bool is_tls;
-    int64_t start_ns; /* monotonic */
+    int64_t start_ns;                /* monotonic */
+    const atomic_bool *is_cancelled; /* the client has gone: long work may be given up */
     struct principal principal;
     /* Set by handlers once all that the request's ids name exists and may be seen: a 404 for a part
      * of it (a function, a comment) is then no guess at an id. */

@@ -34,7 +34,7 @@ static const struct limit_kind kinds[TENANT_LIMIT_COUNT] = {
     [TENANT_LIMIT_LABEL_VALUE_BYTES] = {"label_value_bytes", "tenant-label-value-bytes", 1, 2048},
     [TENANT_LIMIT_PROFILE_BYTES] = {"profile_bytes", "tenant-profile-bytes", 1024,
                                     INT64_C(1) << 36},
-    [TENANT_LIMIT_QUERY_CPU_S] = {"query_cpu_s", "tenant-query-cpu-time", 1, 3600},
+    [TENANT_LIMIT_QUERY_CPU_S] = {"query_cpu_s", "tenant-query-cpu-time", 0, 3600},
     [TENANT_LIMIT_QUERY_MEMORY_BYTES] = {"query_memory_bytes", "tenant-query-memory", 1 << 20,
                                          INT64_C(1) << 40},
     [TENANT_LIMIT_QUERY_READ_BYTES] = {"query_read_bytes", "tenant-query-read-bytes", 1,

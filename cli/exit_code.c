@@ -12,6 +12,7 @@ static const enum exit_code exit_codes[ERR_CODE_COUNT] = {
     [ERR_FORBIDDEN] = EXIT_REFUSED,
     [ERR_RATE_LIMITED] = EXIT_LIMIT,
     [ERR_QUOTA] = EXIT_LIMIT,
+    [ERR_LIMIT] = EXIT_LIMIT,
     [ERR_BUSY] = EXIT_NETWORK,
     [ERR_TIMEOUT] = EXIT_NETWORK,
     [ERR_CANCELLED] = EXIT_ERROR,

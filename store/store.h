@@ -12,6 +12,7 @@
 #include "lib/base/buf.h"
 #include "lib/base/err.h"
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -104,6 +105,13 @@ struct store_profile_id {
     uint64_t series;
 };
 
+/* What limits are called and where they are set; NULL: nothing is said of it. */
+struct store_limit_texts {
+    const char *cpu;
+    const char *memory;
+    const char *read;
+};
+
 struct store_query {
     int64_t tenant_id;
     /* process_cpu:cpu:nanoseconds:cpu:nanoseconds{service_name="x"}; any of them; none: all */
@@ -116,10 +124,13 @@ struct store_query {
     /* Of merges: labels that the answer's samples shall have. */
     const struct span *label_names;
     size_t label_name_count;
-    int64_t start_ns;        /* profiles that begin at start_ns and later … */
-    int64_t end_ns;          /* … and before end_ns */
-    int64_t cpu_deadline_ns; /* of this thread's clock; 0: none */
-    size_t max_memory;       /* 0: 1 GiB */
+    int64_t start_ns;                /* profiles that begin at start_ns and later … */
+    int64_t end_ns;                  /* … and before end_ns */
+    int64_t cpu_deadline_ns;         /* of this thread's clock; 0: none */
+    size_t max_memory;               /* 0: 1 GiB */
+    uint64_t max_read_bytes;         /* of stored profiles; 0: any */
+    struct store_limit_texts texts;  /* of these three, for ERR_LIMIT */
+    const atomic_bool *is_cancelled; /* nobody waits for the answer any more; or NULL */
 };
 
 /* The parts of a profile type's name, in their order. */
@@ -177,8 +188,9 @@ struct store_answer {
  * One profile of all that the selector finds: samples are its distinct stacks, with each
  * combination of the labels that are asked for. Without any match it has none. Handles: ERR_INVALID
  * (the selector; the message points at the place), ERR_NOT_FOUND (no profile type of that name in
- * the window; the message says which there are), ERR_TOO_LARGE (the query's limits). What is broken
- * is left out, and the statistics say so.
+ * the window; the message says which there are), ERR_LIMIT (the query's limits), ERR_TOO_LARGE
+ * (values that add up to too much), ERR_CANCELLED. What is broken is left out, and the statistics
+ * say so.
  */
 enum err_code store_merge(struct store *store, struct arena *arena, const struct store_query *query,
                           struct store_answer *ret_answer, struct err *err) MUST_USE;

@@ -245,8 +245,10 @@ static enum err_code look_at_place(struct walk *walk, const struct catalogue_pla
 {
     struct walk_state *state = walk->state;
     struct flight_entry *entry;
-    enum err_code code =
-        open_blocks_ref(state->source->blocks, walk->query->tenant_id, place, &entry, walk->err);
+    enum err_code code = walk_check_limits(walk, 0);
+    if (code)
+        return code;
+    code = open_blocks_ref(state->source->blocks, walk->query->tenant_id, place, &entry, walk->err);
     if (code)
         return pass_over(walk, code);
     const uint64_t profiles_before = walk->statistics.profile_count;
@@ -304,6 +306,13 @@ enum err_code walk_check_magnitude(const struct walk *walk)
     return ERR_NONE;
 }
 
+static enum err_code refuse_cost(const struct walk *walk, const char *what, const char *limit)
+{
+    return err_set(walk->err, ERR_LIMIT,
+                   "this question %s: ask for fewer series or less time%s%s%s", what,
+                   limit ? " (" : "", limit ? limit : "", limit ? ")" : "");
+}
+
 enum err_code walk_check_limits(const struct walk *walk, size_t bytes)
 {
     const struct store_query *query = walk->query;
@@ -311,14 +320,14 @@ enum err_code walk_check_limits(const struct walk *walk, size_t bytes)
     const size_t most = query->max_memory ? query->max_memory : MEMORY_DEFAULT;
     bytes += state->text_bytes + state->series_capacity * sizeof(*walk->series) +
              state->task_capacity * sizeof(*walk->tasks);
+    if (query->is_cancelled && atomic_load_explicit(query->is_cancelled, memory_order_relaxed))
+        return err_set(walk->err, ERR_CANCELLED, "nobody waits for the answer: ask again");
     if (bytes > most)
-        return err_set(walk->err, ERR_TOO_LARGE,
-                       "this question needs more than %zu MiB of memory: ask for fewer series or "
-                       "less time",
-                       most >> 20);
+        return refuse_cost(walk, "needs more memory than it may", query->texts.memory);
+    if (query->max_read_bytes && walk->statistics.bytes_read > query->max_read_bytes)
+        return refuse_cost(walk, "reads more than it may", query->texts.read);
     if (query->cpu_deadline_ns && clock_thread_cpu_ns() > query->cpu_deadline_ns)
-        return err_set(walk->err, ERR_TOO_LARGE,
-                       "this question takes too long: ask for fewer series or less time");
+        return refuse_cost(walk, "takes longer than it may", query->texts.cpu);
     return ERR_NONE;
 }
 

@@ -56,8 +56,8 @@ struct walk {
 
 /*
  * Walks, then calls answer, once: or again from the beginning when an object is gone that was
- * swapped after the catalogue was read. Handles: ERR_INVALID (a selector), ERR_TOO_LARGE (the
- * query's limits), what answer gives.
+ * swapped after the catalogue was read. Handles: ERR_INVALID (a selector), ERR_LIMIT (the
+ * query's limits), ERR_CANCELLED, what answer gives.
  */
 enum err_code walk_run(const struct walk_source *source, const struct store_query *query,
                        enum walk_kind kind, struct arena *arena,
@@ -68,8 +68,8 @@ enum err_code walk_run(const struct walk_source *source, const struct store_quer
 enum err_code walk_check_types(const struct walk *walk) MUST_USE;
 /* Magnitudes of all tasks together must be below 2^63, else ERR_TOO_LARGE: then sums are exact. */
 enum err_code walk_check_magnitude(const struct walk *walk) MUST_USE;
-/* ERR_TOO_LARGE when the walk and bytes of the answer are more than the query's memory, or its time
- * is over. To be called now and then. */
+/* ERR_LIMIT when the walk and bytes of the answer are more than the query's memory, it has read too
+ * much or its time is over, ERR_CANCELLED when nobody waits for it. To be called now and then. */
 enum err_code walk_check_limits(const struct walk *walk, size_t bytes) MUST_USE;
 
 /* A task was read, or could not be (code): what is broken is counted, and passed over. */

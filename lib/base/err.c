@@ -17,6 +17,7 @@ static const char *const code_names[ERR_CODE_COUNT] = {
     [ERR_FORBIDDEN] = "forbidden",
     [ERR_RATE_LIMITED] = "rate-limited",
     [ERR_QUOTA] = "quota",
+    [ERR_LIMIT] = "limit",
     [ERR_BUSY] = "busy",
     [ERR_TIMEOUT] = "timeout",
     [ERR_CANCELLED] = "cancelled",

@@ -30,6 +30,7 @@ enum err_code {
     ERR_FORBIDDEN,       /* known, but not allowed */
     ERR_RATE_LIMITED,    /* too often; retry_after_s says when again */
     ERR_QUOTA,           /* a tenant's quota is used up */
+    ERR_LIMIT,           /* the question costs more than its asker may spend */
     ERR_BUSY,            /* overloaded or starting; retry_after_s says when again */
     ERR_TIMEOUT,         /* a deadline passed */
     ERR_CANCELLED,       /* nobody waits for the result any more */

@@ -16,6 +16,7 @@ static const struct {
     [ERR_FORBIDDEN] = {"permission_denied", 403},
     [ERR_RATE_LIMITED] = {"resource_exhausted", 429},
     [ERR_QUOTA] = {"resource_exhausted", 429},
+    [ERR_LIMIT] = {"resource_exhausted", 422},
     [ERR_BUSY] = {"unavailable", 503},
     [ERR_TIMEOUT] = {"deadline_exceeded", 504},
     [ERR_CANCELLED] = {"canceled", 499},

@@ -39,6 +39,7 @@ static int rpc_code(enum err_code code)
     case ERR_TOO_LARGE:
     case ERR_RATE_LIMITED:
     case ERR_QUOTA:
+    case ERR_LIMIT:
         return RPC_RESOURCE_EXHAUSTED;
     case ERR_NOT_FOUND:
     case ERR_GONE:

@@ -32,6 +32,8 @@
 
 #include "lib/profile/profile.h"
 
+#include <stdatomic.h>
+
 struct filter;
 
 /* Flags of a frame; 1, 2 and 4 when they hold for all its occurrences. */
@@ -63,10 +65,11 @@ enum view_group {
 };
 
 struct view_options {
-    struct span sample_type;     /* as profile_find_value_type */
-    struct span group_by;        /* empty: function */
-    const struct filter *filter; /* or NULL */
-    int64_t cpu_deadline_ns;     /* clock_thread_cpu_ns() at which to give up; 0: never */
+    struct span sample_type;         /* as profile_find_value_type */
+    struct span group_by;            /* empty: function */
+    const struct filter *filter;     /* or NULL */
+    int64_t cpu_deadline_ns;         /* clock_thread_cpu_ns() at which to give up; 0: never */
+    const atomic_bool *is_cancelled; /* nobody waits for the report any more; or NULL */
 };
 
 /* Is group_by of view_options a label? Then *ret_label is its name. */
@@ -89,7 +92,8 @@ struct view {
     bool is_diff;
     bool is_normalised;
     bool drop_frames_failed;
-    int64_t cpu_deadline_ns; /* as in the options, for what is made from the view */
+    int64_t cpu_deadline_ns;         /* as in the options, for what is made from the view */
+    const atomic_bool *is_cancelled; /* likewise */
 
     const struct frame *frames;
     uint32_t frame_count;

@@ -4,6 +4,8 @@ in the form of the protocol that it came by; other teams and what is within the 
 import pytest
 
 from people import Tenant
+from test_background_locks import Held, waiting
+from test_http_raw import Wire, get, metric, wait_until
 from test_ingest_wire import JSON, OTLP, PROTO, PUSH, otlp_maker, push_protobuf
 from test_store import BEGIN, CPU, folded, make_profile
 
@@ -183,3 +185,74 @@ def test_limits_are_set_and_given_back(server):
     for wrong in ({"active_series": -1}, {"series_labels": 65}, {"query_cpu_s": "x"}, {"no_such": 1}):
         answer = operator.patch(path, json=wrong)
         assert answer.status == 400 and next(iter(wrong)) in answer.json()["detail"], answer
+
+
+# ---- questions ----
+
+QUESTIONS = {"/api/v1/query": {"query": CPU_TYPE}, "/api/v1/query_range": {"query": CPU_TYPE, "step": 60},
+             "/api/v1/series": {}, "/api/v1/labels": {}, "/api/v1/profile_types": {},
+             "/api/v1/profiles": {"query": CPU_TYPE}}
+
+
+def question(client, path, **more):
+    return client.get(path, query={**QUESTIONS[path], "start": BEGIN, "end": END, **more})
+
+
+@pytest.mark.parametrize("path", QUESTIONS)
+def test_questions_have_a_time(server, path):
+    client = Tenant(server, query_cpu_s=0).api("ingest", "read")
+    assert is_taken(send(client, "api", {}))
+    document = refusal(question(client, path), "api", 422, None)
+    assert "query_cpu_s is 0, set for this team" in document
+
+
+def test_questions_have_a_cost(server):
+    tenant = Tenant(server, query_read_bytes=1)
+    client = tenant.api("ingest", "read")
+    for at in range(3):
+        assert is_taken(send(client, "api", {}, at * 60 * 10**9))
+    # The window ends within the hour, so that its rows are read.
+    for path in ("/api/v1/query", "/api/v1/query_range"):
+        answer = question(client, path, end=BEGIN + 90 * 10**9, focus="work")
+        assert "query_read_bytes is 1, set for this team" in refusal(answer, "api", 422, None)
+    answer = client.get("/api/v1/diff", query={"a_query": CPU_TYPE, "b_query": CPU_TYPE, "a_start": BEGIN,
+                                               "a_end": BEGIN + 90 * 10**9})
+    assert "query_read_bytes is 1" in refusal(answer, "api", 422, None)
+    answer = client.with_token(tenant.make_token("read", "share")["token"]).post(
+        "/api/v1/shares", query={"query": CPU_TYPE, "start": BEGIN, "end": BEGIN + 90 * 10**9})
+    assert "query_read_bytes is 1" in refusal(answer, "api", 422, None)
+    done = server.cli("query", CPU_TYPE, "--start", str(BEGIN), "--end", str(BEGIN + 90 * 10**9),
+                      environment={"PERFOLIO_TOKEN": client.token})
+    assert done.returncode == 6 and b"query_read_bytes is 1" in done.stderr, done
+
+
+def test_questions_have_memory(server):
+    stacks = {tuple(f"f{(i * 7 + depth) % 997}" for depth in range(5)) + (f"leaf{i}",): [1, 10]
+              for i in range(20000)}
+    tenant = Tenant(server, query_memory_bytes=1 << 20)
+    client = tenant.api("ingest", "read")
+    assert is_taken(send(client, "api", {}, stacks=stacks))
+    text = refusal(question(client, "/api/v1/query"), "api", 422, None)
+    assert "query_memory_bytes is 1048576, set for this team" in text
+    server.api().patch(f"/api/v1/admin/tenants/{tenant.id}", json={"query_memory_bytes": None})
+    assert question(client, "/api/v1/query", report="folded").status == 200
+
+
+@pytest.mark.parametrize("path", ["/api/v1/query", "/api/v1/query_range"])
+def test_the_work_ends_when_its_client_has_gone(start_server, path):
+    server = start_server()
+    client = Tenant(server).api("ingest", "read")
+    assert is_taken(send(client, "api", {}))
+    target = f"{path}?query={CPU_TYPE}&start={BEGIN}&end={END}"
+    with Held(server, "LOCK TABLE block IN ACCESS EXCLUSIVE MODE") as held:
+        wire = Wire(server).send(get(target + ("&step=60" if path.endswith("range") else ""),
+                                     f"Authorization: Bearer {client.token}\r\n"))
+        assert wait_until(lambda: waiting(server, "%object_key%", "perfolio_server"))
+        assert metric(server, "perfolio_http_workers_busy") == 1
+        wire.socket.close()
+        assert wait_until(
+            lambda: metric(server, 'perfolio_http_connections_cut_total{reason="gone"}') == 1)
+        held.release()
+    assert wait_until(lambda: metric(server, "perfolio_http_workers_busy") == 0)
+    lines = [line for line in server.log().splitlines() if f"route={path} " in line]
+    assert len(lines) == 1 and "code=cancelled" in lines[0], lines
