@@ -135,6 +135,8 @@ static enum err_code post_ingest(struct request *request, struct response *respo
 static const struct route routes[] = {
     {HTTP_POST, "/push.v1.PusherService/Push", ACCESS_SCOPES, SCOPE_INGEST,
      ROUTE_AGENT | ROUTE_CONNECT, INTAKE_BODY_BYTES, post_push},
+    {HTTP_POST, "/pyroscope/push.v1.PusherService/Push", ACCESS_SCOPES, SCOPE_INGEST,
+     ROUTE_AGENT | ROUTE_CONNECT, INTAKE_BODY_BYTES, post_push},
     {HTTP_POST, "/ingest", ACCESS_SCOPES, SCOPE_INGEST, ROUTE_AGENT | ROUTE_PYROSCOPE,
      INTAKE_BODY_BYTES, post_ingest},
     {HTTP_POST, "/pyroscope/ingest", ACCESS_SCOPES, SCOPE_INGEST, ROUTE_AGENT | ROUTE_PYROSCOPE,

@@ -358,7 +358,13 @@ enum err_code execute_merge(const struct walk_source *source, struct arena *aren
 {
     struct store_answer answer = {0};
     enum err_code code = walk_run(source, query, WALK_TASKS, arena, answer_question, &answer, err);
-    if (!code)
+    if (code)
+        return code;
+    if (!*answer.type && !answer.statistics.broken_count)
+        code = walk_explain_nothing(source, query, arena, err);
+    if (code)
+        profile_destroy(answer.profile);
+    else
         *ret_answer = answer;
     return code;
 }

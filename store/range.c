@@ -486,6 +486,8 @@ enum err_code range_make(const struct walk_source *source, struct arena *arena,
     mem_free(range.sums);
     mem_free(range.values);
     mem_free(range.keys);
+    if (!code && !range.answer.type && !range.answer.statistics.broken_count)
+        code = walk_explain_nothing(source, &query->query, arena, err);
     if (!code)
         *ret_range = range.answer;
     return code;

@@ -1,10 +1,11 @@
 #include "store/selector.h"
 
+#include "lib/base/digest.h"
 #include "lib/base/mem.h"
 #include "lib/base/regex.h"
 #include "store/dictionary.h"
 
-enum { TYPE_PARTS = 5, TYPE_PARTS_MAX = 6, POINTER_BYTES = 24 };
+enum { TYPE_PARTS_MAX = SELECTOR_TYPE_PARTS + 1, POINTER_BYTES = 24 };
 
 enum comparison { EQUALS, DIFFERS, MATCHES, MATCHES_NOT };
 
@@ -78,14 +79,23 @@ static bool is_name(int c)
 
 static enum err_code take_escape(struct parser *parser, struct buf *value)
 {
+    enum { HEX_DIGITS = 2 };
     static const char names[] = "\\\"'nt";
     static const char bytes[] = "\\\"'\n\t";
     const int c = peek(parser);
     const char *place = c > 0 ? strchr(names, c) : NULL;
+    const size_t left = parser->text.size - parser->at;
+    uint8_t byte;
+    if (c == 'x' && left > HEX_DIGITS &&
+        digest_parse_hex(span_of(parser->text.data + parser->at + 1, HEX_DIGITS), &byte, 1)) {
+        buf_append_byte(value, byte);
+        parser->at += 1 + HEX_DIGITS;
+        return ERR_NONE;
+    }
     if (!place)
-        return fail_at(
-            parser, parser->at - 1,
-            "\\ stands only before \\, a quote, n and t (write `...` for an expression)");
+        return fail_at(parser, parser->at - 1,
+                       "\\ stands only before \\, a quote, n, t and x with two hexadecimal digits "
+                       "(write `...` for an expression)");
     buf_append_byte(value, (uint8_t)bytes[place - names]);
     parser->at++;
     return ERR_NONE;
@@ -286,7 +296,7 @@ static struct span text_of(const struct dictionary *dictionary, uint32_t string)
 
 static bool has_parts(const struct selector *selector, const struct span *texts, size_t first)
 {
-    if (first + selector->part_count > TYPE_PARTS)
+    if (first + selector->part_count > SELECTOR_TYPE_PARTS)
         return false;
     for (size_t i = 0; i < selector->part_count; i++) {
         if (!span_equal(selector->parts[i], texts[first + i]))
@@ -295,22 +305,27 @@ static bool has_parts(const struct selector *selector, const struct span *texts,
     return true;
 }
 
-static bool matches_type(const struct selector *selector, const struct dictionary *dictionary,
-                         const struct batch_type *type)
+bool selector_matches_type(const struct selector *selector, const struct span *parts, bool is_delta)
 {
-    const struct span texts[TYPE_PARTS] = {
-        text_of(dictionary, type->name), text_of(dictionary, type->sample_type.type),
-        text_of(dictionary, type->sample_type.unit), text_of(dictionary, type->period_type.type),
-        text_of(dictionary, type->period_type.unit)};
     if (selector->part_count == 0)
         return true;
     if (selector->part_count == TYPE_PARTS_MAX) {
         struct selector whole = *selector;
-        whole.part_count = TYPE_PARTS;
-        return span_equal_text(selector->parts[TYPE_PARTS], "delta") && type->is_delta &&
-               has_parts(&whole, texts, 0);
+        whole.part_count = SELECTOR_TYPE_PARTS;
+        return span_equal_text(selector->parts[SELECTOR_TYPE_PARTS], "delta") && is_delta &&
+               has_parts(&whole, parts, 0);
     }
-    return has_parts(selector, texts, 0) || has_parts(selector, texts, 1);
+    return has_parts(selector, parts, 0) || has_parts(selector, parts, 1);
+}
+
+static bool matches_type(const struct selector *selector, const struct dictionary *dictionary,
+                         const struct batch_type *type)
+{
+    const struct span parts[SELECTOR_TYPE_PARTS] = {
+        text_of(dictionary, type->name), text_of(dictionary, type->sample_type.type),
+        text_of(dictionary, type->sample_type.unit), text_of(dictionary, type->period_type.type),
+        text_of(dictionary, type->period_type.unit)};
+    return selector_matches_type(selector, parts, type->is_delta);
 }
 
 static struct span find_label(const struct dictionary *dictionary,

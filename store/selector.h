@@ -5,7 +5,7 @@
  *   type     := name of a profile type: two, three or more of its parts, joined by ":"
  *   matcher  := label ("=" | "!=" | "=~" | "!~") string
  *
- * As PromQL's, strings in double or single quotes with \\ \" \' \n \t, or raw in backquotes. A
+ * As PromQL's, strings in double or single quotes with \\ \" \' \n \t \x0a, or raw in backquotes. A
  * label that a series does not have is empty. Regular expressions (lib/base/regex.h) must match the
  * whole value. `__profile_type__` may stand for the type.
  *
@@ -25,7 +25,7 @@
 struct dictionary;
 struct selector;
 
-enum { SELECTOR_MAX_BYTES = 8192, SELECTOR_MAX_MATCHERS = 64 };
+enum { SELECTOR_MAX_BYTES = 8192, SELECTOR_MAX_MATCHERS = 64, SELECTOR_TYPE_PARTS = 5 };
 
 /* In arena. Handles: ERR_INVALID, pointing at the place. */
 enum err_code selector_parse(struct arena *arena, struct span text, struct selector **ret_selector,
@@ -35,6 +35,10 @@ enum err_code selector_parse(struct arena *arena, struct span text, struct selec
  * too long). */
 enum err_code selector_matches(struct selector *selector, const struct dictionary *dictionary,
                                uint32_t series, bool *ret_matches, struct err *err) MUST_USE;
+
+/* Does its type find this one? Any does when it has none. parts: SELECTOR_TYPE_PARTS texts. */
+bool selector_matches_type(const struct selector *selector, const struct span *parts,
+                           bool is_delta);
 
 /* The type's whole name, appended. */
 void selector_append_type(const struct dictionary *dictionary, const struct batch_type *type,

@@ -55,7 +55,7 @@ static void append_quoted(struct buf *text, struct span value)
         if (byte == '\n')
             buf_append_text(text, "\\n");
         else if (byte == 0)
-            buf_append_text(text, "\\0"); /* told apart, though no selector has it */
+            buf_append_text(text, "\\x00");
         else
             buf_append_byte(text, byte);
     }

@@ -207,7 +207,8 @@ struct store_series_list {
     struct store_statistics statistics;
 };
 
-/* profile_count of series is not told. Handles: as store_merge. */
+/* profile_count of series is not told. Handles: as store_merge, but that a type which is not there
+ * finds nothing. */
 enum err_code store_list_series(struct store *store, struct arena *arena,
                                 const struct store_query *query, struct store_series_list *ret_list,
                                 struct err *err) MUST_USE;
@@ -285,7 +286,7 @@ struct store_profile_list {
     struct store_statistics statistics;
 };
 
-/* Any types may match. Handles: as store_merge. */
+/* Any types may match. Handles: as store_list_series. */
 enum err_code store_list_profiles(struct store *store, struct arena *arena,
                                   const struct store_profile_query *query,
                                   struct store_profile_list *ret_list, struct err *err) MUST_USE;

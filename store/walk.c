@@ -26,8 +26,9 @@ struct walk_state {
     uint32_t type_capacity;
     uint32_t series_capacity;
     uint32_t task_capacity;
-    size_t text_bytes; /* of types and series, in the arena */
-    struct buf text;   /* of the series in hand */
+    size_t text_bytes;  /* of types and series, in the arena */
+    size_t block_bytes; /* of the blocks in use */
+    struct buf text;    /* of the series in hand */
 };
 
 /* What cannot be read harms nobody else: the answer is without it, and says so. */
@@ -255,11 +256,13 @@ static enum err_code look_at_place(struct walk *walk, const struct catalogue_pla
     code = look_at_block(walk, open_blocks_get(entry));
     const bool is_used = walk->statistics.profile_count > profiles_before;
     walk->statistics.block_count += is_used;
-    if (is_used && state->kind == WALK_TASKS)
-        state->entries[walk->block_count++] = entry;
-    else
+    if (!is_used || state->kind != WALK_TASKS) {
         flight_cache_unref(entry);
-    return code;
+        return code;
+    }
+    state->entries[walk->block_count++] = entry;
+    state->block_bytes += block_memory(open_blocks_get(entry));
+    return code ? code : walk_check_limits(walk, 0);
 }
 
 static enum err_code look_at_places(struct walk *walk)
@@ -280,17 +283,40 @@ static enum err_code look_at_places(struct walk *walk)
 
 /* ---- for answers ---- */
 
+static int compare_names(const void *a, const void *b)
+{
+    return strcmp(((const struct store_type *)a)->name, ((const struct store_type *)b)->name);
+}
+
+/* The types by name, as many as a message holds. */
+static const char *list_types(const struct walk *walk)
+{
+    enum { ROOM = ERR_MESSAGE_BYTES / 2 };
+    struct store_type *types = arena_new(walk->arena, struct store_type, walk->type_count);
+    buf_auto list;
+    buf_init(&list, SERIES_TEXT_MAX);
+    for (uint32_t i = 0; i < walk->type_count; i++)
+        types[i] = walk->types[i];
+    if (walk->type_count)
+        qsort(types, walk->type_count, sizeof(*types), compare_names);
+    uint32_t shown = 0;
+    for (; shown < walk->type_count; shown++) {
+        if (shown && list.size + strlen(types[shown].name) > ROOM)
+            break;
+        buf_printf(&list, "%s%s", shown ? ", " : "", types[shown].name);
+    }
+    if (shown < walk->type_count)
+        buf_printf(&list, " and %" PRIu32 " more", walk->type_count - shown);
+    return arena_strndup(walk->arena, list.data, list.size);
+}
+
 enum err_code walk_check_types(const struct walk *walk)
 {
     if (walk->type_count <= 1)
         return ERR_NONE;
-    buf_auto list;
-    buf_init(&list, ERR_MESSAGE_BYTES / 2);
-    for (uint32_t i = 0; i < walk->type_count; i++)
-        buf_printf(&list, "%s%s", i ? ", " : "", walk->types[i].name);
     return err_set(walk->err, ERR_INVALID,
-                   "query: %" PRIu32 " profile types match, ask for one of them: %.*s",
-                   walk->type_count, SPAN_PRINT(buf_span(&list)));
+                   "query: %" PRIu32 " profile types match, ask for one of them: %s",
+                   walk->type_count, list_types(walk));
 }
 
 enum err_code walk_check_magnitude(const struct walk *walk)
@@ -318,7 +344,8 @@ enum err_code walk_check_limits(const struct walk *walk, size_t bytes)
     const struct store_query *query = walk->query;
     const struct walk_state *state = walk->state;
     const size_t most = query->max_memory ? query->max_memory : MEMORY_DEFAULT;
-    bytes += state->text_bytes + state->series_capacity * sizeof(*walk->series) +
+    bytes += state->block_bytes + state->text_bytes +
+             state->series_capacity * sizeof(*walk->series) +
              state->task_capacity * sizeof(*walk->tasks);
     if (query->is_cancelled && atomic_load_explicit(query->is_cancelled, memory_order_relaxed))
         return err_set(walk->err, ERR_CANCELLED, "nobody waits for the answer: ask again");
@@ -416,4 +443,49 @@ enum err_code walk_run(const struct walk_source *source, const struct store_quer
         walk_fini(&walk);
     }
     return code;
+}
+
+/* ---- a type that is not there ---- */
+
+struct explanation {
+    const struct store_query *query;
+    const char *types; /* that there are; NULL: one of them is meant */
+};
+
+static enum err_code explain(struct walk *walk, void *context)
+{
+    struct explanation *explanation = context;
+    const struct store_query *query = explanation->query;
+    explanation->types = NULL;
+    for (size_t i = 0; i < query->selector_count; i++) {
+        struct selector *selector;
+        enum err_code code = selector_parse(walk->arena, query->selectors[i], &selector, walk->err);
+        if (code)
+            return code;
+        for (uint32_t j = 0; j < walk->type_count; j++) {
+            if (selector_matches_type(selector, walk->types[j].parts, walk->types[j].is_delta))
+                return ERR_NONE;
+        }
+    }
+    if (walk->type_count)
+        explanation->types = list_types(walk);
+    return ERR_NONE;
+}
+
+enum err_code walk_explain_nothing(const struct walk_source *source,
+                                   const struct store_query *query, struct arena *arena,
+                                   struct err *err)
+{
+    struct explanation explanation = {.query = query};
+    struct store_query all = *query;
+    if (!query->selector_count || query->profile)
+        return ERR_NONE;
+    all.selectors = NULL;
+    all.selector_count = 0;
+    enum err_code code = walk_run(source, &all, WALK_SERIES, arena, explain, &explanation, err);
+    if (code || !explanation.types)
+        return code;
+    return err_set(err, ERR_NOT_FOUND,
+                   "query: no profile of this window is of that type; there are: %s",
+                   explanation.types);
 }

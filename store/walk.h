@@ -21,7 +21,7 @@ struct walk_source {
 };
 
 enum walk_kind {
-    WALK_TASKS, /* granules are to be read: blocks stay open until the answer is there */
+    WALK_TASKS, /* granules are to be read: blocks stay open, and count as the question's memory */
     WALK_SERIES /* only what types and series there are: no tasks */
 };
 
@@ -66,6 +66,14 @@ enum err_code walk_run(const struct walk_source *source, const struct store_quer
 
 /* More than one profile type: ERR_INVALID, naming them. */
 enum err_code walk_check_types(const struct walk *walk) MUST_USE;
+/*
+ * For a question that found nothing: ERR_NOT_FOUND, naming the types that the window has, when it
+ * names a type that is none of them; not when it is one and labels do not match, nor when there are
+ * none at all.
+ */
+enum err_code walk_explain_nothing(const struct walk_source *source,
+                                   const struct store_query *query, struct arena *arena,
+                                   struct err *err) MUST_USE;
 /* Magnitudes of all tasks together must be below 2^63, else ERR_TOO_LARGE: then sums are exact. */
 enum err_code walk_check_magnitude(const struct walk *walk) MUST_USE;
 /* ERR_LIMIT when the walk and bytes of the answer are more than the query's memory, it has read too

@@ -301,6 +301,8 @@ ROWS = [
         lambda world: ("/v1development/profiles", {"json": {}})),
     Row("POST", "/push.v1.PusherService/Push", INGESTERS,
         lambda world: ("/push.v1.PusherService/Push", {"json": {}})),
+    Row("POST", "/pyroscope/push.v1.PusherService/Push", INGESTERS,
+        lambda world: ("/pyroscope/push.v1.PusherService/Push", {"json": {}})),
     Row("POST", "/ingest", INGESTERS,
         lambda world: ("/ingest?name=" + MARK, {"body": PROFILE})),
     Row("POST", "/pyroscope/ingest", INGESTERS,

@@ -172,7 +172,7 @@ def test_push_takes_all_series(server, content_type, make, encoding):
 def test_what_stands_twice_in_a_push_counts_once(server):
     client, oracle = Tenant(server).api("ingest", "read"), store_oracle.Oracle()
     series = make_series(random.Random(1), oracle, "p", BEGIN)
-    answer = client.post(PUSH, push_protobuf(series + series), headers={"Content-Type": PROTO})
+    answer = client.post("/pyroscope" + PUSH, push_protobuf(series + series), headers={"Content-Type": PROTO})
     assert answer.status == 200, answer
     check(client, oracle, CPU_NAMES, {"pod_name": "p", "kind": "cpu"})
 

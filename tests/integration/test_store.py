@@ -104,6 +104,15 @@ def folded(client, selector, start_ns, end_ns):
     return answer, rows
 
 
+def is_unknown(answer, oracle, name, window):
+    """Is the type none of the window's? Then the answer says which there are."""
+    types = oracle.lacks(name, *window)
+    if types:
+        assert answer.status == 404, answer
+        assert answer.json()["detail"].endswith("there are: " + ", ".join(sorted(types))), answer
+    return bool(types)
+
+
 MATCHERS = [
     ("", lambda labels: True),
     ('{service_name="s1"}', lambda labels: labels["service_name"] == "s1"),
@@ -121,6 +130,10 @@ def check(client, oracle, rng, rounds):
         selector, matches = rng.choice(MATCHERS)
         start = BEGIN - HOUR + rng.randrange(4 * HOUR)
         end = start + rng.choice([1, 60 * 10**9, HOUR, 3 * HOUR, 9 * HOUR])
+        if oracle.lacks(name, start, end):
+            answer = client.get("/api/v1/query", query={"query": name + selector, "start": start, "end": end})
+            assert is_unknown(answer, oracle, name, (start, end))
+            continue
         answer, rows = folded(client, name + selector, start, end)
         wanted = oracle.merge(name, matches, start, end)
         assert rows == wanted, (name, selector, start, end)
@@ -295,6 +308,34 @@ def test_two_types_in_one_answer_are_refused_by_name(server):
     assert answer.status == 400
     for name in CPU_NAMES:
         assert name in answer.json()["detail"]
+
+
+def test_a_type_that_is_not_there_is_answered_with_those_that_are(server):
+    client = Tenant(server).api("ingest", "read")
+    window = {"start": BEGIN, "end": BEGIN + 1}
+    paths = ("/api/v1/query", "/api/v1/query_range")
+    for path in paths:  # nothing at all is no error
+        assert client.get(path, query={"query": "cpu:samples", **window}).status == 200
+    body = make_profile(CPU, BEGIN, {("main",): [1, 10]}, ("cpu", "nanoseconds"), 10**10)
+    assert client.post("/api/v1/profiles", body=body, query={"label": "pod=a"}).status == 200
+    heap = make_profile(HEAP, BEGIN + 1, {("main",): [1, 10]}, ("space", "bytes"))
+    assert client.post("/api/v1/profiles", body=heap, query={"label": "pod=a"}).status == 200
+    for path in paths:
+        for query in ("cpu:samples", "memory", '{__profile_type__="x",pod="a"}', CPU_NAMES[0] + "x"):
+            answer = client.get(path, query={"query": query, **window})
+            assert answer.status == 404, answer
+            assert answer.json()["detail"].endswith("there are: " + ", ".join(sorted(CPU_NAMES))), answer
+        for query in ('samples:count{pod="b"}', '{pod="b"}', "process_cpu:cpu", "cpu:nanoseconds"):
+            assert client.get(path, query={"query": query, **window}).status == 200, query
+        wide = {"start": BEGIN, "end": BEGIN + 2}
+        answer = client.get(path, query={"query": '{pod="a"}', **wide})
+        assert answer.status == 400
+        assert answer.json()["detail"].endswith(": " + ", ".join(sorted(NAMES))), answer
+    # Lists of a type that is not there are empty.
+    assert client.get("/api/v1/series", query={"match[]": "memory", **window}).json()["data"] == []
+    sides = {"a_query": "cpu:nanoseconds", "b_query": "memory", "a_start": BEGIN, "a_end": BEGIN + 1}
+    answer = client.get("/api/v1/diff", query=sides)
+    assert answer.status == 404 and answer.json()["detail"].startswith("b: query: no profile"), answer
 
 
 def test_a_broken_object_is_named_and_the_rest_is_served(start_server):

@@ -8,8 +8,8 @@ import re
 import pytest
 
 from people import Tenant
-from test_store import (BEGIN, CPU, CPU_NAMES, HOUR, MATCHERS, NAMES, Source, compact, make_profile,
-                        make_sources, send)
+from test_store import (BEGIN, CPU, CPU_NAMES, HOUR, MATCHERS, NAMES, Source, compact, is_unknown,
+                        make_profile, make_sources, send)
 
 import store_oracle
 
@@ -93,6 +93,10 @@ def check_over_time(client, oracle, rng):
     group_by = rng.choice([[], ["service_name"], ["zone", "pod"], ["absent"]])
     step = max(rng.choice([MINUTE, 7 * MINUTE + 10**6, HOUR, 4 * HOUR]), (window[1] - window[0]) // 100)
     step = -(-step // 10**6) * 10**6
+    if oracle.lacks(name, *window):
+        answer = client.get("/api/v1/query_range", query={"query": name, "start": window[0], "end": window[1]})
+        assert is_unknown(answer, oracle, name, window)
+        return
     answer = get(client, "/api/v1/query_range", window, query=name + selector, group_by=group_by,
                  step=f"{step // 10**6 / 1000:.3f}", **more)
     assert answer["step_ms"] == step // 10**6
@@ -171,6 +175,12 @@ def test_a_value_may_have_any_character(server):
     window = (BEGIN, BEGIN + 1)
     assert pages(client, "/api/v1/label/odd/values", window, 2) == values
     assert sorted(one["odd"] for one in pages(client, "/api/v1/series", window, 5)) == sorted(values * 2)
+    for value in values:
+        quoted = "".join(char if char.isalpha() else "".join(f"\\x{byte:02x}" for byte in char.encode())
+                         for char in value)
+        answer = client.get("/api/v1/query", query={"query": f'{CPU_NAMES[0]}{{odd="{quoted}"}}', "start": BEGIN,
+                                                    "end": BEGIN + 1, "report": "folded", "group_by": "odd"})
+        assert answer.status == 200 and answer.text.endswith(";main 1\n"), answer
 
 
 def test_cpu_time_per_second_is_cores(server):

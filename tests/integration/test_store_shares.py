@@ -108,7 +108,7 @@ def test_quotas_are_those_of_uploads(server):
 
 
 @pytest.mark.parametrize("options, status, wanted", [
-    ({"query": "nothing:like:this:x:y"}, 400, "finds no sample from 20"),
+    ({"query": CPU_NAMES[0] + '{pod="none"}'}, 400, "finds no sample from 20"),
     ({"query": CPU_NAMES[0], "start": "now-1h", "end": "now"}, 400, "finds no sample"),
     ({"query": ""}, 400, "query is missing"),
     ({"query": "cpu{"}, 400, "this { is not closed at character 4"),
@@ -202,7 +202,7 @@ def test_a_query_is_compared_with_a_share(filled):
     ({"a": "x" * 22, "a_start": 1, **side("b", CPU_NAMES[0])}, "a_start goes with a_query"),
     ({**side("a", CPU_NAMES[0], FIRST), **side("b", "cpu{")}, "b: query: this { is not closed at character 4"),
     ({**side("a", CPU_NAMES[0], FIRST), **side("b", CPU_NAMES[0], (5, 4))}, "b_start must be before b_end"),
-    ({**side("a", CPU_NAMES[0], FIRST), **side("b", "none")}, "b: the query finds no profile"),
+    ({**side("a", CPU_NAMES[0], FIRST), **side("b", CPU_NAMES[0] + '{pod="none"}')}, "b: the query finds no profile"),
     ({**side("a", CPU_NAMES[0], FIRST), **side("b", CPU_NAMES[1])}, "sample type"),
     ({**side("a", ""), **side("b", CPU_NAMES[1])}, "a_query is missing"),
 ])

@@ -58,6 +58,11 @@ class Oracle:
         return {(name, tuple(sorted(labels.items()))) for name, labels, time_ns, _ in self.profiles
                 if start_ns <= time_ns < end_ns and matches(name, labels)}
 
+    def lacks(self, type_name, start_ns, end_ns):
+        """The types that there are, when this is none of them; else nothing."""
+        types = {name for name, _, time_ns, _ in self.profiles if start_ns <= time_ns < end_ns}
+        return types if type_name not in types else set()
+
     def listed(self, matches, start_ns, end_ns):
         """(time, type, labels as sorted pairs): stacks; matches(type, labels)."""
         found = collections.defaultdict(collections.Counter)
