@@ -54,6 +54,7 @@ extern const struct command query_command;
 extern const struct command get_command;
 extern const struct command delete_command;
 extern const struct command list_command;
+extern const struct command usage_command;
 extern const struct command open_command;
 extern const struct command merge_command;
 extern const struct command login_command;

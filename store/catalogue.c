@@ -4,6 +4,7 @@
 #include "lib/base/digest.h"
 #include "lib/base/mem.h"
 #include "lib/io/pg.h"
+#include "store/catalogue_lists.h"
 #include "store/catalogue_places.h"
 #include "store/store.h"
 
@@ -44,13 +45,13 @@ enum err_code catalogue_close_writer(struct pg_pool *jobs, int64_t writer_id, st
 
 /* ---- flush ---- */
 
-static void append_number(struct buf *list, int64_t number)
+void catalogue_append_number(struct buf *list, int64_t number)
 {
     buf_append_byte(list, list->size ? ',' : '{');
     buf_printf(list, "%" PRId64, number);
 }
 
-static const char *end_list(struct arena *arena, struct buf *list)
+const char *catalogue_end_list(struct arena *arena, struct buf *list)
 {
     if (!list->size)
         buf_append_byte(list, '{');
@@ -67,14 +68,14 @@ static enum err_code lock_tenants(struct pg_connection *connection, struct arena
     buf_init(&tenants, LIST_MAX_BYTES);
     for (uint32_t i = 0; i < count; i++) {
         if (i == 0 || parts[i].tenant_id != parts[i - 1].tenant_id)
-            append_number(&tenants, parts[i].tenant_id);
+            catalogue_append_number(&tenants, parts[i].tenant_id);
     }
     struct pg_result *result;
     enum err_code code = pg_query_values(
         connection, PG_NO_TENANT,
         "SELECT id, coalesce(profile_retention_s, $2) FROM tenant WHERE id = ANY ($1::bigint[]) "
         "ORDER BY id FOR KEY SHARE SKIP LOCKED",
-        arena, &result, err, PG_TEXT(end_list(arena, &tenants)), PG_I64(retention_s));
+        arena, &result, err, PG_TEXT(catalogue_end_list(arena, &tenants)), PG_I64(retention_s));
     if (code)
         return code;
     for (uint32_t i = 0; i < count; i++)
@@ -117,7 +118,7 @@ static enum err_code insert_batch_ids(struct pg_connection *connection, struct a
             continue;
         char hex[2 * STORE_BATCH_ID_BYTES + 1];
         digest_hex(span_of(parts[i].batch_id, STORE_BATCH_ID_BYTES), hex);
-        append_number(&tenants, parts[i].tenant_id);
+        catalogue_append_number(&tenants, parts[i].tenant_id);
         buf_printf(&batches, "%c\"\\\\x%s\"", batches.size ? ',' : '{', hex);
         parts[i].state = CATALOGUE_DUPLICATE;
     }
@@ -129,8 +130,8 @@ static enum err_code insert_batch_ids(struct pg_connection *connection, struct a
         "INSERT INTO ingest_batch (tenant_id, batch_id) "
         "SELECT tenant, batch FROM unnest($1::bigint[], $2::bytea[]) AS new (tenant, batch) "
         "ORDER BY 1, 2 ON CONFLICT DO NOTHING RETURNING tenant_id, batch_id",
-        arena, &result, err, PG_TEXT(end_list(arena, &tenants)),
-        PG_TEXT(end_list(arena, &batches)));
+        arena, &result, err, PG_TEXT(catalogue_end_list(arena, &tenants)),
+        PG_TEXT(catalogue_end_list(arena, &batches)));
     for (int row = 0; !code && row < pg_row_count(result); row++)
         mark_new(parts, count, pg_get_i64(result, row, 0), pg_get_bytes(result, row, 1));
     return code;
@@ -176,11 +177,11 @@ static void append_row(struct rows *rows, const struct catalogue_part *parts, ui
         first_byte = first_byte == UINT64_MAX ? part->offset : first_byte;
     }
     buf_append_text(&rows->lengths, "}\"");
-    append_number(&rows->tenants, parts[0].tenant_id);
-    append_number(&rows->first_bytes, (int64_t)first_byte);
-    append_number(&rows->begins, begin_ns);
-    append_number(&rows->ends, end_ns);
-    append_number(&rows->row_counts, (int64_t)row_count);
+    catalogue_append_number(&rows->tenants, parts[0].tenant_id);
+    catalogue_append_number(&rows->first_bytes, (int64_t)first_byte);
+    catalogue_append_number(&rows->begins, begin_ns);
+    catalogue_append_number(&rows->ends, end_ns);
+    catalogue_append_number(&rows->row_counts, (int64_t)row_count);
 }
 
 static void append_rows(struct rows *rows, const struct catalogue_part *parts, uint32_t count)
@@ -214,9 +215,12 @@ static enum err_code insert_segment(struct pg_connection *connection, struct are
         "                 $9::bigint[]) "
         "     AS t (tenant, first_byte, lengths, begin_ns, end_ns, row_count)",
         arena, &result, err, PG_I64(writer_id), PG_TEXT(object_key), PG_I64((int64_t)bytes),
-        PG_TEXT(end_list(arena, &rows->tenants)), PG_TEXT(end_list(arena, &rows->first_bytes)),
-        PG_TEXT(end_list(arena, &rows->lengths)), PG_TEXT(end_list(arena, &rows->begins)),
-        PG_TEXT(end_list(arena, &rows->ends)), PG_TEXT(end_list(arena, &rows->row_counts)));
+        PG_TEXT(catalogue_end_list(arena, &rows->tenants)),
+        PG_TEXT(catalogue_end_list(arena, &rows->first_bytes)),
+        PG_TEXT(catalogue_end_list(arena, &rows->lengths)),
+        PG_TEXT(catalogue_end_list(arena, &rows->begins)),
+        PG_TEXT(catalogue_end_list(arena, &rows->ends)),
+        PG_TEXT(catalogue_end_list(arena, &rows->row_counts)));
     if (!code && pg_affected(result) == 0)
         return err_set(err, ERR_CONFLICT,
                        "this server has not been seen for long and another has taken over");

@@ -1,5 +1,6 @@
 /*
- * catalogue: the tables of api/migrations/0008_store.sql: which segments and blocks exist.
+ * catalogue: the tables of api/migrations/0008_store.sql and 0010_ingest_usage.sql: which segments
+ * and blocks exist, and what was sent.
  *
  * The only file of this room that knows SQL. A flush is one transaction: catalogue_begin_flush says
  * which batches are new and locks them, then the segment is put, catalogue_commit_flush makes it
@@ -32,6 +33,9 @@ struct catalogue_part {
     int64_t begin_ns;
     int64_t end_ns;
     uint64_t row_count;
+    uint64_t profile_count;
+    const uint64_t *series; /* hashes of those that may not have been seen that day */
+    uint32_t series_count;
     uint64_t offset; /* in the segment; set before the commit */
     uint64_t bytes;
     enum {
@@ -60,6 +64,15 @@ enum err_code catalogue_commit_flush(struct pg_connection *connection, struct ar
                                      int64_t writer_id, const char *object_key, uint64_t bytes,
                                      const struct catalogue_part *parts, uint32_t count,
                                      struct err *err) MUST_USE;
+
+/*
+ * Before the commit: adds the new parts to what their tenants have sent on that day (since 1970),
+ * in the same transaction. Fails with the commit.
+ */
+enum err_code catalogue_queue_usage(struct pg_connection *connection, struct arena *arena,
+                                    int64_t writer_id, int32_t day,
+                                    const struct catalogue_part *parts, uint32_t count,
+                                    struct err *err) MUST_USE;
 
 /* A block somewhere in an object. */
 struct catalogue_place {

@@ -285,6 +285,12 @@ enum err_code catalogue_tidy(struct pg_pool *jobs, int64_t writer_id, struct err
         code = pg_query(connection, PG_NO_TENANT,
                         "DELETE FROM ingest_batch WHERE received_at < now() - interval '1 day'",
                         NULL, 0, arena, &result, err);
+    /* Clocks of servers differ, so the day that has just ended stays for one more. */
+    if (!code)
+        code = pg_query(connection, PG_NO_TENANT,
+                        "DELETE FROM ingest_series "
+                        "WHERE day < (now() AT TIME ZONE 'UTC')::date - 1",
+                        NULL, 0, arena, &result, err);
     return code;
 }
 

@@ -7,6 +7,7 @@
 #include "lib/io/pg.h"
 #include "store/block_format.h"
 #include "store/catalogue.h"
+#include "store/seen_series.h"
 #include "store/writer.h"
 
 #include <errno.h>
@@ -39,6 +40,7 @@ struct flusher {
     uint32_t waiting_count;
     int waiting_requests;
     bool should_stop;
+    struct seen_series seen; /* of the thread alone */
 };
 
 /* ---- one flush ---- */
@@ -91,6 +93,40 @@ static void lay_out(struct flush *flush)
     }
 }
 
+static int32_t clock_day(int64_t wall_ns)
+{
+    return (int32_t)(wall_ns / (24 * 3600 * CLOCK_NS_PER_S));
+}
+
+/* Of the new parts: series that this server has counted for the day need not be asked about. */
+static void leave_seen_out(struct flush *flush, int32_t day)
+{
+    struct seen_series *seen = &flush->flusher->seen;
+    seen_series_begin(seen, day);
+    for (uint32_t i = 0; i < flush->count; i++) {
+        struct catalogue_part *part = &flush->parts[i];
+        if (part->state != CATALOGUE_NEW)
+            continue;
+        uint64_t *left = arena_new_raw(flush->arena, uint64_t, part->series_count);
+        uint32_t count = 0;
+        for (uint32_t j = 0; j < part->series_count; j++) {
+            if (!seen_series_has(seen, part->tenant_id, part->series[j]))
+                left[count++] = part->series[j];
+        }
+        part->series = left;
+        part->series_count = count;
+    }
+}
+
+static void note_seen(struct flush *flush)
+{
+    for (uint32_t i = 0; i < flush->count; i++) {
+        const struct catalogue_part *part = &flush->parts[i];
+        for (uint32_t j = 0; j < part->series_count; j++)
+            seen_series_add(&flush->flusher->seen, part->tenant_id, part->series[j]);
+    }
+}
+
 static enum err_code write_segment(struct flush *flush, struct pg_connection *connection,
                                    struct err *err)
 {
@@ -111,12 +147,21 @@ static enum err_code write_segment(struct flush *flush, struct pg_connection *co
         code =
             object_put(flusher->options.objects, flush->object_key, buf_span(&flush->segment), err);
     }
+    const int32_t day = clock_day(clock_wall_ns());
+    if (!code) {
+        leave_seen_out(flush, day);
+        code = catalogue_queue_usage(connection, flush->arena, flush->writer_id, day, flush->parts,
+                                     flush->count, err);
+    }
     if (code) {
         pg_rollback(connection);
         return code;
     }
-    return catalogue_commit_flush(connection, flush->arena, flush->writer_id, flush->object_key,
+    code = catalogue_commit_flush(connection, flush->arena, flush->writer_id, flush->object_key,
                                   flush->segment.size, flush->parts, flush->count, err);
+    if (!code)
+        note_seen(flush);
+    return code;
 }
 
 /* What each batch is told; blocks of those that are kept move here. */
@@ -292,6 +337,7 @@ void flusher_destroy(struct flusher *flusher)
     pthread_cond_signal(&flusher->arrived);
     pthread_mutex_unlock(&flusher->mutex);
     pthread_join(flusher->thread, NULL);
+    seen_series_fini(&flusher->seen);
     pthread_cond_destroy(&flusher->arrived);
     pthread_cond_destroy(&flusher->done);
     pthread_mutex_destroy(&flusher->mutex);
@@ -349,7 +395,10 @@ enum err_code flusher_append(struct flusher *flusher, int64_t tenant_id, struct 
                                                .batch_id = items[i].batch_id,
                                                .begin_ns = summary->begin_ns,
                                                .end_ns = summary->end_ns,
-                                               .row_count = summary->row_count},
+                                               .row_count = summary->row_count,
+                                               .profile_count = summary->profile_count,
+                                               .series = items[i].series,
+                                               .series_count = items[i].series_count},
                                       .since_ns = now_ns};
     }
     enum err_code code = enqueue_and_wait(flusher, waiting, count, err);

@@ -50,7 +50,9 @@ struct flush_item {
     struct buf block; /* emptied */
     struct block_summary summary;
     const uint8_t *batch_id; /* or NULL */
-    bool is_duplicate;       /* set on success */
+    const uint64_t *series;  /* hashes of those with profiles */
+    uint32_t series_count;
+    bool is_duplicate; /* set on success */
 };
 
 /*

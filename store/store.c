@@ -1,6 +1,7 @@
 #include "store/store.h"
 
 #include "lib/base/mem.h"
+#include "lib/profile/batch.h"
 #include "store/block_write.h"
 #include "store/execute.h"
 #include "store/flush.h"
@@ -107,6 +108,20 @@ void store_addition_destroy(struct store_addition *addition)
     mem_free(addition);
 }
 
+static void list_series(struct store_addition *addition, const struct batch *batch,
+                        struct flush_item *item)
+{
+    uint64_t *hashes = arena_new_raw(addition->arena, uint64_t, batch->series_count);
+    bool *has_profile = arena_new(addition->arena, bool, batch->series_count);
+    for (uint32_t i = 0; i < batch->profile_count; i++)
+        has_profile[batch->profiles[i].series] = true;
+    for (uint32_t i = 0; i < batch->series_count; i++) {
+        if (has_profile[i])
+            hashes[item->series_count++] = store_series_hash(batch, i);
+    }
+    item->series = hashes;
+}
+
 enum err_code store_addition_put(struct store_addition *addition, const struct batch *batch,
                                  const uint8_t *batch_id, struct err *err)
 {
@@ -122,11 +137,13 @@ enum err_code store_addition_put(struct store_addition *addition, const struct b
     buf_init(&item->block, BLOCK_MAX_BYTES);
     enum err_code code =
         block_write_batch(batch, addition->tenant_id, 0, &item->block, &item->summary, err);
-    if (code)
+    if (code) {
         buf_fini(&item->block);
-    else
-        addition->count++;
-    return code;
+        return code;
+    }
+    list_series(addition, batch, item);
+    addition->count++;
+    return ERR_NONE;
 }
 
 enum err_code store_addition_commit(struct store_addition *addition,

@@ -1,0 +1,119 @@
+#include "cli/cli.h"
+#include "cli/client.h"
+#include "cli/value.h"
+#include "lib/base/mem.h"
+
+enum { OPTION_START = 0x200, OPTION_END, OPTION_JSON, MAX_PATH_BYTES = 4096 };
+
+struct usage {
+    struct cli *cli;
+    const char *start;
+    const char *end;
+    bool is_json;
+};
+
+static const struct argp_option options[] = {
+    {"start", OPTION_START, "TIME", 0, "The first day: now-30d, 2026-01-02T00:00:00Z", 0},
+    {"end", OPTION_END, "TIME", 0, "The last day: today without it", 0},
+    {"json", OPTION_JSON, NULL, 0, "Print the answer as JSON", 0},
+    {0},
+};
+
+static error_t parse(int key, char *text, struct argp_state *state)
+{
+    struct usage *usage = state->input;
+    switch (key) {
+    case OPTION_START:
+        usage->start = text;
+        return 0;
+    case OPTION_END:
+        usage->end = text;
+        return 0;
+    case OPTION_JSON:
+        usage->is_json = true;
+        return 0;
+    case ARGP_KEY_ARG:
+        argp_error(state, "too many arguments");
+        return 0;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+static const struct argp argp = {
+    .options = options,
+    .parser = parse,
+    .doc = "Show what your team has sent as continuous profiles, by day (UTC), and what of them is "
+           "stored.",
+};
+
+static int64_t number(const json_t *json, const char *name)
+{
+    return json_integer_value(json_object_get(json, name));
+}
+
+static void print_cells(const json_t *sums, const char *series)
+{
+    char text[VALUE_TEXT_BYTES];
+    printf("  %12s", value_count(number(sums, "profiles"), text));
+    printf("  %16s", value_count(number(sums, "samples"), text));
+    printf("  %12s", value_bytes((uint64_t)number(sums, "bytes"), text));
+    printf("  %10s\n", series);
+}
+
+static void print_day(const json_t *day)
+{
+    char series[VALUE_TEXT_BYTES];
+    printf("%-10.10s", client_text(day, "day", ""));
+    print_cells(day, value_count(number(day, "series"), series));
+}
+
+static void print_usage(const struct usage *usage, const json_t *answer)
+{
+    const struct terminal *terminal = &usage->cli->terminal;
+    const json_t *days = json_object_get(answer, "days");
+    char text[VALUE_TEXT_BYTES];
+    printf("%s%-10s  %12s  %16s  %12s  %10s%s\n", terminal_style(terminal, stdout, STYLE_BOLD),
+           "day (UTC)", "profiles", "samples", "bytes", "series",
+           terminal_style(terminal, stdout, STYLE_RESET));
+    for (size_t i = 0; i < json_array_size(days); i++)
+        print_day(json_array_get(days, i));
+    printf("%-10s", "total");
+    print_cells(json_object_get(answer, "total"), "");
+    printf("stored now: %s\n", value_bytes((uint64_t)number(answer, "bytes_stored"), text));
+}
+
+static enum err_code run_usage(struct cli *cli, int argc, char **argv, struct err *err)
+{
+    struct usage usage = {.cli = cli};
+    client_auto client = NULL;
+    json_auto_t *answer = NULL;
+    buf_auto path;
+    buf_init(&path, MAX_PATH_BYTES);
+    cli_parse(&usage_command, argc, argv, &usage);
+    buf_append_text(&path, "/api/v1/usage");
+    client_append_parameter(&path, "start", usage.start);
+    client_append_parameter(&path, "end", usage.end);
+    if (buf_failed(&path))
+        return err_set(err, ERR_INVALID, "--start and --end are too long");
+    enum err_code code = cli_connect(cli, NULL, &client, err);
+    if (!code)
+        code =
+            client_get_json(client, arena_strndup(cli->arena, path.data, path.size), &answer, err);
+    if (code)
+        return code;
+    if (usage.is_json) {
+        json_dumpf(answer, stdout, JSON_COMPACT | JSON_ENSURE_ASCII);
+        putchar('\n');
+    } else {
+        print_usage(&usage, answer);
+    }
+    return cli_flush(err);
+}
+
+const struct command usage_command = {
+    .name = "usage",
+    .summary = "show what your team has sent, by day",
+    .argp = &argp,
+    .run = run_usage,
+};
