@@ -21,7 +21,10 @@ const headMarker = "<!--perfolio:head-->";
 const cssAsText = {
   name: "css-as-text",
   setup(plugin) {
-    plugin.onResolve({ filter: /\.css\?text$/ }, ({ path, resolveDir }) => ({ path: join(resolveDir, path.replace("?text", "")), namespace: "css-as-text" }));
+    plugin.onResolve({ filter: /\.css\?text$/ }, ({ path, resolveDir }) => {
+      const folder = path.startsWith(".") ? resolveDir : join(root, "node_modules");
+      return { path: join(folder, path.replace("?text", "")), namespace: "css-as-text" };
+    });
     plugin.onLoad({ filter: /./, namespace: "css-as-text" }, async ({ path }) => {
       const { code } = await transform(readFileSync(path, "utf8"), { loader: "css", minify: true, target: browsers });
       return { contents: code, loader: "text", watchFiles: [path] };

@@ -11,6 +11,7 @@ import { testComments } from "./comments.mjs";
 import { testContrast } from "./contrast.mjs";
 import { testDiff } from "./diff.mjs";
 import { testEmbed } from "./embed.mjs";
+import { testExplore } from "./explore.mjs";
 import { testExport } from "./export.mjs";
 import { testFirefox } from "./firefox.mjs";
 import { testFilter } from "./filter.mjs";
@@ -42,7 +43,7 @@ try {
   server = await Server.start();
   const lanes = [
     [testUpload, testViewer, testIcicle, testFilter, testExport, testGraph, testStates, testKeyboard, testDiff, testAccess, testAccount],
-    [testPreview, testRedact, testEmbed, testLabels, testComments, testContrast, testFirefox, testUpdated, testLooks],
+    [testExplore, testPreview, testRedact, testEmbed, testLabels, testComments, testContrast, testFirefox, testUpdated, testLooks],
   ];
   for (const lane of await Promise.allSettled(lanes.map(runInTurn))) if (lane.status === "rejected") throw lane.reason;
 } catch (error) {

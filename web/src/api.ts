@@ -228,8 +228,9 @@ export interface FlameQuery {
   labels: readonly string[];
 }
 
-async function getFlameAt(path: string, signal: AbortSignal): Promise<Flame> {
+export async function getFlameAt(path: string, signal: AbortSignal, onAnswer?: (response: Response) => void): Promise<Flame> {
   const response = await request(path, { signal, headers: { Accept: "application/vnd.perfolio.flame" } });
+  onAnswer?.(response);
   const bytes = await response.arrayBuffer();
   try {
     return decodeFlame(bytes);
@@ -240,26 +241,16 @@ async function getFlameAt(path: string, signal: AbortSignal): Promise<Flame> {
 
 const groupParameter = (group: string) => (group === "function" ? "" : group);
 
+/** What every report takes. */
+export const viewParameters = (query: FlameQuery) => ({ sample_type: query.sampleType, group_by: groupParameter(query.group), label: query.labels });
+
+export const diffMode = ({ isNormalised }: { isNormalised: boolean }) => (isNormalised ? "normalised" : "absolute");
+
 export const getFlame = (id: string, query: FlameQuery, signal: AbortSignal) =>
-  getFlameAt(
-    `${share(id)}/flame` + queryOf({ sample_type: query.sampleType, group_by: groupParameter(query.group), label: query.labels, root: query.root }),
-    signal,
-  );
+  getFlameAt(`${share(id)}/flame` + queryOf({ ...viewParameters(query), root: query.root }), signal);
 
 export const getDiff = (a: string, b: string, query: FlameQuery & { isNormalised: boolean }, signal: AbortSignal) =>
-  getFlameAt(
-    "/api/v1/diff" +
-      queryOf({
-        a,
-        b,
-        sample_type: query.sampleType,
-        group_by: groupParameter(query.group),
-        label: query.labels,
-        mode: query.isNormalised ? "normalised" : "absolute",
-        root: query.root,
-      }),
-    signal,
-  );
+  getFlameAt("/api/v1/diff" + queryOf({ a, b, ...viewParameters(query), mode: diffMode(query), root: query.root }), signal);
 
 interface TopAnswer {
   functions: { name: string; file: string; flat: number; cum: number }[];
@@ -269,30 +260,32 @@ interface DiffTopAnswer {
 }
 
 /** All rows of the table as the server counts them, for trees that were cut. */
-export async function getTop(id: string, query: FlameQuery, signal: AbortSignal): Promise<FunctionSums[]> {
-  const parameters = { sample_type: query.sampleType, group_by: groupParameter(query.group), label: query.labels, limit: 0 };
-  const answer = await getJson<TopAnswer>(`${share(id)}/top${queryOf(parameters)}`, signal);
+export async function getTopAt(path: string, signal: AbortSignal): Promise<FunctionSums[]> {
+  const answer = await getJson<TopAnswer>(path, signal);
   return answer.functions.map(({ name, file, flat, cum }) => ({ name, file, flat, cum, baseFlat: 0, baseCum: 0 }));
 }
 
-export async function getDiffTop(a: string, b: string, query: FlameQuery & { isNormalised: boolean }, signal: AbortSignal): Promise<FunctionSums[]> {
-  const mode = query.isNormalised ? "normalised" : "absolute";
-  const parameters = { a, b, sample_type: query.sampleType, group_by: groupParameter(query.group), label: query.labels, mode, limit: 0 };
-  const answer = await getJson<DiffTopAnswer>(`/api/v1/diff/top${queryOf(parameters)}`, signal);
+export async function getDiffTopAt(path: string, signal: AbortSignal): Promise<FunctionSums[]> {
+  const answer = await getJson<DiffTopAnswer>(path, signal);
   return answer.functions.map((row) => ({
     name: row.name, file: row.file, flat: row.flat_b, cum: row.cum_b, baseFlat: row.flat_a, baseCum: row.cum_a,
   }));
 }
 
-const labelParameters = (sampleType: string, { rules, ...question }: LabelsQuestion) => ({ ...question, sample_type: sampleType, label: rules });
+export const getTop = (id: string, query: FlameQuery, signal: AbortSignal) =>
+  getTopAt(`${share(id)}/top${queryOf({ ...viewParameters(query), limit: 0 })}`, signal);
+
+export const getDiffTop = (a: string, b: string, query: FlameQuery & { isNormalised: boolean }, signal: AbortSignal) =>
+  getDiffTopAt(`/api/v1/diff/top${queryOf({ a, b, ...viewParameters(query), mode: diffMode(query), limit: 0 })}`, signal);
+
+export const labelParameters = (sampleType: string, { rules, ...question }: LabelsQuestion) => ({ ...question, sample_type: sampleType, label: rules });
 
 export const getLabels = (id: string, sampleType: string, question: LabelsQuestion, signal: AbortSignal) =>
   getJson<LabelsAnswer>(`${share(id)}/labels` + queryOf(labelParameters(sampleType, question)), signal);
 
 export const getDiffLabels = (a: string, b: string, query: { sampleType: string; isNormalised: boolean }, question: LabelsQuestion, signal: AbortSignal) =>
   getJson<LabelsAnswer>(
-    "/api/v1/diff/labels" +
-      queryOf({ a, b, mode: query.isNormalised ? "normalised" : "absolute", ...labelParameters(query.sampleType, question) }),
+    "/api/v1/diff/labels" + queryOf({ a, b, mode: diffMode(query), ...labelParameters(query.sampleType, question) }),
     signal,
   );
 

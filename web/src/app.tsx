@@ -12,6 +12,11 @@ const account = (name: "InvitePage" | "LoginPage" | "OtherPage" | "SettingsPage"
 
 const Landing = later(async () => (await import("./pages/landing.tsx")).LandingPage, inShell).Component;
 const Embed = later(async () => (await import("./pages/embed.tsx")).EmbedPage).Component;
+const Explore = later(async () => (await import("./pages/explore.tsx")).ExplorePage, (content, { session }: { session: Session | null }) => (
+  <Shell session={session} isViewer>
+    {content}
+  </Shell>
+)).Component;
 const Delete = later<{ id: string; session: Session | null }>(async () => (await import("./pages/delete.tsx")).DeletePage, inShell).Component;
 const Other = account("OtherPage");
 const pages = {
@@ -19,6 +24,7 @@ const pages = {
   "/login": account("LoginPage"),
   "/invite": account("InvitePage"),
   "/shares": account("SharesPage"),
+  "/explore": Explore,
   "/settings": account("SettingsPage"),
 };
 

@@ -3,11 +3,12 @@ import { useCallback, useState } from "preact/hooks";
 import { getDiff, getDiffLabels, getDiffTop, type Session, type Share } from "../api.ts";
 import type { Flame } from "../model/flame.ts";
 import { formatLabels } from "../model/labels.ts";
-import { formatChange, formatSigned, formatValue } from "../model/units.ts";
+import { formatValue } from "../model/units.ts";
 import { formatState } from "../state.ts";
 import { copyLink } from "../ui/copy_link.ts";
 import { Button, useTitle } from "../ui/kit.tsx";
 import { Shell } from "../ui/shell.tsx";
+import { Verdict } from "../views/legend.tsx";
 import { useViewState, Viewer } from "../views/viewer.tsx";
 import { nameOf, ShareProblem, useShare } from "./share.tsx";
 
@@ -18,23 +19,6 @@ function Side({ word, share, value }: { word: string; share: Share | null; value
       {share ? <a href={`/p/${share.id}`}>{nameOf(share)}</a> : <span class="ghost ghost-line" />}
       <span class="side-value">{value}</span>
     </div>
-  );
-}
-
-function Verdict({ flame, isNormalised }: { flame: Flame; isNormalised: boolean }) {
-  const unit = flame.metadata.unit ?? "";
-  const delta = flame.total - flame.baseTotal;
-  const tone = delta > 0 ? "more" : delta < 0 ? "less" : "";
-  if (isNormalised)
-    return (
-      <p class="verdict">
-        <strong>Normalised</strong> <span>both sides count as the same total; what is left is how shares moved</span>
-      </p>
-    );
-  return (
-    <p class={`verdict ${tone}`}>
-      <strong>{formatChange(flame.baseTotal, flame.total)}</strong> <span>{formatSigned(delta, unit)} in all</span>
-    </p>
   );
 }
 

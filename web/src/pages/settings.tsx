@@ -6,7 +6,7 @@ import { formatAgo, formatBytes, formatCount, formatDate } from "../model/units.
 import { asProblem, Button, CopyField, ErrorLine, Field, IconButton, Loading, say, Select, useTitle } from "../ui/kit.tsx";
 import { SureButton } from "../ui/sure_button.tsx";
 import { Shell } from "../ui/shell.tsx";
-import { useMustSignIn } from "./shares.tsx";
+import { useMustSignIn } from "../ui/must_sign_in.ts";
 
 type Session = api.Session;
 

@@ -4,14 +4,9 @@ import { listShares, type Problem, type Session, type Share } from "../api.ts";
 import { formatAgo, formatBytes, formatDate } from "../model/units.ts";
 import { asProblem, Button, Empty, Loading, ProblemView, useTitle } from "../ui/kit.tsx";
 import { Icon } from "../ui/icons.tsx";
+import { useMustSignIn } from "../ui/must_sign_in.ts";
 import { isSignedIn, Shell } from "../ui/shell.tsx";
 import { nameOf, visibilityNames } from "./share.tsx";
-
-export function useMustSignIn(session: Session | null): void {
-  useEffect(() => {
-    if (session && !isSignedIn(session)) location.replace("/login?next=" + encodeURIComponent(location.pathname + location.search));
-  }, [session]);
-}
 
 function useShares(search: string, isReady: boolean) {
   const [shares, setShares] = useState<Share[] | null>(null);

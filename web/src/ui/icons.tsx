@@ -35,6 +35,7 @@ const paths = {
   down: "m4 6 4 4 4-4",
   up: "m4 10 4-4 4 4",
   compare: "M6.5 2.5h-4v11h4m3-11h4v11h-4M8 1v14",
+  refresh: "M13.5 8A5.5 5.5 0 1 1 11.5 3.8M13.5 1.5v3h-3",
   alert: "M8 2 14.5 13.5h-13zM8 6.5V9.5M8 11.5h.01",
 } as const;
 

@@ -51,11 +51,12 @@ export function Shell({ children, session, isViewer = false }: { children: Compo
           <span>Perfolio</span>
         </a>
         <nav aria-label="Main">
-          {isSignedIn(session) && (
-            <a href="/shares" aria-current={path === "/shares" ? "page" : undefined}>
-              Profiles
-            </a>
-          )}
+          {isSignedIn(session) &&
+            [["/shares", "Profiles"], ["/explore", "Explore"]].map(([href, name]) => (
+              <a key={href} href={href} aria-current={path === href ? "page" : undefined}>
+                {name}
+              </a>
+            ))}
           {path !== "/" && <a href="/">New</a>}
         </nav>
         <div class="top-end">

@@ -1,9 +1,9 @@
-/* legend: what the colours and signs of the boxes mean, with how much of the profile each stands for. */
+/* legend: what the colours and signs of the boxes mean, with how much of the profile each stands for, and what a comparison says in all. */
 import { useEffect, useState } from "preact/hooks";
 import { diffFills, diffSteps, heatFills, heatShares, type Palette } from "../model/colour.ts";
 import { FrameFlag, type Flame } from "../model/flame.ts";
 import type { ColourMode, FrameColours } from "../model/frame_colours.ts";
-import { formatPercent } from "../model/units.ts";
+import { formatChange, formatPercent, formatSigned } from "../model/units.ts";
 
 export const colourNames: Record<ColourMode, string> = { package: "package", binary: "binary", runtime: "runtime", value: "own value" };
 
@@ -105,5 +105,23 @@ export function Legend({ flame, colours, palette }: { flame: Flame; colours: Fra
         <Parts flame={flame} colours={colours} palette={palette} />
       )}
     </ul>
+  );
+}
+
+/** What a comparison says in all. */
+export function Verdict({ flame, isNormalised }: { flame: Flame; isNormalised: boolean }) {
+  const unit = flame.metadata.unit ?? "";
+  const delta = flame.total - flame.baseTotal;
+  const tone = delta > 0 ? "more" : delta < 0 ? "less" : "";
+  if (isNormalised)
+    return (
+      <p class="verdict">
+        <strong>Normalised</strong> <span>both sides count as the same total; what is left is how shares moved</span>
+      </p>
+    );
+  return (
+    <p class={`verdict ${tone}`}>
+      <strong>{formatChange(flame.baseTotal, flame.total)}</strong> <span>{formatSigned(delta, unit)} in all</span>
+    </p>
   );
 }

@@ -1,0 +1,327 @@
+// Continuous profiles: the graph's numbers and the views' equal those of a brute-force reader of what was sent, and the API's.
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { axeFindings, screenshots, setInPlace, soon, tableRows, viewReady, withPage } from "./harness.mjs";
+import { cpuSamples, encodePprof, topOf, totalOf, twoTypes } from "./profiles.mjs";
+import { signedIn } from "./account.mjs";
+
+const minute = 60_000;
+const pods = ["a", "b"];
+const profileCount = 8;
+const type = "process_cpu:cpu:nanoseconds:::delta";
+const hits = "process_cpu:samples:count:::delta";
+
+const number = (text) => Number(text.replaceAll(",", ""));
+const same = (left, right) => Math.abs(left - right) <= 1e-6 * Math.max(Math.abs(left), Math.abs(right));
+
+/** What was sent: of each pod one profile a minute, and one of memory. */
+async function send(server, begin) {
+  const sent = [];
+  const push = async (path, body) => {
+    const answer = await server.call("POST", path, { body, token: server.token });
+    assert.equal(answer.status, 200, `${answer.bytes}`);
+  };
+  for (let i = 0; i < profileCount; i++)
+    for (const [k, pod] of pods.entries()) {
+      const samples = cpuSamples(700 + 10 * i + k, 30);
+      const ms = begin + i * minute;
+      const labels = `label=service_name%3Dshop&label=pod%3D${pod}`;
+      await push(`/api/v1/profiles?name=process_cpu&${labels}&time=${(ms / 1000).toFixed(3)}`, encodePprof({ types: twoTypes, samples, durationNs: 10e9 }));
+      sent.push({ ms, pod, samples });
+    }
+  const memory = encodePprof({ types: [["inuse_space", "bytes"]], samples: [{ stack: ["main.main"], values: [4096] }] });
+  await push(`/api/v1/profiles?name=memory&label=service_name%3Dshop&label=pod%3Da&time=${(begin / 1000).toFixed(3)}`, memory);
+  return sent;
+}
+
+const samplesOf = (sent, keeps = () => true) => sent.filter(keeps).flatMap(({ samples }) => samples);
+
+/** The table of the views says of each function what the samples do: own, total, name. */
+async function assertTable(page, samples) {
+  const rows = await tableRows(page);
+  const wanted = [...topOf(samples, 0)].map(([name, { flat, cum }]) => [flat, cum, name].map(String));
+  assert.ok(wanted.length > 5);
+  const byName = (a, b) => (a[2] < b[2] ? -1 : 1);
+  assert.deepEqual(rows.map((row) => row.map((text) => text.replaceAll(",", ""))).sort(byName), wanted.sort(byName));
+}
+
+const plotReady = (page) => page.waitForSelector(".plot .u-over");
+
+export async function testExplore(runner, browser, server) {
+  if (!runner.wants("explore")) return;
+  const context = await signedIn(browser, server);
+  const inside = (use) => withPage(browser, server, use, { context });
+
+  await runner.test("explore, empty: says how the first profile comes in", () =>
+    inside(async (page) => {
+      await page.goto(`${server.url}/shares`);
+      await page.click("nav >> text=Explore");
+      await page.waitForSelector("h2:has-text('No profile came in yet')");
+      const commands = await page.$$eval(".empty .copy-field code", (all) => all.map((one) => one.textContent));
+      assert.ok(commands.some((line) => line.includes("push --series service_name=api")));
+      assert.deepEqual(await axeFindings(page), []);
+    }),
+  );
+
+  const begin = Math.floor(Date.now() / minute) * minute - 40 * minute;
+  const sent = await send(server, begin);
+  const window = { from: begin - minute, to: begin + 12 * minute };
+  const address = (parameters = {}) =>
+    `${server.url}/explore?${new URLSearchParams({ ev: "1", query: type, from: window.from, until: window.to, ...parameters })}`;
+  const open = async (page, url = address()) => {
+    await page.goto(url);
+    await plotReady(page);
+    await viewReady(page);
+  };
+  const cpu = (samples) => totalOf(samples, 1);
+
+  await runner.test("explore: values over time equal the samples', and the API's", () =>
+    inside(async (page) => {
+      await open(page, `${address()}&by=pod`);
+      await page.click("text=Every value as a table");
+      await page.waitForSelector(".value-table");
+      const heads = await page.$$eval(".value-table thead th", (all) => all.map((one) => one.textContent));
+      assert.deepEqual(heads.slice(1), ["pod=a", "pod=b"]);
+      const rows = await page.$$eval(".value-table tbody tr", (all) =>
+        all.map((row) => [new Date(row.querySelector("time").dateTime).getTime(), ...[...row.querySelectorAll("td")].map((cell) => (cell.dataset.value ? Number(cell.dataset.value) : null))]),
+      );
+      const query = new URLSearchParams({ query: type, start: window.from / 1000, end: window.to / 1000, group_by: "pod", rate: "true" });
+      const { json } = await server.call("GET", `/api/v1/query_range?${query}`, { token: server.token });
+      assert.equal(json.series.length, 2);
+      for (const [k, { labels, points }] of json.series.entries()) {
+        assert.equal(labels.pod, pods[k]);
+        assert.deepEqual(rows.filter((row) => row[k + 1] !== null).map((row) => [row[0], row[k + 1]]), points);
+        for (const [ms, rate] of points) {
+          const inStep = samplesOf(sent, (one) => one.pod === pods[k] && one.ms >= ms && one.ms < ms + json.step_ms);
+          assert.ok(same(rate * json.step_ms * 1e6, cpu(inStep)), `${ms}: ${rate}`);
+        }
+      }
+    }),
+  );
+
+  await runner.test("explore: the merged profile, a part dragged on the graph, and one series of it", () =>
+    inside(async (page) => {
+      const shows = (samples) =>
+        soon(async () => {
+          await viewReady(page);
+          await assertTable(page, samples);
+          assert.ok((await page.textContent(".foot-total")).startsWith(`${totalOf(samples, 0).toLocaleString("en-US")} in`));
+        });
+      await open(page, `${address({ query: hits, v: "table" })}&by=pod`);
+      await shows(samplesOf(sent));
+      assert.match(await page.textContent(".made-facts"), /^Sum of 16 profiles of 2 series; read [\d,]+ rows in \d+ blocks?, /);
+
+      const box = await page.locator(".plot .u-over").boundingBox();
+      const place = (ms) => box.x + ((ms - window.from) / (window.to - window.from)) * box.width;
+      await page.mouse.move(place(begin + 1.5 * minute), box.y + 30);
+      await page.mouse.down();
+      await page.mouse.move(place(begin + 3 * minute), box.y + 40, { steps: 3 });
+      await page.mouse.move(place(begin + 4.5 * minute), box.y + 40);
+      await page.mouse.up();
+      await page.waitForURL(/part=\d+-\d+/);
+      const [from, to] = new URL(page.url()).searchParams.get("part").split("-").map(Number);
+      const inPart = (one) => one.ms >= from && one.ms < to;
+      assert.deepEqual([...new Set(sent.filter(inPart).map(({ ms }) => (ms - begin) / minute))], [2, 3, 4]);
+      await shows(samplesOf(sent, inPart));
+      await page.click(".series-table button:has-text('pod=b')");
+      await page.waitForURL(/only=pod%3Db/);
+      await shows(samplesOf(sent, (one) => inPart(one) && one.pod === "b"));
+
+      await page.goBack();
+      await page.goBack();
+      await shows(samplesOf(sent));
+      assert.equal(new URL(page.url()).searchParams.get("part"), null);
+      assert.match(await page.textContent(".made-facts"), /^Sum of 16 profiles/);
+      await page.goForward();
+      await shows(samplesOf(sent, inPart));
+      await page.click("text=Make it the window");
+      await page.waitForURL((url) => url.searchParams.get("from") === String(from) && !url.searchParams.has("part"));
+      await shows(samplesOf(sent, inPart));
+    }),
+  );
+
+  await runner.test("explore: a query is written with completions, by keys alone, and an error shows its place", () =>
+    inside(async (page, watch) => {
+      watch.allowed.add(400);
+      await open(page);
+      await page.focus("[aria-label='Profile type']");
+      await page.keyboard.press("Tab");
+      const active = () => page.$eval("[role=combobox]", (field) => document.getElementById(field.getAttribute("aria-activedescendant"))?.querySelector("bdi").textContent);
+      const choose = async (wanted) => {
+        await page.waitForSelector(`[role=option] bdi:text-is("${wanted}")`);
+        for (let i = 0; i < 20 && (await active()) !== wanted; i++) await page.keyboard.press("ArrowDown");
+        assert.equal(await active(), wanted);
+        await page.keyboard.press("Enter");
+      };
+      await page.keyboard.type("po");
+      await choose("pod");
+      await choose("=~");
+      await choose("a");
+      const text = () => page.inputValue("[role=combobox]");
+      await soon(async () => assert.equal(await text(), 'pod=~"a"'));
+      await page.waitForSelector("[role=combobox][aria-expanded=false]");
+      await page.keyboard.press("Enter");
+      await page.waitForURL((url) => url.searchParams.get("query") === `${type}{pod=~"a"}`);
+      await viewReady(page);
+      await soon(async () => assert.match(await page.textContent(".made-facts"), /^Sum of 8 profiles of 1 series/));
+
+      await page.fill("[role=combobox]", "pod=~\"a\", zone");
+      await page.keyboard.press("Enter");
+      await page.waitForSelector(".query-bar .error-line mark");
+      assert.equal(await page.getAttribute("[role=combobox]", "aria-invalid"), "true");
+      assert.match(await page.textContent(".query-bar .error-line"), /expected =, !=, =~ or !~ at character \d+/);
+      const marked = await page.$eval(".wrong-place mark", (mark) => [mark.previousSibling.textContent, mark.textContent]);
+      assert.deepEqual(marked, [`${type}{pod=~"a", zone`, "}"]);
+      assert.deepEqual(await axeFindings(page), []);
+      await page.fill("[role=combobox]", 'pod="nobody"');
+      await page.keyboard.press("Enter");
+      await page.waitForSelector("h2:has-text('No profile matches')");
+      await page.fill("[role=combobox]", `${type}{pod="b"}`);
+      await page.keyboard.press("Enter");
+      await page.waitForURL((url) => url.searchParams.get("query") === `${type}{pod="b"}`);
+      await viewReady(page);
+      assert.equal(await text(), 'pod="b"');
+    }),
+  );
+
+  await runner.test("explore: a part is chosen by keys, and what they stand on is said", () =>
+    inside(async (page) => {
+      await open(page);
+      await page.focus(".plot");
+      await page.keyboard.press("Home");
+      await page.keyboard.press("Home");
+      const { json } = await server.call("GET", `/api/v1/query_range?${new URLSearchParams({ query: type, start: window.from / 1000, end: window.to / 1000, rate: "true" })}`, { token: server.token });
+      const step = json.step_ms;
+      const steps = Math.round((begin - window.from) / step);
+      for (let i = 0; i < steps; i++) await page.keyboard.press("ArrowRight");
+      const said = await page.getAttribute(".plot", "aria-valuetext");
+      assert.match(said, new RegExp(`: all ${Number(json.series[0].points[0][1].toPrecision(3))} cores$`));
+      for (let i = 0; i < minute / step; i++) await page.keyboard.press("Shift+ArrowRight");
+      assert.match(await page.getAttribute(".plot", "aria-valuetext"), /; marked /);
+      await page.keyboard.press("Enter");
+      await page.waitForURL((url) => url.searchParams.get("part") === `${begin}-${begin + minute + step}`);
+      await viewReady(page);
+      await soon(async () => assert.match(await page.textContent(".made-facts"), /^Sum of 4 profiles of 2 series/));
+      await page.focus(".plot");
+      await page.keyboard.press("Escape");
+      await page.waitForURL((url) => !url.searchParams.has("part"));
+    }),
+  );
+
+  await runner.test("explore: two parts are compared, swapped, and shared with the same numbers", () =>
+    inside(async (page) => {
+      await open(page, address({ part: `${begin}-${begin + 4 * minute}`, v: "table", st: "cpu" }));
+      await page.click("button:has-text('Compare')");
+      await page.waitForSelector(".selection.before .plot .u-over");
+      await viewReady(page);
+      const half = (late) => samplesOf(sent, ({ ms }) => ms >= begin + (late ? 2 : 0) * minute && ms < begin + (late ? 4 : 2) * minute);
+      const [left, right] = [topOf(half(false), 1), topOf(half(true), 1)];
+      const rows = await tableRows(page);
+      assert.equal(rows.length, new Set([...left.keys(), ...right.keys()]).size);
+      const change = 100 * (cpu(half(true)) / cpu(half(false)) - 1);
+      const verdict = await page.textContent(".verdict strong");
+      assert.ok(Math.abs(number(verdict.replace("−", "-").replace("%", "")) - change) < 0.6, `${verdict} for ${change}`);
+
+      // The second is another pod at the whole time.
+      await page.fill("[aria-label='Labels after']", 'pod="b"');
+      await page.keyboard.press("Enter");
+      await page.waitForURL((url) => url.searchParams.get("query").endsWith('{pod="b"}') && url.searchParams.get("aquery") === type);
+      await viewReady(page);
+      const kept = page.url();
+      await page.click("button:has-text('Swap')");
+      await page.waitForURL((url) => url.searchParams.get("aquery").endsWith('{pod="b"}') && url.searchParams.get("query") === type);
+      await page.goBack();
+      await page.waitForURL(kept);
+      await viewReady(page);
+      const shown = await page.textContent(".foot-total");
+
+      await page.click("button:has-text('Share')");
+      await page.fill("dialog label:has-text('Title') + input", "Kept");
+      await page.click("dialog button:has-text('Make a link')");
+      const link = await page.textContent("dialog .copy-field code");
+      assert.match(link, /\/d\/\w{22}\.\.\w{22}$/);
+      await page.goto(`${link}?v=table&st=cpu&sv=2`);
+      await viewReady(page);
+      assert.equal(await page.textContent(".foot-total"), shown);
+      assert.deepEqual(await page.$$eval(".side a", (all) => all.map((one) => one.textContent)), ["Kept (before)", "Kept (after)"]);
+    }),
+  );
+
+  await runner.test("explore: a merged profile is shared, single ones are listed and opened", () =>
+    inside(async (page) => {
+      await open(page, address({ st: "cpu" }));
+      const shown = await page.textContent(".foot-total");
+      await page.click("text=Single profiles");
+      await page.waitForURL(/list=1/);
+      await page.waitForSelector(".stored tbody tr");
+      assert.equal(await page.locator(".stored tbody tr").count(), 2 * profileCount);
+      const first = page.locator(".stored tbody tr").first();
+      const newest = sent.filter(({ ms }) => ms === begin + (profileCount - 1) * minute);
+      const [total, labels] = await first.locator("td").evaluateAll((cells) => cells.slice(1).map((cell) => cell.textContent));
+      const pod = /pod=(\w)/.exec(labels)[1];
+      const value = cpu(newest.find((one) => one.pod === pod).samples);
+      assert.match(total, new RegExp(`^${(value / 1e9).toPrecision(3)} s$`));
+      await first.locator("button").click();
+      await page.waitForURL(/profile=/);
+      await viewReady(page);
+      await soon(async () => assert.ok((await page.textContent(".foot-total")).startsWith(`${(value / 1e9).toPrecision(3)} s in`)));
+      await page.click("text=Back to all of them");
+      await viewReady(page);
+      await soon(async () => assert.equal(await page.textContent(".foot-total"), shown));
+
+      await page.click("button:has-text('Share')");
+      await page.click("dialog button:has-text('Make a link')");
+      await page.waitForSelector("dialog a:has-text('Open it')");
+      await page.click("dialog a:has-text('Open it')");
+      await page.waitForURL(/\/p\/\w{22}$/);
+      await viewReady(page);
+      assert.equal(await page.textContent(".foot-total"), shown);
+      assert.equal(await page.textContent("h1"), type);
+    }),
+  );
+
+  await runner.test("explore: addresses lead to what they say, copied ones at all times", () =>
+    inside(async (page) => {
+      const url = `${address({ from: "now-2h", until: "now", query: `${type}{pod="a"}`, v: "table", s: "-flat", list: "1" })}&by=pod&by=service_name`;
+      await open(page, url);
+      assert.match(await page.textContent(".made-facts"), /^Sum of 8 profiles of 1 series/);
+      assert.equal(await page.inputValue("[aria-label=Time] select, select[aria-label=Time]"), "");
+      await page.click("button:has-text('Copy link')");
+      const copied = new URL(await page.evaluate(() => navigator.clipboard.readText()));
+      assert.equal(Number(copied.searchParams.get("until")) - Number(copied.searchParams.get("from")), 120 * minute);
+      for (const name of ["query", "v", "s", "list"]) assert.equal(copied.searchParams.get(name), new URL(url).searchParams.get(name), name);
+      assert.deepEqual(copied.searchParams.getAll("by"), ["pod", "service_name"]);
+      await page.selectOption("select[aria-label=Time]", "now-6h");
+      await page.waitForURL((at) => at.searchParams.get("from") === "now-6h");
+      await viewReady(page);
+      await page.selectOption("select[aria-label='Profile type']", { label: "Memory in use · memory" });
+      await page.waitForURL((at) => at.searchParams.get("query").startsWith("memory:inuse_space"));
+      await viewReady(page);
+      await soon(async () => assert.match(await page.textContent(".made-facts"), /^Mean of each series, summed of 1 profile of 1 series/));
+      await setInPlace(page, copied.pathname + copied.search);
+      await viewReady(page);
+      await soon(async () => assert.match(await page.textContent(".made-facts"), /^Sum of 8 profiles of 1 series/));
+    }),
+  );
+
+  await context.close();
+  for (const look of ["light", "dark", "phone"]) {
+    const seen = await signedIn(browser, server, look, true);
+    await runner.test(`explore, ${look}: readable, nothing sticks out`, () =>
+      withPage(
+        browser, server,
+        async (page) => {
+          for (const [name, url] of [["explore", `${address({ part: `${begin}-${begin + 3 * minute}`, list: "1" })}&by=pod`], ["explore-compare", `${address({ aquery: type, afrom: window.from, auntil: window.to })}&by=pod`]]) {
+            await open(page, url);
+            assert.deepEqual(await axeFindings(page), [], name);
+            const wide = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
+            assert.ok(wide <= 0, `${name} is ${wide} px too wide`);
+            await page.screenshot({ path: join(screenshots, `${name}-${look}.png`), fullPage: look === "phone" });
+          }
+        },
+        { context: seen },
+      ),
+    );
+    await seen.close();
+  }
+}

@@ -1,0 +1,32 @@
+/* group_menu: the labels that tell the lines of the graph apart. */
+import { listLabelNames } from "../explore_api.ts";
+import type { Asked } from "../model/explore_state.ts";
+import { splitQuery } from "../model/selector.ts";
+import { ErrorLine, Loading, Menu } from "../ui/kit.tsx";
+import { useLoaded } from "./use_selection.ts";
+
+function Names({ window, by, onChange }: { window: Asked; by: readonly string[]; onChange: (by: string[]) => void }) {
+  const { type } = splitQuery(window.query);
+  const names = useLoaded(`${type}\n${window.from}\n${window.to}`, (signal) => listLabelNames(type, window, signal));
+  if (names.problem) return <ErrorLine error={names.problem} />;
+  if (!names.value) return <Loading label="Loading labels" />;
+  const all = [...new Set([...names.value, ...by])];
+  return (
+    <fieldset class="group-names">
+      <legend>A line for each value of</legend>
+      {all.length === 0 && <p class="hint">These profiles have no labels.</p>}
+      {all.map((name) => (
+        <label class="check" key={name}>
+          <input type="checkbox" checked={by.includes(name)} onChange={(event) => onChange(event.currentTarget.checked ? [...by, name] : by.filter((one) => one !== name))} />
+          <bdi>{name}</bdi>
+        </label>
+      ))}
+    </fieldset>
+  );
+}
+
+export const GroupMenu = (props: Parameters<typeof Names>[0]) => (
+  <Menu label={props.by.length ? `Lines by ${props.by.join(", ")}` : "One line"} icon="labels" class="group-menu" isLazy>
+    <Names {...props} />
+  </Menu>
+);

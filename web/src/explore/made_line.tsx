@@ -1,0 +1,24 @@
+/* made_line: how the answer was made: by which rule, of what, in which time; and what of it is missing. */
+import type { Made } from "../explore_api.ts";
+import { formatBytes, formatCount, formatValue } from "../model/units.ts";
+import { Icon } from "../ui/icons.tsx";
+
+const rules: Record<string, string> = { sum: "Sum", mean: "Mean of each series, summed", difference: "Difference of snapshots" };
+const counted = (count: number, word: string) => `${formatCount(count)} ${count === 1 || word === "series" ? word : word + "s"}`;
+
+export function MadeLine({ made }: { made: Made | null }) {
+  const { profiles, series, blocks, rows, bytes, us } = made?.statistics ?? {};
+  return (
+    <div class="made">
+      <p class="hint made-facts">
+        {made?.rule && `${rules[made.rule] ?? made.rule} of ${counted(profiles, "profile")} of ${counted(series, "series")}; read ${counted(rows, "row")} in ${counted(blocks, "block")}, ${formatBytes(bytes)}, in ${formatValue(us, "us")}`}
+      </p>
+      {made?.warning && (
+        <p class="warning" role="status">
+          <Icon name="alert" />
+          <span>Not all is here: {made.warning}</span>
+        </p>
+      )}
+    </div>
+  );
+}

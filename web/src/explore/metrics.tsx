@@ -1,0 +1,194 @@
+/*
+ * metrics: values over time of one selection: the plot, a table of its series, and every value as a table. The plot takes keys as a
+ * slider does: arrows go from step to step, with Shift they mark a part, Enter takes it.
+ */
+import { useCallback, useMemo, useState } from "preact/hooks";
+import type { RangeAnswer, Series } from "../explore_api.ts";
+import { digestOf, formatMetric, lineLook, plotData, seriesName, valueAt, type LineLook } from "../model/plot_data.ts";
+import { formatLength, formatMoment, formatSpan, type Span } from "../model/moment.ts";
+import { formatExact } from "../model/units.ts";
+import type { Selection } from "../model/explore_state.ts";
+import { Button } from "../ui/kit.tsx";
+import { later } from "../ui/later.tsx";
+import { usePalette } from "../ui/theme.ts";
+
+const plot = later(async () => (await import("./plot.tsx")).Plot);
+
+interface MetricsProps {
+  answer: RangeAnswer;
+  isCurrent: boolean;
+  window: Span;
+  selection: Selection;
+  onPart: (part: Span | null) => void;
+  /** The labels of a series, or none for all of them. */
+  onChoose: (labels: Selection["only"]) => void;
+  /** Makes the marked part the window. */
+  onZoom: () => void;
+}
+
+const isSame = (labels: Record<string, string>, only: Selection["only"]) =>
+  only.length > 0 && only.length === Object.keys(labels).length && only.every(([name, value]) => labels[name] === value);
+
+function Swatch({ look }: { look: LineLook }) {
+  return (
+    <svg class="swatch-line" width="22" height="8" viewBox="0 0 22 8" aria-hidden="true">
+      <line x1="1" y1="4" x2="21" y2="4" stroke={look.stroke} stroke-width="2.5" stroke-dasharray={look.dash.join(" ")} />
+    </svg>
+  );
+}
+
+/** Of each series: what it is called, and its values. A press looks at it alone. */
+function SeriesTable({ answer, looks, selection, cursor, onChoose }: Pick<MetricsProps, "answer" | "selection" | "onChoose"> & { looks: LineLook[]; cursor: number | null }) {
+  const shown = (value: number | null) => (value === null ? "–" : formatMetric(value, answer.unit));
+  const atCursor = (one: Series) => (cursor === null ? (one.points.at(-1)?.[1] ?? null) : valueAt(one.points, cursor, answer.step_ms));
+  return (
+    <div class="series-table" role="group" aria-label="Series" tabIndex={0}>
+      <table>
+        <thead>
+          <tr>
+            <th scope="col">Series</th>
+            <th scope="col" class="number">{cursor === null ? "Last" : formatMoment(cursor, cursor)}</th>
+            <th scope="col" class="number">Average</th>
+            <th scope="col" class="number">Highest</th>
+          </tr>
+        </thead>
+        <tbody>
+          {answer.series.map((one, i) => {
+            const isChosen = isSame(one.labels, selection.only);
+            const digest = digestOf(one.points);
+            return (
+              <tr key={seriesName(one.labels)} class={isChosen ? "chosen" : ""}>
+                <th scope="row">
+                  <button type="button" aria-pressed={isChosen} disabled={!Object.keys(one.labels).length} title="Look at this series alone" onClick={() => onChoose(isChosen ? [] : Object.entries(one.labels))}>
+                    <Swatch look={looks[i]} />
+                    <bdi>{seriesName(one.labels)}</bdi>
+                  </button>
+                </th>
+                <td class="number">{shown(atCursor(one))}</td>
+                <td class="number">{shown(digest.mean)}</td>
+                <td class="number">{shown(digest.highest)}</td>
+              </tr>
+            );
+          })}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+function AllValues({ answer }: { answer: RangeAnswer }) {
+  const [isOpen, setOpen] = useState(false);
+  const moments = useMemo(() => plotData(answer.series.map(({ points }) => points), answer.step_ms).moments, [answer]);
+  return (
+    <details class="all-values" onToggle={(event) => setOpen(event.currentTarget.open)}>
+      <summary>Every value as a table</summary>
+      {isOpen && (
+        <div class="value-table" role="group" aria-label="Every value" tabIndex={0}>
+          <table>
+            <thead>
+              <tr>
+                <th scope="col">Begin of the step</th>
+                {answer.series.map(({ labels }) => <th scope="col" class="number" key={seriesName(labels)}>{seriesName(labels)}</th>)}
+              </tr>
+            </thead>
+            <tbody>
+              {moments.map((ms) => (
+                <tr key={ms}>
+                  <th scope="row"><time dateTime={new Date(ms).toISOString()}>{formatMoment(ms)}</time></th>
+                  {answer.series.map(({ labels, points }) => {
+                    const value = valueAt(points, ms, 1);
+                    return <td class="number" key={seriesName(labels)} data-value={value ?? undefined}>{value === null ? "" : formatExact(value, answer.unit)}</td>;
+                  })}
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </div>
+      )}
+    </details>
+  );
+}
+
+/** Marking by keys: where it began, and the step that the cursor stands on. */
+function useSteps({ window, answer, onPart, selection }: Pick<MetricsProps, "window" | "answer" | "onPart" | "selection">) {
+  const [step, setStep] = useState<number | null>(null);
+  const [anchor, setAnchor] = useState<number | null>(null);
+  const count = Math.max(1, Math.ceil((window.to - window.from) / answer.step_ms));
+  const msOf = (at: number) => window.from + at * answer.step_ms;
+  const at = Math.min(step ?? count - 1, count - 1);
+  const marked: Span | null = anchor === null ? null : { from: msOf(Math.min(anchor, at)), to: Math.min(window.to, msOf(Math.max(anchor, at) + 1)) };
+  const moves: Record<string, number> = { ArrowLeft: -1, ArrowRight: 1, PageUp: -10, PageDown: 10, Home: -count, End: count };
+  const press = (event: KeyboardEvent) => {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    const move = moves[event.key];
+    if (move) {
+      setAnchor(event.shiftKey ? (anchor ?? at) : null);
+      setStep(step === null && !event.shiftKey ? at : Math.min(count - 1, Math.max(0, at + move)));
+    } else if (event.key === "Enter" && marked) {
+      onPart(marked);
+      setAnchor(null);
+    } else if (event.key === "Escape" && (marked || selection.part)) {
+      if (!marked) onPart(null);
+      setAnchor(null);
+    } else return;
+    event.preventDefault();
+  };
+  return { at, ms: step === null ? null : msOf(at), count, marked, press, leave: () => setStep(null) };
+}
+
+export function Metrics(props: MetricsProps) {
+  const { answer, isCurrent, window, selection, onPart, onChoose, onZoom } = props;
+  const palette = usePalette();
+  const [pointed, setPointed] = useState<number | null>(null);
+  const steps = useSteps(props);
+  const data = useMemo(() => plotData(answer.series.map(({ points }) => points), answer.step_ms), [answer]);
+  const looks = useMemo(() => answer.series.map((_, i) => lineLook(i, palette.background)), [answer, palette]);
+  const colours = useMemo(() => {
+    const style = getComputedStyle(document.documentElement);
+    return { text: style.getPropertyValue("--muted"), line: style.getPropertyValue("--line") };
+  }, [palette]);
+  const format = useCallback((value: number) => formatMetric(value, answer.unit), [answer.unit]);
+  const cursor = steps.ms ?? pointed;
+  const told = answer.series.slice(0, 5).map((one) => {
+    const value = valueAt(one.points, window.from + steps.at * answer.step_ms, answer.step_ms);
+    return `${seriesName(one.labels)} ${value === null ? "nothing" : formatMetric(value, answer.unit)}`;
+  });
+  const moment = formatMoment(window.from + steps.at * answer.step_ms, window.from);
+  const part = steps.marked ?? selection.part;
+  return (
+    <div class={`metrics ${isCurrent ? "" : "stale"}`}>
+      <div
+        class="plot"
+        role="slider"
+        tabIndex={0}
+        aria-label="Values over time. Arrows go from step to step, with Shift they mark a part, Enter looks at it, Escape at all."
+        aria-valuemin={0}
+        aria-valuemax={steps.count - 1}
+        aria-valuenow={steps.at}
+        aria-valuetext={`${moment}: ${told.join(", ")}${steps.marked ? `; marked ${formatSpan(steps.marked)}` : ""}`}
+        onKeyDown={steps.press}
+        onBlur={steps.leave}
+      >
+        <plot.Component
+          {...{ data, window, looks, colours, part, cursor, onPart }}
+          format={format}
+          chosen={answer.series.findIndex(({ labels }) => isSame(labels, selection.only))}
+          onCursor={setPointed}
+        />
+      </div>
+      <p class="part-line" role="status">
+        {selection.part ? (
+          <>
+            <span>Looking at <strong>{formatSpan(selection.part)}</strong> ({formatLength(selection.part.to - selection.part.from)})</span>
+            <Button look="quiet" onClick={onZoom}>Make it the window</Button>
+            <Button look="quiet" onClick={() => onPart(null)}>Look at all</Button>
+          </>
+        ) : (
+          <span>{steps.marked ? `Marked ${formatSpan(steps.marked)}: Enter looks at it` : "Drag over the graph to look at a part of the time"}</span>
+        )}
+      </p>
+      <SeriesTable {...{ answer, looks, selection, cursor, onChoose }} />
+      <AllValues answer={answer} />
+    </div>
+  );
+}

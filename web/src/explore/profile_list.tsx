@@ -1,0 +1,67 @@
+/* profile_list: the single profiles that a selection is made of, newest first; one of them can be looked at alone. */
+import { useState } from "preact/hooks";
+import { listStored, type StoredProfile } from "../explore_api.ts";
+import type { Asked } from "../model/explore_state.ts";
+import { formatMoment } from "../model/moment.ts";
+import { formatValue } from "../model/units.ts";
+import { asProblem, Button, ErrorLine, Loading } from "../ui/kit.tsx";
+import type { Problem } from "../api.ts";
+import { useLoaded } from "./use_selection.ts";
+
+function labelText({ labels }: StoredProfile): string {
+  return Object.entries(labels).filter(([name]) => !name.startsWith("__")).map(([name, value]) => `${name}=${value}`).join(" · ");
+}
+
+interface ProfileListProps {
+  asked: Asked;
+  /** The one that is seen, or "". */
+  opened: string;
+  onOpen: (id: string) => void;
+}
+
+export function ProfileList({ asked, opened, onOpen }: ProfileListProps) {
+  const key = `${asked.query}\n${asked.from}\n${asked.to}`;
+  const first = useLoaded(key, (signal) => listStored(asked, "", signal));
+  const [more, setMore] = useState<{ key: string; rows: StoredProfile[]; next: string | null }>({ key: "", rows: [], next: null });
+  const [problem, setProblem] = useState<Problem | null>(null);
+  const isSame = more.key === key;
+  const rows = [...(first.value?.data ?? []), ...(isSame ? more.rows : [])];
+  const next = isSame ? more.next : (first.value?.next ?? null);
+  const loadMore = () =>
+    listStored(asked, next!).then(
+      (page) => setMore({ key, rows: [...(isSame ? more.rows : []), ...page.data], next: page.next }),
+      (error) => setProblem(asProblem(error)),
+    );
+  if (first.problem ?? problem) return <ErrorLine error={first.problem ?? problem} />;
+  if (!first.value) return <Loading label="Loading the list" />;
+  return (
+    <div class="stored" role="group" aria-label="Single profiles" tabIndex={0}>
+      <table>
+        <thead>
+          <tr>
+            <th scope="col">Begin</th>
+            <th scope="col" class="number">Over</th>
+            <th scope="col" class="number">Total</th>
+            <th scope="col">Labels</th>
+          </tr>
+        </thead>
+        <tbody>
+          {rows.map((row) => (
+            <tr key={row.id} class={row.id === opened ? "chosen" : ""}>
+              <th scope="row">
+                <button type="button" aria-pressed={row.id === opened} onClick={() => onOpen(row.id === opened ? "" : row.id)}>
+                  {formatMoment(new Date(row.time).getTime())}
+                </button>
+              </th>
+              <td class="number">{row.duration_ns > 0 ? formatValue(row.duration_ns, "ns") : "–"}</td>
+              <td class="number">{formatValue(row.total, row.unit)}</td>
+              <td>{labelText(row)}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+      {rows.length === 0 && <p class="hint">There are none.</p>}
+      {next && <p class="pager"><Button onClick={() => void loadMore()}>Show more</Button></p>}
+    </div>
+  );
+}

@@ -1,0 +1,65 @@
+/* selection_panel: one selection: what, when, and its values over time. */
+import type { ComponentChildren } from "preact";
+import type { Selection } from "../model/explore_state.ts";
+import { splitQuery } from "../model/selector.ts";
+import { ErrorLine, Loading, Select } from "../ui/kit.tsx";
+import { Metrics } from "./metrics.tsx";
+import { QueryBar } from "./query_bar.tsx";
+import { TimeRange } from "./time_range.tsx";
+import { typeLabel } from "./type_names.ts";
+import type { Known } from "./use_selection.ts";
+
+interface SelectionPanelProps {
+  /** Which of two; "" where it is the only one. */
+  side: "" | "Before" | "After";
+  selection: Selection;
+  known: Known;
+  onChange: (patch: Partial<Selection>) => void;
+  onRefresh: () => void;
+  children?: ComponentChildren;
+}
+
+function typeChoices({ types }: Known, type: string) {
+  const choices = (types.value ?? []).map((one) => ({ value: one.type, label: typeLabel(one) }));
+  if (!choices.some(({ value }) => value === type)) choices.unshift({ value: type, label: type || "Profile type" });
+  return choices;
+}
+
+export function SelectionPanel({ side, selection, known, onChange, onRefresh, children }: SelectionPanelProps) {
+  const { range, window, queryError } = known;
+  const { type } = splitQuery(selection.query);
+  const word = side ? ` ${side.toLowerCase()}` : "";
+  const ask = (query: string) => {
+    onRefresh();
+    onChange({ query, only: [] });
+  };
+  const zoom = () => selection.part && onChange({ from: String(selection.part.from), until: String(selection.part.to), part: null });
+  return (
+    <section class={`selection ${side.toLowerCase()}`} aria-label={side || "Selection"}>
+      {side && <h2 class="side-word">{side}</h2>}
+      <div class="selection-bar">
+        <Select label={`Profile type${word}`} value={type} choices={typeChoices(known, type)} onChange={(chosen) => onChange({ query: selection.query.replace(/^[^{]*/, chosen), only: [] })} />
+        <QueryBar label={`Labels${word}`} query={selection.query} error={queryError} span={window} onQuery={ask} />
+        <TimeRange label={`Time${word}`} span={window} {...{ selection, onChange, onRefresh }} />
+        {children}
+      </div>
+      <div class="metrics-place">
+        {range.problem ? (
+          !queryError && <ErrorLine error={range.problem} />
+        ) : !range.value ? (
+          <Loading label="Loading values over time" />
+        ) : (
+          <Metrics
+            answer={range.value}
+            isCurrent={range.isCurrent}
+            window={window}
+            selection={selection}
+            onPart={(part) => onChange({ part })}
+            onChoose={(only) => onChange({ only })}
+            onZoom={zoom}
+          />
+        )}
+      </div>
+    </section>
+  );
+}

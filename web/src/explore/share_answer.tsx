@@ -1,0 +1,57 @@
+/* share_answer: keeps what is seen as a share: the merged profile, or both sides of a comparison. */
+import { useState } from "preact/hooks";
+import type { Problem, ShareSettings } from "../api.ts";
+import { shareAnswer } from "../explore_api.ts";
+import type { Asked } from "../model/explore_state.ts";
+import { cleanSettings, SettingsForm } from "../pages/settings_form.tsx";
+import { asProblem, Button, CopyField, Dialog, ErrorLine } from "../ui/kit.tsx";
+
+interface ShareAnswerProps {
+  /** One, or before and after. */
+  asked: Asked[];
+  onClose: () => void;
+}
+
+async function keep(asked: readonly Asked[], settings: ShareSettings): Promise<string> {
+  const made: { id: string; url: string }[] = [];
+  for (const [i, one] of asked.entries()) {
+    const side = asked.length > 1 && settings.title ? { title: `${settings.title} (${i ? "after" : "before"})` } : {};
+    made.push(await shareAnswer(one, { ...settings, ...side }));
+  }
+  return made.length > 1 ? `${location.origin}/d/${made.map(({ id }) => id).join("..")}` : made[0].url;
+}
+
+export function ShareAnswer({ asked, onClose }: ShareAnswerProps) {
+  const [settings, setSettings] = useState<ShareSettings>({ visibility: "team" });
+  const [link, setLink] = useState("");
+  const [isBusy, setBusy] = useState(false);
+  const [error, setError] = useState<Problem | null>(null);
+  const send = async (event: Event) => {
+    event.preventDefault();
+    setBusy(true);
+    setError(null);
+    try {
+      setLink(await keep(asked, cleanSettings(settings)));
+    } catch (caught) {
+      setError(asProblem(caught));
+    }
+    setBusy(false);
+  };
+  return (
+    <Dialog title={asked.length > 1 ? "Share this comparison" : "Share this profile"} onClose={onClose}>
+      {link ? (
+        <>
+          <p>What you see is kept now, whatever becomes of the profiles it was made of.</p>
+          <CopyField what="Link" text={link} />
+          <div class="actions"><a class="button primary" href={link}><span>Open it</span></a></div>
+        </>
+      ) : (
+        <form onSubmit={send}>
+          <SettingsForm settings={settings} hasTeam onChange={setSettings} />
+          <ErrorLine error={error} />
+          <div class="actions"><Button look="primary" type="submit" disabled={isBusy}>Make a link</Button></div>
+        </form>
+      )}
+    </Dialog>
+  );
+}

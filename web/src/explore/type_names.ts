@@ -1,0 +1,20 @@
+/* type_names: profile types as people call them. */
+import type { ProfileType } from "../explore_api.ts";
+
+const names: Record<string, string> = {
+  cpu: "CPU time", samples: "CPU samples", wall: "Wall time", wall_time: "Wall time", alloc_space: "Allocated memory", alloc_objects: "Allocated objects",
+  inuse_space: "Memory in use", inuse_objects: "Objects in use", goroutine: "Goroutines", goroutines: "Goroutines", contentions: "Contentions",
+  delay: "Time blocked", off_cpu: "Time off CPU", lock_time: "Time in locks", exceptions: "Exceptions",
+};
+
+/** The reader's word first, then what tells it from others. */
+export function typeLabel({ name, sample_type, sample_unit }: ProfileType): string {
+  const word = names[sample_type] ?? sample_type;
+  return `${word} · ${name}${sample_unit && sample_unit !== "count" && !names[sample_type] ? ` (${sample_unit})` : ""}`;
+}
+
+/** What a page begins with: CPU time where there is some. */
+export function firstType(types: readonly ProfileType[]): ProfileType | undefined {
+  const rank = ({ sample_type }: ProfileType) => ["cpu", "samples", "wall"].indexOf(sample_type) >>> 0;
+  return [...types].sort((a, b) => rank(a) - rank(b))[0];
+}

@@ -1,0 +1,63 @@
+/* use_selection: what the server knows of one selection: the types of its window, and its values over time. */
+import { useEffect, useRef, useState } from "preact/hooks";
+import type { Problem } from "../api.ts";
+import { getRange, listTypes, type ProfileType, type RangeAnswer } from "../explore_api.ts";
+import { windowOf, type Asked, type Selection } from "../model/explore_state.ts";
+import { splitQuery } from "../model/selector.ts";
+import { asProblem } from "../ui/kit.tsx";
+
+export interface Loaded<Value> {
+  /** The last one stays while the next is under way. */
+  value: Value | null;
+  isCurrent: boolean;
+  problem: Problem | null;
+  retry: () => void;
+}
+
+/** What load gives for a key; null is not asked for. */
+export function useLoaded<Value>(key: string | null, load: (signal: AbortSignal) => Promise<Value>): Loaded<Value> {
+  const [loaded, setLoaded] = useState<{ value: Value; key: string } | null>(null);
+  const [failed, setFailed] = useState<{ problem: Problem; key: string } | null>(null);
+  const [attempt, setAttempt] = useState(0);
+  const latest = useRef(load);
+  latest.current = load;
+  useEffect(() => {
+    if (key === null) return;
+    setFailed(null);
+    const abort = new AbortController();
+    latest.current(abort.signal).then(
+      (value) => abort.signal.aborted || setLoaded({ value, key }),
+      (error) => abort.signal.aborted || setFailed({ problem: asProblem(error), key }),
+    );
+    return () => abort.abort();
+  }, [key, attempt]);
+  return {
+    value: loaded?.value ?? null,
+    isCurrent: key !== null && loaded?.key === key,
+    problem: failed && failed.key === key ? failed.problem : null,
+    retry: () => setAttempt(attempt + 1),
+  };
+}
+
+export interface Known {
+  window: Asked;
+  types: Loaded<ProfileType[]>;
+  range: Loaded<RangeAnswer>;
+  /** What the server says of the query itself, or "". */
+  queryError: string;
+}
+
+/** null: there is no such selection. */
+export function useSelection(selection: Selection | null, by: readonly string[], nowMs: number): Known | null {
+  const window = selection && windowOf(selection, nowMs);
+  const spanKey = window && `${window.from}\n${window.to}`;
+  const types = useLoaded(spanKey, (signal) => listTypes(window!, signal));
+  const found = types.value?.find(({ type }) => type === splitQuery(window?.query ?? "").type);
+  // Levels have no rate; of a type that is named in part, nothing is known beforehand.
+  const isRate = found !== undefined && found.rule !== "mean";
+  const isReady = window !== null && window.query !== "" && (types.isCurrent || types.problem !== null);
+  const range = useLoaded(isReady ? [spanKey, window.query, isRate, ...by].join("\n") : null, (signal) => getRange(window!, by, isRate, signal));
+  if (!window) return null;
+  const isOfQuery = range.problem?.status === 400 && range.problem.detail.startsWith("query: ");
+  return { window, types, range, queryError: isOfQuery ? range.problem!.detail : "" };
+}

@@ -1,0 +1,95 @@
+/*
+ * plot_data: series of points as a plot wants them: one list of moments, and of each series a value for each of them:
+ * undefined where it has none of its own and the line goes on, null where the line is interrupted.
+ */
+import { contrast, oklch } from "./colour.ts";
+import { formatValue } from "./units.ts";
+
+export type Points = readonly (readonly [ms: number, value: number])[];
+export type Values = (number | null | undefined)[];
+export interface PlotData {
+  moments: number[];
+  values: Values[];
+}
+
+/** Points so much further apart than usual are not joined. */
+const interruption = 2.5;
+
+/** How far apart the points of a series usually are. */
+function usualDistance(points: Points, stepMs: number): number {
+  const distances = points.slice(1).map(([ms], i) => ms - points[i][0]).sort((a, b) => a - b);
+  return Math.max(stepMs, distances[distances.length >> 1] ?? 0);
+}
+
+/** The points, with one without a value in each interruption. */
+function withGaps(points: Points, stepMs: number): Map<number, number | null> {
+  const limit = interruption * usualDistance(points, stepMs);
+  const all = new Map<number, number | null>();
+  for (const [i, [ms, value]] of points.entries()) {
+    if (i > 0 && ms - points[i - 1][0] > limit) all.set(points[i - 1][0] + stepMs, null);
+    all.set(ms, value);
+  }
+  return all;
+}
+
+export function plotData(series: readonly Points[], stepMs: number): PlotData {
+  const all = series.map((points) => withGaps(points, stepMs));
+  const moments = [...new Set(all.flatMap((one) => [...one.keys()]))].sort((a, b) => a - b);
+  return { moments, values: all.map((one) => moments.map((ms) => one.get(ms))) };
+}
+
+/** The point that begins last at or before a moment, if its step is not over. */
+export function valueAt(points: Points, ms: number, stepMs: number): number | null {
+  let [low, high] = [0, points.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (points[middle][0] <= ms) low = middle + 1;
+    else high = middle;
+  }
+  const found = points[low - 1];
+  return found && ms < found[0] + stepMs ? found[1] : null;
+}
+
+export interface Digest {
+  mean: number;
+  highest: number;
+}
+
+export function digestOf(points: Points): Digest {
+  const values = points.map(([, value]) => value);
+  if (!values.length) return { mean: 0, highest: 0 };
+  return { mean: values.reduce((sum, value) => sum + value, 0) / values.length, highest: values.reduce((a, b) => Math.max(a, b)) };
+}
+
+/** "1.25 cores", "3.2 MiB/s": units of /api/v1/query_range. */
+export function formatMetric(value: number, unit: string): string {
+  if (unit === "cores" || unit === "seconds/s") return `${Number(value.toPrecision(3))} ${unit}`;
+  if (unit.endsWith("/s")) return `${formatValue(value, unit.slice(0, -2))}/s`;
+  return formatValue(value, unit);
+}
+
+/** How a series is drawn: lines differ by more than colour. */
+export interface LineLook {
+  stroke: string;
+  dash: number[];
+}
+
+const hues = [40, 250, 150, 320, 95, 195, 285, 10];
+const dashes = [[], [7, 3], [2, 3], [9, 3, 2, 3]];
+/** Against the ground, as WCAG asks of graphics. */
+const enough = 3;
+
+export function lineLook(index: number, ground: string): LineLook {
+  const hue = hues[index % hues.length];
+  const isDark = contrast(ground, "#ffffff") > contrast(ground, "#000000");
+  let lightness = isDark ? 0.76 : 0.56;
+  const stroke = () => oklch(lightness, 0.15, hue);
+  while (contrast(stroke(), ground) < enough && lightness > 0 && lightness < 1) lightness += isDark ? 0.04 : -0.04;
+  return { stroke: stroke(), dash: dashes[Math.floor(index / hues.length) % dashes.length] };
+}
+
+/** "pod=a, zone=b"; "all" where nothing tells series apart. */
+export function seriesName(labels: Record<string, string>): string {
+  const parts = Object.entries(labels).map(([name, value]) => `${name}=${value || "(none)"}`);
+  return parts.join(", ") || "all";
+}

@@ -1,0 +1,167 @@
+/*
+ * explore: a team's continuous profiles: a selection (what and when) with its values over time, and below it the views of a
+ * share's page of all that it holds as one profile; or two selections, compared.
+ */
+import { useCallback, useEffect, useState } from "preact/hooks";
+import type { Session } from "../api.ts";
+import { getRows, getSidesLabels, getTree, type Made, type Source } from "../explore_api.ts";
+import { FirstProfile } from "../explore/first_profile.tsx";
+import { GroupMenu } from "../explore/group_menu.tsx";
+import { MadeLine } from "../explore/made_line.tsx";
+import { ProfileList } from "../explore/profile_list.tsx";
+import { SelectionPanel } from "../explore/selection_panel.tsx";
+import { ShareAnswer } from "../explore/share_answer.tsx";
+import { firstType } from "../explore/type_names.ts";
+import { useSelection } from "../explore/use_selection.ts";
+import style from "../explore/explore.css?text";
+import { askedOf, formatExplore, halves, parseExplore, pinned, type ExploreState, type Selection } from "../model/explore_state.ts";
+import type { Flame } from "../model/flame.ts";
+import { formatLabels } from "../model/labels.ts";
+import { formatState } from "../state.ts";
+import { Button, copyText, Empty, useTitle } from "../ui/kit.tsx";
+import { useMustSignIn } from "../ui/must_sign_in.ts";
+import { isSignedIn, Shell } from "../ui/shell.tsx";
+import { addStyle } from "../ui/style.ts";
+import "./share.tsx"; // with it, none of the first load's modules is cut out into a chunk of its own
+import { Verdict } from "../views/legend.tsx";
+import { useViewState, Viewer } from "../views/viewer.tsx";
+
+
+addStyle(style);
+
+type Change = (patch: Partial<ExploreState>, how?: "push" | "replace") => void;
+
+function sourceOf({ selection, baseline, profile }: ExploreState, nowMs: number): Source {
+  const asked = askedOf(selection, nowMs);
+  if (baseline) return { kind: "diff", before: askedOf(baseline, nowMs), after: asked };
+  return profile ? { kind: "single", id: profile } : { kind: "merged", asked };
+}
+
+/** What the address says, and how the page changes it. */
+function useExplore() {
+  const [view, update] = useViewState();
+  const explore = parseExplore(view.extra);
+  // What was opened below a node of one tree is not in another.
+  const change: Change = (patch, how) => update({ extra: formatExplore({ ...explore, ...patch }, view.extra), root: "" }, how);
+  return { view, update, explore, change };
+}
+
+interface SeenProps {
+  source: Source;
+  view: ReturnType<typeof useExplore>["view"];
+  update: ReturnType<typeof useExplore>["update"];
+  extraKeys: Record<string, () => void>;
+}
+
+/** The views, with what is said of the answer above them. */
+function Seen({ source, view, update, extraKeys }: SeenProps) {
+  // By tree, since the viewer keeps some of the last and does not ask for them again.
+  const [made, setMade] = useState<Record<string, Made>>({});
+  const [flame, setFlame] = useState<Flame | null>(null);
+  const question = { sampleType: view.sampleType, group: view.group, labels: view.labels, isNormalised: view.isNormalised };
+  const key = [JSON.stringify(source), view.sampleType, view.group, view.isNormalised, view.root, formatLabels(view.labels)].join("\n");
+  const load = useCallback((signal: AbortSignal) => getTree(source, { ...question, root: view.root }, signal, (how) => setMade((old) => ({ ...old, [key]: how }))), [key]);
+  const normalise = () => update({ isNormalised: !view.isNormalised });
+  const isDiff = source.kind === "diff";
+  return (
+    <>
+      <div class="made-line">
+        {isDiff && flame && <Verdict flame={flame} isNormalised={view.isNormalised} />}
+        <MadeLine made={made[key] ?? null} />
+      </div>
+      <Viewer
+        isReady
+        isDiff={isDiff}
+        opensOthers
+        state={view}
+        update={update}
+        flameKey={key}
+        load={load}
+        loadRows={(signal) => getRows(source, question, signal)}
+        loadLabels={isDiff ? (labels, signal) => getSidesLabels(source.before, source.after, question, labels, signal) : undefined}
+        onFlame={setFlame}
+        extraKeys={isDiff ? { ...extraKeys, "%": normalise } : extraKeys}
+        tools={
+          isDiff && (
+            <Button class="toggle" aria-pressed={view.isNormalised} onClick={normalise} title="Scale both sides to the same total (%)">
+              Normalise
+            </Button>
+          )
+        }
+      />
+    </>
+  );
+}
+
+function Page({ session }: { session: Session }) {
+  const { view, update, explore, change } = useExplore();
+  const { selection, baseline, by, profile, hasList } = explore;
+  const [nowMs, setNow] = useState(() => Date.now());
+  const [isSharing, setSharing] = useState(false);
+  const after = useSelection(selection, by, nowMs)!;
+  const before = useSelection(baseline, by, nowMs);
+  const refresh = () => setNow(Date.now());
+  const changeAfter = (patch: Partial<Selection>, how?: "push" | "replace") => change({ selection: { ...selection, ...patch }, profile: "" }, how);
+  const changeBefore = (patch: Partial<Selection>) => change({ baseline: { ...baseline!, ...patch } });
+  const first = firstType(after.types.value ?? []);
+  useEffect(() => {
+    if (!selection.query && first && after.types.isCurrent) changeAfter({ query: first.type }, "replace");
+  }, [selection.query, first, after.types.isCurrent]);
+
+  const compare = () => change(baseline ? { baseline: null } : { ...halves(selection, nowMs), profile: "" });
+  const swap = () => baseline && change({ selection: baseline, baseline: selection });
+  const copyLink = () => void copyText(location.origin + location.pathname + formatState({ ...view, extra: formatExplore(pinned(explore, nowMs), view.extra) }), "Link");
+  const source = sourceOf(explore, nowMs);
+  const isEmpty = [after, before].some((known) => known?.range.isCurrent && known.range.value!.series.length === 0);
+  const isWrong = after.queryError !== "" || (before?.queryError ?? "") !== "";
+  const hasNothing = after.types.isCurrent && after.types.value!.length === 0 && !baseline;
+
+  return (
+    <Shell session={session} isViewer>
+      <header class="profile-head explore-head">
+        <div class="profile-title">
+          <h1>Explore</h1>
+          <div class="profile-tools">
+            <GroupMenu window={after.window} by={by} onChange={(by) => change({ by, selection: { ...selection, only: [] }, baseline: baseline && { ...baseline, only: [] } })} />
+            <Button icon="compare" class="toggle" aria-pressed={baseline !== null} onClick={compare}>Compare</Button>
+            {baseline && <Button icon="swap" onClick={swap} title="Swap sides (x)">Swap</Button>}
+            <Button icon="copy" onClick={copyLink} title="Copy a link to this view and this time (y)">Copy link</Button>
+            <Button icon="upload" look="primary" disabled={isEmpty || hasNothing || isWrong || profile !== ""} onClick={() => setSharing(true)}>Share</Button>
+          </div>
+        </div>
+        <div class={`selections ${baseline ? "two" : ""}`}>
+          {baseline && before && <SelectionPanel side="Before" selection={baseline} known={before} onChange={changeBefore} onRefresh={refresh} />}
+          <SelectionPanel side={baseline ? "After" : ""} selection={selection} known={after} onChange={changeAfter} onRefresh={refresh} />
+        </div>
+        {!baseline && !hasNothing && (
+          <details class="stored-place" open={hasList} onToggle={(event) => event.currentTarget.open !== hasList && change({ hasList: !hasList }, "replace")}>
+            <summary>Single profiles</summary>
+            {hasList && selection.query && <ProfileList asked={askedOf(selection, nowMs)} opened={profile} onOpen={(id) => change({ profile: id })} />}
+          </details>
+        )}
+        {profile && !baseline && (
+          <p class="part-line">
+            <span>One profile alone.</span>
+            <Button look="quiet" onClick={() => change({ profile: "" })}>Back to all of them</Button>
+          </p>
+        )}
+      </header>
+      {hasNothing ? (
+        <FirstProfile session={session} nowMs={nowMs} onLookBack={() => changeAfter({ from: "now-30d", until: "now", part: null })} />
+      ) : isEmpty && !profile ? (
+        <Empty title="No profile matches">
+          <p>{baseline ? "One of the sides" : "The window"} has no profile of this type with these labels.</p>
+        </Empty>
+      ) : (
+        selection.query && !isWrong && <Seen key={source.kind} {...{ source, view, update }} extraKeys={{ y: copyLink, x: swap }} />
+      )}
+      {isSharing && <ShareAnswer asked={source.kind === "diff" ? [source.before, source.after] : [askedOf(selection, nowMs)]} onClose={() => setSharing(false)} />}
+    </Shell>
+  );
+}
+
+export function ExplorePage({ session }: { session: Session | null }) {
+  useMustSignIn(session);
+  useTitle("Explore");
+  return session && isSignedIn(session) ? <Page session={session} /> : <Shell session={session} isViewer>{null}</Shell>;
+}

@@ -1,0 +1,143 @@
+// The text of a query as the page reads it, the page's address, and what a plot is made of.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { askedOf, defaultSelection, formatExplore, halves, parseExplore, pinned, type ExploreState } from "../src/model/explore_state.ts";
+import { formatLength, resolveMoment, resolveWindow } from "../src/model/moment.ts";
+import { contrast } from "../src/model/colour.ts";
+import { formatMetric, lineLook, plotData, valueAt } from "../src/model/plot_data.ts";
+import { afterName, complete, joinQuery, narrow, operators, othersOf, placeOfError, quote, readMatchers, splitQuery } from "../src/model/selector.ts";
+import { formatState, parseState } from "../src/state.ts";
+
+/** What is expected where | stands. */
+function at(marked: string) {
+  const cursor = marked.indexOf("|");
+  const { place } = readMatchers(marked.replace("|", ""), cursor);
+  return [place.expects, place.typed, place.label].filter(Boolean).join(" ");
+}
+
+test("the cursor's place says what can be completed", () => {
+  const cases: [string, string][] = [
+    ["|", "name"], ["po|", "name po"], ["|pod", "name"], ["pod |", "operator pod"], ["pod!|", "operator ! pod"], ["pod=|", "value pod"],
+    ['pod="|', "value pod"], ['pod="a|', "value a pod"], ['pod="a|bc"', "value a pod"], ['pod=~"a.*|"', "value a.* pod"], ['pod="a"|', "comma"],
+    ['pod="a",|', "name"], ['pod="a", zo|', "name zo"], ['pod="a", zone!=|', "value zone"], ["pod='a', zone=`b|", "value b zone"], ['pod="a\\"|', 'value a\\" pod'],
+    ['pod="a, b|"', "value a, b pod"], ["pod=a|", "value a pod"], ["= |", "value"], ['pod="a"| ,', "comma"],
+  ];
+  for (const [text, expected] of cases) assert.equal(at(text), expected, text);
+});
+
+test("names, operators and values typed one after the other make a query", () => {
+  let [text, cursor] = ["", 0];
+  for (const chosen of ["pod", "=~", "a\"\\.*", ", ", "zone", "!=", "eu"]) {
+    const { place } = readMatchers(text, cursor);
+    ({ text, cursor } = complete(text, (operators as readonly string[]).includes(chosen) ? afterName(text, place)! : place, chosen));
+  }
+  assert.equal(text, 'pod=~"a\\"\\\\.*", zone!="eu"');
+  const { matchers } = readMatchers(text, text.length);
+  assert.deepEqual(matchers.map(({ name, operator, quoted }) => [name, operator, quoted]), [["pod", "=~", quote('a"\\.*')], ["zone", "!=", '"eu"']]);
+});
+
+test("operators are offered after a whole name alone", () => {
+  const offered = (text: string, cursor: number) => afterName(text, readMatchers(text, cursor).place)?.from;
+  assert.deepEqual([offered("pod", 3), offered("pod", 2), offered("pod =", 3), offered('pod="a"', 3), offered("pod, zone", 3), offered("", 0)], [3, undefined, undefined, undefined, 3, undefined]);
+});
+
+test("a completion asks about the other matchers alone", () => {
+  const text = 'pod="a", zone="", service_name=~`b.*`';
+  const { matchers, place } = readMatchers(text, text.indexOf('""') + 1);
+  assert.equal(othersOf("cpu:samples", matchers, place), "cpu:samples{pod=\"a\",service_name=~`b.*`}");
+});
+
+test("reading matchers ends for every text and cursor", () => {
+  const letters = `pod="a', {}=~!\`\\é\n`;
+  let seed = 7;
+  for (let round = 0; round < 3000; round++) {
+    let text = "";
+    for (let i = 0; i < round % 24; i++) text += letters[(seed = (seed * 48271) % 2147483647) % letters.length];
+    for (let cursor = 0; cursor <= text.length; cursor++) {
+      const { place } = readMatchers(text, cursor);
+      assert.ok(place.from <= cursor && place.to <= text.length && place.from <= place.to, JSON.stringify([text, cursor, place]));
+    }
+  }
+});
+
+test("a query is taken apart and put together", () => {
+  assert.deepEqual(splitQuery('a:b:c{x="{}"}'), { type: "a:b:c", matchers: 'x="{}"' });
+  assert.deepEqual(splitQuery("a:b"), { type: "a:b", matchers: "" });
+  assert.deepEqual(splitQuery('a:b{x="1"'), { type: "a:b", matchers: 'x="1"' });
+  assert.equal(joinQuery("a:b", " "), "a:b");
+  assert.equal(narrow("a:b", [["x", '1"']]), 'a:b{x="1\\""}');
+  assert.equal(narrow('a:b{y="2",}', [["x", ""]]), 'a:b{y="2",x=""}');
+});
+
+test("an error's place is counted in letters, not in bytes", () => {
+  assert.equal(placeOfError('a{ü="1",!}', "query: expected the name of a label at character 10, here: !}"), 8);
+  assert.equal(placeOfError("a{", "query: this { is not closed at character 2, here: {"), 1);
+  assert.equal(placeOfError("a{", "query: longer than 8192 bytes"), null);
+});
+
+const sample: ExploreState = {
+  selection: { query: 'cpu:samples{pod="a&b"}', from: "now-6h", until: "now", part: { from: 1000, to: 2000 }, only: [["pod", "a=b"], ["zone", ""]] },
+  baseline: { query: "cpu:samples", from: "1767323045000", until: "1767323145000", part: null, only: [] },
+  by: ["pod", "zone"],
+  profile: "x.1",
+  hasList: true,
+};
+
+test("the address of the page survives the view's", () => {
+  const address = "?v=table&q=main&query=x&unknown=1";
+  const view = parseState(address);
+  const written = formatState({ ...view, extra: formatExplore(sample, view.extra) });
+  const again = parseState(written);
+  assert.deepEqual(parseExplore(again.extra), sample);
+  assert.equal(again.search, "main");
+  assert.equal(new URLSearchParams(written).get("unknown"), "1");
+  assert.equal(new URLSearchParams(written).get("ev"), "1");
+  assert.deepEqual(parseExplore([]), { selection: defaultSelection, baseline: null, by: [], profile: "", hasList: false });
+  assert.deepEqual(formatExplore(parseExplore([])), []);
+});
+
+test("what an address may hold that makes no sense is left out", () => {
+  const state = parseExplore([["part", "5-5"], ["only", "nothing"], ["by", ""], ["by", "a"], ["by", "a"], ["list", "yes"]]);
+  assert.deepEqual(state, { ...parseExplore([]), by: ["a"] });
+});
+
+test("moments: relative, of the calendar, and what is neither", () => {
+  const now = 1_767_323_045_000;
+  assert.equal(resolveMoment("now-90m", now), now - 5_400_000);
+  assert.equal(resolveMoment("1767323045000", now), now);
+  assert.equal(resolveMoment("yesterday", now), null);
+  assert.deepEqual(resolveWindow("now", "now-1h", now), { from: now - 7_200_000, to: now - 3_600_000 });
+  assert.equal(formatLength(5_400_000), "1 h 30 min");
+  assert.equal(formatLength(7 * 86_400_000), "7 d");
+  assert.equal(formatLength(3_605_000), "1 h");
+});
+
+test("what is asked is the chosen series in the chosen part; a pinned link has fixed times", () => {
+  const now = 1_767_323_045_000;
+  assert.deepEqual(askedOf(sample.selection, now), { query: 'cpu:samples{pod="a&b",pod="a=b",zone=""}', from: 1000, to: 2000 });
+  assert.equal(pinned(sample, now).selection.from, String(now - 6 * 3_600_000));
+  const { selection, baseline } = halves(defaultSelection, now);
+  assert.deepEqual([baseline.part, selection.part], [{ from: now - 3_600_000, to: now - 1_800_000 }, { from: now - 1_800_000, to: now }]);
+});
+
+test("lines are joined over what a series has not, and interrupted where it stops", () => {
+  const one = [[0, 1], [10, 2], [20, 3], [90, 4]] as const;
+  const other = [[10, 5], [20, 6]] as const;
+  const { moments, values } = plotData([one, other], 10);
+  assert.deepEqual(moments, [0, 10, 20, 30, 90]);
+  assert.deepEqual(values, [[1, 2, 3, null, 4], [undefined, 5, 6, undefined, undefined]]);
+  assert.deepEqual([valueAt(one, 19, 10), valueAt(one, 30, 10), valueAt(one, -1, 10), valueAt(one, 99, 10)], [2, null, null, 4]);
+});
+
+test("every line can be seen on its ground", () => {
+  for (const ground of ["#faf8f4", "#15130f", "#ffffff", "#000000"])
+    for (let i = 0; i < 8; i++) assert.ok(contrast(lineLook(i, ground).stroke, ground) >= 3, `${i} on ${ground}`);
+  assert.notDeepEqual(lineLook(0, "#ffffff"), lineLook(8, "#ffffff"));
+});
+
+test("units of values over time", () => {
+  assert.equal(formatMetric(0.012345, "cores"), "0.0123 cores");
+  assert.equal(formatMetric(2 * 1024 ** 2, "bytes/s"), "2 MiB/s");
+  assert.equal(formatMetric(1.5, "count/s"), "1.5/s");
+  assert.equal(formatMetric(3e9, "nanoseconds"), "3 s");
+});
