@@ -39,6 +39,8 @@ struct flusher {
     size_t waiting_bytes; /* of those in the list and those being written */
     uint32_t waiting_count;
     int waiting_requests;
+    int flushing_requests;
+    int64_t flushing_since_ns;
     bool should_stop;
     struct seen_series seen; /* of the thread alone */
 };
@@ -215,6 +217,7 @@ static void wake_all(struct flusher *flusher, struct waiting *first, size_t byte
 {
     pthread_mutex_lock(&flusher->mutex);
     flusher->waiting_bytes -= bytes;
+    flusher->flushing_requests = 0;
     while (first) {
         struct waiting *next = first->next; /* whoever is done is gone */
         first->is_done = true;
@@ -287,6 +290,8 @@ static struct waiting *take_all(struct flusher *flusher, uint32_t *ret_count, si
     flusher->first = NULL;
     flusher->last = &flusher->first;
     flusher->waiting_count = 0;
+    flusher->flushing_requests = flusher->waiting_requests;
+    flusher->flushing_since_ns = clock_monotonic_ns();
     flusher->waiting_requests = 0;
     pthread_mutex_unlock(&flusher->mutex);
     return first;
@@ -344,6 +349,18 @@ void flusher_destroy(struct flusher *flusher)
     mem_free(flusher);
 }
 
+/*
+ * A put takes long while a bucket is out of reach, and each request that waits for one holds a
+ * thread that others need, too. Called locked.
+ */
+static bool is_stuck(const struct flusher *flusher)
+{
+    const int most = flusher->options.max_waiting_requests;
+    return most && flusher->flushing_requests &&
+           flusher->flushing_requests + flusher->waiting_requests >= most &&
+           clock_monotonic_ns() - flusher->flushing_since_ns > FLUSH_STUCK_MS * CLOCK_NS_PER_MS;
+}
+
 /* Called locked. */
 static enum err_code enqueue(struct flusher *flusher, struct waiting *waiting, uint32_t count,
                              struct err *err)
@@ -355,6 +372,11 @@ static enum err_code enqueue(struct flusher *flusher, struct waiting *waiting, u
         flusher->waiting_bytes + bytes > flusher->options.max_waiting_bytes) {
         err_set(err, ERR_BUSY, "more profiles wait to be written than this server may hold");
         err->retry_after_s = 2;
+        return ERR_BUSY;
+    }
+    if (is_stuck(flusher)) {
+        err_set(err, ERR_BUSY, "profiles cannot be stored at the moment");
+        err->retry_after_s = 5;
         return ERR_BUSY;
     }
     for (uint32_t i = 0; i < count; i++) {

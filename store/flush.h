@@ -23,7 +23,12 @@ struct pg_pool;
 struct flusher;
 struct writer;
 
-enum { FLUSH_INTERVAL_MS = 25, FLUSH_WAITING_BYTES = 64 << 20, FLUSH_SEGMENT_BYTES = 8 << 20 };
+enum {
+    FLUSH_INTERVAL_MS = 25,
+    FLUSH_WAITING_BYTES = 64 << 20,
+    FLUSH_SEGMENT_BYTES = 8 << 20,
+    FLUSH_STUCK_MS = 1000
+};
 
 struct flush_options {
     struct object_store *objects;
@@ -31,7 +36,8 @@ struct flush_options {
     struct writer *writer; /* outlives the flusher */
     int64_t retention_s;   /* of tenants without one of their own; 0: for ever */
     int interval_ms;
-    int max_waiting_requests; /* so many are company enough; 0: any number */
+    /* So many are company enough, and while a flush is stuck no more may wait; 0: any number. */
+    int max_waiting_requests;
     size_t max_waiting_bytes;
     /* Called by the flusher's thread for each block that is in the catalogue; it may take the
      * bytes. */

@@ -9,6 +9,7 @@
 The session's server is shared: a test that changes settings, fills quotas, kills or restarts takes
 start_server. The first start makes a cluster; later ones copy it, which takes a third of a second.
 Data folders are in memory (see home_of_folders); a module that wants a disk has its own data_home.
+With PERFOLIO_TEST_S3_ENDPOINT and its kin profiles are in a bucket (stored.py; make test-s3 does that).
 BUILD chooses build/<BUILD>/perfoliod. As root the servers drop their rights as in production.
 """
 
@@ -28,6 +29,8 @@ import time
 import urllib.parse
 
 import pytest
+
+import stored
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = ROOT / "build" / os.environ.get("BUILD", "release")
@@ -141,15 +144,25 @@ class Api:
 class Server:
     """A perfoliod process tree and its data folder."""
 
-    def __init__(self, data_dir, arguments=(), environment=None, program=None):
+    def __init__(self, data_dir, arguments=(), environment=None, program=None, objects=None):
+        """objects: a stored.Bucket; else what the environment says."""
         self.data_dir = pathlib.Path(data_dir)
         self.arguments = list(arguments)
         self.environment = dict(environment or {})
+        self.objects = objects or self.default_objects()
+        if isinstance(self.objects, stored.Bucket):
+            self.arguments += self.objects.flags()
+            self.environment.update(self.objects.environment())
         self.program = program or PERFOLIOD
         self.port = free_port()
         self.url = f"https://localhost:{self.port}"
         self.log_path = self.data_dir.parent / (self.data_dir.name + ".log")
         self.process = None
+
+    def default_objects(self):
+        if stored.is_in_bucket():
+            return stored.Bucket(f"{self.data_dir.parent.name}/{self.data_dir.name}")
+        return stored.Folder(self.data_dir / "objects")
 
     @property
     def ca_file(self):
@@ -365,7 +378,9 @@ def session_folder():
 @pytest.fixture(scope="session")
 def cluster_template(session_folder):
     """A data folder whose cluster has been made, migrated and stopped cleanly."""
-    template = Server(session_folder / "template")
+    # In its folder always: a database goes with one bucket and prefix, and copies are others.
+    template = Server(session_folder / "template",
+                      objects=stored.Folder(session_folder / "template" / "objects"))
     template.start()
     assert template.stop() == 0, template.log()[-4000:]
     return template.data_dir

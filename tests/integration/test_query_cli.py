@@ -2,7 +2,6 @@
 recomputation (tests/oracle/store_oracle.py); what is wrong is pointed at."""
 
 import json
-import pathlib
 import re
 import sys
 
@@ -163,13 +162,10 @@ def test_what_is_broken_is_warned_of(start_server, cli):  # noqa: F811
     server = start_server("--jobs-interval", "1s")
     filled = Filled(server)
     server.stop()
-    folder = pathlib.Path(server.data_dir) / "objects" / "segment"
-    first = min((path for path in folder.rglob("*") if path.is_file()),
-                key=lambda path: path.stat().st_mtime_ns)
-    data = bytearray(first.read_bytes())
+    first = server.objects.oldest("segment/")
+    data = bytearray(server.objects.read(first))
     data[len(data) // 2] ^= 1
-    first.chmod(0o600)
-    first.write_bytes(data)
+    server.objects.write(first, bytes(data))
     server.start()
     token = filled.tenant.make_token("read")["token"]
     result = cli("query", f"{NAME}@{BEGIN}..{BEGIN + 9 * HOUR}", "--json", "--limit", "0",

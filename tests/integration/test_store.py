@@ -10,6 +10,7 @@ import time
 
 import pytest
 
+import stored
 from conftest import ROOT
 from people import Tenant
 
@@ -177,9 +178,7 @@ def rows_of(server, sql):
 
 
 def objects_of(server):
-    folder = server.data_dir / "objects"
-    return {str(path.relative_to(folder)) for kind in ("segment", "block")
-            for path in (folder / kind).rglob("*") if path.is_file()}
+    return server.objects.keys("segment/") | server.objects.keys("block/")
 
 
 def until(condition, what):
@@ -345,18 +344,15 @@ def test_a_broken_object_is_named_and_the_rest_is_served(start_server):
         body = make_profile(CPU, BEGIN + i, {("main",): [1, 10]}, ("cpu", "nanoseconds"), 10**10)
         assert client.post("/api/v1/profiles", body=body, query={"label": f"pod=p{i}"}).status == 200
     server.stop()
-    segments = sorted((server.data_dir / "objects" / "segment").rglob("*"),
-                      key=lambda path: path.stat().st_mtime_ns)
-    first = [path for path in segments if path.is_file()][0]
-    data = bytearray(first.read_bytes())
+    first = server.objects.oldest("segment/")
+    data = bytearray(server.objects.read(first))
     data[len(data) // 2] ^= 1
-    first.chmod(0o600)
-    first.write_bytes(data)
+    server.objects.write(first, bytes(data))
     server.start()
     answer, rows = folded(client, CPU_NAMES[0], BEGIN, BEGIN + 2)
     assert rows == {("main",): 1} and "profiles=1," in answer.headers["perfolio-statistics"]
     warning = answer.headers["perfolio-warning"]
-    assert warning.startswith("1 ") and str(first.relative_to(server.data_dir / "objects")) in warning
+    assert warning.startswith("1 ") and first in warning
     answer, rows = folded(client, CPU_NAMES[0], BEGIN + 1, BEGIN + 2)
     assert rows == {("main",): 1} and "perfolio-warning" not in answer.headers
 
@@ -378,13 +374,15 @@ def test_what_is_older_than_the_team_keeps_goes(start_server):
 
     def is_gone():
         with server.database().cursor() as cursor:
-            cursor.execute("UPDATE segment SET swapped_at = swapped_at - interval '1 hour'")
+            for table in ("segment", "block"):  # it may have been merged by then
+                cursor.execute(f"UPDATE {table} SET swapped_at = swapped_at - interval '1 hour'")
         return len(objects_of(server)) == 1
 
     until(is_gone, "an expired profile's bytes are still there")
     assert folded(other, CPU_NAMES[0], 0, now)[1] == {("main",): 1}
 
 
+@pytest.mark.skipif(stored.is_in_bucket(), reason="bytes are changed below an open block")
 def test_of_a_broken_granule_the_others_are_served(start_server):
     """One block of two pods and two hours, each byte wrong in turn: answers are whole, or without
     one pod's hour and say so; a mean is that of the snapshots that are left."""

@@ -1,0 +1,466 @@
+"""perfoliod with its profiles in a bucket: what is said at start, pairs, backups; two servers on one
+database and one bucket, killed in turn; a bucket that fails, is slow or dies. Whatever happens, each
+batch that was acknowledged counts once, and when all is quiet no object is left that no row knows.
+
+Only with PERFOLIO_TEST_S3_ENDPOINT and its kin (make test-s3). PERFOLIO_CRASH_ROUNDS=100 for long runs.
+"""
+
+import contextlib
+import itertools
+import os
+import pathlib
+import random
+import subprocess
+import sys
+import time
+
+import psycopg2
+import pytest
+
+import stored
+from conftest import DISK, PERFOLIOD, ROOT, Server, make_folder
+from people import Tenant
+from test_crash import kill
+from test_server import external_database  # noqa: F401
+from test_store_crash import HOUR, Hurry, check
+from test_store_crash import Sender as SenderToOne
+
+sys.path.insert(0, str(ROOT / "tests" / "s3"))
+from fault_proxy import FaultProxy  # noqa: E402
+
+pytestmark = pytest.mark.skipif(not stored.is_in_bucket(), reason="needs a bucket: make test-s3")
+ROUNDS = int(os.environ.get("PERFOLIO_CRASH_ROUNDS", "6"))
+NUMBERS = itertools.count()
+FOLDED = b"main;work 7\n"
+
+
+def new_prefix():
+    return f"servers-{os.getpid()}/{next(NUMBERS)}"
+
+
+def bucket(prefix, **changes):
+    changed = {stored.PREFIX + name.upper(): value for name, value in changes.items()}
+    return stored.Bucket(prefix, {**os.environ, **changed})
+
+
+@pytest.fixture
+def folder():
+    folder = make_folder(DISK)
+    yield folder
+    subprocess.run(["rm", "-rf", folder], check=True)
+
+
+@pytest.fixture
+def start(folder):
+    """start(name, objects, *flags) -> Server, stopped at the end."""
+    servers = {}
+
+    def start(name, objects, *flags, wait=True):
+        servers[name] = Server(folder / name, flags, objects=objects)
+        return servers[name].start() if wait else servers[name].launch()
+    yield start
+    for server in servers.values():
+        server.stop()
+
+
+def refused(server):
+    assert server.process.wait(60) != 0
+    log = server.log()
+    assert server.environment["AWS_SECRET_ACCESS_KEY"] not in log
+    return log
+
+
+# ---- starting ----
+
+
+@pytest.mark.parametrize("change, told", [
+    ({"bucket": "no-such-bucket"}, "there is no such bucket; create it or correct its name"),
+    ({"secret_key": "wrong"}, "check the secret key"),
+    ({"access_key": "wrong"}, "does not know the access key"),
+    ({"endpoint": "http://127.0.0.1:1"}, "127.0.0.1"),
+])
+def test_what_is_wrong_with_a_bucket_is_said_at_start(start, change, told):
+    assert told in refused(start("data", bucket(new_prefix(), **change), wait=False))
+
+
+def test_a_clock_that_is_off_is_said_at_start(start):
+    with proxy_to_bucket() as proxy:
+        proxy.plan(always="skew")
+        server = start("data", bucket(new_prefix(), endpoint=proxy.endpoint), wait=False)
+        assert "set this machine's clock (NTP)" in refused(server)
+
+
+def run(*arguments, environment=None):
+    clean = {name: value for name, value in os.environ.items()
+             if not name.startswith(("PERFOLIO_", "AWS_"))}
+    return subprocess.run([PERFOLIOD, *map(str, arguments)], capture_output=True, text=True, timeout=120,
+                          env={**clean, **(environment or {})})
+
+
+def test_settings_that_cannot_work_are_refused(folder):
+    data = folder / "data"
+    result = run("serve", "--data-dir", data, "--s3-prefix", "x")
+    assert result.returncode == 2 and "s3-prefix is set, but not s3-bucket" in result.stderr
+    result = run("serve", "--data-dir", data, "--s3-bucket", "some")
+    assert result.returncode == 2 and "--s3-credentials-file" in result.stderr
+    keys = folder / "keys"
+    result = run("serve", "--data-dir", data, "--s3-bucket", "some", "--s3-credentials-file", keys)
+    assert result.returncode == 2 and str(keys) in result.stderr
+    keys.write_text("[default]\naws_access_key_id = a\n")
+    result = run("serve", "--data-dir", data, "--s3-bucket", "some", "--s3-credentials-file", keys)
+    assert result.returncode == 2 and "aws_secret_access_key" in result.stderr
+    assert not data.exists()
+
+
+def test_keys_come_from_a_file_and_stand_nowhere_else(start, folder):
+    objects = bucket(new_prefix())
+    keys = folder / "keys"
+    keys.write_text(f"[default]\naws_access_key_id = {objects.access_key}\n"
+                    f"aws_secret_access_key = {objects.secret_key}\n")
+    keys.chmod(0o600)
+    server = start("data", objects, "--s3-credentials-file", keys, wait=False)
+    server.stop()
+    del server.environment["AWS_SECRET_ACCESS_KEY"], server.environment["AWS_ACCESS_KEY_ID"]
+    server.start()
+    share = server.api().post("/api/v1/shares", FOLDED).json()["id"]
+    assert objects.read(f"share/{share}") == FOLDED
+    secret = objects.secret_key.encode()
+    for pid in [server.process.pid, *server.descendants()]:
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            assert secret not in pathlib.Path(f"/proc/{pid}/cmdline").read_bytes()
+    environment = pathlib.Path(f"/proc/{server.postgres_pid()}/environ").read_bytes()
+    assert secret not in environment and secret.decode() not in server.log()
+    assert server.api().get("/metrics").status == 200
+
+
+# ---- pairs and backups ----
+
+
+def test_a_database_goes_with_one_bucket_and_prefix(start, folder):
+    first, second = bucket(new_prefix()), bucket(new_prefix())
+    server = start("data", first)
+    server.api().post("/api/v1/profiles", FOLDED, query={"label": "pod=a"})
+    assert first.has("database-id") and server.stop() == 0
+    other = start("other", second)
+    assert other.stop() == 0
+    server.arguments[server.arguments.index(first.prefix)] = second.prefix
+    assert "belongs to another bucket" in refused(server.launch())
+    server.arguments = []
+    assert "--s3-bucket" in refused(server.launch())
+    # One with profiles in its own folder does not meet a bucket unseen, either.
+    plain = start("plain", stored.Folder(folder / "plain" / "objects"))
+    plain.api().post("/api/v1/profiles", FOLDED, query={"label": "pod=a"})
+    assert plain.stop() == 0
+    third = bucket(new_prefix())
+    plain.arguments, plain.environment = third.flags(), third.environment()
+    assert "belongs to another bucket or data folder" in refused(plain.launch())
+    assert third.keys() == set()
+
+
+def fill(server):
+    """Tokens and what is asked with them, whose answers stay the same."""
+    api = server.api()
+    shares = [api.post("/api/v1/shares", f"main;share{i} {i + 1}\n".encode()).json()["id"]
+              for i in range(3)]
+    for i in range(4):
+        answer = api.post("/api/v1/profiles", f"main;batch{i} 1\n".encode(),
+                          query={"label": f"pod=p{i % 2}", "time": 10**18 + i})
+        assert answer.status == 200, answer
+    return shares
+
+
+def answers(server, shares):
+    api = server.api()
+    found = [api.get(f"/api/v1/shares/{share}/raw").body for share in shares]
+    query = {"query": "samples:count", "start": 10**18, "end": 10**18 + 9, "report": "folded"}
+    return found + [sorted(api.get("/api/v1/query", query=query).text.splitlines())]
+
+
+def test_backups_go_from_bucket_to_folder_and_back(start, folder):
+    objects, again = bucket(new_prefix()), bucket(new_prefix())
+    server = start("data", objects)
+    shares = fill(server)
+    expected = answers(server, shares)
+    assert len(expected[-1]) == 4
+    keys = objects.environment()
+    result = run("backup", *objects.flags(), "--data-dir", server.data_dir, folder / "backup",
+                 environment=keys)
+    assert result.returncode == 0, result
+    names = {str(path.relative_to(folder / "backup/objects"))
+             for path in (folder / "backup/objects").rglob("*") if path.is_file()}
+    assert names == objects.keys() - {"database-id"} and len(names) > 3
+    # To a folder, from there to another bucket.
+    assert run("restore", "--data-dir", folder / "plain", folder / "backup").returncode == 0
+    plain = start("plain", stored.Folder(folder / "plain" / "objects"))
+    assert answers(plain, shares) == expected
+    result = run("backup", "--data-dir", plain.data_dir, folder / "second")
+    assert result.returncode == 0, result
+    result = run("restore", *again.flags(), "--data-dir", folder / "again", folder / "second",
+                 environment=keys)
+    assert result.returncode == 0, result
+    assert answers(start("again", again), shares) == expected
+    # Not over what is there.
+    result = run("restore", *objects.flags(), "--data-dir", folder / "over", folder / "backup",
+                 environment=keys)
+    assert result.returncode == 1 and "holds profiles already" in result.stderr
+    assert not (folder / "over").exists() and answers(server, shares) == expected
+    # Never a part for the whole.
+    objects.ask("DELETE", f"share/{shares[1]}")
+    result = run("backup", *objects.flags(), "--data-dir", server.data_dir, folder / "third",
+                 environment=keys)
+    assert result.returncode == 1 and f"share/{shares[1]}" in result.stderr, result
+    assert not (folder / "third").exists()
+
+
+# ---- load ----
+
+
+class Database:
+    """For Hurry: an external database, as its superuser."""
+
+    def __init__(self, url):
+        self.url = url.replace("app@", "root_role@")
+
+    def database(self):
+        connection = psycopg2.connect(self.url)
+        connection.autocommit = True
+        return connection
+
+    def rows(self, sql):
+        with contextlib.closing(self.database()) as connection, connection.cursor() as cursor:
+            cursor.execute(sql)
+            return {row[0] for row in cursor.fetchall()} if cursor.description else None
+
+
+class Sender(SenderToOne):
+    """Sends a batch that was not acknowledged again, to the next server each time."""
+
+    def __init__(self, servers, token, numbers, begin):
+        super().__init__(None, token, numbers, begin)
+        self.servers = itertools.cycle(servers)
+        self.refusals = 0
+        self.is_ending = False
+
+    def send(self, api):
+        if self.is_ending and self.waiting is None:
+            self.should_stop.set()
+        else:
+            self.send_one(api)
+
+    def send_one(self, api):
+        super().send(api)
+        if self.waiting is not None:
+            self.refusals += 1
+            raise ConnectionError("to the next")
+
+    def run(self):
+        self.server = self
+        super().run()
+
+    def api(self, token):
+        return next(self.servers).api(token)
+
+    def finish(self):
+        """Ends once the batch in hand is acknowledged."""
+        self.is_ending = True
+        self.join(60)
+        assert not self.is_alive(), "a batch is not taken any more"
+        assert not self.problems, self.problems[:3]
+
+
+class ShareSender(Sender):
+    """The same for shares, each under an Idempotency-Key."""
+
+    def __init__(self, *arguments):
+        super().__init__(*arguments)
+        self.shares = {}  # number: ids that were answered
+
+    def send_one(self, api):
+        number = next(self.numbers) if self.waiting is None else self.waiting
+        self.waiting = number
+        answer = api.post("/api/v1/shares", f"main;share{number} 1\n".encode(),
+                          headers={"Idempotency-Key": f"share {number}"})
+        if answer.status == 201:
+            self.shares.setdefault(number, set()).add(answer.json()["id"])
+            self.waiting = None
+            return
+        if answer.status != 503:
+            self.problems.append(answer)
+        self.refusals += 1
+        raise ConnectionError("to the next")
+
+
+@contextlib.contextmanager
+def load(servers, database, sender_count=4):
+    """(api of the first server, senders, when they begin); all is well at the end, or it says so."""
+    begin = (time.time_ns() // (24 * HOUR) - 2) * 24 * HOUR
+    token = Tenant(servers[0], uploads_per_minute=10**6).make_token("ingest", "read", "share")["token"]
+    senders = [Sender(servers[i % len(servers):] + servers[:i % len(servers)], token, NUMBERS, begin)
+               for i in range(sender_count)]
+    sharer = ShareSender(servers, token, NUMBERS, begin)
+    hurry = Hurry(database)
+    for thread in [*senders, sharer, hurry]:
+        thread.start()
+    try:
+        yield token, senders, sharer, begin
+        for sender in [*senders, sharer]:
+            sender.finish()
+        acknowledged = [sender.acknowledged for sender in senders]
+        assert all(acknowledged) and sharer.shares
+        for server in servers:
+            check(server.api(token), senders, begin)
+            for number, ids in sharer.shares.items():
+                share, = ids
+                answer = server.api(token).get(f"/api/v1/shares/{share}/raw")
+                assert answer.body == f"main;share{number} 1\n".encode(), answer
+        leave_nothing(servers, database)
+        check(servers[0].api(token), senders, begin)
+        print(f"{sum(map(len, acknowledged))} batches, {len(sharer.shares)} shares, "
+              f"{sum(sender.refusals for sender in [*senders, sharer])} refusals")
+    finally:
+        for thread in [*senders, sharer, hurry]:
+            thread.should_stop.set()
+            thread.join()
+
+
+def leave_nothing(servers, database):
+    """Writers that were killed are ended by others; what they left is found after the next start."""
+    for server in servers:
+        assert server.stop() == 0
+    database.rows("UPDATE store_writer SET seen_at = now() - interval '1 hour'")
+    for server in servers:
+        server.start()
+    deadline = time.monotonic() + 120
+    while True:
+        objects = servers[0].objects.keys("segment/") | servers[0].objects.keys("block/")
+        rows = database.rows("SELECT object_key FROM block UNION SELECT object_key FROM segment")
+        if objects == rows and not database.rows("SELECT 1 FROM segment"):
+            return
+        assert time.monotonic() < deadline, ("not named", objects - rows, "lost", rows - objects)
+        time.sleep(0.2)
+
+
+def test_two_servers_killed_in_turn_lose_and_double_nothing(start, external_database):  # noqa: F811
+    prefix, database = new_prefix(), Database(external_database)
+    servers = [start(name, bucket(prefix), "--database-url", external_database, "--jobs-interval", "1s",
+                     "--worker-threads", "16") for name in ("one", "two")]
+    random.seed(1)
+    with load(servers, database) as (token, senders, _, begin):
+        for number in range(ROUNDS):
+            time.sleep(random.uniform(0.3, 2))
+            victim, other = servers[number % 2], servers[1 - number % 2]
+            if number % 4 < 2:
+                kill(victim.child_pid() or victim.process.pid)
+            else:
+                victim.kill_all()
+                victim.launch()
+            check(other.api(token), senders, begin)
+            victim.wait_ready()
+            check(victim.api(token), senders, begin)
+
+
+@contextlib.contextmanager
+def proxy_to_bucket(kind=FaultProxy):
+    host, port = os.environ[stored.PREFIX + "ENDPOINT"].rpartition("/")[2].split(":")
+    proxy = kind((host, int(port)))
+    try:
+        yield proxy
+    finally:
+        proxy.plan()
+        proxy.stop()
+
+
+class UnreliableProxy(FaultProxy):
+    """Spoils some requests at random, whatever else is planned."""
+
+    share, kinds, counts = 0.0, (), None
+
+    def next_fault(self, method, target):
+        planned = super().next_fault(method, target)
+        if planned or random.random() >= self.share:
+            return planned
+        return random.choice(self.kinds)
+
+
+def watch_refusals(senders):
+    """503 names the time to come back."""
+    for sender in senders:
+        ask = sender.send
+
+        def send(api, ask=ask, sender=sender):
+            request = api.request
+
+            def checked(*arguments, **options):
+                answer = request(*arguments, **options)
+                if answer.status == 503 and int(answer.headers.get("retry-after", 0)) < 1:
+                    sender.problems.append(answer)
+                return answer
+            api.request = checked
+            try:
+                ask(api)
+            finally:
+                api.request = request
+        sender.send = send
+
+
+def wait_for_progress(senders, count):
+    """Until so many more batches are acknowledged."""
+    wanted = sum(len(sender.acknowledged) for sender in senders) + count
+    deadline = time.monotonic() + 120
+    while sum(len(sender.acknowledged) for sender in senders) < wanted:
+        assert time.monotonic() < deadline, "no batch is taken any more"
+        time.sleep(0.02)
+
+
+def wait_for_refusals(senders, count):
+    wanted = sum(sender.refusals for sender in senders) + count
+    deadline = time.monotonic() + 120
+    while sum(sender.refusals for sender in senders) < wanted:
+        assert time.monotonic() < deadline, "nothing is refused although nothing can be stored"
+        time.sleep(0.02)
+
+
+FAULTS = ("500", "502", "503", "timeout-400", "reset", "reset-after", "damage", "cut", "404-page")
+
+
+def test_a_bucket_that_fails_and_stalls_loses_nothing(start, external_database):  # noqa: F811
+    database = Database(external_database)
+    random.seed(2)
+    with proxy_to_bucket(UnreliableProxy) as proxy:
+        server = start("one", bucket(new_prefix(), endpoint=proxy.endpoint), "--database-url",
+                       external_database, "--jobs-interval", "1s")
+        with load([server], database) as (token, senders, sharer, begin):
+            watch_refusals([*senders, sharer])
+            proxy.kinds, proxy.share = FAULTS, 0.3
+            wait_for_progress(senders, 40)
+            proxy.kinds, proxy.share = ("hang", "stall", "reset-after"), 0.1
+            wait_for_progress(senders, 20)
+            proxy.share = 0
+            for lasting in ("503", "hang", "reset-after"):
+                proxy.plan(always=lasting)
+                wait_for_refusals(senders, 5)
+                # Others are answered meanwhile: not all workers wait for the bucket.
+                assert server.api(token).get("/api/v1/session").status == 200
+                proxy.plan()
+                wait_for_progress(senders, 10)
+                check(server.api(token), senders, begin)
+
+
+def test_a_bucket_whose_server_is_killed_loses_nothing(start, external_database):  # noqa: F811
+    database = Database(external_database)
+    script = ["sh", str(ROOT / "tests/s3/radosgw.sh")]
+    folder = os.environ[stored.PREFIX + "DIR"]
+    servers = [start(name, bucket(prefix), "--database-url", external_database, "--jobs-interval", "1s")
+               for prefix in [new_prefix()] for name in ("one", "two")]
+    with load(servers, database) as (token, senders, sharer, begin):
+        watch_refusals([*senders, sharer])
+        for _ in range(max(2, ROUNDS // 3)):
+            wait_for_progress(senders, 10)
+            subprocess.run([*script, "kill", folder], check=True)
+            try:
+                wait_for_refusals(senders, 3)
+            finally:
+                subprocess.run([*script, "resume", folder], check=True)
+            wait_for_progress(senders, 10)
+            for server in servers:
+                check(server.api(token), senders, begin)
