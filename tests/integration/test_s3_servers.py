@@ -264,7 +264,7 @@ class Sender(SenderToOne):
         """Ends once the batch in hand is acknowledged."""
         self.is_ending = True
         self.join(60)
-        assert not self.is_alive(), "a batch is not taken any more"
+        assert not self.is_alive(), ("not taken any more", self.waiting, self.problems[-1:])
         assert not self.problems, self.problems[:3]
 
 
@@ -279,13 +279,14 @@ class ShareSender(Sender):
         number = next(self.numbers) if self.waiting is None else self.waiting
         self.waiting = number
         answer = api.post("/api/v1/shares", f"main;share{number} 1\n".encode(),
-                          headers={"Idempotency-Key": f"share {number}"})
+                          headers={"Idempotency-Key": f"share-{number}"})
         if answer.status == 201:
             self.shares.setdefault(number, set()).add(answer.json()["id"])
             self.waiting = None
             return
         if answer.status != 503:
             self.problems.append(answer)
+            self.should_stop.set()
         self.refusals += 1
         raise ConnectionError("to the next")
 
