@@ -145,11 +145,11 @@ $(OUT)/tests/oracle/%: $(OUT)/tests/oracle/%.o $(OUT)/lib.a
 $(OUT)/tests/s3/%: $(OUT)/tests/s3/%.o $(OUT)/lib.a
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(LDFLAGS) $^ $(LDLIBS) -o $@
-# The object store against a real S3 server, which is started for it and stopped again.
+# Object store and servers over a real S3 server, which is started for it and stopped again.
 test-s3:
-	sh deploy/install-packages.sh build test s3
-	$(MAKE) $(OUT)/tests/s3/object_tool $(OUT)/tests/unit/lib_io/test_object_store
-	BUILD=$(BUILD) $(PYTHON) -m pytest -q --durations=5 tests/s3
+	sh deploy/install-packages.sh run build test s3
+	$(MAKE) all $(OUT)/tests/s3/object_tool $(OUT)/tests/unit/lib_io/test_object_store
+	BUILD=$(BUILD) PYTHON=$(PYTHON) sh tests/s3/run.sh
 # Agents of other profilers, from npm, send to a server; make test skips what they need.
 tests/clients/node_modules/.done: tests/clients/package.json tests/clients/package-lock.json
 	cd tests/clients && npm ci --no-audit --no-fund

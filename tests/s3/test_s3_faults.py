@@ -64,16 +64,20 @@ class Tool:
 
 @pytest.fixture(scope="session")
 def radosgw(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("radosgw")
+    """The one that run.sh started, or one of its own."""
+    given = os.environ.get(PREFIX + "DIR")
+    folder = pathlib.Path(given) if given else tmp_path_factory.mktemp("radosgw")
     script = ["sh", str(ROOT / "tests" / "s3" / "radosgw.sh")]
     try:
-        subprocess.run([*script, "start", str(folder)], check=True)
+        if not given:
+            subprocess.run([*script, "start", str(folder)], check=True)
         lines = (folder / "environment").read_text().splitlines()
         settings = dict(line.split("=", 1) for line in lines)
         settings["act"] = lambda action: subprocess.run([*script, action, str(folder)], check=True)
         yield settings
     finally:
-        subprocess.run([*script, "stop", str(folder)], check=True)
+        if not given:
+            subprocess.run([*script, "stop", str(folder)], check=True)
 
 
 @pytest.fixture

@@ -1,0 +1,25 @@
+#!/bin/sh
+# Starts an S3 server (radosgw.sh) and runs over it: the object store's tests, the tests of servers
+# whose profiles are in a bucket, and those of the store and of shares that others run over a folder.
+#   sh tests/s3/run.sh [pytest arguments instead of these tests]
+set -eu
+cd "$(dirname "$0")/../.."
+python=${PYTHON:-/usr/bin/python3}
+dir=$(mktemp -d)
+trap 'sh tests/s3/radosgw.sh stop "$dir" || true; rm -rf "$dir"' EXIT
+trap 'exit 1' INT TERM
+sh tests/s3/radosgw.sh start "$dir"
+set -a
+# shellcheck disable=SC1091
+. "$dir/environment"
+PERFOLIO_TEST_S3_DIR=$dir
+set +a
+if [ $# -gt 0 ]; then
+    "$python" -m pytest -q "$@"
+    exit
+fi
+"$python" -m pytest -q --durations=5 tests/s3
+cd tests/integration
+"$python" -m pytest -q --durations=5 test_s3_servers.py test_store.py test_store_shares.py \
+    test_store_metadata.py test_store_crash.py test_ingest_wire.py test_query_cli.py test_shares.py \
+    test_uploads.py test_quotas.py test_crash.py
