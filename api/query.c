@@ -243,10 +243,10 @@ void query_add_statistics(struct request *request, struct response *response,
                  arena_printf(request->arena,
                               "blocks=%" PRIu32 ", granules=%" PRIu32 ", series=%" PRIu32
                               ", profiles=%" PRIu64 ", rows=%" PRIu64 ", bytes=%" PRIu64
-                              ", us=%" PRId64,
+                              ", unnamed=%" PRIu32 ", us=%" PRId64,
                               read->block_count, read->granule_count, read->series_count,
                               read->profile_count, read->row_count, read->bytes_read,
-                              (clock_monotonic_ns() - begin_ns) / 1000));
+                              read->names.unknown_count, (clock_monotonic_ns() - begin_ns) / 1000));
     const char *missing = query_describe_missing(request->arena, read);
     if (missing)
         response_add(request, response, "perfolio-warning", missing);

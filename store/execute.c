@@ -5,6 +5,7 @@
 #include "lib/profile/profile.h"
 #include "store/block_read.h"
 #include "store/differences.h"
+#include "store/frame_names.h"
 #include "store/mean.h"
 #include "store/row_labels.h"
 #include "store/stack_union.h"
@@ -307,8 +308,18 @@ static enum err_code make_profile(struct merge *merge)
     }
     type.labels = merge->labels;
     answer->type = walk->type_count ? walk->types[0].name : "";
+    struct profile *profile;
+    enum err_code code = stack_union_profile(merge->stacks, &type, &profile, walk->err);
+    if (code)
+        return code;
+    code = frame_names_resolve(walk->resolver, walk->query->tenant_id, profile, profile->arena,
+                               profile, &walk->statistics.names, walk->err);
     answer->statistics = walk->statistics;
-    return stack_union_profile(merge->stacks, &type, &answer->profile, walk->err);
+    if (code)
+        profile_destroy(profile);
+    else
+        answer->profile = profile;
+    return code;
 }
 
 /* A single profile is shown as it is, whatever several would become. */

@@ -149,8 +149,9 @@ static enum err_code find_keeps(struct range *range, const struct walk_task *tas
     const bool **keeps = &range->keeps[task->block_index];
     enum err_code code = ERR_NONE;
     if (!*keeps) {
-        code = stack_filter_apply(range->query->filter, dictionary, range->walk->arena, keeps,
-                                  range->walk->err);
+        code = stack_filter_apply(range->query->filter, range->walk->resolver,
+                                  range->query->query.tenant_id, dictionary, range->walk->arena,
+                                  &range->walk->statistics.names, keeps, range->walk->err);
         range->keeps_bytes += dictionary->stacks.stack_count;
     }
     *ret_keeps = *keeps;

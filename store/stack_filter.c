@@ -3,6 +3,7 @@
 #include "lib/base/mem.h"
 #include "lib/profile/filter.h"
 #include "store/dictionary.h"
+#include "store/frame_names.h"
 
 /* What is known of the frames from the root to a node. */
 struct node_state {
@@ -10,17 +11,23 @@ struct node_state {
     bool is_ignored;
 };
 
-enum err_code stack_filter_apply(const struct filter *filter, const struct dictionary *dictionary,
-                                 struct arena *arena, const bool **ret_keeps, struct err *err)
+enum err_code stack_filter_apply(const struct filter *filter, const struct frame_resolver *resolver,
+                                 int64_t tenant_id, const struct dictionary *dictionary,
+                                 struct arena *arena, struct store_names *names,
+                                 const bool **ret_keeps, struct err *err)
 {
     arena_auto scratch = arena_create();
-    const struct profile *tables = dictionary->tables;
     const struct stacks *stacks = &dictionary->stacks;
-    uint32_t *first_line = arena_new_raw(scratch, uint32_t, tables->location_count);
-    for (uint32_t i = 0; i < tables->location_count; i++)
-        first_line[i] = tables->locations[i].first_line;
+    struct profile named;
+    enum err_code code =
+        frame_names_resolve(resolver, tenant_id, dictionary->tables, scratch, &named, names, err);
+    if (code)
+        return code;
+    uint32_t *first_line = arena_new_raw(scratch, uint32_t, named.location_count);
+    for (uint32_t i = 0; i < named.location_count; i++)
+        first_line[i] = named.locations[i].first_line;
     struct filter_result result;
-    enum err_code code = filter_apply(filter, tables, first_line, scratch, &result, err);
+    code = filter_apply(filter, &named, first_line, scratch, &result, err);
     if (code)
         return code;
     const uint32_t wanted = (uint32_t)((UINT64_C(1) << result.focus_count) - 1);

@@ -177,7 +177,9 @@ enum err_code store_append(struct store *store, int64_t tenant_id, const struct 
 
 static struct walk_source source_of(struct store *store)
 {
-    return (struct walk_source){.blocks = store->blocks, .database = store->options.database};
+    return (struct walk_source){.blocks = store->blocks,
+                                .database = store->options.database,
+                                .resolver = store->options.resolver};
 }
 
 enum err_code store_merge(struct store *store, struct arena *arena, const struct store_query *query,

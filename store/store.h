@@ -26,6 +26,57 @@ struct pg_pool;
 struct profile;
 struct store;
 
+/* ---- names of addresses ---- */
+
+/* A binary's addresses, ascending and distinct: offsets in its file where the sender told how it
+ * was mapped, else as it gave them. Either of build_id and file may be empty, not both. */
+struct frame_question {
+    int64_t tenant_id;
+    struct span build_id; /* hexadecimal */
+    struct span file;
+    const uint64_t *addresses;
+    uint32_t address_count;
+};
+
+/* A call at an address. */
+struct store_frame {
+    struct span function;    /* as people read it; not empty */
+    struct span system_name; /* as linkers do; empty: the same */
+    struct span file;        /* may be empty */
+    int64_t line;            /* of the call; 0: unknown */
+    int64_t start_line;      /* of the function */
+};
+
+/* What an address is: inlined calls leaf first, the function that they are in last. */
+struct store_frames {
+    const struct store_frame *frames;
+    uint32_t count; /* 0: not known, or not yet */
+};
+
+/*
+ * Who knows names, asked when a question is answered, never when profiles come in: what gets its
+ * names late has them in old profiles too. Filters of functions match these names. A store asks for
+ * the addresses of each block and answer anew, so a resolver keeps what is expensive. Threads: any.
+ */
+struct frame_resolver {
+    void *context;
+    /* Grows whenever names of the tenant's binaries may have changed: answers of one generation
+     * have the same names. NULL: always 0. */
+    uint64_t (*generation)(void *context, int64_t tenant_id);
+    /* answers[i] is of addresses[i], zeros to begin with; what it points to lives in arena, or
+     * until the call after this one of the same thread. Not to know is no error. Handles: any; it
+     * is that of the whole question. */
+    enum err_code (*resolve)(void *context, const struct frame_question *question,
+                             struct arena *arena, struct store_frames *answers, struct err *err);
+};
+
+/* What became of the addresses without names that an answer needed. */
+struct store_names {
+    uint64_t generation;    /* of before the first was asked: a later one may know more */
+    uint32_t address_count; /* that were asked: per answer of merges, per block of filters */
+    uint32_t unknown_count; /* of them those that stay binary and address */
+};
+
 struct store_options {
     struct object_store *objects;  /* outlives the store */
     struct pg_pool *database;      /* as perfolio_server: row-level security applies */
@@ -36,6 +87,7 @@ struct store_options {
     int flush_requests;            /* so many that wait need no more company; 0: any number */
     size_t max_waiting_bytes;      /* of batches that wait for a flush; 0: 64 MiB */
     size_t cache_bytes;            /* of open blocks; 0: 128 MiB */
+    const struct frame_resolver *resolver; /* outlives the store; NULL: nobody knows names */
     /* Told what background work could not do; it is tried again. Any thread. May be NULL. */
     void (*report)(void *context, const char *work, const struct err *err);
     void *report_context;
@@ -173,6 +225,7 @@ struct store_statistics {
     uint64_t bytes_read;
     uint32_t broken_count;      /* blocks and granules that cannot be read: they are left out */
     const char *broken_message; /* of the first; in the arena; NULL when there is none */
+    struct store_names names;
 };
 
 struct store_answer {

@@ -432,8 +432,12 @@ enum err_code walk_run(const struct walk_source *source, const struct store_quer
                             .first_ns = INT64_MAX,
                             .last_ns = INT64_MIN,
                             .cursor = block_cursor_create(),
+                            .resolver = source->resolver,
                             .err = err,
                             .state = &state};
+        if (source->resolver && source->resolver->generation)
+            walk.statistics.names.generation =
+                source->resolver->generation(source->resolver->context, query->tenant_id);
         buf_init(&state.text, SERIES_TEXT_MAX);
         code = parse_selectors(&walk);
         if (!code)

@@ -18,6 +18,7 @@ struct open_blocks;
 struct walk_source {
     struct open_blocks *blocks;
     struct pg_pool *database;
+    const struct frame_resolver *resolver;
 };
 
 enum walk_kind {
@@ -50,6 +51,7 @@ struct walk {
     int64_t last_ns;
     struct store_statistics statistics;
     struct block_cursor *cursor; /* for answers, too */
+    const struct frame_resolver *resolver;
     struct err *err;
     struct walk_state *state;
 };

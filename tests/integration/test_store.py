@@ -309,6 +309,25 @@ def test_two_types_in_one_answer_are_refused_by_name(server):
         assert name in answer.json()["detail"]
 
 
+def test_addresses_without_a_name_are_counted_and_kept(server):
+    client = Tenant(server).api("ingest", "read")
+    maker = pprof_maker.Maker(CPU)
+    binary = maker.mapping("/usr/bin/app", build_id="abc1", flags=0)
+    named = maker.location([(maker.function("main", "main.c"), 1)])
+    for i in range(3):
+        maker.sample([maker.location((), binary, 0x400010 + i % 2), named], [1, 10])
+    maker.scalars(time=BEGIN, duration=10**9, period=1, period_type=("cpu", "nanoseconds"))
+    assert client.post("/api/v1/profiles", body=maker.bytes()).status == 200
+    window = {"query": CPU_NAMES[0], "start": BEGIN, "end": BEGIN + 1}
+    answer = client.get("/api/v1/query", query={**window, "report": "folded", "group_by": "address"})
+    assert "unnamed=2," in answer.headers["perfolio-statistics"]
+    assert sorted(line.rpartition(" ")[2] for line in answer.text.splitlines()) == ["1", "2"]
+    assert all(f"0x10{10 + i}" in answer.text for i in range(2)), answer.text  # offsets in the file
+    for more, wanted in (({"focus": "app$"}, 3), ({"ignore": "^work$"}, 3), ({"focus": "^work$"}, 0)):
+        answer = client.get("/api/v1/query_range", query={**window, **more}).json()
+        assert answer["series"][0]["points"][0][1] == wanted and answer["statistics"]["unnamed"] == 2
+
+
 def test_a_type_that_is_not_there_is_answered_with_those_that_are(server):
     client = Tenant(server).api("ingest", "read")
     window = {"start": BEGIN, "end": BEGIN + 1}
