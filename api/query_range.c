@@ -91,20 +91,22 @@ static enum err_code read_filter(const struct request *request, struct store_ran
     return filter_create(request->arena, rules, count, &range->filter, err);
 }
 
-static enum err_code read_rate(const struct request *request, bool *ret_is_rate, struct err *err)
+static enum err_code read_bool(const struct request *request, const char *name, bool *ret_value,
+                               struct err *err)
 {
     struct span text = SPAN_LITERAL("false");
-    request_query(request, "rate", &text);
-    *ret_is_rate = span_equal_text(text, "true");
-    if (!*ret_is_rate && !span_equal_text(text, "false"))
-        return err_set(err, ERR_INVALID, "rate must be true or false");
+    request_query(request, name, &text);
+    *ret_value = span_equal_text(text, "true");
+    if (!*ret_value && !span_equal_text(text, "false"))
+        return err_set(err, ERR_INVALID, "%s must be true or false", name);
     return ERR_NONE;
 }
 
 static enum err_code read_question(const struct request *request, struct question *question,
                                    struct err *err)
 {
-    static const char *const single[] = {"query", "start", "end", "step", "limit", "rate", NULL};
+    static const char *const single[] = {"query", "start", "end",     "step",
+                                         "limit", "rate",  "moments", NULL};
     static const char *const repeatable[] = {
         "group_by", "focus", "ignore", "label", "span_selector", "trace_id_selector", NULL};
     struct store_range_query *range = &question->range;
@@ -121,7 +123,9 @@ static enum err_code read_question(const struct request *request, struct questio
     if (!code)
         code = read_filter(request, range, err);
     if (!code)
-        code = read_rate(request, &question->is_rate, err);
+        code = read_bool(request, "rate", &question->is_rate, err);
+    if (!code)
+        code = read_bool(request, "moments", &range->is_by_moments, err);
     if (!code)
         code = request_query_i64(request, "limit", 1, STORE_RANGE_SERIES_MAX, SERIES_DEFAULT,
                                  &limit, err);

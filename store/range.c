@@ -279,23 +279,45 @@ static void add_snapshots(struct range *range, const struct walk_task *task,
     differences_add(&range->differences, task->block, rows, task->first, task->end, range->keys);
 }
 
+/* In equal parts that add up to the value. */
+static void add_moments(struct range *range, uint32_t group, int64_t value, const int64_t *moments,
+                        uint32_t count)
+{
+    const struct store_query *query = &range->query->query;
+    for (uint32_t i = 0; i < count; i++) {
+        const __int128 before = (__int128)value * i / count;
+        const __int128 after = (__int128)value * (i + 1) / count;
+        if (moments[i] >= query->start_ns && moments[i] < query->end_ns)
+            add_value(range, group, step_of(range, moments[i]), (int64_t)(after - before));
+    }
+}
+
 static void add_rows(struct range *range, const struct walk_task *task,
                      const struct block_rows *rows, const bool *keeps)
 {
+    const int64_t *next = rows->timestamps;
     for (uint32_t i = 0; i < rows->row_count; i++) {
         const uint32_t ordinal = rows->ordinals[i];
+        const uint32_t moment_count = rows->timestamp_counts ? rows->timestamp_counts[i] : 0;
+        const int64_t *moments = next;
+        next = moment_count ? next + moment_count : next;
         if (ordinal < task->first || ordinal >= task->end)
             continue;
         const uint32_t group = group_of_row(range, rows, i);
-        if (group != ROW_LABELS_LEFT_OUT)
-            add_value(range, group, step_of(range, rows->profiles[ordinal].time_ns),
-                      keeps_row(keeps, rows, i) ? rows->values[i] : 0);
+        const int64_t value = keeps_row(keeps, rows, i) ? rows->values[i] : 0;
+        if (group == ROW_LABELS_LEFT_OUT)
+            continue;
+        if (moment_count && range->query->is_by_moments)
+            add_moments(range, group, value, moments, moment_count);
+        else
+            add_value(range, group, step_of(range, rows->profiles[ordinal].time_ns), value);
     }
     for (uint32_t i = task->first; i < task->end; i++)
         range->snapshot_counts[step_of(range, rows->profiles[i].time_ns)]++;
 }
 
-static enum err_code read_rows(struct range *range, struct walk_task *task, bool wants_labels)
+static enum err_code read_rows(struct range *range, struct walk_task *task, bool wants_labels,
+                               bool wants_moments)
 {
     struct walk *walk = range->walk;
     const struct block_granule *granule = task->granule;
@@ -305,7 +327,8 @@ static enum err_code read_rows(struct range *range, struct walk_task *task, bool
     enum err_code code = range->query->filter ? find_keeps(range, task, &keeps) : ERR_NONE;
     if (code)
         return code;
-    code = block_read_rows(task->block, granule, walk->cursor, wants_labels, &rows, walk->err);
+    const bool wants_details = wants_labels || wants_moments;
+    code = block_read_rows(task->block, granule, walk->cursor, wants_details, &rows, walk->err);
     if (!wants_labels)
         rows.label_sets = NULL;
     if (!code && range->rule == STORE_DIFFERENCE)
@@ -313,15 +336,17 @@ static enum err_code read_rows(struct range *range, struct walk_task *task, bool
     else if (!code)
         add_rows(range, task, &rows, keeps);
     return walk_note_read(walk, task, granule->row_count,
-                          bytes[BLOCK_ROWS] + (wants_labels ? bytes[BLOCK_DETAILS] : 0), code);
+                          bytes[BLOCK_ROWS] + (wants_details ? bytes[BLOCK_DETAILS] : 0), code);
 }
 
 static enum err_code read_task(struct range *range, struct walk_task *task)
 {
     row_labels_begin(range->labels, task->block, task->granule);
     const bool wants_labels = row_labels_wants_rows(range->labels, task->granule);
-    if (wants_labels || range->rule == STORE_DIFFERENCE)
-        return read_rows(range, task, wants_labels);
+    const bool wants_moments =
+        range->query->is_by_moments && (task->granule->flags & BLOCK_HAS_TIMESTAMPS);
+    if (wants_labels || wants_moments || range->rule == STORE_DIFFERENCE)
+        return read_rows(range, task, wants_labels, wants_moments);
     const uint32_t group = row_labels_group(range->labels, 0);
     if (group == ROW_LABELS_LEFT_OUT)
         return range->rule == STORE_MEAN ? count_snapshots(range, task) : ERR_NONE;
@@ -455,6 +480,10 @@ static enum err_code answer_range(struct walk *walk, void *context)
         return code;
     range->walk = walk;
     range->rule = walk->type_count ? walk->types[0].rule : STORE_SUM;
+    if (range->query->is_by_moments && range->rule != STORE_SUM)
+        return err_set(walk->err, ERR_INVALID,
+                       "moments: %s is no delta: what it tells is of its profiles' begins",
+                       walk->types[0].name);
     range->keeps = arena_new(walk->arena, const bool *, walk->block_count);
     range->snapshot_counts = arena_new(walk->arena, uint32_t, range->step_count);
     range->keeps_bytes = 0;

@@ -285,6 +285,10 @@ struct store_range_query {
     size_t group_by_count;
     uint32_t max_series;         /* at most STORE_RANGE_SERIES_MAX */
     const struct filter *filter; /* its focus and ignore: of these stacks alone; NULL: of all */
+    /* Of deltas: a sample that came with the moments when it was seen is in their steps, its value
+     * in equal parts, and not in that of its profile's begin. Those outside the window are left
+     * out. */
+    bool is_by_moments;
 };
 
 /* What the profiles that begin in a step have together, by their type's rule; differences are in

@@ -11,6 +11,7 @@ from people import Tenant
 from test_store import (BEGIN, CPU, CPU_NAMES, HEAP, HEAP_NAMES, HOUR, MATCHERS, NAMES, Source, compact, is_unknown,
                         make_sources, parameters)
 
+import otlp_maker
 import pprof_maker
 import store_oracle
 
@@ -191,6 +192,42 @@ def test_answers_equal_a_plain_recomputation(start_server, seed):
     check_all(client, oracle, rng)
 
 
+def test_samples_are_told_by_the_moments_when_they_were_seen(start_server):
+    server = start_server("--jobs-interval", "1s")
+    rng = random.Random(13)
+    client, oracle, moments = Tenant(server).api("ingest", "read"), store_oracle.Oracle(), {}
+    name = "process_cpu:cpu:nanoseconds:cpu:nanoseconds:delta"
+    for _ in range(20):
+        time_ns = BEGIN + rng.randrange(HOUR)
+        stacks = {("main", f"f{i}"): rng.randint(1, 1000) for i in range(rng.randint(1, 6))}
+        moments[time_ns] = {stack: [time_ns + rng.randrange(10 * 10**9) for _ in range(rng.randint(1, 5))]
+                            for stack in stacks if rng.random() < 0.7}
+        profile = otlp_maker.Profile(("cpu", "nanoseconds"), time_ns, stacks, 1, ("cpu", "nanoseconds"), 10**10,
+                                     moments[time_ns])
+        body = otlp_maker.Request([({"service.name": "shop"}, [profile])]).protobuf()
+        answer = client.post("/v1development/profiles", body=body,
+                             headers={"Content-Type": "application/x-protobuf"})
+        assert answer.status == 200, answer
+        oracle.add({"service_name": "shop"}, name, time_ns, stacks)
+
+    def check():
+        for _ in range(30):
+            window = BEGIN + rng.randrange(HOUR), BEGIN + 2 * HOUR
+            if rng.random() < 0.5:  # of one profile, second by second
+                time_ns = rng.choice(sorted(moments))
+                window = time_ns, time_ns + 10 * 10**9
+            step = 10**9 if window[1] - window[0] < HOUR else MINUTE
+            answer = ask(client, "/api/v1/query_range", window, query=name, step=f"{step // 10**9}s",
+                         moments="true").json()
+            found = [dict(map(tuple, one["points"])) for one in answer["series"]] or [{}]
+            wanted = oracle.by_moments(name, lambda labels: True, *window, step, moments)
+            assert found[0] == {(window[0] + number * step) // 10**6: value for number, value in wanted.items()}
+
+    check()
+    compact(server)
+    check()
+
+
 def one_profile(server):
     """A client, the id of a share, and the window and selector of the same profile as a continuous one."""
     client = Tenant(server).api("ingest", "read", "share")
@@ -251,6 +288,15 @@ def test_what_is_wrong_is_named(server, more, wanted):
     client, _, window = one_profile(server)
     answer = ask(client, "/api/v1/query", (BEGIN, BEGIN + 1), query=window["query"], **more)
     assert answer.status == 400 and wanted in answer.json()["detail"], answer
+
+
+def test_moments_are_of_deltas_alone(server):
+    client, _, window = one_profile(server)
+    heap = make_labelled(HEAP, BEGIN, [(("main",), [], [1, 10])], ("space", "bytes"))
+    assert client.post("/api/v1/profiles", body=heap).status == 200
+    for query in HEAP_NAMES:
+        answer = client.get("/api/v1/query_range", query={**window, "query": query, "moments": "true"})
+        assert answer.status == 400 and "is no delta" in answer.json()["detail"], answer
 
 
 def test_a_window_without_samples_is_empty_whatever_the_labels(server):

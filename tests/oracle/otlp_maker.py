@@ -17,7 +17,10 @@ SAMPLE_FIELDS = {"1.9": {"values": 2}, "1.10": {"values": 4}}
 
 
 class Profile:
-    def __init__(self, sample_type, time_ns, stacks, period=0, period_type=("", ""), duration=0):
+    """moments: {stack: [ns]} of samples that say when they were seen; in protobuf alone."""
+
+    def __init__(self, sample_type, time_ns, stacks, period=0, period_type=("", ""), duration=0, moments=()):
+        self.moments = dict(moments)
         self.sample_type, self.time_ns, self.stacks = sample_type, time_ns, stacks
         self.period, self.period_type, self.duration = period, period_type, duration
 
@@ -47,7 +50,9 @@ class Request:
     def profile(self, profile, layout):
         values = SAMPLE_FIELDS[layout]["values"]
         samples = b"".join(
-            block(2, number(1, self.stacks[stack]) + block(values, varint(value)))
+            block(2, number(1, self.stacks[stack]) + block(values, varint(value))
+                  + (block(5, struct.pack(f"<{len(profile.moments[stack])}Q", *profile.moments[stack]))
+                     if stack in profile.moments else b""))
             for stack, value in profile.stacks.items())
         return (block(1, self.value_type(profile.sample_type)) + samples
                 + varint(3 << 3 | 1) + struct.pack("<Q", profile.time_ns)

@@ -92,6 +92,20 @@ class Oracle:
         return {key: {step: rounded(value) for step, value in group.items()}
                 for key, group in groups.items()}
 
+    def by_moments(self, type_name, matches, start_ns, end_ns, step_ns, moments):
+        """{step: value} of a delta, by moments[time of the profile][stack], where there are any."""
+        steps = collections.Counter()
+        for _, profiles in self.chosen(type_name, matches, start_ns, end_ns):
+            for time_ns, rows in profiles:
+                for stack, _, value in rows:
+                    times = sorted(moments[time_ns].get(stack, [time_ns]))
+                    shares = [value * (i + 1) // len(times) - value * i // len(times)
+                              for i in range(len(times))]
+                    for moment, share in zip(times, shares):
+                        if start_ns <= moment < end_ns:
+                            steps[(moment - start_ns) // step_ns] += share
+        return dict(steps)
+
     def merge(self, type_name, matches, start_ns, end_ns, group_by=None, keeps_labels=None):
         """{stack: value}, with the value of the label group_by, or "(no …)", as their first frame."""
         total = collections.Counter()
