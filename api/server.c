@@ -81,6 +81,11 @@ static enum err_code sweep(struct jobs *jobs, struct err *err)
     return code;
 }
 
+static enum err_code write_views(struct jobs *jobs, struct err *err)
+{
+    return share_jobs_write_views(jobs->server, err);
+}
+
 static enum err_code clean_identity(struct jobs *jobs, struct err *err)
 {
     return identity_jobs_run(jobs->server, err);
@@ -111,6 +116,7 @@ static void *jobs_main(void *context)
 {
     struct jobs *jobs = context;
     while (wait_for_round(jobs)) {
+        run_job(jobs, "views", write_views);
         run_job(jobs, "shares", sweep);
         run_job(jobs, "identity", clean_identity);
         run_job(jobs, "gauges", refresh_gauges);
@@ -139,8 +145,8 @@ static void jobs_stop(struct jobs *jobs)
     pthread_cond_signal(&jobs->wake);
     pthread_mutex_unlock(&jobs->mutex);
     pthread_join(jobs->thread, NULL);
-    /* Once more, for what is counted in memory and written down by the round (views). */
-    run_job(jobs, "shares", sweep);
+    /* Once more, for what is counted in memory. */
+    run_job(jobs, "views", write_views);
     pthread_cond_destroy(&jobs->wake);
     pthread_mutex_destroy(&jobs->mutex);
 }

@@ -124,12 +124,14 @@ const char *share_attachment(struct arena *arena, const char *name);
 
 /*
  * Background work, called every few seconds by one thread, with the connection whose session holds
- * SERVER_SWEEP_LOCK: should it break, the lock is lost and nothing is deleted any more. Writes down
- * counted views, turns expired shares into tombstones, deletes the bytes of what is to go, collects
- * objects and uploads that nobody needs. Each call does a bounded amount; *ret_has_more, set in any
- * case, says that it got somewhere and that the next call should follow at once.
+ * SERVER_SWEEP_LOCK: should it break, the lock is lost and nothing is deleted any more. Turns
+ * expired shares into tombstones, deletes the bytes of what is to go, collects objects and uploads
+ * that nobody needs. Each call does a bounded amount; *ret_has_more, set in any case, says that it
+ * got somewhere and that the next call should follow at once.
  */
 enum err_code share_jobs_run(struct server *server, struct pg_connection *connection,
                              bool *ret_has_more, struct err *err) MUST_USE;
+/* Adds the views that this server has counted to the rows; any number of servers at a time. */
+enum err_code share_jobs_write_views(struct server *server, struct err *err) MUST_USE;
 
 #endif

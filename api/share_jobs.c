@@ -5,6 +5,7 @@
 #include "api/share.h"
 
 #include "api/idempotency.h"
+#include "api/objects.h"
 #include "api/quota.h"
 #include "api/server.h"
 #include "api/share_views.h"
@@ -322,6 +323,9 @@ static enum err_code sweep_orphans(struct job *job, struct err *err)
         code = object_list(job->server->objects, "part/", visit_object, sweep, err);
     if (!code)
         code = sweep_batch(sweep, err);
+    /* In a bucket they tell by their age whether anybody goes on; in a folder only a start does. */
+    if (!code && objects_are_in_s3(job->server->settings))
+        code = object_sweep_temporary(job->server->objects, err);
     arena_destroy(sweep->arena);
     if (code)
         return err_add(err, "sweeping objects");
@@ -329,11 +333,20 @@ static enum err_code sweep_orphans(struct job *job, struct err *err)
     return ERR_NONE;
 }
 
+enum err_code share_jobs_write_views(struct server *server, struct err *err)
+{
+    arena_auto arena = arena_create();
+    pg_auto connection = NULL;
+    enum err_code code = pg_take(server->jobs_database, &connection, err);
+    struct job job = {.server = server, .connection = connection, .arena = arena};
+    return code ? code : flush_views(&job, err);
+}
+
 enum err_code share_jobs_run(struct server *server, struct pg_connection *connection,
                              bool *ret_has_more, struct err *err)
 {
     static enum err_code (*const steps[])(struct job *, struct err *) = {
-        flush_views, expire, delete_bytes, expire_uploads, forget_keys, empty_trash, sweep_orphans};
+        expire, delete_bytes, expire_uploads, forget_keys, empty_trash, sweep_orphans};
     enum err_code first = ERR_NONE;
     *ret_has_more = false;
     /* One step that fails does not keep the others from their work. */

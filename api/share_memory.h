@@ -36,7 +36,7 @@ struct share_memory {
 
 /* max_heavy_bytes as in decode_gate_create. */
 struct share_memory *share_memory_create(uint64_t max_heavy_bytes);
-/* NULL is a no-op. Views not yet written down are lost: call share_jobs_run before. */
+/* NULL is a no-op. Views not yet written down are lost: call share_jobs_write_views before. */
 void share_memory_destroy(struct share_memory *memory);
 
 /*

@@ -93,8 +93,8 @@ enum err_code catalogue_find(struct pg_pool *database, struct arena *arena, int6
 
 enum {
     CATALOGUE_LEVELS = 4, /* 1: of segments, 2: ten minutes, 3: an hour, 4: a day */
-    CATALOGUE_LEASE_S =
-        120, /* a merge that takes longer may be begun by another, and is then lost */
+    /* A merge of which nothing is heard for longer may be begun by another, and is then lost. */
+    CATALOGUE_LEASE_S = 120,
     CATALOGUE_GRACE_S = 120 /* what was swapped stays that long, for questions that began before */
 };
 
@@ -116,6 +116,11 @@ struct catalogue_claim {
  */
 enum err_code catalogue_claim(struct pg_pool *jobs, struct arena *arena, int64_t writer_id,
                               struct catalogue_claim *ret_claim, struct err *err) MUST_USE;
+
+/* Says that the writer lives and goes on with the claim, whose lease begins anew. Handles:
+ * ERR_CONFLICT (one of both was lost). */
+enum err_code catalogue_renew(struct pg_pool *jobs, int64_t writer_id,
+                              const struct catalogue_claim *claim, struct err *err) MUST_USE;
 
 struct catalogue_block {
     const char *object_key;

@@ -143,6 +143,35 @@ static enum err_code lock_writer(struct pg_connection *connection, struct arena 
     return code ? code : check_count(pg_affected(result), 1, err);
 }
 
+enum err_code catalogue_renew(struct pg_pool *jobs, int64_t writer_id,
+                              const struct catalogue_claim *claim, struct err *err)
+{
+    arena_auto arena = arena_create();
+    pg_auto connection = NULL;
+    struct pg_result *result;
+    const char *sql =
+        claim->level
+            ? "UPDATE block SET leased_until = now() + $4 * interval '1 s' WHERE tenant_id = $1"
+              " AND id = ANY ($2::bigint[]) AND leased_by = $3 AND swapped_at IS NULL"
+            : "UPDATE segment_tenant SET leased_until = now() + $4 * interval '1 s'"
+              " WHERE tenant_id = $1 AND segment_id = ANY ($2::bigint[]) AND leased_by = $3"
+              " AND NOT is_swapped";
+    const struct pg_value values[] = {PG_I64(claim->tenant_id),
+                                      PG_TEXT(id_list(arena, claim->ids, claim->id_count)),
+                                      PG_I64(writer_id), PG_I64(CATALOGUE_LEASE_S)};
+    enum err_code code = pg_take(jobs, &connection, err);
+    if (!code)
+        code = pg_query_values(connection, PG_NO_TENANT,
+                               "UPDATE store_writer SET seen_at = now() "
+                               "WHERE id = $1 AND ended_at IS NULL",
+                               arena, &result, err, PG_I64(writer_id));
+    if (!code)
+        code = check_count(pg_affected(result), 1, err);
+    if (!code)
+        code = pg_query(connection, PG_NO_TENANT, sql, values, 4, arena, &result, err);
+    return code ? code : check_count(pg_affected(result), claim->id_count, err);
+}
+
 static enum err_code take_inputs(struct pg_connection *connection, struct arena *arena,
                                  int64_t writer_id, const struct catalogue_claim *claim,
                                  struct err *err)

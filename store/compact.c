@@ -1,5 +1,6 @@
 #include "store/compact.h"
 
+#include "lib/base/clock.h"
 #include "lib/base/digest.h"
 #include "lib/base/mem.h"
 #include "lib/io/object.h"
@@ -11,7 +12,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-enum { ZSTD_LEVEL = 1, DAY_HOURS = 24, DAYS_MAX = 4096 };
+enum { ZSTD_LEVEL = 1, DAY_HOURS = 24, DAYS_MAX = 4096, RENEW_S = 15 };
 #define DAY_NS (DAY_HOURS * 3600 * INT64_C(1000000000))
 
 struct compaction {
@@ -24,9 +25,21 @@ struct compaction {
     uint32_t count;
     struct catalogue_block *outputs;
     uint32_t output_count;
+    int64_t renewed_ns;
     bool may_have_put; /* outputs that no row names, should this fail */
     struct err *err;
 };
+
+/* Much to merge, or a slow bucket, may take longer than a writer and a lease last unseen. */
+static enum err_code stay_alive(struct compaction *compaction)
+{
+    const int64_t now_ns = clock_monotonic_ns();
+    if (now_ns - compaction->renewed_ns < RENEW_S * CLOCK_NS_PER_S)
+        return ERR_NONE;
+    compaction->renewed_ns = now_ns;
+    return catalogue_renew(compaction->options->jobs_database, compaction->writer_id,
+                           compaction->claim, compaction->err);
+}
 
 /* ---- inputs ---- */
 
@@ -45,8 +58,11 @@ static enum err_code open_inputs(struct compaction *compaction)
     compaction->blocks = arena_new(compaction->arena, const struct block *, claim->count);
     for (uint32_t i = 0; i < claim->count; i++) {
         struct flight_entry *entry;
-        enum err_code code = open_blocks_ref(compaction->options->blocks, claim->tenant_id,
-                                             &claim->places[i], &entry, compaction->err);
+        enum err_code code = stay_alive(compaction);
+        if (code)
+            return code;
+        code = open_blocks_ref(compaction->options->blocks, claim->tenant_id, &claim->places[i],
+                               &entry, compaction->err);
         if (code == ERR_CORRUPT)
             return mark_broken(compaction, i);
         if (code)
@@ -114,22 +130,29 @@ static uint32_t list_days(const struct compaction *compaction, int32_t **ret_day
 
 /* ---- outputs ---- */
 
+struct output {
+    struct compaction *compaction;
+    struct object_writer *object;
+};
+
 static enum err_code append_to_object(void *context, struct span bytes, struct err *err)
 {
-    return object_writer_append(context, bytes, err);
+    const struct output *output = context;
+    enum err_code code = stay_alive(output->compaction);
+    return code ? code : object_writer_append(output->object, bytes, err);
 }
 
 static enum err_code write_output(struct compaction *compaction, int32_t day)
 {
     char id[DIGEST_ID_BYTES];
-    struct object_writer *object;
+    struct output output = {.compaction = compaction};
     struct block_summary summary;
     struct err *err = compaction->err;
     digest_random_id(id);
     const char *key =
         arena_printf(compaction->arena, "block/%" PRId64 "/%s", compaction->writer_id, id);
     compaction->may_have_put = true;
-    enum err_code code = object_writer_open(compaction->options->objects, key, &object, err);
+    enum err_code code = object_writer_open(compaction->options->objects, key, &output.object, err);
     if (code)
         return code;
     const struct block_merge_options options = {
@@ -137,14 +160,14 @@ static enum err_code write_output(struct compaction *compaction, int32_t day)
         .level = ZSTD_LEVEL,
         .begin_ns = day * DAY_NS,
         .end_ns = (day + INT64_C(1)) * DAY_NS,
-        .sink = {.append = append_to_object, .context = object},
+        .sink = {.append = append_to_object, .context = &output},
     };
     code = block_merge(compaction->blocks, compaction->count, &options, &summary, err);
     if (code || !summary.granule_count) {
-        object_writer_abort(object);
+        object_writer_abort(output.object);
         return code;
     }
-    code = object_writer_commit(object, err);
+    code = object_writer_commit(output.object, err);
     if (code)
         return code;
     compaction->outputs[compaction->output_count++] = (struct catalogue_block){
@@ -186,8 +209,12 @@ enum err_code compact_claim(const struct upkeep_options *options, int64_t writer
                             const struct catalogue_claim *claim, struct err *err)
 {
     arena_auto arena = arena_create();
-    struct compaction compaction = {
-        .options = options, .claim = claim, .writer_id = writer_id, .arena = arena, .err = err};
+    struct compaction compaction = {.options = options,
+                                    .claim = claim,
+                                    .writer_id = writer_id,
+                                    .arena = arena,
+                                    .renewed_ns = clock_monotonic_ns(),
+                                    .err = err};
     if (claim->level && claim->count == 1)
         return catalogue_promote(options->jobs_database, arena, writer_id, claim,
                                  next_level(claim->level), err);

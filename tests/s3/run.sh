@@ -12,8 +12,8 @@ sh tests/s3/radosgw.sh start "$dir"
 set -a
 # shellcheck disable=SC1091
 . "$dir/environment"
-PERFOLIO_TEST_S3_DIR=$dir
 set +a
+export PERFOLIO_TEST_S3_DIR="$dir"
 if [ $# -gt 0 ]; then
     "$python" -m pytest -q "$@"
     exit
