@@ -1,6 +1,7 @@
 #include "api/admission.h"
 
 #include "api/request.h"
+#include "api/senders.h"
 #include "api/series_set.h"
 #include "api/server.h"
 #include "lib/base/clock.h"
@@ -36,7 +37,7 @@ struct admission_memory {
 };
 
 struct admission {
-    const struct request *request;
+    struct request *request;
     struct admission_memory *memory;
     struct tenant_limits limits;
     struct store_addition *addition;
@@ -184,15 +185,17 @@ static void forget_added(struct admission *admission)
 
 void admission_restart(struct admission *admission)
 {
-    const struct request *request = admission->request;
+    struct request *request = admission->request;
     forget_added(admission);
     store_addition_destroy(admission->addition);
     admission->addition =
         store_addition_create(request->server->store, request->principal.tenant_id);
     admission->sample_count = 0;
+    request->service_count = 0;
+    request->partial_error = NULL;
 }
 
-enum err_code admission_open(const struct request *request, struct admission **ret_admission,
+enum err_code admission_open(struct request *request, struct admission **ret_admission,
                              struct err *err)
 {
     struct tenant_limits limits;
@@ -353,6 +356,54 @@ static bool *find_room(struct admission *admission, const struct batch *batch, s
     return has_room;
 }
 
+/* ---- services ---- */
+
+/* The service's place in the request; those past the most share the last. */
+static uint32_t find_service(struct request *request, struct span name)
+{
+    if (!request->services)
+        request->services = arena_new(request->arena, struct senders_service, SENDERS_SERVICES_MAX);
+    for (uint32_t i = 0; i < request->service_count; i++) {
+        if (span_equal(request->services[i].name, name))
+            return i;
+    }
+    if (request->service_count == SENDERS_SERVICES_MAX)
+        return SENDERS_SERVICES_MAX - 1;
+    const bool is_last = request->service_count == SENDERS_SERVICES_MAX - 1;
+    if (is_last)
+        name = SPAN_LITERAL("(others)");
+    request->services[request->service_count] = (struct senders_service){
+        .name = span_of(arena_strndup(request->arena, name.data, name.size), name.size)};
+    return (uint32_t)request->service_count++;
+}
+
+static struct span service_of(const struct batch *batch, const struct batch_series *series)
+{
+    for (uint32_t i = 0; i < series->label_count; i++) {
+        const struct batch_label *label = &batch->series_labels[series->first_label + i];
+        if (span_equal_text(batch->tables->strings[label->name], "service_name"))
+            return batch->tables->strings[label->value];
+    }
+    return SPAN_LITERAL("");
+}
+
+/* Of its services the first so many profiles count. */
+static void note_services(struct admission *admission, const struct batch *batch,
+                          uint32_t profile_count)
+{
+    struct request *request = admission->request;
+    arena_auto arena = arena_create();
+    uint32_t *places = arena_new_raw(arena, uint32_t, batch->series_count);
+    for (uint32_t i = 0; i < batch->series_count; i++)
+        places[i] = find_service(request, service_of(batch, &batch->series[i]));
+    for (uint32_t i = 0; i < profile_count; i++) {
+        const struct batch_profile *profile = &batch->profiles[i];
+        struct senders_service *service = &request->services[places[profile->series]];
+        service->profile_count++;
+        service->sample_count += profile->sample_count;
+    }
+}
+
 /* ---- batches ---- */
 
 static enum err_code put(struct admission *admission, const struct batch *batch,
@@ -369,6 +420,7 @@ enum err_code admission_put(struct admission *admission, const struct batch *bat
 {
     arena_auto arena = arena_create();
     uint32_t refused_count;
+    note_services(admission, batch, batch->profile_count); /* a refusal is told of them, too */
     for (uint32_t i = 0; i < batch->series_count; i++) {
         enum err_code code = check_series_labels(admission, batch, &batch->series[i], err);
         if (code)
@@ -422,8 +474,10 @@ enum err_code admission_put_allowed(struct admission *admission, struct batch *b
     arena_auto arena = arena_create();
     bool *is_allowed = arena_new(arena, bool, batch->series_count);
     struct err why = {0};
-    if (!find_allowed(admission, batch, arena, is_allowed, &why))
+    if (!find_allowed(admission, batch, arena, is_allowed, &why)) {
+        note_services(admission, batch, batch->profile_count);
         return put(admission, batch, batch_id, err);
+    }
     bool *keeps = arena_new(arena, bool, batch->profile_count);
     uint32_t dropped_count = 0;
     for (uint32_t i = 0; i < batch->profile_count; i++) {
@@ -432,7 +486,12 @@ enum err_code admission_put_allowed(struct admission *admission, struct batch *b
     }
     if (dropped_count)
         tell_rejected(result, dropped_count, &why);
-    return put(admission, batch_subset(batch, keeps), batch_id, err);
+    const struct batch *kept = batch_subset(batch, keeps);
+    if (kept->profile_count)
+        note_services(admission, kept, kept->profile_count);
+    else
+        note_services(admission, batch, 0);
+    return put(admission, kept, batch_id, err);
 }
 
 enum err_code admission_commit(struct admission *admission, struct store_receipt *ret_receipt,

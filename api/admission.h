@@ -6,6 +6,8 @@
  * this server and begin anew with it; checking them costs no database. Who is over a limit is told
  * its name, its value and where it is set.
  *
+ * What came of which service is noted in the request, for api/senders.h.
+ *
  * A request opens an admission, puts batches into it and commits it: all are added or none.
  * Threads: an admission belongs to one; the memory is for any.
  */
@@ -35,7 +37,7 @@ struct admission_memory *admission_memory_create(int64_t (*now_ns)(void));
 void admission_memory_destroy(struct admission_memory *memory); /* NULL is a no-op */
 
 /* Handles: ERR_RATE_LIMITED (nothing more may come now), ERR_DATABASE, ERR_BUSY. */
-enum err_code admission_open(const struct request *request, struct admission **ret_admission,
+enum err_code admission_open(struct request *request, struct admission **ret_admission,
                              struct err *err) MUST_USE;
 /* What was not committed is forgotten. NULL is a no-op. */
 void admission_close(struct admission *admission);

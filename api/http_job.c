@@ -6,6 +6,7 @@
 #include "api/problem.h"
 #include "api/protocol_error.h"
 #include "api/routes.h"
+#include "api/senders.h"
 #include "api/server.h"
 #include "api/settings.h"
 #include "api/turns.h"
@@ -207,6 +208,8 @@ static enum err_code identify_and_handle(struct http_job *job, struct err *err)
     if (code == ERR_NONE)
         code = request->route->handle(request, &job->response, err);
     count_miss(job, code);
+    if ((request->route->flags & ROUTE_AGENT) && request->principal.kind != PRINCIPAL_ANONYMOUS)
+        senders_note(request, code, err);
     return code;
 }
 

@@ -5,6 +5,7 @@
 #include "api/intake.h"
 #include "api/server.h"
 #include "lib/base/clock.h"
+#include "lib/base/mem.h"
 #include "lib/profile/connect.h"
 #include "lib/profile/otlp.h"
 
@@ -83,6 +84,8 @@ static enum err_code post_export(struct request *request, struct response *respo
     admission_close(export.admission);
     if (code)
         return code;
+    if (export.result.message[0])
+        request->partial_error = arena_strdup(request->arena, export.result.message);
     buf_auto body;
     buf_init(&body, ANSWER_MAX_BYTES);
     otlp_write_response(export.encoding, &export.result, &body);

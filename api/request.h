@@ -19,6 +19,7 @@
 
 struct arena;
 struct route;
+struct senders_service;
 struct server;
 
 enum http_method {
@@ -66,6 +67,11 @@ struct request {
     /* Hashes that the password in X-Perfolio-Password was found to match: it is costly to find, and
      * a request may be handled again. */
     const char *matched_hashes[REQUEST_MATCHED_HASHES];
+    /* Set by the doors for agents, for api/senders.h: the services whose profiles came, also when
+     * they are refused then; and what of the request was refused though it succeeds, or NULL. */
+    struct senders_service *services;
+    size_t service_count;
+    const char *partial_error;
     /* Before slow work a handler sets turn.key and takes the turn. Without one it returns ERR_BUSY
      * at once: a GET is then put aside, and handled again from the start when its turn has come. */
     struct turn turn;

@@ -12,6 +12,7 @@
 #include "api/pyroscope_in.h"
 #include "api/query.h"
 #include "api/query_range.h"
+#include "api/senders.h"
 #include "api/series.h"
 #include "api/share.h"
 #include "api/short_link.h"
@@ -26,7 +27,7 @@ static const struct route_table *const joined[] = {
     &upload_routes,       &report_routes,       &short_link_routes,  &comment_routes,
     &badge_routes,        &oembed_routes,       &profile_routes,     &query_routes,
     &series_routes,       &profile_list_routes, &query_range_routes, &otlp_in_routes,
-    &pyroscope_in_routes, &usage_routes,        &page_routes,
+    &pyroscope_in_routes, &usage_routes,        &senders_routes,     &page_routes,
 };
 
 enum { TABLE_COUNT = sizeof(joined) / sizeof(*joined), METHOD_COUNT = HTTP_OPTIONS + 1 };

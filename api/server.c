@@ -9,6 +9,7 @@
 #include "api/metrics.h"
 #include "api/objects.h"
 #include "api/profile_cache.h"
+#include "api/senders.h"
 #include "api/settings.h"
 #include "api/share.h"
 #include "api/tenant_limits.h"
@@ -91,6 +92,11 @@ static enum err_code clean_identity(struct jobs *jobs, struct err *err)
     return identity_jobs_run(jobs->server, err);
 }
 
+static enum err_code write_senders(struct jobs *jobs, struct err *err)
+{
+    return senders_jobs_run(jobs->server, err);
+}
+
 static enum err_code refresh_gauges(struct jobs *jobs, struct err *err)
 {
     return gauges_refresh(jobs->server->gauges, err);
@@ -119,6 +125,7 @@ static void *jobs_main(void *context)
         run_job(jobs, "views", write_views);
         run_job(jobs, "shares", sweep);
         run_job(jobs, "identity", clean_identity);
+        run_job(jobs, "senders", write_senders);
         run_job(jobs, "gauges", refresh_gauges);
     }
     return NULL;
@@ -147,6 +154,7 @@ static void jobs_stop(struct jobs *jobs)
     pthread_join(jobs->thread, NULL);
     /* Once more, for what is counted in memory. */
     run_job(jobs, "views", write_views);
+    run_job(jobs, "senders", write_senders);
     pthread_cond_destroy(&jobs->wake);
     pthread_mutex_destroy(&jobs->mutex);
 }
@@ -239,6 +247,7 @@ static enum err_code build(struct server *server, const struct server_start *sta
     server->limiter = limiter_create(LIMITER_ENTRIES, clock_monotonic_ns);
     server->auth = auth_create(AUTH_ENTRIES);
     server->tenant_limits = tenant_limits_create();
+    server->senders = senders_create();
     server->admission = admission_memory_create(clock_monotonic_ns);
     server->profiles = profile_cache_create((size_t)settings->profile_cache_bytes);
     server->shares = share_memory_create(settings->max_heavy_memory);
@@ -256,6 +265,7 @@ static void tear_down(struct server *server)
     share_memory_destroy(server->shares);
     profile_cache_destroy(server->profiles);
     admission_memory_destroy(server->admission);
+    senders_destroy(server->senders);
     tenant_limits_destroy(server->tenant_limits);
     auth_destroy(server->auth);
     limiter_destroy(server->limiter);

@@ -18,6 +18,7 @@ struct metrics;
 struct object_store;
 struct pg_pool;
 struct profile_cache;
+struct senders;
 struct settings;
 struct share_memory;
 struct store;
@@ -38,6 +39,7 @@ struct server {
     struct tenant_limits_memory *tenant_limits; /* api/tenant_limits.h */
     struct profile_cache *profiles; /* api/profile_cache.h: decoded profiles, single flight */
     struct share_memory *shares;    /* api/share.h: counted views, cookie key, finished answers */
+    struct senders *senders;        /* api/senders.h: who has sent profiles lately */
     struct turns *turns;            /* api/turns.h: who may keep workers busy with reports */
     struct metrics *metrics;        /* api/metrics.h */
     struct gauges *gauges;          /* api/gauges.h: what the parts hold, for metrics */

@@ -319,6 +319,8 @@ ROWS = [
         lambda world: (f"/api/v1/profiles/{world.stored_profile()}", {}), foreign=(404,)),
     Row("GET", "/api/v1/usage", ["viewer", "member", "owner", "token:read", "token:all"] + FOREIGN,
         lambda world: ("/api/v1/usage", {})),
+    Row("GET", "/api/v1/senders", ["viewer", "member", "owner", "token:read", "token:all"] + FOREIGN,
+        lambda world: ("/api/v1/senders", {})),
     Row("GET", "/api/v1/query_range", ["viewer", "member", "owner", "token:read", "token:all"] + FOREIGN,
         lambda world: ("/api/v1/query_range?query=samples", {})),
     # ---- shares ----

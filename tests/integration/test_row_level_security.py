@@ -23,6 +23,7 @@ def tenants(server):
         client = tenant.api("share", "read", "ingest")
         assert client.post("/api/v1/profiles", body=PROFILE,
                            headers={"Perfolio-Batch-Id": "x"}).status == 200
+        assert client.get("/api/v1/senders").status == 200  # writes who has sent
         share = client.post("/api/v1/shares", body=PROFILE,
                             headers={"Idempotency-Key": "x"}).json()["id"]
         assert client.post("/api/v1/links", json={"path": f"/p/{share}?q=x"}).status == 201

@@ -1,0 +1,52 @@
+/*
+ * senders: who sends continuous profiles: which service, by which token, program and address, when
+ * last, how much, and what went wrong last.
+ *
+ * A request notes what became of it in memory; every few seconds, and before the own tenant's
+ * list is read, what is new is added to the table `sender`. Bounded: SENDERS_TENANT_MAX of one
+ * tenant (the one that was not seen for longest makes room) and SENDERS_MAX of all; who has not
+ * been seen for SENDERS_IDLE_S leaves the memory, and after 30 days the table. Counts that were not
+ * written yet are lost when the server is killed. Threads: any.
+ */
+#ifndef API_SENDERS_H
+#define API_SENDERS_H
+
+#include "lib/base/buf.h"
+#include "lib/base/err.h"
+
+#include <stdint.h>
+
+struct request;
+struct response;
+struct senders;
+struct server;
+
+enum {
+    SENDERS_TENANT_MAX = 1000,
+    SENDERS_MAX = 50000,
+    SENDERS_IDLE_S = 600,
+    SENDERS_SERVICES_MAX = 64 /* of one request; the last of them is all others */
+};
+
+/* What a request brought of one service (request.h has an array of them). */
+struct senders_service {
+    struct span name;
+    uint64_t profile_count;
+    uint64_t sample_count;
+};
+
+struct senders *senders_create(void);
+void senders_destroy(struct senders *senders); /* NULL is a no-op */
+
+/* After a request of an agent whose tenant is known; err is read when code is one. */
+void senders_note(const struct request *request, enum err_code code, const struct err *err);
+
+/* Writes what is new, of one tenant or (PG_NO_TENANT) of all. What could not be written stays. */
+enum err_code senders_write(struct server *server, int64_t tenant_id, struct err *err) MUST_USE;
+/* The same for all, and now and then drops who has not been seen for long. Background work. */
+enum err_code senders_jobs_run(struct server *server, struct err *err) MUST_USE;
+
+/* GET /api/v1/senders */
+extern const struct route_table senders_routes;
+
+#endif

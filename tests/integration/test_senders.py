@@ -1,0 +1,145 @@
+"""Who sends to a team: which service, by which token, program and address, how much, and what went
+wrong last; kept across restarts, bounded, and seen by the team alone."""
+
+import datetime
+
+import pytest
+
+from people import Tenant, come_from
+from test_http_raw import wait_until
+from test_ingest_wire import JSON, OTLP, PROTO, PUSH, otlp_maker, push_protobuf
+from test_limits import STACKS, WIRES, is_taken, make_same, send
+from test_store import BEGIN
+
+PROTOCOLS = {"api": "perfolio", "push": "pyroscope-push", "ingest": "pyroscope-ingest", "otlp": "otlp"}
+
+
+def senders(client):
+    answer = client.get("/api/v1/senders")
+    assert answer.status == 200, answer
+    return answer.json()["senders"]
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_a_sender_is_told_with_what_it_sent(server, wire):
+    tenant = Tenant(server)
+    token = tenant.make_token("ingest", "read")
+    client = server.api(token["token"])
+    assert senders(client) == []
+    before = datetime.datetime.now(datetime.timezone.utc) - datetime.timedelta(seconds=1)
+    for at in range(3):
+        assert is_taken(send(client, wire, {"pod": str(at)}, at))
+    sender, = senders(client)
+    kinds = 1 if wire == "otlp" else 2
+    wanted = {"service": "app", "token_id": token["id"], "token_name": token["name"], "user": None,
+              "protocol": PROTOCOLS[wire], "address": "127.0.0.1", "batches": 3, "profiles": 3 * kinds,
+              "samples": 6 * kinds, "errors": 0, "last_error": None, "last_error_at": None}
+    assert {name: sender[name] for name in wanted} == wanted
+    first, last = (datetime.datetime.fromisoformat(sender[name].replace("Z", "+00:00"))
+                   for name in ("first_seen_at", "last_seen_at"))
+    assert before <= first <= last <= datetime.datetime.now(datetime.timezone.utc)
+    assert senders(Tenant(server).api("read")) == [], "other teams see nothing of it"
+
+
+def test_services_programs_tokens_and_addresses_are_apart(server):
+    tenant = Tenant(server)
+    client, other = tenant.api("ingest", "read"), tenant.api("ingest")
+    profile = make_same(BEGIN, STACKS)
+    series = [({"service_name": name}, [profile]) for name in ("shop", "cart", "cart")]
+    for agent in ("agent/1.2.3 (x)", "agent/1.2.4", "curl"):
+        assert is_taken(client.post(PUSH, push_protobuf(series), headers={
+            "Content-Type": PROTO, "User-Agent": agent}))
+    assert is_taken(other.post(PUSH, push_protobuf(series[:1]), headers={
+        "Content-Type": PROTO, "User-Agent": "curl"}))
+    come_from(other, "127.0.0.9")
+    assert is_taken(other.post(PUSH, push_protobuf(series[:1]), headers={
+        "Content-Type": PROTO, "User-Agent": "curl"}))
+    seen = sorted((one["service"], one["agent"], one["version"], one["address"], one["profiles"])
+                  for one in senders(client))
+    here = [(service, agent, version, "127.0.0.1", count) for service, count in (("cart", 4), ("shop", 2))
+            for agent, version in (("agent/1.2.3 (x)", "1.2.3"), ("agent/1.2.4", "1.2.4"), ("curl", None))]
+    assert seen == sorted(here + [("shop", "curl", None, "127.0.0.1", 2), ("shop", "curl", None, "127.0.0.9", 2)])
+
+
+def test_the_last_error_is_told_where_it_belongs(server):
+    tenant = Tenant(server, label_value_bytes=10)
+    client = tenant.api("ingest", "read")
+    assert is_taken(send(client, "push", {}))
+    answer = client.post(PUSH, b"rubbish", headers={"Content-Type": PROTO})
+    assert answer.status == 400
+    sender, = senders(client)  # before its service was known
+    assert sender["service"] == "app" and sender["errors"] == 1 and sender["batches"] == 1
+    assert sender["last_error"] == answer.json()["message"] and sender["last_error_at"]
+    answer = send(client, "push", {"pod": "x" * 11})
+    assert answer.status == 400
+    sender, = senders(client)
+    assert sender["errors"] == 2 and "label_value_bytes is 10" in sender["last_error"]
+    assert is_taken(send(client, "push", {}, 1))
+    sender, = senders(client)
+    assert sender["batches"] == 2 and "label_value_bytes is 10" in sender["last_error"], "it stays"
+    # OTLP takes what it may and tells of the rest.
+    assert send(client, "otlp", {"pod": "x" * 11}).status == 200
+    otlp = next(one for one in senders(client) if one["protocol"] == "otlp")
+    assert otlp["service"] == "app" and (otlp["batches"], otlp["profiles"], otlp["errors"]) == (1, 0, 1)
+    assert "label_value_bytes is 10" in otlp["last_error"]
+
+
+def test_who_may_not_send_is_told(server):
+    tenant = Tenant(server)
+    assert send(tenant.api("read"), "api", {}).status == 403
+    sender, = senders(tenant.api("read"))
+    assert sender["service"] == "" and sender["errors"] == 1 and '"ingest"' in sender["last_error"]
+
+
+def test_odd_texts_do_no_harm(server):
+    client = Tenant(server).api("ingest", "read")
+    request = otlp_maker.Request([({"service.name": "a\x01b\u20ac" + "x" * 300}, [otlp_maker.Profile(
+        ("cpu", "nanoseconds"), BEGIN, {("main",): 10}, 1, ("cpu", "nanoseconds"))])])
+    for agent in ("\xe9\xff", "x" * 2000, "/", "a/", ""):
+        assert client.post(OTLP, request.json(), headers={"Content-Type": JSON, "User-Agent": agent}).status == 200
+    seen = senders(client)
+    assert len(seen) == 5 and {one["service"] for one in seen} == {"a?b\u20ac" + "x" * 194}
+    assert sorted(one["agent"] for one in seen) == ["", "/", "??", "a/", "x" * 300]
+
+
+def test_there_are_at_most_a_thousand(server):
+    client = Tenant(server).api("ingest", "read")
+    for i in range(40):
+        profiles = [otlp_maker.Profile(("cpu", "nanoseconds"), BEGIN, {("main",): 10}, 1, ("cpu", "nanoseconds"))]
+        request = otlp_maker.Request([({"service.name": f"s{i:02}-{j:02}"}, profiles) for j in range(63)])
+        assert client.post(OTLP, request.json(), headers={"Content-Type": JSON}).status == 200
+    seen = {one["service"] for one in senders(client)}
+    assert len(seen) == 1000 and {f"s39-{j:02}" for j in range(63)} <= seen
+    assert "(others)" not in seen
+    request = otlp_maker.Request([({"service.name": f"t{j:02}"}, profiles) for j in range(70)])
+    assert client.post(OTLP, request.json(), headers={"Content-Type": JSON}).status == 200
+    new = {one["service"]: one["profiles"] for one in senders(client) if one["service"][0] in "t("}
+    assert len(new) == 64 and new["(others)"] == 7
+
+
+def test_senders_are_written_by_themselves_and_outlive_the_server(start_server):
+    server = start_server("--jobs-interval", "1s")
+    tenant = Tenant(server)
+    client = tenant.api("ingest", "read")
+    assert is_taken(send(client, "api", {}))
+
+    def count():
+        with server.database().cursor() as cursor:
+            cursor.execute("SELECT coalesce(sum(batches), 0) FROM sender")
+            return cursor.fetchone()[0]
+
+    assert wait_until(lambda: count() == 1)
+    assert is_taken(send(client, "api", {}, 1))
+    server.stop()
+    server.start()
+    client = server.api(client.token)
+    sender, = senders(client)
+    assert sender["batches"] == 2
+    assert is_taken(send(client, "api", {}, 2))
+    sender, = senders(client)
+    assert sender["batches"] == 3 and sender["profiles"] == 6
+    with server.database().cursor() as cursor:
+        cursor.execute("UPDATE sender SET last_seen_at = now() - interval '31 days'")
+    server.stop()
+    server.start()
+    assert wait_until(lambda: count() == 0)
