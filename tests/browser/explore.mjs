@@ -184,6 +184,23 @@ export async function testExplore(runner, browser, server) {
     }),
   );
 
+  await runner.test("explore: with a focus the graph is of its stacks, and the tree can be divided by a label of series", () =>
+    inside(async (page) => {
+      const chosen = "runtime.mallocgc";
+      await open(page, `${address({ query: hits, x: `focus:^${chosen.replace(".", "\\.")}$`, g: "label:pod", v: "table" })}`);
+      const kept = (keeps) => samplesOf(sent, keeps).filter(({ stack }) => stack.includes(chosen));
+      await page.waitForSelector(".of-stacks:has-text('Values are of stacks with')");
+      await page.click("text=Every value as a table");
+      await page.waitForSelector(".value-table");
+      const { step_ms: step } = (await server.call("GET", `/api/v1/query_range?${new URLSearchParams({ query: hits, start: window.from / 1000, end: window.to / 1000 })}`, { token: server.token })).json;
+      const values = await page.$$eval(".value-table tbody tr", (all) => all.map((row) => [new Date(row.querySelector("time").dateTime).getTime(), Number(row.querySelector("td").dataset.value)]));
+      assert.equal(values.length, profileCount);
+      for (const [ms, rate] of values) assert.ok(same((rate * step) / 1000, totalOf(kept((one) => one.ms >= ms && one.ms < ms + step), 0)), `${ms}: ${rate}`);
+      const rows = await tableRows(page);
+      for (const pod of pods) assert.ok(rows.some((row) => row.at(-1).includes(pod) && number(row[1]) === totalOf(kept((one) => one.pod === pod), 0)), `${pod}: ${rows}`);
+    }),
+  );
+
   await runner.test("explore: a part is chosen by keys, and what they stand on is said", () =>
     inside(async (page) => {
       await open(page);
@@ -239,8 +256,8 @@ export async function testExplore(runner, browser, server) {
       await page.fill("dialog label:has-text('Title') + input", "Kept");
       await page.click("dialog button:has-text('Make a link')");
       const link = await page.textContent("dialog .copy-field code");
-      assert.match(link, /\/d\/\w{22}\.\.\w{22}$/);
-      await page.goto(`${link}?v=table&st=cpu&sv=2`);
+      assert.match(link, /\/d\/\w{22}\.\.\w{22}\?v=table&st=cpu&sv=2$/);
+      await page.goto(link);
       await viewReady(page);
       assert.equal(await page.textContent(".foot-total"), shown);
       assert.deepEqual(await page.$$eval(".side a", (all) => all.map((one) => one.textContent)), ["Kept (before)", "Kept (after)"]);
@@ -273,7 +290,7 @@ export async function testExplore(runner, browser, server) {
       await page.click("dialog button:has-text('Make a link')");
       await page.waitForSelector("dialog a:has-text('Open it')");
       await page.click("dialog a:has-text('Open it')");
-      await page.waitForURL(/\/p\/\w{22}$/);
+      await page.waitForURL(/\/p\/\w{22}\?st=cpu&sv=2$/);
       await viewReady(page);
       assert.equal(await page.textContent(".foot-total"), shown);
       assert.equal(await page.textContent("h1"), type);

@@ -1,10 +1,10 @@
 /* explore_api: what is asked of the store of continuous profiles; apart from api.ts, since who reads a share does not need it. */
 import {
-  change, diffMode, getDiffTopAt, getFlameAt, getJson, getTopAt, labelParameters, queryOf, viewParameters, type Created, type FlameQuery, type ShareSettings,
+  change, diffMode, getDiffTopAt, getFlameAt, getJson, getTopAt, queryOf, viewParameters, type Created, type FlameQuery, type ShareSettings,
 } from "./api.ts";
 import type { Asked } from "./model/explore_state.ts";
-import type { LabelsAnswer, LabelsQuestion } from "./model/labels.ts";
 import type { Span } from "./model/moment.ts";
+import type { StackRules } from "./model/stack_rules.ts";
 
 export interface ProfileType {
   /** The whole name. */
@@ -82,8 +82,8 @@ export const listLabelNames = (match: string, span: Span, signal?: AbortSignal) 
 export const listLabelValues = (name: string, match: string, span: Span, signal?: AbortSignal) =>
   listed<string>(`/api/v1/label/${encodeURIComponent(name)}/values`, { "match[]": match, ...spanOf(span), limit: maxCompletions }, signal);
 
-export const getRange = (asked: Asked, by: readonly string[], isRate: boolean, signal: AbortSignal) =>
-  getJson<RangeAnswer>("/api/v1/query_range" + queryOf({ ...askedBy(asked), group_by: by, rate: isRate ? "true" : "" }), signal);
+export const getRange = (asked: Asked, by: readonly string[], { labels, focus, ignore }: StackRules, isRate: boolean, signal: AbortSignal) =>
+  getJson<RangeAnswer>("/api/v1/query_range" + queryOf({ ...askedBy(asked), group_by: by, label: labels, focus, ignore, rate: isRate ? "true" : "" }), signal);
 
 export const listStored = (asked: Asked, after: string, signal?: AbortSignal) =>
   getJson<StoredPage>("/api/v1/profiles" + queryOf({ ...askedBy(asked), limit: 50, after }), signal);
@@ -118,12 +118,6 @@ export const getTree = (source: Source, query: ViewQuery, signal: AbortSignal, o
 
 export const getRows = (source: Source, query: ViewQuery, signal: AbortSignal) =>
   (source.kind === "diff" ? getDiffTopAt : getTopAt)(pathOf(source, "top", query), signal);
-
-export const getSidesLabels = (before: Asked, after: Asked, query: ViewQuery, question: LabelsQuestion, signal: AbortSignal) =>
-  getJson<LabelsAnswer>(
-    "/api/v1/diff/labels" + queryOf({ ...sides(before, after), mode: diffMode(query), ...labelParameters(query.sampleType, question) }),
-    signal,
-  );
 
 /* ---- sharing ---- */
 

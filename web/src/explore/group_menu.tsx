@@ -3,11 +3,15 @@ import { listLabelNames } from "../explore_api.ts";
 import type { Asked } from "../model/explore_state.ts";
 import { splitQuery } from "../model/selector.ts";
 import { ErrorLine, Loading, Menu } from "../ui/kit.tsx";
-import { useLoaded } from "./use_selection.ts";
+import { useLoaded, type Loaded } from "./use_selection.ts";
 
-function Names({ window, by, onChange }: { window: Asked; by: readonly string[]; onChange: (by: string[]) => void }) {
+/** Of the series of that type in the window. */
+export function useLabelNames(window: Asked): Loaded<string[]> {
   const { type } = splitQuery(window.query);
-  const names = useLoaded(`${type}\n${window.from}\n${window.to}`, (signal) => listLabelNames(type, window, signal));
+  return useLoaded(type && `${type}\n${window.from}\n${window.to}`, (signal) => listLabelNames(type, window, signal));
+}
+
+function Names({ names, by, onChange }: { names: Loaded<string[]>; by: readonly string[]; onChange: (by: string[]) => void }) {
   if (names.problem) return <ErrorLine error={names.problem} />;
   if (!names.value) return <Loading label="Loading labels" />;
   const all = [...new Set([...names.value, ...by])];

@@ -19,6 +19,8 @@ interface MetricsProps {
   isCurrent: boolean;
   window: Span;
   selection: Selection;
+  /** Which stacks the values are of, where it is not all of them. */
+  of: string;
   onPart: (part: Span | null) => void;
   /** The labels of a series, or none for all of them. */
   onChoose: (labels: Selection["only"]) => void;
@@ -137,7 +139,7 @@ function useSteps({ window, answer, onPart, selection }: Pick<MetricsProps, "win
 }
 
 export function Metrics(props: MetricsProps) {
-  const { answer, isCurrent, window, selection, onPart, onChoose, onZoom } = props;
+  const { answer, isCurrent, window, selection, of, onPart, onChoose, onZoom } = props;
   const palette = usePalette();
   const [pointed, setPointed] = useState<number | null>(null);
   const steps = useSteps(props);
@@ -186,6 +188,7 @@ export function Metrics(props: MetricsProps) {
         ) : (
           <span>{steps.marked ? `Marked ${formatSpan(steps.marked)}: Enter looks at it` : "Drag over the graph to look at a part of the time"}</span>
         )}
+        {of && <strong class="of-stacks">{of}</strong>}
       </p>
       <SeriesTable {...{ answer, looks, selection, cursor, onChoose }} />
       <AllValues answer={answer} />

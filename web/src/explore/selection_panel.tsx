@@ -14,6 +14,8 @@ interface SelectionPanelProps {
   side: "" | "Before" | "After";
   selection: Selection;
   known: Known;
+  /** Which stacks the values are of, where it is not all of them. */
+  of: string;
   onChange: (patch: Partial<Selection>) => void;
   onRefresh: () => void;
   children?: ComponentChildren;
@@ -25,7 +27,7 @@ function typeChoices({ types }: Known, type: string) {
   return choices;
 }
 
-export function SelectionPanel({ side, selection, known, onChange, onRefresh, children }: SelectionPanelProps) {
+export function SelectionPanel({ side, selection, known, of, onChange, onRefresh, children }: SelectionPanelProps) {
   const { range, window, queryError } = known;
   const { type } = splitQuery(selection.query);
   const word = side ? ` ${side.toLowerCase()}` : "";
@@ -54,6 +56,7 @@ export function SelectionPanel({ side, selection, known, onChange, onRefresh, ch
             isCurrent={range.isCurrent}
             window={window}
             selection={selection}
+            of={of}
             onPart={(part) => onChange({ part })}
             onChoose={(only) => onChange({ only })}
             onZoom={zoom}

@@ -9,6 +9,10 @@ import { asProblem, Button, CopyField, Dialog, ErrorLine } from "../ui/kit.tsx";
 interface ShareAnswerProps {
   /** One, or before and after. */
   asked: Asked[];
+  /** The query of an address that shows the share as it is seen here. */
+  view: string;
+  /** Rules about labels choose what is seen: a share has all of it. */
+  hasLabelRules: boolean;
   onClose: () => void;
 }
 
@@ -21,7 +25,7 @@ async function keep(asked: readonly Asked[], settings: ShareSettings): Promise<s
   return made.length > 1 ? `${location.origin}/d/${made.map(({ id }) => id).join("..")}` : made[0].url;
 }
 
-export function ShareAnswer({ asked, onClose }: ShareAnswerProps) {
+export function ShareAnswer({ asked, view, hasLabelRules, onClose }: ShareAnswerProps) {
   const [settings, setSettings] = useState<ShareSettings>({ visibility: "team" });
   const [link, setLink] = useState("");
   const [isBusy, setBusy] = useState(false);
@@ -31,7 +35,7 @@ export function ShareAnswer({ asked, onClose }: ShareAnswerProps) {
     setBusy(true);
     setError(null);
     try {
-      setLink(await keep(asked, cleanSettings(settings)));
+      setLink((await keep(asked, cleanSettings(settings))) + view);
     } catch (caught) {
       setError(asProblem(caught));
     }
@@ -48,6 +52,7 @@ export function ShareAnswer({ asked, onClose }: ShareAnswerProps) {
       ) : (
         <form onSubmit={send}>
           <SettingsForm settings={settings} hasTeam onChange={setSettings} />
+          {hasLabelRules && <p class="hint">Labels of samples do not go into a share: it is of all samples that the query finds.</p>}
           <ErrorLine error={error} />
           <div class="actions"><Button look="primary" type="submit" disabled={isBusy}>Make a link</Button></div>
         </form>

@@ -4,6 +4,7 @@ import type { Problem } from "../api.ts";
 import { getRange, listTypes, type ProfileType, type RangeAnswer } from "../explore_api.ts";
 import { windowOf, type Asked, type Selection } from "../model/explore_state.ts";
 import { splitQuery } from "../model/selector.ts";
+import type { StackRules } from "../model/stack_rules.ts";
 import { asProblem } from "../ui/kit.tsx";
 
 export interface Loaded<Value> {
@@ -14,7 +15,7 @@ export interface Loaded<Value> {
   retry: () => void;
 }
 
-/** What load gives for a key; null is not asked for. */
+/** What load gives for a key; null and "" are not asked for. */
 export function useLoaded<Value>(key: string | null, load: (signal: AbortSignal) => Promise<Value>): Loaded<Value> {
   const [loaded, setLoaded] = useState<{ value: Value; key: string } | null>(null);
   const [failed, setFailed] = useState<{ problem: Problem; key: string } | null>(null);
@@ -22,7 +23,7 @@ export function useLoaded<Value>(key: string | null, load: (signal: AbortSignal)
   const latest = useRef(load);
   latest.current = load;
   useEffect(() => {
-    if (key === null) return;
+    if (!key) return;
     setFailed(null);
     const abort = new AbortController();
     latest.current(abort.signal).then(
@@ -33,7 +34,7 @@ export function useLoaded<Value>(key: string | null, load: (signal: AbortSignal)
   }, [key, attempt]);
   return {
     value: loaded?.value ?? null,
-    isCurrent: key !== null && loaded?.key === key,
+    isCurrent: Boolean(key) && loaded?.key === key,
     problem: failed && failed.key === key ? failed.problem : null,
     retry: () => setAttempt(attempt + 1),
   };
@@ -43,12 +44,12 @@ export interface Known {
   window: Asked;
   types: Loaded<ProfileType[]>;
   range: Loaded<RangeAnswer>;
-  /** What the server says of the query itself, or "". */
+  /** What the server says of the query itself, or that there is no such type in the window; or "". */
   queryError: string;
 }
 
 /** null: there is no such selection. */
-export function useSelection(selection: Selection | null, by: readonly string[], nowMs: number): Known | null {
+export function useSelection(selection: Selection | null, by: readonly string[], rules: StackRules, nowMs: number): Known | null {
   const window = selection && windowOf(selection, nowMs);
   const spanKey = window && `${window.from}\n${window.to}`;
   const types = useLoaded(spanKey, (signal) => listTypes(window!, signal));
@@ -56,8 +57,8 @@ export function useSelection(selection: Selection | null, by: readonly string[],
   // Levels have no rate; of a type that is named in part, nothing is known beforehand.
   const isRate = found !== undefined && found.rule !== "mean";
   const isReady = window !== null && window.query !== "" && (types.isCurrent || types.problem !== null);
-  const range = useLoaded(isReady ? [spanKey, window.query, isRate, ...by].join("\n") : null, (signal) => getRange(window!, by, isRate, signal));
+  const range = useLoaded(isReady ? [spanKey, window.query, isRate, JSON.stringify([by, rules])].join("\n") : null, (signal) => getRange(window!, by, rules, isRate, signal));
   if (!window) return null;
-  const isOfQuery = range.problem?.status === 400 && range.problem.detail.startsWith("query: ");
+  const isOfQuery = range.problem?.status === 404 || (range.problem?.status === 400 && range.problem.detail.startsWith("query: "));
   return { window, types, range, queryError: isOfQuery ? range.problem!.detail : "" };
 }

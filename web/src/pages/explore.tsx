@@ -4,9 +4,9 @@
  */
 import { useCallback, useEffect, useState } from "preact/hooks";
 import type { Session } from "../api.ts";
-import { getRows, getSidesLabels, getTree, type Made, type Source } from "../explore_api.ts";
+import { getRows, getTree, type Made, type Source } from "../explore_api.ts";
 import { FirstProfile } from "../explore/first_profile.tsx";
-import { GroupMenu } from "../explore/group_menu.tsx";
+import { GroupMenu, useLabelNames } from "../explore/group_menu.tsx";
 import { MadeLine } from "../explore/made_line.tsx";
 import { ProfileList } from "../explore/profile_list.tsx";
 import { SelectionPanel } from "../explore/selection_panel.tsx";
@@ -17,7 +17,8 @@ import style from "../explore/explore.css?text";
 import { askedOf, formatExplore, halves, parseExplore, pinned, type ExploreState, type Selection } from "../model/explore_state.ts";
 import type { Flame } from "../model/flame.ts";
 import { formatLabels } from "../model/labels.ts";
-import { formatState } from "../state.ts";
+import { describeStackRules, stackRulesOf } from "../model/stack_rules.ts";
+import { formatState, type ViewState } from "../state.ts";
 import { Button, copyText, Empty, useTitle } from "../ui/kit.tsx";
 import { useMustSignIn } from "../ui/must_sign_in.ts";
 import { isSignedIn, Shell } from "../ui/shell.tsx";
@@ -37,6 +38,9 @@ function sourceOf({ selection, baseline, profile }: ExploreState, nowMs: number)
   return profile ? { kind: "single", id: profile } : { kind: "merged", asked };
 }
 
+/** The view as a share has it, which knows no labels. */
+const shareView = (view: ViewState) => formatState({ ...view, labels: [], extra: [], root: "", group: view.group.startsWith("label:") ? "function" : view.group });
+
 /** What the address says, and how the page changes it. */
 function useExplore() {
   const [view, update] = useViewState();
@@ -50,11 +54,13 @@ interface SeenProps {
   source: Source;
   view: ReturnType<typeof useExplore>["view"];
   update: ReturnType<typeof useExplore>["update"];
+  /** What the tree can be divided by. */
+  labelKeys: readonly string[];
   extraKeys: Record<string, () => void>;
 }
 
 /** The views, with what is said of the answer above them. */
-function Seen({ source, view, update, extraKeys }: SeenProps) {
+function Seen({ source, view, update, labelKeys, extraKeys }: SeenProps) {
   // By tree, since the viewer keeps some of the last and does not ask for them again.
   const [made, setMade] = useState<Record<string, Made>>({});
   const [flame, setFlame] = useState<Flame | null>(null);
@@ -78,7 +84,7 @@ function Seen({ source, view, update, extraKeys }: SeenProps) {
         flameKey={key}
         load={load}
         loadRows={(signal) => getRows(source, question, signal)}
-        loadLabels={isDiff ? (labels, signal) => getSidesLabels(source.before, source.after, question, labels, signal) : undefined}
+        labelKeys={labelKeys}
         onFlame={setFlame}
         extraKeys={isDiff ? { ...extraKeys, "%": normalise } : extraKeys}
         tools={
@@ -98,8 +104,10 @@ function Page({ session }: { session: Session }) {
   const { selection, baseline, by, profile, hasList } = explore;
   const [nowMs, setNow] = useState(() => Date.now());
   const [isSharing, setSharing] = useState(false);
-  const after = useSelection(selection, by, nowMs)!;
-  const before = useSelection(baseline, by, nowMs);
+  const rules = stackRulesOf(view);
+  const after = useSelection(selection, by, rules, nowMs)!;
+  const before = useSelection(baseline, by, rules, nowMs);
+  const names = useLabelNames(after.window);
   const refresh = () => setNow(Date.now());
   const changeAfter = (patch: Partial<Selection>, how?: "push" | "replace") => change({ selection: { ...selection, ...patch }, profile: "" }, how);
   const changeBefore = (patch: Partial<Selection>) => change({ baseline: { ...baseline!, ...patch } });
@@ -122,7 +130,7 @@ function Page({ session }: { session: Session }) {
         <div class="profile-title">
           <h1>Explore</h1>
           <div class="profile-tools">
-            <GroupMenu window={after.window} by={by} onChange={(by) => change({ by, selection: { ...selection, only: [] }, baseline: baseline && { ...baseline, only: [] } })} />
+            <GroupMenu names={names} by={by} onChange={(by) => change({ by, selection: { ...selection, only: [] }, baseline: baseline && { ...baseline, only: [] } })} />
             <Button icon="compare" class="toggle" aria-pressed={baseline !== null} onClick={compare}>Compare</Button>
             {baseline && <Button icon="swap" onClick={swap} title="Swap sides (x)">Swap</Button>}
             <Button icon="copy" onClick={copyLink} title="Copy a link to this view and this time (y)">Copy link</Button>
@@ -130,8 +138,8 @@ function Page({ session }: { session: Session }) {
           </div>
         </div>
         <div class={`selections ${baseline ? "two" : ""}`}>
-          {baseline && before && <SelectionPanel side="Before" selection={baseline} known={before} onChange={changeBefore} onRefresh={refresh} />}
-          <SelectionPanel side={baseline ? "After" : ""} selection={selection} known={after} onChange={changeAfter} onRefresh={refresh} />
+          {baseline && before && <SelectionPanel side="Before" selection={baseline} known={before} of={describeStackRules(rules)} onChange={changeBefore} onRefresh={refresh} />}
+          <SelectionPanel side={baseline ? "After" : ""} selection={selection} known={after} of={describeStackRules(rules)} onChange={changeAfter} onRefresh={refresh} />
         </div>
         {!baseline && !hasNothing && (
           <details class="stored-place" open={hasList} onToggle={(event) => event.currentTarget.open !== hasList && change({ hasList: !hasList }, "replace")}>
@@ -153,9 +161,9 @@ function Page({ session }: { session: Session }) {
           <p>{baseline ? "One of the sides" : "The window"} has no profile of this type with these labels.</p>
         </Empty>
       ) : (
-        selection.query && !isWrong && <Seen key={source.kind} {...{ source, view, update }} extraKeys={{ y: copyLink, x: swap }} />
+        selection.query && !isWrong && <Seen key={source.kind} {...{ source, view, update }} labelKeys={names.value ?? []} extraKeys={{ y: copyLink, x: swap }} />
       )}
-      {isSharing && <ShareAnswer asked={source.kind === "diff" ? [source.before, source.after] : [askedOf(selection, nowMs)]} onClose={() => setSharing(false)} />}
+      {isSharing && <ShareAnswer view={shareView(view)} hasLabelRules={view.labels.length > 0} asked={source.kind === "diff" ? [source.before, source.after] : [askedOf(selection, nowMs)]} onClose={() => setSharing(false)} />}
     </Shell>
   );
 }

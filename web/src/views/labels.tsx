@@ -7,8 +7,8 @@
  */
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Problem } from "../api.ts";
-import type { Rule } from "../model/chain.ts";
 import { formatLabels, groupOfLabel, parseLabelRule, turnLabelRule, type Label, type LabelBar, type LabelCount, type LabelsAnswer, type LabelsQuestion, type LabelValue, type LoadLabels } from "../model/labels.ts";
+import { textsOf } from "../model/stack_rules.ts";
 import { formatChange, formatCount, formatExact, formatPercent, formatSigned, formatValue } from "../model/units.ts";
 import { asProblem, Button, Empty, IconButton, Loading, ProblemView } from "../ui/kit.tsx";
 import { addStyle } from "../ui/style.ts";
@@ -33,9 +33,6 @@ interface Counted {
   /** Asked for alone: labels that samples are chosen by, without that choice, and those of which more is wanted. */
   alone: Map<string, Label>;
 }
-
-/** Only focus and ignore choose samples; what other rules do is the tree's alone. */
-const textsOf = (rules: readonly Rule[], action: string) => rules.filter((rule) => !rule.isOff && rule.action === action).map((rule) => rule.text);
 
 const keyOf = (rule: string) => parseLabelRule(rule)?.key ?? "";
 
