@@ -29,9 +29,15 @@ async function send(server, begin) {
       await push(`/api/v1/profiles?name=process_cpu&${labels}&time=${(ms / 1000).toFixed(3)}`, encodePprof({ types: twoTypes, samples, durationNs: 10e9 }));
       sent.push({ ms, pod, samples });
     }
-  const memory = encodePprof({ types: [["inuse_space", "bytes"]], samples: [{ stack: ["main.main"], values: [4096] }] });
-  await push(`/api/v1/profiles?name=memory&label=service_name%3Dshop&label=pod%3Da&time=${(begin / 1000).toFixed(3)}`, memory);
+  await sendMemory(server, begin, "a");
   return sent;
+}
+
+async function sendMemory(server, ms, pod) {
+  const body = encodePprof({ types: [["inuse_space", "bytes"]], samples: [{ stack: ["main.main"], values: [4096] }] });
+  const path = `/api/v1/profiles?name=memory&label=service_name%3Dshop&label=pod%3D${pod}&time=${(ms / 1000).toFixed(3)}`;
+  const answer = await server.call("POST", path, { body, token: server.token });
+  assert.equal(answer.status, 200, `${answer.bytes}`);
 }
 
 const samplesOf = (sent, keeps = () => true) => sent.filter(keeps).flatMap(({ samples }) => samples);
@@ -176,6 +182,10 @@ export async function testExplore(runner, browser, server) {
       await page.fill("[role=combobox]", 'pod="nobody"');
       await page.keyboard.press("Enter");
       await page.waitForSelector("h2:has-text('No profile matches')");
+      watch.allowed.add(404);
+      await page.fill("[role=combobox]", 'nothing:cpu{pod="a"}');
+      await page.keyboard.press("Enter");
+      await page.waitForSelector(`.query-bar .error-line:has-text("${type}")`);
       await page.fill("[role=combobox]", `${type}{pod="b"}`);
       await page.keyboard.press("Enter");
       await page.waitForURL((url) => url.searchParams.get("query") === `${type}{pod="b"}`);
@@ -294,6 +304,31 @@ export async function testExplore(runner, browser, server) {
       await viewReady(page);
       assert.equal(await page.textContent(".foot-total"), shown);
       assert.equal(await page.textContent("h1"), type);
+    }),
+  );
+
+  await runner.test("explore: nothing jumps; what came since is there when it is brought up to date; what failed is tried again", () =>
+    inside(async (page, watch) => {
+      await page.addInitScript(() => {
+        globalThis.shift = 0;
+        new PerformanceObserver((list) => list.getEntries().forEach(({ value }) => (globalThis.shift += value))).observe({ type: "layout-shift", buffered: true });
+      });
+      await open(page, address({ query: "memory:inuse_space:bytes::", by: "pod" }));
+      assert.match(await page.textContent(".made-facts"), / of 1 profile of 1 series/);
+      const shift = await page.evaluate(() => globalThis.shift);
+      assert.ok(shift < 0.01, `${shift}`);
+      await sendMemory(server, begin + minute, "b");
+      await page.click("[aria-label='Bring up to date']");
+      await soon(async () => assert.match(await page.textContent(".made-facts"), / of 2 profiles of 2 series/));
+      await page.waitForSelector(".series-table button:has-text('pod=b')");
+
+      watch.allowed.add(503);
+      await page.route("**/api/v1/query_range?*", (route) => route.fulfill({ status: 503, body: "" }));
+      await page.click("[aria-label='Bring up to date']");
+      await page.waitForSelector(".metrics-problem");
+      await page.unroute("**/api/v1/query_range?*");
+      await page.click("button:has-text('Try again')");
+      await plotReady(page);
     }),
   );
 

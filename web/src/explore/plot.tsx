@@ -50,7 +50,7 @@ function momentTexts(splits: number[], stepMs: number): string[] {
 function makePlot(root: HTMLElement, props: PlotProps): uPlot {
   const { data, window, format, looks, chosen, colours } = props;
   const font = `11px ${getComputedStyle(root).fontFamily}`;
-  const axis = { stroke: colours.text, font, grid: { stroke: colours.line, width: 1 }, ticks: { show: false } };
+  const axis = { stroke: colours.text, font, grid: { stroke: colours.line, width: 1, dash: [2, 3] }, ticks: { show: false } };
   const widest = Math.max(...data.values.flat().map((value) => format(value ?? 0).length), 4);
   return new uPlot(
     {

@@ -10,6 +10,7 @@ import { Icon } from "../ui/icons.tsx";
 
 const operatorNames: Record<string, string> = { "=": "is", "!=": "is not", "=~": "matches", "!~": "does not match" };
 const maxShown = 100;
+const maxKnown = 50;
 
 interface Choice {
   text: string;
@@ -20,6 +21,7 @@ interface Choice {
 function useAnswers() {
   const known = useRef(new Map<string, Promise<string[]>>());
   return (key: string, ask: () => Promise<string[]>) => {
+    if (known.current.size > maxKnown) known.current.clear();
     const found = known.current.get(key) ?? ask();
     known.current.set(key, found);
     found.catch(() => known.current.delete(key));

@@ -2,7 +2,7 @@
 import type { ComponentChildren } from "preact";
 import type { Selection } from "../model/explore_state.ts";
 import { splitQuery } from "../model/selector.ts";
-import { ErrorLine, Loading, Select } from "../ui/kit.tsx";
+import { Button, ErrorLine, Loading, Select } from "../ui/kit.tsx";
 import { Metrics } from "./metrics.tsx";
 import { QueryBar } from "./query_bar.tsx";
 import { TimeRange } from "./time_range.tsx";
@@ -14,6 +14,8 @@ interface SelectionPanelProps {
   side: "" | "Before" | "After";
   selection: Selection;
   known: Known;
+  /** The graph has a line for each value of some labels. */
+  hasLines: boolean;
   /** Which stacks the values are of, where it is not all of them. */
   of: string;
   onChange: (patch: Partial<Selection>) => void;
@@ -27,7 +29,7 @@ function typeChoices({ types }: Known, type: string) {
   return choices;
 }
 
-export function SelectionPanel({ side, selection, known, of, onChange, onRefresh, children }: SelectionPanelProps) {
+export function SelectionPanel({ side, selection, known, hasLines, of, onChange, onRefresh, children }: SelectionPanelProps) {
   const { range, window, queryError } = known;
   const { type } = splitQuery(selection.query);
   const word = side ? ` ${side.toLowerCase()}` : "";
@@ -45,9 +47,14 @@ export function SelectionPanel({ side, selection, known, of, onChange, onRefresh
         <TimeRange label={`Time${word}`} span={window} {...{ selection, onChange, onRefresh }} />
         {children}
       </div>
-      <div class="metrics-place">
+      <div class={`metrics-place ${hasLines ? "lines" : ""}`}>
         {range.problem ? (
-          !queryError && <ErrorLine error={range.problem} />
+          !queryError && (
+            <div class="metrics-problem">
+              <ErrorLine error={range.problem} />
+              <Button onClick={range.retry}>Try again</Button>
+            </div>
+          )
         ) : !range.value ? (
           <Loading label="Loading values over time" />
         ) : (

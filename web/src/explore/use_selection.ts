@@ -51,7 +51,8 @@ export interface Known {
 /** null: there is no such selection. */
 export function useSelection(selection: Selection | null, by: readonly string[], rules: StackRules, nowMs: number): Known | null {
   const window = selection && windowOf(selection, nowMs);
-  const spanKey = window && `${window.from}\n${window.to}`;
+  // Windows of fixed times are asked for anew, too, when all is brought up to date.
+  const spanKey = window && `${nowMs}\n${window.from}\n${window.to}`;
   const types = useLoaded(spanKey, (signal) => listTypes(window!, signal));
   const found = types.value?.find(({ type }) => type === splitQuery(window?.query ?? "").type);
   // Levels have no rate; of a type that is named in part, nothing is known beforehand.

@@ -51,6 +51,8 @@ function useExplore() {
 }
 
 interface SeenProps {
+  /** When all was brought up to date. */
+  nowMs: number;
   source: Source;
   view: ReturnType<typeof useExplore>["view"];
   update: ReturnType<typeof useExplore>["update"];
@@ -60,12 +62,12 @@ interface SeenProps {
 }
 
 /** The views, with what is said of the answer above them. */
-function Seen({ source, view, update, labelKeys, extraKeys }: SeenProps) {
+function Seen({ nowMs, source, view, update, labelKeys, extraKeys }: SeenProps) {
   // By tree, since the viewer keeps some of the last and does not ask for them again.
   const [made, setMade] = useState<Record<string, Made>>({});
   const [flame, setFlame] = useState<Flame | null>(null);
   const question = { sampleType: view.sampleType, group: view.group, labels: view.labels, isNormalised: view.isNormalised };
-  const key = [JSON.stringify(source), view.sampleType, view.group, view.isNormalised, view.root, formatLabels(view.labels)].join("\n");
+  const key = [nowMs, JSON.stringify(source), view.sampleType, view.group, view.isNormalised, view.root, formatLabels(view.labels)].join("\n");
   const load = useCallback((signal: AbortSignal) => getTree(source, { ...question, root: view.root }, signal, (how) => setMade((old) => ({ ...old, [key]: how }))), [key]);
   const normalise = () => update({ isNormalised: !view.isNormalised });
   const isDiff = source.kind === "diff";
@@ -138,13 +140,13 @@ function Page({ session }: { session: Session }) {
           </div>
         </div>
         <div class={`selections ${baseline ? "two" : ""}`}>
-          {baseline && before && <SelectionPanel side="Before" selection={baseline} known={before} of={describeStackRules(rules)} onChange={changeBefore} onRefresh={refresh} />}
-          <SelectionPanel side={baseline ? "After" : ""} selection={selection} known={after} of={describeStackRules(rules)} onChange={changeAfter} onRefresh={refresh} />
+          {baseline && before && <SelectionPanel side="Before" selection={baseline} known={before} hasLines={by.length > 0} of={describeStackRules(rules)} onChange={changeBefore} onRefresh={refresh} />}
+          <SelectionPanel side={baseline ? "After" : ""} selection={selection} known={after} hasLines={by.length > 0} of={describeStackRules(rules)} onChange={changeAfter} onRefresh={refresh} />
         </div>
         {!baseline && !hasNothing && (
           <details class="stored-place" open={hasList} onToggle={(event) => event.currentTarget.open !== hasList && change({ hasList: !hasList }, "replace")}>
             <summary>Single profiles</summary>
-            {hasList && selection.query && <ProfileList asked={askedOf(selection, nowMs)} opened={profile} onOpen={(id) => change({ profile: id })} />}
+            {hasList && selection.query && <ProfileList key={nowMs} asked={askedOf(selection, nowMs)} opened={profile} onOpen={(id) => change({ profile: id })} />}
           </details>
         )}
         {profile && !baseline && (
@@ -161,7 +163,7 @@ function Page({ session }: { session: Session }) {
           <p>{baseline ? "One of the sides" : "The window"} has no profile of this type with these labels.</p>
         </Empty>
       ) : (
-        selection.query && !isWrong && <Seen key={source.kind} {...{ source, view, update }} labelKeys={names.value ?? []} extraKeys={{ y: copyLink, x: swap }} />
+        selection.query && !isWrong && <Seen key={source.kind} {...{ nowMs, source, view, update }} labelKeys={names.value ?? []} extraKeys={{ y: copyLink, x: swap }} />
       )}
       {isSharing && <ShareAnswer view={shareView(view)} hasLabelRules={view.labels.length > 0} asked={source.kind === "diff" ? [source.before, source.after] : [askedOf(selection, nowMs)]} onClose={() => setSharing(false)} />}
     </Shell>
