@@ -465,3 +465,37 @@ def test_a_bucket_whose_server_is_killed_loses_nothing(start, external_database)
             wait_for_progress(senders, 10)
             for server in servers:
                 check(server.api(token), senders, begin)
+
+
+class SlowProxy(FaultProxy):
+    """Each segment is two seconds away."""
+
+    def next_fault(self, method, target):
+        if method == "GET" and "/segment/" in target:
+            time.sleep(2)
+        return super().next_fault(method, target)
+
+
+def test_a_slow_merge_keeps_its_lease(start, external_database):  # noqa: F811
+    prefix, database = new_prefix(), Database(external_database)
+    flags = ("--database-url", external_database)
+    one = start("one", bucket(prefix), *flags)
+    token = Tenant(one).make_token("ingest", "read")["token"]
+    begin = (time.time_ns() // (24 * HOUR) - 2) * 24 * HOUR
+    for number in range(10):
+        answer = one.api(token).post("/api/v1/profiles", f"main;batch{number} 1\n".encode(),
+                                     query={"label": "pod=a", "time": begin + number})
+        assert answer.status == 200, answer
+    assert one.stop() == 0
+    with proxy_to_bucket(SlowProxy) as proxy:
+        two = start("two", bucket(prefix, endpoint=proxy.endpoint), *flags)
+        leases, deadline = set(), time.monotonic() + 120
+        while not database.rows("SELECT 1 FROM block"):
+            leases |= database.rows("SELECT leased_until FROM segment_tenant WHERE leased_until > now()")
+            assert time.monotonic() < deadline
+            time.sleep(0.2)
+        assert len(leases) > 1, "another server would have begun the same"
+        answer = two.api(token).get("/api/v1/query", query={
+            "query": "samples:count", "start": begin, "end": begin + 10, "report": "folded"})
+        assert len(answer.text.splitlines()) == 10
+        assert two.stop() == 0
