@@ -338,8 +338,11 @@ static enum err_code merge_report(struct request *request, struct report *report
     enum err_code code = read_samples(request, report, query, err);
     if (!code)
         code = query_merge(request, query, ret_answer, err);
-    if (code || !ret_answer->absent_label)
+    if (code)
         return code;
+    report->left_out[VIEW_SIDE_B] = ret_answer->left_out;
+    if (!ret_answer->absent_label)
+        return ERR_NONE;
     profile_destroy(ret_answer->profile);
     return err_set(err, ERR_INVALID, "group_by: %s", ret_answer->absent_label);
 }

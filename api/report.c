@@ -244,6 +244,7 @@ static enum err_code create_view(const struct report *report, struct arena *aren
                                      report->server->settings->report_cpu_time_s * CLOCK_NS_PER_S,
         .is_cancelled = report->is_cancelled,
     };
+    memcpy(options.left_out, report->left_out, sizeof(options.left_out));
     if (report->share_count == 2)
         return diff_view_create(arena, profiles[0], profiles[1], report->mode, &options, ret_view,
                                 err);

@@ -63,7 +63,9 @@ struct report {
     /* Of what is made of a query (api/query.h); 0 and NULL: the setting, and nobody cancels. */
     int64_t cpu_deadline_ns;
     const atomic_bool *is_cancelled;
-    uint64_t zoom;           /* hash of the path of the node that is shown alone; 0: all */
+    uint64_t zoom; /* hash of the path of the node that is shown alone; 0: all */
+    /* Per enum view_side: of samples that a query's answer is without, but counts in its whole. */
+    int64_t left_out[VIEW_SIDE_COUNT];
     uint32_t left_out_count; /* rules of the page that a picture does not show */
 };
 

@@ -116,6 +116,7 @@ bool report_diff_has_query(const struct report *report)
 
 /* The profiles of both sides while the report is made. */
 struct sides {
+    int64_t left_out[VIEW_SIDE_COUNT];
     struct flight_entry *entries[SIDES]; /* of shares */
     struct profile *merged[SIDES];       /* of queries */
     const struct profile *profiles[SIDES];
@@ -129,6 +130,7 @@ static enum err_code merge_side(struct request *request, const struct report *re
     if (code)
         return err_add(err, "%s", share_names[side]);
     sides->profiles[side] = sides->merged[side] = answer.profile;
+    sides->left_out[side == 0 ? VIEW_SIDE_A : VIEW_SIDE_B] = answer.left_out;
     missing[side] = query_describe_missing(request->arena, &answer.statistics);
     if (!*answer.type)
         return err_set(err, ERR_INVALID,
@@ -165,8 +167,10 @@ static enum err_code write_sides(struct request *request, struct response *respo
         if (!code)
             sides.profiles[i] = profile_cache_get(sides.entries[i]);
     }
+    struct report counted = *report;
+    memcpy(counted.left_out, sides.left_out, sizeof(counted.left_out));
     if (!code)
-        code = report_write_profiles(report, sides.profiles, body, err);
+        code = report_write_profiles(&counted, sides.profiles, body, err);
     for (size_t i = 0; i < SIDES; i++)
         code = report->queries[i] ? query_explain(report->queries[i], code, err) : code;
     if (!code)

@@ -66,6 +66,35 @@ static enum err_code read_rows(struct merge *merge, const struct walk_task *task
                            merge->walk->err);
 }
 
+/* Rows that are left out count in the whole: they are together in the union. */
+static uint32_t number_row(struct merge *merge, const struct walk_task *task, uint32_t stack,
+                           uint32_t group)
+{
+    return stack_union_number(merge->stacks, task->block, group == ROW_LABELS_LEFT_OUT ? 0 : stack,
+                              group);
+}
+
+/* No row of the task is of the answer: what its profiles add up to is kept with them. */
+static enum err_code add_left_out(struct merge *merge, struct walk_task *task)
+{
+    struct walk *walk = merge->walk;
+    const struct block_granule *granule = task->granule;
+    const uint32_t number = number_row(merge, task, 0, ROW_LABELS_LEFT_OUT);
+    int64_t *sum = &stack_union_sums(merge->stacks, number)[column_of(merge, task)];
+    const struct block_profile *profiles;
+    if (task->is_broken)
+        return ERR_NONE;
+    if (walk_is_whole(task)) {
+        *sum += granule->total;
+        return ERR_NONE;
+    }
+    enum err_code code =
+        block_read_profiles(task->block, granule, walk->cursor, &profiles, walk->err);
+    for (uint32_t i = task->first; !code && i < task->end; i++)
+        *sum += profiles[i].total;
+    return walk_note_read(walk, task, 0, granule->extent_bytes[BLOCK_PROFILES], code);
+}
+
 static enum err_code add_rows(struct merge *merge, struct walk_task *task)
 {
     enum { CHECK_ROWS = 1 << 16 };
@@ -83,10 +112,7 @@ static enum err_code add_rows(struct merge *merge, struct walk_task *task)
         if (rows.ordinals[i] < task->first || rows.ordinals[i] >= task->end)
             continue;
         const uint32_t group = row_labels_group(merge->labels, rows.label_sets[i]);
-        if (group == ROW_LABELS_LEFT_OUT)
-            continue;
-        const uint32_t number =
-            stack_union_number(merge->stacks, task->block, rows.stacks[i], group);
+        const uint32_t number = number_row(merge, task, rows.stacks[i], group);
         stack_union_sums(merge->stacks, number)[column] += rows.values[i];
     }
     return code;
@@ -146,8 +172,8 @@ static enum err_code add_tasks(struct merge *merge)
             continue;
         }
         const uint32_t group = row_labels_group(merge->labels, 0);
-        if (group != ROW_LABELS_LEFT_OUT)
-            code = add_to_pile(merge, task, group, &pile);
+        code = group == ROW_LABELS_LEFT_OUT ? add_left_out(merge, task)
+                                            : add_to_pile(merge, task, group, &pile);
     }
     if (!code)
         code = pile_end(merge, &pile);
@@ -229,12 +255,8 @@ static void find_keys(struct merge *merge, const struct walk_task *task,
         const uint32_t set = rows->label_sets ? rows->label_sets[i] : 0;
         const uint32_t group = row_labels_group(merge->labels, set);
         const bool is_same = i && !rows->label_sets && rows->stacks[i] == rows->stacks[i - 1];
-        if (group == ROW_LABELS_LEFT_OUT)
-            merge->keys[i] = DIFFERENCES_LEFT_OUT;
-        else if (is_same)
-            merge->keys[i] = merge->keys[i - 1];
-        else
-            merge->keys[i] = stack_union_number(merge->stacks, task->block, rows->stacks[i], group);
+        merge->keys[i] =
+            is_same ? merge->keys[i - 1] : number_row(merge, task, rows->stacks[i], group);
     }
 }
 
@@ -338,7 +360,9 @@ static enum err_code add_all(struct merge *merge)
         merge->stacks = stack_union_create(1);
         code = merge->answer.rule == STORE_SUM ? add_tasks(merge) : add_differences(merge);
     }
-    if (!code && stack_union_count(merge->stacks))
+    uint32_t count;
+    merge->answer.left_out = stack_union_left_out(merge->stacks, &count);
+    if (!code && count)
         merge->answer.absent_label = row_labels_describe_absent(merge->labels);
     return code ? code : make_profile(merge);
 }

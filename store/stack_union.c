@@ -131,7 +131,26 @@ int64_t *stack_union_sums(struct stack_union *stacks, uint32_t stack)
     return stacks->sums + (size_t)stack * stacks->width;
 }
 
+int64_t stack_union_left_out(struct stack_union *stacks, uint32_t *ret_count)
+{
+    *ret_count = stacks->set.count;
+    for (uint32_t i = 0; i < stacks->set.count; i++) {
+        if (stacks->origins[i].group != ROW_LABELS_LEFT_OUT)
+            continue;
+        --*ret_count;
+        return stack_union_sums(stacks, i)[0];
+    }
+    return 0;
+}
+
 /* ---- as a profile ---- */
+
+/* The value of a sample of the profile; 0: it is none. */
+static int64_t sample_value(struct stack_union *stacks, uint32_t stack)
+{
+    return stacks->origins[stack].group == ROW_LABELS_LEFT_OUT ? 0
+                                                               : stack_union_sums(stacks, stack)[0];
+}
 
 /* What of one block is in the profile already: its locations there, plus 1. */
 struct placed {
@@ -255,7 +274,7 @@ static void count_samples(struct stack_union *stacks, const struct row_labels *l
 {
     uint32_t label_count;
     for (uint32_t i = 0; i < stacks->set.count; i++) {
-        if (!stack_union_sums(stacks, i)[0])
+        if (!sample_value(stacks, i))
             continue;
         const struct stacks *tree = stacks_of(stacks, i);
         samples->count++;
@@ -293,7 +312,7 @@ static void fill_samples(struct making *making, struct arena *arena,
     uint64_t at = 0;
     uint32_t count = 0, label_at = 0;
     for (uint32_t i = 0; i < stacks->set.count; i++) {
-        const int64_t sum = stack_union_sums(stacks, i)[0];
+        const int64_t sum = sample_value(stacks, i);
         if (!sum)
             continue;
         const struct stacks *tree = stacks_of(stacks, i);

@@ -36,6 +36,10 @@ size_t stack_union_memory(const struct stack_union *stacks);
 /* The sums of one stack. */
 int64_t *stack_union_sums(struct stack_union *stacks, uint32_t stack);
 
+/* What rows that are left out have together, column 0 of the group ROW_LABELS_LEFT_OUT: its stack
+ * is the empty one, and no part of a profile. *ret_count: the stacks of the other groups. */
+int64_t stack_union_left_out(struct stack_union *stacks, uint32_t *ret_count);
+
 struct stack_union_type {
     const char *sample_type; /* texts */
     const char *sample_unit;

@@ -232,6 +232,7 @@ struct store_answer {
     struct profile *profile; /* the caller destroys it */
     enum store_rule rule;
     const char *type; /* the whole name of the profile type; in the arena */
+    int64_t left_out; /* what the samples that label_filter does not keep have together */
     /* Of label_names one that no sample has, though there are some: which there are; NULL: none. */
     const char *absent_label;
     struct store_statistics statistics;

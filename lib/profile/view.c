@@ -22,6 +22,7 @@ struct side {
 };
 
 struct build {
+    const int64_t *left_out; /* per side */
     struct arena *arena;
     struct view *view;
     struct frame_table *table;
@@ -296,6 +297,9 @@ static bool can_be_added(struct view *view, enum view_side side, int64_t value)
 static enum err_code add_stacks(struct build *build, const struct side *side, struct err *err)
 {
     int64_t *total = &build->view->total[side->source->side];
+    *total = build->left_out[side->source->side];
+    if (!can_be_added(build->view, side->source->side, *total))
+        return too_much_to_add(side->profile, side->source->value_type, err);
     for (uint32_t i = 0; i < side->profile->sample_count; i++) {
         int64_t value = sample_value(side, i);
         size_t depth;
@@ -394,7 +398,8 @@ enum err_code view_create_from(struct arena *arena, const struct view_source *so
                                size_t source_count, const struct view_options *options,
                                struct view **ret_view, struct err *err)
 {
-    struct build build = {.arena = arena, .side_count = source_count};
+    struct build build = {
+        .arena = arena, .side_count = source_count, .left_out = options->left_out};
     build.view = arena_new(arena, struct view, 1);
     build.view->profile = sources[0].profile;
     build.view->value_type = sources[0].value_type;

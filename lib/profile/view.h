@@ -70,6 +70,8 @@ struct view_options {
     const struct filter *filter;     /* or NULL */
     int64_t cpu_deadline_ns;         /* clock_thread_cpu_ns() at which to give up; 0: never */
     const atomic_bool *is_cancelled; /* nobody waits for the report any more; or NULL */
+    /* Of samples that are no longer in the profile, per enum view_side: part of the total. */
+    int64_t left_out[2];
 };
 
 /* Is group_by of view_options a label? Then *ret_label is its name. */

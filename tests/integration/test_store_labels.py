@@ -149,6 +149,10 @@ def check_merge(client, oracle, rng):
     rows = [line.rpartition(" ")[::2] for line in answer.text.splitlines()]
     assert {tuple(stack.split(";")): int(value) for stack, value in rows} == wanted, (
         name, selector, window, rules, group_by)
+    if rules and store_oracle.rule_of(name) != "mean":
+        top = ask(client, "/api/v1/query", window, query=name + selector, report="top", **rules).json()
+        assert (top["total"], top["kept"]) == (sum(oracle.merge(name, matches, *window).values()),
+                                               sum(wanted.values()))
 
 
 def check_over_time(client, oracle, rng):
@@ -236,6 +240,9 @@ def one_profile(server):
                (("main",), [("span_id", SPANS[0]), ("trace_id", TRACES[0])], [4, 40]), (("main",), [], [8, 80])]
     body = make_labelled(CPU, BEGIN, samples, ("cpu", "nanoseconds"), 10**10)
     assert client.post("/api/v1/profiles", body=body, query={"label": "pod=p"}).status == 200
+    later = make_labelled(CPU, BEGIN + 1, [(stack, labels, [2 * value for value in values])
+                                           for stack, labels, values in samples], ("cpu", "nanoseconds"), 10**10)
+    assert client.post("/api/v1/profiles", body=later, query={"label": "pod=q"}).status == 200
     share = client.post("/api/v1/shares", body=body).json()["id"]
     return client, share, {"query": CPU_NAMES[1], "start": BEGIN, "end": BEGIN + 1}
 
@@ -249,6 +256,7 @@ def test_labels_are_those_of_shares(server, more):
     top = client.get("/api/v1/query", query={**window, "report": "top", **more}).json()
     wanted = client.get(f"/api/v1/shares/{share}/top", query={"sample_type": "cpu", **more}).json()
     assert top["functions"] == wanted["functions"] and wanted["functions"]
+    assert (top["total"], top["kept"]) == (wanted["total"], wanted["kept"])
     # A query beside a share, each way round: nothing has changed.
     sides = {"a": share, "b_query": window["query"], "b_start": BEGIN, "b_end": BEGIN + 1}
     answer = client.get("/api/v1/diff/top", query={**sides, "sample_type": "cpu", **more})
@@ -257,6 +265,16 @@ def test_labels_are_those_of_shares(server, more):
     assert found["total_a"] == found["total_b"] == 150
     assert {one["name"] for one in found["functions"]} == {one["name"] for one in wanted["functions"]}
     assert all(one["cum_a"] == one["cum_b"] and one["flat_delta"] == 0 for one in found["functions"])
+    # Two queries are compared as their shares are, by the whole of each.
+    other = {"b_query": window["query"], "b_start": BEGIN, "b_end": BEGIN + 2}
+    both = {"a_query": window["query"], "a_start": BEGIN, "a_end": BEGIN + 1, **other, **more}
+    for mode in ("absolute", "normalised"):
+        found = client.get("/api/v1/diff/top", query={**both, "mode": mode}).json()
+        times = 1 if mode == "normalised" else 3
+        assert (found["total_a"], found["total_b"]) == (150, 150 * times)
+        assert {one["name"]: one["cum_a"] for one in found["functions"]} == {
+            one["name"]: one["cum"] for one in wanted["functions"]}
+        assert all(one["cum_b"] == times * one["cum_a"] for one in found["functions"])
 
 
 def test_two_queries_are_compared_by_labels(server):
