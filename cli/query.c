@@ -62,6 +62,15 @@ static const char *find_report(const char *text, struct argp_state *state)
     return NULL;
 }
 
+/* pprof has samples, which labels choose; all else is of reports. */
+static bool has_more_than_labels(const struct view_options_input *view)
+{
+    bool has_frames = false;
+    for (size_t i = 0; i < view->rule_count; i++)
+        has_frames |= view->rules[i].action != FILTER_LABEL;
+    return has_frames || view->sample_type || view->limit != VIEW_OPTIONS_NO_LIMIT;
+}
+
 /* What does not go together. */
 static void check(const struct asking *query, const struct argp_state *state)
 {
@@ -82,8 +91,9 @@ static void check(const struct asking *query, const struct argp_state *state)
         argp_error(state, "--json goes with the table and with --share; --report flame is JSON");
     if (!query->report && query->output)
         argp_error(state, "-o goes with --report folded, pprof, flame and svg");
-    if (query->report && strcmp(query->report, "pprof") == 0 && has_view)
-        argp_error(state, "--report pprof is the whole profile: filters do not go with it");
+    if (query->report && strcmp(query->report, "pprof") == 0 && has_more_than_labels(&query->view))
+        argp_error(state, "--report pprof is the whole profile: of filters only --label and "
+                          "--group-by of a label go with it");
 }
 
 static error_t parse(int key, char *text, struct argp_state *state)

@@ -70,6 +70,23 @@ def test_reports_are_written(ask, filled, tmp_path):
     assert ok(ask("query", NAME, *WINDOW, "--report", "svg", "--focus", "work")).startswith("<svg")
 
 
+def test_labels_divide_and_choose(ask, filled, tmp_path):
+    pods = {pod: filled.merge(NAME, *FIRST, pod) for pod in ("p0", "p1")}
+    lines = ok(ask("query", NAME + '{pod=~"p[01]"}', *WINDOW, "--report", "folded", "--group-by", "pod")).splitlines()
+    assert {tuple(line.rpartition(" ")[0].split(";")): int(line.rpartition(" ")[2]) for line in lines} == {
+        (pod, *stack): value for pod, stacks in pods.items() for stack, value in stacks.items()}
+    answer = json.loads(ok(ask("query", NAME, *WINDOW, "--json", "--label", "pod=p0")))
+    assert {row["name"]: row["cum"] for row in answer["functions"]} == cums(pods["p0"])
+    file = tmp_path / "labelled.pb.gz"
+    ok(ask("query", NAME, *WINDOW, "--report", "pprof", "--label", "pod=p0", "--group-by", "pod", "-o", file))
+    top = pprof_reader.load(file).top(0)
+    assert {name: cum for name, (flat, cum) in top.items()} == cums(pods["p0"])
+    wrong = ask("query", NAME, *WINDOW, "--group-by", "pot")
+    assert wrong.returncode != 0 and "'pot' is no label of what the query finds, which has 'pod'" in wrong.log
+    unknown = ask("query", "process_cpu:wall", *WINDOW)
+    assert unknown.returncode != 0 and NAME in unknown.log
+
+
 def test_a_share_is_made_and_can_be_deleted(ask, filled):
     result = ask("query", NAME, *WINDOW, "--share", "--title", "first hour", "--visibility", "team")
     url = ok(result).strip()
@@ -124,7 +141,7 @@ def test_windows_are_compared_by_a_link(ask, filled):
     (["cpu", "--share", "--focus", "x"], 2, ["--share keeps the whole profile"]),
     (["cpu", "--title", "x"], 2, ["go with --share"]),
     (["cpu", "-o", "x"], 2, ["-o goes with"]),
-    (["cpu", "--report", "pprof", "--focus", "x"], 2, ["filters do not go with it"]),
+    (["cpu", "--report", "pprof", "--focus", "x"], 2, ["of filters only --label"]),
     (["cpu", "--report", "svg", "--json"], 2, ["--json goes with"]),
     (["process_cpu", *WINDOW], 7, ["2 profile types match"]),
     (["cpu{}@now", "--share"], 7, ["finds no sample"]),
