@@ -19,7 +19,7 @@ import pytest
 
 import stored
 from conftest import DISK, PERFOLIOD, ROOT, Server, make_folder
-from people import Tenant
+from people import Browser, Tenant
 from test_crash import kill
 from test_server import external_database  # noqa: F401
 from test_store_crash import HOUR, Hurry, check
@@ -358,6 +358,37 @@ def test_two_servers_killed_in_turn_lose_and_double_nothing(start, external_data
             check(other.api(token), senders, begin)
             victim.wait_ready()
             check(victim.api(token), senders, begin)
+
+
+def test_what_one_server_does_the_other_knows(start, external_database):  # noqa: F811
+    prefix = new_prefix()
+    one, two = [start(name, bucket(prefix), "--database-url", external_database, "--jobs-interval", "1s")
+                for name in ("one", "two")]
+    tenant = Tenant(one)
+    token = tenant.make_token("share", "read", "ingest")
+    mine, other = one.api(token["token"]), two.api(token["token"])
+    share, again = [api.post("/api/v1/shares", FOLDED, headers={"Idempotency-Key": "k"}).json()["id"]
+                    for api in (mine, other)]
+    assert share == again
+    assert mine.post("/api/v1/profiles", FOLDED, query={"label": "pod=a"}).status == 200
+    query = {"query": "samples:count", "start": time.time_ns() - HOUR, "end": time.time_ns(),
+             "report": "folded"}
+    assert other.get("/api/v1/query", query=query).text == FOLDED.decode()
+    assert two.anonymous().get(f"/api/v1/shares/{share}/flame").status == 200  # kept there from now on
+    assert mine.delete(f"/api/v1/shares/{share}").status == 204
+    for path in ("", "/raw", "/flame"):
+        assert two.anonymous().get(f"/api/v1/shares/{share}{path}").status == 410
+    browser = tenant.user("owner")
+    elsewhere = Browser(two, cookies=browser.cookies)
+    assert elsewhere.get("/api/v1/session").json()["kind"] == "user"
+    assert browser.delete("/api/v1/session").status == 204
+    assert elsewhere.get("/api/v1/session").json()["kind"] == "anonymous"
+    assert one.api().delete(f"/api/v1/admin/tenants/{tenant.id}/tokens/{token['id']}").status == 204
+    assert mine.get("/api/v1/session").status == 401
+    deadline = time.monotonic() + 6  # AUTH_CACHE_S and a little
+    while other.get("/api/v1/session").status != 401:
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
 
 
 @contextlib.contextmanager
