@@ -476,6 +476,22 @@ def test_a_bucket_that_fails_and_stalls_loses_nothing(start, external_database):
                 proxy.plan()
                 wait_for_progress(senders, 10)
                 check(server.api(token), senders, begin)
+            wait_until_collectable(server.objects, database)
+
+
+def wait_until_collectable(objects, database):
+    """Each object that no row names, of which there are some, has the number of an ended writer: only
+    then it will be looked for while this server goes on."""
+    deadline = time.monotonic() + 30
+    while True:
+        left = objects.keys("segment/") - database.rows("SELECT object_key FROM segment UNION ALL "
+                                                        "SELECT object_key FROM object_trash")
+        ended = database.rows("SELECT id FROM store_writer WHERE ended_at IS NOT NULL")
+        open_ones = {key for key in left if int(key.split("/")[1]) not in ended}
+        if left and not open_ones:
+            return
+        assert time.monotonic() < deadline, (len(left), open_ones)
+        time.sleep(0.1)
 
 
 def test_a_bucket_whose_server_is_killed_loses_nothing(start, external_database):  # noqa: F811
