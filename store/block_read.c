@@ -6,6 +6,7 @@
 #include "store/column.h"
 #include "store/dictionary_bytes.h"
 #include "store/pack.h"
+#include "store/row_sums.h"
 
 #include <inttypes.h>
 
@@ -236,6 +237,7 @@ struct room {
 struct block_cursor {
     struct buf stored;
     struct column_reader columns;
+    struct column_reader more_columns; /* where two are needed at once */
     struct room stacks;
     struct room counts;
     struct room sums;
@@ -253,6 +255,7 @@ struct block_cursor *block_cursor_create(void)
     struct block_cursor *cursor = mem_new(struct block_cursor, 1);
     buf_init(&cursor->stored, (size_t)2 * BLOCK_SECTION_MAX_BYTES);
     column_reader_init(&cursor->columns);
+    column_reader_init(&cursor->more_columns);
     return cursor;
 }
 
@@ -262,6 +265,7 @@ void block_cursor_destroy(struct block_cursor *cursor)
         return;
     buf_fini(&cursor->stored);
     column_reader_fini(&cursor->columns);
+    column_reader_fini(&cursor->more_columns);
     struct room *const rooms[] = {
         &cursor->stacks, &cursor->counts,           &cursor->sums,       &cursor->ordinals,
         &cursor->values, &cursor->label_sets,       &cursor->timestamps, &cursor->profiles,
@@ -419,111 +423,45 @@ enum err_code block_add_totals(const struct block *block, const struct block_gra
     return ERR_NONE;
 }
 
-/* The first two columns of the rows, as they are stored; narrow values are of 32 bits. */
-static enum err_code read_stored_rows(const struct block *block,
+/* The packed columns of the rows, for as long as the cursor reads nothing else. */
+static enum err_code read_packed_rows(const struct block *block,
                                       const struct block_granule *granule,
-                                      struct block_cursor *cursor, uint32_t **ret_ordinals,
-                                      uint64_t **ret_values, bool *ret_is_narrow, struct err *err)
+                                      struct block_cursor *cursor, struct span *ret_ordinals,
+                                      struct span *ret_values, struct err *err)
 {
     struct span rest;
     enum err_code code = read_extent(block, granule, BLOCK_ROWS, cursor, &rest, err);
     if (code)
         return code;
-    if (!column_can_hold(rest, granule->row_count))
-        return broken(block, granule, extent_names[BLOCK_ROWS], err);
-    *ret_ordinals = room_for(&cursor->ordinals, granule->row_count, sizeof(**ret_ordinals));
-    *ret_values = room_for(&cursor->values, granule->row_count, sizeof(**ret_values));
-    if (!column_take_u32(&cursor->columns, &rest, *ret_ordinals, granule->row_count) ||
-        !column_take_u64_or_u32(&cursor->columns, &rest, *ret_values, granule->row_count,
-                                ret_is_narrow) ||
-        rest.size)
+    if (!column_can_hold(rest, granule->row_count) ||
+        !column_take_bytes(&cursor->columns, &rest, ret_ordinals) ||
+        !column_take_bytes(&cursor->more_columns, &rest, ret_values) || rest.size)
         return broken(block, granule, extent_names[BLOCK_ROWS], err);
     return ERR_NONE;
-}
-
-/* What a granule's rows are added up from. */
-struct range {
-    const struct block_granule *granule;
-    const uint32_t *stacks;
-    const uint32_t *counts;
-    const uint32_t *ordinals;
-    uint32_t first;
-    uint32_t width;
-};
-
-/* Values of 32 bits that are all positive: nearly all there are, and all the time goes here. */
-static void add_narrow_range(const struct range *range, const uint32_t *values, int64_t *sums)
-{
-    const uint32_t step = range->granule->flags & BLOCK_ARE_DISTINCT ? 1 : 0;
-    const uint32_t *ordinals = range->ordinals;
-    for (uint32_t i = 0; i < range->granule->entry_count; i++) {
-        uint32_t ordinal = 0u - step - range->first;
-        uint64_t sum = 0;
-        for (uint32_t left = range->counts[i]; left; left--) {
-            ordinal += *ordinals++ + step;
-            /* A mask, not a branch: at the edges of a window it would be guessed wrong. */
-            const uint64_t mask = 0 - (uint64_t)(ordinal < range->width);
-            sum += ((uint64_t)*values++ + 1) & mask;
-        }
-        sums[range->stacks[i]] += (int64_t)(sum * range->granule->divisor);
-    }
-}
-
-static void add_wide_range(const struct range *range, const uint64_t *values, int64_t *sums)
-{
-    const uint32_t step = range->granule->flags & BLOCK_ARE_DISTINCT ? 1 : 0;
-    const uint32_t *ordinals = range->ordinals;
-    for (uint32_t i = 0; i < range->granule->entry_count; i++) {
-        uint32_t ordinal = 0u - step - range->first;
-        int64_t sum = 0;
-        for (uint32_t left = range->counts[i]; left; left--) {
-            ordinal += *ordinals++ + step;
-            const int64_t value = expand_value(range->granule, *values++, 1);
-            sum += ordinal < range->width ? value : 0;
-        }
-        sums[range->stacks[i]] += sum;
-    }
-}
-
-/* Narrow values become wide ones, last first, in place. */
-static void widen(uint64_t *values, uint32_t count)
-{
-    const uint8_t *bytes = (const uint8_t *)values;
-    for (uint32_t i = count; i-- > 0;) {
-        uint32_t narrow;
-        memcpy(&narrow, bytes + i * sizeof(narrow), sizeof(narrow));
-        values[i] = narrow;
-    }
 }
 
 enum err_code block_add_range(const struct block *block, const struct block_granule *granule,
                               struct block_cursor *cursor, uint32_t first, uint32_t end,
                               int64_t *sums, struct err *err)
 {
-    uint32_t *stacks, *counts, *ordinals;
-    uint64_t *values;
-    bool is_narrow;
+    uint32_t *stacks, *counts;
+    struct row_sums rows = {
+        .row_count = granule->row_count,
+        .are_distinct = granule->flags & BLOCK_ARE_DISTINCT,
+        .are_positive = granule->flags & BLOCK_ARE_POSITIVE,
+        .divisor = (int64_t)granule->divisor,
+        .first = first,
+        .end = end,
+    };
     enum err_code code = read_entries(block, granule, cursor, &stacks, &counts, NULL, err);
     if (!code)
-        code = read_stored_rows(block, granule, cursor, &ordinals, &values, &is_narrow, err);
+        code = read_packed_rows(block, granule, cursor, &rows.ordinals, &rows.values, err);
     if (code)
         return code;
-    const struct range range = {
-        .granule = granule,
-        .stacks = stacks,
-        .counts = counts,
-        .ordinals = ordinals,
-        .first = first,
-        .width = end - first,
-    };
-    if (is_narrow && granule->flags & BLOCK_ARE_POSITIVE) {
-        add_narrow_range(&range, (const uint32_t *)values, sums);
-        return ERR_NONE;
-    }
-    if (is_narrow)
-        widen(values, granule->row_count);
-    add_wide_range(&range, values, sums);
-    return ERR_NONE;
+    rows.stacks = stacks;
+    rows.counts = counts;
+    return row_sums_add(&rows, sums) ? ERR_NONE
+                                     : broken(block, granule, extent_names[BLOCK_ROWS], err);
 }
 
 /* ---- whole rows ---- */
@@ -578,6 +516,24 @@ static enum err_code read_details(const struct block *block, const struct block_
     return code;
 }
 
+static enum err_code read_stored_rows(const struct block *block,
+                                      const struct block_granule *granule,
+                                      struct block_cursor *cursor, uint32_t **ret_ordinals,
+                                      uint64_t **ret_values, struct err *err)
+{
+    struct span ordinals, values;
+    const uint32_t count = granule->row_count;
+    enum err_code code = read_packed_rows(block, granule, cursor, &ordinals, &values, err);
+    if (code)
+        return code;
+    *ret_ordinals = room_for(&cursor->ordinals, count, sizeof(**ret_ordinals));
+    *ret_values = room_for(&cursor->values, count, sizeof(**ret_values));
+    if (!pack_take_u32(&ordinals, *ret_ordinals, count) || ordinals.size ||
+        !pack_take_u64(&values, *ret_values, count) || values.size)
+        return broken(block, granule, extent_names[BLOCK_ROWS], err);
+    return ERR_NONE;
+}
+
 /* From entries and stored columns to one stack, ordinal and value per row. */
 static bool expand_rows(const struct block_granule *granule, const uint32_t *stacks,
                         const uint32_t *counts, uint32_t *ordinals, uint64_t *values,
@@ -609,13 +565,10 @@ enum err_code block_read_rows(const struct block *block, const struct block_gran
     enum err_code code = block_read_profiles(block, granule, cursor, &profiles, err);
     if (!code)
         code = read_entries(block, granule, cursor, &stacks, &counts, NULL, err);
-    bool is_narrow;
     if (!code)
-        code = read_stored_rows(block, granule, cursor, &ordinals, &values, &is_narrow, err);
+        code = read_stored_rows(block, granule, cursor, &ordinals, &values, err);
     if (code)
         return code;
-    if (is_narrow)
-        widen(values, granule->row_count);
     uint32_t *stacks_of_rows = room_for(&cursor->sums, granule->row_count, sizeof(*stacks_of_rows));
     if (!expand_rows(granule, stacks, counts, ordinals, values, stacks_of_rows))
         return broken(block, granule, extent_names[BLOCK_ROWS], err);

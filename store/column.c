@@ -133,15 +133,3 @@ bool column_take_u64(struct column_reader *reader, struct span *rest, uint64_t *
     return column_take_bytes(reader, rest, &bytes) && pack_take_u64(&bytes, values, count) &&
            bytes.size == 0;
 }
-
-bool column_take_u64_or_u32(struct column_reader *reader, struct span *rest, uint64_t *values,
-                            size_t count, bool *ret_is_narrow)
-{
-    struct span bytes;
-    if (!column_take_bytes(reader, rest, &bytes))
-        return false;
-    struct span narrow = bytes;
-    *ret_is_narrow = pack_take_u32(&narrow, (uint32_t *)values, count) &&
-                     pack_skip_zeros(&narrow, count) && narrow.size == 0;
-    return *ret_is_narrow || (pack_take_u64(&bytes, values, count) && bytes.size == 0);
-}

@@ -41,12 +41,6 @@ bool column_take_u32(struct column_reader *reader, struct span *rest, uint32_t *
                      size_t count);
 bool column_take_u64(struct column_reader *reader, struct span *rest, uint64_t *values,
                      size_t count);
-/*
- * As column_take_u64, but where all numbers are below 2^32, as they nearly always are, into values
- * as if it were an array of 32-bit numbers, in half of the time: then *ret_is_narrow.
- */
-bool column_take_u64_or_u32(struct column_reader *reader, struct span *rest, uint64_t *values,
-                            size_t count, bool *ret_is_narrow);
 /* Borrowed from *rest or from the reader until its next column. */
 bool column_take_bytes(struct column_reader *reader, struct span *rest, struct span *ret_bytes);
 /* Could the next column have count numbers, by its size? To be asked before there is room for them.

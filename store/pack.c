@@ -195,8 +195,10 @@ PACK_INLINE void unpack_row(const uint8_t *input, uint32_t *values, unsigned wid
 #define ROWS_OF_4(n) ROW(n) ROW((n) + 1) ROW((n) + 2) ROW((n) + 3)
 #define ROWS_OF_16(n) ROWS_OF_4(n) ROWS_OF_4((n) + 4) ROWS_OF_4((n) + 8) ROWS_OF_4((n) + 12)
 
-PACK_INLINE void unpack_width(const uint8_t *input, uint32_t *values,
-                              const unsigned width){ROWS_OF_16(0) ROWS_OF_16(16)}
+PACK_INLINE void unpack_width(const uint8_t *input, uint32_t *values, const unsigned width)
+{
+    ROWS_OF_16(0) ROWS_OF_16(16)
+}
 
 #define WIDTH(n)                                                                                   \
     case n:                                                                                        \
@@ -206,11 +208,21 @@ PACK_INLINE void unpack_width(const uint8_t *input, uint32_t *values,
 #define WIDTHS_OF_16(n)                                                                            \
     WIDTHS_OF_4(n) WIDTHS_OF_4((n) + 4) WIDTHS_OF_4((n) + 8) WIDTHS_OF_4((n) + 12)
 
+/* Stores like all others: what compilers make of setting 1 KB to 0 takes longer to begin than to
+ * do, so that they must not see that it is 0. */
+PACK_INLINE void unpack_zeros(uint32_t *values)
+{
+    lanes zeros = {0};
+    __asm__("" : "+m"(zeros));
+    for (unsigned row = 0; row < ROWS; row++)
+        memcpy(values + (size_t)row * LANES, &zeros, sizeof(zeros));
+}
+
 PACK_INLINE void unpack_full(const uint8_t *input, uint32_t *values, unsigned width)
 {
     switch (width) {
     case 0:
-        memset(values, 0, PACK_RUN * sizeof(*values));
+        unpack_zeros(values);
         break;
         WIDTHS_OF_16(1)
         WIDTHS_OF_16(17)
@@ -233,21 +245,42 @@ static void unpack_rest(const uint8_t *input, uint32_t *values, size_t count, un
     }
 }
 
-static bool apply_patches(const uint8_t *at, const struct layout *layout, uint32_t *values,
-                          size_t count)
+/* Patches of one size: a load of bytes known when this is compiled. */
+PACK_INLINE bool apply_patches_of(const uint8_t *positions, unsigned count_of_patches,
+                                  unsigned width, uint32_t *values, size_t count,
+                                  const unsigned patch_bytes)
 {
-    const uint8_t *bits = at + layout->patch_count;
-    for (unsigned i = 0; i < layout->patch_count; i++) {
+    const uint8_t *bits = positions + count_of_patches;
+    bool is_sound = true;
+    for (unsigned i = 0; i < count_of_patches; i++) {
         uint32_t above = 0;
-        memcpy(&above, bits + (size_t)i * layout->patch_bytes, layout->patch_bytes);
-        if (at[i] >= count)
-            return false;
-        values[at[i]] |= above << layout->width;
+        memcpy(&above, bits + (size_t)i * patch_bytes, patch_bytes);
+        is_sound &= positions[i] < count;
+        values[positions[i] < count ? positions[i] : 0] |= above << width;
     }
-    return true;
+    return is_sound;
 }
 
-PACK_INLINE bool take_run(struct span *rest, uint32_t *values, size_t count)
+PACK_INLINE bool apply_patches(const uint8_t *at, const struct layout *layout, uint32_t *values,
+                               size_t count)
+{
+    const unsigned patches = layout->patch_count, width = layout->width;
+    switch (layout->patch_bytes) {
+    case 1:
+        return apply_patches_of(at, patches, width, values, count, 1);
+    case 2:
+        return apply_patches_of(at, patches, width, values, count, 2);
+    case 3:
+        return apply_patches_of(at, patches, width, values, count, 3);
+    default:
+        return apply_patches_of(at, patches, width, values, count, layout->patch_bytes);
+    }
+}
+
+/* Cuts a run off *rest: its layout and what follows the header; false when there is no whole one.
+ */
+PACK_INLINE bool cut_run(struct span *rest, size_t count, struct layout *ret_layout,
+                         const uint8_t **ret_data)
 {
     if (rest->size < HEADER_BYTES)
         return false;
@@ -255,18 +288,28 @@ PACK_INLINE bool take_run(struct span *rest, uint32_t *values, size_t count)
     if (layout.width > BITS_MAX || layout.patch_bytes > sizeof(uint32_t) ||
         (layout.patch_count && layout.width == BITS_MAX))
         return false;
-    const size_t packed = packed_bytes(count, layout.width);
-    const size_t size =
-        HEADER_BYTES + packed + layout.patch_count * (1 + (size_t)layout.patch_bytes);
+    const size_t size = HEADER_BYTES + packed_bytes(count, layout.width) +
+                        layout.patch_count * (1 + (size_t)layout.patch_bytes);
     if (rest->size < size)
         return false;
-    const uint8_t *data = rest->data + HEADER_BYTES;
+    *ret_layout = layout;
+    *ret_data = rest->data + HEADER_BYTES;
+    *rest = span_of(rest->data + size, rest->size - size);
+    return true;
+}
+
+PACK_INLINE bool take_run(struct span *rest, uint32_t *values, size_t count)
+{
+    struct layout layout;
+    const uint8_t *data;
+    if (!cut_run(rest, count, &layout, &data))
+        return false;
     if (count == PACK_RUN)
         unpack_full(data, values, layout.width);
     else
         unpack_rest(data, values, count, layout.width);
-    *rest = span_of(rest->data + size, rest->size - size);
-    return !layout.patch_count || apply_patches(data + packed, &layout, values, count);
+    return !layout.patch_count ||
+           apply_patches(data + packed_bytes(count, layout.width), &layout, values, count);
 }
 
 PACK_INLINE bool take_runs(struct span *rest, uint32_t *values, size_t count)
@@ -302,16 +345,28 @@ bool pack_take_u32(struct span *rest, uint32_t *values, size_t count)
 }
 #endif
 
-bool pack_skip_zeros(struct span *rest, size_t count)
+static bool are_patches_within(const uint8_t *positions, const struct layout *layout, size_t count)
 {
-    const size_t runs = (count + PACK_RUN - 1) / PACK_RUN;
-    if (rest->size < runs * HEADER_BYTES)
-        return false;
-    for (size_t i = 0; i < runs; i++) {
-        if (rest->data[i * HEADER_BYTES] || rest->data[i * HEADER_BYTES + 1])
+    for (unsigned i = 0; i < layout->patch_count; i++) {
+        if (positions[i] >= count)
             return false;
     }
-    *rest = span_of(rest->data + runs * HEADER_BYTES, rest->size - runs * HEADER_BYTES);
+    return true;
+}
+
+bool pack_skip_u32(struct span *rest, size_t count, bool *ret_are_zeros)
+{
+    *ret_are_zeros = true;
+    for (size_t at = 0; at < count; at += PACK_RUN) {
+        const size_t run = count - at < PACK_RUN ? count - at : PACK_RUN;
+        struct layout layout;
+        const uint8_t *data;
+        if (!cut_run(rest, run, &layout, &data) ||
+            (run < PACK_RUN &&
+             !are_patches_within(data + packed_bytes(run, layout.width), &layout, run)))
+            return false;
+        *ret_are_zeros &= !layout.width && !layout.patch_count;
+    }
     return true;
 }
 

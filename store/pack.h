@@ -44,8 +44,11 @@ void pack_append_u64(struct buf *output, const uint64_t *values, size_t count,
 bool pack_take_u32(struct span *rest, uint32_t *values, size_t count);
 bool pack_take_u64(struct span *rest, uint64_t *values, size_t count);
 
-/* Steps over a column of count numbers that are all 0 and of none else: false when it is not. */
-bool pack_skip_zeros(struct span *rest, size_t count);
+/*
+ * Steps over a column of count numbers of 32 bits without unpacking it; false when it is malformed.
+ * After true, no pack_take_u32 of that column fails. *ret_are_zeros: all of them are 0.
+ */
+bool pack_skip_u32(struct span *rest, size_t count, bool *ret_are_zeros);
 
 /* The twin without AVX2, for tests and benchmarks. */
 bool pack_take_u32_portable(struct span *rest, uint32_t *values, size_t count);
