@@ -411,6 +411,7 @@ static const struct route routes[] = {
     {.method = HTTP_GET, .pattern = "/invite", .flags = ROUTE_INLINE, .handle = get_inner_page},
     {.method = HTTP_GET, .pattern = "/shares", .flags = ROUTE_INLINE, .handle = get_inner_page},
     {.method = HTTP_GET, .pattern = "/explore", .flags = ROUTE_INLINE, .handle = get_inner_page},
+    {.method = HTTP_GET, .pattern = "/senders", .flags = ROUTE_INLINE, .handle = get_inner_page},
     {.method = HTTP_GET, .pattern = "/settings", .flags = ROUTE_INLINE, .handle = get_inner_page},
     {.method = HTTP_GET,
      .pattern = "/problems/{name}",

@@ -391,7 +391,7 @@ ROWS = [
     Row("POST", "/api/v1/uploads/{id}/complete", SHARERS, foreign=(404,), anonymous=(404,),
         ask=lambda world: (f"/api/v1/uploads/{world.new_upload(True)}/complete", {})),
     # ---- pages and health ----
-    page("/"), page("/login"), page("/invite"), page("/shares"), page("/explore"), page("/settings"),
+    page("/"), page("/login"), page("/invite"), page("/shares"), page("/explore"), page("/senders"), page("/settings"),
     page("/favicon.svg"), page("/licenses.txt"), page("/robots.txt"), page("/ca.crt"), page("/healthz"), page("/readyz"),
     page("/metrics", may=["operator"]), page("/api/openapi.yaml"),
     page("/problems/{name}", lambda world: "/problems/not-found"),

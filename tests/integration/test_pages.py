@@ -20,7 +20,7 @@ def meta(answer, name):
     return html.unescape(found[1]) if found else None
 
 
-@pytest.mark.parametrize("path", ["/", "/login", "/invite", "/shares", "/explore", "/settings", "/problems/gone"])
+@pytest.mark.parametrize("path", ["/", "/login", "/invite", "/shares", "/explore", "/senders", "/settings", "/problems/gone"])
 def test_pages_are_there_for_everyone(anonymous, path):
     answer = anonymous.get(path)
     assert answer.status == 200

@@ -17,6 +17,7 @@ const Explore = later(async () => (await import("./pages/explore.tsx")).ExploreP
     {content}
   </Shell>
 )).Component;
+const Senders = later(async () => (await import("./pages/senders.tsx")).SendersPage, inShell).Component;
 const Delete = later<{ id: string; session: Session | null }>(async () => (await import("./pages/delete.tsx")).DeletePage, inShell).Component;
 const Other = account("OtherPage");
 const pages = {
@@ -25,6 +26,7 @@ const pages = {
   "/invite": account("InvitePage"),
   "/shares": account("SharesPage"),
   "/explore": Explore,
+  "/senders": Senders,
   "/settings": account("SettingsPage"),
 };
 

@@ -1,0 +1,82 @@
+// Who sends: how the first profile comes in, then the API's rows, searched; errors stand out; readable in every look.
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { axeFindings, screenshots, withPage } from "./harness.mjs";
+import { cpuProfile } from "./profiles.mjs";
+import { signedIn } from "./account.mjs";
+
+const push = (server, service, bytes, agent, status = 200) =>
+  server
+    .call("POST", `/api/v1/profiles?label=service_name%3D${service}`, { body: bytes, token: server.token, headers: { "User-Agent": agent } })
+    .then((answer) => assert.equal(answer.status, status, `${answer.bytes}`));
+
+export async function testSenders(runner, browser, server) {
+  if (!runner.wants("senders")) return;
+  const context = await signedIn(browser, server);
+  const inside = (use) => withPage(browser, server, use, { context });
+
+  await runner.test("senders, empty: says how the first profile comes in, in lines to copy", () =>
+    inside(async (page) => {
+      await page.route("**/api/v1/senders", (route) => route.fulfill({ json: { senders: [] } }));
+      await page.goto(`${server.url}/shares`);
+      await page.click(".top-end .menu summary, .top-end button:has-text('default')");
+      await page.click("a:has-text('Senders')");
+      await page.waitForSelector("h2:has-text('No profile came in yet')");
+      await page.click(".empty [aria-label='Copy command'] >> nth=-1");
+      assert.match(await page.evaluate(() => navigator.clipboard.readText()), /--data-binary @cpu\.pb\.gz '.*\/api\/v1\/profiles\?label=service_name%3Dapi'$/);
+      assert.deepEqual(await axeFindings(page), []);
+    }),
+  );
+
+  await push(server, "till", cpuProfile(801, 30), "till-agent/1.4.2 (linux)");
+  await push(server, "till", cpuProfile(802, 30), "till-agent/1.4.2 (linux)");
+  await push(server, "depot", cpuProfile(803, 30), "depot-agent");
+  await push(server, "depot", Buffer.from("no profile at all"), "depot-agent", 415);
+
+  await runner.test("senders: the table has what the API says, and is searched", () =>
+    inside(async (page) => {
+      await page.goto(`${server.url}/senders`);
+      await page.waitForSelector(".list tbody tr");
+      const { senders } = (await server.call("GET", "/api/v1/senders", { token: server.token })).json;
+      const rows = await page.$$eval(".list tbody tr", (all) => all.map((row) => [...row.cells].map((cell) => cell.textContent)));
+      assert.equal(rows.length, senders.length);
+      for (const [i, sender] of senders.entries()) {
+        assert.ok(rows[i][0].startsWith(sender.service) && rows[i][0].includes(sender.agent));
+        assert.deepEqual(rows[i].slice(3, 7), [sender.address, ...[sender.profiles, sender.samples, sender.errors].map((count) => count.toLocaleString("en"))]);
+      }
+      await page.fill("[aria-label='Search senders']", "till-agent");
+      await page.waitForFunction(() => document.querySelectorAll(".list tbody tr").length === 1);
+      assert.deepEqual((await page.$$eval(".list tbody tr td", (all) => all.map((cell) => cell.textContent))).slice(0, 1), ["1.4.2"]);
+      assert.equal(await page.locator(".sender-error").count(), 0);
+      await page.fill("[aria-label='Search senders']", "depot");
+      await page.waitForSelector(".sender-error.failing:has-text('no profile that is known here')");
+      await page.fill("[aria-label='Search senders']", "nobody has this");
+      await page.waitForSelector("h2:has-text('Nothing found')");
+      await page.fill("[aria-label='Search senders']", "depot");
+      await push(server, "depot", cpuProfile(804, 30), "depot-agent");
+      await page.click("button:has-text('Refresh')");
+      await page.waitForSelector(".sender-error.hint:has-text('Last error')");
+    }),
+  );
+
+  await context.close();
+  await push(server, "depot", Buffer.from("no profile at all"), "depot-agent", 415);
+  for (const look of ["light", "dark", "phone"]) {
+    const seen = await signedIn(browser, server, look, true);
+    await runner.test(`senders, ${look}: readable, nothing sticks out`, () =>
+      withPage(
+        browser, server,
+        async (page) => {
+          await page.goto(`${server.url}/senders`);
+          await page.waitForSelector(".sender-error.failing");
+          assert.deepEqual(await axeFindings(page), []);
+          const wide = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
+          assert.ok(wide <= 0, `${wide} px too wide`);
+          await page.screenshot({ path: join(screenshots, `senders-${look}.png`) });
+        },
+        { context: seen },
+      ),
+    );
+    await seen.close();
+  }
+}

@@ -1,0 +1,24 @@
+/* senders_api: who sends continuous profiles; apart from api.ts, since who reads a share does not need it. */
+import { getJson } from "./api.ts";
+
+export interface Sender {
+  service: string;
+  token_id: number | null;
+  token_name: string | null;
+  user: string | null;
+  agent: string;
+  version: string | null;
+  protocol: string;
+  address: string;
+  first_seen_at: string;
+  last_seen_at: string;
+  batches: number;
+  profiles: number;
+  samples: number;
+  errors: number;
+  last_error: string | null;
+  last_error_at: string | null;
+}
+
+/** Last seen first. */
+export const listSenders = async (): Promise<Sender[]> => (await getJson<{ senders: Sender[] }>("/api/v1/senders")).senders;
