@@ -101,6 +101,7 @@ static enum err_code add_rows(struct merge *merge, struct walk_task *task)
     const uint32_t column = column_of(merge, task);
     struct block_rows rows;
     uint64_t bytes;
+    int64_t left_out = 0;
     if (task->is_broken)
         return ERR_NONE;
     enum err_code code = read_rows(merge, task, true, &rows, &bytes);
@@ -112,9 +113,17 @@ static enum err_code add_rows(struct merge *merge, struct walk_task *task)
         if (rows.ordinals[i] < task->first || rows.ordinals[i] >= task->end)
             continue;
         const uint32_t group = row_labels_group(merge->labels, rows.label_sets[i]);
-        const uint32_t number = number_row(merge, task, rows.stacks[i], group);
+        if (group == ROW_LABELS_LEFT_OUT) {
+            left_out += rows.values[i];
+            continue;
+        }
+        const uint32_t number =
+            stack_union_number(merge->stacks, task->block, rows.stacks[i], group);
         stack_union_sums(merge->stacks, number)[column] += rows.values[i];
     }
+    if (left_out)
+        stack_union_sums(merge->stacks, number_row(merge, task, 0, ROW_LABELS_LEFT_OUT))[column] +=
+            left_out;
     return code;
 }
 

@@ -5,6 +5,7 @@
 #include "lib/base/mem.h"
 #include "store/block_read.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -84,6 +85,7 @@ struct row_labels *row_labels_create(struct arena *arena, const struct label_fil
                                      const struct span *names, size_t name_count,
                                      enum row_labels_kind kind)
 {
+    assert(name_count <= ROW_LABELS_NAMES_MAX);
     struct row_labels *labels = arena_new(arena, struct row_labels, 1);
     *labels = (struct row_labels){.arena = arena,
                                   .filter = filter,
@@ -263,8 +265,8 @@ static void append_text(const struct row_labels *labels, struct span name, struc
 
 static uint32_t find_texts(struct row_labels *labels)
 {
-    struct label_words chosen[LABEL_RULES_MAX];
-    struct buf texts[LABEL_RULES_MAX];
+    struct label_words chosen[ROW_LABELS_NAMES_MAX];
+    struct buf texts[ROW_LABELS_NAMES_MAX];
     uint32_t count = 0;
     for (size_t i = 0; i < labels->name_count; i++) {
         buf_init(&texts[i], UINT32_MAX);

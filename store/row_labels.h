@@ -19,6 +19,8 @@ struct row_labels;
 
 #define ROW_LABELS_LEFT_OUT UINT32_MAX
 
+enum { ROW_LABELS_NAMES_MAX = LABEL_RULES_MAX + 1 }; /* those of a filter and a group */
+
 enum row_labels_kind {
     ROW_LABELS_EXACT, /* a number is a number */
     ROW_LABELS_TEXTS  /* as people read them: "4096 bytes", several with commas between */
