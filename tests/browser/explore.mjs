@@ -329,6 +329,17 @@ export async function testExplore(runner, browser, server) {
       await page.unroute("**/api/v1/query_range?*");
       await page.click("button:has-text('Try again')");
       await plotReady(page);
+
+      await page.route("**/api/v1/query?*", async (route) => {
+        const response = await route.fetch();
+        await route.fulfill({ response, headers: { ...response.headers(), "perfolio-warning": "1 of the parts to be read is broken" } });
+      });
+      await page.click("[aria-label='Bring up to date']");
+      await page.waitForSelector(".warning:has-text('Not all is here: 1 of the parts to be read is broken')");
+      const place = await page.locator(".plot .u-over").boundingBox();
+      await page.mouse.move(place.x + 3, place.y + 20);
+      await page.waitForFunction((time) => document.querySelector(".series-table thead .number").textContent === time, new Date(begin).toTimeString().slice(0, 8));
+      assert.deepEqual(await page.$$eval(".series-table tbody td:nth-child(2)", (all) => all.map((one) => one.textContent)), ["4 KiB", "–"]);
     }),
   );
 

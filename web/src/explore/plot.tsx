@@ -107,7 +107,8 @@ function followDrags(plot: uPlot, latest: { current: PlotProps }): void {
     over.setPointerCapture(event.pointerId);
   });
   over.addEventListener("pointermove", (event) => {
-    latest.current.onCursor(msAt(placeOf(event)));
+    // The nearest moment that has a value, as the points on the lines show.
+    latest.current.onCursor(latest.current.data.moments[plot.posToIdx(placeOf(event))] ?? null);
     if (begun !== null) showPart(plot, spanTo(placeOf(event)));
   });
   over.addEventListener("pointerup", (event) => {

@@ -30,7 +30,8 @@ function typeChoices({ types }: Known, type: string) {
 }
 
 export function SelectionPanel({ side, selection, known, hasLines, of, onChange, onRefresh, children }: SelectionPanelProps) {
-  const { range, window, queryError } = known;
+  const { types, range, window, queryError } = known;
+  const failed = [types, range].find((one) => one.problem);
   const { type } = splitQuery(selection.query);
   const word = side ? ` ${side.toLowerCase()}` : "";
   const ask = (query: string) => {
@@ -48,11 +49,11 @@ export function SelectionPanel({ side, selection, known, hasLines, of, onChange,
         {children}
       </div>
       <div class={`metrics-place ${hasLines ? "lines" : ""}`}>
-        {range.problem ? (
+        {failed ? (
           !queryError && (
             <div class="metrics-problem">
-              <ErrorLine error={range.problem} />
-              <Button onClick={range.retry}>Try again</Button>
+              <ErrorLine error={failed.problem} />
+              <Button onClick={failed.retry}>Try again</Button>
             </div>
           )
         ) : !range.value ? (

@@ -12,7 +12,7 @@ import { ProfileList } from "../explore/profile_list.tsx";
 import { SelectionPanel } from "../explore/selection_panel.tsx";
 import { ShareAnswer } from "../explore/share_answer.tsx";
 import { firstType } from "../explore/type_names.ts";
-import { useSelection } from "../explore/use_selection.ts";
+import { useSelection, type Loaded } from "../explore/use_selection.ts";
 import style from "../explore/explore.css?text";
 import { askedOf, formatExplore, halves, parseExplore, pinned, type ExploreState, type Selection } from "../model/explore_state.ts";
 import type { Flame } from "../model/flame.ts";
@@ -101,6 +101,31 @@ function Seen({ nowMs, source, view, update, labelKeys, extraKeys }: SeenProps) 
   );
 }
 
+interface ToolsProps {
+  explore: ExploreState;
+  names: Loaded<string[]>;
+  change: Change;
+  canShare: boolean;
+  onCompare: () => void;
+  onSwap: () => void;
+  onCopy: () => void;
+  onShare: () => void;
+}
+
+function Tools({ explore: { selection, baseline, by }, names, change, canShare, onCompare, onSwap, onCopy, onShare }: ToolsProps) {
+  // A chosen series is named by the labels that told it from others.
+  const setBy = (by: string[]) => change({ by, selection: { ...selection, only: [] }, baseline: baseline && { ...baseline, only: [] } });
+  return (
+    <div class="profile-tools">
+      <GroupMenu names={names} by={by} onChange={setBy} />
+      <Button icon="compare" class="toggle" aria-pressed={baseline !== null} onClick={onCompare}>Compare</Button>
+      {baseline && <Button icon="swap" onClick={onSwap} title="Swap sides (x)">Swap</Button>}
+      <Button icon="copy" onClick={onCopy} title="Copy a link to this view and this time (y)">Copy link</Button>
+      <Button icon="upload" look="primary" disabled={!canShare} onClick={onShare}>Share</Button>
+    </div>
+  );
+}
+
 function Page({ session }: { session: Session }) {
   const { view, update, explore, change } = useExplore();
   const { selection, baseline, by, profile, hasList } = explore;
@@ -131,13 +156,14 @@ function Page({ session }: { session: Session }) {
       <header class="profile-head explore-head">
         <div class="profile-title">
           <h1>Explore</h1>
-          <div class="profile-tools">
-            <GroupMenu names={names} by={by} onChange={(by) => change({ by, selection: { ...selection, only: [] }, baseline: baseline && { ...baseline, only: [] } })} />
-            <Button icon="compare" class="toggle" aria-pressed={baseline !== null} onClick={compare}>Compare</Button>
-            {baseline && <Button icon="swap" onClick={swap} title="Swap sides (x)">Swap</Button>}
-            <Button icon="copy" onClick={copyLink} title="Copy a link to this view and this time (y)">Copy link</Button>
-            <Button icon="upload" look="primary" disabled={isEmpty || hasNothing || isWrong || profile !== ""} onClick={() => setSharing(true)}>Share</Button>
-          </div>
+          <Tools
+            {...{ explore, names, change }}
+            canShare={!isEmpty && !hasNothing && !isWrong && profile === ""}
+            onCompare={compare}
+            onSwap={swap}
+            onCopy={copyLink}
+            onShare={() => setSharing(true)}
+          />
         </div>
         <div class={`selections ${baseline ? "two" : ""}`}>
           {baseline && before && <SelectionPanel side="Before" selection={baseline} known={before} hasLines={by.length > 0} of={describeStackRules(rules)} onChange={changeBefore} onRefresh={refresh} />}
