@@ -157,3 +157,6 @@ def test_each_acknowledged_batch_counts_once_after_kill_9_of_every_process(start
     hurry.should_stop.set()
     hurry.join()
     check(server.api(token), senders, begin)
+    # What was counted while it came to be stored is what there is.
+    usage = server.api(token).get("/api/v1/usage").json()
+    assert usage["total"]["batches"] == len(counted(server.api(token), begin)), usage
