@@ -255,6 +255,19 @@ export async function testViewer(runner, browser, server) {
       }
       await page.fill("#search", "runtime");
       assert.match(await page.textContent("#search-result"), /≥/);
+      // Rules that the server knows are its own to apply: the numbers under them are exact. Others are told as what they are.
+      const kept = samples.filter(({ stack }) => stack.some((name) => name.includes("sort")));
+      await open(page, "?v=table&st=samples&s=-cum&x=focus:sort&sv=2");
+      const focused = topOf(kept, 0);
+      await page.waitForFunction((count) => document.querySelectorAll(".rows .row").length === count, focused.size);
+      for (const [flat, cum, name] of await tableRows(page)) {
+        const expected = focused.get(name);
+        assert.deepEqual([flat, cum], [expected.flat.toLocaleString("en-US"), expected.cum.toLocaleString("en-US")]);
+      }
+      const total = kept.reduce((sum, { values }) => sum + values[0], 0).toLocaleString("en-US");
+      assert.ok((await page.textContent(".foot-total")).startsWith(`${total} of `));
+      await open(page, "?v=table&st=samples&x=recursion:main~focus:json&m=encoding%2Fjson.Marshal&sv=2");
+      for (const place of [".rows .amount", ".foot-total", ".rules output", "button.marked"]) assert.match(await page.textContent(place), /[≥≈] /, place);
     }),
   );
 

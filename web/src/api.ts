@@ -6,6 +6,7 @@
 import { decodeFlame, FlameVersionError, type Flame, type SampleType } from "./model/flame.ts";
 import type { FunctionSums } from "./model/functions.ts";
 import type { LabelsAnswer, LabelsQuestion } from "./model/labels.ts";
+import type { ServedRules } from "./model/served_rules.ts";
 
 export class Problem extends Error {
   constructor(
@@ -226,6 +227,8 @@ export interface FlameQuery {
   root?: string;
   /** Rules of model/labels.ts. */
   labels: readonly string[];
+  /** Those that the server shall apply. */
+  rules?: ServedRules;
 }
 
 export async function getFlameAt(path: string, signal: AbortSignal, onAnswer?: (response: Response) => void): Promise<Flame> {
@@ -242,7 +245,7 @@ export async function getFlameAt(path: string, signal: AbortSignal, onAnswer?: (
 const groupParameter = (group: string) => (group === "function" ? "" : group);
 
 /** What every report takes. */
-export const viewParameters = (query: FlameQuery) => ({ sample_type: query.sampleType, group_by: groupParameter(query.group), label: query.labels });
+export const viewParameters = (query: FlameQuery) => ({ sample_type: query.sampleType, group_by: groupParameter(query.group), label: query.labels, ...query.rules });
 
 export const diffMode = ({ isNormalised }: { isNormalised: boolean }) => (isNormalised ? "normalised" : "absolute");
 

@@ -137,9 +137,23 @@ export class FrameTable {
 /** In 16 bits unless a number needs more. */
 export type Numbers = Uint16Array | Uint32Array;
 
+/** Stands before a number: it is exact, at least that, or about that. */
+export type Bound = "" | "≥ " | "≈ ";
+
+/** What numbers may lack because small stacks were merged into "other" boxes. */
+export interface Bounds {
+  /** Of one node. */
+  readonly node: Bound;
+  /** Of all nodes of a function, or of a search. */
+  readonly part: Bound;
+  /** Of what rules left. */
+  readonly whole: Bound;
+}
+
 export interface Flame {
   readonly isDiff: boolean;
   readonly isCut: boolean;
+  readonly bounds: Bounds;
   readonly nodeCount: number;
   /** Of the profile, or of side b of a diff; base is side a. */
   readonly total: number;
@@ -413,9 +427,11 @@ export function decodeFlame(buffer: ArrayBuffer): Flame {
     self: sections.own(Section.SelfGap, Section.Self, nodeCount),
     baseSelf: isDiff ? sections.own(Section.BaseSelfGap, Section.BaseSelf, nodeCount) : null,
   };
+  const isCut = (flags & FlameFlag.Cut) !== 0;
   return {
     isDiff,
-    isCut: (flags & FlameFlag.Cut) !== 0,
+    isCut,
+    bounds: { node: "", part: !isCut ? "" : hasNegative(columns.self) ? "≈ " : "≥ ", whole: "" },
     nodeCount,
     total: view.getFloat64(24, true),
     baseTotal: view.getFloat64(32, true),

@@ -3,6 +3,7 @@ import { useCallback, useState } from "preact/hooks";
 import { getDiff, getDiffLabels, getDiffTop, type Session, type Share } from "../api.ts";
 import type { Flame } from "../model/flame.ts";
 import { formatLabels } from "../model/labels.ts";
+import type { ServedRules } from "../model/served_rules.ts";
 import { formatValue } from "../model/units.ts";
 import { formatState } from "../state.ts";
 import { copyLink } from "../ui/copy_link.ts";
@@ -30,7 +31,7 @@ export function DiffPage({ a, b, session }: { a: string; b: string; session: Ses
   useTitle(before.share && after.share ? `${nameOf(before.share)} → ${nameOf(after.share)}` : "Comparison");
   const question = { sampleType: state.sampleType, group: state.group, isNormalised: state.isNormalised, labels: state.labels };
   const load = useCallback(
-    (signal: AbortSignal) => getDiff(a, b, { ...question, root: state.root }, signal),
+    (signal: AbortSignal, rules?: ServedRules) => getDiff(a, b, { ...question, root: state.root, rules }, signal),
     [a, b, state.sampleType, state.group, state.isNormalised, state.root, formatLabels(state.labels)],
   );
   const broken = [before, after].find((side) => side.problem);
@@ -67,7 +68,7 @@ export function DiffPage({ a, b, session }: { a: string; b: string; session: Ses
         opensOthers
         flameKey={`${state.sampleType}\n${state.group}\n${state.isNormalised}\n${state.root}\n${formatLabels(state.labels)}`}
         load={load}
-        loadRows={(signal) => getDiffTop(a, b, question, signal)}
+        loadRows={(signal, rules) => getDiffTop(a, b, { ...question, rules }, signal)}
         loadLabels={(labels, signal) => getDiffLabels(a, b, question, labels, signal)}
         labelKeys={[...new Set([before, after].flatMap(({ share }) => share?.sample_labels ?? []))]}
         onFlame={setFlame}

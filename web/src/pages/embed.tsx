@@ -2,6 +2,7 @@
 import { useCallback } from "preact/hooks";
 import { getFlame, getLabels, getTop } from "../api.ts";
 import { formatLabels } from "../model/labels.ts";
+import type { ServedRules } from "../model/served_rules.ts";
 import { formatState, type Update } from "../state.ts";
 import { Messages, ProblemView, useTitle } from "../ui/kit.tsx";
 import { useViewState, Viewer } from "../views/viewer.tsx";
@@ -16,8 +17,8 @@ export function EmbedPage() {
   useTitle(share ? nameOf(share) : "");
   const question = { sampleType: state.sampleType, group: state.group, labels: state.labels };
   const load = useCallback(
-    (signal: AbortSignal) => getFlame(id, question, signal),
-    [id, state.sampleType, state.group, formatLabels(state.labels)],
+    (signal: AbortSignal, rules?: ServedRules) => getFlame(id, { ...question, root: state.root, rules }, signal),
+    [id, state.sampleType, state.group, state.root, formatLabels(state.labels)],
   );
   return (
     <div class="shell viewer-shell">
@@ -35,9 +36,10 @@ export function EmbedPage() {
             isReady={share !== null}
             state={state}
             update={updateInPlace}
-            flameKey={`${state.sampleType}\n${state.group}\n${formatLabels(state.labels)}`}
+            opensOthers
+            flameKey={`${state.sampleType}\n${state.group}\n${state.root}\n${formatLabels(state.labels)}`}
             load={load}
-            loadRows={(signal) => getTop(id, question, signal)}
+            loadRows={(signal, rules) => getTop(id, { ...question, rules }, signal)}
             loadLabels={(labels, signal) => getLabels(id, state.sampleType, labels, signal)}
             sampleTypes={share?.sample_types}
             defaultType={share?.default_sample_type_index}

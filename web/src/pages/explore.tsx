@@ -17,6 +17,7 @@ import style from "../explore/explore.css?text";
 import { askedOf, formatExplore, halves, parseExplore, pinned, type ExploreState, type Selection } from "../model/explore_state.ts";
 import type { Flame } from "../model/flame.ts";
 import { formatLabels } from "../model/labels.ts";
+import type { ServedRules } from "../model/served_rules.ts";
 import { describeStackRules, stackRulesOf } from "../model/stack_rules.ts";
 import { formatState, type ViewState } from "../state.ts";
 import { Button, copyText, Empty, useTitle } from "../ui/kit.tsx";
@@ -68,7 +69,11 @@ function Seen({ nowMs, source, view, update, labelKeys, extraKeys }: SeenProps) 
   const [flame, setFlame] = useState<Flame | null>(null);
   const question = { sampleType: view.sampleType, group: view.group, labels: view.labels, isNormalised: view.isNormalised };
   const key = [nowMs, JSON.stringify(source), view.sampleType, view.group, view.isNormalised, view.root, formatLabels(view.labels)].join("\n");
-  const load = useCallback((signal: AbortSignal) => getTree(source, { ...question, root: view.root }, signal, (how) => setMade((old) => ({ ...old, [key]: how }))), [key]);
+  const load = useCallback(
+    (signal: AbortSignal, rules?: ServedRules) =>
+      getTree(source, { ...question, root: view.root, rules }, signal, (how) => rules || setMade((old) => ({ ...old, [key]: how }))),
+    [key],
+  );
   const normalise = () => update({ isNormalised: !view.isNormalised });
   const isDiff = source.kind === "diff";
   return (
@@ -85,7 +90,7 @@ function Seen({ nowMs, source, view, update, labelKeys, extraKeys }: SeenProps) 
         update={update}
         flameKey={key}
         load={load}
-        loadRows={(signal) => getRows(source, question, signal)}
+        loadRows={(signal, rules) => getRows(source, { ...question, rules }, signal)}
         labelKeys={labelKeys}
         onFlame={setFlame}
         extraKeys={isDiff ? { ...extraKeys, "%": normalise } : extraKeys}

@@ -2,6 +2,7 @@
 import { useCallback, useEffect, useState } from "preact/hooks";
 import { getFlame, getLabels, getShare, getTop, Problem, unlockShare, type Session, type Share, type Visibility } from "../api.ts";
 import { formatLabels } from "../model/labels.ts";
+import type { ServedRules } from "../model/served_rules.ts";
 import { deleteTokenOf } from "../model/remembered.ts";
 import { formatAgo, formatBytes, formatCount, formatDate, formatValue } from "../model/units.ts";
 import { asProblem, Button, ErrorLine, Field, Menu, ProblemView, useTitle } from "../ui/kit.tsx";
@@ -184,7 +185,7 @@ export function SharePage({ id, session }: { id: string; session: Session | null
   useTitle(share ? nameOf(share) : "");
   const question = { sampleType: state.sampleType, group: state.group, labels: state.labels };
   const load = useCallback(
-    (signal: AbortSignal) => getFlame(id, { ...question, root: state.root }, signal),
+    (signal: AbortSignal, rules?: ServedRules) => getFlame(id, { ...question, root: state.root, rules }, signal),
     [id, question.sampleType, question.group, state.root, formatLabels(question.labels)],
   );
   if (problem)
@@ -203,7 +204,7 @@ export function SharePage({ id, session }: { id: string; session: Session | null
         opensOthers
         flameKey={`${state.sampleType}\n${state.group}\n${state.root}\n${formatLabels(state.labels)}`}
         load={load}
-        loadRows={(signal) => getTop(id, question, signal)}
+        loadRows={(signal, rules) => getTop(id, { ...question, rules }, signal)}
         loadLabels={(labels, signal) => getLabels(id, state.sampleType, labels, signal)}
         sampleTypes={share?.sample_types}
         defaultType={share?.default_sample_type_index}

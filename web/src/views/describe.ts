@@ -33,7 +33,8 @@ function notesOf(flame: Flame, frame: number): string[] {
 function factsOf(flame: Flame, node: number, unit: string): [string, string][] {
   const cum = flame.cum[node];
   const self = flame.self[node];
-  const withShare = (value: number, total: number) => `${formatValue(value, unit)} (${formatPercent(value, total)})`;
+  const bound = node === 0 ? flame.bounds.whole : flame.bounds.node;
+  const withShare = (value: number, total: number) => `${bound}${formatValue(value, unit)} (${formatPercent(value, total)})`;
   if (!flame.baseCum || !flame.baseSelf)
     return [
       ["Total", withShare(cum, flame.total)],
@@ -43,7 +44,7 @@ function factsOf(flame: Flame, node: number, unit: string): [string, string][] {
   return [
     ["Before", withShare(before, flame.baseTotal)],
     ["After", withShare(cum, flame.total)],
-    ["Change", `${formatSigned(cum - before, unit)} (${formatChange(before, cum)})`],
+    ["Change", `${bound && "≈ "}${formatSigned(cum - before, unit)} (${formatChange(before, cum)})`],
   ];
 }
 

@@ -24,8 +24,9 @@ export const frameOf = (flame: Flame, node: CallNode): number => flame.frame[nod
 
 /** "1.2 s → 3 s +150%", or a value with its share of everything. */
 export function pairText(flame: Flame, [value, base]: Pair, unit: string): string {
-  if (!flame.isDiff) return `${formatValue(value, unit)} (${formatPercent(value, flame.total)})`;
-  return `${formatValue(base, unit)} → ${formatValue(value, unit)} (${formatChange(base, value)})`;
+  const { part } = flame.bounds;
+  if (!flame.isDiff) return `${part}${formatValue(value, unit)} (${formatPercent(value, flame.total)})`;
+  return `${part}${formatValue(base, unit)} → ${part}${formatValue(value, unit)} (${part && "≈ "}${formatChange(base, value)})`;
 }
 
 function numbersOf(flame: Flame, node: CallNode, unit: string): string {

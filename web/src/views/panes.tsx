@@ -6,7 +6,7 @@
  */
 import type { ComponentType, VNode } from "preact";
 import type { Action, Rule } from "../model/chain.ts";
-import type { Flame } from "../model/flame.ts";
+import type { Bound, Flame } from "../model/flame.ts";
 import type { FrameColours } from "../model/frame_colours.ts";
 import type { FunctionRow } from "../model/functions.ts";
 import type { LoadLabels } from "../model/labels.ts";
@@ -31,6 +31,8 @@ export interface PaneContext {
   palette: Look;
   /** Empty unless the pane wants them. */
   rows: readonly FunctionRow[];
+  /** Of their numbers. */
+  rowBound: Bound;
   /** Trees around the marked function; null unless the pane wants them, and until they are there. */
   callers: Flame | null;
   callees: Flame | null;

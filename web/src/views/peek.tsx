@@ -46,6 +46,7 @@ function NameCell({ line, context, shown, swatch }: { line: PeekRow; context: Pa
 
 function List({ context, label, header, lines, whole, isMatch }: ListProps) {
   const { flame, colours, unit, palette, hovered, onHoverName, openMenu } = context;
+  const bound = flame.bounds.part;
   const { scroller, update, nameWidth, first, last } = useSeenRows(lines.length);
   const fitter = useRef<LabelFitter | null>(null);
   const shown = (name: string) => {
@@ -84,9 +85,9 @@ function List({ context, label, header, lines, whole, isMatch }: ListProps) {
                   openMenu(line.name, event.clientX, event.clientY);
                 }}
               >
-                {flame.isDiff && <ValueCell value={line.baseValue} total={whole.baseCum} unit={unit} tone="before" />}
-                <ValueCell value={line.value} total={whole.cum} unit={unit} />
-                {flame.isDiff && <ChangeCell before={line.baseValue} after={line.value} unit={unit} />}
+                {flame.isDiff && <ValueCell value={line.baseValue} total={whole.baseCum} {...{ unit, bound }} tone="before" />}
+                <ValueCell value={line.value} total={whole.cum} {...{ unit, bound }} />
+                {flame.isDiff && <ChangeCell before={line.baseValue} after={line.value} {...{ unit, bound }} />}
                 <NameCell {...{ line, context }} shown={shown(line.name)} swatch={line.frame < 0 ? "transparent" : palette.fills[colours.fill(line.frame)]} />
               </div>
             ))}
@@ -100,6 +101,7 @@ function List({ context, label, header, lines, whole, isMatch }: ListProps) {
 
 /** What the function holds, itself and in all. */
 function Sums({ flame, whole, unit }: { flame: Flame; whole: Peek; unit: string }) {
+  const bound = flame.bounds.part;
   const rows: [string, number, number][] = [["Self", whole.baseFlat, whole.flat], ["Total", whole.baseCum, whole.cum]];
   return (
     <table class="peek-sums">
@@ -117,11 +119,11 @@ function Sums({ flame, whole, unit }: { flame: Flame; whole: Peek; unit: string 
         {rows.map(([label, before, after]) => (
           <tr key={label}>
             <th scope="row">{label}</th>
-            {flame.isDiff && <td>{formatValue(before, unit)}</td>}
-            <td>{formatValue(after, unit)}</td>
+            {flame.isDiff && <td>{bound}{formatValue(before, unit)}</td>}
+            <td>{bound}{formatValue(after, unit)}</td>
             {flame.isDiff ? (
               <td class={after > before ? "more" : after < before ? "less" : ""}>
-                {formatSigned(after - before, unit)} <em>{formatChange(before, after)}</em>
+                {bound && "≈ "}{formatSigned(after - before, unit)} <em>{formatChange(before, after)}</em>
               </td>
             ) : (
               <td><em>{formatPercent(after, flame.total)}</em></td>
@@ -178,7 +180,7 @@ export function PeekPane(props: PaneProps) {
           <h3><bdi>{state.marked}</bdi></h3>
           {place && <p class="hint">{place}</p>}
           <Sums flame={flame} whole={found} unit={unit} />
-          {flame.isCut && <p class="hint">Small stacks are merged: edges hold at least this.</p>}
+          {flame.isCut && <p class="hint">Small stacks are merged: all numbers here lack what of it is in them.</p>}
         </section>
         <List {...{ context, isMatch }} whole={found} label={counted(callees.length, "callee")} header="Callee" lines={below} />
       </div>

@@ -26,8 +26,9 @@ export function useSearch(flame: Flame | null, text: string): Searching {
 function searchSummary(flame: Flame, result: SearchResult): string {
   const functions = `${formatCount(result.functionCount)} ${result.functionCount === 1 ? "function" : "functions"}`;
   // What was merged into "other" may match too.
-  const share = (flame.isCut ? "≥ " : "") + formatPercent(result.value, flame.total);
-  return flame.isDiff ? `${functions} · ${formatPercent(result.baseValue, flame.baseTotal)} → ${share}` : `${functions} · ${share}`;
+  const shareOf = (value: number, total: number) => flame.bounds.part + formatPercent(value, total);
+  const share = shareOf(result.value, flame.total);
+  return flame.isDiff ? `${functions} · ${shareOf(result.baseValue, flame.baseTotal)} → ${share}` : `${functions} · ${share}`;
 }
 
 interface SearchBoxProps {

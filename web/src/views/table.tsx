@@ -5,7 +5,7 @@ import type { JSX } from "preact";
 import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Palette } from "../model/colour.ts";
 import { filterByName } from "../model/search.ts";
-import type { Flame } from "../model/flame.ts";
+import type { Bound, Flame } from "../model/flame.ts";
 import type { FrameColours } from "../model/frame_colours.ts";
 import { sortFunctions, type FunctionRow, type Sort, type SortColumn } from "../model/functions.ts";
 import { formatChange, formatExact, formatPercent, formatSigned, formatValue } from "../model/units.ts";
@@ -20,6 +20,7 @@ const spareRows = 8;
 interface TableProps {
   flame: Flame;
   rows: readonly FunctionRow[];
+  bound: Bound;
   colours: FrameColours;
   unit: string;
   palette: Palette;
@@ -46,6 +47,7 @@ interface Column {
 
 interface CellProps {
   row: FunctionRow;
+  bound: Bound;
   flame: Flame;
   unit: string;
 }
@@ -54,13 +56,13 @@ const after = (label: string, className: string): Column => ({
   label,
   hint: "in the function and what it calls",
   className: `value ${className}`,
-  Cell: ({ row, flame, unit }) => <ValueCell value={row.cum} total={flame.total} unit={unit} tone={className} />,
+  Cell: ({ row, flame, unit, bound }) => <ValueCell value={row.cum} total={flame.total} {...{ unit, bound }} tone={className} />,
 });
 const own = (label: string): Column => ({
   label,
   hint: "in the function itself",
   className: "value",
-  Cell: ({ row, flame, unit }) => <ValueCell value={row.flat} total={flame.total} unit={unit} />,
+  Cell: ({ row, flame, unit, bound }) => <ValueCell value={row.flat} total={flame.total} {...{ unit, bound }} />,
 });
 const place = (label: string, hint: string, textOf: (row: FunctionRow) => string): Column => ({
   label,
@@ -85,18 +87,18 @@ const diffColumns: Columns = {
     label: "Before",
     hint: "total on the left side",
     className: "value before",
-    Cell: ({ row, flame, unit }) => <ValueCell value={row.baseCum} total={flame.baseTotal} unit={unit} tone="before" />,
+    Cell: ({ row, flame, unit, bound }) => <ValueCell value={row.baseCum} total={flame.baseTotal} {...{ unit, bound }} tone="before" />,
   },
   cum: { ...after("After", "after"), hint: "total on the right side" },
-  change: { label: "Change", hint: "of the total", className: "value", Cell: ({ row, unit }) => <ChangeCell before={row.baseCum} after={row.cum} unit={unit} /> },
+  change: { label: "Change", hint: "of the total", className: "value", Cell: ({ row, unit, bound }) => <ChangeCell before={row.baseCum} after={row.cum} {...{ unit, bound }} /> },
   flatbefore: {
     label: "Self before",
     hint: "in the function itself, on the left side",
     className: "value before",
-    Cell: ({ row, flame, unit }) => <ValueCell value={row.baseFlat} total={flame.baseTotal} unit={unit} tone="before" />,
+    Cell: ({ row, flame, unit, bound }) => <ValueCell value={row.baseFlat} total={flame.baseTotal} {...{ unit, bound }} tone="before" />,
   },
   flat: { ...own("Self after"), hint: "in the function itself, on the right side" },
-  flatchange: { label: "Self change", hint: "in the function itself", className: "value", Cell: ({ row, unit }) => <ChangeCell before={row.baseFlat} after={row.flat} unit={unit} /> },
+  flatchange: { label: "Self change", hint: "in the function itself", className: "value", Cell: ({ row, unit, bound }) => <ChangeCell before={row.baseFlat} after={row.flat} {...{ unit, bound }} /> },
   file,
   binary,
 };
@@ -149,23 +151,32 @@ function ColumnMenu({ known, shown, onChange }: { known: Columns; shown: readonl
   );
 }
 
-export function ValueCell({ value, total, unit, tone = "" }: { value: number; total: number; unit: string; tone?: string }) {
+interface ValueProps {
+  value: number;
+  total: number;
+  unit: string;
+  bound: Bound;
+  tone?: string;
+}
+
+export function ValueCell({ value, total, unit, bound, tone = "" }: ValueProps) {
   const share = total ? Math.min(1, Math.max(0, value / total)) : 0;
   return (
-    <div class={`cell value ${tone}`} role="cell" title={formatExact(value, unit)}>
-      <span class="amount">{formatValue(value, unit)}</span>
+    <div class={`cell value ${tone}`} role="cell" title={bound + formatExact(value, unit)}>
+      <span class="amount">{bound}{formatValue(value, unit)}</span>
       <span class="percent">{formatPercent(value, total)}</span>
       <span class="bar" style={{ transform: `scaleX(${share.toFixed(4)})` }} />
     </div>
   );
 }
 
-export function ChangeCell({ before, after, unit }: { before: number; after: number; unit: string }) {
+/** Of two numbers that are at least something the change is about something. */
+export function ChangeCell({ before, after, unit, bound }: { before: number; after: number; unit: string; bound: Bound }) {
   const delta = after - before;
   const tone = delta > 0 ? "more" : delta < 0 ? "less" : "";
   return (
     <div class={`cell value change ${tone}`} role="cell" title={formatExact(delta, unit)}>
-      <span class="amount">{formatSigned(delta, unit)}</span>
+      <span class="amount">{bound && "≈ "}{formatSigned(delta, unit)}</span>
       <span class="percent">{formatChange(before, after)}</span>
     </div>
   );
@@ -202,7 +213,7 @@ function widthsOf(columns: [SortColumn, Column][]) {
 }
 
 function Table(props: TableProps) {
-  const { flame, rows, unit, pattern, chosen, colours, palette } = props;
+  const { flame, rows, bound, unit, pattern, chosen, colours, palette } = props;
   const sort = props.sort ?? defaultSort(flame.isDiff);
   const known = flame.isDiff ? diffColumns : plainColumns;
   const asked = props.columns.filter((id) => known[id]);
@@ -268,7 +279,7 @@ function Table(props: TableProps) {
                   props.onMenu(row.name, event.clientX, event.clientY);
                 }}
               >
-                {columns.map(([id, { Cell }]) => (id === "name" ? nameCell(row) : <Cell key={id} row={row} flame={flame} unit={unit} />))}
+                {columns.map(([id, { Cell }]) => (id === "name" ? nameCell(row) : <Cell key={id} {...{ row, flame, unit, bound }} />))}
               </div>
             ))}
           </div>
@@ -281,10 +292,11 @@ function Table(props: TableProps) {
 }
 
 export function TablePane({ context }: PaneProps) {
-  const { state, flame, rows, colours, unit, palette, pattern, hovered, onHoverName, update, mark, openMenu } = context;
+  const { state, flame, rows, rowBound, colours, unit, palette, pattern, hovered, onHoverName, update, mark, openMenu } = context;
   return (
     <Table
       {...{ flame, rows, colours, unit, palette, pattern, hovered }}
+      bound={rowBound}
       columns={state.columns}
       onColumns={(columns) => update({ columns })}
       onHover={onHoverName}

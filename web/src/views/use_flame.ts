@@ -2,23 +2,27 @@
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Problem } from "../api.ts";
 import { formatChain, type Rule } from "../model/chain.ts";
-import type { Flame } from "../model/flame.ts";
+import { boundsAfter, servedRules, splitRules, type ServedRules } from "../model/served_rules.ts";
+import type { Bounds, Flame } from "../model/flame.ts";
 import { joinFunctions, listFunctions, type FunctionRow, type FunctionSums } from "../model/functions.ts";
 import { transformer, TransformError, type Transformed } from "../transformer.ts";
 import { asProblem } from "../ui/kit.tsx";
 
-export type LoadRows = (signal: AbortSignal) => Promise<FunctionSums[]>;
+/** What is loaded may be asked for under rules; a page that cannot do that gives a Load without that parameter. */
+export type Load = (signal: AbortSignal, rules?: ServedRules) => Promise<Flame>;
+export type LoadRows = (signal: AbortSignal, rules?: ServedRules) => Promise<FunctionSums[]>;
 
 type Loaded = { flame: Flame; key: string };
 
-/** The tree for a key; the last one stays while the next is under way. */
-export function useFlame(key: string, load: (signal: AbortSignal) => Promise<Flame>) {
+/** The tree for a key, "" for none; the last one stays while the next is under way. */
+function useFlame(key: string, load: (signal: AbortSignal) => Promise<Flame>) {
   const [loaded, setLoaded] = useState<Loaded | null>(null);
   const [problem, setProblem] = useState<Problem | null>(null);
   const [attempt, setAttempt] = useState(0);
   const cache = useRef(new Map<string, Flame>());
   useEffect(() => {
     setProblem(null);
+    if (!key) return;
     const known = cache.current.get(key);
     if (known) return setLoaded({ flame: known, key });
     const abort = new AbortController();
@@ -38,27 +42,56 @@ export function useFlame(key: string, load: (signal: AbortSignal) => Promise<Fla
   return { flame: loaded?.flame ?? null, isCurrent: loaded?.key === key, problem, retry: () => setAttempt(attempt + 1) };
 }
 
+/** The tree that rules are applied to here, and those rules. */
+interface Source {
+  flame: Flame;
+  /** That the server applied. */
+  served: readonly Rule[];
+  rest: readonly Rule[];
+}
+
+/**
+ * The whole tree; where it was cut, the server's tree under those rules that it knows, whose numbers are exact. Where the
+ * server does not give that, the whole, with numbers that say what they may lack. The last one stays while the next is
+ * under way.
+ */
+export function useSource(flameKey: string, load: Load, rules: readonly Rule[], state: { group: string; labels: readonly string[] }, isServed: boolean) {
+  const active = rules.filter((rule) => !rule.isOff);
+  const whole = useFlame(`whole\n${flameKey}`, load);
+  const isCut = isServed && whole.isCurrent && whole.flame !== null && whole.flame.isCut;
+  const { served, rest } = isCut ? splitRules(active, state.group, state.labels.length) : { served: [], rest: active };
+  const filtered = useFlame(served.length ? `${flameKey}\n${formatChain(served)}` : "", (signal) => load(signal, servedRules(served)));
+  const last = useRef<Source | null>(null);
+  const isCurrent = whole.isCurrent && (served.length === 0 || filtered.problem !== null || filtered.isCurrent);
+  if (isCurrent) {
+    const isFiltered = served.length > 0 && filtered.isCurrent;
+    last.current = isFiltered ? { flame: filtered.flame!, served, rest } : { flame: whole.flame!, served: [], rest: active };
+  }
+  return { source: last.current, isCurrent, problem: whole.problem, retry: whole.retry };
+}
+
 /**
  * The table's rows: from the tree, or from the server where the tree was cut and lacks some.
  * Counted only when they are wanted.
  */
-export function useRows(flame: Flame | null, isWanted: boolean, hasRules: boolean, loadRows: LoadRows): { rows: FunctionRow[]; problem: Problem | null } {
-  // With rules the tree counts, even where it was cut: the server does not know all of the rules.
-  const isOwn = flame !== null && (!flame.isCut || hasRules);
+export function useRows(flame: Flame | null, isWanted: boolean, source: Source | null, loadRows: LoadRows) {
+  // With rules that the server does not know the tree counts, even where it was cut.
+  const isOwn = flame !== null && (!flame.isCut || source === null || source.rest.length > 0);
   const own = useMemo(() => (isOwn && isWanted ? listFunctions(flame) : null), [flame, isOwn, isWanted]);
   const [loaded, setLoaded] = useState<{ flame: Flame; rows: FunctionRow[] } | null>(null);
   const [problem, setProblem] = useState<Problem | null>(null);
   useEffect(() => {
-    if (!flame || isOwn || !isWanted) return;
+    if (!flame || !source || isOwn || !isWanted) return;
     const abort = new AbortController();
     setProblem(null);
-    loadRows(abort.signal).then(
+    loadRows(abort.signal, servedRules(source.served)).then(
       (sums) => setLoaded({ flame, rows: joinFunctions(flame, sums) }),
       (error) => abort.signal.aborted || setProblem(asProblem(error)),
     );
     return () => abort.abort();
   }, [flame, isOwn, isWanted]);
-  return { rows: own ?? (loaded?.flame === flame ? loaded.rows : []), problem };
+  const rows: FunctionRow[] = own ?? (loaded?.flame === flame ? loaded.rows : []);
+  return { rows, bound: own && flame ? flame.bounds.part : ("" as const), problem };
 }
 
 export interface Shown {
@@ -75,6 +108,12 @@ function ofItself(flame: Flame): Flame {
   return { ...flame, total: flame.cum[0], baseTotal: flame.baseCum ? flame.baseCum[0] : 0 };
 }
 
+/** Around a function each node is of all its places. */
+function bounded({ flame, callers, callees }: Transformed, bounds: Bounds): Transformed {
+  const around = { ...bounds, node: bounds.part };
+  return { flame: bounds === flame.bounds ? flame : { ...flame, bounds }, callers: callers && { ...callers, bounds: around }, callees: callees && { ...callees, bounds: around } };
+}
+
 /**
  * The tree after the rules, and around one function when its name is given. The last one stays while
  * the next is made, and when it cannot be made.
@@ -89,7 +128,7 @@ export function useTransformed(source: Flame | null, rules: readonly Rule[], aro
     if (!source || isPlain) return;
     let isLeft = false;
     transformer.request({ flame: source, rules: active, around }).then(
-      (result) => !isLeft && setMade({ source, key, result }),
+      (result) => !isLeft && setMade({ source, key, result: bounded(result, boundsAfter(source, active)) }),
       (error) => {
         if (isLeft || (error instanceof DOMException && error.name === "AbortError")) return;
         setFailed({ source, key, error: error instanceof TransformError ? error : new TransformError(String(error), -1) });

@@ -24,7 +24,7 @@ import { panes, Panes, type CommentsOf, type PaneContext } from "./panes.tsx";
 import { FrameMenu, RuleBar, RuleMenu, type FrameAction, type MenuPlace } from "./rules.tsx";
 import { SearchBox, useSearch } from "./search_box.tsx";
 import { useKeys } from "./use_keys.ts";
-import { useFlame, useRows, useTransformed, type LoadRows } from "./use_flame.ts";
+import { useRows, useSource, useTransformed, type Load, type LoadRows } from "./use_flame.ts";
 
 function writeAddress(address: string, how: "push" | "replace"): void {
   if (address === location.pathname + location.search) return;
@@ -97,13 +97,14 @@ function notesAbout(flame: Flame): string[] {
 function totalText(flame: Flame, unit: string): string {
   if (flame.isDiff) return `${formatValue(flame.baseTotal, unit)} → ${formatValue(flame.total, unit)}`;
   const whole = formatValue(flame.total, unit);
-  return flame.cum[0] === flame.total ? whole : `${formatValue(flame.cum[0], unit)} of ${whole}`;
+  return flame.cum[0] === flame.total ? whole : `${flame.bounds.whole}${formatValue(flame.cum[0], unit)} of ${whole}`;
 }
 
 /** How much of the whole profile the rules left; of both sides of a diff. */
 function shareLeft(flame: Flame, source: Flame): string {
-  const after = formatPercent(flame.cum[0], source.total);
-  return flame.baseCum ? `${formatPercent(flame.baseCum[0], source.baseTotal)} → ${after}` : after;
+  const shareOf = (value: number, total: number) => flame.bounds.whole + formatPercent(value, total);
+  const after = shareOf(flame.cum[0], source.total);
+  return flame.baseCum ? `${shareOf(flame.baseCum[0], source.baseTotal)} → ${after}` : after;
 }
 
 /* ---- sample types ---- */
@@ -141,7 +142,7 @@ export interface ViewerProps {
   update: Update;
   /** Names what load would give: a change loads anew. */
   flameKey: string;
-  load: (signal: AbortSignal) => Promise<Flame>;
+  load: Load;
   /** All functions, for when the tree was cut. */
   loadRows: LoadRows;
   /** Absent where nothing is known but the tree: then there are no labels. */
@@ -153,7 +154,7 @@ export interface ViewerProps {
   labelKeys?: readonly string[];
   /** False while what stands above is still to come: the viewer loads, but is not shown to jump later. */
   isReady: boolean;
-  /** The tree below one node can be loaded (state.root). */
+  /** The tree below one node can be loaded (state.root), and trees under rules. */
   opensOthers?: boolean;
   /** The trees are of two profiles. */
   isDiff?: boolean;
@@ -182,11 +183,12 @@ export function Viewer(props: ViewerProps) {
   const { update, comments, hasGroups = true } = props;
   const state = comments ? props.state : withoutComments(props.state);
   const palette = usePalette();
-  const { flame: source, isCurrent: isLoaded, problem: flameProblem, retry } = useFlame(props.flameKey, props.load);
+  const { source: loaded, isCurrent: isLoaded, problem: flameProblem, retry } = useSource(props.flameKey, props.load, state.rules, state, props.opensOthers === true);
+  const source = loaded?.flame ?? null;
   const shownPanes = [state.view, state.beside].flatMap((view) => (view ? [panes[view]] : []));
   for (const pane of shownPanes) pane.preload?.();
   const around = shownPanes.some((pane) => pane.wantsAround) ? state.marked : "";
-  const shown = useTransformed(source, state.rules, around, state.isOfFiltered);
+  const shown = useTransformed(source, loaded?.rest ?? [], around, state.isOfFiltered);
   const { flame } = shown;
   const isCurrent = isLoaded && shown.isCurrent;
   const [cursor, setCursor] = useState(0);
@@ -199,7 +201,7 @@ export function Viewer(props: ViewerProps) {
   const searching = useSearch(flame, state.search);
   const marking = useSearch(flame, state.marked ? exactly(state.marked) : "");
   const wantsRows = shownPanes.some((pane) => pane.wantsRows);
-  const { rows, problem: rowsProblem } = useRows(flame, wantsRows, state.rules.length > 0, props.loadRows);
+  const { rows, bound: rowBound, problem: rowsProblem } = useRows(flame, wantsRows, loaded, props.loadRows);
   const problem = flameProblem ?? rowsProblem;
   const functionCount = useMemo(() => (flame ? countFunctions(flame) : 0), [flame]);
   // Of the whole profile, so that no rule changes what a colour means.
@@ -350,7 +352,7 @@ export function Viewer(props: ViewerProps) {
   const isEmpty = flame !== null && (flame.nodeCount <= 1 || (flame.width[0] === 0));
 
   const context: PaneContext | null = flame && source && colours && {
-    state, update, flame, source, colours, unit, palette, rows, zoom, part, cursor,
+    state, update, flame, source, colours, unit, palette, rows, rowBound, zoom, part, cursor,
     callers: shown.callers,
     callees: shown.callees,
     pattern: searching.pattern,
@@ -423,7 +425,7 @@ export function Viewer(props: ViewerProps) {
         {state.marked && flame && (
           <Button class="marked" icon="close" onClick={() => update({ marked: "" })} title={`Stop marking ${state.marked}`}>
             <bdi class="marked-name">{state.marked}</bdi>
-            {marking.result ? ` ${formatPercent(marking.result.value, flame.total)}` : ""}
+            {marking.result ? ` ${flame.bounds.part}${formatPercent(marking.result.value, flame.total)}` : ""}
           </Button>
         )}
         <span class="toolbar-end">

@@ -1,0 +1,46 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { formatChain, parseChain } from "../src/model/chain.ts";
+import { boundsAfter, servedRules, splitRules } from "../src/model/served_rules.ts";
+import { describeNode } from "../src/views/describe.ts";
+import { pairText } from "../src/views/graph_box.ts";
+import { decode, small } from "./trees.ts";
+
+const split = (chain: string, group = "function", labels = 0) => {
+  const { served, rest } = splitRules(parseChain(chain), group, labels);
+  return [formatChain(served), formatChain(rest)];
+};
+
+test("the server is asked for the rules at a chain's begin that it applies as the page does", () => {
+  assert.deepEqual(split("focus:a~ignore:b~hide:c~show:d"), ["focus:a~ignore:b~hide:c~show:d", ""]);
+  assert.deepEqual(split("focus:a~hide:c~ignore:b~hide:d"), ["focus:a~hide:c", "ignore:b~hide:d"]);
+  assert.deepEqual(split("only:go~focus:a"), ["", "only:go~focus:a"]);
+  assert.deepEqual(split("focus:a~merge:b~focus:c"), ["focus:a", "merge:b~focus:c"]);
+  assert.deepEqual(split("focus:a", "file"), ["", "focus:a"], "there the server matches functions, the page files");
+  assert.deepEqual(split("focus:a~focus:b", "line", 31), ["focus:a", "focus:b"], "it takes 32 rules, labels included");
+  assert.deepEqual(servedRules(parseChain("focus:a~hide:b~show:c~hide:d~focus:e")), { focus: ["a", "e"], ignore: [], hide: ["b", "d"], show: ["c"] });
+});
+
+test("numbers of a cut tree say what they may lack", () => {
+  const bounds = (chain: string, isCut: boolean, tree = small) => {
+    const { node, part, whole } = boundsAfter(decode(tree, { isCut }), parseChain(chain));
+    return [node, part, whole].map((bound) => bound.trim());
+  };
+  assert.deepEqual(bounds("ignore:a", false), ["", "", ""]);
+  assert.deepEqual(bounds("", true), ["", "≥", ""], "a node holds what it holds, a function may have more");
+  assert.deepEqual(bounds("focus:a", true), ["≥", "≥", "≥"]);
+  assert.deepEqual(bounds("merge:a", true), ["≥", "≥", ""]);
+  assert.deepEqual(bounds("hide:a", true), ["≥", "≥", "≈"]);
+  assert.deepEqual(bounds("focus:a~ignore:b", true), ["≈", "≈", "≈"]);
+  const negative = { name: "root", children: [{ name: "a", self: 5 }, { name: "b", self: -2 }] };
+  assert.deepEqual(bounds("focus:a", true, negative), ["≈", "≈", "≈"], "what lacks may be less than nothing");
+});
+
+test("they say so wherever they stand", () => {
+  const flame = decode(small, { isCut: true });
+  const focused = { ...flame, bounds: boundsAfter(flame, parseChain("focus:a")) };
+  assert.equal(describeNode(flame, 1, "count").facts[0][1], "6 (60.0%)");
+  assert.equal(describeNode(focused, 1, "count").facts[0][1], "≥ 6 (60.0%)");
+  assert.equal(describeNode(focused, 0, "count").facts[0][1], "≥ 10 (100%)");
+  assert.equal(pairText(flame, [6, 0], "count"), "≥ 6 (60.0%)");
+});
