@@ -4,9 +4,9 @@
 #include "lib/profile/path_hash.h"
 
 struct search {
-    struct path_hash *names; /* of frames */
-    struct path_hash *path;  /* of the last stack's nodes; path[0] is the root's */
-    const uint32_t *frames;  /* of the last stack */
+    struct path_hash *hashes; /* of frames */
+    struct path_hash *path;   /* of the last stack's nodes; path[0] is the root's */
+    const uint32_t *frames;   /* of the last stack */
     uint64_t count;
     uint64_t hash;
 };
@@ -22,7 +22,7 @@ static bool find_in_stack(struct search *search, const uint32_t *frames, uint64_
     search->count = count;
     for (; depth < count; depth++) {
         search->path[depth + 1] =
-            path_hash_child(search->path[depth], search->names[frames[depth]]);
+            path_hash_child(search->path[depth], search->hashes[frames[depth]]);
         if (path_hash_u64(search->path[depth + 1]) != search->hash)
             continue;
         *ret_depth = depth + 1;
@@ -31,24 +31,34 @@ static bool find_in_stack(struct search *search, const uint32_t *frames, uint64_
     return false;
 }
 
-enum err_code flame_root_find(const struct view *view, const uint32_t *order, uint64_t max_depth,
-                              uint64_t hash, struct flame_root *ret_root, struct err *err)
+static enum err_code find(struct search *search, const struct view *view, const uint32_t *order,
+                          struct flame_root *ret_root, struct err *err)
 {
-    arena_auto scratch = arena_create();
-    struct search search = {.hash = hash};
-    search.names = arena_new_raw(scratch, struct path_hash, view->frame_count);
-    for (uint32_t i = 0; i < view->frame_count; i++)
-        search.names[i] = path_hash_name(view->frames[i].name);
-    search.path = arena_new(scratch, struct path_hash, (size_t)max_depth + 1);
     for (uint32_t i = 0; i < view->stack_count; i++) {
         if (i % VIEW_CHECK_STEPS == 0 && view_check_cpu(view, err))
             return err->code;
         uint64_t start = view->stack_start[order[i]], end = view->stack_start[order[i] + 1];
         const uint32_t *frames = view->entries + start;
-        if (!find_in_stack(&search, frames, end - start, &ret_root->depth))
+        if (!find_in_stack(search, frames, end - start, &ret_root->depth))
             continue;
         ret_root->frames = frames;
         return ERR_NONE;
     }
     return err_set(err, ERR_NOT_FOUND, "no node of the tree has that path");
+}
+
+enum err_code flame_root_find(const struct view *view, const uint32_t *order, uint64_t max_depth,
+                              uint64_t hash, struct flame_root *ret_root, struct err *err)
+{
+    arena_auto scratch = arena_create();
+    enum err_code code = ERR_NOT_FOUND;
+    struct path_hash *hashes = arena_new_raw(scratch, struct path_hash, view->frame_count);
+    struct path_hash *path = arena_new(scratch, struct path_hash, (size_t)max_depth + 1);
+    for (int form = 0; form < PATH_HASH_FORM_COUNT && code == ERR_NOT_FOUND; form++) {
+        struct search search = {.hash = hash, .hashes = hashes, .path = path};
+        for (uint32_t i = 0; i < view->frame_count; i++)
+            hashes[i] = path_hash_frame(&view->frames[i], view->group, (enum path_hash_form)form);
+        code = find(&search, view, order, ret_root, err);
+    }
+    return code;
 }

@@ -3,21 +3,27 @@
 #include "lib/base/mem.h"
 #include "lib/profile/path_hash.h"
 
-uint32_t flame_find_path(const struct flame *flame, uint64_t hash)
+static uint32_t find_path(const struct flame *flame, uint64_t hash, enum path_hash_form form)
 {
-    struct path_hash *names = mem_new(struct path_hash, flame->frame_count);
+    struct path_hash *frames = mem_new(struct path_hash, flame->frame_count);
     struct path_hash *paths = mem_new(struct path_hash, flame->node_count);
     uint32_t found = 0;
     for (uint32_t i = 0; i < flame->frame_count; i++)
-        names[i] = path_hash_name(flame->frames[i].name);
+        frames[i] = path_hash_frame(&flame->frames[i], flame->view->group, form);
     for (uint32_t i = 1; i < flame->node_count && !found; i++) {
-        paths[i] = path_hash_child(paths[flame->node_parent[i]], names[flame->node_frame[i]]);
+        paths[i] = path_hash_child(paths[flame->node_parent[i]], frames[flame->node_frame[i]]);
         if (path_hash_u64(paths[i]) == hash)
             found = i;
     }
-    mem_free(names);
+    mem_free(frames);
     mem_free(paths);
     return found;
+}
+
+uint32_t flame_find_path(const struct flame *flame, uint64_t hash)
+{
+    uint32_t found = find_path(flame, hash, PATH_HASH_OF_FRAMES);
+    return found ? found : find_path(flame, hash, PATH_HASH_OF_NAMES);
 }
 
 struct zoom {

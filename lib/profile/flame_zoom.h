@@ -8,8 +8,8 @@
 
 #include "lib/profile/flame.h"
 
-/* The first node whose path has that hash; 0, the root, when there is none. One loop over the
- * nodes. */
+/* The first node whose path has that hash; 0, the root, when there is none. One loop or
+ * two over the nodes. */
 uint32_t flame_find_path(const struct flame *flame, uint64_t hash);
 
 /*

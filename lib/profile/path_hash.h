@@ -1,28 +1,33 @@
 /*
  * path_hash: a name for a node of a call tree that does not depend on the order of tables and stays
- * the same in another upload of the same program: a hash of the names from the root (left out) down
- * to it. web/src/model/path.ts computes the same for links.
+ * the same in another upload of the same program: a hash of the frames from the root (left out)
+ * down to it. web/src/model/path.ts computes the same for links.
  *
- * A name's hash is two 32-bit FNV-1a values over its bytes, from the bases 0x811c9dc5 and
- * 0x9747b28c. Of a name like "0x4f2a10 main.run", which has frames grouped by address, the address
- * alone counts: the function's name may become known later, and the link stays. A node's is, per
- * half, murmur3's fmix32(parent ^ (rotl(name, 5) + 0x9e3779b9)); the root's is 0. Written as 16
- * hexadecimal digits, high half first. Threads: any.
+ * A frame's hash is two 32-bit FNV-1a values over some bytes, from the bases 0x811c9dc5 and
+ * 0x9747b28c. The bytes depend on what makes frames one (view.h), so that brothers differ:
+ *   line      name, 0, file, 0, line (u32 little-endian; 0 beyond it)
+ *   address   "0x4f2a10", 0, mapping: what the address is called may become known later, and the
+ * link stays; a frame without an address as by line others    name A node's is, per half, murmur3's
+ * fmix32(parent ^ (rotl(frame, 5) + 0x9e3779b9)); the root's is 0. Written as 16 hexadecimal
+ * digits, high half first.
+ *
+ * Links of earlier versions hold hashes of names alone, and of a name like "0x4f2a10 main.run" only
+ * the address counted: PATH_HASH_OF_NAMES. They mean the first node that has one. Threads: any.
  */
 #ifndef LIB_PROFILE_PATH_HASH_H
 #define LIB_PROFILE_PATH_HASH_H
 
-#include "lib/base/buf.h"
-
-#include <stdint.h>
+#include "lib/profile/view.h"
 
 struct path_hash {
     uint32_t high;
     uint32_t low;
 };
 
-/* How many of the name's bytes count. */
-static inline size_t path_hash_bytes(struct span name)
+enum path_hash_form { PATH_HASH_OF_FRAMES, PATH_HASH_OF_NAMES, PATH_HASH_FORM_COUNT };
+
+/* How many of a name's bytes are its address, or all of them. */
+static inline size_t path_hash_address_bytes(struct span name)
 {
     size_t i = 2;
     if (name.size < 4 || name.data[0] != '0' || name.data[1] != 'x')
@@ -33,29 +38,61 @@ static inline size_t path_hash_bytes(struct span name)
     return i > 2 && i < name.size && name.data[i] == ' ' ? i : name.size;
 }
 
-static inline struct path_hash path_hash_name(struct span name)
+static inline void path_hash_add(struct path_hash *hash, struct span bytes)
+{
+    for (size_t i = 0; i < bytes.size; i++) {
+        hash->high = (hash->high ^ bytes.data[i]) * UINT32_C(0x01000193);
+        hash->low = (hash->low ^ bytes.data[i]) * UINT32_C(0x01000193);
+    }
+}
+
+/* With a zero byte before it. */
+static inline void path_hash_add_more(struct path_hash *hash, struct span bytes)
+{
+    path_hash_add(hash, span_of((const uint8_t *)"", 1));
+    path_hash_add(hash, bytes);
+}
+
+static inline void path_hash_add_place(struct path_hash *hash, const struct frame *frame)
+{
+    const uint32_t line = frame->line > 0 && frame->line <= UINT32_MAX ? (uint32_t)frame->line : 0;
+    const uint8_t bytes[] = {(uint8_t)line, (uint8_t)(line >> 8), (uint8_t)(line >> 16),
+                             (uint8_t)(line >> 24)};
+    path_hash_add_more(hash, frame->file);
+    path_hash_add_more(hash, span_of(bytes, sizeof(bytes)));
+}
+
+static inline struct path_hash path_hash_frame(const struct frame *frame, enum view_group group,
+                                               enum path_hash_form form)
 {
     struct path_hash hash = {.high = UINT32_C(0x811c9dc5), .low = UINT32_C(0x9747b28c)};
-    for (size_t i = 0, size = path_hash_bytes(name); i < size; i++) {
-        hash.high = (hash.high ^ name.data[i]) * UINT32_C(0x01000193);
-        hash.low = (hash.low ^ name.data[i]) * UINT32_C(0x01000193);
-    }
+    struct span name = frame->name;
+    const bool has_address = group == VIEW_BY_ADDRESS && frame->address;
+    if (form == PATH_HASH_OF_NAMES || has_address)
+        name.size = path_hash_address_bytes(name);
+    path_hash_add(&hash, name);
+    if (form == PATH_HASH_OF_NAMES)
+        return hash;
+    if (has_address)
+        path_hash_add_more(&hash, frame->mapping);
+    else if (group == VIEW_BY_LINE || group == VIEW_BY_ADDRESS)
+        path_hash_add_place(&hash, frame);
     return hash;
 }
 
-static inline uint32_t path_hash_mix(uint32_t parent, uint32_t name)
+static inline uint32_t path_hash_mix(uint32_t parent, uint32_t frame)
 {
-    uint32_t hash = parent ^ ((name << 5 | name >> 27) + UINT32_C(0x9e3779b9));
+    uint32_t hash = parent ^ ((frame << 5 | frame >> 27) + UINT32_C(0x9e3779b9));
     hash = (hash ^ hash >> 16) * UINT32_C(0x85ebca6b);
     hash = (hash ^ hash >> 13) * UINT32_C(0xc2b2ae35);
     return hash ^ hash >> 16;
 }
 
-/* Of a child, from its parent's path and the hash of its own name. */
-static inline struct path_hash path_hash_child(struct path_hash parent, struct path_hash name)
+/* Of a child, from its parent's path and the hash of its own frame. */
+static inline struct path_hash path_hash_child(struct path_hash parent, struct path_hash frame)
 {
-    return (struct path_hash){.high = path_hash_mix(parent.high, name.high),
-                              .low = path_hash_mix(parent.low, name.low)};
+    return (struct path_hash){.high = path_hash_mix(parent.high, frame.high),
+                              .low = path_hash_mix(parent.low, frame.low)};
 }
 
 static inline uint64_t path_hash_u64(struct path_hash hash)

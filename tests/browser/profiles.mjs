@@ -18,7 +18,7 @@ const packed = (field, values) => bytes(field, Buffer.concat(values.map(varint))
 
 /**
  * types: [[name, unit], …]; samples: [{stack: [root … leaf], values: [per type], labels: {key: text}, or where one has
- * several values or numbers [[key, text], [key, number, unit] …]}]. All functions stand in the binary of that path;
+ * several values or numbers [[key, text], [key, number, unit] …]}]. A frame is a name, or [name, line]. All functions stand in the binary of that path;
  * unknown is bytes of fields that no reader knows.
  */
 export function encodePprof({ types, samples, durationNs = 0, defaultType = "", comments = [], binary = "", folder = "/src", unknown = null }) {
@@ -26,16 +26,24 @@ export function encodePprof({ types, samples, durationNs = 0, defaultType = "", 
   const intern = (text) => strings.get(text) ?? strings.set(text, strings.size).get(text);
   const functions = new Map();
   const idOf = (name) => functions.get(name) ?? functions.set(name, functions.size + 1).get(name);
+  const places = new Map();
+  const placeOf = (frame) => {
+    const [name, line = 10 + idOf(name)] = [frame].flat();
+    const key = `${name}:${line}`;
+    if (!places.has(key)) places.set(key, { id: places.size + 1, of: idOf(name), line });
+    return places.get(key).id;
+  };
   const out = types.map(([type, unit]) => bytes(1, Buffer.concat([number(1, intern(type)), number(2, intern(unit))])));
   const labelOf = ([key, value, unit = ""]) => bytes(3, Buffer.concat([number(1, intern(key)), ...(typeof value === "string" ? [number(2, intern(value))] : [number(3, value), number(4, intern(unit))])]));
   for (const { stack, values, labels = [] } of samples) {
     const pairs = Array.isArray(labels) ? labels : Object.entries(labels);
-    out.push(bytes(2, Buffer.concat([packed(1, stack.map(idOf).reverse()), packed(2, values), ...pairs.map(labelOf)])));
+    out.push(bytes(2, Buffer.concat([packed(1, stack.map(placeOf).reverse()), packed(2, values), ...pairs.map(labelOf)])));
   }
   if (binary) out.push(bytes(3, Buffer.concat([number(1, 1), number(5, intern(binary))])));
+  const within = binary ? number(2, 1) : Buffer.alloc(0);
+  for (const { id, of, line } of places.values())
+    out.push(bytes(4, Buffer.concat([number(1, id), within, bytes(4, Buffer.concat([number(1, of), number(2, line)]))])));
   for (const [name, id] of functions) {
-    const within = binary ? number(2, 1) : Buffer.alloc(0);
-    out.push(bytes(4, Buffer.concat([number(1, id), within, bytes(4, Buffer.concat([number(1, id), number(2, 10 + id)]))])));
     out.push(bytes(5, Buffer.concat([number(1, id), number(2, intern(name)), number(4, intern(`${folder}/${name.split(".")[0]}.go`))])));
   }
   const commentIds = comments.map(intern);

@@ -102,6 +102,19 @@ export async function testViewer(runner, browser, server) {
       await page.waitForFunction((old) => location.href !== old, deep);
       await page.keyboard.press("0");
       assert.equal(page.url(), at());
+
+      // One of two brothers of one name is chosen, and the link means that one.
+      const lines = [[12, 30], [300, 20]].map(([line, value]) => ({ stack: ["main", ["run", line], "deep"], values: [value] }));
+      const brothers = await server.share(encodePprof({ types: [["samples", "count"]], samples: lines }), { title: "Brothers" });
+      await page.goto(`${server.url}/p/${brothers.id}?g=line&sv=2`);
+      await viewReady(page);
+      await page.focus(".icicle");
+      for (const key of ["ArrowDown", "ArrowDown", "ArrowRight", "Enter"]) await page.keyboard.press(key);
+      await page.waitForURL(/[?&]z=/);
+      assert.match(await spoken(page), /^run, total 20 /);
+      await page.reload();
+      await viewReady(page);
+      assert.match(await spoken(page), /^run, total 20 /);
     }),
   );
 

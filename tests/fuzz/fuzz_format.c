@@ -103,7 +103,7 @@ static void check_below(struct arena *arena, const struct view *view, const stru
         const struct frame *frame = &flame->frames[flame->node_frame[at]];
         depth = frame->flags & FRAME_OTHER ? 0 : depth; /* the last of its path */
         if (!(frame->flags & FRAME_OTHER))
-            names[depth++] = path_hash_name(frame->name);
+            names[depth++] = path_hash_frame(frame, view->group, PATH_HASH_OF_FRAMES);
     }
     if (depth == 0)
         return;

@@ -1,7 +1,7 @@
 // Writes application/vnd.perfolio.flame from a nested tree, for tests and for the page's own mock
 // server. It shares no code with the decoder.
 //
-// A tree is {name, self, base?, file?, line?, mapping?, flags?, children?}; base makes it a diff.
+// A tree is {name, self, base?, file?, line?, mapping?, address?, flags?, children?}; base makes it a diff.
 
 const align8 = (size) => (size + 7) & ~7;
 
@@ -43,7 +43,7 @@ export function encodeFlame(root, { isDiff = false, isCut = false, metadata = {}
   const frames = [];
   const frameIds = new Map();
   const frameOf = (node) => {
-    const key = JSON.stringify([node.name, node.file, node.line, node.mapping, node.flags]);
+    const key = JSON.stringify([node.name, node.file, node.line, node.mapping, node.flags, node.address]);
     let id = frameIds.get(key);
     if (id === undefined) frameIds.set(key, (id = frames.push(node) - 1));
     return id;
@@ -74,6 +74,8 @@ export function encodeFlame(root, { isDiff = false, isCut = false, metadata = {}
   sections.push([10, u32([0, ...bytes.map((one) => (end += one.length))])]);
   sections.push([11, Buffer.concat(bytes)]);
   sections.push([12, Buffer.from(JSON.stringify(metadata))]);
+
+  if (frames.some((frame) => frame.address)) sections.push([13, Buffer.from(BigUint64Array.from(frames, (frame) => BigInt(frame.address ?? 0)).buffer)]);
 
   const header = Buffer.alloc(64 + sections.length * 24);
   header.write("PFFLAME2", 0, "latin1");

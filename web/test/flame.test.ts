@@ -183,13 +183,36 @@ test("keeps the hash of a path, which links in the world hold", () => {
   assert.equal(pathHash(decode(small), 5), "58cdc962eccc1057");
 });
 
+/** Of main and a frame below it; the numbers are those of tests/unit/lib_profile/test_flame.c. */
+const belowMain = (frame: Omit<Tree, "self">, group: string) =>
+  decode({ name: "root", children: [{ name: "main", children: [{ ...frame, self: 1 }] }] }, { metadata: { group_by: group } });
+const groups = ["function", "file", "line", "address", "binary", "label:thread"];
+
 test("a frame with an address is found again when its name has become known", () => {
-  const at = (name: string) => decode({ name: "root", children: [{ name: "main", children: [{ name, self: 1 }] }] });
-  for (const name of ["0x4f2a10 <unknown>", "0x4f2a10 main.run"]) {
-    assert.equal(pathHash(at(name), 2), "54da7666f4231bb3");
-    assert.equal(findByPathHash(at(name), "54da7666f4231bb3"), 2);
+  const at = (address: number, name: string, mapping = "/bin/app") =>
+    belowMain({ name: `0x${address.toString(16)} ${name}`, address, mapping }, "address");
+  for (const flame of [at(0x4f2a10, "<unknown>"), at(0x4f2a10, "main.run")]) {
+    assert.equal(pathHash(flame, 2), "eed00152f71ad20e");
+    assert.equal(findByPathHash(flame, "eed00152f71ad20e"), 2);
+    assert.equal(findByPathHash(flame, "54da7666f4231bb3"), 2, "as links in the world name it");
   }
-  for (const name of ["0x4f2a11 main.run", "0x4f2a10main", "0x main.run", "0xrun it"]) assert.notEqual(pathHash(at(name), 2), "54da7666f4231bb3");
+  for (const flame of [at(0x4f2a11, "main.run"), at(0x4f2a10, "main.run", "/bin/b")]) assert.notEqual(pathHash(flame, 2), "eed00152f71ad20e");
+});
+
+test("brothers of one name have hashes of their own, and hashes of names find the first", () => {
+  const run = (file: string, line: number, self: number) => ({ name: "run", file, line, self });
+  for (const group of ["line", "address"]) {
+    assert.equal(pathHash(belowMain(run("a.go", 12, 1), group), 2), "4429db708180e364");
+    const children = [run("a.go", 12, 30), run("a.go", 300, 20), run("b.go", 12, 10)];
+    const flame = decode({ name: "root", children: [{ name: "main", children }] }, { metadata: { group_by: group } });
+    for (let node = 1; node < 5; node++) assert.equal(findByPathHash(flame, pathHash(flame, node)), node);
+    assert.equal(findByPathHash(flame, pathHash(belowMain({ name: "run" }, "function"), 2)), 2);
+  }
+  for (const group of groups) {
+    const children = [{ name: "0x1f alpha", self: 2 }, { name: "0x1f beta", self: 1 }];
+    const flame = decode({ name: "root", children }, { metadata: { group_by: group } });
+    for (const node of [1, 2]) assert.equal(findByPathHash(flame, pathHash(flame, node)), node, group);
+  }
 });
 
 test("covers every row without gaps or overlaps, at every zoom", () => {

@@ -7,7 +7,9 @@ export interface Tree {
   self?: number;
   base?: number;
   file?: string;
+  line?: number;
   mapping?: string;
+  address?: number;
   flags?: number;
   children?: Tree[];
 }

@@ -2,6 +2,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/profile/flame.h"
+#include "lib/profile/flame_zoom.h"
 #include "lib/profile/path_hash.h"
 #include "lib/profile/profile_builder.h"
 
@@ -226,7 +227,8 @@ static struct path_hash path_of(const struct flame *flame, uint32_t node)
     if (node == 0)
         return (struct path_hash){0};
     return path_hash_child(path_of(flame, flame->node_parent[node]),
-                           path_hash_name(flame->frames[flame->node_frame[node]].name));
+                           path_hash_frame(&flame->frames[flame->node_frame[node]],
+                                           flame->view->group, PATH_HASH_OF_FRAMES));
 }
 
 static uint32_t node_at(const struct flame *flame, uint64_t path)
@@ -266,22 +268,112 @@ static void assert_below(const struct flame *whole, const struct flame *below, u
     }
 }
 
-static uint64_t path_below_main(const char *name)
+/* Of main and a frame below it. */
+static uint64_t path_below_main(struct frame frame, enum view_group group, enum path_hash_form form)
 {
-    struct path_hash main_path =
-        path_hash_child((struct path_hash){0}, path_hash_name(SPAN_LITERAL("main")));
-    return path_hash_u64(path_hash_child(main_path, path_hash_name(span_text(name))));
+    const struct frame main_frame = {.name = SPAN_LITERAL("main")};
+    struct path_hash path =
+        path_hash_child((struct path_hash){0}, path_hash_frame(&main_frame, group, form));
+    return path_hash_u64(path_hash_child(path, path_hash_frame(&frame, group, form)));
 }
 
+static struct frame at_address(const char *name, uint64_t address, const char *mapping)
+{
+    return (struct frame){
+        .name = span_text(name), .address = address, .mapping = span_text(mapping)};
+}
+
+/* The numbers are those of web/test/path.test.ts. */
 static void an_address_alone_names_a_frame(void **state)
 {
     (void)state;
-    const uint64_t path = UINT64_C(0x54da7666f4231bb3); /* as in web/test/flame.test.ts */
-    assert_true(path_below_main("0x4f2a10 <unknown>") == path);
-    assert_true(path_below_main("0x4f2a10 main.run") == path);
-    assert_true(path_below_main("0x4f2a11 main.run") != path);
-    assert_true(path_below_main("0x4f2a10main") != path);
-    assert_true(path_below_main("0x main.run") != path_below_main("0x"));
+    const enum view_group group = VIEW_BY_ADDRESS;
+    const uint64_t path = path_below_main(at_address("0x4f2a10 main.run", 0x4f2a10, "/bin/app"),
+                                          group, PATH_HASH_OF_FRAMES);
+    assert_int_equal(path, UINT64_C(0xeed00152f71ad20e));
+    assert_true(path_below_main(at_address("0x4f2a10 <unknown>", 0x4f2a10, "/bin/app"), group,
+                                PATH_HASH_OF_FRAMES) == path);
+    assert_true(path_below_main(at_address("0x4f2a10 main.run", 0x4f2a10, "/bin/b"), group,
+                                PATH_HASH_OF_FRAMES) != path);
+    assert_true(path_below_main(at_address("0x4f2a11 main.run", 0x4f2a11, "/bin/app"), group,
+                                PATH_HASH_OF_FRAMES) != path);
+    const uint64_t old = UINT64_C(0x54da7666f4231bb3);
+    for (int by = 0; by <= VIEW_BY_LABEL; by++)
+        assert_int_equal(path_below_main(at_address("0x4f2a10 main.run", 1, "/bin/app"),
+                                         (enum view_group)by, PATH_HASH_OF_NAMES),
+                         old);
+}
+
+static void brothers_of_one_name_have_paths_of_their_own(void **state)
+{
+    (void)state;
+    const struct frame at_12 = {
+        .name = SPAN_LITERAL("run"), .file = SPAN_LITERAL("a.go"), .line = 12};
+    struct frame at_300 = at_12, elsewhere = at_12;
+    at_300.line = 300;
+    elsewhere.file = SPAN_LITERAL("b.go");
+    const uint64_t path = path_below_main(at_12, VIEW_BY_LINE, PATH_HASH_OF_FRAMES);
+    assert_int_equal(path, UINT64_C(0x4429db708180e364));
+    assert_true(path_below_main(at_12, VIEW_BY_ADDRESS, PATH_HASH_OF_FRAMES) == path);
+    assert_true(path_below_main(at_300, VIEW_BY_LINE, PATH_HASH_OF_FRAMES) != path);
+    assert_true(path_below_main(elsewhere, VIEW_BY_LINE, PATH_HASH_OF_FRAMES) != path);
+    assert_true(path_below_main(at_300, VIEW_BY_FUNCTION, PATH_HASH_OF_FRAMES) ==
+                path_below_main(at_12, VIEW_BY_LABEL, PATH_HASH_OF_FRAMES));
+    const struct frame alpha = {.name = SPAN_LITERAL("0x1f alpha")};
+    const struct frame beta = {.name = SPAN_LITERAL("0x1f beta")};
+    for (int by = 0; by <= VIEW_BY_LABEL; by++)
+        assert_true(path_below_main(alpha, (enum view_group)by, PATH_HASH_OF_FRAMES) !=
+                    path_below_main(beta, (enum view_group)by, PATH_HASH_OF_FRAMES));
+}
+
+/* "main" calls "run" in two lines of a file and in one of another. */
+static const struct profile *same_names(struct arena *arena)
+{
+    static const struct {
+        const char *file;
+        int64_t line;
+        int64_t value;
+    } places[] = {{"a.go", 12, 30}, {"a.go", 300, 20}, {"b.go", 12, 10}};
+    profile_builder_auto builder = profile_builder_create(NULL);
+    profile_builder_add_value_type(builder, SPAN_LITERAL("n"), SPAN_LITERAL("count"));
+    for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+        const struct profile_builder_frame run = {.name = SPAN_LITERAL("run"),
+                                                  .filename = span_text(places[i].file),
+                                                  .line = places[i].line},
+                                           base = {.name = SPAN_LITERAL("main")};
+        const uint32_t stack[] = {profile_builder_frame(builder, &run),
+                                  profile_builder_frame(builder, &base)};
+        profile_builder_add_sample(builder, stack, 2, &places[i].value, NULL, 0);
+    }
+    struct profile *profile;
+    struct err err;
+    assert_int_equal(profile_builder_take(builder, &profile, &err), ERR_NONE);
+    arena_on_destroy(arena, destroy_profile, profile);
+    return profile;
+}
+
+/* By line every node is found by its own path; by the names alone the first that has them. */
+static void each_brother_is_found(void **state)
+{
+    (void)state;
+    arena_auto arena = arena_create();
+    const struct view_options options = {.group_by = SPAN_LITERAL("line")};
+    const struct view *view = view_of(arena, same_names(arena), &options);
+    const struct flame *flame = flame_of(arena, view, 0);
+    assert_int_equal(flame->node_count, 5);
+    struct err err;
+    const struct flame *below;
+    for (uint32_t node = 1; node < flame->node_count; node++) {
+        uint64_t path = path_hash_u64(path_of(flame, node));
+        assert_int_equal(flame_find_path(flame, path), node);
+        assert_int_equal(flame_create_below(arena, view, 100, path, &below, &err), ERR_NONE);
+        assert_below(flame, below, node);
+    }
+    const struct frame run = {.name = SPAN_LITERAL("run")};
+    uint64_t old = path_below_main(run, VIEW_BY_LINE, PATH_HASH_OF_NAMES);
+    uint32_t first = flame_find_path(flame, old);
+    assert_true(first && flame->node_cum[first] == 30);
+    assert_int_equal(flame_create_below(arena, view, 100, old, &below, &err), ERR_NONE);
 }
 
 static void what_is_below_a_node_can_be_had_alone(void **state)
@@ -418,6 +510,8 @@ int main(void)
         cmocka_unit_test(no_two_nodes_have_the_same_path),
         cmocka_unit_test(a_large_tree_is_cut_and_says_so),
         cmocka_unit_test(an_address_alone_names_a_frame),
+        cmocka_unit_test(brothers_of_one_name_have_paths_of_their_own),
+        cmocka_unit_test(each_brother_is_found),
         cmocka_unit_test(what_is_below_a_node_can_be_had_alone),
         cmocka_unit_test(the_way_stands_however_long),
         cmocka_unit_test(the_largest_subtrees_stay),

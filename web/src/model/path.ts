@@ -1,32 +1,60 @@
 /*
- * path: a name for a node that does not depend on table order: a hash of the function names from the
- * root (left out) down to it. It stays the same in another upload of the same program.
+ * path: a name for a node that does not depend on table order: a hash of the frames from the root
+ * (left out) down to it. It stays the same in another upload of the same program.
  *
- * A name's hash is two 32-bit FNV-1a values over its UTF-8 bytes, from bases 0x811c9dc5 and
- * 0x9747b28c. Of a name like "0x4f2a10 main.run", which has frames grouped by address, the address
- * alone counts: the function's name may become known later, and the link stays. A node's hash is, per
- * half, fmix32(parent ^ rotl(name, 5) + 0x9e3779b9); the root's is 0. Written as 16 hexadecimal
- * digits, high half first.
+ * A frame's hash is two 32-bit FNV-1a values over some bytes, from bases 0x811c9dc5 and 0x9747b28c.
+ * The bytes depend on what makes frames one, so that brothers differ:
+ *   line      name, 0, file, 0, line (u32 little-endian)
+ *   address   "0x4f2a10", 0, mapping: what the address is called may become known later, and the link
+ *             stays; a frame without an address as by line
+ *   others    name
+ * A node's hash is, per half, fmix32(parent ^ rotl(frame, 5) + 0x9e3779b9); the root's is 0. Written
+ * as 16 hexadecimal digits, high half first. lib/profile/path_hash.h computes the same.
+ *
+ * Links of earlier versions hold hashes of names alone, and of a name like "0x4f2a10 main.run" only
+ * the address counted. They mean the first node that has one.
  */
-import type { Flame, FrameTable } from "./flame.ts";
+import type { Flame } from "./flame.ts";
 
 const bases = [0x811c9dc5, 0x9747b28c] as const;
+const prime = 0x01000193;
 
 const [zero, nine, a, f, x, blank] = [..."09afx "].map((letter) => letter.charCodeAt(0));
 
-/** The bytes of a string that count. */
-function countedBytes(frames: FrameTable, id: number): Uint8Array {
-  const bytes = frames.stringSpan(id);
+/** Of a string, the address that it begins with, or all of it. */
+function addressOf(bytes: Uint8Array): Uint8Array {
   if (bytes[0] !== zero || bytes[1] !== x) return bytes;
   let i = 2;
   while ((bytes[i] >= zero && bytes[i] <= nine) || (bytes[i] >= a && bytes[i] <= f)) i++;
   return i > 2 && bytes[i] === blank ? bytes.subarray(0, i) : bytes;
 }
 
-function hashBytes(bytes: Uint8Array, base: number): number {
-  let hash = base;
-  for (let i = 0; i < bytes.length; i++) hash = Math.imul(hash ^ bytes[i], 0x01000193);
-  return hash;
+/** What counts of a frame, in parts with a 0 between them. */
+function countedParts({ frames, metadata }: Flame, frame: number, namesOnly: boolean): (Uint8Array | number[])[] {
+  const name = frames.stringSpan(frames.nameId[frame]);
+  if (namesOnly) return [addressOf(name)];
+  const file = (ids: Uint32Array | null) => (ids ? frames.stringSpan(ids[frame]) : []) as Uint8Array;
+  const isByAddress = metadata.group_by === "address";
+  if (isByAddress && frames.address(frame) !== 0n) return [addressOf(name), file(frames.mappingId)];
+  if (!isByAddress && metadata.group_by !== "line") return [name];
+  const line = frames.line(frame);
+  return [name, file(frames.fileId), [line & 255, (line >> 8) & 255, (line >> 16) & 255, line >>> 24]];
+}
+
+/** Both halves of a frame's hash. */
+function hashFrame(flame: Flame, frame: number, namesOnly = false): [high: number, low: number] {
+  let [high, low]: [number, number] = [...bases];
+  countedParts(flame, frame, namesOnly).forEach((part, at) => {
+    if (at > 0) {
+      high = Math.imul(high, prime);
+      low = Math.imul(low, prime);
+    }
+    for (let i = 0; i < part.length; i++) {
+      high = Math.imul(high ^ part[i], prime);
+      low = Math.imul(low ^ part[i], prime);
+    }
+  });
+  return [high, low];
 }
 
 function mix(parent: number, name: number): number {
@@ -44,32 +72,32 @@ export function pathHash(flame: Flame, node: number): string {
   let high = 0;
   let low = 0;
   for (const at of path.reverse()) {
-    const bytes = countedBytes(flame.frames, flame.frames.nameId[flame.frame[at]]);
-    high = mix(high, hashBytes(bytes, bases[0]));
-    low = mix(low, hashBytes(bytes, bases[1]));
+    const hash = hashFrame(flame, flame.frame[at]);
+    high = mix(high, hash[0]);
+    low = mix(low, hash[1]);
   }
   return hex(high) + hex(low);
 }
 
-/** The first node of that hash, or -1. One linear loop. */
-export function findByPathHash(flame: Flame, hash: string): number {
-  if (!/^[0-9a-f]{16}$/.test(hash)) return -1;
-  const wantHigh = parseInt(hash.slice(0, 8), 16) | 0;
-  const wantLow = parseInt(hash.slice(8), 16) | 0;
+function find(flame: Flame, wantHigh: number, wantLow: number, namesOnly: boolean): number {
   const { frames, frame, parentDelta, nodeCount } = flame;
-  const nameHigh = new Int32Array(frames.count);
-  const nameLow = new Int32Array(frames.count);
-  for (let i = 0; i < frames.count; i++) {
-    const bytes = countedBytes(frames, frames.nameId[i]);
-    nameHigh[i] = hashBytes(bytes, bases[0]);
-    nameLow[i] = hashBytes(bytes, bases[1]);
-  }
+  const frameHigh = new Int32Array(frames.count);
+  const frameLow = new Int32Array(frames.count);
+  for (let i = 0; i < frames.count; i++) [frameHigh[i], frameLow[i]] = hashFrame(flame, i, namesOnly);
   const high = new Int32Array(nodeCount);
   const low = new Int32Array(nodeCount);
   for (let i = 1; i < nodeCount; i++) {
-    high[i] = mix(high[i - parentDelta[i]], nameHigh[frame[i]]);
-    low[i] = mix(low[i - parentDelta[i]], nameLow[frame[i]]);
+    high[i] = mix(high[i - parentDelta[i]], frameHigh[frame[i]]);
+    low[i] = mix(low[i - parentDelta[i]], frameLow[frame[i]]);
     if (high[i] === wantHigh && low[i] === wantLow) return i;
   }
   return -1;
+}
+
+/** The first node of that hash, or -1. One or two linear loops. */
+export function findByPathHash(flame: Flame, hash: string): number {
+  if (!/^[0-9a-f]{16}$/.test(hash)) return -1;
+  const half = (from: number) => parseInt(hash.slice(from, from + 8), 16) | 0;
+  const found = find(flame, half(0), half(8), false);
+  return found > 0 ? found : find(flame, half(0), half(8), true);
 }

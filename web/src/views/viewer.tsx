@@ -207,7 +207,12 @@ export function Viewer(props: ViewerProps) {
   // Of the whole profile, so that no rule changes what a colour means.
   const colours = useMemo(() => (source ? new FrameColours(source, props.isDiff ? "package" : state.colour) : null), [source, state.colour]);
   const notes = useMemo(() => (flame ? notesAbout(flame) : []), [flame]);
-  const zoom = useMemo(() => (flame && state.zoom ? Math.max(0, findByPathHash(flame, state.zoom)) : 0), [flame, state.zoom]);
+  /** What was chosen here, by hash: brothers may share one, and a press means one of them. */
+  const chosen = useRef<{ flame: Flame | null; nodes: Map<string, number> }>({ flame: null, nodes: new Map() });
+  if (chosen.current.flame !== flame) chosen.current = { flame, nodes: new Map() };
+  const [choice, setChoice] = useState(0);
+  const findNode = (hash: string) => chosen.current.nodes.get(hash) ?? findByPathHash(flame!, hash);
+  const zoom = useMemo(() => (flame && state.zoom ? Math.max(0, findNode(state.zoom)) : 0), [flame, state.zoom, choice]);
 
   useEffect(() => {
     if (flame) props.onFlame?.(flame);
@@ -220,7 +225,15 @@ export function Viewer(props: ViewerProps) {
     isMovedByHand.current = false;
   }, [flame, zoom]);
 
-  const hashOf = (node: number) => (flame && node > 0 ? pathHash(flame, node) : "");
+  const hashOf = (node: number) => {
+    if (!flame || node <= 0) return "";
+    const hash = pathHash(flame, node);
+    if (chosen.current.nodes.get(hash) !== node) {
+      chosen.current.nodes.set(hash, node);
+      setChoice((count) => count + 1);
+    }
+    return hash;
+  };
   /** What was opened below a node is closed where a frame outside of it is shown. */
   const showing = (node: number, seen: SeenPart | null = null): Partial<ViewState> => {
     const root = flame && state.root ? findByPathHash(flame, state.root) : -1;
