@@ -1,5 +1,7 @@
 #include "cli/value.h"
 
+#include "lib/profile/folded.h"
+
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -80,9 +82,33 @@ static void format_plain(double value, struct span unit, char text[VALUE_TEXT_BY
              (const char *)unit.data);
 }
 
+/* Of a unit such as "count/1000": as it was written, without zeros at the end. */
+static void format_decimals(double value, unsigned decimals, char text[VALUE_TEXT_BYTES])
+{
+    const double power = pow(10, decimals);
+    if (fabs(value) >= 9e15) {
+        snprintf(text, VALUE_TEXT_BYTES, "%.6g", value / power);
+        return;
+    }
+    const int64_t parts = llround(fabs(value)), one = (int64_t)power;
+    char whole[VALUE_TEXT_BYTES];
+    value_count(parts / one, whole);
+    snprintf(text, VALUE_TEXT_BYTES, "%s%.32s.%0*" PRId64, value < 0 ? "-" : "", whole,
+             (int)decimals, parts % one);
+    size_t length = strlen(text);
+    while (text[length - 1] == '0')
+        length--;
+    text[text[length - 1] == '.' ? length - 1 : length] = '\0';
+}
+
 const char *value_format(double value, struct span unit, char text[VALUE_TEXT_BYTES])
 {
     const struct unit *known = find_unit(unit);
+    const unsigned decimals = folded_unit_decimals(unit);
+    if (decimals) {
+        format_decimals(value, decimals, text);
+        return text;
+    }
     if (!known) {
         format_plain(value, unit, text);
         return text;

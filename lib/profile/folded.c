@@ -9,6 +9,8 @@
 #include <stdlib.h>
 
 enum { DECIMALS_MAX = 6, NUMBER_BYTES = 40 };
+/* Short of 2^63, so that a double below it is an int64 however it is rounded. */
+#define VALUE_END 9.2e18
 
 struct number {
     int64_t whole; /* when is_whole */
@@ -34,16 +36,16 @@ struct reader {
     double scale;
 };
 
-static unsigned count_decimals(struct span text)
+/* Those behind the point, fewer or more by the exponent: "2.5e-1" has two, "1e3" none. */
+static unsigned count_decimals(const char *number)
 {
-    struct span whole, decimals;
-    if (!span_split(text, '.', &whole, &decimals))
-        decimals = span_of(NULL, 0);
-    for (size_t i = 0; i < text.size; i++) {
-        if ((text.data[i] | 0x20) == 'e')
-            return DECIMALS_MAX;
-    }
-    return decimals.size < DECIMALS_MAX ? (unsigned)decimals.size : DECIMALS_MAX;
+    const size_t mantissa = strcspn(number, "eE");
+    const char *point = memchr(number, '.', mantissa);
+    const long behind = point ? (long)(number + mantissa - point) - 1 : 0;
+    const long exponent = number[mantissa] ? strtol(number + mantissa + 1, NULL, 10) : 0;
+    if (exponent >= behind)
+        return 0;
+    return exponent < behind - DECIMALS_MAX ? DECIMALS_MAX : (unsigned)(behind - exponent);
 }
 
 /* Decimal only: strtod alone would also take "nan", "inf" and hexadecimal. */
@@ -65,9 +67,9 @@ static bool parse_number(struct span text, struct number *ret_number)
     copy[text.size] = '\0';
     char *end;
     double real = strtod(copy, &end);
-    if (*end || !isfinite(real) || fabs(real) * 1e6 >= (double)INT64_MAX)
+    if (*end || !(fabs(real) < VALUE_END))
         return false;
-    *ret_number = (struct number){.real = real, .decimals = count_decimals(text)};
+    *ret_number = (struct number){.real = real, .decimals = count_decimals(copy)};
     return true;
 }
 
@@ -128,7 +130,7 @@ static struct survey survey_text(struct span text)
         survey.decimals = number.decimals > survey.decimals ? number.decimals : survey.decimals;
     }
     /* Rather a small value rounded than a large one cut off. */
-    while (survey.decimals && survey.largest * pow(10, survey.decimals) >= 9.2e18)
+    while (survey.decimals && survey.largest * pow(10, survey.decimals) >= VALUE_END)
         survey.decimals--;
     return survey;
 }

@@ -5,11 +5,10 @@
  * The value stands behind the last blank. Lines may end in CR LF; empty ones and comments ("# …",
  * "// …", also with a number behind, but not when there are several frames before it, or a name
  * directly behind "//") are passed over; lines without a value are skipped, and the profile's
- * warning counts them. Values are whole, or decimals: then all are multiplied by the power of ten
- * that keeps up to six decimal places (fewer where the largest value would not fit an int64), and
- * the unit says so
- * ("count/1000"). The sample type is "samples". Of two numbers, as difffolded.pl writes them, the
- * first counts as part of the leaf's name.
+ * warning counts them. Values are whole, or decimals, "2.5" or "25e-1": then all are multiplied by
+ * the power of ten that keeps up to six decimal places (fewer where the largest value would not fit
+ * an int64), and the unit says so ("count/1000"). The sample type is "samples". Of two numbers, as
+ * difffolded.pl writes them, the first counts as part of the leaf's name.
  *
  * Frames stay as they are written, their annotations too; besides, those of perf and Java say where
  * the frame belongs: "_[k]" kernel and "_[j]" compiled at run time become the mappings

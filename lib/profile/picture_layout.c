@@ -2,6 +2,7 @@
 
 #include "lib/base/mem.h"
 #include "lib/profile/flame.h"
+#include "lib/profile/folded.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -359,7 +360,13 @@ const char *picture_value(double value, struct span unit, char text[PICTURE_VALU
         return text;
     }
     char name[24] = "";
-    if (!span_equal_text(unit, "count") && span_is_utf8(unit))
+    const unsigned decimals = folded_unit_decimals(unit);
+    value /= pow(10, decimals);
+    if (decimals && fabs(value) < 1000) {
+        write_scaled(value, "", text);
+        return text;
+    }
+    if (!decimals && !span_equal_text(unit, "count") && span_is_utf8(unit))
         snprintf(name, sizeof(name), "%.*s", (int)(unit.size < 20 ? unit.size : 20),
                  (const char *)unit.data);
     write_count(value, name, text);

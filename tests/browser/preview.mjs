@@ -30,7 +30,7 @@ function files() {
     ["raw.pb", gunzipSync(cpuProfile(42))],
     ["members.pb.gz", members(gunzipSync(cpuProfile(44)), 3)],
     ["stacks.folded", foldedText(200)],
-    ["decimals.folded", Buffer.from("# a comment\nmain;run 1.5\nmain;run;köln 2.25\nmain 3\n")],
+    ["decimals.folded", Buffer.from("# a comment\nmain;run 1.5\nmain;run;köln 2.25\nmain 3e1\n")],
     ["kernel.folded", Buffer.from("main;read;vfs_read_[k] 4\nmain;jitted_[j] 2\n")],
   ];
   const folder = join(process.env.PERFOLIO_SHARED ?? join(root, "../shared"), "data/pprof");
@@ -49,7 +49,8 @@ export async function testPreview(runner, browser, server) {
         const sent = [];
         page.on("request", (request) => request.method() !== "GET" && sent.push(request.url()));
         let isShown = false; // dropped once; the other types are chosen from the menu
-        for (const [index] of share.sample_types.entries()) {
+        for (const [index, { unit }] of share.sample_types.entries()) {
+          const parts = Number(/^count\/(\d+)$/.exec(unit)?.[1] ?? 1); // decimals, kept as whole numbers
           const top = (await server.call("GET", `/api/v1/shares/${id}/top?sample_type=${index}&limit=0`, { token: server.token })).json;
           if (isShown) await page.selectOption(".preview [aria-label='Sample type']", String(index));
           else {
@@ -71,7 +72,7 @@ export async function testPreview(runner, browser, server) {
           await soon(async () => {
             const rows = await exactRows(page);
             assert.ok(rows.length >= least, `${rows.length} of ${least} rows`);
-            for (const [fn, flat, cum] of rows) assert.deepEqual([flat, cum], [expected.get(fn)?.flat, expected.get(fn)?.cum], fn);
+            for (const [fn, flat, cum] of rows) assert.deepEqual([flat, cum], [expected.get(fn)?.flat / parts, expected.get(fn)?.cum / parts], fn);
           });
         }
         assert.deepEqual(sent, [], "nothing was sent");

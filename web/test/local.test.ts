@@ -14,6 +14,8 @@ test("folded stacks of many lines, and every way to write a number", () => {
   assert.deepEqual([...profile.values], [100_000, 500, 50, 500, 25]);
   assert.equal(profile.sampleTypes[0].unit, "count/100");
   assert.deepEqual(profile.notes, ["1 line is no stack with a value."]);
+  assert.equal(decodeFolded("a 1e3\nb 1\n").sampleTypes[0].unit, "count");
+  assert.equal(decodeFolded("a 99999999999999999999\nb -9223372036854775808\nc 1e19\n").notes[0], "2 lines are no stack with a value.");
 });
 
 test("stacks that begin alike are one tree, as on the server", async () => {

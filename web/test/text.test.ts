@@ -21,6 +21,11 @@ test("values are told in the unit that fits", () => {
   assert.equal(formatBytes(1_572_864), "1.50 MiB");
   assert.equal(formatValue(12345678, "count"), "12,345,678");
   assert.equal(formatValue(3, "goroutines"), "3 goroutines");
+  assert.equal(formatValue(35, "count/10"), "3.5");
+  assert.equal(formatValue(1_001_000_000, "count/1000000"), "1,001");
+  assert.equal(formatValue(-12_345, "count/100000"), "-0.12345");
+  assert.equal(formatExact(123_456_785, "count/10"), "12,345,678.5");
+  assert.equal(formatExact(35, "count/11"), "35 count/11");
   assert.equal(formatValue(5, "constructor"), "5 constructor");
   assert.equal(formatSigned(-2048, "bytes"), "−2 KiB");
 });

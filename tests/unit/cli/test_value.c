@@ -24,6 +24,10 @@ static void writes_values_in_the_unit_that_fits(void **state)
     assert_value(-1234, "count", "-1,234");
     assert_value(12, "", "12");
     assert_value(12, "wombats", "12 wombats");
+    assert_value(25, "count/10", "2.5");
+    assert_value(-12345678, "count/1000", "-12,345.678");
+    assert_value(1001e6, "count/1000000", "1,001");
+    assert_value(-5, "count/100", "-0.05");
     assert_value(9.3e18, "count", "9.3e+18");
 }
 

@@ -93,6 +93,20 @@ static void decimals_are_kept_by_scaling(void **state)
     const int64_t millionths[] = {1000, 2000000};
     assert_memory_equal(profile->values, millionths, sizeof(millionths));
     profile_destroy(profile);
+    profile = decode_text(folded_decode, SPAN_LITERAL("a 1e3\nb 1\nc 12345678901234e0\n"));
+    assert_type(profile, 0, "samples", "count");
+    const int64_t whole[] = {1000, 1, 12345678901234};
+    assert_memory_equal(profile->values, whole, sizeof(whole));
+    profile_destroy(profile);
+    profile =
+        decode_text(folded_decode, SPAN_LITERAL("a 1e3\nb 2.5e0\nc 25E-2\nd 1e-999999999999\n"));
+    assert_type(profile, 0, "samples", "count/1000000"); /* d, which is as good as nothing */
+    profile_destroy(profile);
+    profile = decode_text(folded_decode, SPAN_LITERAL("a 1e3\nb 2.5e0\nc 25E-2\n"));
+    assert_type(profile, 0, "samples", "count/100");
+    const int64_t hundreds[] = {100000, 250, 25};
+    assert_memory_equal(profile->values, hundreds, sizeof(hundreds));
+    profile_destroy(profile);
 }
 
 static void values_at_the_end_of_the_range_are_kept(void **state)

@@ -65,6 +65,8 @@ static void values_are_written_as_people_read_them(void **state)
         {-12345, "count", "-12,345"},
         {12345678, "count", "12.35 M"},
         {5, "furlongs", "5 furlongs"},
+        {35, "count/10", "3.50"},
+        {1001e6, "count/1000000", "1,001"},
         {-2e9, "nanoseconds", "-2 s"},
         {3, "", "3"},
     };

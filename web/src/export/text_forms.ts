@@ -3,6 +3,7 @@
  * export_json.h say what they look like). Both come in pieces, since a string has a limit.
  */
 import { FrameFlag } from "../model/flame.ts";
+import { decimalsOf } from "../model/units.ts";
 import { forEachStack, type SeenTree } from "./seen_tree.ts";
 
 const piece = 1 << 20;
@@ -28,8 +29,7 @@ const foldedName = (name: string) => name.replace(/;/g, ":").replace(/[\x00-\x1f
 
 /** A whole number of such units; "count/100" stands for two decimals (local/folded.ts). */
 function foldedValue(value: number, unit: string): string {
-  const scale = Number(/^count\/(10{1,6})$/.exec(unit)?.[1] ?? 1);
-  return String(Math.round(value) / scale);
+  return String(Math.round(value) / 10 ** decimalsOf(unit));
 }
 
 export function toFolded(tree: SeenTree): Uint8Array<ArrayBuffer>[] {

@@ -8,6 +8,9 @@ import { formatCount } from "../model/units.ts";
 import { LocalError, noLabels, NumberList, type LocalFrame, type LocalProfile } from "./profile.ts";
 
 const maxDecimals = 6;
+/** Values from here on the server does not keep, but for whole numbers up to 2^63. */
+const valueEnd = 9.2e18;
+const isKept = (value: string) => Math.abs(Number(value)) < valueEnd || (/^[-+]?\d+$/.test(value) && BigInt.asIntN(64, BigInt(value)) === BigInt(value));
 
 interface Lines {
   stacks: string[];
@@ -28,7 +31,7 @@ function readLines(text: string): Lines {
     const line = raw.trim();
     const found = /^(.*\S)[ \t]+([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)$/.exec(line);
     if (!line || isComment(line, found?.[1])) continue;
-    if (!found) {
+    if (!found || !isKept(found[2])) {
       lines.skipped++;
       continue;
     }
@@ -53,7 +56,7 @@ function scaleOf(values: readonly string[]): number {
     decimals = Math.max(decimals, Math.min(maxDecimals, fraction.length - Number(exponent)));
     largest = Math.max(largest, Math.abs(Number(value)));
   }
-  while (decimals > 0 && largest * 10 ** decimals >= 2 ** 63) decimals--;
+  while (decimals > 0 && largest * 10 ** decimals >= valueEnd) decimals--;
   return 10 ** decimals;
 }
 

@@ -55,9 +55,14 @@ function threeDigits(value: number): string {
   return digitsOf(value, digits, digits);
 }
 
+/** Places that values in "count/1000" have behind the point, as folded stacks with decimals are kept (local/folded.ts); 0 of others. */
+export const decimalsOf = (unit: string): number => (/^count\/10{1,6}$/.test(unit) ? unit.length - "count/1".length : 0);
+
 /** "1.25 s", "340 MiB", "12,345"; the unit given is the profile's own. */
 export function formatValue(value: number, unit: string): string {
   const base = baseOf(unit);
+  const decimals = decimalsOf(unit);
+  if (decimals) return digitsOf(value / 10 ** decimals, Math.abs(value) < 10 ** decimals ? decimals : 2, 0);
   if (!base) {
     const text = digitsOf(value, 2, 0);
     return !unit || unit === "count" ? text : `${text} ${unit}`;
@@ -70,6 +75,8 @@ export function formatValue(value: number, unit: string): string {
 
 /** The exact number in the profile's own unit. */
 export function formatExact(value: number, unit: string): string {
+  const decimals = decimalsOf(unit);
+  if (decimals) return digitsOf(value / 10 ** decimals, decimals, 0);
   const text = digitsOf(value, 3, 0);
   return unit && unit !== "count" ? `${text} ${unit}` : text;
 }
