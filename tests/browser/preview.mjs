@@ -87,14 +87,27 @@ export async function testPreview(runner, browser, server) {
       await page.waitForSelector(".preview-note >> text=nothing has been uploaded yet");
       await viewReady(page);
       assert.deepEqual(await axeFindings(page), []);
-      await page.focus(".icicle");
-      await page.keyboard.press("ArrowDown");
-      await page.keyboard.press("f");
-      await page.waitForSelector(".rules .rule");
+      const focus = async () => {
+        await page.focus(".icicle");
+        await page.keyboard.press("ArrowDown");
+        await page.keyboard.press("f");
+        await page.waitForSelector(".rules .rule");
+      };
+      await focus();
+      await page.click("text=Cancel");
+      assert.equal(page.url(), `${server.url}/`, "rules are of the file they were put on");
+      await dropFiles(page, [{ name: "other.folded", bytes: Buffer.from("x;y 3\nx 1\n") }]);
+      await viewReady(page);
+      assert.equal(await page.textContent(".foot-total"), "4 in 2 functions");
+      await focus();
+      const { search } = new URL(page.url());
+      assert.match(search, /x=focus/);
       await page.click("text=Create link");
       await page.click("text=Open the profile");
       await viewReady(page);
       assert.match(new URL(page.url()).pathname, /^\/p\/[0-9A-Za-z]{22}$/);
+      assert.equal(new URL(page.url()).search, search, "the link shows what was seen");
+      await page.waitForSelector(".rules .rule");
     }),
   );
 

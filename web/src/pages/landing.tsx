@@ -14,6 +14,7 @@ import { commandsFor, Trust } from "./commands.tsx";
 import { Preview } from "./preview.tsx";
 import { redactedFile, RedactionForm, useRedacted } from "./redaction_form.tsx";
 import { cleanSettings, SettingsForm } from "./settings_form.tsx";
+import { forgetView, viewQuery } from "../views/viewer.tsx";
 
 addStyle(style);
 
@@ -233,7 +234,8 @@ function Ready({ files, wish, redactionProblem, onWish, session, onFiles, onCrea
   );
 }
 
-function Done({ created, onAgain }: { created: Created; onAgain: () => void }) {
+/** The link is to what the preview showed. */
+function Done({ created, query, onAgain }: { created: Created; query: string; onAgain: () => void }) {
   const link = useRef<HTMLAnchorElement>(null);
   useEffect(() => link.current?.focus(), []);
   return (
@@ -241,9 +243,9 @@ function Done({ created, onAgain }: { created: Created; onAgain: () => void }) {
       <h2>
         <Icon name="check" /> Your link is ready
       </h2>
-      <CopyField text={created.url} what="Link" />
+      <CopyField text={created.url + query} what="Link" />
       <div class="actions start">
-        <a class="button primary" href={created.url} ref={link}>
+        <a class="button primary" href={created.url + query} ref={link}>
           <span>Open the profile</span>
         </a>
         <Button look="quiet" onClick={onAgain}>Share another</Button>
@@ -400,8 +402,11 @@ export function LandingPage({ session }: { session: Session | null }) {
   const [wish, setWish] = useState(nothingRedacted);
   const { shown, problem: redactionProblem } = useRedacted(files.length === 1 ? files[0] : undefined, wish);
   useTitle("");
-  /** What was to be left out holds for files that are added, until one starts anew. */
+  const previewed = useRef<File>(undefined);
+  /** What was to be left out holds for files that are added, until one starts anew; a view is of its file. */
   const chooseFiles = (chosen: File[]) => {
+    if (previewed.current && chosen[0] !== previewed.current) forgetView();
+    previewed.current = chosen[0] ?? previewed.current;
     setFiles(chosen);
     if (chosen.length === 0) setWish(nothingRedacted);
   };
@@ -429,7 +434,7 @@ export function LandingPage({ session }: { session: Session | null }) {
             </p>
           </div>
           {created ? (
-            <Done created={created} onAgain={() => (setCreated(null), chooseFiles([]))} />
+            <Done created={created} query={files.length === 1 ? viewQuery() : ""} onAgain={() => (setCreated(null), chooseFiles([]))} />
           ) : mustSignIn ? (
             <section class="card">
               <h2>Sign in to share</h2>

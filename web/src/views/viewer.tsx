@@ -35,6 +35,12 @@ function writeAddress(address: string, how: "push" | "replace"): void {
   }
 }
 
+/** For another file in the same page: a view of one says nothing about the next. */
+export const forgetView = () => writeAddress(location.pathname, "replace");
+
+/** What a link to the view that is in the address bar ends with. */
+export const viewQuery = () => formatState(parseState(location.search));
+
 /** The state in the address bar; changes are written to it, back and forward are followed. */
 export function useViewState(initial = ""): [ViewState, Update] {
   const [state, setState] = useState(() => parseState(location.search || initial));
