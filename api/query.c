@@ -16,7 +16,12 @@
 
 #include <inttypes.h>
 
-enum { TOP_ROWS_DEFAULT = 100, WINDOW_DEFAULT_S = 3600, MATCHES_MAX = 64 };
+enum {
+    TOP_ROWS_DEFAULT = 100,
+    LABEL_VALUES_DEFAULT = 50,
+    WINDOW_DEFAULT_S = 3600,
+    MATCHES_MAX = 64
+};
 
 const struct query_names query_names = {"query", "start", "end"};
 const char *const query_id_selectors[] = {"span_selector", "trace_id_selector", NULL};
@@ -38,6 +43,8 @@ static const struct named_report named_reports[] = {
     {"json", &report_flame_json, REPORT_TAKES_VIEW | REPORT_TAKES_LIMIT | REPORT_TAKES_DEPTH,
      FLAME_NODES_DEFAULT},
     {"folded", &report_folded, REPORT_TAKES_VIEW, 0},
+    {"labels", &report_labels, REPORT_TAKES_FILTER | REPORT_TAKES_LIMIT | REPORT_TAKES_KEY,
+     LABEL_VALUES_DEFAULT},
     {"pprof", &report_pprof, REPORT_TAKES_GROUP, 0},
     {"svg", &report_svg, REPORT_TAKES_VIEW | REPORT_TAKES_LIMIT | REPORT_TAKES_DEPTH,
      FLAME_NODES_DEFAULT},
@@ -54,8 +61,9 @@ static enum err_code find_report(const struct request *request, const struct nam
             return ERR_NONE;
         }
     }
-    return err_set(err, ERR_INVALID,
-                   "report must be one of flame, top, callers, json, folded, pprof and svg");
+    return err_set(
+        err, ERR_INVALID,
+        "report must be one of flame, top, callers, labels, json, folded, pprof and svg");
 }
 
 static enum err_code read_moment(const struct request *request, const char *name, int64_t now_ns,
@@ -206,11 +214,13 @@ enum err_code query_read_labels(const struct request *request, struct store_quer
     return code ? err_add(err, "label") : ERR_NONE;
 }
 
-void query_want_group(const struct request *request, struct span group_by,
-                      struct store_query *query)
+void query_want_labels(const struct request *request, const struct report *report,
+                       struct store_query *query)
 {
     struct span *label = arena_new(request->arena, struct span, 1);
-    if (!view_find_label(group_by, label))
+    *label = report->label_key;
+    query->wants_all_labels = report->kind->counts_labels && !label->size;
+    if (!label->size && !view_find_label(report->group_by, label))
         return;
     query->label_names = label;
     query->label_name_count = 1;
@@ -326,7 +336,7 @@ static enum err_code read_samples(struct request *request, struct report *report
         !view_find_label(report->group_by, &label))
         return err_set(err, ERR_INVALID, "group_by of pprof must be a label");
     enum err_code code = query_read_labels(request, query, err);
-    query_want_group(request, report->group_by, query);
+    query_want_labels(request, report, query);
     report_drop_label_rules(report);
     return code;
 }
@@ -344,7 +354,8 @@ static enum err_code merge_report(struct request *request, struct report *report
     if (!ret_answer->absent_label)
         return ERR_NONE;
     profile_destroy(ret_answer->profile);
-    return err_set(err, ERR_INVALID, "group_by: %s", ret_answer->absent_label);
+    return err_set(err, ERR_INVALID, "%s: %s", report->label_key.size ? "key" : "group_by",
+                   ret_answer->absent_label);
 }
 
 static enum err_code get_query(struct request *request, struct response *response, struct err *err)

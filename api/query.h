@@ -51,9 +51,9 @@ enum err_code query_read(const struct request *request, const struct query_names
  */
 enum err_code query_read_labels(const struct request *request, struct store_query *query,
                                 struct err *err) MUST_USE;
-/* The label that the report is grouped by, for its samples. */
-void query_want_group(const struct request *request, struct span group_by,
-                      struct store_query *query);
+/* The labels that samples need for the report: what it is grouped by, what it counts. */
+void query_want_labels(const struct request *request, const struct report *report,
+                       struct store_query *query);
 /* As store_merge; the caller destroys ret_answer->profile. */
 enum err_code query_merge(const struct request *request, const struct store_query *query,
                           struct store_answer *ret_answer, struct err *err) MUST_USE;

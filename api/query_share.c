@@ -8,6 +8,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/compress.h"
 #include "lib/base/mem.h"
+#include "lib/profile/label_filter.h"
 #include "lib/profile/pprof.h"
 #include "lib/profile/profile.h"
 #include "store/store.h"
@@ -57,6 +58,28 @@ static enum err_code pack(const struct profile *profile, struct buf *packed, str
     return code ? code : compress_gzip(buf_span(&message), COMPRESS_GZIP_DEFAULT, packed, err);
 }
 
+/* keep_label, which may be repeated: labels that the share's samples have; "*": all of them. */
+static enum err_code read_kept_labels(const struct request *request, struct store_query *query,
+                                      struct err *err)
+{
+    struct span *names = arena_new(request->arena, struct span, LABEL_RULES_MAX);
+    struct span name;
+    query->label_names = names;
+    for (size_t i = 0; request_query_nth(request, "keep_label", i, &name); i++) {
+        if (span_equal_text(name, "*")) {
+            query->wants_all_labels = true;
+            continue;
+        }
+        if (!name.size)
+            return err_set(err, ERR_INVALID, "keep_label must be a label's name, or * for all");
+        if (query->label_name_count == LABEL_RULES_MAX)
+            return err_set(err, ERR_INVALID, "keep_label is given more than %d times",
+                           LABEL_RULES_MAX);
+        names[query->label_name_count++] = name;
+    }
+    return ERR_NONE;
+}
+
 /* The answer's profile is gone when this returns: decoding what was packed needs the room. */
 static enum err_code merge_and_pack(struct request *request, struct response *response,
                                     struct buf *packed, struct err *err)
@@ -66,10 +89,14 @@ static enum err_code merge_and_pack(struct request *request, struct response *re
     struct store_answer answer;
     enum err_code code = query_read(request, &query_names, NULL, &query, err);
     if (!code)
+        code = read_kept_labels(request, &query, err);
+    if (!code)
         code = query_merge(request, &query, &answer, err);
     if (code)
         return code;
-    if (answer.profile->sample_count) {
+    if (answer.absent_label) {
+        code = err_set(err, ERR_INVALID, "keep_label: %s", answer.absent_label);
+    } else if (answer.profile->sample_count) {
         add_comments(request->arena, &query, &answer);
         query_add_fields(request, response, &answer, begin_ns);
         code = pack(answer.profile, packed, err);

@@ -56,7 +56,7 @@ static enum err_code read_samples(struct request *request, const struct report *
     enum err_code code = query_read_labels(request, query, err);
     if (code)
         return code;
-    query_want_group(request, report->group_by, query);
+    query_want_labels(request, report, query);
     if (!is_beside_share || !query->label_filter)
         return ERR_NONE;
     size_t count = label_filter_keys(query->label_filter, names);

@@ -262,11 +262,12 @@ static enum err_code read_labels(struct request *request, struct share_settings 
     return ERR_NONE;
 }
 
-/* known: the parameters that may be there, NULL-terminated. */
+/* known: the parameters that may be there, repeatable: those that may be there often;
+ * NULL-terminated. */
 static enum err_code read_settings(struct request *request, const char *const *known,
+                                   const char *const *repeatable,
                                    struct share_settings *ret_settings, struct err *err)
 {
-    static const char *const repeatable[] = {"label", NULL};
     struct share_settings settings = {0};
     const char *filename = "";
     enum err_code code = request_check_parameters(request, known, repeatable, err);
@@ -295,7 +296,8 @@ enum err_code share_settings_read(struct request *request, struct share_settings
 {
     static const char *const known[] = {"title",   "description", "visibility",
                                         "expires", "filename",    NULL};
-    return read_settings(request, known, ret_settings, err);
+    static const char *const repeatable[] = {"label", NULL};
+    return read_settings(request, known, repeatable, ret_settings, err);
 }
 
 enum err_code share_settings_read_with_query(struct request *request,
@@ -303,5 +305,6 @@ enum err_code share_settings_read_with_query(struct request *request,
 {
     static const char *const known[] = {"title", "description", "visibility", "expires", "filename",
                                         "query", "start",       "end",        NULL};
-    return read_settings(request, known, ret_settings, err);
+    static const char *const repeatable[] = {"label", "keep_label", NULL};
+    return read_settings(request, known, repeatable, ret_settings, err);
 }

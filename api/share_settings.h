@@ -45,7 +45,8 @@ struct share_settings {
  */
 enum err_code share_settings_read(struct request *request, struct share_settings *ret_settings,
                                   struct err *err) MUST_USE;
-/* Of a share that is a query's answer: query, start and end are taken beside them. */
+/* Of a share that is a query's answer: query, start, end and keep_label are taken beside
+ * them. */
 enum err_code share_settings_read_with_query(struct request *request,
                                              struct share_settings *ret_settings,
                                              struct err *err) MUST_USE;

@@ -295,7 +295,7 @@ static enum err_code upload_side(struct diff *diff, struct client *client, struc
     enum err_code code;
     if (side->is_question) {
         terminal_note(&cli->terminal, "%.200s:", side->text);
-        code = question_freeze(cli, client, &side->question, &settings, &share, err);
+        code = question_freeze(cli, client, &side->question, NULL, &settings, &share, err);
     } else {
         share_print_profile(cli, &side->input, side->format, side->profile);
         settings.filename = side->input.filename;

@@ -14,6 +14,7 @@ enum {
     OPTION_END,
     OPTION_REPORT,
     OPTION_SHARE,
+    OPTION_KEEP_LABEL,
     OPTION_TITLE,
     OPTION_EXPIRES,
     OPTION_VISIBILITY,
@@ -32,6 +33,7 @@ struct asking {
     const char *output;
     bool is_forced;
     bool is_share;
+    struct question_labels kept_labels;
     struct question question;
 };
 
@@ -46,6 +48,8 @@ static const struct argp_option options[] = {
     {"output", 'o', "FILE", 0, "Write the report there (- is standard output)", 0},
     {"force", 'f', NULL, 0, "Replace a file that is there", 0},
     {"share", OPTION_SHARE, NULL, 0, "Keep the answer as a share and print its link", 0},
+    {"keep-label", OPTION_KEEP_LABEL, "LABEL", 0,
+     "The share's samples keep this label (may be repeated; * is all)", 0},
     {"title", OPTION_TITLE, "TEXT", 0, "Of the share; without it the query", 0},
     {"expires", OPTION_EXPIRES, "TIME", 0, "When the share goes away: 12h, 30d, 8w, never", 0},
     {"visibility", OPTION_VISIBILITY, "WHO", 0, "Of the share: public, unlisted or team", 0},
@@ -84,9 +88,10 @@ static void check(const struct asking *query, const struct argp_state *state)
         argp_error(state, "--password-file is of shares: a query takes a token");
     if (query->is_share && (query->report || query->output || has_view))
         argp_error(state, "--share keeps the whole profile: --report, -o and filters do not go "
-                          "with it");
-    if (!query->is_share && (settings->title || settings->expires || settings->visibility))
-        argp_error(state, "--title, --expires and --visibility go with --share");
+                          "with it; --keep-label keeps what its page can filter by");
+    if (!query->is_share &&
+        (settings->title || settings->expires || settings->visibility || query->kept_labels.count))
+        argp_error(state, "--title, --expires, --visibility and --keep-label go with --share");
     if (query->report && query->view.is_json)
         argp_error(state, "--json goes with the table and with --share; --report flame is JSON");
     if (!query->report && query->output)
@@ -120,6 +125,11 @@ static error_t parse(int key, char *text, struct argp_state *state)
         return 0;
     case OPTION_SHARE:
         query->is_share = true;
+        return 0;
+    case OPTION_KEEP_LABEL:
+        if (query->kept_labels.count == QUESTION_LABELS_MAX)
+            argp_error(state, "--keep-label is given more than %d times", QUESTION_LABELS_MAX);
+        query->kept_labels.names[query->kept_labels.count++] = text;
         return 0;
     case OPTION_TITLE:
         query->settings.title = text;
@@ -243,8 +253,8 @@ static enum err_code save_report(struct asking *query, struct client *client, st
 static enum err_code share_answer(struct asking *query, struct client *client, struct err *err)
 {
     json_auto_t *share = NULL;
-    enum err_code code =
-        question_freeze(query->cli, client, &query->question, &query->settings, &share, err);
+    enum err_code code = question_freeze(query->cli, client, &query->question, &query->kept_labels,
+                                         &query->settings, &share, err);
     if (code)
         return code;
     code =

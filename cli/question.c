@@ -136,7 +136,7 @@ enum err_code question_download(struct cli *cli, struct client *client,
 }
 
 enum err_code question_freeze(struct cli *cli, struct client *client,
-                              const struct question *question,
+                              const struct question *question, const struct question_labels *labels,
                               const struct upload_settings *settings, json_t **ret_share,
                               struct err *err)
 {
@@ -147,6 +147,8 @@ enum err_code question_freeze(struct cli *cli, struct client *client,
     buf_append_text(&path, "/api/v1/shares");
     question_append(&path, question);
     upload_append_query(&path, settings);
+    for (size_t i = 0; labels && i < labels->count; i++)
+        client_append_parameter(&path, "keep_label", labels->names[i]);
     enum err_code code = end_path(&path, err);
     if (code)
         return code;

@@ -24,6 +24,14 @@ struct question {
     const char *end;
 };
 
+enum { QUESTION_LABELS_MAX = 32 };
+
+/* Labels that the samples of a new share keep; "*": all of them. */
+struct question_labels {
+    const char *names[QUESTION_LABELS_MAX];
+    size_t count;
+};
+
 /* Is text a query, and neither file, URL nor link? It has labels in {} or a window behind an @. */
 bool question_is(const char *text, struct cli *cli);
 
@@ -39,9 +47,10 @@ enum err_code question_download(struct cli *cli, struct client *client,
                                 const struct question *question, struct input *ret_input,
                                 struct err *err) MUST_USE;
 
-/* A new share of the answer, as of upload_share. Handles also ERR_INVALID (there is no sample). */
+/* A new share of the answer, as of upload_share; labels may be NULL: none. Handles also ERR_INVALID
+ * (there is no sample). */
 enum err_code question_freeze(struct cli *cli, struct client *client,
-                              const struct question *question,
+                              const struct question *question, const struct question_labels *labels,
                               const struct upload_settings *settings, json_t **ret_share,
                               struct err *err) MUST_USE;
 

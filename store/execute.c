@@ -387,7 +387,8 @@ static enum err_code answer_question(struct walk *walk, void *context)
         return code;
     struct merge merge = {.walk = walk};
     merge.labels = row_labels_create(walk->arena, query->label_filter, query->label_names,
-                                     query->label_name_count, ROW_LABELS_EXACT);
+                                     query->label_name_count,
+                                     query->wants_all_labels ? ROW_LABELS_ALL : ROW_LABELS_EXACT);
     code = add_all(&merge);
     *answer = merge.answer;
     stack_union_destroy(merge.stacks);

@@ -13,6 +13,8 @@
 enum { TEXT_MAX_BYTES = 4096, NUMBER_BYTES = 22, NAMES_SHOWN = 12, NAME_BYTES_SHOWN = 60 };
 #define NOT_KNOWN (UINT32_MAX - 1)
 
+static const char trace_id_name[] = "trace_id", span_id_name[] = "span_id";
+
 struct group {
     const struct label_words *labels;
     uint32_t count;
@@ -75,6 +77,8 @@ static uint32_t add_group(struct row_labels *labels, const struct label_words *w
         kept[i] = words[i];
         kept[i].text = keep(labels, words[i].text);
         kept[i].unit = keep(labels, words[i].unit);
+        if (labels->kind == ROW_LABELS_ALL)
+            kept[i].key = keep(labels, words[i].key);
     }
     labels->bytes += count * sizeof(*kept);
     labels->group[number] = (struct group){.labels = kept, .count = count};
@@ -132,7 +136,8 @@ void row_labels_begin(struct row_labels *labels, const struct block *block,
 
 bool row_labels_wants_rows(const struct row_labels *labels, const struct block_granule *granule)
 {
-    return (labels->filter || labels->name_count) && (granule->flags & BLOCK_HAS_LABEL_SETS);
+    return (labels->filter || labels->name_count || labels->kind == ROW_LABELS_ALL) &&
+           (granule->flags & BLOCK_HAS_LABEL_SETS);
 }
 
 static void add_word(struct row_labels *labels, const struct label_words *word)
@@ -174,8 +179,8 @@ static void add_own(struct row_labels *labels, uint32_t set_number)
                                                .unit = strings[label->unit],
                                                .is_numeric = label->is_numeric});
     }
-    add_id(labels, 0, "trace_id", set->link.trace_id, sizeof(set->link.trace_id));
-    add_id(labels, 1, "span_id", set->link.span_id, sizeof(set->link.span_id));
+    add_id(labels, 0, trace_id_name, set->link.trace_id, sizeof(set->link.trace_id));
+    add_id(labels, 1, span_id_name, set->link.span_id, sizeof(set->link.span_id));
 }
 
 static bool has_word(const struct row_labels *labels, struct span key, uint32_t count)
@@ -221,6 +226,14 @@ static void append_number(struct buf *key, const struct label_words *word)
     buf_append_span(key, word->unit);
 }
 
+static void append_value(struct buf *key, const struct label_words *word)
+{
+    buf_append_byte(key, word->is_numeric);
+    buf_append_u64(key, (uint64_t)word->number);
+    append_sized(key, word->text);
+    append_sized(key, word->unit);
+}
+
 static uint32_t find_exact(struct row_labels *labels)
 {
     uint32_t count = 0;
@@ -231,13 +244,35 @@ static uint32_t find_exact(struct row_labels *labels)
                 continue;
             labels->is_seen[i] = true;
             buf_append_byte(&labels->key, (uint8_t)i);
-            buf_append_byte(&labels->key, word->is_numeric);
-            buf_append_u64(&labels->key, (uint64_t)word->number);
-            append_sized(&labels->key, word->text);
-            append_sized(&labels->key, word->unit);
+            append_value(&labels->key, word);
             labels->chosen[count] = *word;
             labels->chosen[count++].key = labels->names[i];
         }
+    }
+    return add_group(labels, labels->chosen, count);
+}
+
+static bool is_named(struct row_labels *labels, struct span key)
+{
+    for (size_t i = 0; i < labels->name_count; i++) {
+        if (span_equal(labels->names[i], key))
+            return labels->is_seen[i] = true;
+    }
+    return false;
+}
+
+static uint32_t find_all(struct row_labels *labels)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < labels->word_count; i++) {
+        const struct label_words *word = &labels->words[i];
+        const bool is_id =
+            span_equal_text(word->key, trace_id_name) || span_equal_text(word->key, span_id_name);
+        if (!is_named(labels, word->key) && is_id)
+            continue;
+        append_sized(&labels->key, word->key);
+        append_value(&labels->key, word);
+        labels->chosen[count++] = *word;
     }
     return add_group(labels, labels->chosen, count);
 }
@@ -294,7 +329,15 @@ static uint32_t find_group(struct row_labels *labels, uint32_t label_set)
     if (labels->filter && !label_filter_passes(labels->filter, labels->words, labels->word_count))
         return ROW_LABELS_LEFT_OUT;
     buf_clear(&labels->key);
-    return labels->kind == ROW_LABELS_TEXTS ? find_texts(labels) : find_exact(labels);
+    switch (labels->kind) {
+    case ROW_LABELS_TEXTS:
+        return find_texts(labels);
+    case ROW_LABELS_ALL:
+        return find_all(labels);
+    case ROW_LABELS_EXACT:
+        break;
+    }
+    return find_exact(labels);
 }
 
 uint32_t row_labels_group(struct row_labels *labels, uint32_t label_set)

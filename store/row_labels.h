@@ -23,6 +23,7 @@ enum { ROW_LABELS_NAMES_MAX = LABEL_RULES_MAX + 1 }; /* those of a filter and a 
 
 enum row_labels_kind {
     ROW_LABELS_EXACT, /* a number is a number */
+    ROW_LABELS_ALL,   /* the same, of all labels; of ids of traces and spans only those named */
     ROW_LABELS_TEXTS  /* as people read them: "4096 bytes", several with commas between */
 };
 

@@ -173,9 +173,11 @@ struct store_query {
     /* Rows whose labels it keeps: their own, trace_id and span_id, and those of their series that
      * they do not have themselves. NULL: all. Of merges and values over time. */
     const struct label_filter *label_filter;
-    /* Of merges: labels that the answer's samples shall have. */
+    /* Of merges: labels that the answer's samples shall have: those named, or all but ids of traces
+     * and spans, and those named. */
     const struct span *label_names;
     size_t label_name_count;
+    bool wants_all_labels;
     int64_t start_ns;                /* profiles that begin at start_ns and later … */
     int64_t end_ns;                  /* … and before end_ns */
     int64_t cpu_deadline_ns;         /* of this thread's clock; 0: none */

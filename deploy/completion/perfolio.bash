@@ -43,7 +43,7 @@ _perfolio()
         files=yes
         ;;
     query)
-        options='--help --start --end --report --output --force --share --title --expires --visibility --sample-type --focus --ignore --hide --show --label --group-by --limit --json --password-file'
+        options='--help --start --end --report --output --force --share --keep-label --title --expires --visibility --sample-type --focus --ignore --hide --show --label --group-by --limit --json --password-file'
         words=''
         files=
         ;;

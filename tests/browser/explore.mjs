@@ -274,6 +274,28 @@ export async function testExplore(runner, browser, server) {
     }),
   );
 
+  await runner.test("explore: labels are counted, and what a choice of them shows is shared", () =>
+    inside(async (page) => {
+      await open(page, address({ query: hits, v: "labels" }));
+      const values = page.locator("[aria-label='Label pod'] .label-value");
+      await values.first().waitFor();
+      for (const pod of pods) {
+        const amount = await values.filter({ has: page.locator(`.label-name:text-is("${pod}")`) }).locator(".label-amount").getAttribute("title");
+        assert.equal(parseInt(amount.replaceAll(",", ""), 10), totalOf(samplesOf(sent, (one) => one.pod === pod), 0), `${pod}: ${amount}`);
+      }
+      await values.filter({ has: page.locator(`.label-name:text-is("${pods[0]}")`) }).click();
+      await page.waitForURL(/lb=/);
+      await viewReady(page);
+      const shown = await page.textContent(".foot-total");
+      await page.click("button:has-text('Share')");
+      await page.click("dialog button:has-text('Make a link')");
+      await page.goto(await page.textContent("dialog .copy-field code"));
+      await viewReady(page);
+      assert.match(page.url(), new RegExp(`lb=pod%3D${pods[0]}`));
+      assert.equal(await page.textContent(".foot-total"), shown);
+    }),
+  );
+
   await runner.test("explore: a merged profile is shared, single ones are listed and opened", () =>
     inside(async (page) => {
       await open(page, address({ st: "cpu" }));

@@ -96,8 +96,11 @@ def test_a_share_is_made_and_can_be_deleted(ask, filled):
     assert (facts["title"], facts["visibility"]) == ("first hour", "team")
     ok(ask("delete", url))
     assert filled.client.get(f"/api/v1/shares/{share}").status == 410
-    made = json.loads(ok(ask("query", NAME, *WINDOW, "--share", "--json")))
+    made = json.loads(ok(ask("query", NAME, *WINDOW, "--share", "--json", "--keep-label", "pod")))
     assert made["id"] in made["url"]
+    labels = filled.client.get(f"/api/v1/shares/{made['id']}/labels").json()["labels"]
+    assert [one["key"] for one in labels] == ["pod"]
+    assert "--keep-label go with --share" in ask("query", NAME, "--keep-label", "pod").log
 
 
 def diff_rows(text):

@@ -277,6 +277,53 @@ def test_labels_are_those_of_shares(server, more):
         assert all(one["cum_b"] == times * one["cum_a"] for one in found["functions"])
 
 
+def counted(answer):
+    """Of labels that samples have of their own: each value's total. How many samples there are depends on the
+    labels that were asked for: a query's are the stacks that differ in these."""
+    return {one["key"]: (one["total"], one["without"]["total"], [(value["value"], value["total"], value["filter"]) for value in one["values"]])
+            for one in answer.json()["labels"] if one["key"] != "pod"}
+
+
+def test_labels_are_counted_as_those_of_shares(server):
+    client, share, window = one_profile(server)
+    sides = {f"{side}_{name}": value for side in "ab" for name, value in window.items()}
+    for more in ({}, {"key": "thread"}, {"key": "span_id"}, {"label": "thread=a"}, {"focus": "work", "key": "bytes"}):
+        wanted = counted(client.get(f"/api/v1/shares/{share}/labels", query={"sample_type": "cpu", **more}))
+        wanted = {key: one for key, one in wanted.items() if more.get("key") or not key.endswith("_id")}
+        answer = client.get("/api/v1/query", query={**window, "report": "labels", **more})
+        assert answer.status == 200 and counted(answer) == wanted and wanted, answer
+        found = client.get("/api/v1/diff/labels", query={**sides, **more}).json()["labels"]
+        assert {one["key"]: one["total_a"] for one in found if one["key"] != "pod"} == {
+            key: total for key, (total, *_) in wanted.items()}
+        assert all(one["total_a"] == one["total_b"] for one in found)
+    pods = client.get("/api/v1/query", query={**window, "end": BEGIN + 2, "report": "labels", "key": "pod"}).json()
+    assert [(one["value"], one["total"]) for one in pods["labels"][0]["values"]] == [("q", 300), ("p", 150)]
+    answer = client.get("/api/v1/query", query={**window, "report": "labels", "key": "thred"})
+    assert answer.status == 400 and "key: 'thred' is no label of what the query finds" in answer.json()["detail"]
+
+
+def test_a_share_keeps_the_labels_that_are_asked_for(server):
+    client, share, window = one_profile(server)
+
+    def kept(*names):
+        made = client.post("/api/v1/shares", query=[*window.items(), *(("keep_label", name) for name in names)])
+        assert made.status == 201, made
+        return made.json()["id"]
+
+    def keys(one):
+        return {label["key"] for label in client.get(f"/api/v1/shares/{one}/labels").json()["labels"]}
+    assert keys(kept()) == set()
+    assert keys(kept("thread", "span_id")) == {"thread", "span_id"}
+    assert keys(kept("*")) == {"thread", "bytes", "pod"}
+    assert keys(kept("*", "trace_id")) == {"thread", "bytes", "pod", "trace_id"}
+    rules = {"sample_type": "cpu", "label": "thread=c"}
+    wanted = client.get(f"/api/v1/shares/{share}/top", query=rules).json()
+    assert client.get(f"/api/v1/shares/{kept('thread')}/top", query=rules).json()["functions"] == wanted["functions"]
+    for name, words in (("thred", "keep_label: 'thred' is no label"), ("", "keep_label must be a label's name")):
+        answer = client.post("/api/v1/shares", query=[*window.items(), ("keep_label", name)])
+        assert answer.status == 400 and words in answer.json()["detail"]
+
+
 def test_two_queries_are_compared_by_labels(server):
     client, _, window = one_profile(server)
     sides = {f"{side}_{name}": value for side in "ab" for name, value in window.items()}

@@ -281,7 +281,7 @@ export const getTop = (id: string, query: FlameQuery, signal: AbortSignal) =>
 export const getDiffTop = (a: string, b: string, query: FlameQuery & { isNormalised: boolean }, signal: AbortSignal) =>
   getDiffTopAt(`/api/v1/diff/top${queryOf({ a, b, ...viewParameters(query), mode: diffMode(query), limit: 0 })}`, signal);
 
-const labelParameters = (sampleType: string, { rules, ...question }: LabelsQuestion) => ({ ...question, sample_type: sampleType, label: rules });
+export const labelParameters = (sampleType: string, { rules, ...question }: LabelsQuestion) => ({ ...question, sample_type: sampleType, label: rules });
 
 export const getLabels = (id: string, sampleType: string, question: LabelsQuestion, signal: AbortSignal) =>
   getJson<LabelsAnswer>(`${share(id)}/labels` + queryOf(labelParameters(sampleType, question)), signal);

@@ -1,8 +1,9 @@
 /* explore_api: what is asked of the store of continuous profiles; apart from api.ts, since who reads a share does not need it. */
 import {
-  change, diffMode, getDiffTopAt, getFlameAt, getJson, getTopAt, queryOf, viewParameters, type Created, type FlameQuery, type ShareSettings,
+  change, diffMode, getDiffTopAt, getFlameAt, getJson, getTopAt, labelParameters, queryOf, viewParameters, type Created, type FlameQuery, type ShareSettings,
 } from "./api.ts";
 import type { Asked } from "./model/explore_state.ts";
+import type { LabelsAnswer, LabelsQuestion } from "./model/labels.ts";
 import type { Span } from "./model/moment.ts";
 import type { StackRules } from "./model/stack_rules.ts";
 
@@ -105,21 +106,25 @@ const sides = (before: Asked, after: Asked) => ({
 
 const profilePath = (id: string) => `/api/v1/profiles/${encodeURIComponent(id)}`;
 
-/** The path of a report. */
-function pathOf(source: Source, report: "flame" | "top", query: ViewQuery): string {
-  const view = { ...viewParameters(query), ...(report === "top" ? { limit: 0 } : { root: query.root }) };
-  if (source.kind === "single") return profilePath(source.id) + queryOf({ report, ...view });
-  if (source.kind === "merged") return "/api/v1/query" + queryOf({ ...askedBy(source.asked), report, ...view });
-  return `/api/v1/diff${report === "top" ? "/top" : ""}` + queryOf({ ...sides(source.before, source.after), mode: diffMode(query), ...view });
+/** The path of a report, with what it takes. */
+function pathOf(source: Source, report: "flame" | "top" | "labels", isNormalised: boolean, parameters: Parameters<typeof queryOf>[0]): string {
+  if (source.kind === "single") return profilePath(source.id) + queryOf({ report, ...parameters });
+  if (source.kind === "merged") return "/api/v1/query" + queryOf({ ...askedBy(source.asked), report, ...parameters });
+  const mode = diffMode({ isNormalised });
+  return `/api/v1/diff${report === "flame" ? "" : `/${report}`}` + queryOf({ ...sides(source.before, source.after), mode, ...parameters });
 }
 
 export const getTree = (source: Source, query: ViewQuery, signal: AbortSignal, onMade: (made: Made) => void) =>
-  getFlameAt(pathOf(source, "flame", query), signal, (response) => onMade(madeBy(response)));
+  getFlameAt(pathOf(source, "flame", query.isNormalised, { ...viewParameters(query), root: query.root }), signal, (response) => onMade(madeBy(response)));
 
 export const getRows = (source: Source, query: ViewQuery, signal: AbortSignal) =>
-  (source.kind === "diff" ? getDiffTopAt : getTopAt)(pathOf(source, "top", query), signal);
+  (source.kind === "diff" ? getDiffTopAt : getTopAt)(pathOf(source, "top", query.isNormalised, { ...viewParameters(query), limit: 0 }), signal);
+
+export const getSampleLabels = (source: Source, query: Pick<ViewQuery, "sampleType" | "isNormalised">, question: LabelsQuestion, signal: AbortSignal) =>
+  getJson<LabelsAnswer>(pathOf(source, "labels", query.isNormalised, labelParameters(query.sampleType, question)), signal);
 
 /* ---- sharing ---- */
 
-export const shareAnswer = (asked: Asked, settings: ShareSettings) =>
-  change<Created>("POST", "/api/v1/shares" + queryOf({ ...askedBy(asked), ...settings }));
+/** Samples keep the labels that are named. */
+export const shareAnswer = (asked: Asked, settings: ShareSettings, labels: readonly string[]) =>
+  change<Created>("POST", "/api/v1/shares" + queryOf({ ...askedBy(asked), ...settings, keep_label: labels }));

@@ -11,21 +11,25 @@ interface ShareAnswerProps {
   asked: Asked[];
   /** The query of an address that shows the share as it is seen here. */
   view: string;
-  /** Rules about labels choose what is seen: a share has all of it. */
-  hasLabelRules: boolean;
+  /** What the view needs of its samples. */
+  labels: readonly string[];
   onClose: () => void;
 }
 
-async function keep(asked: readonly Asked[], settings: ShareSettings): Promise<string> {
+/** A side of a comparison may be without a label that the other has: to name one that is nowhere is an error. */
+const allLabels = ["*"];
+
+async function keep(asked: readonly Asked[], settings: ShareSettings, labels: readonly string[]): Promise<string> {
+  const kept = asked.length > 1 && labels.length ? allLabels : labels;
   const made: { id: string; url: string }[] = [];
   for (const [i, one] of asked.entries()) {
     const side = asked.length > 1 && settings.title ? { title: `${settings.title} (${i ? "after" : "before"})` } : {};
-    made.push(await shareAnswer(one, { ...settings, ...side }));
+    made.push(await shareAnswer(one, { ...settings, ...side }, kept));
   }
   return made.length > 1 ? `${location.origin}/d/${made.map(({ id }) => id).join("..")}` : made[0].url;
 }
 
-export function ShareAnswer({ asked, view, hasLabelRules, onClose }: ShareAnswerProps) {
+export function ShareAnswer({ asked, view, labels, onClose }: ShareAnswerProps) {
   const [settings, setSettings] = useState<ShareSettings>({ visibility: "team" });
   const [link, setLink] = useState("");
   const [isBusy, setBusy] = useState(false);
@@ -35,7 +39,7 @@ export function ShareAnswer({ asked, view, hasLabelRules, onClose }: ShareAnswer
     setBusy(true);
     setError(null);
     try {
-      setLink((await keep(asked, cleanSettings(settings))) + view);
+      setLink((await keep(asked, cleanSettings(settings), labels)) + view);
     } catch (caught) {
       setError(asProblem(caught));
     }
@@ -52,7 +56,6 @@ export function ShareAnswer({ asked, view, hasLabelRules, onClose }: ShareAnswer
       ) : (
         <form onSubmit={send}>
           <SettingsForm settings={settings} hasTeam onChange={setSettings} />
-          {hasLabelRules && <p class="hint">Labels of samples do not go into a share: it is of all samples that the query finds.</p>}
           <ErrorLine error={error} />
           <div class="actions"><Button look="primary" type="submit" disabled={isBusy}>Make a link</Button></div>
         </form>

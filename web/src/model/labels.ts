@@ -49,7 +49,15 @@ export const cleanLabelRules = (texts: readonly string[]): string[] =>
 export const formatLabels = (texts: readonly string[]): string => JSON.stringify(texts);
 
 /** How a grouping names a label. */
-export const groupOfLabel = (key: string): string => `label:${key}`;
+const groupPrefix = "label:";
+export const groupOfLabel = (key: string): string => groupPrefix + key;
+
+/** The labels that a view needs of its samples: those of its rules and what it is grouped by. */
+export function labelsOfView(rules: readonly string[], group: string): string[] {
+  const keys = rules.map((rule) => parseLabelRule(rule)?.key ?? "");
+  if (group.startsWith(groupPrefix)) keys.push(group.slice(groupPrefix.length));
+  return [...new Set(keys)].filter(Boolean);
+}
 
 /* ---- what is counted ---- */
 

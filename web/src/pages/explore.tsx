@@ -4,7 +4,7 @@
  */
 import { useCallback, useEffect, useState } from "preact/hooks";
 import type { Session } from "../api.ts";
-import { getRows, getTree, type Made, type Source } from "../explore_api.ts";
+import { getRows, getSampleLabels, getTree, type Made, type Source } from "../explore_api.ts";
 import { FirstProfile } from "../explore/first_profile.tsx";
 import { GroupMenu, useLabelNames } from "../explore/group_menu.tsx";
 import { MadeLine } from "../explore/made_line.tsx";
@@ -16,7 +16,7 @@ import { useSelection, type Loaded } from "../explore/use_selection.ts";
 import style from "../explore/explore.css?text";
 import { askedOf, formatExplore, halves, parseExplore, pinned, type ExploreState, type Selection } from "../model/explore_state.ts";
 import type { Flame } from "../model/flame.ts";
-import { formatLabels } from "../model/labels.ts";
+import { formatLabels, labelsOfView } from "../model/labels.ts";
 import type { ServedRules } from "../model/served_rules.ts";
 import { describeStackRules, stackRulesOf } from "../model/stack_rules.ts";
 import { formatState, type ViewState } from "../state.ts";
@@ -39,8 +39,8 @@ function sourceOf({ selection, baseline, profile }: ExploreState, nowMs: number)
   return profile ? { kind: "single", id: profile } : { kind: "merged", asked };
 }
 
-/** The view as a share has it, which knows no labels. */
-const shareView = (view: ViewState) => formatState({ ...view, labels: [], extra: [], root: "", group: view.group.startsWith("label:") ? "function" : view.group });
+/** The view as a share has it. */
+const shareView = (view: ViewState) => formatState({ ...view, extra: [], root: "" });
 
 /** What the address says, and how the page changes it. */
 function useExplore() {
@@ -91,6 +91,7 @@ function Seen({ nowMs, source, view, update, labelKeys, extraKeys }: SeenProps) 
         flameKey={key}
         load={load}
         loadRows={(signal, rules) => getRows(source, { ...question, rules }, signal)}
+        loadLabels={(labels, signal) => getSampleLabels(source, question, labels, signal)}
         labelKeys={labelKeys}
         onFlame={setFlame}
         extraKeys={isDiff ? { ...extraKeys, "%": normalise } : extraKeys}
@@ -196,7 +197,7 @@ function Page({ session }: { session: Session }) {
       ) : (
         selection.query && !isWrong && <Seen key={source.kind} {...{ nowMs, source, view, update }} labelKeys={names.value ?? []} extraKeys={{ y: copyLink, x: swap }} />
       )}
-      {isSharing && <ShareAnswer view={shareView(view)} hasLabelRules={view.labels.length > 0} asked={source.kind === "diff" ? [source.before, source.after] : [askedOf(selection, nowMs)]} onClose={() => setSharing(false)} />}
+      {isSharing && <ShareAnswer view={shareView(view)} labels={labelsOfView(view.labels, view.group)} asked={source.kind === "diff" ? [source.before, source.after] : [askedOf(selection, nowMs)]} onClose={() => setSharing(false)} />}
     </Shell>
   );
 }
