@@ -9,6 +9,7 @@
 #include "lib/base/digest.h"
 #include "lib/base/mem.h"
 #include "lib/base/when.h"
+#include "lib/profile/call_graph.h"
 #include "lib/profile/flame.h"
 #include "lib/profile/label_filter.h"
 #include "lib/profile/profile.h"
@@ -40,6 +41,8 @@ static const struct named_report named_reports[] = {
     {"top", &report_top, REPORT_TAKES_VIEW | REPORT_TAKES_LIMIT, TOP_ROWS_DEFAULT},
     {"callers", &report_callers, REPORT_TAKES_VIEW | REPORT_TAKES_LIMIT | REPORT_TAKES_FUNCTION,
      TOP_ROWS_DEFAULT},
+    {"callgraph", &report_call_graph, REPORT_TAKES_VIEW | REPORT_TAKES_LIMIT,
+     CALL_GRAPH_NODES_DEFAULT},
     {"json", &report_flame_json, REPORT_TAKES_VIEW | REPORT_TAKES_LIMIT | REPORT_TAKES_DEPTH,
      FLAME_NODES_DEFAULT},
     {"folded", &report_folded, REPORT_TAKES_VIEW, 0},
@@ -61,9 +64,9 @@ static enum err_code find_report(const struct request *request, const struct nam
             return ERR_NONE;
         }
     }
-    return err_set(
-        err, ERR_INVALID,
-        "report must be one of flame, top, callers, labels, json, folded, pprof and svg");
+    return err_set(err, ERR_INVALID,
+                   "report must be one of flame, top, callers, callgraph, labels, json, folded, "
+                   "pprof and svg");
 }
 
 static enum err_code read_moment(const struct request *request, const char *name, int64_t now_ns,

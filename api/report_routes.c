@@ -8,6 +8,7 @@
 #include "api/report_merge.h"
 #include "api/report_write.h"
 #include "lib/base/mem.h"
+#include "lib/profile/call_graph.h"
 #include "lib/profile/flame.h"
 
 static const int64_t top_rows_default = 100, label_values_default = 50;
@@ -108,6 +109,12 @@ static enum err_code get_folded(struct request *request, struct response *respon
     return respond(request, response, &report_folded, REPORT_TAKES_VIEW, 0, err);
 }
 
+static enum err_code get_dot(struct request *request, struct response *response, struct err *err)
+{
+    return respond(request, response, &report_call_graph, REPORT_TAKES_VIEW | REPORT_TAKES_LIMIT,
+                   CALL_GRAPH_NODES_DEFAULT, err);
+}
+
 static enum err_code get_json(struct request *request, struct response *response, struct err *err)
 {
     return respond(request, response, &report_flame_json,
@@ -147,6 +154,7 @@ static const struct route routes[] = {
      report_merge_handle},
     {HTTP_GET, "/p/{id}.pb.gz", ACCESS_PUBLIC, 0, FILE_FLAGS, 0, get_pprof},
     {HTTP_GET, "/p/{id}.folded", ACCESS_PUBLIC, 0, FILE_FLAGS, 0, get_folded},
+    {HTTP_GET, "/p/{id}.dot", ACCESS_PUBLIC, 0, FILE_FLAGS, 0, get_dot},
     {HTTP_GET, "/p/{id}.json", ACCESS_PUBLIC, 0, FILE_FLAGS, 0, get_json},
     {HTTP_GET, "/p/{id}.svg", ACCESS_PUBLIC, 0, FILE_FLAGS, 0, get_svg},
     {HTTP_GET, "/p/{id}.png", ACCESS_PUBLIC, 0, FILE_FLAGS, 0, get_png},

@@ -3,6 +3,7 @@
 #include "api/assets.h"
 #include "lib/base/compress.h"
 #include "lib/base/mem.h"
+#include "lib/profile/call_graph.h"
 #include "lib/profile/callers.h"
 #include "lib/profile/export_folded.h"
 #include "lib/profile/export_json.h"
@@ -216,6 +217,22 @@ static enum err_code write_folded(const struct report *report, struct arena *are
     return export_folded(view, output, err);
 }
 
+static enum err_code write_call_graph(const struct report *report, struct arena *arena,
+                                      const struct profile *profile, const struct view *view,
+                                      struct buf *output, struct err *err)
+{
+    (void)profile;
+    const struct call_graph *graph;
+    const int64_t nodes = report->limit && report->limit < CALL_GRAPH_NODES_MAX
+                              ? report->limit
+                              : CALL_GRAPH_NODES_MAX;
+    enum err_code code = call_graph_create(arena, view, (uint32_t)nodes, &graph, err);
+    if (code)
+        return code;
+    call_graph_write_dot(graph, output);
+    return check_json(output, err);
+}
+
 /* "main.work: 3.20 s (25.0 %)": what is zoomed into. */
 static struct span describe_zoom(struct arena *arena, const struct flame *flame, uint32_t node)
 {
@@ -336,6 +353,11 @@ const struct report_kind report_folded = {.name = "folded",
                                           .compresses = true,
                                           .needs_view = true,
                                           .write = write_folded};
+const struct report_kind report_call_graph = {.name = "callgraph",
+                                              .content_type = "text/vnd.graphviz; charset=utf-8",
+                                              .compresses = true,
+                                              .needs_view = true,
+                                              .write = write_call_graph};
 const struct report_kind report_svg = {.name = "svg",
                                        .content_type = "image/svg+xml",
                                        .compresses = true,

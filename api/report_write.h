@@ -13,8 +13,9 @@ extern const struct report_kind report_callers;      /* limit: rows of each side
 extern const struct report_kind report_diff_top;
 extern const struct report_kind report_labels; /* limit: values of each label, 0 for all */
 extern const struct report_kind report_diff_labels;
-extern const struct report_kind report_pprof;  /* normalised, gzip */
-extern const struct report_kind report_folded; /* of one sample type */
+extern const struct report_kind report_pprof;      /* normalised, gzip */
+extern const struct report_kind report_call_graph; /* DOT, for Graphviz */
+extern const struct report_kind report_folded;     /* of one sample type */
 extern const struct report_kind report_svg;
 extern const struct report_kind report_png;
 

@@ -18,11 +18,11 @@ struct get {
     bool is_forced;
 };
 
-static const char *const formats[] = {"raw", "pb.gz", "folded", "json", "svg", "png", NULL};
+static const char *const formats[] = {"raw", "pb.gz", "folded", "json", "svg", "png", "dot", NULL};
 
 static const struct argp_option options[] = {
     {"format", OPTION_FORMAT, "FORMAT", 0,
-     "raw (as uploaded, the default), pb.gz, folded, json, svg or png", 0},
+     "raw (as uploaded, the default), pb.gz, folded, json, svg, png or dot", 0},
     {"output", 'o', "FILE", 0, "Write there (- is standard output)", 0},
     {"force", 'f', NULL, 0, "Replace a file that is there", 0},
     {"password-file", OPTION_PASSWORD_FILE, "FILE", 0,
@@ -36,7 +36,7 @@ static const char *find_format(const char *text, struct argp_state *state)
         if (strcmp(text, formats[i]) == 0)
             return i ? formats[i] : NULL;
     }
-    argp_error(state, "--format is raw, pb.gz, folded, json, svg or png, not %s", text);
+    argp_error(state, "--format is raw, pb.gz, folded, json, svg, png or dot, not %s", text);
     return NULL;
 }
 

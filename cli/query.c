@@ -37,14 +37,14 @@ struct asking {
     struct question question;
 };
 
-static const char *const reports[] = {"top", "folded", "pprof", "flame", "svg", NULL};
+static const char *const reports[] = {"top", "folded", "pprof", "flame", "svg", "callgraph", NULL};
 
 static const struct argp_option options[] = {
     {"start", OPTION_START, "TIME", 0,
      "Profiles from then on: now-1h (the default), 2026-01-02T03:04:05Z", 0},
     {"end", OPTION_END, "TIME", 0, "And before then: now (the default)", 0},
     {"report", OPTION_REPORT, "REPORT", 0,
-     "top (a table, the default), folded, pprof, flame (JSON) or svg", 0},
+     "top (a table, the default), folded, pprof, flame (JSON), svg or callgraph (DOT)", 0},
     {"output", 'o', "FILE", 0, "Write the report there (- is standard output)", 0},
     {"force", 'f', NULL, 0, "Replace a file that is there", 0},
     {"share", OPTION_SHARE, NULL, 0, "Keep the answer as a share and print its link", 0},
@@ -62,7 +62,7 @@ static const char *find_report(const char *text, struct argp_state *state)
         if (strcmp(text, reports[i]) == 0)
             return i ? reports[i] : NULL;
     }
-    argp_error(state, "--report is top, folded, pprof, flame or svg, not %s", text);
+    argp_error(state, "--report is top, folded, pprof, flame, svg or callgraph, not %s", text);
     return NULL;
 }
 
@@ -95,7 +95,7 @@ static void check(const struct asking *query, const struct argp_state *state)
     if (query->report && query->view.is_json)
         argp_error(state, "--json goes with the table and with --share; --report flame is JSON");
     if (!query->report && query->output)
-        argp_error(state, "-o goes with --report folded, pprof, flame and svg");
+        argp_error(state, "-o goes with --report folded, pprof, flame, svg and callgraph");
     if (query->report && strcmp(query->report, "pprof") == 0 && has_more_than_labels(&query->view))
         argp_error(state, "--report pprof is the whole profile: of filters only --label and "
                           "--group-by of a label go with it");

@@ -345,6 +345,7 @@ ROWS = [
       for pattern in ("/api/v1/diff", "/api/v1/diff/top", "/api/v1/diff/labels")],
     *of_share("GET", "/p/{id}.pb.gz", "/p/{0}.pb.gz"),
     *of_share("GET", "/p/{id}.folded", "/p/{0}.folded"),
+    *of_share("GET", "/p/{id}.dot", "/p/{0}.dot"),
     *of_share("GET", "/p/{id}.json", "/p/{0}.json"),
     *of_share("GET", "/p/{id}.svg", "/p/{0}.svg"),
     *of_share("GET", "/p/{id}.png", "/p/{0}.png"),

@@ -141,6 +141,72 @@ def test_top_equals_the_independent_reader(uploaded, name):
             assert rows_of(answer, "flat", "cum") == wanted
 
 
+NODE = re.compile(r'  N(\d+) \[.*label="((?:[^"\\]|\\.)*)" comment="flat=(-?\d+) cum=(-?\d+)"\]')
+EDGE = re.compile(r'  N(\d+) -> N(\d+) \[.*? comment="sum=(-?\d+) direct=(-?\d+)"\]')
+
+
+def read_dot(body):
+    """The names of the boxes with (flat, cum), and {(caller, callee): (sum, direct)}."""
+    lines = body.decode("utf-8", "surrogateescape").splitlines()
+    assert lines[0] == "digraph profile {" and lines[-1] == "}"
+    nodes = [found for found in map(NODE.match, lines) if found]
+    assert [int(found[1]) for found in nodes] == list(range(len(nodes)))
+    names = [re.sub(r"\\(.)", r"\1", found[2].partition(r"\n")[0]) for found in nodes]
+    edges = [found for found in map(EDGE.match, lines) if found]
+    assert len(lines) == 2 + 2 + 1 + len(nodes) + len(edges)
+    return (dict(zip(names, ((int(found[3]), int(found[4])) for found in nodes))),
+            {(names[int(found[1])], names[int(found[2])]): (int(found[3]), int(found[4])) for found in edges})
+
+
+def in_dot(name):
+    """As a box has it: in one line, and of very long names the begin."""
+    begin = name.encode("utf-8", "surrogateescape")
+    if len(begin) > 400:
+        name = begin[:400].decode("utf-8", "ignore") + "\u2026"
+    return re.sub(r"[\x00-\x1f\x7f]", " ", name)
+
+
+def edges_between(profile, index, drawn):
+    """{(caller, callee): [of all stacks, of those where it calls directly]}, each stack once."""
+    sums = {}
+    for sample, stack in zip(profile.samples, profile.pruned_stacks()):
+        seen, direct, above, is_far = set(), set(), None, False
+        for name in reversed(stack):
+            name = in_dot(name)
+            if name not in drawn:
+                is_far = True
+                continue
+            if above not in (None, name):
+                seen.add((above, name))
+                if not is_far:
+                    direct.add((above, name))
+            above, is_far = name, False
+        for edge in seen if sample.values[index] else ():
+            both = sums.setdefault(edge, [0, 0])
+            both[0] += sample.values[index]
+            both[1] += sample.values[index] if edge in direct else 0
+    return {edge: tuple(both) for edge, both in sums.items()}
+
+
+@pytest.mark.parametrize("limit", [4, 40])
+@pytest.mark.parametrize("name", sorted(set(MADE) | set(NAMES[:3])))
+def test_the_call_graph_equals_the_independent_reader(uploaded, name, limit):
+    profile = read_profile(name)
+    for index in range(len(profile.sample_types)):
+        answer = uploaded.api.get(f"/p/{uploaded.id_of(name)}.dot", query={"sample_type": index, "limit": limit})
+        assert answer.status == 200, answer
+        nodes, edges = read_dot(answer.body)
+        functions = {in_dot(key): sums for key, sums in profile.top(index).items()}
+        assert len(nodes) == min(limit, len(functions))
+        assert nodes == {key: functions[key] for key in nodes}
+        largest = max((abs(cum) for _, cum in functions.values()), default=0)
+        assert not nodes or largest in [abs(cum) for _, cum in nodes.values()]
+        wanted = edges_between(profile, index, nodes)
+        assert edges == {edge: wanted[edge] for edge in edges}
+        # Who is called by one that is drawn is never without a caller.
+        assert {callee for _, callee in edges} == {callee for _, callee in wanted}
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_normalised_pprof_says_all_that_the_original_says(uploaded, name):
     answer = uploaded.api.get(f"/p/{uploaded.id_of(name)}.pb.gz")

@@ -15,6 +15,7 @@ function Files({ share, base }: { share: Share; base: string }) {
     [`${base}.json`, "JSON", ".json"],
     [`${base}.svg`, "Picture", ".svg"],
     [`${base}.png`, "Picture", ".png"],
+    [`${base}.dot`, "Call graph for Graphviz", ".dot"],
   ];
   return (
     <>
