@@ -12,7 +12,7 @@
 /* Pixels. */
 enum { HEIGHT = 20, PADDING = 6, BASELINE = 14, FONT_SIZE = 11, BADGE_BYTES = 65536 };
 /* To be raised when the same share gets another picture. */
-enum { BADGE_VERSION = 2 };
+enum { BADGE_VERSION = 3 };
 #define FONT_FAMILY "'DejaVu Sans',Verdana,Geneva,sans-serif"
 static const char label[] = "profile";
 
@@ -82,18 +82,25 @@ static enum err_code draw(const char *value, struct buf *svg, struct err *err)
     return ERR_NONE;
 }
 
-static const char *etag_of(struct arena *arena, const struct share *share)
+static const char *etag_of(struct arena *arena, const struct share *share, struct span type)
 {
     char hex[DIGEST_HEX_BYTES];
+    buf_auto name;
+    buf_init(&name, BADGE_BYTES);
+    buf_append_url(&name, type);
     digest_hex(share->raw_sha256, hex);
-    return arena_printf(arena, "W/\"badge%d-%.32s\"", BADGE_VERSION, hex);
+    return arena_printf(arena, "W/\"badge%d-%.32s-%.*s\"", BADGE_VERSION, hex,
+                        SPAN_PRINT(buf_span(&name)));
 }
 
 static enum err_code get_badge(struct request *request, struct response *response, struct err *err)
 {
-    static const char *const known[] = {NULL};
+    static const char *const known[] = {"st", "sample_type", "sv", NULL};
     struct share share;
     struct share_total total;
+    struct span type = {0};
+    if (!request_query(request, "sample_type", &type))
+        request_query(request, "st", &type); /* the page's name for it */
     enum err_code code = request_check_query(request, known, err);
     if (!code)
         code = share_access_find(request, request->path_params[0], &share, err);
@@ -101,12 +108,12 @@ static enum err_code get_badge(struct request *request, struct response *respons
         return code;
     share_access_add_robots(request, response, &share);
     response->is_open_to_sites = share_access_is_open(&share);
-    if (response_is_cached(request, response, etag_of(request->arena, &share),
+    if (response_is_cached(request, response, etag_of(request->arena, &share, type),
                            share_access_cache_control(&share)))
         return ERR_NONE;
-    code = share_summary_read_total(share.summary, request->arena, &total, err);
+    code = share_summary_read_total(share.summary, type, request->arena, &total, err);
     if (code)
-        return code;
+        return code == ERR_INVALID ? err_add(err, "st") : code;
     buf_auto svg;
     buf_init(&svg, BADGE_BYTES);
     code = draw(value_text(request->arena, &total), &svg, err);

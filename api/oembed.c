@@ -12,7 +12,7 @@
 
 struct embed {
     struct viewer_path path;
-    struct share_public_metadata metadata;
+    struct share_public_metadata metadata[2]; /* as many as ids */
     int64_t width;
     int64_t height;
     bool has_room_for_thumbnail;
@@ -20,9 +20,10 @@ struct embed {
 
 static enum err_code not_found(struct err *err)
 {
-    return err_set(err, ERR_NOT_FOUND,
-                   "url is no page of a share of this server: it looks like /p/<id>, /s/<id> or "
-                   "/embed/<id>");
+    return err_set(
+        err, ERR_NOT_FOUND,
+        "url is no page of a share of this server: it looks like /p/<id>, /d/<id>..<id>, "
+        "/s/<id> or /embed/<id>");
 }
 
 /* The rest of text behind prefix. */
@@ -33,6 +34,15 @@ static bool cut_prefix(struct span *text, const char *prefix)
         return false;
     *text = span_of(text->data + size, text->size - size);
     return true;
+}
+
+/* "<id>..<id>", and perhaps a query, in which there may be any dots. */
+static bool is_pair(struct span text)
+{
+    struct span ids, query;
+    if (!span_split(text, '?', &ids, &query))
+        ids = text;
+    return ids.size && memmem(ids.data, ids.size, "..", 2);
 }
 
 /* "/p/…" for what url names; the page behind a short link is looked up. */
@@ -47,12 +57,26 @@ static enum err_code read_path(struct request *request, struct span url, struct 
         path = url;
     *ret_path = rest = path;
     if (cut_prefix(&rest, "/embed/"))
-        *ret_path = span_text(arena_printf(request->arena, "/p/%.*s", SPAN_PRINT(rest)));
+        *ret_path = span_text(
+            arena_printf(request->arena, "/%c/%.*s", is_pair(rest) ? 'd' : 'p', SPAN_PRINT(rest)));
     if (!cut_prefix(&rest, "/s/"))
         return ERR_NONE;
     enum err_code code = short_link_find(request, rest, &target, NULL, err);
     if (!code)
         *ret_path = span_text(target);
+    return code;
+}
+
+static enum err_code find_metadata(struct request *request, struct span id,
+                                   struct share_public_metadata *metadata, struct err *err)
+{
+    enum err_code code =
+        share_find_public_metadata(request->server, id, request->arena, metadata, err);
+    if (code == ERR_GONE)
+        return err_set(err, ERR_NOT_FOUND, "this share is gone");
+    if (!code && !metadata->may_preview)
+        return err_set(err, ERR_UNAUTHENTICATED,
+                       "this profile is not for everybody who has its link: it cannot be embedded");
     return code;
 }
 
@@ -65,15 +89,10 @@ static enum err_code find_share(struct request *request, struct embed *embed, st
     enum err_code code = read_path(request, url, &path, err);
     if (code)
         return code;
-    if (viewer_path_parse(path, &embed->path, &malformed) || embed->path.id_count != 1)
+    if (viewer_path_parse(path, &embed->path, &malformed))
         return not_found(err);
-    code = share_find_public_metadata(request->server, embed->path.ids[0], request->arena,
-                                      &embed->metadata, err);
-    if (code == ERR_GONE)
-        return err_set(err, ERR_NOT_FOUND, "this share is gone");
-    if (!code && !embed->metadata.may_preview)
-        return err_set(err, ERR_UNAUTHENTICATED,
-                       "this profile is not for everybody who has its link: it cannot be embedded");
+    for (size_t i = 0; i < embed->path.id_count && !code; i++)
+        code = find_metadata(request, embed->path.ids[i], &embed->metadata[i], err);
     return code;
 }
 
@@ -92,17 +111,28 @@ static enum err_code read_size(struct request *request, struct embed *embed, str
     return ERR_NONE;
 }
 
+static bool is_comparison(const struct embed *embed)
+{
+    return embed->path.id_count == 2;
+}
+
 static const char *address_of(struct request *request, const struct embed *embed,
                               const char *before, const char *behind)
 {
-    return arena_printf(request->arena, "%s%s%.*s%s%s%.*s", request->server->settings->public_url,
-                        before, SPAN_PRINT(embed->path.ids[0]), behind,
+    const struct span a = embed->path.ids[0];
+    const struct span b = is_comparison(embed) ? embed->path.ids[1] : span_of(NULL, 0);
+    return arena_printf(request->arena, "%s%s%.*s%s%.*s%s%s%.*s",
+                        request->server->settings->public_url, before, SPAN_PRINT(a),
+                        b.size ? ".." : "", SPAN_PRINT(b), behind,
                         embed->path.query.size ? "?" : "", SPAN_PRINT(embed->path.query));
 }
 
-static const char *title_of(const struct embed *embed)
+static const char *title_of(const struct request *request, const struct embed *embed)
 {
-    return embed->metadata.title[0] ? embed->metadata.title : "A profile";
+    const char *a = embed->metadata[0].title, *b = embed->metadata[1].title;
+    if (!is_comparison(embed))
+        return a[0] ? a : "A profile";
+    return a[0] && b[0] ? arena_printf(request->arena, "%s → %s", a, b) : "Two profiles compared";
 }
 
 static const char *frame_html(struct request *request, const struct embed *embed)
@@ -113,7 +143,7 @@ static const char *frame_html(struct request *request, const struct embed *embed
     buf_append_html(&html, span_text(address_of(request, embed, "/embed/", "")));
     buf_printf(&html, "\" width=\"%d\" height=\"%d\" title=\"", (int)embed->width,
                (int)embed->height);
-    buf_append_html(&html, span_text(title_of(embed)));
+    buf_append_html(&html, span_text(title_of(request, embed)));
     buf_append_text(&html, "\" loading=\"lazy\" referrerpolicy=\"no-referrer\""
                            " style=\"border:0\" allowfullscreen></iframe>");
     return arena_strndup(request->arena, html.data, html.size);
@@ -126,14 +156,15 @@ static void append_members(struct request *request, const struct embed *embed,
     answer_text(answer, "type", "rich");
     answer_text(answer, "provider_name", "Perfolio");
     answer_text(answer, "provider_url", request->server->settings->public_url);
-    answer_text(answer, "title", title_of(embed));
+    answer_text(answer, "title", title_of(request, embed));
     answer_i64(answer, "cache_age", 3600);
     answer_i64(answer, "width", embed->width);
     answer_i64(answer, "height", embed->height);
     answer_text(answer, "html", frame_html(request, embed));
     if (!embed->has_room_for_thumbnail)
         return;
-    answer_text(answer, "thumbnail_url", address_of(request, embed, "/p/", "/og.png"));
+    answer_text(answer, "thumbnail_url",
+                address_of(request, embed, is_comparison(embed) ? "/d/" : "/p/", "/og.png"));
     answer_i64(answer, "thumbnail_width", PICTURE_PNG_WIDTH);
     answer_i64(answer, "thumbnail_height", PICTURE_PNG_HEIGHT);
 }

@@ -29,6 +29,7 @@ const char *const pages_framed_content_security_policy = POLICY("*");
 struct head {
     struct span title;
     struct span description;
+    struct span path;        /* of what is shown; empty: the request's, without a query */
     struct span image_path;  /* empty: none */
     struct span oembed_path; /* empty: none */
     bool may_index;
@@ -67,7 +68,7 @@ static void append_head(struct buf *buf, const struct request *request, const st
         append_meta(buf, "property", "og:description", head->description);
         append_meta(buf, "name", "description", head->description);
     }
-    append_meta_url(buf, "og:url", request, request->path);
+    append_meta_url(buf, "og:url", request, head->path.size ? head->path : request->path);
     if (head->image_path.size > 0) {
         append_meta_url(buf, "og:image", request, head->image_path);
         append_meta(buf, "name", "twitter:card", SPAN_LITERAL("summary_large_image"));
@@ -150,34 +151,56 @@ static struct span share_title(struct request *request, int status,
     return span_text(arena_printf(request->arena, "%s · Perfolio", metadata->title));
 }
 
-/* The picture of what the page's address describes. */
-static struct span preview_path(struct request *request, struct span id)
+/* The picture of what the page's address describes; page is its path. */
+static struct span preview_path(struct request *request, struct span page)
 {
     buf_auto query;
     buf_init(&query, MAX_QUERY_BYTES);
     view_state_append_query(request, &query);
     if (buf_failed(&query))
         buf_clear(&query);
-    return span_text(arena_printf(request->arena, "/p/%.*s/og.png%s%.*s", SPAN_PRINT(id),
+    return span_text(arena_printf(request->arena, "%.*s/og.png%s%.*s", SPAN_PRINT(page),
                                   query.size ? "?" : "", SPAN_PRINT(buf_span(&query))));
+}
+
+/* Is there a query that may stand in addresses? */
+static bool has_query(const struct request *request)
+{
+    struct err ignored;
+    return request->query.size > 0 && request->query.size <= MAX_QUERY_BYTES &&
+           !viewer_path_check_query("query", request->query, &ignored);
+}
+
+/* The page's own address, its view included. */
+static struct span page_path(struct request *request)
+{
+    if (!has_query(request))
+        return request->path;
+    return span_text(arena_printf(request->arena, "%.*s?%.*s", SPAN_PRINT(request->path),
+                                  SPAN_PRINT(request->query)));
 }
 
 /* Where consumers of oEmbed learn how to embed the page, its view included. */
 static struct span oembed_path(struct request *request)
 {
     buf_auto path;
-    struct err ignored;
     buf_init(&path, 4 * (size_t)MAX_QUERY_BYTES);
     buf_append_text(&path, "/oembed?format=json&url=");
     buf_append_url(&path, public_url(request));
     buf_append_url(&path, request->path);
-    bool has_query = request->query.size > 0 && request->query.size <= MAX_QUERY_BYTES &&
-                     !viewer_path_check_query("query", request->query, &ignored);
-    if (has_query) {
+    if (has_query(request)) {
         buf_append_url(&path, SPAN_LITERAL("?"));
         buf_append_url(&path, request->query);
     }
     return span_of(arena_strndup(request->arena, path.data, path.size), path.size);
+}
+
+/* For what everybody who has the link may see. */
+static void add_previews(struct request *request, struct head *head)
+{
+    head->path = page_path(request);
+    head->image_path = preview_path(request, request->path);
+    head->oembed_path = oembed_path(request);
 }
 
 static enum err_code get_share_page(struct request *request, struct response *response,
@@ -193,10 +216,37 @@ static enum err_code get_share_page(struct request *request, struct response *re
                         .description = summary_of(request->arena, metadata.description),
                         .may_index = status == 200 && metadata.may_index};
     if (status == 200 && metadata.may_preview)
-        head.image_path = preview_path(request, id);
-    if (status == 200 && metadata.may_preview)
-        head.oembed_path = oembed_path(request);
+        add_previews(request, &head);
     return respond_shell(request, response, status, &head, err);
+}
+
+/* Two shares that are compared. */
+struct pair {
+    struct share_public_metadata a, b;
+    int status;
+};
+
+static enum err_code find_pair(struct request *request, struct pair *ret_pair, struct err *err)
+{
+    int status_a = 200, status_b = 200;
+    enum err_code code = find_share(request, request->path_params[0], &status_a, &ret_pair->a, err);
+    if (code == ERR_NONE)
+        code = find_share(request, request->path_params[1], &status_b, &ret_pair->b, err);
+    ret_pair->status = status_a > status_b ? status_a : status_b;
+    return code;
+}
+
+static bool pair_may_preview(const struct pair *pair)
+{
+    return pair->status == 200 && pair->a.may_preview && pair->b.may_preview;
+}
+
+static struct span pair_title(struct request *request, const struct pair *pair)
+{
+    if (pair->a.title[0] == '\0' || pair->b.title[0] == '\0')
+        return SPAN_LITERAL("Two profiles compared · Perfolio");
+    return span_text(
+        arena_printf(request->arena, "%s → %s · Perfolio", pair->a.title, pair->b.title));
 }
 
 /* Said plainly, since the page's scripts would show what is not to be shown. */
@@ -228,6 +278,20 @@ static enum err_code get_embed_page(struct request *request, struct response *re
     return respond_shell(request, response, status, &head, err);
 }
 
+static enum err_code get_embed_pair_page(struct request *request, struct response *response,
+                                         struct err *err)
+{
+    struct pair pair;
+    enum err_code code = find_pair(request, &pair, err);
+    if (code)
+        return code;
+    if (pair.status == 200 && !pair_may_preview(&pair))
+        return respond_not_embeddable(request, response);
+    response->may_be_framed = pair.status == 200;
+    struct head head = {.title = pair_title(request, &pair)};
+    return respond_shell(request, response, pair.status, &head, err);
+}
+
 static enum err_code get_delete_page(struct request *request, struct response *response,
                                      struct err *err)
 {
@@ -243,19 +307,15 @@ static enum err_code get_delete_page(struct request *request, struct response *r
 static enum err_code get_diff_page(struct request *request, struct response *response,
                                    struct err *err)
 {
-    int status_a = 200, status_b = 200;
-    struct share_public_metadata a, b;
-    enum err_code code = find_share(request, request->path_params[0], &status_a, &a, err);
-    if (code == ERR_NONE)
-        code = find_share(request, request->path_params[1], &status_b, &b, err);
+    struct pair pair;
+    enum err_code code = find_pair(request, &pair, err);
     if (code)
         return code;
-    struct head head = {.title = SPAN_LITERAL("Two profiles compared · Perfolio"),
-                        .may_index = a.may_index && b.may_index};
-    if (a.title[0] && b.title[0])
-        head.title =
-            span_text(arena_printf(request->arena, "%s → %s · Perfolio", a.title, b.title));
-    return respond_shell(request, response, status_a > status_b ? status_a : status_b, &head, err);
+    struct head head = {.title = pair_title(request, &pair),
+                        .may_index = pair.a.may_index && pair.b.may_index};
+    if (pair_may_preview(&pair))
+        add_previews(request, &head);
+    return respond_shell(request, response, pair.status, &head, err);
 }
 
 static enum err_code get_home_page(struct request *request, struct response *response,
@@ -395,6 +455,10 @@ enum err_code pages_respond_not_found(struct request *request, struct response *
 static const struct route routes[] = {
     {.method = HTTP_GET, .pattern = "/", .handle = get_home_page},
     {.method = HTTP_GET, .pattern = "/p/{id}", .flags = ROUTE_LIMIT_404, .handle = get_share_page},
+    {.method = HTTP_GET,
+     .pattern = "/embed/{a}..{b}",
+     .flags = ROUTE_LIMIT_404,
+     .handle = get_embed_pair_page},
     {.method = HTTP_GET,
      .pattern = "/embed/{id}",
      .flags = ROUTE_LIMIT_404,

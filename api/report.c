@@ -123,7 +123,19 @@ static void read_page(struct request *request, struct report *report)
     memcpy(report->rules, state->rules, sizeof(report->rules));
     report->rule_count = state->rule_count;
     report->zoom = state->zoom;
+    report->search = state->search;
+    report->marked = state->marked;
+    report->mode = state->is_normalised ? DIFF_NORMALISED : DIFF_ABSOLUTE;
     report->left_out_count = state->left_out_count;
+}
+
+static enum err_code find_pair(struct request *request, struct report *report, struct err *err)
+{
+    report->share_count = 2;
+    enum err_code code = ERR_NONE;
+    for (size_t i = 0; i < report->share_count && !code; i++)
+        code = share_access_find(request, request->path_params[i], &report->shares[i], err);
+    return code;
 }
 
 enum err_code report_read(struct request *request, const struct report_kind *kind,
@@ -156,6 +168,8 @@ enum err_code report_read(struct request *request, const struct report_kind *kin
         report->shares[0].title = report->shares[0].filename = "";
     else if (parameters & REPORT_TAKES_DIFF)
         code = report_diff_read(request, report, err);
+    else if (parameters & REPORT_TAKES_PAIR)
+        code = find_pair(request, report, err);
     else
         code = share_access_find(request, request->path_params[0], &report->shares[0], err);
     request->has_found = code == ERR_NONE;
@@ -186,6 +200,12 @@ static void append_question(const struct report *report, struct buf *key)
     buf_append_url(key, report->function);
     buf_append_text(key, " key=");
     buf_append_url(key, report->label_key);
+    if (report->search.size || report->marked.size) {
+        buf_append_text(key, " q=");
+        buf_append_url(key, report->search);
+        buf_append_text(key, " m=");
+        buf_append_url(key, report->marked);
+    }
     if (report->has_root)
         buf_printf(key, " root=%" PRIx64, report->root);
     for (size_t i = 0; i < report->rule_count; i++) {
@@ -396,14 +416,16 @@ enum err_code report_respond(struct request *request, struct response *response,
 {
     if (report_diff_has_query(report))
         return report_diff_respond(request, response, report, err);
-    const char *cache_control = share_access_cache_control(&report->shares[0]);
-    if (report->share_count == 2 && span_starts_with(span_text(cache_control), "public"))
-        cache_control = share_access_cache_control(&report->shares[1]);
+    const struct share *shares = report->shares;
+    const bool is_pair = report->share_count == 2;
+    const struct share *most_closed = &shares[is_pair && share_access_is_open(&shares[0])];
+    const struct share *least_public = &shares[is_pair && shares[0].visibility == SHARE_PUBLIC];
+    const char *cache_control = share_access_cache_control(most_closed);
     for (size_t i = 0; i < report->share_count; i++)
         share_views_count(request->server->shares->views, span_text(report->shares[i].id),
                           request->address, request->start_ns);
-    share_access_add_robots(request, response, &report->shares[0]);
-    response->is_open_to_sites = share_access_is_open(&report->shares[0]);
+    share_access_add_robots(request, response, least_public);
+    response->is_open_to_sites = share_access_is_open(most_closed);
     if (response_is_cached(request, response, report_etag(request->arena, report), cache_control))
         return ERR_NONE;
     struct making making = {.report = report,

@@ -11,6 +11,8 @@
 #include "lib/profile/call_graph.h"
 #include "lib/profile/flame.h"
 
+enum { PICTURE_PARAMETERS = REPORT_TAKES_VIEW | REPORT_TAKES_LIMIT | REPORT_TAKES_PAGE };
+
 static const int64_t top_rows_default = 100, label_values_default = 50;
 
 static enum err_code respond(struct request *request, struct response *response,
@@ -124,16 +126,28 @@ static enum err_code get_json(struct request *request, struct response *response
 
 static enum err_code get_svg(struct request *request, struct response *response, struct err *err)
 {
-    return respond(request, response, &report_svg,
-                   REPORT_TAKES_VIEW | REPORT_TAKES_LIMIT | REPORT_TAKES_DEPTH | REPORT_TAKES_PAGE,
+    return respond(request, response, &report_svg, PICTURE_PARAMETERS | REPORT_TAKES_DEPTH,
                    FLAME_NODES_DEFAULT, err);
 }
 
 static enum err_code get_png(struct request *request, struct response *response, struct err *err)
 {
-    return respond(request, response, &report_png,
-                   REPORT_TAKES_VIEW | REPORT_TAKES_LIMIT | REPORT_TAKES_PAGE, FLAME_NODES_DEFAULT,
+    return respond(request, response, &report_png, PICTURE_PARAMETERS, FLAME_NODES_DEFAULT, err);
+}
+
+static enum err_code get_pair_svg(struct request *request, struct response *response,
+                                  struct err *err)
+{
+    return respond(request, response, &report_svg,
+                   PICTURE_PARAMETERS | REPORT_TAKES_DEPTH | REPORT_TAKES_PAIR, FLAME_NODES_DEFAULT,
                    err);
+}
+
+static enum err_code get_pair_png(struct request *request, struct response *response,
+                                  struct err *err)
+{
+    return respond(request, response, &report_png, PICTURE_PARAMETERS | REPORT_TAKES_PAIR,
+                   FLAME_NODES_DEFAULT, err);
 }
 
 enum {
@@ -159,6 +173,9 @@ static const struct route routes[] = {
     {HTTP_GET, "/p/{id}.svg", ACCESS_PUBLIC, 0, FILE_FLAGS, 0, get_svg},
     {HTTP_GET, "/p/{id}.png", ACCESS_PUBLIC, 0, FILE_FLAGS, 0, get_png},
     {HTTP_GET, "/p/{id}/og.png", ACCESS_PUBLIC, 0, FILE_FLAGS, 0, get_png},
+    {HTTP_GET, "/d/{a}..{b}.svg", ACCESS_PUBLIC, 0, FILE_FLAGS, 0, get_pair_svg},
+    {HTTP_GET, "/d/{a}..{b}.png", ACCESS_PUBLIC, 0, FILE_FLAGS, 0, get_pair_png},
+    {HTTP_GET, "/d/{a}..{b}/og.png", ACCESS_PUBLIC, 0, FILE_FLAGS, 0, get_pair_png},
 };
 
 const struct route_table report_routes = {routes, sizeof(routes) / sizeof(*routes)};

@@ -1,6 +1,7 @@
 #include "api/report_write.h"
 
 #include "api/assets.h"
+#include "api/picture_marks.h"
 #include "lib/base/compress.h"
 #include "lib/base/mem.h"
 #include "lib/profile/call_graph.h"
@@ -262,23 +263,46 @@ static struct span describe_left_out(const struct report *report, struct arena *
                                   count == 1 ? "rule" : "rules", lacks_zoom ? "; " : "", zoom));
 }
 
+/* As the pages do. */
+static struct span describe_shares(const struct report *report, struct arena *arena)
+{
+    const char *names[2] = {"", ""};
+    for (size_t i = 0; i < report->share_count; i++)
+        names[i] =
+            report->shares[i].title[0] ? report->shares[i].title : report->shares[i].filename;
+    if (report->share_count == 1)
+        return span_text(names[0]);
+    return span_text(arena_printf(arena, "%s \xe2\x86\x92 %s", names[0][0] ? names[0] : "Before",
+                                  names[1][0] ? names[1] : "After"));
+}
+
+static struct span join(struct arena *arena, struct span a, struct span b)
+{
+    if (a.size == 0 || b.size == 0)
+        return a.size ? a : b;
+    return span_text(arena_printf(arena, "%.*s \xc2\xb7 %.*s", SPAN_PRINT(a), SPAN_PRINT(b)));
+}
+
 static enum err_code make_picture(const struct report *report, struct arena *arena,
                                   const struct view *view, const struct flame **ret_flame,
                                   struct picture_options *ret_options, struct err *err)
 {
-    const struct share *share = &report->shares[0];
     const struct flame *flame;
+    struct picture_marks marks;
     enum err_code code = make_flame(report, arena, view, &flame, err);
     if (code)
         return code;
+    picture_marks_find(arena, flame, report->search, report->marked, &marks);
     uint32_t node = report->zoom ? flame_find_path(flame, report->zoom) : 0;
     *ret_options = (struct picture_options){
-        .title = span_text(share->title[0] ? share->title : share->filename), /* as the page does */
+        .title = describe_shares(report, arena),
+        .subtitle = marks.text,
+        .marks = marks.frames,
         .note = describe_left_out(report, arena, report->zoom && !node),
         .svg_depth = (uint32_t)report->depth,
     };
     if (node)
-        ret_options->subtitle = describe_zoom(arena, flame, node);
+        ret_options->subtitle = join(arena, describe_zoom(arena, flame, node), marks.text);
     *ret_flame = flame_zoom(arena, flame, node);
     return ERR_NONE;
 }

@@ -198,13 +198,30 @@ static struct span copy_member(struct arena *arena, const json_t *object, const 
                 : (struct span){0};
 }
 
-enum err_code share_summary_read_total(const char *summary, struct arena *arena,
+/* As profile_find_value_type; SIZE_MAX if there is none. */
+static size_t find_type(const json_t *types, struct span wanted)
+{
+    uint64_t index;
+    for (size_t i = 0; i < json_array_size(types); i++) {
+        const json_t *name = json_object_get(json_array_get(types, i), "type");
+        if (span_equal(span_of(json_string_value(name), json_string_length(name)), wanted))
+            return i;
+    }
+    return span_parse_u64(wanted, &index) && index < json_array_size(types) ? index : SIZE_MAX;
+}
+
+enum err_code share_summary_read_total(const char *summary, struct span wanted, struct arena *arena,
                                        struct share_total *ret_total, struct err *err)
 {
     json_t *root = json_loads(summary, JSON_ALLOW_NUL, NULL);
     const json_t *index = json_object_get(root, "default_sample_type_index");
-    size_t at = (size_t)json_integer_value(index);
-    const json_t *type = json_array_get(json_object_get(root, "sample_types"), at);
+    const json_t *types = json_object_get(root, "sample_types");
+    size_t at = wanted.size ? find_type(types, wanted) : (size_t)json_integer_value(index);
+    if (at == SIZE_MAX && json_is_array(types)) {
+        json_decref(root);
+        return err_set(err, ERR_INVALID, "the profile has no such sample type");
+    }
+    const json_t *type = json_array_get(types, at);
     const json_t *total = json_array_get(json_object_get(root, "totals"), at);
     bool is_known = json_is_integer(total);
     bool is_whole =

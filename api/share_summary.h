@@ -50,15 +50,16 @@ enum err_code share_summary_append(const struct profile *profile, uint64_t decod
 /* The cost that a summary tells; false if it does not. */
 bool share_summary_read_cost(const char *summary, struct share_cost *ret_cost);
 
-/* The total of the default sample type; texts live in arena. */
+/* The total of a sample type; texts live in arena. */
 struct share_total {
     bool is_known; /* else the values are too large to be added */
     int64_t value;
     struct span type;
     struct span unit;
 };
-/* Handles: ERR_CORRUPT (no summary of ours). */
-enum err_code share_summary_read_total(const char *summary, struct arena *arena,
+/* wanted is a name or an index; empty: the default. Handles: ERR_INVALID (there is no such type),
+ * ERR_CORRUPT (no summary of ours). */
+enum err_code share_summary_read_total(const char *summary, struct span wanted, struct arena *arena,
                                        struct share_total *ret_total, struct err *err) MUST_USE;
 
 /* The text of default_sample_type in a summary, as JSON with its quotes; "\"\"" if absent. */

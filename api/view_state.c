@@ -140,13 +140,18 @@ void view_state_read(const struct request *request, struct view_state *ret_state
         request_query(request, "st", &ret_state->sample_type);
     if (!request_query(request, "group_by", &ret_state->group_by))
         request_query(request, "g", &ret_state->group_by);
+    request_query(request, "q", &ret_state->search);
+    request_query(request, "m", &ret_state->marked);
+    struct span normalised;
+    ret_state->is_normalised =
+        request_query(request, "norm", &normalised) && span_equal_text(normalised, "1");
     read_labels(request, ret_state);
     read_rules(request, ret_state);
 }
 
 void view_state_append_query(const struct request *request, struct buf *query)
 {
-    static const char *const drawn[] = {"st", "g", "z", "x", "lb"};
+    static const char *const drawn[] = {"st", "g", "z", "x", "lb", "q", "m", "norm"};
     for (size_t i = 0; i < sizeof(drawn) / sizeof(*drawn); i++) {
         struct span value;
         for (size_t n = 0; request_query_nth(request, drawn[i], n, &value) && value.size; n++) {

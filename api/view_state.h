@@ -3,9 +3,10 @@
  *
  *   st=<sample type>  g=<group>  z=<path hash>  x=<rules, as web/src/model/chain.ts writes them>
  *   lb=<a rule of lib/profile/label_filter.h>, once for each
+ *   q=<search>  m=<marked function>  norm=1, both sides of a comparison scaled to one total
  *
- * These become what a report is asked for. The others (which views, search, mark, window, colours,
- * order) change nothing in a picture and are taken without a word, as are those of later versions
+ * These become what a report is asked for. The others (which views, window, colours, order) change
+ * nothing in a picture and are taken without a word, as are those of later versions
  * when sv is there. A parameter of the API's own name wins over the page's.
  *
  * Rules apply in the browser one after the other, on the tree that is shown. A picture shows focus,
@@ -29,6 +30,9 @@ struct view_state {
     uint64_t zoom; /* path hash (lib/profile/flame_zoom.h); 0: the root */
     struct filter_rule rules[FILTER_RULES_MAX];
     size_t rule_count;
+    struct span search;
+    struct span marked; /* a function's name */
+    bool is_normalised;
     uint32_t left_out_count; /* rules that are switched on and not among these */
 };
 

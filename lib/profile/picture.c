@@ -67,6 +67,7 @@ struct face {
 
 struct canvas {
     const struct flame *flame;
+    const uint8_t *marks;
     struct face *face;
     struct picture_theme theme;
     uint8_t *pixels;
@@ -211,7 +212,7 @@ static void draw_label(struct canvas *canvas, uint32_t node, uint8_t index, int 
 {
     enum { PADDING = 5, LEAST_ROOM = 34 };
     const struct flame *flame = canvas->flame;
-    struct span name = flame->frames[flame->node_frame[node]].name;
+    struct span name = picture_name(flame, node);
     int room = right - left - 2 * PADDING;
     if (room < LEAST_ROOM)
         return;
@@ -228,7 +229,8 @@ static void draw_box(const struct picture_box *box, void *context)
     int left = MARGIN + (int)lround(box->left), right = MARGIN + (int)lround(box->right);
     int top = GRAPH_TOP + (int)box->depth * canvas->row_height;
     bool is_run = box->node == UINT32_MAX;
-    uint32_t colour = is_run ? PICTURE_SHADE_COLOUR : picture_colour(canvas->flame, box->node);
+    uint32_t colour =
+        is_run ? PICTURE_SHADE_COLOUR : picture_colour(canvas->flame, canvas->marks, box->node);
     uint8_t index = (uint8_t)(INDEX_COLOURS + colour * LABEL_LEVELS);
     if (right <= left)
         return;
@@ -402,7 +404,8 @@ enum err_code picture_png(const struct flame *flame, const struct picture_option
     enum err_code code = open_face(&face, font, err);
     if (code)
         return code;
-    struct canvas canvas = {.flame = flame, .face = &face};
+    struct canvas canvas = {
+        .flame = flame, .face = &face, .marks = options ? options->marks : NULL};
     canvas.pixels = mem_alloc(PICTURE_PNG_WIDTH, PICTURE_PNG_HEIGHT);
     picture_theme_init(&canvas.theme, options && options->is_dark);
     buf_auto png;

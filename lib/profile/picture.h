@@ -4,7 +4,7 @@
  * Both show the icicle: root at the top, width is the value, children by descending value. Nodes
  * narrower than a pixel are not drawn one by one but as a shade, so that cost and size depend on
  * the picture, not on the graph; the SVG leaves out shades of less than a quarter of a pixel and
- * says of how many frames. In a diff, red grew, blue shrank, grey is equal.
+ * says of how many frames. In a diff, orange grew, blue shrank, grey is equal.
  *
  * The PNG has an indexed palette and stays below 30 kB. The SVG is self-contained: no script, no
  * style sheet, no font file, no link; every frame has a <title> that browsers show on hover.
@@ -24,6 +24,7 @@ struct picture_options {
     struct span title;    /* UTF-8; may be empty */
     struct span subtitle; /* may be empty: what is compared, or what the view is filtered by */
     struct span note;     /* may be empty: what was asked for and is not shown; for the foot */
+    const uint8_t *marks; /* per frame of the graph: where one is 0 it is pale; NULL: none is */
     bool is_dark;
     uint32_t svg_width; /* pixels; 0 is 1200 */
     uint32_t svg_depth; /* levels drawn at most; 0 is 64; what is cut off is said in the picture */

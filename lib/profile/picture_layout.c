@@ -77,11 +77,12 @@ void picture_theme_init(struct picture_theme *theme, bool is_dark)
     uint32_t *diff = &theme->colours[PICTURE_FRAME_COLOURS + PICTURE_DIFF_STEPS];
     for (int step = 0; step <= PICTURE_DIFF_STEPS; step++) {
         double part = sqrt((double)step / PICTURE_DIFF_STEPS); /* small changes show, too */
-        diff[step] = mix(0xdcdfe4, 0xee5a4b, part);
+        diff[step] = mix(0xdcdfe4, 0xe8822a, part);
         diff[-step] = mix(0xdcdfe4, 0x4f8df0, part);
     }
     theme->colours[PICTURE_ROOT_COLOUR] = is_dark ? 0xaab1bd : 0xd5d9e0;
     theme->colours[PICTURE_OTHER_COLOUR] = is_dark ? 0x8b93a1 : 0xc3c8d1;
+    theme->colours[PICTURE_PALE_COLOUR] = is_dark ? 0x848a94 : 0xe4e7ec;
     theme->colours[PICTURE_SHADE_COLOUR] = is_dark ? 0x6e5a45 : 0xe3cfb4;
 }
 
@@ -243,9 +244,16 @@ static uint32_t diff_colour(const struct flame *flame, uint32_t node)
     return (uint32_t)(PICTURE_FRAME_COLOURS + PICTURE_DIFF_STEPS + step);
 }
 
-uint32_t picture_colour(const struct flame *flame, uint32_t node)
+struct span picture_name(const struct flame *flame, uint32_t node)
+{
+    return node ? flame->frames[flame->node_frame[node]].name : SPAN_LITERAL("all");
+}
+
+uint32_t picture_colour(const struct flame *flame, const uint8_t *marks, uint32_t node)
 {
     const struct frame *frame = &flame->frames[flame->node_frame[node]];
+    if (marks && node && !marks[flame->node_frame[node]])
+        return PICTURE_PALE_COLOUR;
     if (frame->flags & FRAME_OTHER)
         return PICTURE_OTHER_COLOUR;
     if (flame->base_self)

@@ -19,6 +19,7 @@ static const double FONT_SIZE = 11, CHARACTER_WIDTH = 6.65, TITLE_CHARACTER_WIDT
 
 struct svg {
     const struct flame *flame;
+    const uint8_t *marks;
     struct picture_theme theme;
     struct buf *output;
     double width;
@@ -57,12 +58,11 @@ static void append_fitting(struct buf *output, struct span text, size_t room)
 
 static void append_label(struct svg *svg, const struct picture_box *box)
 {
-    const struct frame *frame = &svg->flame->frames[svg->flame->node_frame[box->node]];
     double room_pixels = box->right - box->left - 6;
     if (room_pixels < 3 * CHARACTER_WIDTH)
         return;
     size_t room = (size_t)(room_pixels / CHARACTER_WIDTH);
-    struct span name = frame->name;
+    struct span name = picture_name(svg->flame, box->node);
     if (count_characters(name) > room)
         name = picture_short_name(name);
     buf_printf(svg->output, "<text x=\"%.1f\" y=\"%d\">", MARGIN + box->left + 3,
@@ -84,7 +84,7 @@ static void append_title(struct svg *svg, uint32_t node)
     const struct flame *flame = svg->flame;
     const struct view *view = flame->view;
     buf_append_text(svg->output, "<title>");
-    buf_append_html(svg->output, flame->frames[flame->node_frame[node]].name);
+    buf_append_html(svg->output, picture_name(flame, node));
     buf_append_text(svg->output, " (");
     if (flame->base_cum) {
         append_share(svg->output, flame->base_cum[node], view->total[VIEW_SIDE_A], view_unit(view));
@@ -100,7 +100,8 @@ static void draw_box(const struct picture_box *box, void *context)
     bool is_run = box->node == UINT32_MAX;
     if (buf_failed(svg->output))
         return;
-    uint32_t colour = is_run ? PICTURE_SHADE_COLOUR : picture_colour(svg->flame, box->node);
+    uint32_t colour =
+        is_run ? PICTURE_SHADE_COLOUR : picture_colour(svg->flame, svg->marks, box->node);
     if (!is_run) {
         buf_append_text(svg->output, "<g>");
         append_title(svg, box->node);
@@ -177,6 +178,7 @@ enum err_code picture_svg(const struct flame *flame, const struct picture_option
     static const struct picture_options none;
     options = options ? options : &none;
     struct svg svg = {.flame = flame, .output = output, .width = clamp_width(options->svg_width)};
+    svg.marks = options->marks;
     picture_theme_init(&svg.theme, options->is_dark);
     uint32_t most = options->svg_depth ? options->svg_depth : DEFAULT_DEPTH;
     most = (most < DEPTH_MAX ? most : DEPTH_MAX) + 1; /* the root is a level of its own */

@@ -54,6 +54,15 @@ export async function testEmbed(runner, browser, server) {
           await viewReady(page);
           assert.ok((await spoken(page)) !== null);
           assert.deepEqual(await axeFindings(page), []);
+          if (look === "light") {
+            await page.goto(`${server.url}/embed/${id}..${id}?v=table&norm=1&sv=2`);
+            await viewReady(page);
+            assert.equal(await page.textContent("h1"), "framed → framed");
+            assert.ok(await page.$(".rows .row .change"), "the comparison that the address names");
+            assert.equal(await page.getAttribute(".embed-bar a", "href"), `/d/${id}..${id}?v=table&norm=1&sv=2`);
+            await page.goto(`${server.url}/embed/${id}`);
+            await viewReady(page);
+          }
           await page.screenshot({ path: join(screenshots, `embed-${look}.png`) });
         },
         { look, bypassCSP: true },

@@ -351,7 +351,14 @@ ROWS = [
     *of_share("GET", "/p/{id}.png", "/p/{0}.png"),
     *of_share("GET", "/p/{id}/og.png", "/p/{0}/og.png"),
     *of_share("GET", "/p/{id}/badge.svg", "/p/{0}/badge.svg"),
+    *of_share("GET", "/d/{a}..{b}.svg", "/d/{0}..{1}.svg"),
+    *of_share("GET", "/d/{a}..{b}.png", "/d/{0}..{1}.png"),
+    *of_share("GET", "/d/{a}..{b}/og.png", "/d/{0}..{1}/og.png"),
     *[Row("GET", "/embed/{id}", may, lambda world, visibility=visibility: (f"/embed/{world.share(visibility)}", {}),
+          visibility, anonymous=(403,))
+      for visibility, may in (("public", EVERYBODY), ("unlisted", EVERYBODY), ("team", []), ("password", []))],
+    *[Row("GET", "/embed/{a}..{b}", may,
+          lambda world, visibility=visibility: (f"/embed/{world.share(visibility, 0)}..{world.share(visibility, 1)}", {}),
           visibility, anonymous=(403,))
       for visibility, may in (("public", EVERYBODY), ("unlisted", EVERYBODY), ("team", []), ("password", []))],
     *[Row("GET", "/oembed", may, lambda world, visibility=visibility:

@@ -11,6 +11,7 @@ import pytest
 from sample_profiles import pprof
 from test_pages import meta
 
+SVG = "{http://www.w3.org/2000/svg}"
 STATE = "sv=2&st=samples&x=focus%3Awork"
 
 
@@ -41,6 +42,53 @@ def test_only_the_page_for_frames_may_be_framed(anonymous, made):
     assert meta(framed, "robots") == "noindex" and "x-frame-options" not in framed.headers
     for path in ("/", "/login", "/settings", f"/p/{made}/delete", "/embed", f"/embed/{made}/x"):
         assert frame_ancestors(anonymous.get(path, headers={"Accept": "text/html"})) == "'none'", path
+
+
+def test_a_comparison_has_a_frame_and_a_picture_of_what_is_seen(server, admin, anonymous, made):
+    other = share(admin, body="main;work 30\nmain;idle 5\n", title="after")
+    pair, state = f"{made}..{other}", "sv=2&norm=1&q=work"
+    page = anonymous.get(f"/d/{pair}?{state}&v=table")
+    assert meta(page, "og:url") == f"{server.url}/d/{pair}?{state}&v=table"
+    picture = meta(page, "og:image")
+    assert picture.startswith(f"{server.url}/d/{pair}/og.png?") and "v=" not in picture
+    found = oembed(anonymous, f"{server.url}/embed/{pair}?{state}").json()
+    assert found["title"] == 'a <b>"title"</b> & more → after'
+    assert f'src="{server.url}/embed/{pair}?{html.escape(state)}"' in found["html"]
+    assert found["thumbnail_url"] == f"{server.url}/d/{pair}/og.png?{state}"
+    assert oembed(anonymous, f"{server.url}/d/{pair}?{state}").json() == found
+    assert frame_ancestors(anonymous.get(f"/embed/{pair}?{state}")) == "*"
+    pictures = {path: anonymous.get(path) for path in (
+        f"/d/{pair}/og.png", f"/d/{pair}.png?q=work", f"/d/{pair}.png?norm=1", f"/d/{made}..{made}.png")}
+    assert all(answer.body[:4] == b"\x89PNG" for answer in pictures.values())
+    assert len({answer.body for answer in pictures.values()}) == 4
+    drawn = ElementTree.fromstring(anonymous.get(f"/d/{pair}.svg").text)
+    titles = [title.text for title in drawn.iter(SVG + "title")]
+    assert "work (12, 70.59 % → 30, 85.71 %)" in titles and titles[0].startswith("all (17, 100.00 % → 35")
+    team = share(admin, visibility="team")
+    for hidden in (f"{made}..{team}", f"{team}..{made}"):
+        assert anonymous.get(f"/d/{hidden}.svg").status == 401
+        assert meta(anonymous.get(f"/d/{hidden}"), "og:image") is None
+        assert anonymous.get(f"/embed/{hidden}").status == 403
+        assert oembed(anonymous, f"{server.url}/d/{hidden}").status == 401
+        answer = admin.get(f"/d/{hidden}.svg")
+        assert answer.status == 200 and answer.headers["cache-control"].startswith("private")
+        assert answer.headers["x-robots-tag"] == "noindex"
+
+
+def test_a_picture_marks_what_the_page_does(anonymous, made):
+    def fills(query):
+        root = ElementTree.fromstring(anonymous.get(f"/p/{made}.svg?sv=2&{query}").text)
+        words = " ".join(text.text or "" for text in root.iter(SVG + "text"))
+        return {group.find(SVG + "title").text.split()[0]: group.find(SVG + "rect").get("fill")
+                for group in root.iter(SVG + "g") if group.find(SVG + "title") is not None}, words
+    plain, _ = fills("")
+    searched, words = fills("q=WORK|nothing")
+    assert searched["main"] == searched["idle"] == searched["work"] != plain["work"], "upper case counts"
+    searched, words = fills("q=wo.k")
+    assert searched["work"] == plain["work"] and searched["main"] == searched["idle"] != plain["main"]
+    assert "search wo.k: 70.6 %" in words
+    assert fills("m=idle")[0]["idle"] == plain["idle"] and fills("m=idle")[0]["work"] != plain["work"]
+    assert fills("q=(")[0] == plain, "no expression"
 
 
 def test_what_not_everybody_may_see_cannot_be_embedded(admin, anonymous):
@@ -109,7 +157,7 @@ def test_short_links_frames_and_fragments_name_the_same(server, anonymous, made)
 
 @pytest.mark.parametrize("url", [
     "https://example.com/p/{0}", "{1}.example.com/p/{0}", "{1}@example.com/p/{0}", "{1}/", "{1}", "{1}/p/", "{1}/p/{0}/raw",
-    "{1}/d/{0}..{0}", "{1}/p/" + "0" * 22, "{1}/s/0123456789", "{1}/s/", "/p/{0}", "//localhost/p/{0}", "javascript:x",
+    "{1}/d/{0}..", "{1}/d/{0}", "{1}/p/" + "0" * 22, "{1}/s/0123456789", "{1}/s/", "/p/{0}", "//localhost/p/{0}", "javascript:x",
     "{1}/p/{0}?a b", "{1}/p/{0}?%0d%0a", '{1}/p/{0}"onload=', "{1}/embed/../p/{0}", "{1}/settings", "{1}//p/{0}"])
 def test_other_addresses_are_not_found(server, anonymous, made, url):
     answer = oembed(anonymous, url.replace("{0}", made).replace("{1}", server.url))
@@ -128,8 +176,6 @@ def test_private_gone_and_unknown_formats_have_their_statuses(server, admin, ano
     assert oembed(anonymous, f"{server.url}/p/{made}", format="").status == 501
     assert anonymous.get("/oembed").status == 400
 
-
-SVG = "{http://www.w3.org/2000/svg}"
 
 
 @pytest.mark.parametrize("body,wanted", [
@@ -190,6 +236,7 @@ def test_a_badge_is_asked_for_again_only_in_name(anonymous):
     again = anonymous.get(path, headers={"If-None-Match": answer.headers["etag"]})
     assert again.status == 304 and again.body == b""
     assert anonymous.get(path + "?x=1").status == 400
+    assert anonymous.get(path + "?st=wall").status == 400
     assert anonymous.get("/p/" + "0" * 22 + "/badge.svg").status == 404
 
 
@@ -202,3 +249,7 @@ def test_a_badge_of_cpu_time_is_in_seconds(anonymous):
     number, unit, name = said.split(" ")
     scale = {"ms": 1e6, "s": 1e9, "min": 60e9}[unit]
     assert name == "CPU" and float(number) * scale == pytest.approx(shown["totals"][chosen], rel=0.005)
+    counted = anonymous.get(f"/p/{made}/badge.svg?st=samples&sv=2")
+    assert re.search(r'aria-label="profile: [\d,]+ samples"', counted.text), counted.text
+    assert counted.text == anonymous.get(f"/p/{made}/badge.svg?sample_type=0").text
+    assert counted.headers["etag"] != anonymous.get(f"/p/{made}/badge.svg").headers["etag"]

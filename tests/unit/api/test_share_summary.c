@@ -88,7 +88,8 @@ static void totals_that_pass_their_type_are_unknown(void **state)
         struct share_total total;
         buf_append_byte(&json, 0);
         const char *text = (const char *)json.data;
-        assert_int_equal(share_summary_read_total(text, arena, &total, &err), ERR_NONE);
+        assert_int_equal(share_summary_read_total(text, span_of(NULL, 0), arena, &total, &err),
+                         ERR_NONE);
         assert_false(total.is_known);
         buf_clear(&json);
     }

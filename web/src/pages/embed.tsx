@@ -1,6 +1,7 @@
-/* embed: a share's viewer alone, in a frame of another site's page. Nothing here changes the share. */
+/* embed: the viewer of a share, or of two compared, alone, in a frame of another site's page. Nothing here changes a share. */
+import type { ComponentChildren } from "preact";
 import { useCallback } from "preact/hooks";
-import { getFlame, getLabels, getTop } from "../api.ts";
+import { getDiff, getDiffLabels, getDiffTop, getFlame, getLabels, getTop, type Problem } from "../api.ts";
 import { formatLabels } from "../model/labels.ts";
 import type { ServedRules } from "../model/served_rules.ts";
 import { formatState, type Update } from "../state.ts";
@@ -8,8 +9,67 @@ import { Messages, ProblemView, useTitle } from "../ui/kit.tsx";
 import { useViewState, Viewer } from "../views/viewer.tsx";
 import { nameOf, useShare } from "./share.tsx";
 
+/** "<a>..<b>" is a comparison. */
 export function EmbedPage() {
-  const id = location.pathname.split("/")[2];
+  const [a, b] = location.pathname.split("/")[2].split("..");
+  return b ? <EmbeddedPair a={a} b={b} /> : <EmbeddedShare id={a} />;
+}
+
+function EmbeddedPair({ a, b }: { a: string; b: string }) {
+  const before = useShare(a);
+  const after = useShare(b);
+  const [state, update] = useViewState();
+  const isReady = before.share !== null && after.share !== null;
+  const title = isReady ? `${nameOf(before.share!)} → ${nameOf(after.share!)}` : "";
+  useTitle(title);
+  const broken = before.problem ? before : after;
+  const question = { sampleType: state.sampleType, group: state.group, isNormalised: state.isNormalised, labels: state.labels };
+  const key = [state.sampleType, state.group, state.isNormalised, state.root, formatLabels(state.labels)].join("\n");
+  const load = useCallback((signal: AbortSignal, rules?: ServedRules) => getDiff(a, b, { ...question, root: state.root, rules }, signal), [a, b, key]);
+  return (
+    <Frame title={title || "A comparison"} href={`/d/${a}..${b}${formatState(state)}`} problem={broken.problem} onRetry={broken.reload}>
+      <Viewer
+        isDiff
+        isReady={isReady}
+        state={state}
+        update={(patch) => update(patch, "replace")}
+        opensOthers
+        flameKey={key}
+        load={load}
+        loadRows={(signal, rules) => getDiffTop(a, b, { ...question, rules }, signal)}
+        loadLabels={(labels, signal) => getDiffLabels(a, b, question, labels, signal)}
+        labelKeys={[...new Set([before, after].flatMap(({ share }) => share?.sample_labels ?? []))]}
+      />
+    </Frame>
+  );
+}
+
+interface FrameProps {
+  title: string;
+  href: string;
+  problem: Problem | null;
+  onRetry: () => void;
+  children: ComponentChildren;
+}
+
+function Frame({ title, href, problem, onRetry, children }: FrameProps) {
+  return (
+    <div class="shell viewer-shell">
+      <header class="embed-bar">
+        <h1>{title}</h1>
+        <a href={href} target="_blank" rel="noopener">
+          Open in Perfolio
+        </a>
+      </header>
+      <main id="main" tabIndex={-1}>
+        {problem ? <ProblemView problem={problem} onRetry={problem.status >= 500 || !problem.status ? onRetry : undefined} /> : children}
+      </main>
+      <Messages />
+    </div>
+  );
+}
+
+function EmbeddedShare({ id }: { id: string }) {
   const { share, problem, reload } = useShare(id);
   const [state, update] = useViewState();
   // Steps in a frame would be steps back in the page around it.
@@ -21,33 +81,20 @@ export function EmbedPage() {
     [id, state.sampleType, state.group, state.root, formatLabels(state.labels)],
   );
   return (
-    <div class="shell viewer-shell">
-      <header class="embed-bar">
-        <h1>{share ? nameOf(share) : "A profile"}</h1>
-        <a href={`/p/${id}${formatState(state)}`} target="_blank" rel="noopener">
-          Open in Perfolio
-        </a>
-      </header>
-      <main id="main" tabIndex={-1}>
-        {problem ? (
-          <ProblemView problem={problem} onRetry={problem.status >= 500 || !problem.status ? reload : undefined} />
-        ) : (
-          <Viewer
-            isReady={share !== null}
-            state={state}
-            update={updateInPlace}
-            opensOthers
-            flameKey={`${state.sampleType}\n${state.group}\n${state.root}\n${formatLabels(state.labels)}`}
-            load={load}
-            loadRows={(signal, rules) => getTop(id, { ...question, rules }, signal)}
-            loadLabels={(labels, signal) => getLabels(id, state.sampleType, labels, signal)}
-            sampleTypes={share?.sample_types}
-            defaultType={share?.default_sample_type_index}
-            labelKeys={share?.sample_labels}
-          />
-        )}
-      </main>
-      <Messages />
-    </div>
+    <Frame title={share ? nameOf(share) : "A profile"} href={`/p/${id}${formatState(state)}`} problem={problem} onRetry={reload}>
+      <Viewer
+        isReady={share !== null}
+        state={state}
+        update={updateInPlace}
+        opensOthers
+        flameKey={`${state.sampleType}\n${state.group}\n${state.root}\n${formatLabels(state.labels)}`}
+        load={load}
+        loadRows={(signal, rules) => getTop(id, { ...question, rules }, signal)}
+        loadLabels={(labels, signal) => getLabels(id, state.sampleType, labels, signal)}
+        sampleTypes={share?.sample_types}
+        defaultType={share?.default_sample_type_index}
+        labelKeys={share?.sample_labels}
+      />
+    </Frame>
   );
 }
