@@ -154,8 +154,13 @@ test-s3:
 tests/clients/node_modules/.done: tests/clients/package.json tests/clients/package-lock.json
 	cd tests/clients && npm ci --no-audit --no-fund
 	@touch $@
-interop: all tests/clients/node_modules/.done
-	BUILD=$(BUILD) $(PYTHON) -m pytest -q tests/integration/test_ingest_clients.py
+# DuckDB reads exports. No lock file: npm would want the packages of all systems for it.
+tests/duckdb/node_modules/.done: tests/duckdb/package.json
+	cd tests/duckdb && npm install --no-package-lock --no-audit --no-fund
+	@touch $@
+interop: all tests/clients/node_modules/.done tests/duckdb/node_modules/.done
+	BUILD=$(BUILD) $(PYTHON) -m pytest -q tests/integration/test_ingest_clients.py \
+	    tests/integration/test_export.py
 bench: all bench-programs
 	$(PYTHON) tests/bench/run.py
 # Beside other viewers, which npm brings into build/bench-web/; never needed by anything else.

@@ -4,6 +4,7 @@
 #include "lib/profile/batch.h"
 #include "store/block_write.h"
 #include "store/execute.h"
+#include "store/export.h"
 #include "store/flush.h"
 #include "store/open_blocks.h"
 #include "store/profile_list.h"
@@ -211,4 +212,12 @@ enum err_code store_list_profiles(struct store *store, struct arena *arena,
 {
     const struct walk_source source = source_of(store);
     return profile_list_make(&source, arena, query, ret_list, err);
+}
+
+enum err_code store_export(struct store *store, struct arena *arena,
+                           const struct store_query *query, const struct store_export_sink *sink,
+                           struct store_statistics *ret_statistics, struct err *err)
+{
+    const struct walk_source source = source_of(store);
+    return export_write(&source, arena, query, sink, ret_statistics, err);
 }

@@ -351,4 +351,27 @@ enum err_code store_list_profiles(struct store *store, struct arena *arena,
                                   const struct store_profile_query *query,
                                   struct store_profile_list *ret_list, struct err *err) MUST_USE;
 
+/* ---- as a table ---- */
+
+/* Where an export goes. */
+struct store_export_sink {
+    /* Forgets what came before: an export begins anew when a merge of blocks passes it. */
+    enum err_code (*begin)(void *context, struct err *err);
+    enum err_code (*append)(void *context, struct span bytes, struct err *err);
+    void *context;
+};
+
+enum { STORE_EXPORT_LABELS_MAX = 256 };
+
+/*
+ * The samples that the selectors find, of any profile types, as one Parquet file
+ * (lib/io/parquet.h), whose columns store/export.h tells. Of the query count label_filter and what
+ * store_merge takes. Samples come as they were sent, whatever their type's rule. Handles: as
+ * store_merge; ERR_TOO_LARGE (more than STORE_EXPORT_LABELS_MAX names of labels), what the sink
+ * gives.
+ */
+enum err_code store_export(struct store *store, struct arena *arena,
+                           const struct store_query *query, const struct store_export_sink *sink,
+                           struct store_statistics *ret_statistics, struct err *err) MUST_USE;
+
 #endif

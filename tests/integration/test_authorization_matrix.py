@@ -307,6 +307,8 @@ ROWS = [
         lambda world: ("/ingest?name=" + MARK, {"body": PROFILE})),
     Row("POST", "/pyroscope/ingest", INGESTERS,
         lambda world: ("/pyroscope/ingest?name=" + MARK, {"body": PROFILE})),
+    Row("GET", "/api/v1/export", ["viewer", "member", "owner", "token:read", "token:all"] + FOREIGN,
+        lambda world: ("/api/v1/export?query=samples", {})),
     Row("GET", "/api/v1/query", ["viewer", "member", "owner", "token:read", "token:all"] + FOREIGN,
         lambda world: ("/api/v1/query?query=samples&report=folded", {})),
     # What all of them sent above has the same label: test_store_metadata.py tells teams apart.

@@ -1,0 +1,268 @@
+#include "lib/io/parquet_page.h"
+
+#include "lib/base/compress.h"
+#include "lib/base/map.h"
+#include "lib/base/mem.h"
+
+#include <limits.h>
+
+enum {
+    PAGE_MAX_BYTES = INT32_MAX, /* as its header counts */
+    STATISTIC_MAX_BYTES = 256,  /* longer texts have none: they would be in memory to the end */
+    PAGE_DATA = 0,
+    PAGE_DICTIONARY = 2,
+    ENCODING_PLAIN = 0,
+    ENCODING_RLE = 3,
+    ENCODING_RLE_DICTIONARY = 8,
+    RUN_MIN = 16 /* equal values: less are packed with their neighbours */
+};
+
+/* ---- runs and bit-packed groups ---- */
+
+static uint32_t bits_of(uint32_t largest)
+{
+    return largest ? 32 - (uint32_t)__builtin_clz(largest) : 1;
+}
+
+/* Groups of eight; the last is filled up with zeros. */
+static void append_packed(const uint32_t *values, uint32_t count, uint32_t bits, struct buf *output)
+{
+    if (!count)
+        return;
+    uint64_t word = 0;
+    uint32_t used = 0;
+    const uint32_t groups = (count + 7) / 8;
+    thrift_append_varint(output, (uint64_t)groups << 1 | 1);
+    uint8_t *at = buf_reserve(output, (size_t)groups * bits);
+    if (!at)
+        return;
+    for (uint32_t i = 0; i < groups * 8; i++) {
+        word |= (uint64_t)(i < count ? values[i] : 0) << used;
+        for (used += bits; used >= 8; used -= 8, word >>= 8)
+            *at++ = (uint8_t)word;
+    }
+    buf_commit(output, (size_t)groups * bits);
+}
+
+static void append_run(uint32_t value, uint32_t count, uint32_t bits, struct buf *output)
+{
+    thrift_append_varint(output, (uint64_t)count << 1);
+    for (uint32_t i = 0; i < bits; i += 8)
+        buf_append_byte(output, (uint8_t)(value >> i));
+}
+
+static void append_hybrid(const uint32_t *values, uint32_t count, uint32_t bits, struct buf *output)
+{
+    uint32_t from = 0; /* where what is to be packed begins */
+    for (uint32_t i = 0; i < count;) {
+        uint32_t end = i + 1;
+        while (end < count && values[end] == values[i])
+            end++;
+        /* Whole groups stand before a run. */
+        const uint32_t first = from + (i - from + 7) / 8 * 8;
+        if (end - i < RUN_MIN || first + 8 > end) {
+            i = end;
+            continue;
+        }
+        append_packed(values + from, first - from, bits, output);
+        append_run(values[i], end - first, bits, output);
+        i = from = end;
+    }
+    append_packed(values + from, count - from, bits, output);
+}
+
+static void append_levels(const uint32_t *levels, uint32_t count, struct buf *output)
+{
+    if (!levels)
+        return;
+    const size_t at = output->size;
+    buf_append_u32(output, 0);
+    append_hybrid(levels, count, 1, output);
+    const uint32_t size = (uint32_t)(output->size - at - sizeof(uint32_t));
+    if (!buf_failed(output))
+        memcpy(output->data + at, &size, sizeof(size));
+}
+
+/* ---- values ---- */
+
+static void append_plain(enum parquet_type type, const struct parquet_value *value,
+                         struct buf *output)
+{
+    if (type != PARQUET_TEXT) {
+        buf_append_u64(output, (uint64_t)value->number);
+        return;
+    }
+    buf_append_u32(output, (uint32_t)value->text.size);
+    buf_append_span(output, value->text);
+}
+
+static int compare(enum parquet_type type, const struct parquet_value *a,
+                   const struct parquet_value *b)
+{
+    if (type == PARQUET_TEXT)
+        return span_compare(a->text, b->text);
+    if (type == PARQUET_U64)
+        return ((uint64_t)a->number > (uint64_t)b->number) -
+               ((uint64_t)a->number < (uint64_t)b->number);
+    return (a->number > b->number) - (a->number < b->number);
+}
+
+/* The leaf's distinct values, and the number of each of its entries among them. */
+struct distinct {
+    const struct parquet_value **values;
+    uint32_t *number_of_entry;
+    uint32_t count;
+};
+
+static void find_distinct(const struct parquet_leaf *leaf, struct arena *arena,
+                          struct distinct *distinct)
+{
+    struct map_bytes texts = {0};
+    struct map_u64 numbers = {0};
+    distinct->values = arena_new_raw(arena, const struct parquet_value *, leaf->entry_count);
+    distinct->number_of_entry = arena_new_raw(arena, uint32_t, leaf->entry_count);
+    distinct->count = 0;
+    for (uint32_t i = 0; i < leaf->entry_count; i++) {
+        const struct parquet_value *value = &leaf->entries[(size_t)i * leaf->stride];
+        const uint32_t number =
+            leaf->type == PARQUET_TEXT
+                ? map_bytes_add(&texts, value->text, distinct->count)
+                : map_u64_add(&numbers, (uint64_t)value->number, distinct->count);
+        distinct->number_of_entry[i] = number;
+        if (number == distinct->count)
+            distinct->values[distinct->count++] = value;
+    }
+    map_bytes_fini(&texts);
+    map_u64_fini(&numbers);
+}
+
+static void find_range(const struct parquet_leaf *leaf, const struct distinct *distinct,
+                       struct parquet_chunk *chunk)
+{
+    chunk->has_range = leaf->has_statistics && distinct->count;
+    for (uint32_t i = 0; chunk->has_range && i < distinct->count; i++) {
+        const struct parquet_value *value = distinct->values[i];
+        if (!i || compare(leaf->type, value, &chunk->smallest) < 0)
+            chunk->smallest = *value;
+        if (!i || compare(leaf->type, value, &chunk->largest) > 0)
+            chunk->largest = *value;
+    }
+    chunk->has_range &= chunk->smallest.text.size <= STATISTIC_MAX_BYTES &&
+                        chunk->largest.text.size <= STATISTIC_MAX_BYTES;
+}
+
+/* ---- pages ---- */
+
+/* page is what it holds before zstd. */
+static enum err_code append_page(const struct buf *page, int kind, uint32_t value_count,
+                                 int encoding, struct buf *output, struct parquet_chunk *chunk,
+                                 struct err *err)
+{
+    buf_auto packed;
+    buf_init(&packed, PAGE_MAX_BYTES);
+    if (buf_failed(page))
+        return err_set(err, ERR_TOO_LARGE, "a page of more than %d bytes", PAGE_MAX_BYTES);
+    enum err_code code = compress_zstd(buf_span(page), COMPRESS_ZSTD_FAST, &packed, err);
+    if (code)
+        return code;
+    const size_t before = output->size;
+    struct thrift header;
+    thrift_init(&header, output);
+    thrift_i32(&header, 1, kind);
+    thrift_i32(&header, 2, (int32_t)page->size);
+    thrift_i32(&header, 3, (int32_t)packed.size);
+    thrift_begin(&header, kind == PAGE_DATA ? 5 : 7);
+    thrift_i32(&header, 1, (int32_t)value_count);
+    thrift_i32(&header, 2, encoding);
+    if (kind == PAGE_DATA) {
+        thrift_i32(&header, 3, ENCODING_RLE);
+        thrift_i32(&header, 4, ENCODING_RLE);
+    }
+    thrift_end(&header);
+    thrift_end(&header);
+    const size_t header_bytes = output->size - before;
+    buf_append_span(output, buf_span(&packed));
+    if (buf_failed(output))
+        return err_set(err, ERR_TOO_LARGE, "a row group of more than %zu bytes", output->max_size);
+    chunk->flat_bytes += header_bytes + page->size;
+    chunk->stored_bytes += header_bytes + packed.size;
+    return ERR_NONE;
+}
+
+static enum err_code write_dictionary(const struct parquet_leaf *leaf,
+                                      const struct distinct *distinct, struct buf *output,
+                                      struct parquet_chunk *chunk, struct err *err)
+{
+    buf_auto page;
+    buf_init(&page, PAGE_MAX_BYTES);
+    for (uint32_t i = 0; i < distinct->count; i++)
+        append_plain(leaf->type, distinct->values[i], &page);
+    return append_page(&page, PAGE_DICTIONARY, distinct->count, ENCODING_PLAIN, output, chunk, err);
+}
+
+static void append_numbers(const struct parquet_leaf *leaf, const struct distinct *distinct,
+                           struct buf *page)
+{
+    const uint32_t bits = bits_of(distinct->count - 1);
+    uint32_t *numbers = mem_new(uint32_t, leaf->number_count + (size_t)1);
+    for (uint32_t i = 0; i < leaf->number_count; i++)
+        numbers[i] = distinct->number_of_entry[leaf->numbers[i]];
+    buf_append_byte(page, (uint8_t)bits);
+    append_hybrid(numbers, leaf->number_count, bits, page);
+    mem_free(numbers);
+}
+
+enum err_code parquet_page_write(const struct parquet_leaf *leaf, uint64_t offset,
+                                 struct buf *output, struct parquet_chunk *ret_chunk,
+                                 struct err *err)
+{
+    arena_auto arena = arena_create();
+    buf_auto page;
+    buf_init(&page, PAGE_MAX_BYTES);
+    struct distinct distinct;
+    find_distinct(leaf, arena, &distinct);
+    struct parquet_chunk chunk = {.offset = offset,
+                                  .value_count = leaf->levels.count,
+                                  .null_count = leaf->levels.count - leaf->number_count};
+    find_range(leaf, &distinct, &chunk);
+    /* A dictionary pays where most values are not new. */
+    chunk.has_dictionary = distinct.count && distinct.count <= leaf->number_count / 2;
+    enum err_code code = ERR_NONE;
+    if (chunk.has_dictionary)
+        code = write_dictionary(leaf, &distinct, output, &chunk, err);
+    if (code)
+        return code;
+    chunk.data_offset = offset + chunk.stored_bytes;
+    append_levels(leaf->levels.repetition, leaf->levels.count, &page);
+    append_levels(leaf->levels.definition, leaf->levels.count, &page);
+    if (chunk.has_dictionary)
+        append_numbers(leaf, &distinct, &page);
+    for (uint32_t i = 0; !chunk.has_dictionary && i < leaf->number_count; i++)
+        append_plain(leaf->type, distinct.values[distinct.number_of_entry[leaf->numbers[i]]],
+                     &page);
+    code = append_page(&page, PAGE_DATA, leaf->levels.count,
+                       chunk.has_dictionary ? ENCODING_RLE_DICTIONARY : ENCODING_PLAIN, output,
+                       &chunk, err);
+    if (!code)
+        *ret_chunk = chunk;
+    return code;
+}
+
+static void describe_value(enum parquet_type type, const struct parquet_value *value, int16_t field,
+                           struct thrift *thrift)
+{
+    thrift_text(thrift, field,
+                type == PARQUET_TEXT ? value->text : span_of(&value->number, sizeof(int64_t)));
+}
+
+void parquet_page_describe(enum parquet_type type, const struct parquet_chunk *chunk,
+                           struct thrift *thrift)
+{
+    thrift_begin(thrift, 12);
+    thrift_i64(thrift, 3, chunk->null_count);
+    if (chunk->has_range) {
+        describe_value(type, &chunk->largest, 5, thrift);
+        describe_value(type, &chunk->smallest, 6, thrift);
+    }
+    thrift_end(thrift);
+}

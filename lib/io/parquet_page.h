@@ -1,0 +1,54 @@
+/*
+ * parquet_page: one leaf column of a row group as pages, and what the file's end says of it.
+ *
+ * Private to parquet*.c; lib/io/parquet.h tells the format.
+ */
+#ifndef LIB_IO_PARQUET_PAGE_H
+#define LIB_IO_PARQUET_PAGE_H
+
+#include "lib/io/parquet.h"
+#include "lib/io/parquet_thrift.h"
+
+/* Each array has bits 0 or 1, one per value or null; NULL where the column has no such level. */
+struct parquet_levels {
+    const uint32_t *repetition; /* 0: the first of a row */
+    const uint32_t *definition; /* 0: null, or an empty list */
+    uint32_t count;
+};
+
+struct parquet_leaf {
+    enum parquet_type type;
+    bool has_statistics;
+    struct parquet_levels levels;
+    /* Values of the leaf: entries, by number, and which of them each value is. */
+    const struct parquet_value *entries; /* the first; the others stand stride apart */
+    uint32_t stride;
+    uint32_t entry_count;
+    const uint32_t *numbers;
+    uint32_t number_count;
+};
+
+/* Where and how large it became, for ColumnMetaData. */
+struct parquet_chunk {
+    uint64_t offset; /* of the first page */
+    uint64_t data_offset;
+    uint64_t flat_bytes;
+    uint64_t stored_bytes;
+    bool has_dictionary;
+    bool has_range; /* smallest and largest */
+    uint32_t value_count;
+    uint32_t null_count;
+    struct parquet_value smallest;
+    struct parquet_value largest;
+};
+
+/* Appends the pages, which stand at offset in the file, to output. Handles: ERR_TOO_LARGE. */
+enum err_code parquet_page_write(const struct parquet_leaf *leaf, uint64_t offset,
+                                 struct buf *output, struct parquet_chunk *ret_chunk,
+                                 struct err *err) MUST_USE;
+
+/* The Statistics of a ColumnMetaData, as its field 12. */
+void parquet_page_describe(enum parquet_type type, const struct parquet_chunk *chunk,
+                           struct thrift *thrift);
+
+#endif
