@@ -1,13 +1,13 @@
 /* dialog: saves what is seen as a file; everything is made in the browser, nothing is asked of the server. */
 import { useState } from "preact/hooks";
 import type { ExportForm } from "../export_worker.ts";
-import { formatChain } from "../model/chain.ts";
 import { formatBytes, formatPercent, formatValue } from "../model/units.ts";
 import { asProblem, Dialog, ErrorLine, say } from "../ui/kit.tsx";
 import { Icon } from "../ui/icons.tsx";
 import type { PaneContext } from "../views/panes.tsx";
 import { picturesShown } from "../views/stage.ts";
 import type { Problem } from "../api.ts";
+import { filterWords } from "./filter_words.ts";
 import { fileNameOf, makeParts, save, type Seen } from "./make.ts";
 import { makePage, maxPageBytes } from "./page.ts";
 import { toPng, toSvg } from "./pictures.ts";
@@ -48,8 +48,8 @@ function useExport(context: PaneContext, isZoomed: boolean) {
     setBusy(kind);
     setError(null);
     const { flame, source, state, zoom } = context;
-    const rules = formatChain(state.rules.filter((rule) => !rule.isOff));
-    const comment = `exported view of ${pageTitle()}${rules ? `, rules: ${rules}` : ""}`;
+    const filters = filterWords(state).join("; ");
+    const comment = `exported view of ${pageTitle()}${filters ? `, of which: ${filters}` : ""}`;
     try {
       const blob = await makeFile(kind, type, { flame, source, zoom: isZoomed ? zoom : 0, comment }, context);
       const name = fileNameOf(pageTitle()) + ending;
@@ -67,7 +67,7 @@ function useExport(context: PaneContext, isZoomed: boolean) {
 function Extent({ context, isZoomed }: { context: PaneContext; isZoomed: boolean }) {
   const { flame, source, state, zoom, unit } = context;
   const kept = flame.cum[isZoomed ? zoom : 0];
-  const hasRules = state.rules.some((rule) => !rule.isOff);
+  const hasRules = filterWords(state).length > 0;
   const isAll = kept === source.total;
   return (
     <p>

@@ -6,6 +6,7 @@
  * in an element of a type that is no script's, packed and as base64: letters that end no element.
  */
 import { formatState, type ViewState } from "../state.ts";
+import { filterWords } from "./filter_words.ts";
 
 export const maxPageBytes = 64 * 1024 * 1024;
 
@@ -21,6 +22,8 @@ export interface PageFacts {
   savedAt: string;
   /** How it is looked at first, as in the address bar. */
   query: string;
+  /** Labels and rules that chose what is in it. */
+  filters: string[];
 }
 
 async function readFrame(): Promise<string> {
@@ -30,12 +33,14 @@ async function readFrame(): Promise<string> {
   return response.text();
 }
 
-/** Rules, zoom and sample type are in the tree already. */
-const ownState = (state: ViewState): ViewState => ({ ...state, rules: [], zoom: "", root: "", window: null, sampleType: "", extra: [] });
+/** Labels, rules, zoom, grouping and sample type are in the tree already. */
+export const ownState = (state: ViewState): ViewState => ({
+  ...state, labels: [], rules: [], zoom: "", root: "", window: null, sampleType: "", group: "function", extra: [],
+});
 
 export async function makePage(flame: BlobPart[], { title, state }: { title: string; state: ViewState }): Promise<Blob> {
   const frame = await readFrame();
-  const facts: PageFacts = { title, savedAt: new Date().toISOString(), query: formatState(ownState(state)) };
+  const facts: PageFacts = { title, savedAt: new Date().toISOString(), query: formatState(ownState(state)), filters: filterWords(state) };
   const [head, afterTitle] = frame.split(marks.title);
   const [beforeFacts, afterFacts] = afterTitle.split(marks.facts);
   const [beforeFlame, tail] = afterFacts.split(marks.flame);

@@ -31,6 +31,7 @@ function Page({ facts, flame }: { facts: PageFacts; flame: Flame }) {
         </div>
         <ul class="facts">
           <li>{formatValue(flame.cum[0], unit)}</li>
+          {facts.filters.length > 0 && <li>filtered: {facts.filters.join("; ")}</li>}
           <li>saved from Perfolio {formatDate(facts.savedAt)}</li>
         </ul>
       </header>

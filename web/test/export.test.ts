@@ -1,0 +1,11 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { filterWords } from "../src/export/filter_words.ts";
+import { ownState } from "../src/export/page.ts";
+import { formatState, parseState } from "../src/state.ts";
+
+test("a file with the viewer says which labels and rules it was made under, and offers none of them to be taken away", () => {
+  const state = parseState("?v=table&lb=thread%3Dio&lb=region!%3Deu&x=hide:%5Eruntime%5C.gc%24~!focus:main~only:go~recursion:&q=json&sv=2");
+  assert.deepEqual(filterWords(state), ["thread is io", "region is not eu", "Hide runtime.gc", "Go: without the runtime and the standard library", "Collapse recursion of all functions"]);
+  assert.equal(formatState(ownState(state)), "?v=table&q=json&sv=2");
+});
