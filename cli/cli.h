@@ -51,6 +51,7 @@ extern const struct command push_command;
 extern const struct command diff_command;
 extern const struct command top_command;
 extern const struct command query_command;
+extern const struct command export_command;
 extern const struct command get_command;
 extern const struct command delete_command;
 extern const struct command list_command;

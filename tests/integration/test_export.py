@@ -199,3 +199,26 @@ def test_statistics_let_readers_skip(server, export):
     assert rows["label_pod"][:3] == ["p0", "p2", "0"] and rows["value"][:3] == ["3", "5", "0"]
     assert rows["span_id"][2] == "3" and {row[4] for row in rows.values()} == {"ZSTD"}
     assert rows["time"][0].startswith("2026-09-21") and rows["time"][0] < rows["time"][1]
+
+
+def test_the_command_line_saves_a_table(server, cli, tmp_path):  # noqa: F811
+    tenant = Tenant(server)
+    for i in range(3):
+        body = make_profile(CPU, BEGIN + i * HOUR, {("main", "work"): [1 + i, 10]}, ("cpu", "nanoseconds"), 10**10)
+        answer = tenant.api("ingest").post("/api/v1/profiles", body=body, query={"label": f"pod=p{i}"})
+        assert answer.status == 200, answer
+    token = tenant.make_token("read")["token"]
+    first = BEGIN // 10**9
+    table = Table(tmp_path / "cpu.parquet")
+    done = cli("export", "--parquet", CPU_NAMES[0], "--start", BEGIN, "--end", BEGIN + 2 * HOUR, "-o", table.path,
+               token=token)
+    assert done.returncode == 0, done.log
+    assert table.ask("SELECT label_pod, value FROM FILE ORDER BY ALL") == [["p0", "1"], ["p1", "2"]]
+    assert cli("export", CPU_NAMES[0], "-o", table.path, token=token).returncode != 0  # it is there
+    done = cli("export", f'{{pod=~"p."}}@{first}..{first + 9 * 3600}', "--label", "pod=p2", "-f", "-o", table.path,
+               token=token)
+    assert done.returncode == 0, done.log
+    assert table.ask("SELECT sample_type, value FROM FILE ORDER BY ALL") == [["cpu", "10"], ["samples", "3"]]
+    done = cli("export", "{pod=}", "-o", tmp_path / "none", token=token)
+    assert done.returncode != 0 and "^" in done.log and not (tmp_path / "none").exists()
+    assert cli("export", CPU_NAMES[0], token=token).returncode == 2
