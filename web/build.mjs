@@ -125,13 +125,29 @@ async function buildPageFrame(licenses) {
   return `/assets/${name}`;
 }
 
-async function buildSite() {
-  rmSync(dist, { recursive: true, force: true });
-  mkdirSync(join(dist, "assets"), { recursive: true });
-  const entries = ["src/app.tsx", "src/boot.ts", "src/worker.ts", "src/local_worker.ts", "src/export_worker.ts", "src/graph_worker.ts", "src/app.css"];
+/**
+ * What is imported later says that it needs the first load, which is there by then. Else the bundler would cut out of
+ * the first load each set of modules that some later chunk needs: 22 files that compress far worse than one. Workers are
+ * built apart for the same reason.
+ */
+const afterFirstLoad = {
+  name: "after-first-load",
+  setup(plugin) {
+    plugin.onResolve({ filter: /./ }, ({ path, kind, resolveDir }) =>
+      kind === "dynamic-import" && path.startsWith(".") ? { path: join(resolveDir, path), namespace: "later" } : undefined,
+    );
+    plugin.onLoad({ filter: /./, namespace: "later" }, ({ path }) => {
+      const names = [join(root, "src/first_load.ts"), path].map((name) => JSON.stringify(name));
+      return { contents: `import ${names[0]};\nexport * from ${names[1]};\n`, resolveDir: root };
+    });
+  },
+};
+
+/** Several entries with what they share in chunks; tells which file each became. */
+async function buildScripts(entryPoints, plugins = []) {
   const result = await build({
     ...common,
-    entryPoints: entries,
+    entryPoints,
     outdir: join(dist, "assets"),
     entryNames: "[name]-[hash]",
     chunkNames: "[name]-[hash]",
@@ -139,16 +155,27 @@ async function buildSite() {
     minify: true,
     target: browsers,
     metafile: true,
+    plugins: [...plugins, ...common.plugins],
   });
-  const licenses = licensesOf(result.metafile);
+  return result.metafile;
+}
+
+async function buildSite() {
+  rmSync(dist, { recursive: true, force: true });
+  mkdirSync(join(dist, "assets"), { recursive: true });
+  const page = await buildScripts(["src/app.tsx", "src/boot.ts", "src/app.css"], [afterFirstLoad]);
+  const workers = await buildScripts(["src/worker.ts", "src/local_worker.ts", "src/export_worker.ts", "src/graph_worker.ts"]);
+  const licenses = licensesOf({ inputs: { ...page.inputs, ...workers.inputs } });
   writeFileSync(join(dist, "licenses.txt"), licenses);
-  let page = readFileSync(join(root, "src/index.html"), "utf8");
-  for (const entry of entries) page = page.replaceAll(`{{${entry}}}`, outputOf(result.metafile, entry));
-  page = page.replace("{{page_frame}}", await buildPageFrame(licenses));
-  page = page.replace("{{preloads}}", preloadsOf(result.metafile, "src/app.tsx"));
-  if (!page.includes(headMarker)) throw new Error("index.html has lost " + headMarker);
-  if (page.includes("{{")) throw new Error("index.html names an entry that is not built");
-  writeFileSync(join(dist, "index.html"), page);
+  let shell = readFileSync(join(root, "src/index.html"), "utf8");
+  for (const metafile of [page, workers])
+    for (const { entryPoint } of Object.values(metafile.outputs))
+      if (entryPoint) shell = shell.replaceAll(`{{${entryPoint}}}`, outputOf(metafile, entryPoint));
+  shell = shell.replace("{{page_frame}}", await buildPageFrame(licenses));
+  shell = shell.replace("{{preloads}}", preloadsOf(page, "src/app.tsx"));
+  if (!shell.includes(headMarker)) throw new Error("index.html has lost " + headMarker);
+  if (shell.includes("{{")) throw new Error("index.html names an entry that is not built");
+  writeFileSync(join(dist, "index.html"), shell);
   cpSync(join(root, "public"), dist, { recursive: true });
   for (const name of readdirSync(join(dist, "assets"))) compressBeside(join(dist, "assets", name));
 }
