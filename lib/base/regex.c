@@ -56,7 +56,7 @@ static bool scan_escape(struct scanner *scanner)
         scanner->at += 4;
         return true;
     }
-    if (letter >= 0x80 || (isalpha(letter) && !strchr("dDwWsSbBtnrfv", letter)))
+    if (letter >= 0x80 || (isalpha(letter) && !strchr("dDwWsSbBtnrf", letter)))
         return refuse(scanner, "uses an escape that is not supported here");
     scanner->at += 2;
     return true;

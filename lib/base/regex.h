@@ -2,14 +2,14 @@
  * regex: regular expressions that mean the same here, in a browser and in Go.
  *
  * What is accepted is what PCRE2, JavaScript and RE2 (which pprof uses) agree on:
- *   x . \. [a-z] [^a-z] \d \D \w \W \s \S \t \n \r \f \v \xHH  ^ $ \b \B
+ *   x . \. [a-z] [^a-z] \d \D \w \W \s \S \t \n \r \f \xHH  ^ $ \b \B
  *   x* x+ x? x{2} x{2,} x{2,5}, each also lazy with a "?" behind it; counts up to 1000
  *   (x) (?:x) a|b        and "(?i)" at the very beginning: letters of either case
  * Refused, by name: backreferences, look-around, recursion, conditionals, callouts, atomic groups,
- * possessive repeats, named groups, flags elsewhere, verbs, \Q…\E, \A \z \G \K \R \X \p \C \N,
+ * possessive repeats, named groups, flags elsewhere, verbs, \Q…\E, \A \z \G \K \R \X \p \C \N \v,
  * octal and braces of \x{…}, {,n}, POSIX classes, "]" unescaped as the first of a class.
- * "]" and braces that are no repeat stand for themselves, so {{closure}} needs no escaping. In
- * JavaScript: new RegExp(pattern without "(?i)", "i" or ""), with neither "u" nor "v".
+ * "]" and braces that are no repeat stand for themselves, so {{closure}} needs no escaping. The
+ * page's reader of the same subset is web/src/model/regex.ts.
  *
  * A match may begin anywhere; case counts unless "(?i)" is there; "$" matches at the very end only;
  * "." matches anything but a line feed; \d, \w and \s are ASCII.

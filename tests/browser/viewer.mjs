@@ -52,7 +52,7 @@ export async function testViewer(runner, browser, server) {
         assert.equal(new URL(page.url()).searchParams.get("q"), text);
       }
       await page.fill("#search", "(?=x)");
-      assert.match(await page.textContent("#search-result"), /Look-around/);
+      assert.match(await page.textContent("#search-result"), /look-around/);
       await page.fill("#search", "(");
       assert.ok(await page.$(".search.wrong"));
       await page.fill("#search", "");

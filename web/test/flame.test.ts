@@ -4,7 +4,7 @@ import { decodeFlame, derive, FlameError, parentOf, pathOf, startOf, type Flame 
 import { countFunctions, listFunctions, sortFunctions } from "../src/model/functions.ts";
 import { layoutRow, matchedColumns, nodeAt } from "../src/model/layout.ts";
 import { findByPathHash, pathHash } from "../src/model/path.ts";
-import { compileSearch, costOf, exactly, filterByName, nextMatch, search } from "../src/model/search.ts";
+import { compileSearch, exactly, filterByName, nextMatch, search } from "../src/model/search.ts";
 import { encodeFlame } from "./encode_flame.mjs";
 import { bigTree, decode, type Tree } from "./trees.ts";
 
@@ -137,7 +137,7 @@ test("searches outermost matches only", () => {
 test("takes the server's subset of expressions", () => {
   assert.ok(compileSearch("Foo").test("aFoo") && !compileSearch("Foo").test("foo"));
   assert.ok(compileSearch("foo").test("FOO"));
-  assert.ok(compileSearch("\\W").flags.includes("i"));
+  assert.ok(compileSearch("\\Wx").test(".X"));
   assert.ok(compileSearch("(?i)FOO").test("foo"));
   for (const wrong of ["(?=a)", "(?!a)", "(?<=a)", "(?<!a)", "(a)\\1", "(?<n>a)\\k<n>", "(", "[z-a]"])
     assert.throws(() => compileSearch(wrong), Error, wrong);
@@ -146,16 +146,18 @@ test("takes the server's subset of expressions", () => {
   assert.ok(!compileSearch(exactly(odd)).test(odd + "x"));
 });
 
-test("an expression that would hang the page is refused", () => {
+test("an expression that could hang the page is followed all ways at once", () => {
   const nested = ["(a+)+$", "(a*)*b", "(a?){40}", "((ab)*c*)+", "(a|a)*b", "(?:a|aa)+$", "([a-z]+)*$", "(x(y+)z)*", "(a{1,9}){9}", "(a+?)+?"];
-  for (const text of nested) assert.throws(() => compileSearch(text), /repeated group/, text);
-  const long = decode({ name: "root", children: [{ name: "a".repeat(3000), self: 1 }, { name: "b", self: 2 }] });
+  const name = "a".repeat(3000);
+  const start = performance.now();
+  for (const text of nested) assert.equal(compileSearch(text).test(name), !text.endsWith("b"), text);
+  const long = decode({ name: "root", children: [{ name, self: 1 }, { name: "b", self: 2 }] });
   for (const text of ["a*a*a*a*b", ".*.*.*.*x", `${"a?".repeat(40)}${"a".repeat(40)}b`, `${"(a|a)".repeat(40)}b`]) {
-    const start = performance.now();
-    assert.throws(() => search(long, compileSearch(text)), /takes too long/, text);
-    assert.ok(performance.now() - start < 500, text);
-    assert.equal(filterByName([{ name: "a".repeat(3000) }], compileSearch(text)).length, 1);
+    assert.equal(search(long, compileSearch(text)).value, text.startsWith("a*") ? 2 : 0, text);
+    assert.equal(filterByName([{ name }], compileSearch(text)).length, 0);
   }
+  assert.ok(performance.now() - start < 5000);
+  for (const text of ["(((a|b){1000}){1000}){1000}", "((((){1000}){1000}){1000}){1000}"]) assert.throws(() => compileSearch(text), /repeats too much/);
 });
 
 test("what people search for is not refused", () => {
@@ -163,7 +165,6 @@ test("what people search for is not refused", () => {
   for (const text of ["push_back", "std::.*::push", "^main\\.", "(foo|bar|main)", "(main|mine)?\\.run", "[a-z]+\\.run$", "a{2,3}", "int.*int.*push", "(?:abc)+", "\\(.*\\)+", "[(+]+x", "^(runtime|main)\\.(run|gc)$"])
     assert.doesNotThrow(() => search(flame, compileSearch(text)), text);
   assert.equal(search(flame, compileSearch("std::.*push")).value, 1);
-  assert.deepEqual(costOf("a.*b?(c|d|e)[*+]\\*"), { repetitions: 1, ways: 6 });
 });
 
 test("finds a node again by the hash of its path, also in another table order", () => {

@@ -92,6 +92,7 @@ static void refuses_what_others_do_not_have(void **state)
     assert_refused("\\Qa\\E", "escape");
     assert_refused("\\p{L}", "escape");
     assert_refused("\\Aa", "escape");
+    assert_refused("\\v", "escape"); /* one character elsewhere, a class of them in PCRE2 */
     assert_refused("\\x{41}", "hexadecimal");
     assert_refused("\\", "backslash");
     assert_refused("*a", "nothing before");

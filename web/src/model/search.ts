@@ -1,15 +1,11 @@
 /*
  * search: which frames a regular expression names, how many, and what they hold.
  *
- * The expression is the subset that the server takes too: no look-around, no backreference. It is
- * case-sensitive as soon as it holds an upper-case letter.
- *
- * The expression may come with a link, and the browser's matcher goes back over all it has tried and
- * cannot be stopped. So nested repetition, which takes exponential time, is refused; what is left
- * takes at most about length^(repetitions + 1) steps for a name, which is checked before each name
- * is tried, and the whole search has a deadline.
+ * The expression is the subset that the server takes too (regex). It is case-sensitive as soon as it
+ * holds an upper-case letter. The whole search has a deadline.
  */
 import type { Flame, FrameTable } from "./flame.ts";
+import { Pattern } from "./regex.ts";
 
 export interface SearchResult {
   /** 1 for every frame whose name matches. */
@@ -72,70 +68,8 @@ const maxSteps = 1e9; // about a second or two for one name, at the very worst
 const deadlineMs = 2000;
 const stepsPerLook = 1e5;
 
-interface Cost {
-  /** Repetitions without a small bound: * + {2,} */
-  repetitions: number;
-  /** Ways through what is optional and through the alternatives of groups, all together. */
-  ways: number;
-}
-
-/** How often what stands at `at` may repeat, and where the text goes on; null if it is no quantifier. */
-function quantifierAt(source: string, at: number): { most: number; next: number } | null {
-  const found = /^(?:([*+?])|\{(\d+)(,?)(\d*)\})/.exec(source.slice(at, at + 24));
-  if (!found) return null;
-  const next = at + found[0].length;
-  const most = found[1] ? (found[1] === "?" ? 1 : Infinity) : found[3] ? (found[4] ? Number(found[4]) : Infinity) : Number(found[2]);
-  return { most, next: source[next] === "?" ? next + 1 : next };
-}
-
-/** Throws for an expression that no name is short enough for. */
-export function costOf(source: string): Cost {
-  const cost: Cost = { repetitions: 0, ways: 1 };
-  const groups = [{ isVaried: false, alternatives: 1 }];
-  for (let at = 0; at < source.length; ) {
-    const char = source[at];
-    let closed = null;
-    if (char === "\\") at += 2;
-    else if (char === "[") {
-      for (at += source[at + 1] === "^" ? 2 : 1; at < source.length && source[at] !== "]"; at++) if (source[at] === "\\") at++;
-      at++;
-    } else if (char === "(") {
-      groups.push({ isVaried: false, alternatives: 1 });
-      at += source[at + 1] === "?" ? 2 : 1;
-      continue;
-    } else if (char === "|") {
-      groups[groups.length - 1].alternatives++;
-      at++;
-      continue;
-    } else {
-      if (char === ")" && groups.length > 1) {
-        closed = groups.pop()!;
-        cost.ways *= closed.alternatives;
-        if (closed.isVaried || closed.alternatives > 1) groups[groups.length - 1].isVaried = true;
-      }
-      at++;
-    }
-    const quantifier = quantifierAt(source, at);
-    if (!quantifier) continue;
-    if (quantifier.most > 1 && closed && (closed.isVaried || closed.alternatives > 1))
-      throw new Error("A repeated group that holds repetitions or alternatives takes too long to search for.");
-    if (quantifier.most === 1) cost.ways *= 2;
-    else if (quantifier.most > 1) cost.repetitions++;
-    groups[groups.length - 1].isVaried = true;
-    at = quantifier.next;
-  }
-  return cost;
-}
-
-/** At most so many steps for a name, when each repetition takes every part of it. */
-function stepsFor(cost: Cost, length: number): number {
-  let steps = cost.ways * Math.max(length, 1);
-  for (let i = 1; i <= cost.repetitions; i++) steps *= length / (i + 1) + 1;
-  return steps;
-}
-
 /** The items whose name matches; all of them when that would take too long. */
-export function filterByName<Item extends { name: string }>(items: readonly Item[], pattern: RegExp): readonly Item[] {
+export function filterByName<Item extends { name: string }>(items: readonly Item[], pattern: Pattern): readonly Item[] {
   const test = boundedTest(pattern);
   try {
     return items.filter((item) => test(item.name));
@@ -145,12 +79,11 @@ export function filterByName<Item extends { name: string }>(items: readonly Item
 }
 
 /** Tells of a name whether it matches; throws when that would take too long. */
-export function boundedTest(pattern: RegExp): (name: string) => boolean {
-  const cost = costOf(pattern.source);
+export function boundedTest(pattern: Pattern): (name: string) => boolean {
   const end = performance.now() + deadlineMs;
   let unseen = 0; // steps since the clock was looked at, which costs more than most names
   return (name) => {
-    const steps = stepsFor(cost, name.length);
+    const steps = pattern.stepsFor(name.length);
     unseen += steps;
     let isLate = steps > maxSteps;
     if (unseen > stepsPerLook) {
@@ -163,12 +96,12 @@ export function boundedTest(pattern: RegExp): (name: string) => boolean {
 }
 
 /** What a reader types finds either case, as long as it is all lower case. */
-export function compileSearch(text: string): RegExp {
-  return compile(text, !/\p{Lu}/u.test(text.replace(/\\./g, "")) && !isExact(text));
+export function compileSearch(text: string): Pattern {
+  return new Pattern(text, !/\p{Lu}/u.test(text.replace(/\\./g, "")) && !isExact(text));
 }
 
 /** As the server's filters take it: case counts, unless it begins with "(?i)". */
-export const compileRule = (text: string): RegExp => compile(text, false);
+export const compileRule = (text: string): Pattern => new Pattern(text, false);
 
 /** Did exactly() make it? Then it means one name and no other. */
 function isExact(text: string): boolean {
@@ -176,27 +109,8 @@ function isExact(text: string): boolean {
   return inner !== undefined && exactly(inner.replace(/\\([\\^$.*+?()[\]{}|/])/g, "$1")) === text;
 }
 
-/** Throws an Error whose message can be shown. */
-function compile(text: string, isEitherCase: boolean): RegExp {
-  let source = text;
-  let flags = isEitherCase ? "i" : "";
-  if (source.startsWith("(?i)")) {
-    source = source.slice(4);
-    flags = "i";
-  }
-  if (/\(\?<?[=!]/.test(source)) throw new Error("Look-around is not part of the search language.");
-  if (/(^|[^\\])(\\\\)*\\([1-9]|k<)/.test(source)) throw new Error("Backreferences are not part of the search language.");
-  costOf(source);
-  try {
-    return new RegExp(source, flags);
-  } catch (error) {
-    const reason = error instanceof Error ? error.message.replace(/^.*\/[a-z]*: /, "") : "";
-    throw new Error(reason ? `${reason}.` : "Not a regular expression.");
-  }
-}
-
 /** 1 for each frame whose name matches, and how many different names that are. The root is no function. */
-function matchNames(frames: FrameTable, root: number, pattern: RegExp): { frameMatches: Uint8Array; functionCount: number } {
+function matchNames(frames: FrameTable, root: number, pattern: Pattern): { frameMatches: Uint8Array; functionCount: number } {
   const test = boundedTest(pattern);
   const known = new Uint8Array(frames.stringCount); // 1: does not match, 2: does
   const frameMatches = new Uint8Array(frames.count);
@@ -210,7 +124,7 @@ function matchNames(frames: FrameTable, root: number, pattern: RegExp): { frameM
   return { frameMatches, functionCount };
 }
 
-export function search(flame: Flame, pattern: RegExp): SearchResult {
+export function search(flame: Flame, pattern: Pattern): SearchResult {
   const { frames, frame, nodeCount, end, cum, baseCum } = flame;
   const { frameMatches, functionCount } = matchNames(frames, frame[0], pattern);
   let value = 0;

@@ -229,7 +229,7 @@ export function matchRule(frames: FrameTable, rule: Rule): Uint8Array {
   const matches = new Uint8Array(frames.count);
   if (rule.text === "") return matches.fill(1);
   const preset = rule.action === "only" ? presetFrames[rule.text] : undefined;
-  const patterns = preset ? preset.hides.map((source) => new RegExp(source)) : [compileRule(rule.text)];
+  const patterns = preset ? preset.hides.map(compileRule) : [compileRule(rule.text)];
   const tests = patterns.map(boundedTest);
   const known = new Uint8Array(frames.stringCount); // 1: does not match, 2: does
   const testOnce = (id: number) => {

@@ -12,6 +12,7 @@ import { diffFillOf, dimmedFill } from "../model/colour.ts";
 import { sizeOf, type CallEdge, type CallGraph } from "../model/call_graph.ts";
 import type { Flame } from "../model/flame.ts";
 import type { Point } from "../model/graph_layout.ts";
+import type { Pattern } from "../model/regex.ts";
 import { boundedTest } from "../model/search.ts";
 import { formatCount, formatPercent } from "../model/units.ts";
 import { graphSizes } from "../state.ts";
@@ -143,7 +144,7 @@ function Tip({ picture, around, pointed, unit }: { picture: Picture; around: Aro
 
 /* ---- the picture ---- */
 
-function matchesOf(boxes: readonly Box[], pattern: RegExp | null): boolean[] | null {
+function matchesOf(boxes: readonly Box[], pattern: Pattern | null): boolean[] | null {
   if (!pattern) return null;
   try {
     const test = boundedTest(pattern);

@@ -10,6 +10,7 @@ import type { Bound, Flame } from "../model/flame.ts";
 import type { FrameColours } from "../model/frame_colours.ts";
 import type { FunctionRow } from "../model/functions.ts";
 import type { LoadLabels } from "../model/labels.ts";
+import type { Pattern } from "../model/regex.ts";
 import type { SearchResult } from "../model/search.ts";
 import type { SeenPart, Update, View, ViewState } from "../state.ts";
 import type { IconName } from "../ui/icons.tsx";
@@ -37,7 +38,7 @@ export interface PaneContext {
   callers: Flame | null;
   callees: Flame | null;
   /** The search; null while there is none. */
-  pattern: RegExp | null;
+  pattern: Pattern | null;
   /** Where the marked function stands in flame, or else what was searched for. */
   marks: SearchResult | null;
   zoom: number;

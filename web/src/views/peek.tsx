@@ -5,6 +5,7 @@
 import { useMemo, useRef } from "preact/hooks";
 import type { Flame } from "../model/flame.ts";
 import { peek, type Peek, type PeekRow } from "../model/peek.ts";
+import type { Pattern } from "../model/regex.ts";
 import { boundedTest } from "../model/search.ts";
 import { formatChange, formatCount, formatPercent, formatSigned, formatValue } from "../model/units.ts";
 import { placeOf } from "./describe.ts";
@@ -135,7 +136,7 @@ function Sums({ flame, whole, unit }: { flame: Flame; whole: Peek; unit: string 
   );
 }
 
-function matcher(pattern: RegExp | null): (name: string) => boolean {
+function matcher(pattern: Pattern | null): (name: string) => boolean {
   if (!pattern) return () => false;
   const test = boundedTest(pattern);
   return (name) => {

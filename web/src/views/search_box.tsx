@@ -1,12 +1,13 @@
 /* search_box: the field for a regular expression, and what it found. */
 import { useMemo, useRef } from "preact/hooks";
 import type { Flame } from "../model/flame.ts";
+import type { Pattern } from "../model/regex.ts";
 import { compileSearch, search, type SearchResult } from "../model/search.ts";
 import { formatCount, formatPercent } from "../model/units.ts";
 import { Icon } from "../ui/icons.tsx";
 
 export interface Searching {
-  pattern: RegExp | null;
+  pattern: Pattern | null;
   error: string;
   result: SearchResult | null;
 }

@@ -4,6 +4,7 @@
 import type { JSX } from "preact";
 import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Palette } from "../model/colour.ts";
+import type { Pattern } from "../model/regex.ts";
 import { filterByName } from "../model/search.ts";
 import type { Bound, Flame } from "../model/flame.ts";
 import type { FrameColours } from "../model/frame_colours.ts";
@@ -24,7 +25,7 @@ interface TableProps {
   colours: FrameColours;
   unit: string;
   palette: Palette;
-  pattern: RegExp | null;
+  pattern: Pattern | null;
   sort: Sort | null;
   chosen: string;
   /** What the pointer is on, here or elsewhere. */

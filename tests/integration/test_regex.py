@@ -1,0 +1,37 @@
+"""Expressions mean the same to the server and to the page: web/test/regex.test.ts reads the same file.
+
+What the file expects was counted by PCRE2 alone, called with the options that lib/base/regex.c names."""
+
+import json
+import pathlib
+
+import pytest
+
+CASES = json.loads(pathlib.Path(__file__).with_name("regex_cases.json").read_text())
+
+
+@pytest.fixture(scope="module")
+def made(server):
+    body = "".join(f"{name} {1 << i}\n" for i, name in enumerate(CASES["names"]))
+    answer = server.anonymous().post("/api/v1/shares", body, query={"title": "regex"})
+    assert answer.status == 201, answer
+    return answer.json()["id"]
+
+
+def matched(client, made, pattern):
+    answer = client.get(f"/api/v1/shares/{made}/top", query={"focus": pattern, "limit": 0})
+    assert answer.status == 200, (pattern, answer.text)
+    return {row["name"] for row in answer.json()["functions"]}
+
+
+def test_every_accepted_expression_finds_its_names(server, made):
+    client = server.anonymous()
+    for pattern, names in CASES["accepted"]:
+        assert matched(client, made, pattern) == set(names), pattern
+
+
+def test_every_refused_expression_is_refused(server, made):
+    client = server.anonymous()
+    for pattern in CASES["refused"]:
+        answer = client.get(f"/api/v1/shares/{made}/top", query={"focus": pattern})
+        assert answer.status == 400 and "regular expression" in answer.json()["detail"], (pattern, answer.text)

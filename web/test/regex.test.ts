@@ -1,0 +1,47 @@
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { test } from "node:test";
+import { Pattern } from "../src/model/regex.ts";
+
+/** The server is asked the same by tests/integration/test_regex.py. */
+const cases: { names: string[]; accepted: [string, string[]][]; refused: string[] } = JSON.parse(
+  readFileSync(new URL("../../tests/integration/regex_cases.json", import.meta.url), "utf8"),
+);
+
+test("expressions find the names that they find on the server", () => {
+  for (const [text, names] of cases.accepted) {
+    const pattern = new Pattern(text, false);
+    assert.deepEqual(cases.names.filter((name) => pattern.test(name)), names, text);
+  }
+});
+
+test("both ways of matching agree", () => {
+  for (const [text, names] of cases.accepted) {
+    // Something nested behind it sends it the other way, and changes nothing.
+    const isMarked = text.startsWith("(?i)");
+    const pattern = new Pattern(`${isMarked ? "(?i)" : ""}(?:${isMarked ? text.slice(4) : text})((a|)*)*`, false);
+    assert.equal(pattern.stepsFor(1) > 1, true);
+    assert.deepEqual(cases.names.filter((name) => pattern.test(name)), names, text);
+  }
+});
+
+test("what the server refuses is refused, with a reason", () => {
+  for (const text of cases.refused) assert.throws(() => new Pattern(text, false), /^Error: The expression .{10,}\.$/, text);
+});
+
+test("a tree of random expressions means what the browser's own matcher says", () => {
+  let seed = 3;
+  const random = (below: number) => (seed = (Math.imul(seed, 1664525) + 1013904223) >>> 0) % below;
+  const pick = (from: string[]) => from[random(from.length)];
+  const make = (depth: number): string => {
+    if (depth === 0) return pick(["a", "b", "[ab]", "[^a]", ".", "\\w"]);
+    const inner = () => make(depth - 1);
+    return pick([`${inner()}${inner()}`, `(${inner()}|${inner()})`, `(?:${inner()})${pick(["*", "+", "?", "{2}", "{1,2}", "{0,}"])}`, `(^|a)${inner()}`, `${inner()}\\b`, `${inner()}$`]);
+  };
+  const names = Array.from({ length: 40 }, (_, i) => Array.from({ length: i % 8 }, () => pick(["a", "b", "."])).join(""));
+  for (let i = 0; i < 300; i++) {
+    const text = make(3);
+    const [pattern, own] = [new Pattern(text, false), new RegExp(text, "u")];
+    for (const name of names) assert.equal(pattern.test(name), own.test(name), `${text} on ${name}`);
+  }
+});
