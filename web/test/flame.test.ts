@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { decodeFlame, derive, FlameError, parentOf, pathOf, startOf, type Flame } from "../src/model/flame.ts";
+import { decodeFlame, derive, FlameError, hasSigns, parentOf, pathOf, startOf, type Flame } from "../src/model/flame.ts";
+import { heatFillOf } from "../src/model/colour.ts";
+import { FrameColours } from "../src/model/frame_colours.ts";
 import { countFunctions, listFunctions, sortFunctions } from "../src/model/functions.ts";
 import { layoutRow, matchedColumns, nodeAt } from "../src/model/layout.ts";
 import { findByPathHash, pathHash } from "../src/model/path.ts";
@@ -69,6 +71,11 @@ test("draws a diff as wide as the larger side, and negative values as their size
   const negative = decode({ name: "root", children: [{ name: "less", self: -6 }, { name: "more", self: 4 }] });
   assert.equal(negative.width[0], 10);
   assert.equal(negative.cum[0], -2);
+  assert.ok(hasSigns(negative), "so it can be told");
+  const colours = new FrameColours(negative, "value");
+  const fillOf = (name: string) => colours.fill([...negative.frame].find((frame) => negative.frames.name(frame) === name)!);
+  assert.deepEqual([fillOf("less"), fillOf("more")], [heatFillOf(0), heatFillOf(0.4)], "what takes away is not among the largest");
+  assert.ok(!hasSigns(decode(small)) && !hasSigns(decode({ name: "root", children: [{ name: "a", self: -1, base: 2 }] }, { isDiff: true })));
 });
 
 test("refuses bytes that are cut, foreign or point outside", () => {

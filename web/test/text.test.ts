@@ -23,7 +23,9 @@ test("values are told in the unit that fits", () => {
   assert.equal(formatValue(3, "goroutines"), "3 goroutines");
   assert.equal(formatValue(35, "count/10"), "3.5");
   assert.equal(formatValue(1_001_000_000, "count/1000000"), "1,001");
-  assert.equal(formatValue(-12_345, "count/100000"), "-0.12345");
+  assert.equal(formatValue(-12_345, "count/100000"), "−0.12345");
+  assert.equal(formatValue(-2048, "bytes"), "−2 KiB");
+  assert.equal(formatValue(-0.001, "count"), "0");
   assert.equal(formatExact(123_456_785, "count/10"), "12,345,678.5");
   assert.equal(formatExact(35, "count/11"), "35 count/11");
   assert.equal(formatValue(5, "constructor"), "5 constructor");
@@ -49,8 +51,8 @@ test("shares and changes are exact about nothing, little and all", () => {
 test("numbers and dates are written as the browser's own formats would", () => {
   const languages = "en-US";
   for (const value of [0, 1, -1, 12, 999, 1000, -1000, 123456, 1234567.25, 0.5, 0.125, -0.75, 99.5, 9007199254740991]) {
-    assert.equal(formatExact(value, ""), value.toLocaleString(languages, { maximumFractionDigits: 3 }));
-    if (Number.isInteger(value)) assert.equal(formatCount(value), value.toLocaleString(languages));
+    assert.equal(formatExact(value, ""), value.toLocaleString(languages, { maximumFractionDigits: 3 }).replace("-", "−"));
+    if (Number.isInteger(value)) assert.equal(formatCount(value), value.toLocaleString(languages).replace("-", "−"));
   }
   for (const time of ["2026-11-22T09:05:00Z", "1999-01-31T23:59:00Z", "2024-02-29T12:00:00Z"])
     assert.equal(formatDate(time), new Date(time).toLocaleString("en-GB", { dateStyle: "medium", timeStyle: "short" }));

@@ -184,6 +184,9 @@ export interface Flame {
   readonly rowWidths: Float32Array;
 }
 
+/** Of one profile that holds values below zero: boxes are as wide as the sum of sizes then, whatever their sign. */
+export const hasSigns = (flame: Flame): boolean => !flame.isDiff && flame.width !== flame.cum;
+
 /** Where a node begins, in values from the tree's left edge. */
 export function startOf(flame: Flame, node: number): number {
   const { rowNodes, rowOffset } = flame;

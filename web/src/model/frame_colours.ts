@@ -60,7 +60,7 @@ function heaviestFrames(flame: Flame): number[] {
   return order.sort((a, b) => weight[b] - weight[a]).slice(0, rankedFrames);
 }
 
-/** What each function holds itself, of all frames of its name, as a share of everything. */
+/** What each function holds itself, of all frames of its name, as a share of everything; none where that is below zero. */
 function ownShares(flame: Flame): Float64Array {
   const { frames } = flame;
   const byName = new Map<number, number>();
@@ -70,7 +70,7 @@ function ownShares(flame: Flame): Float64Array {
     byName.set(name, (byName.get(name) ?? 0) + flame.self[i]);
   }
   const total = flame.width[0] || 1;
-  return Float64Array.from(frames.nameId, (name) => Math.abs(byName.get(name) ?? 0) / total);
+  return Float64Array.from(frames.nameId, (name) => Math.max(0, byName.get(name) ?? 0) / total);
 }
 
 /** Flags that say something because some frames have them and some do not. */

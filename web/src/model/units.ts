@@ -40,9 +40,11 @@ function baseOf(unit: string): { scale: number; table: Unit[] } | null {
 
 /** At most so many digits after the point, at least so many, and a comma between thousands. */
 function digitsOf(value: number, most: number, least: number): string {
-  let [whole, part = ""] = value.toFixed(most).split(".");
+  const text = value.toFixed(most);
+  let [whole, part = ""] = text.replace("-", "").split(".");
   while (part.length > least && part.endsWith("0")) part = part.slice(0, -1);
-  return whole.replace(/\B(?=(\d{3})+$)/g, ",") + (part && `.${part}`);
+  const sign = text.startsWith("-") && /[1-9]/.test(text) ? "−" : "";
+  return sign + whole.replace(/\B(?=(\d{3})+$)/g, ",") + (part && `.${part}`);
 }
 
 /** "12,345" */

@@ -76,7 +76,7 @@ function Edge({ picture, index, unit, isLit, isDim }: EdgeProps) {
   const { line, arrow } = useMemo(() => pathsOf(layout.lines[index], width), [picture, index]);
   const change = edge.sum[0] - edge.sum[1];
   const heat = `color-mix(in oklab, var(--accent) ${Math.round(100 * Math.sqrt(share))}%, var(--muted))`;
-  const colour = !flame.isDiff ? heat : change > 0 ? "var(--more)" : change < 0 ? "var(--less)" : "var(--muted)";
+  const colour = !flame.isDiff ? (edge.sum[0] < 0 ? "var(--less)" : heat) : change > 0 ? "var(--more)" : change < 0 ? "var(--less)" : "var(--muted)";
   const isDashed = elidedText(flame, edge, unit) !== "" || !edge.isDirect;
   const middle = layout.lines[index][layout.lines[index].length >> 1];
   return (

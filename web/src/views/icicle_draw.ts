@@ -5,7 +5,7 @@
  * One call of paint is one picture: boxes first, row by row as pixels (bands), labels last. The boxes
  * painted are kept for the overlay (hover, marks). Cost: layout_row's, and at most one label per 22 pixels.
  */
-import { FrameFlag, type Flame } from "../model/flame.ts";
+import { FrameFlag, hasSigns, type Flame } from "../model/flame.ts";
 import { diffFillOf, dimmedFill, rootFill, type Palette } from "../model/colour.ts";
 import type { FrameColours } from "../model/frame_colours.ts";
 import { beginOf, endOf, firstEndingNear, layoutRow } from "../model/layout.ts";
@@ -89,6 +89,9 @@ export function fillOf({ flame, colours }: Pick<Picture, "flame" | "colours">, n
 }
 
 const nameOf = (flame: Flame, node: number): string => (node === 0 ? "all" : flame.frames.name(flame.frame[node]));
+/** Before the name in a box, where the value is below zero. */
+const minus = "− ";
+const minusPx = 11;
 
 export class IciclePainter {
   readonly boxes = new PaintedBoxes();
@@ -170,9 +173,10 @@ export class IciclePainter {
     }
   }
 
-  /** Stacks that are gone in a diff, and what stands for nodes that were cut. */
+  /** Stacks that are gone in a diff, values below zero, and what stands for nodes that were cut. */
   private isHatched(flame: Flame, node: number): boolean {
     if (flame.baseCum) return flame.cum[node] === 0 && flame.baseCum[node] !== 0;
+    if (flame.cum[node] < 0) return true;
     return (flame.frames.flags(flame.frame[node]) & FrameFlag.Other) !== 0;
   }
 
@@ -193,7 +197,7 @@ export class IciclePainter {
   private paintOnBoxes(picture: Picture): void {
     const { context, boxes, late } = this;
     const { flame, palette, rows, scrollTop, zoomDepth } = picture;
-    const mayHatch = flame.baseCum !== null || flame.isCut;
+    const mayHatch = flame.baseCum !== null || flame.isCut || hasSigns(flame);
     context.textBaseline = "middle";
     for (let i = 0; i < boxes.count; i++) {
       const width = boxes.width[i];
@@ -217,11 +221,12 @@ export class IciclePainter {
     const { flame, palette, rows, scrollTop, zoomDepth } = picture;
     const name = nameOf(flame, boxes.node[box]);
     const isNew = !fitter.knows(name);
-    const text = fitter.fit(name, boxes.width[box] - inset - textInset);
+    const sign = flame.cum[boxes.node[box]] < 0 ? minus : "";
+    const text = fitter.fit(name, boxes.width[box] - inset - textInset - (sign ? minusPx : 0));
     if (text) {
       const y = rows.topOf(boxes.row[box]) - scrollTop;
       context.fillStyle = (boxes.row[box] < zoomDepth ? palette.fadedInks : palette.inks)[boxes.fill[box]];
-      context.fillText(text, boxes.x[box] + inset, y + rowHeight / 2);
+      context.fillText(sign + text, boxes.x[box] + inset, y + rowHeight / 2);
     }
     return isNew ? 1 : 0;
   }

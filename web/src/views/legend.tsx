@@ -1,7 +1,7 @@
 /* legend: what the colours and signs of the boxes mean, with how much of the profile each stands for, and what a comparison says in all. */
 import { useEffect, useState } from "preact/hooks";
 import { diffFills, diffSteps, heatFills, heatShares, type Palette } from "../model/colour.ts";
-import { FrameFlag, type Flame } from "../model/flame.ts";
+import { FrameFlag, hasSigns, type Flame } from "../model/flame.ts";
 import type { ColourMode, FrameColours } from "../model/frame_colours.ts";
 import { formatChange, formatPercent, formatSigned } from "../model/units.ts";
 
@@ -58,9 +58,15 @@ const heatNames = heatShares.map((share, step) =>
   step === 0 ? "0" : step === 1 ? `below ${shareName(heatShares[2])}` : step === heatShares.length - 1 ? `${shareName(share)} and more` : shareName(share),
 );
 
-function Signs({ shown }: { shown: number }) {
+function Signs({ shown, isSigned }: { shown: number; isSigned: boolean }) {
   return (
     <>
+      {isSigned && (
+        <li>
+          <span class="sign negative" />
+          <span class="legend-name">below zero</span>
+        </li>
+      )}
       {signNames.map(([flag, name]) =>
         shown & flag ? (
           <li key={name}>
@@ -93,7 +99,7 @@ export function Legend({ flame, colours, palette }: { flame: Flame; colours: Fra
   const isValue = colours.mode === "value";
   return (
     <ul class="legend" aria-label={isValue ? "Colours: share of the profile that a function holds itself" : `Colours: ${colours.mode}, with what its functions hold themselves`}>
-      <Signs shown={colours.signs} />
+      <Signs shown={colours.signs} isSigned={hasSigns(flame)} />
       {isValue ? (
         heatFills(palette).map((colour, step) => (
           <li key={step}>

@@ -7,7 +7,7 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Action, Rule } from "../model/chain.ts";
-import { FrameFlag, parentOf, pathOf, type Flame, type SampleType } from "../model/flame.ts";
+import { FrameFlag, hasSigns, parentOf, pathOf, type Flame, type SampleType } from "../model/flame.ts";
 import { FrameColours } from "../model/frame_colours.ts";
 import { countFunctions } from "../model/functions.ts";
 import { cleanLabelRules, groupOfLabel, type LoadLabels } from "../model/labels.ts";
@@ -93,6 +93,8 @@ function notesAbout(flame: Flame): string[] {
     notes.push(`${count ? formatCount(count) + " small stacks" : "The smallest stacks"} are merged into “other” boxes.`);
   }
   if (flame.width[0] > Number.MAX_SAFE_INTEGER) notes.push("Some values are so large that their last digits are lost here.");
+  if (hasSigns(flame))
+    notes.push(`Values below zero are hatched. Boxes are as wide as a value is large, percentages are of the sum, ${formatValue(flame.total, flame.metadata.unit ?? "")}.`);
   const unnamed = valueWithoutSymbols(flame);
   if (unnamed > 0.005 * Math.abs(flame.total))
     notes.push(`${formatPercent(unnamed, flame.total)} is in code without symbols.`);
