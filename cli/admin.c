@@ -9,13 +9,16 @@ enum {
     OPTION_EXPIRES,
     OPTION_REASON,
     OPTION_NAME,
+    OPTION_START,
+    OPTION_END,
     OPTION_YES,
     OPTION_JSON,
     OPTION_USAGE
 };
 
-static const char *const nouns[] = {"tenant", "user",  "token",  "invite",  "login-link", "report",
-                                    "share",  "audit", "backup", "restore", "help",       NULL};
+static const char *const nouns[] = {"tenant",  "user",  "token", "invite",   "login-link",
+                                    "report",  "share", "audit", "profiles", "backup",
+                                    "restore", "help",  NULL};
 
 const struct argp_option admin_options[] = {
     {"tenant", OPTION_TENANT, "ID", 0, "Tenant to act on, by its number", 0},
@@ -24,6 +27,8 @@ const struct argp_option admin_options[] = {
     {"expires", OPTION_EXPIRES, "TIME", 0, "Of a new token: 30d, 8w or never", 0},
     {"reason", OPTION_REASON, "TEXT", 0, "Why a share is taken down", 0},
     {"name", OPTION_NAME, "TEXT", 0, "Name of a new user", 0},
+    {"start", OPTION_START, "TIME", 0, "Profiles that begin then or later (the first)", 0},
+    {"end", OPTION_END, "TIME", 0, "Profiles that begin before (the last, too)", 0},
     {"yes", OPTION_YES, NULL, 0, "Do what cannot be undone", 0},
     {"json", OPTION_JSON, NULL, 0, "Print the server's answer", 0},
     {0},
@@ -51,6 +56,12 @@ static error_t parse(int key, char *text, struct argp_state *state)
     case OPTION_NAME:
         admin->name = text;
         return 0;
+    case OPTION_START:
+        admin->start = text;
+        return 0;
+    case OPTION_END:
+        admin->end = text;
+        return 0;
     case OPTION_YES:
         admin->is_confirmed = true;
         return 0;
@@ -75,7 +86,8 @@ static error_t parse(int key, char *text, struct argp_state *state)
 static const struct argp argp = {
     .options = admin_options,
     .parser = parse,
-    .args_doc = "tenant|user|token|invite|login-link|report|share|audit|backup|restore ...",
+    .args_doc = "tenant|user|token|invite|login-link|report|share|audit|profiles|backup|"
+                "restore ...",
     .doc = "Administer a team or, with an operator's token, the whole server.\v"
            "perfolio admin help lists all it can do; --help behind any of it explains that.",
 };

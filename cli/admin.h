@@ -22,6 +22,8 @@ struct admin {
     const char *expires;
     const char *reason;
     const char *name;
+    const char *start;
+    const char *end;
     bool is_json;
     bool is_confirmed;
     bool is_help; /* --help: explain instead of acting */

@@ -49,6 +49,7 @@ static const char *find_useless_option(const struct admin *admin, const struct a
     } options[] = {
         {"tenant", admin->tenant},   {"role", admin->role},     {"scopes", admin->scopes},
         {"expires", admin->expires}, {"reason", admin->reason}, {"name", admin->name},
+        {"start", admin->start},     {"end", admin->end},
     };
     for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++) {
         if (options[i].is_given && !(call->uses & admin_option_uses(options[i].name)))
@@ -128,6 +129,15 @@ static const char *path_value(struct admin *admin, const struct admin_call *call
     return text;
 }
 
+/* Behind a path with a query: find_useless_option has seen to that. */
+static void append_moment(struct buf *path, const char *name, const char *text)
+{
+    if (!text)
+        return;
+    buf_printf(path, "&%s=", name);
+    buf_append_url(path, span_text(text));
+}
+
 static const char *fill_path(struct admin *admin, const struct admin_call *call)
 {
     bool has_tenant = (call->uses & MAY_HAVE_TENANT) && admin->tenant;
@@ -144,6 +154,8 @@ static const char *fill_path(struct admin *admin, const struct admin_call *call)
         is_tenant = false;
     }
     buf_append_text(&path, rest);
+    append_moment(&path, "start", admin->start);
+    append_moment(&path, "end", admin->end);
     return buf_failed(&path) ? NULL : arena_strndup(admin->cli->arena, path.data, path.size);
 }
 

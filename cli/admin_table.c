@@ -122,6 +122,17 @@ const struct admin_call admin_calls[] = {
      .method = "GET", .path = "/api/v1/audit",
      .uses = IS_PAGED,
      .columns = {"at", "actor", "action", "target", "address"}},
+    {.noun = "profiles", .verb = "delete",
+     .arguments = "SELECTOR [--start TIME] [--end TIME] --yes",
+     .summary = "delete what is stored of a selector's continuous profiles",
+     .method = "DELETE", .path = "/api/v1/profiles?query=%s",
+     .uses = TAKES_ID | NEEDS_YES | TAKES_WINDOW,
+     .result = "id"},
+    {.noun = "profiles", .verb = "deleted",
+     .summary = "list what was deleted of them, and since when no bytes of it are left",
+     .method = "GET", .path = "/api/v1/deletions",
+     .uses = IS_PAGED,
+     .columns = {"id", "query", "start_ns", "end_ns", "requested_at", "done_at"}},
 };
 /* clang-format on */
 
@@ -155,6 +166,8 @@ unsigned admin_option_uses(const char *name)
         {"expires", TAKES_EXPIRES},
         {"reason", TAKES_REASON},
         {"name", TAKES_NAME},
+        {"start", TAKES_WINDOW},
+        {"end", TAKES_WINDOW},
         {"yes", NEEDS_YES},
     };
     for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++) {

@@ -23,6 +23,7 @@ enum admin_uses {
     IS_OPTIONAL = 1 << 10, /* the argument that becomes field may be left out */
     NEEDS_YES = 1 << 11,   /* cannot be undone */
     IS_PAGED = 1 << 12,    /* asked for page by page, all of them */
+    TAKES_WINDOW = 1 << 13 /* --start and --end; the path has a query */
 };
 
 struct admin_call {

@@ -11,6 +11,7 @@ struct source {
     int32_t hour;
     uint32_t input;
     const struct block_granule *granule;
+    struct deleted_windows deleted; /* of the series; its own */
 };
 
 /* A profile of the granule in hand. */
@@ -44,6 +45,7 @@ struct merging {
     struct block_cursor *cursor;
     struct source *sources;
     uint32_t source_count;
+    struct arena *arena;
     struct err *err;
 };
 
@@ -59,32 +61,140 @@ static int compare_sources(const void *a, const void *b)
     return (x->input > y->input) - (x->input < y->input);
 }
 
-static void list_sources(struct merging *merging, struct arena *arena, uint32_t block_count)
+/* The windows of a series are found once, since granules are in order of series. */
+static enum err_code find_deleted(struct merging *merging, uint32_t input, uint32_t series,
+                                  struct deleted_windows *windows)
 {
     const struct block_merge_options *options = merging->options;
+    struct deleted_windows found = {0};
+    if (!options->deleted || !options->deletions[input].count)
+        return ERR_NONE;
+    enum err_code code =
+        deleted_find(options->deleted, &options->deletions[input],
+                     block_dictionary(merging->blocks[input]), series, &found, merging->err);
+    if (code)
+        return code;
+    windows->windows = arena_new(merging->arena, struct deleted_window, found.count);
+    windows->count = found.count;
+    for (uint32_t i = 0; i < found.count; i++)
+        windows->windows[i] = found.windows[i];
+    return ERR_NONE;
+}
+
+static enum err_code list_of_input(struct merging *merging, uint32_t input)
+{
+    const struct block_merge_options *options = merging->options;
+    struct deleted_windows windows = {0};
+    uint32_t count, series = UINT32_MAX;
+    enum err_code code = ERR_NONE;
+    const struct block_granule *granules = block_granules(merging->blocks[input], &count);
+    for (uint32_t i = 0; i < count && !code; i++) {
+        const struct block_granule *granule = &granules[i];
+        if (granule->end_ns < options->begin_ns || granule->begin_ns >= options->end_ns)
+            continue;
+        if (granule->series != series) {
+            series = granule->series;
+            windows = (struct deleted_windows){0};
+            code = find_deleted(merging, input, series, &windows);
+        }
+        if (code || deleted_has_all(&windows, granule->begin_ns, granule->end_ns))
+            continue;
+        merging->sources[merging->source_count++] = (struct source){
+            .series = series, /* of the input, until the union is known */
+            .hour = granule->hour,
+            .input = input,
+            .granule = granule,
+            .deleted = windows,
+        };
+    }
+    return code;
+}
+
+static enum err_code list_sources(struct merging *merging, uint32_t block_count)
+{
     size_t most = 0;
     for (uint32_t i = 0; i < block_count; i++) {
         uint32_t count;
         block_granules(merging->blocks[i], &count);
         most += count;
     }
-    merging->sources = arena_new(arena, struct source, most);
-    for (uint32_t i = 0; i < block_count; i++) {
-        uint32_t count;
-        const struct block_granule *granules = block_granules(merging->blocks[i], &count);
-        for (uint32_t j = 0; j < count; j++) {
-            if (granules[j].end_ns < options->begin_ns || granules[j].begin_ns >= options->end_ns)
-                continue;
-            merging->sources[merging->source_count++] = (struct source){
-                .series = merging->united.inputs[i].series[granules[j].series],
-                .hour = granules[j].hour,
-                .input = i,
-                .granule = &granules[j],
-            };
-        }
+    merging->sources = arena_new(merging->arena, struct source, most);
+    enum err_code code = ERR_NONE;
+    for (uint32_t i = 0; i < block_count && !code; i++)
+        code = list_of_input(merging, i);
+    return code;
+}
+
+static void order_sources(struct merging *merging)
+{
+    for (uint32_t i = 0; i < merging->source_count; i++) {
+        struct source *source = &merging->sources[i];
+        source->series = merging->united.inputs[source->input].series[source->series];
     }
-    if (merging->source_count)
-        qsort(merging->sources, merging->source_count, sizeof(struct source), compare_sources);
+    qsort(merging->sources, merging->source_count, sizeof(struct source), compare_sources);
+}
+
+static bool is_wanted(const struct merging *merging, const struct source *source,
+                      const struct block_profile *profile)
+{
+    return profile->time_ns >= merging->options->begin_ns &&
+           profile->time_ns < merging->options->end_ns &&
+           !deleted_has_any(&source->deleted, profile->time_ns, profile->time_ns);
+}
+
+/* ---- what is left of dictionaries ---- */
+
+static enum err_code note_use(const struct merging *merging, const struct source *source,
+                              struct dictionary_use *use)
+{
+    struct block_rows rows;
+    enum err_code code = block_read_rows(merging->blocks[source->input], source->granule,
+                                         merging->cursor, true, &rows, merging->err);
+    if (code)
+        return code;
+    for (uint32_t i = 0; i < rows.profile_count; i++)
+        use->series[source->series] |= is_wanted(merging, source, &rows.profiles[i]);
+    for (uint32_t i = 0; i < rows.row_count; i++) {
+        if (!is_wanted(merging, source, &rows.profiles[rows.ordinals[i]]))
+            continue;
+        use->stacks[rows.stacks[i]] = true;
+        if (rows.label_sets)
+            use->label_sets[rows.label_sets[i]] = true;
+    }
+    return ERR_NONE;
+}
+
+/* What is deleted leaves no name behind: all rows are looked at once more than otherwise. */
+static enum err_code find_uses(const struct merging *merging, uint32_t block_count,
+                               struct dictionary_use **ret_uses)
+{
+    *ret_uses = NULL;
+    if (!merging->options->deleted)
+        return ERR_NONE;
+    struct dictionary_use *uses = arena_new(merging->arena, struct dictionary_use, block_count);
+    for (uint32_t i = 0; i < block_count; i++) {
+        const struct dictionary *dictionary = block_dictionary(merging->blocks[i]);
+        uses[i].stacks = arena_new(merging->arena, bool, dictionary->stacks.stack_count);
+        uses[i].label_sets = arena_new(merging->arena, bool, dictionary->label_set_count);
+        uses[i].series = arena_new(merging->arena, bool, dictionary->series_count);
+    }
+    enum err_code code = ERR_NONE;
+    for (uint32_t i = 0; i < merging->source_count && !code; i++)
+        code = note_use(merging, &merging->sources[i], &uses[merging->sources[i].input]);
+    *ret_uses = uses;
+    return code;
+}
+
+/* A granule may have nothing but deleted profiles, which only reading tells. */
+static void drop_empty_sources(struct merging *merging, const struct dictionary_use *uses)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; uses && i < merging->source_count; i++) {
+        const struct source *source = &merging->sources[i];
+        if (uses[source->input].series[source->series])
+            merging->sources[kept++] = *source;
+    }
+    merging->source_count = uses ? kept : merging->source_count;
 }
 
 /* ---- gathering ---- */
@@ -123,12 +233,6 @@ static void gather_timestamps(struct gathered *gathered, const struct block_rows
     gathered->timestamp_count += count;
 }
 
-static bool is_wanted(const struct merging *merging, const struct block_profile *profile)
-{
-    return profile->time_ns >= merging->options->begin_ns &&
-           profile->time_ns < merging->options->end_ns;
-}
-
 static void gather_rows(const struct merging *merging, const struct source *source,
                         const struct block_rows *rows, struct gathered *gathered)
 {
@@ -137,7 +241,7 @@ static void gather_rows(const struct merging *merging, const struct source *sour
     uint32_t *number_of_ordinal = arena_new(scratch, uint32_t, rows->profile_count);
     for (uint32_t i = 0; i < rows->profile_count; i++) {
         number_of_ordinal[i] = UINT32_MAX;
-        if (!is_wanted(merging, &rows->profiles[i]))
+        if (!is_wanted(merging, source, &rows->profiles[i]))
             continue;
         number_of_ordinal[i] = gathered->profile_count;
         gathered->profiles[gathered->profile_count] =
@@ -319,23 +423,38 @@ static enum err_code merge_all(struct merging *merging, struct block_summary *re
                                merging->err);
 }
 
+static enum err_code unite_and_merge(struct merging *merging, uint32_t block_count,
+                                     struct block_summary *ret_summary)
+{
+    struct dictionary_use *uses;
+    enum err_code code = find_uses(merging, block_count, &uses);
+    if (code)
+        return code;
+    drop_empty_sources(merging, uses);
+    if (!merging->source_count) {
+        *ret_summary = (struct block_summary){0};
+        return ERR_NONE;
+    }
+    code = dictionary_union_create(merging->arena, merging->blocks, block_count, uses,
+                                   &merging->united, merging->err);
+    if (code)
+        return code;
+    order_sources(merging);
+    return merge_all(merging, ret_summary);
+}
+
 enum err_code block_merge(const struct block *const *blocks, uint32_t block_count,
                           const struct block_merge_options *options,
                           struct block_summary *ret_summary, struct err *err)
 {
     arena_auto arena = arena_create();
-    struct merging merging = {.blocks = blocks, .options = options, .err = err};
-    enum err_code code = dictionary_union_create(arena, blocks, block_count, &merging.united, err);
+    struct merging merging = {.blocks = blocks, .options = options, .arena = arena, .err = err};
+    enum err_code code = list_sources(&merging, block_count);
     if (code)
         return code;
-    list_sources(&merging, arena, block_count);
-    if (!merging.source_count) {
-        *ret_summary = (struct block_summary){0};
-        return ERR_NONE;
-    }
     merging.writer = block_writer_create(options->tenant_id, options->level, options->sink);
     merging.cursor = block_cursor_create();
-    code = merge_all(&merging, ret_summary);
+    code = unite_and_merge(&merging, block_count, ret_summary);
     block_cursor_destroy(merging.cursor);
     block_writer_destroy(merging.writer);
     return code;

@@ -3,12 +3,15 @@
  *
  * All must have been opened with one seed. Memory is of the united dictionary and of the largest
  * granule. Rows of profiles outside of [begin_ns, end_ns) are left out, so that one input can be
- * spread over several outputs. Private to the room. Threads: any; inputs are only read.
+ * spread over several outputs, and so are deleted profiles: then nothing of what they alone
+ * referred to (names, labels, stacks) is in the output either. Private to the room. Threads: any;
+ * inputs are only read.
  */
 #ifndef STORE_BLOCK_MERGE_H
 #define STORE_BLOCK_MERGE_H
 
 #include "store/block_read.h"
+#include "store/deleted.h"
 
 struct block_merge_options {
     int64_t tenant_id;
@@ -16,6 +19,8 @@ struct block_merge_options {
     int64_t begin_ns;
     int64_t end_ns;
     struct block_sink sink;
+    struct deleted *deleted;             /* NULL: nothing is */
+    const struct deleted_ids *deletions; /* of each block */
 };
 
 /* *ret_summary has no rows and nothing was written when there are none. Handles: ERR_CORRUPT (which

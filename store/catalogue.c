@@ -261,8 +261,8 @@ uint32_t catalogue_count_places(const struct pg_result *result, int row, int len
     return count;
 }
 
-uint32_t catalogue_read_places(const struct pg_result *result, int row, int first,
-                               struct catalogue_place *places)
+uint32_t catalogue_read_places(struct arena *arena, const struct pg_result *result, int row,
+                               int first, struct catalogue_place *places)
 {
     struct catalogue_place place = {
         .object_key = pg_get_text(result, row, first),
@@ -270,6 +270,7 @@ uint32_t catalogue_read_places(const struct pg_result *result, int row, int firs
         .level = (uint32_t)pg_get_i64(result, row, first + 3),
     };
     struct span rest = span_text(pg_get_text(result, row, first + 2)), item;
+    catalogue_read_ids(arena, result, row, first + 4, &place.deletions);
     if (pg_is_null(result, row, first + 2) || rest.size < 2) {
         places[0] = place;
         return 1;
@@ -287,35 +288,45 @@ uint32_t catalogue_read_places(const struct pg_result *result, int row, int firs
     return count;
 }
 
-enum err_code catalogue_find(struct pg_pool *database, struct arena *arena, int64_t tenant_id,
-                             int64_t start_ns, int64_t end_ns,
-                             const struct catalogue_place **ret_places, uint32_t *ret_count,
-                             struct err *err)
+static enum err_code find_places(struct pg_connection *connection, struct arena *arena,
+                                 int64_t tenant_id, int64_t start_ns, int64_t end_ns,
+                                 struct catalogue_found *found, struct err *err)
 {
-    pg_auto connection = NULL;
     struct pg_result *result;
-    enum err_code code = pg_take(database, &connection, err);
-    if (!code)
-        code = pg_query_values(
-            connection, tenant_id,
-            "SELECT b.object_key, 0::bigint, NULL::text, b.level::bigint, b.id FROM block b "
-            "WHERE b.end_ns >= $1 AND b.begin_ns < $2 AND b.swapped_at IS NULL "
-            "UNION ALL "
-            "SELECT s.object_key, t.first_byte, t.lengths::text, 0::bigint, s.id FROM "
-            "segment_tenant t "
-            "JOIN segment s ON s.id = t.segment_id "
-            "WHERE t.end_ns >= $1 AND t.begin_ns < $2 AND NOT t.is_swapped "
-            "ORDER BY 4 DESC, 5",
-            arena, &result, err, PG_I64(start_ns), PG_I64(end_ns));
+    enum err_code code = pg_query_values(
+        connection, tenant_id,
+        "SELECT b.object_key, 0::bigint, NULL::text, b.level::bigint, b.deletions::text, b.id "
+        "FROM block b WHERE b.end_ns >= $1 AND b.begin_ns < $2 AND b.swapped_at IS NULL "
+        "UNION ALL "
+        "SELECT s.object_key, t.first_byte, t.lengths::text, 0::bigint, t.deletions::text, s.id "
+        "FROM segment_tenant t "
+        "JOIN segment s ON s.id = t.segment_id "
+        "WHERE t.end_ns >= $1 AND t.begin_ns < $2 AND NOT t.is_swapped "
+        "ORDER BY 4 DESC, 6",
+        arena, &result, err, PG_I64(start_ns), PG_I64(end_ns));
     if (code)
         return code;
-    uint32_t capacity = 0, count = 0;
+    uint32_t capacity = 0;
     for (int row = 0; row < pg_row_count(result); row++)
         capacity += catalogue_count_places(result, row, 2);
     struct catalogue_place *places = arena_new(arena, struct catalogue_place, capacity);
     for (int row = 0; row < pg_row_count(result); row++)
-        count += catalogue_read_places(result, row, 0, places + count);
-    *ret_places = places;
-    *ret_count = count;
+        found->count += catalogue_read_places(arena, result, row, 0, places + found->count);
+    found->places = places;
     return ERR_NONE;
+}
+
+enum err_code catalogue_find(struct pg_pool *database, struct arena *arena, int64_t tenant_id,
+                             int64_t start_ns, int64_t end_ns, struct catalogue_found *ret_found,
+                             struct err *err)
+{
+    pg_auto connection = NULL;
+    *ret_found = (struct catalogue_found){0};
+    enum err_code code = pg_take(database, &connection, err);
+    if (!code)
+        code = find_places(connection, arena, tenant_id, start_ns, end_ns, ret_found, err);
+    return code ? code
+                : catalogue_load_deletions(connection, arena, tenant_id, ret_found->places,
+                                           ret_found->count, &ret_found->deletions,
+                                           &ret_found->deletion_count, err);
 }

@@ -1,6 +1,6 @@
 /*
- * catalogue: the tables of api/migrations/0008_store.sql and 0010_ingest_usage.sql: which segments
- * and blocks exist, and what was sent.
+ * catalogue: the tables of api/migrations/0008_store.sql, 0010_ingest_usage.sql and
+ * 0012_deletion.sql: which segments and blocks exist, what was sent and what is deleted.
  *
  * The only file of this room that knows SQL. A flush is one transaction: catalogue_begin_flush says
  * which batches are new and locks them, then the segment is put, catalogue_commit_flush makes it
@@ -11,6 +11,7 @@
 #define STORE_CATALOGUE_H
 
 #include "lib/base/err.h"
+#include "store/deleted.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -78,16 +79,54 @@ enum err_code catalogue_queue_usage(struct pg_connection *connection, struct are
 struct catalogue_place {
     const char *object_key;
     uint64_t offset;
-    uint64_t bytes; /* 0: the whole object */
-    uint32_t level; /* 0: in a segment */
+    uint64_t bytes;               /* 0: the whole object */
+    uint32_t level;               /* 0: in a segment */
+    struct deleted_ids deletions; /* that may be of profiles in it */
 };
 
-/* All blocks of a tenant that may hold profiles with start <= begin < end, oldest objects first. In
- * arena. */
+/* What a team deleted, or will: profiles with begin_ns <= begin < end_ns. */
+struct catalogue_deletion {
+    int64_t id;
+    const char *selector;
+    int64_t begin_ns;
+    int64_t end_ns;
+};
+
+/* What there is to read for a question. */
+struct catalogue_found {
+    const struct catalogue_place *places;       /* oldest objects first */
+    const struct catalogue_deletion *deletions; /* that places name, by id */
+    uint32_t count;
+    uint32_t deletion_count;
+};
+
+/* All blocks of a tenant that may hold profiles with start <= begin < end. In arena. */
 enum err_code catalogue_find(struct pg_pool *database, struct arena *arena, int64_t tenant_id,
-                             int64_t start_ns, int64_t end_ns,
-                             const struct catalogue_place **ret_places, uint32_t *ret_count,
+                             int64_t start_ns, int64_t end_ns, struct catalogue_found *ret_found,
                              struct err *err) MUST_USE;
+
+/* ---- deletions ---- */
+
+/*
+ * In a transaction of perfolio_jobs without a tenant: from its commit on nobody reads what was
+ * stored before and is meant, and whoever merges it has lost the lease. Sets deletion->id. Handles:
+ * ERR_NOT_FOUND (no such tenant).
+ */
+enum err_code catalogue_add_deletion(struct pg_connection *connection, struct arena *arena,
+                                     int64_t tenant_id, struct catalogue_deletion *deletion,
+                                     struct err *err) MUST_USE;
+/* Until the transaction ends: whoever swaps blocks of a tenant shares, whoever deletes is alone, so
+ * that what a swap adds is seen by a deletion. */
+enum err_code catalogue_lock_swaps(struct pg_connection *connection, struct arena *arena,
+                                   int64_t tenant_id, bool is_shared, struct err *err) MUST_USE;
+/* Those that the places name, by id, in arena. */
+enum err_code catalogue_load_deletions(struct pg_connection *connection, struct arena *arena,
+                                       int64_t tenant_id, const struct catalogue_place *places,
+                                       uint32_t count, const struct catalogue_deletion **ret_list,
+                                       uint32_t *ret_count, struct err *err) MUST_USE;
+/* Says of those of which no object has anything that they are done, and forgets them later. */
+enum err_code catalogue_settle_deletions(struct pg_connection *connection, struct arena *arena,
+                                         struct err *err) MUST_USE;
 
 /* ---- upkeep ---- */
 
@@ -107,11 +146,15 @@ struct catalogue_claim {
     uint32_t count;        /* 0: there is nothing to do */
     int64_t *ids;          /* of the segments or blocks, distinct */
     uint32_t id_count;
+    bool is_rewrite; /* one block, of which something is deleted: it stays on its level */
+    const struct catalogue_deletion *deletions; /* that places name, by id */
+    uint32_t deletion_count;
 };
 
 /*
  * Claims what is due: a tenant's segments once there are 64 or one is 15 s old, oldest tenant
- * first; else blocks of one level in one window, once there are 16 or the window is over.
+ * first, and those of which something is deleted at once; else a block of which something is
+ * deleted; else blocks of one level in one window, once there are 16 or the window is over.
  * *ret_claim is in arena.
  */
 enum err_code catalogue_claim(struct pg_pool *jobs, struct arena *arena, int64_t writer_id,

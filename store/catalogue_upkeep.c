@@ -22,7 +22,7 @@ static const char *id_list(struct arena *arena, const int64_t *ids, uint32_t cou
 
 /* ---- claims ---- */
 
-/* Rows of (owner, tenant, key, first byte, lengths, level) as a claim. */
+/* Rows of (owner, tenant, key, first byte, lengths, level, deletions) as a claim. */
 static void read_claim(struct arena *arena, const struct pg_result *result,
                        struct catalogue_claim *claim)
 {
@@ -39,7 +39,7 @@ static void read_claim(struct arena *arena, const struct pg_result *result,
         claim->tenant_id = pg_get_i64(result, row, 1);
         claim->level = (uint32_t)pg_get_i64(result, row, 5);
         claim->ids[claim->id_count++] = pg_get_i64(result, row, 0);
-        claim->count += catalogue_read_places(result, row, 2, places + before);
+        claim->count += catalogue_read_places(arena, result, row, 2, places + before);
         for (uint32_t i = before; i < claim->count; i++)
             owners[i] = pg_get_i64(result, row, 0);
     }
@@ -52,13 +52,14 @@ static enum err_code claim_segments(struct pg_connection *connection, struct are
     return pg_query_values(
         connection, PG_NO_TENANT,
         "WITH free AS ("
-        "  SELECT t.segment_id, t.tenant_id, s.created_at FROM segment_tenant t"
+        "  SELECT t.segment_id, t.tenant_id, s.created_at, t.deletions FROM segment_tenant t"
         "  JOIN segment s ON s.id = t.segment_id"
         "  WHERE NOT t.is_swapped AND NOT t.is_broken"
         "    AND (t.leased_until IS NULL OR t.leased_until < now())), "
         "due AS ("
         "  SELECT tenant_id FROM free GROUP BY tenant_id"
         "  HAVING count(*) >= 64 OR min(created_at) < now() - interval '15 s'"
+        "    OR bool_or(deletions <> '{}')"
         "  ORDER BY min(created_at) LIMIT 1), "
         "chosen AS ("
         "  SELECT t.segment_id, t.tenant_id FROM segment_tenant t"
@@ -69,7 +70,8 @@ static enum err_code claim_segments(struct pg_connection *connection, struct are
         "  SET leased_by = $1, leased_until = now() + $2 * interval '1 s'"
         "  FROM chosen c, segment s WHERE t.segment_id = c.segment_id"
         "    AND t.tenant_id = c.tenant_id AND s.id = t.segment_id "
-        "RETURNING t.segment_id, t.tenant_id, s.object_key, t.first_byte, t.lengths::text, 0",
+        "RETURNING t.segment_id, t.tenant_id, s.object_key, t.first_byte, t.lengths::text, 0,"
+        " t.deletions::text",
         arena, ret_result, err, PG_I64(writer_id), PG_I64(CATALOGUE_LEASE_S));
 }
 
@@ -98,7 +100,23 @@ static enum err_code claim_blocks(struct pg_connection *connection, struct arena
         "    USING (tenant_id, level, span) ORDER BY f.id LIMIT 64) FOR UPDATE SKIP LOCKED) "
         "UPDATE block b SET leased_by = $1, leased_until = now() + $2 * interval '1 s'"
         "  FROM chosen c WHERE b.id = c.id AND b.swapped_at IS NULL "
-        "RETURNING b.id, b.tenant_id, b.object_key, 0::bigint, NULL::text, b.level::bigint",
+        "RETURNING b.id, b.tenant_id, b.object_key, 0::bigint, NULL::text, b.level::bigint,"
+        " b.deletions::text",
+        arena, ret_result, err, PG_I64(writer_id), PG_I64(CATALOGUE_LEASE_S));
+}
+
+static enum err_code claim_rewrite(struct pg_connection *connection, struct arena *arena,
+                                   int64_t writer_id, struct pg_result **ret_result,
+                                   struct err *err)
+{
+    return pg_query_values(
+        connection, PG_NO_TENANT,
+        "UPDATE block b SET leased_by = $1, leased_until = now() + $2 * interval '1 s'"
+        "  FROM (SELECT id FROM block WHERE deletions <> '{}' AND swapped_at IS NULL"
+        "    AND NOT is_broken AND (leased_until IS NULL OR leased_until < now())"
+        "    ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED) c WHERE b.id = c.id "
+        "RETURNING b.id, b.tenant_id, b.object_key, 0::bigint, NULL::text, b.level::bigint,"
+        " b.deletions::text",
         arena, ret_result, err, PG_I64(writer_id), PG_I64(CATALOGUE_LEASE_S));
 }
 
@@ -110,11 +128,20 @@ enum err_code catalogue_claim(struct pg_pool *jobs, struct arena *arena, int64_t
     enum err_code code = pg_take(jobs, &connection, err);
     if (!code)
         code = claim_segments(connection, arena, writer_id, &result, err);
+    bool is_rewrite = false;
+    if (!code && pg_row_count(result) == 0) {
+        code = claim_rewrite(connection, arena, writer_id, &result, err);
+        is_rewrite = !code && pg_row_count(result) > 0;
+    }
     if (!code && pg_row_count(result) == 0)
         code = claim_blocks(connection, arena, writer_id, &result, err);
-    if (!code)
-        read_claim(arena, result, ret_claim);
-    return code;
+    if (code)
+        return code;
+    read_claim(arena, result, ret_claim);
+    ret_claim->is_rewrite = is_rewrite;
+    return catalogue_load_deletions(connection, arena, PG_NO_TENANT, ret_claim->places,
+                                    ret_claim->count, &ret_claim->deletions,
+                                    &ret_claim->deletion_count, err);
 }
 
 /* ---- swaps ---- */
@@ -212,6 +239,8 @@ enum err_code catalogue_swap(struct pg_pool *jobs, struct arena *arena, int64_t 
     enum err_code code = pg_take(jobs, &connection, err);
     if (!code)
         code = pg_begin(connection, PG_NO_TENANT, err);
+    if (!code)
+        code = catalogue_lock_swaps(connection, arena, claim->tenant_id, true, err);
     if (!code)
         code = lock_writer(connection, arena, writer_id, claim->tenant_id, err);
     if (!code)
@@ -320,7 +349,7 @@ enum err_code catalogue_tidy(struct pg_pool *jobs, int64_t writer_id, struct err
                         "DELETE FROM ingest_series "
                         "WHERE day < (now() AT TIME ZONE 'UTC')::date - 1",
                         NULL, 0, arena, &result, err);
-    return code;
+    return code ? code : catalogue_settle_deletions(connection, arena, err);
 }
 
 enum err_code catalogue_list_ended(struct pg_pool *jobs, struct arena *arena,

@@ -23,6 +23,8 @@ struct compaction {
     struct flight_entry **entries;
     const struct block **blocks;
     uint32_t count;
+    struct deleted *deleted;       /* NULL: nothing is */
+    struct deleted_ids *deletions; /* of each block */
     struct catalogue_block *outputs;
     uint32_t output_count;
     int64_t renewed_ns;
@@ -56,6 +58,11 @@ static enum err_code open_inputs(struct compaction *compaction)
     const struct catalogue_claim *claim = compaction->claim;
     compaction->entries = arena_new(compaction->arena, struct flight_entry *, claim->count);
     compaction->blocks = arena_new(compaction->arena, const struct block *, claim->count);
+    compaction->deletions = arena_new(compaction->arena, struct deleted_ids, claim->count);
+    if (claim->deletion_count &&
+        deleted_create(compaction->arena, claim->deletions, claim->deletion_count,
+                       &compaction->deleted, compaction->err))
+        return compaction->err->code;
     for (uint32_t i = 0; i < claim->count; i++) {
         struct flight_entry *entry;
         enum err_code code = stay_alive(compaction);
@@ -68,6 +75,7 @@ static enum err_code open_inputs(struct compaction *compaction)
         if (code)
             return code;
         compaction->entries[compaction->count] = entry;
+        compaction->deletions[compaction->count] = claim->places[i].deletions;
         compaction->blocks[compaction->count++] = open_blocks_get(entry);
     }
     return ERR_NONE;
@@ -161,6 +169,8 @@ static enum err_code write_output(struct compaction *compaction, int32_t day)
         .begin_ns = day * DAY_NS,
         .end_ns = (day + INT64_C(1)) * DAY_NS,
         .sink = {.append = append_to_object, .context = &output},
+        .deleted = compaction->deleted,
+        .deletions = compaction->deletions,
     };
     code = block_merge(compaction->blocks, compaction->count, &options, &summary, err);
     if (code || !summary.granule_count) {
@@ -200,9 +210,11 @@ static enum err_code merge_inputs(struct compaction *compaction)
     return ERR_NONE;
 }
 
-static uint32_t next_level(uint32_t level)
+static uint32_t next_level(const struct catalogue_claim *claim)
 {
-    return level < CATALOGUE_LEVELS ? level + 1 : CATALOGUE_LEVELS;
+    if (claim->is_rewrite)
+        return claim->level;
+    return claim->level < CATALOGUE_LEVELS ? claim->level + 1 : CATALOGUE_LEVELS;
 }
 
 enum err_code compact_claim(const struct upkeep_options *options, int64_t writer_id,
@@ -215,18 +227,17 @@ enum err_code compact_claim(const struct upkeep_options *options, int64_t writer
                                     .arena = arena,
                                     .renewed_ns = clock_monotonic_ns(),
                                     .err = err};
-    if (claim->level && claim->count == 1)
-        return catalogue_promote(options->jobs_database, arena, writer_id, claim,
-                                 next_level(claim->level), err);
+    if (claim->level && claim->count == 1 && !claim->deletion_count)
+        return catalogue_promote(options->jobs_database, arena, writer_id, claim, next_level(claim),
+                                 err);
     enum err_code code = open_inputs(&compaction);
     if (!code)
         code = merge_inputs(&compaction);
     for (uint32_t i = 0; i < compaction.count; i++)
         flight_cache_unref(compaction.entries[i]);
     if (!code)
-        code = catalogue_swap(options->jobs_database, arena, writer_id, claim,
-                              next_level(claim->level), compaction.outputs, compaction.output_count,
-                              err);
+        code = catalogue_swap(options->jobs_database, arena, writer_id, claim, next_level(claim),
+                              compaction.outputs, compaction.output_count, err);
     if (code && compaction.may_have_put)
         writer_end(options->writer, writer_id);
     return code;

@@ -9,6 +9,7 @@
 struct input {
     const struct dictionary *dictionary;
     const struct stack_hashes *hashes;
+    const struct dictionary_use *use; /* NULL: all */
     uint32_t *strings;
     uint32_t *mappings;
     uint32_t *functions;
@@ -147,10 +148,33 @@ static void copy_location(struct building *building, struct input *input, uint32
     *(struct profile_location *)append_items(&building->locations, 1) = taken;
 }
 
+/* The frames of the stacks that are needed; NULL: all. */
+static const bool *find_locations(struct building *building, const struct input *input)
+{
+    const struct stacks *stacks = &input->dictionary->stacks;
+    if (!input->use)
+        return NULL;
+    bool *locations =
+        arena_new(building->scratch, bool, input->dictionary->tables->location_count + (size_t)1);
+    bool *nodes = arena_new(building->scratch, bool, stacks->node_count);
+    for (uint32_t i = 0; i < stacks->stack_count; i++)
+        nodes[stacks->nodes[i]] = input->use->stacks[i];
+    for (uint32_t i = stacks->node_count; i-- > 1;) { /* callers come before what they call */
+        if (!nodes[i])
+            continue;
+        nodes[stacks->parents[i]] = true;
+        locations[stacks->frames[i]] = true;
+    }
+    return locations;
+}
+
 static void take_locations(struct building *building, struct input *input)
 {
     const uint32_t count = input->dictionary->tables->location_count;
+    const bool *needed = find_locations(building, input);
     for (uint32_t i = 0; i < count; i++) {
+        if (needed && !needed[i])
+            continue;
         const uint32_t before = building->frames.count;
         input->locations[i] = stack_hash_set_add(&building->frames, input->hashes->frames[i]);
         if (input->locations[i] == before)
@@ -167,6 +191,8 @@ static void take_label_sets(struct building *building, struct input *input)
     buf_init(&key, 1 << 26);
     for (uint32_t i = 0; i < from->label_set_count; i++) {
         struct batch_label_set set = from->label_sets[i];
+        if (i && input->use && !input->use->label_sets[i])
+            continue;
         buf_clear(&key);
         buf_append(&key, &set.link, sizeof(set.link));
         const uint32_t first = building->sample_labels.count;
@@ -220,6 +246,8 @@ static void take_series(struct building *building, struct input *input)
     buf_init(&key, 1 << 26);
     for (uint32_t i = 0; i < from->series_count; i++) {
         struct batch_series series = from->series[i];
+        if (input->use && !input->use->series[i])
+            continue;
         const uint32_t first = building->series_labels.count;
         struct batch_label *labels = append_items(&building->series_labels, series.label_count);
         buf_clear(&key);
@@ -432,6 +460,9 @@ static void take_stacks(struct building *building, const struct input *input,
     uint32_t *way = arena_new_raw(scratch, uint32_t, deepest_of(from) + (size_t)1);
     nodes[STACKS_ROOT] = STACKS_ROOT;
     for (uint32_t i = 0; i < from->stack_count; i++) {
+        node_of_stack[i] = STACKS_ROOT;
+        if (i && input->use && !input->use->stacks[i])
+            continue;
         const uint32_t before = building->stacks.count;
         const uint32_t number = stack_hash_set_add(&building->stacks, input->hashes->stacks[i]);
         if (number == before) {
@@ -473,7 +504,8 @@ static enum err_code unite_stacks(struct building *building, struct dictionary_u
 
 /* ---- all ---- */
 
-static void begin_inputs(struct building *building, const struct block *const *blocks)
+static void begin_inputs(struct building *building, const struct block *const *blocks,
+                         const struct dictionary_use *uses)
 {
     building->inputs = arena_new(building->scratch, struct input, building->input_count);
     for (uint32_t i = 0; i < building->input_count; i++) {
@@ -481,6 +513,7 @@ static void begin_inputs(struct building *building, const struct block *const *b
         building->inputs[i] = (struct input){
             .dictionary = from,
             .hashes = block_hashes(blocks[i]),
+            .use = uses ? &uses[i] : NULL,
             .strings = new_numbers(building->scratch, from->tables->string_count),
             .mappings = new_numbers(building->scratch, from->tables->mapping_count),
             .functions = new_numbers(building->scratch, from->tables->function_count),
@@ -514,7 +547,8 @@ static enum err_code unite(struct building *building, struct dictionary_union *r
     for (uint32_t i = 0; i < building->input_count; i++) {
         struct input *input = &building->inputs[i];
         for (uint32_t j = 0; j < input->dictionary->series_count; j++)
-            input->series[j] = series[input->series[j]];
+            input->series[j] =
+                input->series[j] == PROFILE_NONE ? PROFILE_NONE : series[input->series[j]];
         numbers[i].series = input->series;
         numbers[i].label_sets = input->label_sets;
     }
@@ -528,8 +562,8 @@ static void free_items(void *items)
 }
 
 enum err_code dictionary_union_create(struct arena *arena, const struct block *const *blocks,
-                                      uint32_t block_count, struct dictionary_union *ret_union,
-                                      struct err *err)
+                                      uint32_t block_count, const struct dictionary_use *uses,
+                                      struct dictionary_union *ret_union, struct err *err)
 {
     arena_auto scratch = arena_create();
     struct building building = {
@@ -550,7 +584,7 @@ enum err_code dictionary_union_create(struct arena *arena, const struct block *c
     struct dictionary_union result = {0};
     stack_hash_set_init(&building.frames);
     stack_hash_set_init(&building.stacks);
-    begin_inputs(&building, blocks);
+    begin_inputs(&building, blocks, uses);
     enum err_code code = unite(&building, &result, err);
     stack_hash_set_fini(&building.frames);
     stack_hash_set_fini(&building.stacks);

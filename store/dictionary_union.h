@@ -23,10 +23,20 @@ struct dictionary_union {
     const struct dictionary_numbers *inputs;
 };
 
-/* In arena; strings are borrowed from the blocks. Handles: ERR_TOO_LARGE (more nodes than a block
- * may have). */
+/* What the output needs of an input, by its numbers. */
+struct dictionary_use {
+    bool *stacks;
+    bool *label_sets;
+    bool *series;
+};
+
+/*
+ * In arena; strings are borrowed from the blocks. uses: of each block what is needed: the rest is
+ * left out, its numbers are meaningless; NULL: all is. Handles: ERR_TOO_LARGE (more nodes than a
+ * block may have).
+ */
 enum err_code dictionary_union_create(struct arena *arena, const struct block *const *blocks,
-                                      uint32_t block_count, struct dictionary_union *ret_union,
-                                      struct err *err) MUST_USE;
+                                      uint32_t block_count, const struct dictionary_use *uses,
+                                      struct dictionary_union *ret_union, struct err *err) MUST_USE;
 
 #endif

@@ -3,12 +3,14 @@
 #include "lib/base/mem.h"
 #include "lib/profile/batch.h"
 #include "store/block_write.h"
+#include "store/catalogue.h"
 #include "store/execute.h"
 #include "store/export.h"
 #include "store/flush.h"
 #include "store/open_blocks.h"
 #include "store/profile_list.h"
 #include "store/range.h"
+#include "store/selector.h"
 #include "store/series_list.h"
 #include "store/upkeep.h"
 #include "store/walk.h"
@@ -173,6 +175,24 @@ enum err_code store_append(struct store *store, int64_t tenant_id, const struct 
     if (!code)
         code = store_addition_commit(addition, ret_receipt, err);
     store_addition_destroy(addition);
+    return code;
+}
+
+enum err_code store_delete(struct pg_connection *connection, struct arena *arena, int64_t tenant_id,
+                           struct span selector, int64_t start_ns, int64_t end_ns, int64_t *ret_id,
+                           struct err *err)
+{
+    struct selector *parsed;
+    struct catalogue_deletion deletion = {
+        .selector = arena_strndup(arena, selector.data, selector.size),
+        .begin_ns = start_ns,
+        .end_ns = end_ns,
+    };
+    enum err_code code = selector_parse(arena, selector, &parsed, err);
+    if (!code)
+        code = catalogue_add_deletion(connection, arena, tenant_id, &deletion, err);
+    if (!code)
+        *ret_id = deletion.id;
     return code;
 }
 

@@ -22,6 +22,7 @@ struct batch;
 struct filter;
 struct label_filter;
 struct object_store;
+struct pg_connection;
 struct pg_pool;
 struct profile;
 struct store;
@@ -136,6 +137,17 @@ enum err_code store_addition_put(struct store_addition *addition, const struct b
  * batches, of which there is at least one, had been taken before. */
 enum err_code store_addition_commit(struct store_addition *addition,
                                     struct store_receipt *ret_receipt, struct err *err) MUST_USE;
+
+/*
+ * Deletes what a tenant has stored of a selector's profiles that begin at start_ns and later, and
+ * before end_ns: in a transaction of the caller's, of perfolio_jobs and no tenant, which may do
+ * more in it. From its commit on no question reads any of that; within minutes no object has it.
+ * What comes later is not meant; but a batch id that was known stays so. Handles: ERR_INVALID (the
+ * selector; the message points at the place), ERR_NOT_FOUND (no such tenant).
+ */
+enum err_code store_delete(struct pg_connection *connection, struct arena *arena, int64_t tenant_id,
+                           struct span selector, int64_t start_ns, int64_t end_ns, int64_t *ret_id,
+                           struct err *err) MUST_USE;
 
 /* Of a series' type and labels: the same in every block and process. */
 uint64_t store_series_hash(const struct batch *batch, uint32_t series);

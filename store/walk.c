@@ -4,6 +4,7 @@
 #include "lib/base/map.h"
 #include "lib/base/mem.h"
 #include "store/catalogue.h"
+#include "store/deleted.h"
 #include "store/open_blocks.h"
 #include "store/rule.h"
 #include "store/selector.h"
@@ -21,6 +22,7 @@ struct walk_state {
     struct selector **selectors; /* none: every series */
     size_t selector_count;
     struct flight_entry **entries; /* of open blocks in use */
+    struct deleted *deleted;
     struct map_bytes type_numbers; /* by whole name */
     struct map_bytes series_numbers;
     uint32_t type_capacity;
@@ -185,8 +187,21 @@ static enum err_code find_profiles(struct walk *walk, struct walk_task *task)
     return ERR_NONE;
 }
 
-static void add_task(struct walk *walk, const struct walk_task *task)
+/* Granules are in order of series: whether one matches, and its number, is found once. */
+struct series_in_hand {
+    uint32_t index; /* in the block */
+    uint32_t number;
+    bool matches;
+    bool has_number;
+    struct deleted_windows deleted;
+};
+
+static void add_task(struct walk *walk, struct series_in_hand *hand, struct walk_task *task)
 {
+    if (!hand->has_number)
+        hand->number = number_series(walk, block_dictionary(task->block), hand->index);
+    hand->has_number = true;
+    task->series = hand->number;
     walk->series[task->series].profile_count += task->end - task->first;
     walk->statistics.profile_count += task->end - task->first;
     if (walk->state->kind == WALK_SERIES)
@@ -196,37 +211,76 @@ static void add_task(struct walk *walk, const struct walk_task *task)
     walk->tasks[walk->task_count++] = *task;
 }
 
-/* Granules are in order of series: whether one matches, and its number, is found once. */
-struct series_in_hand {
-    uint32_t index; /* in the block */
-    uint32_t number;
-    bool matches;
-    bool has_number;
-};
-
-static enum err_code look_at_granule(struct walk *walk, struct series_in_hand *hand,
-                                     struct walk_task *task)
+/* A task for each run of profiles in the window that are not deleted. */
+static void add_runs(struct walk *walk, struct series_in_hand *hand, struct walk_task *task,
+                     const struct block_profile *profiles)
 {
-    const struct dictionary *dictionary = block_dictionary(task->block);
-    enum err_code code = ERR_NONE;
-    if (task->granule->series != hand->index) {
-        *hand = (struct series_in_hand){.index = task->granule->series};
-        code = find_match(walk, dictionary, hand->index, &hand->matches);
+    const uint32_t count = task->granule->profile_count;
+    const uint32_t end = find_ordinal(profiles, count, walk->query->end_ns);
+    uint32_t at = find_ordinal(profiles, count, walk->query->start_ns);
+    for (uint32_t i = 0; at < end; i++) {
+        const bool is_last = i == hand->deleted.count;
+        const struct deleted_window *window = &hand->deleted.windows[i];
+        uint32_t stop = is_last ? end : find_ordinal(profiles, count, window->start_ns);
+        stop = stop < end ? stop : end;
+        if (at < stop) {
+            note_time(walk, profiles[at].time_ns, profiles[stop - 1].time_ns);
+            task->first = at;
+            task->end = stop;
+            add_task(walk, hand, task);
+        }
+        const uint32_t next = is_last ? end : find_ordinal(profiles, count, window->end_ns);
+        at = next > at ? next : at;
     }
-    if (code || !hand->matches || (walk->state->kind == WALK_SERIES && hand->has_number))
-        return code;
-    code = find_profiles(walk, task);
-    if (code || task->first == task->end)
-        return code;
-    if (!hand->has_number)
-        hand->number = number_series(walk, dictionary, hand->index);
-    hand->has_number = true;
-    task->series = hand->number;
-    add_task(walk, task);
+}
+
+/* Some of the granule's profiles may be deleted. */
+static enum err_code look_at_rest(struct walk *walk, struct series_in_hand *hand,
+                                  struct walk_task *task)
+{
+    const struct block_granule *granule = task->granule;
+    const struct block_profile *profiles;
+    if (deleted_has_all(&hand->deleted, granule->begin_ns, granule->end_ns))
+        return ERR_NONE;
+    enum err_code code =
+        block_read_profiles(task->block, granule, walk->cursor, &profiles, walk->err);
+    if (code)
+        return pass_over(walk, code);
+    add_runs(walk, hand, task, profiles);
     return ERR_NONE;
 }
 
-static enum err_code look_at_block(struct walk *walk, const struct block *block)
+static enum err_code take_in_hand(struct walk *walk, const struct deleted_ids *deletions,
+                                  const struct walk_task *task, struct series_in_hand *hand)
+{
+    const struct dictionary *dictionary = block_dictionary(task->block);
+    *hand = (struct series_in_hand){.index = task->granule->series};
+    enum err_code code = find_match(walk, dictionary, hand->index, &hand->matches);
+    if (code || !hand->matches || !deletions->count)
+        return code;
+    return deleted_find(walk->state->deleted, deletions, dictionary, hand->index, &hand->deleted,
+                        walk->err);
+}
+
+static enum err_code look_at_granule(struct walk *walk, const struct deleted_ids *deletions,
+                                     struct series_in_hand *hand, struct walk_task *task)
+{
+    const struct block_granule *granule = task->granule;
+    enum err_code code = ERR_NONE;
+    if (granule->series != hand->index)
+        code = take_in_hand(walk, deletions, task, hand);
+    if (code || !hand->matches || (walk->state->kind == WALK_SERIES && hand->has_number))
+        return code;
+    if (deleted_has_any(&hand->deleted, granule->begin_ns, granule->end_ns))
+        return look_at_rest(walk, hand, task);
+    code = find_profiles(walk, task);
+    if (!code && task->first < task->end)
+        add_task(walk, hand, task);
+    return code;
+}
+
+static enum err_code look_at_block(struct walk *walk, const struct block *block,
+                                   const struct deleted_ids *deletions)
 {
     const struct store_query *query = walk->query;
     struct series_in_hand hand = {.index = UINT32_MAX};
@@ -237,7 +291,7 @@ static enum err_code look_at_block(struct walk *walk, const struct block *block)
     for (uint32_t i = 0; i < count && !code; i++) {
         task.granule = &granules[i];
         if (granules[i].end_ns >= query->start_ns && granules[i].begin_ns < query->end_ns)
-            code = look_at_granule(walk, &hand, &task);
+            code = look_at_granule(walk, deletions, &hand, &task);
     }
     return code ? code : walk_check_limits(walk, 0);
 }
@@ -253,7 +307,7 @@ static enum err_code look_at_place(struct walk *walk, const struct catalogue_pla
     if (code)
         return pass_over(walk, code);
     const uint64_t profiles_before = walk->statistics.profile_count;
-    code = look_at_block(walk, open_blocks_get(entry));
+    code = look_at_block(walk, open_blocks_get(entry), &place->deletions);
     const bool is_used = walk->statistics.profile_count > profiles_before;
     walk->statistics.block_count += is_used;
     if (!is_used || state->kind != WALK_TASKS) {
@@ -268,16 +322,18 @@ static enum err_code look_at_place(struct walk *walk, const struct catalogue_pla
 static enum err_code look_at_places(struct walk *walk)
 {
     const struct store_query *query = walk->query;
-    const struct catalogue_place *places;
-    uint32_t count;
+    struct catalogue_found found;
     enum err_code code =
         catalogue_find(walk->state->source->database, walk->arena, query->tenant_id,
-                       query->start_ns, query->end_ns, &places, &count, walk->err);
+                       query->start_ns, query->end_ns, &found, walk->err);
+    if (!code)
+        code = deleted_create(walk->arena, found.deletions, found.deletion_count,
+                              &walk->state->deleted, walk->err);
     if (code)
         return code;
-    walk->state->entries = arena_new(walk->arena, struct flight_entry *, count);
-    for (uint32_t i = 0; i < count && !code; i++)
-        code = look_at_place(walk, &places[i]);
+    walk->state->entries = arena_new(walk->arena, struct flight_entry *, found.count);
+    for (uint32_t i = 0; i < found.count && !code; i++)
+        code = look_at_place(walk, &found.places[i]);
     return code;
 }
 
@@ -382,7 +438,9 @@ static int compare_tasks(const void *a, const void *b)
         return x->series < y->series ? -1 : 1;
     if (x->block_index != y->block_index)
         return x->block_index < y->block_index ? -1 : 1;
-    return (x->granule > y->granule) - (x->granule < y->granule);
+    if (x->granule != y->granule)
+        return x->granule < y->granule ? -1 : 1;
+    return (x->first > y->first) - (x->first < y->first);
 }
 
 void walk_sort_by_series(struct walk *walk)

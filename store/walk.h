@@ -26,7 +26,7 @@ enum walk_kind {
     WALK_SERIES /* only what types and series there are: no tasks */
 };
 
-/* One granule that the question touches. */
+/* One granule that the question touches, or profiles between deleted ones of it. */
 struct walk_task {
     const struct block *block;
     const struct block_granule *granule;

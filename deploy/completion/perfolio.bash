@@ -88,8 +88,8 @@ _perfolio()
         files=
         ;;
     admin)
-        options='--help --tenant --role --scopes --expires --reason --name --yes --json'
-        words='tenant user token invite login-link report share audit backup restore help'
+        options='--help --tenant --role --scopes --expires --reason --name --start --end --yes --json'
+        words='tenant user token invite login-link report share audit profiles backup restore help'
         files=
         ;;
     completion)

@@ -9,6 +9,7 @@ import gzip
 import json
 import re
 import subprocess
+import urllib.parse
 
 import pytest
 
@@ -319,6 +320,11 @@ ROWS = [
         lambda world: ("/api/v1/profiles?query=samples", {})),
     Row("GET", "/api/v1/profiles/{id}", ["viewer", "member", "owner", "token:read", "token:all"],
         lambda world: (f"/api/v1/profiles/{world.stored_profile()}", {}), foreign=(404,)),
+    # A label that nothing has: who may is the question here (test_store_deletion.py has the others).
+    Row("DELETE", "/api/v1/profiles", ADMINS + FOREIGN, is_theirs=True,
+        ask=lambda world: ("/api/v1/profiles?query=" + urllib.parse.quote('{nobody="has this"}'), {})),
+    Row("GET", "/api/v1/deletions", ADMINS + FOREIGN, is_theirs=True,
+        ask=lambda world: ("/api/v1/deletions", {})),
     Row("GET", "/api/v1/usage", ["viewer", "member", "owner", "token:read", "token:all"] + FOREIGN,
         lambda world: ("/api/v1/usage", {})),
     Row("GET", "/api/v1/senders", ["viewer", "member", "owner", "token:read", "token:all"] + FOREIGN,

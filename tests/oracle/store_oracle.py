@@ -44,6 +44,11 @@ class Oracle:
     def add(self, labels, type_name, time_ns, stacks):
         self.profiles.append((type_name, dict(labels), time_ns, rows_of(stacks)))
 
+    def delete(self, matches, start_ns, end_ns):
+        """What was added so far; matches(type, labels)."""
+        self.profiles = [one for one in self.profiles
+                         if not (start_ns <= one[2] < end_ns and matches(one[0], one[1]))]
+
     def chosen(self, type_name, matches, start_ns, end_ns):
         """The profiles of each series, in order of time."""
         series = collections.defaultdict(list)

@@ -3,6 +3,7 @@
 
 #include "lib/base/crc32c.h"
 #include "store/block_merge.h"
+#include "store/catalogue.h"
 
 enum { TENANT = 7, ROUNDS = 60 };
 
@@ -412,11 +413,113 @@ static void merged_blocks_hold_what_all_held(void **state)
     }
 }
 
+/* Each name in the block stands in one of its rows, or in a series that has a profile. */
+static void check_names(const struct block *block, const struct lines *lines)
+{
+    const struct dictionary *dictionary = block_dictionary(block);
+    const struct profile *tables = dictionary->tables;
+    uint32_t granule_count;
+    const struct block_granule *granules = block_granules(block, &granule_count);
+    buf_auto all;
+    buf_init(&all, 1u << 30);
+    for (size_t i = 0; i < lines->count; i++)
+        buf_append_text(&all, lines->lines[i]);
+    for (uint32_t i = 0; i < granule_count; i++)
+        text_series(&all, tables, &dictionary->series[granules[i].series],
+                    dictionary->series_labels);
+    for (uint32_t i = 0; i < tables->string_count; i++)
+        assert_true(tables->strings[i].size == 0 ||
+                    memmem(all.data, all.size, tables->strings[i].data, tables->strings[i].size));
+}
+
+/* Profiles from a moment on are deleted, but for a hole: what is left is what others say is there.
+ */
+static void deleted_profiles_leave_nothing_behind(void **state)
+{
+    (void)state;
+    enum { INPUTS = 3 };
+    uint64_t seed = 4242;
+    for (int round = 0; round < ROUNDS; round++) {
+        struct random_shape shape = random_shape(&seed);
+        struct written written[INPUTS], plain = {0}, merged = {0};
+        struct block *blocks[INPUTS], *block;
+        struct batch *batches[INPUTS];
+        struct lines wanted = {0}, read = {0};
+        struct err err = {0};
+        arena_auto arena = arena_create();
+        for (int i = 0; i < INPUTS; i++) {
+            batches[i] = random_batch(&seed, &shape);
+            write_block(&written[i], batches[i], 0);
+            assert_int_equal(open_block(&written[i], &blocks[i]), ERR_NONE);
+        }
+        const int64_t cut_ns = shape.begin_ns + (int64_t)(random_next(&seed) >> 1) % shape.span_ns;
+        const struct catalogue_deletion deletions[] = {
+            {.id = 3,
+             .selector = "{__profile_type__=~\".*\"}",
+             .begin_ns = cut_ns,
+             .end_ns = cut_ns + 1000},
+            {.id = 5,
+             .selector = "{pod!='none such'}",
+             .begin_ns = cut_ns + 1,
+             .end_ns = INT64_MAX},
+            {.id = 8, .selector = "{pod='none such'}", .begin_ns = INT64_MIN, .end_ns = INT64_MAX},
+        };
+        const int64_t ids[] = {3, 5, 8};
+        const struct deleted_ids of_blocks[INPUTS] = {{ids, 3}, {ids, 3}, {ids, 3}};
+        struct block_merge_options options = {
+            .tenant_id = TENANT,
+            .begin_ns = INT64_MIN,
+            .end_ns = cut_ns,
+            .sink = {.append = append_to_buf, .context = &plain.bytes},
+        };
+        buf_init(&plain.bytes, 1u << 30);
+        buf_init(&merged.bytes, 1u << 30);
+        assert_int_equal(block_merge((const struct block *const *)blocks, INPUTS, &options,
+                                     &plain.summary, &err),
+                         0);
+        options.end_ns = INT64_MAX;
+        options.sink.context = &merged.bytes;
+        options.deletions = of_blocks;
+        assert_int_equal(deleted_create(arena, deletions, 3, &options.deleted, &err), 0);
+        assert_int_equal(block_merge((const struct block *const *)blocks, INPUTS, &options,
+                                     &merged.summary, &err),
+                         0);
+        assert_int_equal(plain.summary.row_count, merged.summary.row_count);
+        assert_int_equal(plain.summary.profile_count, merged.summary.profile_count);
+        assert_true(merged.bytes.size <= plain.bytes.size);
+        if (plain.bytes.size) {
+            plain.span = buf_span(&plain.bytes);
+            merged.span = buf_span(&merged.bytes);
+            assert_int_equal(open_block(&plain, &block), ERR_NONE);
+            lines_of_block(&wanted, block);
+            block_close(block);
+            assert_int_equal(open_block(&merged, &block), ERR_NONE);
+            assert_int_equal(block_verify(block, &err), ERR_NONE);
+            lines_of_block(&read, block);
+            lines_sort(&wanted);
+            lines_sort(&read);
+            assert_same_lines(&wanted, &read);
+            check_names(block, &read);
+            block_close(block);
+        }
+        for (int i = 0; i < INPUTS; i++) {
+            block_close(blocks[i]);
+            buf_fini(&written[i].bytes);
+            batch_destroy(batches[i]);
+        }
+        buf_fini(&plain.bytes);
+        buf_fini(&merged.bytes);
+        lines_fini(&wanted);
+        lines_fini(&read);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_block_holds_what_the_batch_held),
         cmocka_unit_test(merged_blocks_hold_what_all_held),
+        cmocka_unit_test(deleted_profiles_leave_nothing_behind),
         cmocka_unit_test(totals_and_ranges_are_the_sums_of_their_rows),
         cmocka_unit_test(every_byte_that_changes_is_found),
         cmocka_unit_test(numbers_that_lead_nowhere_are_refused_where_checksums_fit),

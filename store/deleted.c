@@ -1,0 +1,107 @@
+#include "store/deleted.h"
+
+#include "lib/base/mem.h"
+#include "store/catalogue.h"
+#include "store/selector.h"
+
+#include <stdlib.h>
+
+struct one {
+    int64_t id;
+    struct selector *selector;
+    struct deleted_window window;
+};
+
+struct deleted {
+    struct one *deletions; /* by id */
+    uint32_t count;
+    struct deleted_window *room;
+};
+
+enum err_code deleted_create(struct arena *arena, const struct catalogue_deletion *deletions,
+                             uint32_t count, struct deleted **ret_deleted, struct err *err)
+{
+    struct deleted *deleted = arena_new(arena, struct deleted, 1);
+    deleted->deletions = arena_new(arena, struct one, count);
+    deleted->room = arena_new(arena, struct deleted_window, count);
+    deleted->count = count;
+    for (uint32_t i = 0; i < count; i++) {
+        struct one *one = &deleted->deletions[i];
+        one->id = deletions[i].id;
+        one->window = (struct deleted_window){deletions[i].begin_ns, deletions[i].end_ns};
+        enum err_code code =
+            selector_parse(arena, span_text(deletions[i].selector), &one->selector, err);
+        if (code)
+            return err_add(err, "deletion %lld", (long long)one->id);
+    }
+    *ret_deleted = deleted;
+    return ERR_NONE;
+}
+
+static int compare_ids(const void *id, const void *one)
+{
+    const int64_t x = *(const int64_t *)id, y = ((const struct one *)one)->id;
+    return (x > y) - (x < y);
+}
+
+static int compare_windows(const void *a, const void *b)
+{
+    const struct deleted_window *x = a, *y = b;
+    return (x->start_ns > y->start_ns) - (x->start_ns < y->start_ns);
+}
+
+/* What touches becomes one. */
+static uint32_t unite(struct deleted_window *windows, uint32_t count)
+{
+    uint32_t kept = 0;
+    if (count)
+        qsort(windows, count, sizeof(*windows), compare_windows);
+    for (uint32_t i = 0; i < count; i++) {
+        if (!kept || windows[kept - 1].end_ns < windows[i].start_ns)
+            windows[kept++] = windows[i];
+        else if (windows[kept - 1].end_ns < windows[i].end_ns)
+            windows[kept - 1].end_ns = windows[i].end_ns;
+    }
+    return kept;
+}
+
+enum err_code deleted_find(struct deleted *deleted, const struct deleted_ids *ids,
+                           const struct dictionary *dictionary, uint32_t series,
+                           struct deleted_windows *ret_windows, struct err *err)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < ids->count; i++) {
+        const struct one *one = deleted->count
+                                    ? bsearch(&ids->ids[i], deleted->deletions, deleted->count,
+                                              sizeof(struct one), compare_ids)
+                                    : NULL;
+        bool matches = false;
+        if (!one)
+            return err_set(err, ERR_INTERNAL, "deletion %lld is not known", (long long)ids->ids[i]);
+        enum err_code code = selector_matches(one->selector, dictionary, series, &matches, err);
+        if (code)
+            return code;
+        if (matches && count < deleted->count)
+            deleted->room[count++] = one->window;
+    }
+    *ret_windows = (struct deleted_windows){deleted->room, unite(deleted->room, count)};
+    return ERR_NONE;
+}
+
+bool deleted_has_any(const struct deleted_windows *windows, int64_t first_ns, int64_t last_ns)
+{
+    for (uint32_t i = 0; i < windows->count; i++) {
+        if (windows->windows[i].start_ns <= last_ns && windows->windows[i].end_ns > first_ns)
+            return true;
+    }
+    return false;
+}
+
+bool deleted_has_all(const struct deleted_windows *windows, int64_t first_ns, int64_t last_ns)
+{
+    for (uint32_t i = 0; i < windows->count; i++) {
+        if (windows->windows[i].start_ns <= first_ns && windows->windows[i].end_ns > last_ns)
+            return true;
+    }
+    return false;
+}

@@ -1,0 +1,167 @@
+"""What is deleted is read by nobody from then on, and is gone from every object soon; nothing else of
+the blocks that had it changes: answers equal a recomputation without it (tests/oracle/store_oracle.py),
+before and after merging."""
+
+import functools
+import random
+import time
+
+import pytest
+
+from people import Tenant
+from test_store import (BEGIN, CPU, CPU_NAMES, HOUR, MATCHERS, NAMES, check, compact, folded,
+                        make_profile, make_sources, objects_of, rows_of, send, store_oracle, until)
+
+
+ALL = '{__profile_type__=~".*"}'
+
+
+def delete(client, selector, start=None, end=None):
+    query = {"query": selector, **{name: value for name, value in (("start", start), ("end", end))
+                                   if value is not None}}
+    answer = client.request("DELETE", "/api/v1/profiles", query=query)
+    assert answer.status == 202, answer
+    return answer.json()
+
+
+@functools.cache  # so that the same is the same, byte by byte
+def cpu_profile(time_ns, value, stack):
+    return make_profile(CPU, time_ns, {stack: [value, 10 * value]}, ("cpu", "nanoseconds"), 10**10)
+
+
+def push(client, label, time_ns, value=1, stack=("main", "work")):
+    body = cpu_profile(time_ns, value, stack)
+    answer = client.post("/api/v1/profiles", body=body, query={"label": label})
+    assert answer.status == 200, answer
+    return answer.json()
+
+
+def is_done(client, which):
+    found = {one["id"]: one for one in client.get("/api/v1/deletions").json()["deletions"]}
+    return found[which["id"]]["done_at"]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_answers_equal_a_recomputation_without_what_is_deleted(start_server, seed):
+    rng = random.Random(seed)
+    server = start_server("--jobs-interval", "1s")
+    client = Tenant(server).api("ingest", "read", "admin")
+    oracle = store_oracle.Oracle()
+    sources = make_sources(rng)
+    time_ns = BEGIN
+    for number in range(6):
+        for _ in range(40):
+            time_ns += rng.randrange(1, 4 * 60 * 10**9)
+            send(client, oracle, rng.choice(sources), time_ns)
+        if number == 2:
+            compact(server)
+        for _ in range(2):
+            selector, matches = rng.choice(MATCHERS[1:])
+            name = rng.choice(["", *NAMES])
+            start = BEGIN + rng.randrange(time_ns - BEGIN)
+            end = start + rng.choice([1, 10 * 60 * 10**9, HOUR, 3 * HOUR])
+            delete(client, name + selector, start, end)
+            oracle.delete(lambda type_name, labels, name=name, matches=matches:
+                          name in ("", type_name) and matches(labels), start, end)
+        check(client, oracle, rng, 40)
+    compact(server)
+    check(client, oracle, rng, 150)
+    server.stop()
+    server.start()
+    check(client, oracle, rng, 40)
+
+
+def test_it_is_hidden_at_once_and_then_gone_from_the_objects(start_server):
+    server = start_server("--jobs-interval", "1s")
+    tenant = Tenant(server)
+    client, other = tenant.api("ingest", "read", "admin"), Tenant(server).api("ingest", "read")
+    for who in (client, other):
+        for i in range(4):
+            push(who, "pod=a", BEGIN + i)
+            push(who, "pod=b", BEGIN + i)
+    before = objects_of(server)
+    made = delete(client, '{pod="a"}', BEGIN + 1, BEGIN + 3)
+    assert made["start_ns"] == BEGIN + 1 and made["end_ns"] == BEGIN + 3 and made["done_at"] is None
+    assert folded(client, CPU_NAMES[0] + '{pod="a"}', BEGIN, BEGIN + 9)[1] == {("main", "work"): 2}
+    # Only what was there before is meant; what was known stays known.
+    assert push(client, "pod=a", BEGIN + 1)["duplicate"]
+    assert not push(client, "pod=a", BEGIN + 2, 100)["duplicate"]
+    assert folded(client, CPU_NAMES[0] + '{pod="a"}', BEGIN, BEGIN + 9)[1] == {("main", "work"): 102}
+    until(lambda: is_aged(server) and is_done(client, made), "a deletion is not done")
+    until(lambda: is_aged(server) and not before & objects_of(server), "objects with deleted profiles are left")
+    assert folded(client, CPU_NAMES[0], BEGIN, BEGIN + 9)[1] == {("main", "work"): 106}
+    assert folded(other, CPU_NAMES[0], BEGIN, BEGIN + 9)[1] == {("main", "work"): 8}
+    audit = client.get("/api/v1/audit").json()["entries"][0]
+    assert audit["action"] == "profiles.delete" and 'pod="a"' in audit["target"]
+
+
+def is_aged(server):
+    """What was swapped and what waits to be merged is older by an hour."""
+    with server.database().cursor() as cursor:
+        for table in ("segment", "block"):
+            cursor.execute(f"UPDATE {table} SET swapped_at = swapped_at - interval '1 hour',"
+                           " created_at = created_at - interval '1 hour'")
+    return True
+
+
+def test_all_of_a_block_and_all_of_a_team(start_server):
+    server = start_server("--jobs-interval", "1s")
+    tenant, other = Tenant(server), Tenant(server)
+    client = tenant.api("ingest", "read", "admin")
+    push(client, "pod=a", BEGIN)
+    push(client, "pod=b", BEGIN + 25 * HOUR)
+    compact(server)
+    assert len(objects_of(server)) == 2
+    made = delete(client, ALL, end=BEGIN + HOUR)
+    assert folded(client, CPU_NAMES[0], BEGIN, BEGIN + 99 * HOUR)[1] == {("main", "work"): 1}
+    until(lambda: is_aged(server) and is_done(client, made) and len(objects_of(server)) == 1,
+          "a block of nothing but deleted profiles is left")
+    push(other.api("ingest"), "pod=c", BEGIN)
+    push(client, "pod=d", BEGIN)
+    assert server.api().request("DELETE", f"/api/v1/admin/tenants/{tenant.id}").status == 204
+    until(lambda: is_aged(server) and objects_of(server) == rows_of(server, "SELECT object_key FROM block"),
+          "objects of a deleted team are left")
+    assert rows_of(server, "SELECT tenant_id FROM block") == {other.id}
+
+
+@pytest.mark.parametrize("query, wanted", [
+    ({}, "query is missing"),
+    ({"query": "{pod=}"}, "query:"),
+    ({"query": "{}"}, "query:"),
+    ({"query": "cpu", "start": "5", "end": "5"}, "start must be before end"),
+    ({"query": "cpu", "from": "5"}, "from"),
+])
+def test_what_is_wrong_is_said(server, query, wanted):
+    answer = Tenant(server).api("admin").request("DELETE", "/api/v1/profiles", query=query)
+    assert answer.status == 400 and wanted in answer.json()["detail"], answer
+
+
+def test_only_administrators_delete_and_only_their_teams_profiles(server):
+    tenant, other = Tenant(server), Tenant(server)
+    mine, theirs = tenant.api("ingest", "read"), other.api("ingest", "read", "admin")
+    push(mine, "pod=a", BEGIN)
+    answer = mine.request("DELETE", "/api/v1/profiles", query={"query": ALL})
+    assert answer.status == 403, answer
+    delete(theirs, ALL)
+    assert folded(mine, CPU_NAMES[0], BEGIN, BEGIN + 1)[1] == {("main", "work"): 1}
+    assert tenant.api("admin").get("/api/v1/deletions").json() == {"deletions": [], "next_cursor": None}
+
+
+def test_a_deletion_while_many_push_and_merge(start_server):
+    """Each batch before the deletion is gone, each after it is there, whatever is merged meanwhile."""
+    server = start_server("--jobs-interval", "1s")
+    client = Tenant(server).api("ingest", "read", "admin")
+    deadline, number, kept = time.monotonic() + 6, 0, []
+    while time.monotonic() < deadline:
+        for _ in range(20):
+            push(client, f"pod=p{number % 2}", BEGIN + number, stack=("main", f"f{number}"))
+            kept.append(number)
+            number += 1
+        is_aged(server)
+        if random.random() < 0.3:
+            delete(client, '{pod="p1"}')
+            kept = [one for one in kept if one % 2 == 0]
+        rows = folded(client, CPU_NAMES[0], BEGIN, BEGIN + number)[1]
+        assert rows == {("main", f"f{one}"): 1 for one in kept}
+    compact(server)
+    assert folded(client, CPU_NAMES[0], BEGIN, BEGIN + number)[1] == {("main", f"f{one}"): 1 for one in kept}
