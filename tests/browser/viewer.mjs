@@ -136,6 +136,25 @@ export async function testViewer(runner, browser, server) {
     }),
   );
 
+  await runner.test("a link that names what is not here leads on all the same", () =>
+    withPage(
+      browser,
+      server,
+      async (page, watch) => {
+        for (const status of [400, 404]) watch.allowed.add(status);
+        for (const query of ["?st=nope&v=table&sv=2", "?g=nope&v=table&sv=2", "?root=0123456789abcdef&v=table&sv=2"]) {
+          await page.goto(at(query));
+          await page.click("text=Look at the whole profile");
+          await page.waitForSelector(".rows .row");
+          assert.equal(page.url(), at("?v=table&sv=2"), query);
+        }
+        await page.goto(at("?z=0123456789abcdef&x=zap:foo~only:cobol~hide:runtime&sv=2"));
+        await page.waitForSelector(".viewer-foot >> text=2 rules of the link are not known here");
+        await page.waitForSelector(".viewer-foot >> text=The frame that the link zooms to is not in this tree");
+      },
+    ),
+  );
+
   await runner.test("every setting comes back from the address bar", () =>
     withPage(browser, server, async (page) => {
       const queries = [

@@ -79,4 +79,7 @@ export function parseChain(text: string): Rule[] {
   return rules;
 }
 
+/** How many rules of a link parseChain leaves out. */
+export const unknownRules = (text: string): number => splitAtTildes(text).filter((part) => part !== "").length - parseChain(text).length;
+
 export const sameRule = (a: Rule, b: Rule): boolean => a.action === b.action && a.text === b.text;

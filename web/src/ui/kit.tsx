@@ -281,7 +281,8 @@ const problemTexts: Record<string, [string, string]> = {
 const mayPass = ({ status }: Problem) => !status || status === 429 || status >= 500;
 
 /** Offers to try again only where that may help. */
-export function ProblemView({ problem, onRetry }: { problem: Problem; onRetry?: () => void }) {
+/** ways: what else there is to do. */
+export function ProblemView({ problem, onRetry, ways }: { problem: Problem; onRetry?: () => void; ways?: ComponentChildren }) {
   const kind = problem.status === 410 ? "gone" : problem.status === 404 ? "not_found" : problem.kind;
   const [title, text] = problemTexts[kind] ?? [problem.title, problem.detail];
   return (
@@ -302,6 +303,7 @@ export function ProblemView({ problem, onRetry }: { problem: Problem; onRetry?: 
             </Button>
           )
         )}
+        {ways}
         <a class="button plain" href="/">
           <span>Share a profile</span>
         </a>

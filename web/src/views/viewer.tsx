@@ -6,7 +6,8 @@
  */
 import type { ComponentChildren } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import type { Action, Rule } from "../model/chain.ts";
+import type { Problem } from "../api.ts";
+import { unknownRules, type Action, type Rule } from "../model/chain.ts";
 import { FrameFlag, hasSigns, parentOf, pathOf, type Flame, type SampleType } from "../model/flame.ts";
 import { FrameColours } from "../model/frame_colours.ts";
 import { countFunctions } from "../model/functions.ts";
@@ -179,6 +180,10 @@ export interface ViewerProps {
 
 /** For another tree, where frames have other paths. */
 const wholeTree = { zoom: "", root: "", window: null };
+/** What a link asks of the server, and may have from another profile. */
+const plainTree = { sampleType: "", group: "function", labels: [] };
+const namesNothing = ({ status }: Problem, { sampleType, group, labels, root }: ViewState) =>
+  (status === 400 || status === 404) && (sampleType !== "" || group !== "function" || labels.length > 0 || root !== "");
 /** For pages without: a link to them shows what stood beside them. */
 function withoutComments(state: ViewState): ViewState {
   const { view, beside } = state;
@@ -215,6 +220,7 @@ export function Viewer(props: ViewerProps) {
   // Of the whole profile, so that no rule changes what a colour means.
   const colours = useMemo(() => (source ? new FrameColours(source, props.isDiff ? "package" : state.colour) : null), [source, state.colour]);
   const notes = useMemo(() => (flame ? notesAbout(flame) : []), [flame]);
+  const [leftOut] = useState(() => unknownRules(new URLSearchParams(location.search).get("x") ?? ""));
   /** What was chosen here, by hash: brothers may share one, and a press means one of them. */
   const chosen = useRef<{ flame: Flame | null; nodes: Map<string, number> }>({ flame: null, nodes: new Map() });
   if (chosen.current.flame !== flame) chosen.current = { flame, nodes: new Map() };
@@ -469,7 +475,11 @@ export function Viewer(props: ViewerProps) {
       />
 
       {problem ? (
-        <ProblemView problem={problem} onRetry={retry} />
+        <ProblemView
+          problem={problem}
+          onRetry={retry}
+          ways={namesNothing(problem, state) && <Button look="primary" onClick={() => update({ ...wholeTree, ...plainTree })}>Look at the whole profile</Button>}
+        />
       ) : !context ? (
         <div class="views">
           <Loading label="Loading the profile" />
@@ -486,6 +496,8 @@ export function Viewer(props: ViewerProps) {
           <div class="foot-line">
             <Legend flame={flame} colours={colours} palette={palette} />
             <span class="foot-end">
+              {leftOut > 0 && <span class="note">{leftOut === 1 ? "A rule" : `${leftOut} rules`} of the link {leftOut === 1 ? "is" : "are"} not known here.</span>}
+              {state.zoom && zoom === 0 && <span class="note">The frame that the link zooms to is not in this tree.</span>}
               {notes.map((note) => (
                 <span class="note" key={note}>{note}</span>
               ))}
