@@ -17,7 +17,7 @@ MAKEFLAGS := $(MAKEFLAGS) $(if $(findstring -j,$(MAKEFLAGS)),,-j$(shell nproc))
 .DELETE_ON_ERROR:
 .SUFFIXES:
 .PHONY: all run deps deps-test test check unit integration browser fuzz bench bench-web install clean \
-        test-crash test-fresh test-s3 interop format flags help web
+        bench-agents test-crash test-fresh test-s3 interop format flags help web
 
 LIBRARIES := libh2o-evloop libpq openssl libzstd jansson libdeflate libpcre2-8 libxxhash inih libcurl \
              libpng freetype2 zlib
@@ -163,6 +163,9 @@ interop: all tests/clients/node_modules/.done tests/duckdb/node_modules/.done
 	    tests/integration/test_export.py
 bench: all bench-programs
 	$(PYTHON) tests/bench/run.py
+# 500 agents and 20 questions a second for BENCH_SECONDS=600.
+bench-agents: all bench-programs
+	$(PYTHON) tests/bench/run.py agents
 # Beside other viewers, which npm brings into build/bench-web/; never needed by anything else.
 bench-web: all
 	node tests/bench/web/run.mjs
@@ -178,7 +181,7 @@ format:
 clean:
 	rm -rf build web/dist
 help:
-	@echo 'make run | test | all | deps | install DESTDIR= PREFIX= | bench | bench-web | fuzz FUZZ_SECONDS= | test-fresh | test-s3 | interop'
+	@echo 'make run | test | all | deps | install DESTDIR= PREFIX= | bench | bench-agents | bench-web | fuzz FUZZ_SECONDS= | test-fresh | test-s3 | interop'
 	@echo 'parts of make test: check, unit, integration, browser.  BUILD=$(BUILD) (release debug asan tsan coverage)'
 
 -include $(shell find $(OUT) -name '*.d' 2>/dev/null)

@@ -173,13 +173,13 @@ static double read_jobs(void *context)
 static double read_queue(void *context)
 {
     struct http_server *http = context;
-    return worker_queue_depth(http->workers);
+    return worker_queue_depth(http->workers) + worker_queue_depth(http->intake);
 }
 
 static double read_running(void *context)
 {
     struct http_server *http = context;
-    return worker_running_count(http->workers);
+    return worker_running_count(http->workers) + worker_running_count(http->intake);
 }
 
 static double read_buffered(void *context)
@@ -432,6 +432,8 @@ enum err_code http_server_start(struct http_server *http, struct err *err)
     const struct http_options *options = &http->options;
     http->workers = worker_pool_create(options->worker_count, options->max_queued_requests,
                                        options->max_queued_bytes);
+    http->intake = worker_pool_create(options->intake_count, options->max_queued_requests,
+                                      options->max_queued_bytes);
     http->probes = worker_pool_create(PROBE_WORKERS, PROBE_QUEUE, options->max_queued_bytes);
     http->is_started = true;
     sem_init(&http->has_started, 0, 0);
@@ -534,6 +536,7 @@ void http_server_destroy(struct http_server *http)
         http_server_stop(http, 0);
         /* Handlers that still run answer to loops that still run. */
         worker_pool_destroy(http->workers);
+        worker_pool_destroy(http->intake);
         worker_pool_destroy(http->probes);
         tell_loops(http, MESSAGE_END, NULL);
         for (int i = 0; i < http->options.loop_count; i++)

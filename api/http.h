@@ -66,6 +66,7 @@ struct http_options {
     bool enable_http2;            /* ALPN h2; off: HTTP/1.1 only */
     bool trust_forwarded_for;  /* behind a proxy of ours: the last X-Forwarded-For is the client */
     int loop_count;            /* min(cores, 4) */
+    int intake_count;          /* threads for routes with ROUTE_AGENT */
     int worker_count;          /* max(4, 2 * cores), at most 16 */
     int max_queued_requests;   /* 256 */
     size_t max_queued_bytes;   /* 128 MiB: bodies of queued and running requests */

@@ -370,15 +370,22 @@ static void run_again(struct turn *turn)
     worker_submit_admitted(job->loop->http->workers, &job->work);
 }
 
+/* Senders wait for a flush, a slow bucket perhaps, and readers for processors: neither waits for
+ * the other. */
+static struct worker_pool *pool_of(const struct http_server *http, const struct request *request)
+{
+    const unsigned flags = request->route->flags;
+    return flags & ROUTE_PROBE ? http->probes : flags & ROUTE_AGENT ? http->intake : http->workers;
+}
+
 enum err_code http_job_submit(struct http_job *job, struct err *err)
 {
     struct http_server *http = job->loop->http;
-    bool is_probe = (job->request.route->flags & ROUTE_PROBE) != 0;
     job->work.run = run_on_worker;
     job->request.turn.wake = run_again;
     job->work.bytes = job->request.body.size + JOB_OVERHEAD_BYTES;
     job->reference_count++;
-    enum err_code code = worker_submit(is_probe ? http->probes : http->workers, &job->work, err);
+    enum err_code code = worker_submit(pool_of(http, &job->request), &job->work, err);
     if (code)
         job->reference_count--;
     return code;

@@ -23,7 +23,7 @@ static enum err_code read_after(const struct request *request, struct store_prof
     return ERR_NONE;
 }
 
-static enum err_code read_question(const struct request *request, struct store_profile_query *query,
+static enum err_code read_question(struct request *request, struct store_profile_query *query,
                                    struct err *err)
 {
     static const char *const known[] = {"query", "start", "end", "limit", "after", NULL};

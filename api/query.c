@@ -108,13 +108,32 @@ static const char *tell_limit(const struct request *request, const struct tenant
     return arena_strdup(request->arena, text);
 }
 
-enum err_code query_read_window(const struct request *request, const struct query_names *names,
+/*
+ * Half of the workers for one tenant's questions: a crowd of them keeps others waiting, but neither
+ * other tenants nor who asks for something else. What is not a GET is not put aside: it has no
+ * turn.
+ */
+static enum err_code take_turn(struct request *request, struct err *err)
+{
+    if (request->method != HTTP_GET && request->method != HTTP_HEAD)
+        return ERR_NONE;
+    if (request->turn.key) /* handled again, or beside a share that has one */
+        return report_take_turn(request, request->turn.key, err);
+    const int workers = request->server->settings->worker_threads;
+    request->turn.most = workers / 2 > 1 ? workers / 2 : 1;
+    const char *key = arena_printf(request->arena, "tenant %" PRId64, request->principal.tenant_id);
+    return report_take_turn(request, key, err);
+}
+
+enum err_code query_read_window(struct request *request, const struct query_names *names,
                                 struct store_query *ret_query, struct err *err)
 {
     struct tenant_limits limits;
     *ret_query = (struct store_query){.tenant_id = request->principal.tenant_id,
                                       .is_cancelled = request->is_cancelled};
-    enum err_code code = read_window(request, names, ret_query, err);
+    enum err_code code = take_turn(request, err);
+    if (!code)
+        code = read_window(request, names, ret_query, err);
     if (!code)
         code = tenant_limits_get(request->server, ret_query->tenant_id, &limits, err);
     if (code)
@@ -130,7 +149,7 @@ enum err_code query_read_window(const struct request *request, const struct quer
     return ERR_NONE;
 }
 
-enum err_code query_read(const struct request *request, const struct query_names *names,
+enum err_code query_read(struct request *request, const struct query_names *names,
                          const struct query_names *others, struct store_query *ret_query,
                          struct err *err)
 {

@@ -30,8 +30,10 @@ struct query_names {
 };
 extern const struct query_names query_names;
 
-/* The tenant, its limits and the window; of what the caller says. Handles: ERR_INVALID. */
-enum err_code query_read_window(const struct request *request, const struct query_names *names,
+/* Takes a turn of the tenant's first, where the request is a GET. Then the tenant, its limits and
+ * the window; of what the caller says. Handles: ERR_INVALID, ERR_BUSY (it is handled again later).
+ */
+enum err_code query_read_window(struct request *request, const struct query_names *names,
                                 struct store_query *ret_query, struct err *err) MUST_USE;
 /* The selectors of the parameters `match[]`: what any of them finds; none: all series. Handles:
  * ERR_INVALID (too many). */
@@ -41,7 +43,7 @@ enum err_code query_read_matches(const struct request *request, struct store_que
  * Reads a question of the request's tenant. Without start and end it has the window of others,
  * which may be NULL. Does not ask who may. Handles: ERR_INVALID (the message names the parameter).
  */
-enum err_code query_read(const struct request *request, const struct query_names *names,
+enum err_code query_read(struct request *request, const struct query_names *names,
                          const struct query_names *others, struct store_query *ret_query,
                          struct err *err) MUST_USE;
 /*

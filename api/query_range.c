@@ -102,7 +102,7 @@ static enum err_code read_bool(const struct request *request, const char *name, 
     return ERR_NONE;
 }
 
-static enum err_code read_question(const struct request *request, struct question *question,
+static enum err_code read_question(struct request *request, struct question *question,
                                    struct err *err)
 {
     static const char *const single[] = {"query", "start", "end",     "step",

@@ -30,7 +30,7 @@ enum route_flags {
      * which other sites may show when everybody with the link may see them. */
     ROUTE_CORS_IF_OPEN = 1 << 5,
     /* For agents of other profilers: takes HTTP Basic with a token as the password, too, and
-     * X-Scope-OrgID has to name the token's team where it is sent. */
+     * X-Scope-OrgID has to name the token's team where it is sent. Runs on threads of its own. */
     ROUTE_AGENT = 1 << 6,
     /* Errors are those of the protocol (api/protocol_error.h), not problem documents. */
     ROUTE_OTLP = 1 << 7,

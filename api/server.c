@@ -173,11 +173,11 @@ static void report_store(void *context, const char *work, const struct err *err)
               err_code_name(err->code), log_quote(err->message, text, sizeof(text)));
 }
 
-/* Each waiting request holds a worker: when nearly all do, nobody else can come. */
+/* Each waiting request holds a thread: when nearly all do, nobody else can come. */
 static int flush_requests(const struct settings *settings)
 {
-    return settings->worker_threads > 4 ? settings->worker_threads - 2
-                                        : 1 + settings->worker_threads / 2;
+    return settings->intake_threads > 4 ? settings->intake_threads - 2
+                                        : 1 + settings->intake_threads / 2;
 }
 
 static enum err_code open_store(struct server *server, struct err *err)
@@ -218,6 +218,7 @@ static enum err_code create_http(struct server *server, const struct server_star
         .trust_forwarded_for = settings->trust_forwarded_for,
         .loop_count = settings->loop_threads,
         .worker_count = settings->worker_threads,
+        .intake_count = settings->intake_threads,
         .max_queued_requests = settings->worker_queue,
         .max_buffered_bytes = (size_t)settings->max_buffered_bytes,
         .max_connections = settings->max_connections,

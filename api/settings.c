@@ -79,6 +79,8 @@ static const struct knob knobs[] = {
     KNOB("loop-threads", KNOB_NUMBER, loop_threads, 1, 64, "2", "threads that do network work"),
     KNOB("worker-threads", KNOB_NUMBER, worker_threads, 1, 256, "8",
          "threads that do everything else"),
+    KNOB("intake-threads", KNOB_NUMBER, intake_threads, 1, 256, "16",
+         "threads that take continuous profiles: senders that wait until theirs are durable"),
     KNOB("worker-queue", KNOB_NUMBER, worker_queue, 1, 100000, "256",
          "requests that may wait for a worker before others get 503"),
     KNOB("jobs-interval", KNOB_SECONDS, jobs_interval_s, 1, 3600, "5s",

@@ -42,6 +42,7 @@ struct settings {
 
     int loop_threads;
     int worker_threads;
+    int intake_threads;
     int worker_queue; /* requests that may wait for a worker; 503 past it */
     int jobs_interval_s;
     bool http2;

@@ -39,12 +39,13 @@ void turns_destroy(struct turns *turns)
 }
 
 /* Called locked. Few are held, so that looking through them costs little. */
-static bool is_free(const struct turns *turns, const char *key)
+static bool is_free(const struct turns *turns, const struct turn *wanted)
 {
     int count = 0;
     for (const struct turn *turn = turns->held; turn; turn = turn->next)
-        count += strcmp(turn->key, key) == 0;
-    return turns->held_count < turns->max_held && count < turns->max_held_of_one;
+        count += strcmp(turn->key, wanted->key) == 0;
+    return turns->held_count < turns->max_held &&
+           count < (wanted->most ? wanted->most : turns->max_held_of_one);
 }
 
 static void hold(struct turns *turns, struct turn *turn)
@@ -59,7 +60,7 @@ bool turns_take(struct turns *turns, struct turn *turn)
 {
     pthread_mutex_lock(&turns->mutex);
     /* A place that is free while some wait is not for them: they wait for another share's. */
-    if (!turn->is_held && is_free(turns, turn->key))
+    if (!turn->is_held && is_free(turns, turn))
         hold(turns, turn);
     bool is_held = turn->is_held;
     pthread_mutex_unlock(&turns->mutex);
@@ -79,7 +80,7 @@ enum turns_outcome turns_take_or_wait(struct turns *turns, struct turn *turn)
 {
     enum turns_outcome outcome = TURNS_REFUSED;
     pthread_mutex_lock(&turns->mutex);
-    if (is_free(turns, turn->key)) {
+    if (is_free(turns, turn)) {
         hold(turns, turn);
         outcome = TURNS_TAKEN;
     } else if (turns->waiting_count < turns->max_waiting && !is_crowded(turns, turn->key)) {
@@ -131,7 +132,7 @@ void turns_give(struct turns *turns, struct turn *turn)
     *place = turn->next;
     turn->is_held = false;
     turns->held_count--;
-    for (place = &turns->waiting; *place && !is_free(turns, (*place)->key);)
+    for (place = &turns->waiting; *place && !is_free(turns, *place);)
         place = &(*place)->next;
     if (*place) {
         woken = unlink_waiting(turns, place);

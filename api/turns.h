@@ -1,11 +1,11 @@
 /*
  * turns: how many workers may be busy for one share, and for slow work altogether.
  *
- * Reports that have to be computed take a turn first. One share has few turns at a time, and all
- * together leave some workers free, so that whoever asks for something else is answered whatever is
- * computed or waited for. Who finds no turn waits without a worker: the request is put aside, and
- * handled again from the start when a turn is handed to it, first come, first served.
- * Threads: any.
+ * Reports and answers that have to be computed take a turn first. One share has few turns at a
+ * time, one tenant's questions about continuous profiles half of the workers, and all together
+ * leave some workers free, so that whoever asks for something else is answered whatever is computed
+ * or waited for. Who finds no turn waits without a worker: the request is put aside, and handled
+ * again from the start when a turn is handed to it, first come, first served. Threads: any.
  */
 #ifndef API_TURNS_H
 #define API_TURNS_H
@@ -18,6 +18,7 @@ struct turns;
 /* Embedded in a request. It stays where it is from the first call until the turn is given back. */
 struct turn {
     const char *key; /* whose work it is; NULL: none was asked for */
+    int most;        /* turns that this key may have at a time; 0: a quarter of the workers */
     bool is_held;
     atomic_bool is_waiting; /* of turns.c, as is next */
     struct turn *next;

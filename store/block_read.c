@@ -113,26 +113,40 @@ static enum err_code read_section(struct block *block, enum block_section sectio
     if (crc32c(bytes) != place->crc)
         return err_set(err, ERR_CORRUPT, "%s: the %s are broken", block->source.name,
                        names[section]);
-    uint8_t *flat = arena_alloc_raw(scratch, place->flat_bytes, 1);
     const struct span stored = span_of(bytes.data, (size_t)place->stored_bytes);
-    if (place->stored_bytes == place->flat_bytes)
-        memcpy(flat, stored.data, stored.size);
-    else if (!compress_expand_exact(stored, flat, (size_t)place->flat_bytes))
+    const size_t flat_bytes = (size_t)place->flat_bytes;
+    if (stored.size == flat_bytes) {
+        uint8_t *copy = arena_alloc_raw(scratch, flat_bytes, 1);
+        memcpy(copy, stored.data, stored.size);
+        *ret_flat = span_of(copy, flat_bytes);
+        return ERR_NONE;
+    }
+    uint8_t *flat =
+        compress_can_expand_to(stored, flat_bytes) ? arena_alloc_raw(scratch, flat_bytes, 1) : NULL;
+    if (!flat || !compress_expand_exact(stored, flat, flat_bytes))
         return err_set(err, ERR_CORRUPT, "%s: the %s do not expand", block->source.name,
                        names[section]);
-    *ret_flat = span_of(flat, (size_t)place->flat_bytes);
+    *ret_flat = span_of(flat, flat_bytes);
     return ERR_NONE;
+}
+
+/* Moments that are counted stand in the details: whoever makes room for them relies on it. */
+static bool has_sound_timestamps(const struct block_granule *granule)
+{
+    return granule->flags & BLOCK_HAS_TIMESTAMPS ? granule->extent_bytes[BLOCK_DETAILS] > 0
+                                                 : granule->timestamp_count == 0;
 }
 
 static bool is_sound(const struct block *block, const struct block_granule *granule)
 {
-    uint64_t end = granule->offset;
+    uint64_t bytes = 0;
     for (int i = 0; i < BLOCK_EXTENT_COUNT; i++)
-        end += block_align(granule->extent_bytes[i]);
+        bytes += block_align(granule->extent_bytes[i]);
     return granule->series < block->dictionary.series_count && granule->profile_count &&
            granule->entry_count <= granule->row_count && granule->divisor &&
            granule->divisor <= INT64_MAX && granule->magnitude < INT64_MAX &&
-           granule->offset % BLOCK_ALIGNMENT == 0 && end <= block->source.size;
+           granule->offset % BLOCK_ALIGNMENT == 0 && bytes <= block->source.size &&
+           granule->offset <= block->source.size - bytes && has_sound_timestamps(granule);
 }
 
 static enum err_code read_granules(struct block *block, struct span bytes, struct err *err)
@@ -418,8 +432,11 @@ enum err_code block_add_totals(const struct block *block, const struct block_gra
     enum err_code code = read_entries(block, granule, cursor, &stacks, &counts, &stored, err);
     if (code)
         return code;
-    for (uint32_t i = 0; i < granule->entry_count; i++)
-        sums[stacks[i]] += expand_value(granule, stored[i], counts[i]);
+    /* Wraps round where a granule has more than it says: its magnitude is looked at elsewhere. */
+    for (uint32_t i = 0; i < granule->entry_count; i++) {
+        const uint64_t value = (uint64_t)expand_value(granule, stored[i], counts[i]);
+        sums[stacks[i]] = (int64_t)((uint64_t)sums[stacks[i]] + value);
+    }
     return ERR_NONE;
 }
 

@@ -108,7 +108,7 @@ bool column_take_bytes(struct column_reader *reader, struct span *rest, struct s
         *ret_bytes = stored;
         return true;
     }
-    if (flat_bytes > reader->flat.max_size)
+    if (flat_bytes > reader->flat.max_size || !compress_can_expand_to(stored, flat_bytes))
         return false;
     buf_clear(&reader->flat);
     if (!compress_expand_exact(stored, buf_reserve(&reader->flat, flat_bytes), flat_bytes))

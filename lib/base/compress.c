@@ -245,6 +245,14 @@ enum err_code compress_zstd(struct span bytes, int level, struct buf *output, st
     return ERR_NONE;
 }
 
+bool compress_can_expand_to(struct span zstd, size_t flat_size)
+{
+    /* A block, of 128 KiB at most, takes 4 bytes at least (RFC 8878, 3.1.1.2). */
+    const size_t block_count = zstd.size / 4;
+    return flat_size / ZSTD_BLOCKSIZE_MAX <= block_count &&
+           ZSTD_getFrameContentSize(zstd.data, zstd.size) == flat_size;
+}
+
 bool compress_expand_exact(struct span zstd, uint8_t *flat, size_t flat_size)
 {
     const size_t made = ZSTD_decompress(flat, flat_size, zstd.data, zstd.size);

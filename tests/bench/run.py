@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 """Runs the benchmarks and prints a table; build/bench/results.csv keeps the same rows.
 
-  tests/bench/run.py [PART …]     parts: decode flame formats upload slow-disk memory load
+  tests/bench/run.py [PART …]     parts: decode flame formats upload slow-disk memory load; agents
   BENCH_SECONDS=60                how long each round of "load" takes
+
+The part "agents" (agents.py) takes ten minutes and runs only when it is named.
 
 Goals are those of the project; a figure that misses its goal is marked, and nothing fails because
 of it: machines differ and are noisy, so figures are ratios within one run where that is possible.
@@ -24,6 +26,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 sys.path[:0] = [str(HERE), str(ROOT / "tests" / "integration")]
 
+import agents  # noqa: E402
 import conftest  # noqa: E402  (the server the tests use)
 import profiles  # noqa: E402
 
@@ -273,17 +276,19 @@ def part_load():
 
 PARTS = {"decode": part_decode, "flame": part_flame, "formats": part_formats,
          "upload": part_upload, "slow-disk": part_slow_disk, "memory": part_memory, "load": part_load}
+LONG_PARTS = {"agents": lambda: agents.part(sys.modules[__name__])}
 
 
 def main():
     wanted = sys.argv[1:] or list(PARTS)
+    parts = {**PARTS, **LONG_PARTS}
     for name in wanted:
-        if name not in PARTS:
-            sys.exit(f"unknown part {name}; there are {' '.join(PARTS)}")
+        if name not in parts:
+            sys.exit(f"unknown part {name}; there are {' '.join(parts)}")
     WORK.mkdir(parents=True, exist_ok=True)
     print(f"{'benchmark':<58} {'figure':>14} {'unit':<8} goal")
     for name in wanted:
-        PARTS[name]()
+        parts[name]()
     with open(WORK / "results.csv", "w", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(["benchmark", "figure", "unit", "goal", "met"])

@@ -344,6 +344,15 @@ S3_XML = {
 }
 
 
+SELECTORS = [
+    'process_cpu:cpu:nanoseconds:cpu:nanoseconds{service_name="shop",pod!=\'x\'}',
+    'process_cpu:cpu:nanoseconds:cpu:nanoseconds:delta', "memory:alloc_space{}", "alloc_space:bytes",
+    '{pod=~"a+b",service_name!~`\\xff.*`}', '{__profile_type__="memory:alloc_space",}',
+    '{service_name="\\x0a\\n\\t\\\\\\""}', '{pod=~"(?i)SHOP"}', '{pod=~"(a+)+$"}', "a:b:c:d:e:f:g{", '{a="b"',
+    " { a.b = 'c' , } ", "{",
+]
+
+
 def main():
     for old in CORPUS.glob("*/seed-*"):
         old.unlink()
@@ -385,7 +394,8 @@ def main():
         write("fuzz_multipart", name, content_type.encode() + b"\n" + body)
     for name, text in REQUESTS.items():
         write("fuzz_request", name, text)
-    for fuzzer, texts in (("fuzz_regex", REGEX), ("fuzz_flame_options", VIEWS)):
+    for fuzzer, texts in (("fuzz_regex", REGEX), ("fuzz_flame_options", VIEWS),
+                          ("fuzz_selector", SELECTORS)):
         for index, text in enumerate(texts):
             write(fuzzer, str(index), text)
 

@@ -9,7 +9,6 @@ import time
 import sample_profiles as samples
 from test_background_locks import Held, ask
 from test_http_raw import Wire, get, metric, post, wait_until
-from test_shares import object_path
 
 MANY = 5
 
@@ -20,7 +19,7 @@ class Stalled:
     def __init__(self, server):
         self.server = server
         self.id = server.api().post("/api/v1/shares", samples.FOLDED).json()["id"]
-        self.path = object_path(server, self.id)
+        self.path = server.data_dir / "objects" / "share" / self.id
         self.kept = self.path.with_name(self.id + ".kept")
         self.path.rename(self.kept)
         os.mkfifo(self.path)
@@ -148,6 +147,35 @@ def test_a_busy_server_is_seen_as_ready(start_server):
         while time.monotonic() < until:
             with Wire(server) as wire:
                 assert wire.send(get("/readyz")).answer()[0] == 200
+
+
+def test_senders_wait_for_no_worker(start_server):
+    """Agents of all protocols have threads of their own."""
+    server = start_server("--worker-threads", "4")
+    headers = {"Content-Type": "application/json"}
+    with all_workers_busy(server, 4):
+        for path, body in (("/v1development/profiles", b"{}"), ("/push.v1.PusherService/Push", b"{}"),
+                           ("/ingest?name=app", samples.FOLDED), ("/api/v1/profiles", samples.FOLDED)):
+            answer = server.api().post(path, body, headers=headers if body == b"{}" else {})
+            assert answer.status == 200, (path, answer)
+
+
+def test_one_team_that_asks_much_leaves_workers_to_others(start_server):
+    """Questions to the store have half of the workers; more of them wait aside, and are answered."""
+    server = start_server("--worker-threads", "4")
+    assert server.api().post("/ingest", samples.FOLDED, query={"name": "app"}).status == 200
+    answers = []
+    threads = [threading.Thread(target=lambda: answers.append(
+        server.api().get("/api/v1/query", query={"query": "process_cpu:cpu"}).status)) for _ in range(5)]
+    with Held(server, "LOCK TABLE block IN ACCESS EXCLUSIVE MODE"):
+        for thread in threads:
+            thread.start()
+        assert wait_until(lambda: waiting(server) == 3)
+        assert metric(server, "perfolio_http_workers_busy") == 2
+        assert server.api().get("/api/v1/shares").status == 200
+    for thread in threads:
+        thread.join()
+    assert answers == [200] * 5
 
 
 def test_requests_read_the_key_for_cookies_side_by_side(start_server):

@@ -44,6 +44,23 @@ static void one_share_has_few_turns_and_others_have_theirs(void **state)
     turns_give(*state, &other);
 }
 
+static void who_may_have_more_turns_of_one_key_has_them(void **state)
+{
+    struct turn slow[5], other = turn_of("other");
+    for (int i = 0; i < 5; i++) {
+        slow[i] = turn_of("slow");
+        slow[i].most = 4;
+        assert_int_equal(turns_take_or_wait(*state, &slow[i]), i < 4 ? TURNS_TAKEN : TURNS_WAITING);
+    }
+    assert_true(turns_take(*state, &other));
+    turns_give(*state, &other);
+    assert_int_equal(woken_count, 0);
+    turns_give(*state, &slow[0]);
+    assert_int_equal(woken_count, 1);
+    for (int i = 1; i < 5; i++)
+        turns_give(*state, &slow[i]);
+}
+
 static void all_shares_together_leave_workers_free(void **state)
 {
     static const char *const keys[] = {"a", "b", "c", "d", "e", "f", "g"};
@@ -138,6 +155,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(one_share_has_few_turns_and_others_have_theirs, start,
                                         stop),
+        cmocka_unit_test_setup_teardown(who_may_have_more_turns_of_one_key_has_them, start, stop),
         cmocka_unit_test_setup_teardown(all_shares_together_leave_workers_free, start, stop),
         cmocka_unit_test_setup_teardown(half_of_those_who_wait_are_others, start, stop),
         cmocka_unit_test_setup_teardown(who_waits_is_woken_in_order_and_holds_the_turn, start,

@@ -1,0 +1,205 @@
+"""The part "agents" of tests/bench/run.py: a fleet of agents that send OTLP, people who ask, one server.
+
+  make bench-agents               10 minutes; BENCH_SECONDS=120 for less
+  BENCH_AGENTS, BENCH_SAMPLES     500 agents, 320 samples in a batch of 10 s
+
+Each batch that was acknowledged is looked for afterwards, by host, service and time, and its total
+compared; nothing else may be there. build/bench/agents-memory.csv has memory over time.
+"""
+
+import collections
+import csv
+import os
+import pathlib
+import subprocess
+import threading
+import time
+
+QUERY = "process_cpu:cpu:nanoseconds:cpu:nanoseconds"
+SAMPLE_EVERY_S = 5
+
+
+def descendants(server, pid):
+    return [pid, *server.descendants(pid)]
+
+
+def pss_kib(pids):
+    """What processes that share memory take together."""
+    total = 0
+    for pid in pids:
+        try:
+            lines = pathlib.Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+        except OSError:
+            continue
+        total += sum(int(line.split()[1]) for line in lines if line.startswith("Pss:"))
+    return total
+
+
+def cpu_with_children(pids):
+    """Of processes, those included that ended before."""
+    ticks = 0
+    for pid in pids:
+        try:
+            fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        ticks += sum(int(field) for field in fields[11:15])
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+class Watch(threading.Thread):
+    """Memory of server and database every few seconds."""
+
+    def __init__(self, run, server, path):
+        super().__init__(daemon=True)
+        self.run_, self.server, self.path = run, server, path
+        self.child, self.postmaster = server.child_pid(), server.postgres_pid()
+        self.database = server.database()
+        self.is_over = threading.Event()
+        self.rows = []
+
+    def run(self):
+        begin = time.monotonic()
+        while not self.is_over.wait(SAMPLE_EVERY_S):
+            postgres = descendants(self.server, self.postmaster)
+            self.rows.append((round(time.monotonic() - begin),
+                              self.run_.status_kib(self.child, "VmRSS") // 1024,
+                              pss_kib(postgres) // 1024, len(postgres) - 1,
+                              len(os.listdir(f"/proc/{self.child}/fd")),
+                              *self.catalogue()))
+        with open(self.path, "w", newline="") as file:
+            writer = csv.writer(file)
+            writer.writerow(["s", "server_rss_mib", "postgres_pss_mib", "postgres_processes", "fds",
+                             "batches_waiting", "blocks", "segments_swapped"])
+            writer.writerows(self.rows)
+
+    def catalogue(self):
+        """What questions read, and what is kept for those that began before."""
+        with self.database.cursor() as cursor:
+            cursor.execute("SELECT (SELECT coalesce(sum(cardinality(lengths)), 0) FROM segment_tenant "
+                           "WHERE NOT is_swapped), (SELECT count(*) FROM block WHERE swapped_at IS NULL), "
+                           "(SELECT count(*) FROM segment WHERE swapped_at IS NOT NULL)")
+            return cursor.fetchone()
+
+    def stop(self):
+        self.is_over.set()
+        self.join()
+
+
+def generate(run, server, seconds, log):
+    """Runs bench_agents: its latencies by kind, its numbers, its processor time."""
+    command = [run.BENCH / "bench_agents", "--url", server.url, "--ca", server.ca_file, "--token-file",
+               server.data_dir / "admin.token", "--log", log, "--seconds", seconds,
+               "--agents", os.environ.get("BENCH_AGENTS", "500"),
+               "--samples", os.environ.get("BENCH_SAMPLES", "320")]
+    process = subprocess.Popen([str(part) for part in command], stdout=subprocess.PIPE, text=True)
+    output = process.stdout.read()
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    assert process.returncode == 0, "bench_agents failed"
+    latencies, numbers = {}, {}
+    for row in list(csv.reader(output.splitlines()))[1:]:
+        if len(row) == 5:
+            latencies[row[0]] = [float(field) for field in row[1:]]
+        else:
+            numbers[row[0]] = int(row[1])
+    return latencies, numbers, usage.ru_utime + usage.ru_stime
+
+
+def stored_profiles(api, begin_s):
+    """{(host, service, time_ns): [total]} of all that the store has."""
+    found, after = collections.defaultdict(list), None
+    while True:
+        query = {"query": QUERY, "start": begin_s, "end": "now+1h", "limit": 10000}
+        answer = api.get("/api/v1/profiles", query={**query, **({"after": after} if after else {})})
+        assert answer.status == 200, answer
+        for profile in answer.json()["data"]:
+            labels = profile["labels"]
+            found[labels["host_name"], labels["service_name"], int(profile["time_ns"])].append(profile["total"])
+        after = answer.json()["next"]
+        if not after:
+            return found
+
+
+def compare(log, found):
+    """How many profiles were lost, changed or are there though nobody sent them."""
+    lost = wrong = 0
+    for host, service, time_ns, total, is_acknowledged in csv.reader(open(log)):
+        totals = found.pop((host, service, int(time_ns)), [])
+        lost += not totals and is_acknowledged == "1"
+        wrong += bool(totals) and totals != [int(total)]
+    return lost, wrong, len(found)
+
+
+def count_rows(server):
+    """What the catalogue has."""
+    with server.database().cursor() as cursor:
+        cursor.execute("SELECT (SELECT count(*) FROM ingest_batch), (SELECT count(*) FROM segment), "
+                       "(SELECT count(*) FROM block)")
+        return cursor.fetchone()
+
+
+def work_left(run, server):
+    batches, segments, blocks = count_rows(server)
+    run.row("agents: ids of batches in the catalogue", batches, "")
+    run.row("agents: segments at the end", segments, "")
+    run.row("agents: blocks at the end", blocks, "")
+    return batches
+
+
+def stored_bytes(server):
+    folder = server.data_dir / "objects"
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+
+
+def report(run, seconds, latencies, numbers):
+    ack, query = latencies["ack"], latencies["query"]
+    run.row("agents: batches acknowledged", numbers["acknowledged"], "",
+            f"all of {numbers['batches']}", numbers["acknowledged"] == numbers["batches"])
+    run.row("agents: samples", numbers["samples"] / seconds, "/s")
+    run.row("agents: bytes, compressed", numbers["bytes"] / seconds / 1e6, "MB/s")
+    for name in ("told to wait", "sent again", "transport errors", "queries not asked", "batches made late"):
+        run.row(f"agents: {name}", numbers[name], "")
+    failed = numbers["refused"] + numbers["queries that failed"]
+    run.row("agents: requests that failed", failed, "", "0", failed == 0)
+    run.row("agents: batch to answer, p50", ack[1], "ms")
+    run.row("agents: batch to answer, p99", ack[2], "ms", "<= 500", ack[2] <= 500)
+    run.row("agents: query, p50", query[1], "ms")
+    run.row("agents: query, p99", query[2], "ms", "<= 1000", query[2] <= 1000)
+    for kind, (count, p50, p99, _) in latencies.items():
+        if kind not in ("ack", "query"):
+            run.row(f"agents: {kind}, p50 of {count:.0f}", p50, "ms")
+            run.row(f"agents: {kind}, p99", p99, "ms")
+
+
+def part(run):
+    seconds = float(os.environ.get("BENCH_SECONDS", "600"))
+    log = run.WORK / "agents.log"
+    with run.Running() as server:
+        begin_s = int(time.time()) - 60
+        postmaster = server.postgres_pid()
+        watch = Watch(run, server, run.WORK / "agents-memory.csv")
+        watch.start()
+        cpu = server.cpu_seconds(), cpu_with_children(descendants(server, postmaster))
+        latencies, numbers, own_cpu = generate(run, server, seconds, log)
+        cpu = (server.cpu_seconds() - cpu[0],
+               cpu_with_children(descendants(server, postmaster)) - cpu[1])
+        watch.stop()
+        report(run, seconds, latencies, numbers)
+        for name, used in (("server", cpu[0]), ("PostgreSQL", cpu[1]), ("generator", own_cpu)):
+            run.row(f"agents: processors used by {name}", used / seconds, "cores")
+        peak = run.status_kib(server.child_pid(), "VmHWM") / 1024
+        run.row("agents: server RSS peak", peak, "MiB", "<= 512", peak <= 512)
+        run.row("agents: PostgreSQL PSS at the end", watch.rows[-1][2] if watch.rows else 0, "MiB")
+        run.row("agents: bytes stored per sample, uncompacted included",
+                stored_bytes(server) / max(numbers["samples"], 1), "bytes")
+        batches = work_left(run, server)
+        api = server.api()
+        found = stored_profiles(api, begin_s)
+        lost, wrong, foreign = compare(log, found)
+        run.row("agents: ids of batches less batches acknowledged", batches - numbers["acknowledged"],
+                "", "0", batches == numbers["acknowledged"])
+        run.row("agents: acknowledged profiles lost", lost, "", "0", lost == 0)
+        run.row("agents: profiles changed or doubled", wrong, "", "0", wrong == 0)
+        run.row("agents: profiles that nobody sent", foreign, "", "0", foreign == 0)
+        api.close()

@@ -1,0 +1,314 @@
+/*
+ * Blocks of the store (store/block_format.h). An input is a block's bytes; it is opened as it is,
+ * and then once more with every checksum made right for what is there, so that what lies behind
+ * them is reached, too. Of what opens, every reading function is called and its promises are looked
+ * at; what is wholly sound is merged with itself.
+ *
+ *   fuzz_block --seeds FOLDER      writes the seeds, small blocks of random batches
+ */
+#include "tests/fuzz/fuzz.h"
+
+#include "lib/base/compress.h"
+#include "lib/base/crc32c.h"
+#include "lib/base/mem.h"
+#include "store/block_merge.h"
+#include "store/block_read.h"
+#include "tests/unit/store/random_batch.h"
+
+enum { TENANT = 7, SEEDS = 12, OUTPUT_MAX = 64 << 20, ROWS_MAX = 1 << 18 };
+
+int LLVMFuzzerInitialize(int *count, char ***arguments);
+
+/* ---- checksums ---- */
+
+static void seal_extents(uint8_t *block, size_t size, struct block_granule *granule)
+{
+    uint64_t offset = granule->offset;
+    for (int i = 0; i < BLOCK_EXTENT_COUNT; i++) {
+        const uint64_t bytes = block_align(granule->extent_bytes[i]);
+        if (offset > size || bytes > size - offset)
+            return;
+        granule->extent_crc[i] = crc32c(span_of(block + offset, (size_t)bytes));
+        offset += bytes;
+    }
+}
+
+/* Granules first, whose section has a checksum of its own; only where they are not compressed. */
+static void seal_granules(uint8_t *block, size_t size, const struct block_section_place *place)
+{
+    if (place->stored_bytes != place->flat_bytes || place->offset > size ||
+        place->stored_bytes > size - place->offset)
+        return;
+    for (uint64_t at = 0; at + sizeof(struct block_granule) <= place->stored_bytes;
+         at += sizeof(struct block_granule)) {
+        struct block_granule granule;
+        memcpy(&granule, block + place->offset + at, sizeof(granule));
+        seal_extents(block, size, &granule);
+        memcpy(block + place->offset + at, &granule, sizeof(granule));
+    }
+}
+
+static void seal(uint8_t *block, size_t size)
+{
+    struct block_footer footer;
+    struct block_header header;
+    if (size < sizeof(header) + sizeof(footer))
+        return;
+    uint8_t *end = block + size - sizeof(footer);
+    memcpy(&footer, end, sizeof(footer));
+    memcpy(footer.magic, BLOCK_END_MAGIC, sizeof(footer.magic));
+    footer.version = BLOCK_VERSION;
+    footer.tenant_id = TENANT;
+    footer.block_bytes = size;
+    memcpy(block, BLOCK_MAGIC, sizeof(header.magic));
+    memcpy(block + offsetof(struct block_header, id), footer.id, sizeof(footer.id));
+    seal_granules(block, size, &footer.sections[BLOCK_GRANULES]);
+    for (int i = 0; i < BLOCK_SECTION_COUNT; i++) {
+        struct block_section_place *place = &footer.sections[i];
+        if (place->stored_bytes <= size && place->offset <= size &&
+            block_align(place->stored_bytes) <= size - place->offset)
+            place->crc =
+                crc32c(span_of(block + place->offset, (size_t)block_align(place->stored_bytes)));
+    }
+    memcpy(&header, block, sizeof(header));
+    header.crc = 0;
+    header.crc = crc32c(span_of(&header, sizeof(header)));
+    memcpy(block, &header, sizeof(header));
+    footer.crc = 0;
+    footer.crc = crc32c(span_of(&footer, sizeof(footer)));
+    memcpy(end, &footer, sizeof(footer));
+}
+
+/* ---- what was opened ---- */
+
+static void check_stacks(const struct dictionary *dictionary)
+{
+    const struct stacks *stacks = &dictionary->stacks;
+    fuzz_check(stacks->node_count >= 1 && stacks->stack_count >= 1 && stacks->nodes[0] == 0);
+    for (uint32_t i = 1; i < stacks->node_count; i++) {
+        fuzz_check(stacks->parents[i] < i &&
+                   stacks->frames[i] < dictionary->tables->location_count);
+        fuzz_check(stacks->depths[i] == stacks->depths[stacks->parents[i]] + 1);
+    }
+    for (uint32_t i = 1; i < stacks->stack_count; i++)
+        fuzz_check(stacks->nodes[i - 1] < stacks->nodes[i] &&
+                   stacks->nodes[i] < stacks->node_count);
+}
+
+static void check_labels(const struct dictionary *dictionary)
+{
+    const uint32_t strings = dictionary->tables->string_count;
+    fuzz_check(dictionary->label_set_count >= 1);
+    for (uint32_t i = 0; i < dictionary->label_set_count; i++)
+        fuzz_check((uint64_t)dictionary->label_sets[i].first_label +
+                       dictionary->label_sets[i].label_count <=
+                   dictionary->sample_label_count);
+    for (uint32_t i = 0; i < dictionary->sample_label_count; i++) {
+        const struct profile_label *label = &dictionary->sample_labels[i];
+        fuzz_check(label->key < strings && label->text < strings && label->unit < strings);
+    }
+    for (uint32_t i = 0; i < dictionary->series_count; i++) {
+        const struct batch_series *series = &dictionary->series[i];
+        fuzz_check((uint64_t)series->first_label + series->label_count <=
+                   dictionary->series_label_count);
+        fuzz_check(series->type.name < strings && series->type.sample_type.type < strings &&
+                   series->type.period_type.unit < strings);
+    }
+    for (uint32_t i = 0; i < dictionary->series_label_count; i++)
+        fuzz_check(dictionary->series_labels[i].name < strings &&
+                   dictionary->series_labels[i].value < strings);
+}
+
+/* Every byte of every string can be read, and each number of the tables leads somewhere. */
+static void check_tables(const struct profile *tables)
+{
+    uint32_t crc = 0;
+    for (uint32_t i = 0; i < tables->string_count; i++)
+        crc ^= crc32c(tables->strings[i]);
+    fuzz_check(tables->string_count && tables->strings[0].size == 0 && crc + 1 > 0);
+    for (uint32_t i = 0; i < tables->mapping_count; i++)
+        fuzz_check(tables->mappings[i].filename < tables->string_count &&
+                   tables->mappings[i].build_id < tables->string_count);
+    for (uint32_t i = 0; i < tables->function_count; i++)
+        fuzz_check(tables->functions[i].name < tables->string_count &&
+                   tables->functions[i].system_name < tables->string_count &&
+                   tables->functions[i].filename < tables->string_count);
+    for (uint32_t i = 0; i < tables->line_count; i++)
+        fuzz_check(tables->lines[i].function == PROFILE_NONE ||
+                   tables->lines[i].function < tables->function_count);
+    for (uint32_t i = 0; i < tables->location_count; i++) {
+        const struct profile_location *location = &tables->locations[i];
+        fuzz_check(location->mapping == PROFILE_NONE || location->mapping < tables->mapping_count);
+        fuzz_check((uint64_t)location->first_line + location->line_count <= tables->line_count);
+    }
+}
+
+/* ---- granules ---- */
+
+static bool is_refused(enum err_code code, const struct err *err)
+{
+    fuzz_check(!code ||
+               ((code == ERR_CORRUPT || code == ERR_TOO_LARGE || code == ERR_UNSUPPORTED) &&
+                code == err->code && err->message[0]));
+    return code != ERR_NONE;
+}
+
+static void check_rows(const struct block *block, const struct block_granule *granule,
+                       const struct block_rows *rows)
+{
+    const struct dictionary *dictionary = block_dictionary(block);
+    uint64_t moments = 0;
+    fuzz_check(rows->series < dictionary->series_count && rows->profile_count >= 1);
+    for (uint32_t i = 0; i < rows->row_count; i++) {
+        fuzz_check(rows->stacks[i] < dictionary->stacks.stack_count);
+        fuzz_check(rows->ordinals[i] < rows->profile_count);
+        fuzz_check(!rows->label_sets || rows->label_sets[i] < dictionary->label_set_count);
+        moments += rows->timestamp_counts ? rows->timestamp_counts[i] : 0;
+    }
+    fuzz_check(moments <= granule->timestamp_count);
+    int64_t last = 0;
+    for (uint64_t i = 0; i < moments; i++)
+        last ^= rows->timestamps[i];
+    fuzz_check(last != INT64_MIN || moments);
+}
+
+/* Sums may wrap round when numbers were changed: they are only looked at where blocks are sound. */
+static void read_sums(const struct block *block, const struct block_granule *granule,
+                      struct block_cursor *cursor, int64_t *sums)
+{
+    const uint32_t ends[] = {0, 1, granule->profile_count / 2, granule->profile_count, UINT32_MAX};
+    struct block_totals totals;
+    struct err err;
+    if (!is_refused(block_read_totals(block, granule, cursor, &totals, &err), &err)) {
+        for (uint32_t i = 0; i < totals.count; i++)
+            fuzz_check(totals.counts[i] >= 1 &&
+                       totals.stacks[i] < block_dictionary(block)->stacks.stack_count &&
+                       (i == 0 || totals.stacks[i - 1] < totals.stacks[i]));
+    }
+    (void)is_refused(block_add_totals(block, granule, cursor, sums, &err), &err);
+    for (size_t i = 0; i + 1 < sizeof(ends) / sizeof(ends[0]); i++)
+        (void)is_refused(block_add_range(block, granule, cursor, ends[i], ends[i + 1], sums, &err),
+                         &err);
+}
+
+static void read_granule(const struct block *block, const struct block_granule *granule,
+                         struct block_cursor *cursor, int64_t *sums)
+{
+    const struct block_profile *profiles;
+    struct block_rows rows;
+    struct err err;
+    (void)is_refused(block_read_profiles(block, granule, cursor, &profiles, &err), &err);
+    if (granule->row_count <= ROWS_MAX)
+        read_sums(block, granule, cursor, sums);
+    for (int wants_details = 0; wants_details < 2; wants_details++) {
+        if (granule->row_count <= ROWS_MAX &&
+            !is_refused(block_read_rows(block, granule, cursor, wants_details, &rows, &err), &err))
+            check_rows(block, granule, &rows);
+    }
+}
+
+/* ---- one block ---- */
+
+static enum err_code append_bytes(void *context, struct span bytes, struct err *err)
+{
+    buf_append_span(context, bytes);
+    return buf_failed(context) ? err_set(err, ERR_TOO_LARGE, "the output is too long") : ERR_NONE;
+}
+
+static void merge_with_itself(const struct block *block)
+{
+    const struct block *const both[] = {block, block};
+    buf_auto output;
+    buf_init(&output, OUTPUT_MAX);
+    const struct block_merge_options options = {.tenant_id = TENANT,
+                                                .begin_ns = INT64_MIN,
+                                                .end_ns = INT64_MAX,
+                                                .sink = {append_bytes, &output}};
+    struct block_summary summary;
+    struct err err;
+    struct block *merged;
+    if (is_refused(block_merge(both, 2, &options, &summary, &err), &err) || !summary.row_count)
+        return;
+    const struct span bytes = buf_span(&output);
+    fuzz_check(block_open(block_source_memory(&bytes, "merged"), TENANT, 1, &merged, &err) == 0);
+    block_close(merged);
+}
+
+static uint64_t count_rows(const struct block *block)
+{
+    uint32_t count;
+    uint64_t rows = 0;
+    const struct block_granule *granules = block_granules(block, &count);
+    for (uint32_t i = 0; i < count; i++)
+        rows += granules[i].row_count;
+    return rows;
+}
+
+static void read_block(struct span bytes)
+{
+    struct block *block;
+    struct err err;
+    if (is_refused(block_open(block_source_memory(&bytes, "block"), TENANT, 1, &block, &err), &err))
+        return;
+    uint32_t count;
+    const struct block_granule *granules = block_granules(block, &count);
+    check_tables(block_dictionary(block)->tables);
+    check_stacks(block_dictionary(block));
+    check_labels(block_dictionary(block));
+    struct block_cursor *cursor = block_cursor_create();
+    int64_t *sums = mem_new(int64_t, block_dictionary(block)->stacks.stack_count);
+    for (uint32_t i = 0; i < count; i++)
+        read_granule(block, &granules[i], cursor, sums);
+    mem_free(sums);
+    block_cursor_destroy(cursor);
+    if (count_rows(block) <= ROWS_MAX && !is_refused(block_verify(block, &err), &err))
+        merge_with_itself(block);
+    block_close(block);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    read_block(span_of(data, size));
+    /* Of exactly this size, so that the sanitizers see what is read beyond it. */
+    uint8_t *copy = mem_alloc(size ? size : 1, 1);
+    if (size)
+        memcpy(copy, data, size);
+    seal(copy, size);
+    read_block(span_of(copy, size));
+    mem_free(copy);
+    return 0;
+}
+
+/* ---- seeds ---- */
+
+static void write_seed(const char *folder, uint64_t number)
+{
+    uint64_t state = number * 1000 + 17;
+    struct random_shape shape = random_shape(&state);
+    shape.sample_count = 1 + random_below(&state, number < SEEDS / 2 ? 12 : 90);
+    shape.stack_count = 1 + random_below(&state, 12);
+    shape.location_count = 1 + random_below(&state, 8);
+    shape.label_set_count = number % 2 ? 4 : 1;
+    shape.has_timestamps = number % 3 == 0;
+    struct batch *batch = random_batch(&state, &shape);
+    struct block_summary summary;
+    struct err err;
+    char path[512];
+    buf_auto output;
+    buf_init(&output, OUTPUT_MAX);
+    fuzz_check(!block_write_batch(batch, TENANT, number % 4 == 3, &output, &summary, &err));
+    snprintf(path, sizeof(path), "%s/block-%02u", folder, (unsigned)number);
+    FILE *file = fopen(path, "wb");
+    fuzz_check(file && fwrite(output.data, 1, output.size, file) == output.size);
+    fclose(file);
+    batch_destroy(batch);
+}
+
+int LLVMFuzzerInitialize(int *count, char ***arguments)
+{
+    if (*count != 3 || strcmp((*arguments)[1], "--seeds") != 0)
+        return 0;
+    for (uint64_t i = 0; i < SEEDS; i++)
+        write_seed((*arguments)[2], i);
+    exit(0);
+}
