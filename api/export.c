@@ -75,7 +75,7 @@ static enum err_code open_spool(const struct request *request, struct spool *ret
     return ERR_NONE;
 }
 
-static enum err_code read_question(const struct request *request, struct store_query *query,
+static enum err_code read_question(struct request *request, struct store_query *query,
                                    struct err *err)
 {
     static const char *const known[] = {"query", "start", "end", "format", NULL};
