@@ -125,6 +125,33 @@ export async function testFilter(runner, browser, server) {
       await open(page, { st: "samples", sv: 2 });
       await page.focus(".icicle");
       for (const key of ["ArrowDown", "ArrowDown"]) await page.keyboard.press(key);
+
+      // The picture and the keyboard's place in it stay while the first rule is applied.
+      await page.evaluate(() => (window.picture = document.querySelector(".icicle")));
+      await page.keyboard.press("h");
+      await page.waitForSelector(".rules .rule");
+      await viewReady(page);
+      assert.ok(await page.evaluate(() => document.activeElement === window.picture));
+      assert.match(await page.textContent("#icicle-cursor"), /^main\.main, /);
+      // The history of the address and the keys go the same way.
+      const hidden = chainOf(page);
+      await page.goBack();
+      await page.waitForSelector(".rules", { state: "detached" });
+      await page.keyboard.press("u");
+      assert.equal(chainOf(page), "");
+      await page.keyboard.press("U");
+      await page.waitForSelector(".rules .rule");
+      assert.equal(chainOf(page), hidden);
+      await page.reload();
+      await viewReady(page);
+      await page.keyboard.press("u");
+      await page.waitForSelector(".rules", { state: "detached" });
+      await page.focus(".icicle");
+      await page.keyboard.press("5");
+      await page.keyboard.press("1");
+      assert.ok(await page.evaluate(() => document.activeElement.matches(".icicle")));
+      for (const key of ["ArrowDown", "ArrowDown"]) await page.keyboard.press(key);
+
       await page.keyboard.press(".");
       await page.waitForSelector("[role=menu]");
       assert.deepEqual(await axeFindings(page), []);

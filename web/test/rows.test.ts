@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { nodeAt } from "../src/model/layout.ts";
 import { wholeOf } from "../src/model/window.ts";
-import { neighbour, rowHeight, Rows } from "../src/views/rows.ts";
+import { neighbour, rowHeight, Rows, sameNode } from "../src/views/rows.ts";
 import { decode, small } from "./trees.ts";
 
 test("every pixel belongs to the row whose box covers it, either way up", () => {
@@ -67,4 +67,19 @@ test("a frame's own part stays free at its right end", () => {
   const row = (x: number) => nodeAt(flame, 2, whole, 100, x);
   assert.deepEqual([row(0), row(29), row(31), row(39), row(41), row(59), row(99)], [2, 2, 3, 3, -1, -1, -1]);
   assert.equal(nodeAt(flame, 1, whole, 100, 59), 1);
+});
+
+test("a node stands in another tree where its names do, or at the nearest caller that is there", () => {
+  const tree = (names: string[], self = 1) => ({ name: names[0], self, children: names.length > 1 ? [{ name: names[1], self, children: names.slice(2).map((name) => ({ name, self })) }] : [] });
+  const from = decode({ name: "root", children: [{ name: "other", self: 50 }, tree(["main", "run", "leaf"])] });
+  const nameOf = (flame: typeof from, node: number) => flame.frames.name(flame.frame[node]);
+  const leaf = from.nodeCount - 1;
+  assert.equal(nameOf(from, leaf), "leaf");
+  const to = (children: object[]) => decode({ name: "root", children } as never);
+  const found = (children: object[]) => nameOf(to(children), sameNode(from, leaf, to(children)));
+  assert.equal(found([tree(["main", "run", "leaf"], 90), { name: "other", self: 1 }]), "leaf");
+  assert.equal(found([tree(["main", "run"])]), "run");
+  assert.equal(found([tree(["main", "leaf"])]), "leaf", "what was hidden is passed over");
+  assert.equal(found([{ name: "gone", self: 1 }]), "root");
+  assert.equal(sameNode(from, leaf, from), leaf);
 });

@@ -5,6 +5,7 @@
  * Every pane gets the same context and holds nothing that a link should remember: that is the state's.
  */
 import type { ComponentType, VNode } from "preact";
+import { useLayoutEffect, useRef } from "preact/hooks";
 import type { Action, Rule } from "../model/chain.ts";
 import type { Bound, Flame } from "../model/flame.ts";
 import type { FrameColours } from "../model/frame_colours.ts";
@@ -129,13 +130,21 @@ export function Panes({ context, isCurrent }: PanesProps) {
   const { view, beside } = context.state;
   const shown = beside ? [view, beside] : [view];
   const firstTree = Math.max(0, shown.findIndex((kind) => panes[kind].hasCursor));
+  // Who stood in a view by keyboard stands in the one that takes its place.
+  const box = useRef<HTMLDivElement>(null);
+  const hadFocus = box.current?.contains(document.activeElement);
+  useLayoutEffect(() => {
+    if (!hadFocus || document.activeElement !== document.body) return;
+    const pane = box.current!.querySelector<HTMLElement>(".pane")!;
+    (pane.querySelector<HTMLElement>(".icicle, .rows, [tabindex='0']") ?? pane).focus();
+  }, [view, beside]);
   const layout = beside ? `split view-${view} beside-${beside}` : `view-${view}`;
   return (
-    <div class={`views ${layout} ${isCurrent ? "" : "stale"}`}>
+    <div class={`views ${layout} ${isCurrent ? "" : "stale"}`} ref={box}>
       {shown.map((kind, i) => {
         const { Component, label } = panes[kind];
         return (
-          <div class={`pane pane-${kind}`} role="group" aria-label={label} key={kind}>
+          <div class={`pane pane-${kind}`} role="group" aria-label={label} tabIndex={-1} key={kind}>
             <Component context={context} isAlone={shown.length === 1} id={i === firstTree ? "icicle" : "beside"} />
           </div>
         );

@@ -2,7 +2,7 @@
  * rows: where the rows of a tree stand, in pixels from the top of what scrolls: the root at the top
  * and what it calls below it, or, flipped, the root at the bottom and what it calls above it.
  */
-import { parentOf, startOf, type Flame } from "../model/flame.ts";
+import { parentOf, pathOf, startOf, type Flame } from "../model/flame.ts";
 import { firstEndingAfter } from "../model/layout.ts";
 
 export const rowHeight = 22;
@@ -57,4 +57,18 @@ export function neighbour(flame: Flame, node: number, key: string, isFlipped = f
   while (at < high && flame.rowNodes[at] !== node) at++;
   const next = at + (key === "ArrowLeft" ? -1 : 1);
   return next >= low && next < high ? flame.rowNodes[next] : node;
+}
+
+/** Where a node of a tree stands in another, by names: itself, or the nearest of its callers that is there; else 0. */
+export function sameNode(from: Flame, node: number, to: Flame): number {
+  const isSame = from.frames === to.frames
+    ? (a: number, b: number) => a === b
+    : (a: number, b: number) => from.frames.name(a) === to.frames.name(b);
+  let at = 0;
+  for (const step of pathOf(from, Math.min(node, from.nodeCount - 1)).slice(1)) {
+    let child = at + 1;
+    while (child < to.end[at] && !isSame(from.frame[step], to.frame[child])) child = to.end[child];
+    if (child < to.end[at]) at = child; // else a rule took it out, and its caller has what it called
+  }
+  return at;
 }

@@ -95,8 +95,9 @@ export function useRows(flame: Flame | null, isWanted: boolean, source: Source |
 }
 
 export interface Shown {
-  /** What the rules left; null until the first time it is there. */
+  /** What the rules left, and of which tree; null until the first time it is there. */
   flame: Flame | null;
+  source: Flame | null;
   callers: Flame | null;
   callees: Flame | null;
   isCurrent: boolean;
@@ -140,10 +141,15 @@ export function useTransformed(source: Flame | null, rules: readonly Rule[], aro
   const error = failed && failed.source === source && failed.key === key ? failed.error : null;
   const last = made && made.source === source ? made : null;
   const tree = isPlain ? source : last ? last.result.flame : error || active.length === 0 ? source : null;
-  const flame = useMemo(() => (tree && isOfFiltered ? ofItself(tree) : tree), [tree, isOfFiltered]);
+  // The first rule, or another tree under rules: what was seen last stays, with the tree that it was of.
+  const seen = useRef<{ source: Flame; tree: Flame } | null>(null);
+  if (source && tree) seen.current = { source, tree };
+  const stays = source ? seen.current : null;
+  const flame = useMemo(() => (stays && isOfFiltered ? ofItself(stays.tree) : (stays?.tree ?? null)), [stays?.tree, isOfFiltered]);
   const isAround = last?.key === key && around !== "";
   return {
     flame,
+    source: stays?.source ?? null,
     callers: isAround ? last.result.callers : null,
     callees: isAround ? last.result.callees : null,
     isCurrent: isPlain || last?.key === key || error !== null,

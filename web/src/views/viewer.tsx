@@ -14,6 +14,7 @@ import { countFunctions } from "../model/functions.ts";
 import { cleanLabelRules, groupOfLabel, type LoadLabels } from "../model/labels.ts";
 import { findByPathHash, pathHash } from "../model/path.ts";
 import { exactly, nextMatch } from "../model/search.ts";
+import { keyOf, Undo, type Filters } from "../model/undo.ts";
 import { formatCount, formatPercent, formatValue } from "../model/units.ts";
 import { colourModes, formatState, groups, parseState, views, type ColourMode, type SeenPart, type Update, type View, type ViewState } from "../state.ts";
 import { Button, copyText, Loading, ProblemView, say, Segments, Select } from "../ui/kit.tsx";
@@ -23,6 +24,7 @@ import { describeNode } from "./describe.ts";
 import { colourNames, Legend } from "./legend.tsx";
 import { panes, Panes, type CommentsOf, type PaneContext } from "./panes.tsx";
 import { FrameMenu, RuleBar, RuleMenu, type FrameAction, type MenuPlace } from "./rules.tsx";
+import { sameNode } from "./rows.ts";
 import { SearchBox, useSearch } from "./search_box.tsx";
 import { useKeys } from "./use_keys.ts";
 import { useRows, useSource, useTransformed, type Load, type LoadRows } from "./use_flame.ts";
@@ -143,9 +145,6 @@ function shownType(flame: Flame, types: readonly SampleType[]): number {
 
 /* ---- the whole ---- */
 
-/** What can be undone. */
-type Filters = Pick<ViewState, "rules" | "labels">;
-
 export interface ViewerProps {
   state: ViewState;
   update: Update;
@@ -197,12 +196,11 @@ export function Viewer(props: ViewerProps) {
   const state = comments ? props.state : withoutComments(props.state);
   const palette = usePalette();
   const { source: loaded, isCurrent: isLoaded, problem: flameProblem, retry } = useSource(props.flameKey, props.load, state.rules, state, props.opensOthers === true);
-  const source = loaded?.flame ?? null;
   const shownPanes = [state.view, state.beside].flatMap((view) => (view ? [panes[view]] : []));
   for (const pane of shownPanes) pane.preload?.();
   const around = shownPanes.some((pane) => pane.wantsAround) ? state.marked : "";
-  const shown = useTransformed(source, loaded?.rest ?? [], around, state.isOfFiltered);
-  const { flame } = shown;
+  const shown = useTransformed(loaded?.flame ?? null, loaded?.rest ?? [], around, state.isOfFiltered);
+  const { flame, source } = shown;
   const isCurrent = isLoaded && shown.isCurrent;
   const [cursor, setCursor] = useState(0);
   const [hover, setHover] = useState(-1);
@@ -210,7 +208,12 @@ export function Viewer(props: ViewerProps) {
   const [hasSheet, setSheet] = useState(false);
   const [isExporting, setExporting] = useState(false);
   const [menu, setMenu] = useState<(MenuPlace & { name: string }) | null>(null);
-  const undone = useRef<{ past: Filters[]; future: Filters[] }>({ past: [], future: [] });
+  const filters: Filters = { rules: state.rules, labels: state.labels };
+  const undone = useRef<Undo | null>(null);
+  useEffect(() => {
+    if (undone.current) undone.current.follow(filters);
+    else undone.current = new Undo(filters);
+  }, [keyOf(filters)]);
   const searching = useSearch(flame, state.search);
   const marking = useSearch(flame, state.marked ? exactly(state.marked) : "");
   const wantsRows = shownPanes.some((pane) => pane.wantsRows);
@@ -234,8 +237,13 @@ export function Viewer(props: ViewerProps) {
   // Where a link's frame is not in this tree, its part of that frame means nothing.
   const part = state.zoom && zoom === 0 ? null : state.window;
   const isMovedByHand = useRef(false);
+  /** In another tree the keyboard stands where it stood, or on the nearest caller that is there. */
+  const stood = useRef<{ flame: Flame | null; zoom: string }>({ flame: null, zoom: "" });
   useEffect(() => {
-    if (!isMovedByHand.current) setCursor(zoom);
+    const before = stood.current;
+    stood.current = { flame, zoom: state.zoom };
+    const isFollowed = flame && before.flame && before.flame !== flame && before.zoom === state.zoom;
+    if (!isMovedByHand.current) setCursor((isFollowed && sameNode(before.flame!, cursor, flame)) || zoom);
     isMovedByHand.current = false;
   }, [flame, zoom]);
 
@@ -285,20 +293,17 @@ export function Viewer(props: ViewerProps) {
     update(showing(next), "replace");
   };
   const mark = (name: string) => update({ marked: state.marked === name ? "" : name });
-  const filters: Filters = { rules: state.rules, labels: state.labels };
   const setFilters = (changed: Partial<Filters>) => {
-    undone.current.past.push(filters);
-    undone.current.future = [];
+    undone.current?.push({ ...filters, ...changed });
     update("labels" in changed ? { ...changed, root: "" } : changed); // a part may be without such samples
   };
   const setRules = (rules: readonly Rule[]) => setFilters({ rules });
   const setLabels = (labels: readonly string[]) => setFilters({ labels: cleanLabelRules(labels) });
   const clearFilters = () => setFilters({ rules: [], labels: [] });
-  const undo = (from: "past" | "future", to: "past" | "future") => {
-    const other = undone.current[from].pop();
-    if (!other) return say(from === "past" ? "There is nothing to undo" : "There is nothing to redo");
-    undone.current[to].push(filters);
-    update(other.labels === state.labels ? other : { ...other, root: "" });
+  const step = (way: "undo" | "redo") => {
+    const other = undone.current?.[way]();
+    if (!other) return say(`There is nothing to ${way}`);
+    update(keyOf({ ...other, rules: [] }) === keyOf({ ...filters, rules: [] }) ? other : { ...other, root: "" });
   };
   const ruleFor = (action: Action, name: string) => name && setRules([...state.rules, { action, text: exactly(name), isOff: false }]);
   const types = flame?.metadata.sample_types ?? props.sampleTypes ?? [];
@@ -362,8 +367,8 @@ export function Viewer(props: ViewerProps) {
     h: () => cursor > 0 && ruleFor("hide", cursorName()),
     m: () => cursor > 0 && ruleFor("merge", cursorName()),
     r: () => cursor > 0 && ruleFor("recursion", cursorName()),
-    u: () => undo("past", "future"),
-    U: () => undo("future", "past"),
+    u: () => step("undo"),
+    U: () => step("redo"),
     ".": openMenuAtCursor,
     ContextMenu: openMenuAtCursor,
     c: () => void copyText(cursorName(), "Name"),

@@ -1,0 +1,44 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Rule } from "../src/model/chain.ts";
+import { Undo, type Filters } from "../src/model/undo.ts";
+
+const rule = (text: string): Rule => ({ action: "focus", text, isOff: false });
+const filters = (...texts: string[]): Filters => ({ rules: texts.map(rule), labels: [] });
+
+test("undo and redo go through what was set here", () => {
+  const undo = new Undo(filters());
+  undo.push(filters("a"));
+  undo.push(filters("a", "b"));
+  undo.push(filters());
+  assert.deepEqual(undo.undo(), filters("a", "b"));
+  assert.deepEqual(undo.undo(), filters("a"));
+  assert.deepEqual(undo.redo(), filters("a", "b"));
+  undo.push(filters("c"));
+  assert.equal(undo.redo(), undefined);
+  assert.deepEqual(undo.undo(), filters("a", "b"));
+});
+
+test("back and forward of the address bar are undo and redo", () => {
+  const undo = new Undo(filters());
+  undo.push(filters("a"));
+  undo.follow(filters("a"));
+  undo.follow(filters());
+  assert.equal(undo.undo(), undefined);
+  assert.deepEqual(undo.redo(), filters("a"));
+  undo.push(filters("a", "b"));
+  undo.follow(filters("a"));
+  assert.deepEqual(undo.undo(), filters());
+  undo.follow(filters("a"));
+  undo.follow(filters("z"));
+  assert.deepEqual(undo.undo(), filters("a"));
+});
+
+test("where nothing is known of how filters came about, the last is taken away", () => {
+  const undo = new Undo({ rules: [rule("a"), rule("b")], labels: ["k=v"] });
+  assert.deepEqual(undo.undo(), { rules: [rule("a")], labels: ["k=v"] });
+  assert.deepEqual(undo.undo(), { rules: [], labels: ["k=v"] });
+  assert.deepEqual(undo.undo(), { rules: [], labels: [] });
+  assert.equal(undo.undo(), undefined);
+  assert.deepEqual(undo.redo(), { rules: [], labels: ["k=v"] });
+});
