@@ -55,6 +55,7 @@ export async function testDiff(runner, browser, server) {
       await page.waitForURL(/norm=1/);
       await viewReady(page);
       await page.waitForFunction((total) => document.querySelector("#icicle-cursor").textContent.startsWith(`all, before ${total} `), totalOf(a, 0).toLocaleString("en-US"));
+      assert.equal(await page.textContent(".side.after .side-value"), totalOf(b, 0).toLocaleString("en-US"), "what it was, not what it counts as");
       await page.keyboard.press("%");
       await page.waitForFunction(() => !location.search.includes("norm"));
       await page.keyboard.press("x");
@@ -62,7 +63,7 @@ export async function testDiff(runner, browser, server) {
       await viewReady(page);
       assert.ok((await spoken(page)).startsWith(`all, before ${totalOf(b, 0).toLocaleString("en-US")} `), await spoken(page));
       await page.click(".side.before a");
-      await page.waitForURL(`${server.url}/p/${after.id}`);
+      await page.waitForURL(`${server.url}/p/${after.id}?st=samples&sv=2`);
     }),
   );
 
@@ -84,12 +85,15 @@ export async function testDiff(runner, browser, server) {
 
   await runner.test("two profiles chosen on a share page are compared", () =>
     withPage(browser, server, async (page) => {
-      await page.goto(`${server.url}/p/${after.id}`);
+      await page.goto(`${server.url}/p/${after.id}?st=samples&sv=2`);
       await viewReady(page);
       await page.click("button:has-text('Compare')");
-      await page.fill("dialog input", before.url);
+      await page.fill("dialog input", `https://elsewhere.example/p/${before.id}`);
+      await page.waitForSelector("dialog >> text=That link is of elsewhere.example");
+      const link = await server.call("POST", "/api/v1/links", { body: { path: `/p/${before.id}?q=x` } });
+      await page.fill("dialog input", link.json.url);
       await page.click("dialog button:has-text('Compare')");
-      await page.waitForURL(address);
+      await page.waitForURL(`${address}?st=samples&sv=2`);
       await viewReady(page);
     }),
   );

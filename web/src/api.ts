@@ -38,6 +38,8 @@ export interface Share {
   filename: string;
   raw_bytes: number;
   sample_types: SampleType[];
+  /** Of each type; null where values are too large to be added. */
+  totals: (number | null)[];
   default_sample_type: string;
   default_sample_type_index: number;
   sample_count: number;

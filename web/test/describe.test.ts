@@ -23,5 +23,6 @@ test("a frame of a diff is told before, after and changed", () => {
   const facts = new Map(describeNode(flame, at, "ns").facts);
   assert.equal(facts.get("Before"), "10 ns (10.0%)");
   assert.equal(facts.get("After"), "30 ns (30.0%)");
+  assert.equal(facts.get("Self"), "10 ns → 30 ns");
   assert.match(facts.get("Change")!, /20 ns \(.*200/);
 });

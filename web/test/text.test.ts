@@ -4,7 +4,7 @@ import type { VNode } from "preact";
 import { packageOf } from "../src/model/frame_colours.ts";
 import { shorterNames } from "../src/model/names.ts";
 import { formatAgo, formatBytes, formatChange, formatCount, formatDate, formatExact, formatPercent, formatSigned, formatValue } from "../src/model/units.ts";
-import { idIn } from "../src/pages/share_dialogs.tsx";
+import { readPasted } from "../src/pages/share_dialogs.tsx";
 import { sampleTypeLabel, sampleTypeToken } from "../src/views/viewer.tsx";
 import { Markdown } from "../src/ui/markdown.tsx";
 import { addressWithin } from "../src/model/afterwards.ts";
@@ -109,8 +109,14 @@ test("Markdown makes no link of what could run, and no element of HTML", () => {
 
 test("an id is found in what people paste", () => {
   const id = "ABCDEFGHIJKLMNOPQRSTU0";
-  for (const text of [id, ` ${id}\n`, `https://host/p/${id}`, `https://host/p/${id}?v=table#x`, `http://h/p/${id}.pb.gz`]) assert.equal(idIn(text), id);
-  for (const text of ["", "https://host/p/short", id + "X", `https://host/d/${id}..${id}`]) assert.equal(idIn(text), "");
+  const of = (text: string) => readPasted(text, "https://host");
+  for (const text of [id, ` ${id}\n`, `https://host/p/${id}`, `https://host/p/${id}?v=table#x`, `https://host/p/${id}.pb.gz`, `/p/${id}/raw`, `https://host/embed/${id}?x=1`])
+    assert.deepEqual(of(text), { id }, text);
+  assert.deepEqual(of("https://host/s/0123456789"), { short: "/s/0123456789" });
+  for (const text of ["profile", "https://host/p/short", id + "X", `https://host/d/${id}..${id}`, `https://host/embed/${id}..${id}`, "/s/short", `javascript:${id}`])
+    assert.match((of(text) as { reason: string }).reason, /^That (is|link)/, text);
+  assert.match((of(`http://elsewhere:81/p/${id}`) as { reason: string }).reason, /elsewhere:81/);
+  assert.deepEqual(of(" "), { reason: "" });
 });
 
 test("sample types are told apart by unit, and by index where they have no name", () => {

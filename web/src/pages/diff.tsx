@@ -13,11 +13,26 @@ import { Verdict } from "../views/legend.tsx";
 import { useViewState, Viewer } from "../views/viewer.tsx";
 import { nameOf, ShareProblem, useShare } from "./share.tsx";
 
-function Side({ word, share, value }: { word: string; share: Share | null; value: string }) {
+/** The total of the type that is shown, where it is not the tree's: a normalised tree counts the side after as the one before. */
+function totalOf(share: Share | null, flame: Flame): number {
+  const { sample_type: type, unit } = flame.metadata;
+  const index = share?.sample_types.findIndex((one) => one.type === type && one.unit === unit) ?? -1;
+  return share?.totals[index] ?? flame.total;
+}
+
+interface SideProps {
+  word: string;
+  share: Share | null;
+  value: string;
+  /** Of the view, for the way to this side alone. */
+  query: string;
+}
+
+function Side({ word, share, value, query }: SideProps) {
   return (
     <div class={`side ${word.toLowerCase()}`}>
       <span class="side-word">{word}</span>
-      {share ? <a href={`/p/${share.id}`}>{nameOf(share)}</a> : <span class="ghost ghost-line" />}
+      {share ? <a href={`/p/${share.id}${query}`}>{nameOf(share)}</a> : <span class="ghost ghost-line" />}
       <span class="side-value">{value}</span>
     </div>
   );
@@ -44,14 +59,16 @@ export function DiffPage({ a, b, session }: { a: string; b: string; session: Ses
   const swapped = `/d/${b}..${a}${formatState(state)}`;
   const normalise = () => update({ isNormalised: !state.isNormalised });
   const unit = flame?.metadata.unit ?? "";
+  // What only a comparison has stays here.
+  const query = formatState({ ...state, isNormalised: false, sort: null, columns: [], root: "" });
   return (
     <Shell session={session} isViewer>
       <header class="profile-head">
         <h1 class="unseen">Comparison of two profiles</h1>
         <div class="profile-title">
           <div class="sides">
-            <Side word="Before" share={before.share} value={flame ? formatValue(flame.baseTotal, unit) : ""} />
-            <Side word="After" share={after.share} value={flame ? formatValue(flame.total, unit) : ""} />
+            <Side word="Before" share={before.share} value={flame ? formatValue(flame.baseTotal, unit) : ""} query={query} />
+            <Side word="After" share={after.share} value={flame ? formatValue(state.isNormalised ? totalOf(after.share, flame) : flame.total, unit) : ""} query={query} />
           </div>
           {flame && <Verdict flame={flame} isNormalised={state.isNormalised} />}
           <div class="profile-tools">

@@ -6,6 +6,7 @@ import { formatAgo } from "../model/units.ts";
 import { asProblem, Button, Dialog, ErrorLine, Field, say } from "../ui/kit.tsx";
 import { Icon } from "../ui/icons.tsx";
 import { isSignedIn } from "../ui/shell.tsx";
+import { viewQuery } from "../views/viewer.tsx";
 import { cleanSettings, SettingsForm } from "./settings_form.tsx";
 import type { Opened } from "./share.tsx";
 
@@ -46,30 +47,53 @@ function EditDialog({ share, session, onSaved, onClose }: { share: Share; sessio
   );
 }
 
-/** The id in what was pasted: a link to a share, or the id alone. */
-export function idIn(text: string): string {
-  return /(?:^|\/p\/)([0-9A-Za-z]{22})(?:[^0-9A-Za-z]|$)/.exec(text.trim())?.[1] ?? "";
+/** What was pasted: a share of this server by its id, a short link to be followed, or why it is neither. */
+export type Pasted = { id: string } | { short: string } | { reason: string };
+
+/** An id alone, or an address: of a share's page, its frame, its files, or a short one. origin is this server's. */
+export function readPasted(text: string, origin: string): Pasted {
+  const trimmed = text.trim();
+  if (/^[0-9A-Za-z]{22}$/.test(trimmed)) return { id: trimmed };
+  if (trimmed === "") return { reason: "" };
+  if (!URL.canParse(trimmed, origin) || !/^(https?:\/\/|\/)/.test(trimmed)) return { reason: "That is neither a link nor the id of a profile." };
+  const url = new URL(trimmed, origin);
+  if (url.origin !== origin) return { reason: `That link is of ${url.host}: save the profile there and share it here first.` };
+  const share = /^\/(?:p|embed)\/([0-9A-Za-z]{22})(?:[./]|$)(?!\.)/.exec(url.pathname);
+  if (share) return { id: share[1] };
+  const short = /^\/s\/[0-9A-Za-z]{10}$/.exec(url.pathname);
+  return short ? { short: short[0] } : { reason: "That link is of no single profile." };
+}
+
+/** Where a short link leads. */
+async function follow(short: string): Promise<Pasted> {
+  const answer = await fetch(short, { method: "HEAD" });
+  return answer.ok ? readPasted(answer.url, location.origin) : { reason: "That short link leads nowhere." };
 }
 
 function CompareDialog({ share, onClose }: { share: Share; onClose: () => void }) {
   const [text, setText] = useState("");
   const others = listRemembered().filter((entry) => entry.id !== share.id).slice(0, 6);
-  const other = idIn(text);
-  const go = (event: Event) => {
+  const [lost, setLost] = useState("");
+  const pasted = readPasted(text, location.origin);
+  const reason = lost || ("reason" in pasted ? pasted.reason : "");
+  const addressOf = (other: string) => `/d/${other}..${share.id}${viewQuery()}`;
+  const go = async (event: Event) => {
     event.preventDefault();
-    if (other) location.assign(`/d/${other}..${share.id}`);
+    const found = "short" in pasted ? await follow(pasted.short).catch(() => ({ reason: "The server cannot be reached." })) : pasted;
+    if ("id" in found) location.assign(addressOf(found.id));
+    else if ("reason" in found) setLost(found.reason);
   };
   return (
     <Dialog title="Compare with another profile" onClose={onClose}>
       <form onSubmit={go}>
-        <Field label="Link of the profile from before" hint="This one is the side after; sides can be swapped later.">
-          {(id) => <input id={id} value={text} placeholder={`${location.origin}/p/…`} onInput={(event) => setText(event.currentTarget.value)} />}
+        <Field label="Link of the profile from before" hint={reason || "This one is the side after; sides can be swapped later."}>
+          {(id) => <input id={id} value={text} placeholder={`${location.origin}/p/…`} onInput={(event) => (setText(event.currentTarget.value), setLost(""))} />}
         </Field>
         {others.length > 0 && (
           <ul class="choices">
             {others.map((entry) => (
               <li key={entry.id}>
-                <a href={`/d/${entry.id}..${share.id}`}>
+                <a href={addressOf(entry.id)}>
                   {entry.title} <em>{formatAgo(entry.createdAt)}</em>
                 </a>
               </li>
@@ -77,7 +101,7 @@ function CompareDialog({ share, onClose }: { share: Share; onClose: () => void }
           </ul>
         )}
         <div class="actions">
-          <Button look="primary" type="submit" disabled={!other}>Compare</Button>
+          <Button look="primary" type="submit" disabled={"reason" in pasted}>Compare</Button>
         </div>
       </form>
     </Dialog>

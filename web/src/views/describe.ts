@@ -44,6 +44,7 @@ function factsOf(flame: Flame, node: number, unit: string): [string, string][] {
   return [
     ["Before", withShare(before, flame.baseTotal)],
     ["After", withShare(cum, flame.total)],
+    ["Self", `${bound}${formatValue(flame.baseSelf[node], unit)} → ${bound}${formatValue(self, unit)}`],
     ["Change", `${bound && "≈ "}${formatSigned(cum - before, unit)} (${formatChange(before, cum)})`],
   ];
 }
