@@ -150,15 +150,22 @@ test-s3:
 	sh deploy/install-packages.sh run build test s3
 	$(MAKE) all $(OUT)/tests/s3/object_tool $(OUT)/tests/unit/lib_io/test_object_store
 	BUILD=$(BUILD) PYTHON=$(PYTHON) sh tests/s3/run.sh
-# Agents of other profilers, from npm, send to a server; make test skips what they need.
+# Agents of other profilers, from their registries, send to a server; make test skips what they need.
+CLIENTS := tests/clients/node_modules/.done build/clients/profiled-go build/clients/python/.done
 tests/clients/node_modules/.done: tests/clients/package.json tests/clients/package-lock.json
 	cd tests/clients && npm ci --no-audit --no-fund
+	@touch $@
+build/clients/profiled-go: $(wildcard tests/clients/go/*)
+	cd tests/clients/go && go build -o $(CURDIR)/$@ .
+build/clients/python/.done: tests/clients/python/requirements.txt
+	$(PYTHON) -m venv build/clients/python
+	build/clients/python/bin/pip install -q -r $<
 	@touch $@
 # DuckDB reads exports. No lock file: npm would want the packages of all systems for it.
 tests/duckdb/node_modules/.done: tests/duckdb/package.json
 	cd tests/duckdb && npm install --no-package-lock --no-audit --no-fund
 	@touch $@
-interop: all tests/clients/node_modules/.done tests/duckdb/node_modules/.done
+interop: all $(CLIENTS) tests/duckdb/node_modules/.done
 	BUILD=$(BUILD) $(PYTHON) -m pytest -q tests/integration/test_ingest_clients.py \
 	    tests/integration/test_export.py
 bench: all bench-programs
