@@ -65,12 +65,26 @@ export async function testViewer(runner, browser, server) {
       await open(page, "?v=table&b=icicle&q=json&sv=2");
       const rows = await tableRows(page);
       assert.ok(rows.length > 0 && rows.every((row) => row.at(-1).includes("json")));
+      const topOfViews = () => page.evaluate(() => document.querySelector(".views").getBoundingClientRect().top);
+      const viewsTop = await topOfViews();
       await page.click(".rows .row button");
       assert.equal(new URL(page.url()).searchParams.get("m"), rows[0].at(-1));
       assert.ok(await page.$(".button.marked"));
+      // Nothing moved.
+      assert.equal(await topOfViews(), viewsTop);
+      await page.evaluate(() => document.activeElement.blur());
+      await page.keyboard.press("Control+f");
+      assert.equal(await page.evaluate(() => document.activeElement.id), "search");
+      await page.focus(".rows .row button");
       await page.keyboard.press("Escape");
       await page.keyboard.press("Escape");
       assert.equal(new URL(page.url()).search, "?v=table&b=icicle&sv=2");
+      await open(page, "?b=sandwich&sv=2");
+      await page.focus(".icicle");
+      for (const key of ["ArrowDown", "."]) await page.keyboard.press(key);
+      await page.click("[role=menuitem]:has-text('Callers and callees')");
+      await page.waitForURL(/v=sandwich/);
+      assert.ok(!page.url().includes("b=sandwich"), page.url());
     }),
   );
 

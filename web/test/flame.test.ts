@@ -6,7 +6,7 @@ import { FrameColours } from "../src/model/frame_colours.ts";
 import { countFunctions, listFunctions, sortFunctions } from "../src/model/functions.ts";
 import { layoutRow, matchedColumns, nodeAt } from "../src/model/layout.ts";
 import { findByPathHash, pathHash } from "../src/model/path.ts";
-import { compileSearch, exactly, filterByName, nextMatch, search } from "../src/model/search.ts";
+import { bothMarks, compileSearch, exactly, filterByName, nextMatch, search } from "../src/model/search.ts";
 import { encodeFlame } from "./encode_flame.mjs";
 import { bigTree, decode, type Tree } from "./trees.ts";
 
@@ -139,6 +139,16 @@ test("searches outermost matches only", () => {
   assert.equal(nextMatch(flame, search(flame, compileSearch("c")), 0, 1), 3);
   assert.equal(nextMatch(flame, search(flame, compileSearch("c")), 0, -1), 3);
   assert.equal(nextMatch(flame, search(flame, compileSearch("nothing")), 0, 1), -1);
+});
+
+test("what is marked is lit beside what was searched for", () => {
+  const flame = decode(small);
+  const [searched, marked] = [search(flame, compileSearch("c")), search(flame, compileSearch("^b$"))];
+  const lit = bothMarks(flame, searched, marked)!;
+  assert.deepEqual([...lit.frameMatches].map((isLit, frame) => isLit && flame.frames.name(frame)).filter(Boolean).sort(), ["b", "c"]);
+  assert.equal(lit.rows.count, searched.nodeCount + marked.nodeCount);
+  assert.equal(lit.value, searched.value);
+  assert.equal(bothMarks(flame, null, marked), marked);
 });
 
 test("takes the server's subset of expressions", () => {

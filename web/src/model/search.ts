@@ -151,3 +151,10 @@ export function nextMatch(flame: Flame, result: SearchResult, node: number, step
   }
   return -1;
 }
+
+/** What is lit when two were looked for; the sums are those of the first. */
+export function bothMarks(flame: Flame, first: SearchResult | null, second: SearchResult | null): SearchResult | null {
+  if (!first || !second) return first ?? second;
+  const frameMatches = first.frameMatches.map((isMatch, frame) => isMatch | second.frameMatches[frame]);
+  return { ...first, frameMatches, rows: new RowMarks(flame, frameMatches) };
+}

@@ -6,7 +6,7 @@ import { panes } from "./panes.tsx";
 const inOrder = views.map((view) => panes[view]).sort((a, b) => (a.key < b.key ? -1 : 1));
 
 const keysFor = (kinds: typeof inOrder): [string, string][] => [
-  ["/", "Search"],
+  ["/  Ctrl+F", "Search (Ctrl+F again: the browser’s)"],
   ["n  N", "Next or previous match"],
   ["Esc", "Clear the search, then the marked function"],
   ["← ↑ ↓ →", "Move between frames"],

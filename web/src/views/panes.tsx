@@ -33,6 +33,8 @@ export interface PaneContext {
   palette: Look;
   /** Empty unless the pane wants them. */
   rows: readonly FunctionRow[];
+  /** They are still to come. */
+  isAwaitingRows: boolean;
   /** Of their numbers. */
   rowBound: Bound;
   /** Trees around the marked function; null unless the pane wants them, and until they are there. */
@@ -40,7 +42,7 @@ export interface PaneContext {
   callees: Flame | null;
   /** The search; null while there is none. */
   pattern: Pattern | null;
-  /** Where the marked function stands in flame, or else what was searched for. */
+  /** Where the marked function stands in flame, and what was searched for. */
   marks: SearchResult | null;
   zoom: number;
   part: SeenPart | null;

@@ -21,6 +21,7 @@ const spareRows = 8;
 interface TableProps {
   flame: Flame;
   rows: readonly FunctionRow[];
+  isAwaitingRows: boolean;
   bound: Bound;
   colours: FrameColours;
   unit: string;
@@ -284,7 +285,7 @@ function Table(props: TableProps) {
               </div>
             ))}
           </div>
-          {sorted.length === 0 && <p class="nothing">No function matches the search.</p>}
+          {sorted.length === 0 && <p class="nothing">{props.isAwaitingRows ? "The table is being counted." : pattern ? "Nothing matches the search." : "Nothing is here."}</p>}
         </div>
       </div>
       <ColumnMenu known={known} shown={ids} onChange={props.onColumns} />
@@ -293,10 +294,10 @@ function Table(props: TableProps) {
 }
 
 export function TablePane({ context }: PaneProps) {
-  const { state, flame, rows, rowBound, colours, unit, palette, pattern, hovered, onHoverName, update, mark, openMenu } = context;
+  const { state, flame, rows, isAwaitingRows, rowBound, colours, unit, palette, pattern, hovered, onHoverName, update, mark, openMenu } = context;
   return (
     <Table
-      {...{ flame, rows, colours, unit, palette, pattern, hovered }}
+      {...{ flame, rows, isAwaitingRows, colours, unit, palette, pattern, hovered }}
       bound={rowBound}
       columns={state.columns}
       onColumns={(columns) => update({ columns })}

@@ -91,7 +91,8 @@ export function useRows(flame: Flame | null, isWanted: boolean, source: Source |
     return () => abort.abort();
   }, [flame, isOwn, isWanted]);
   const rows: FunctionRow[] = own ?? (loaded?.flame === flame ? loaded.rows : []);
-  return { rows, bound: own && flame ? flame.bounds.part : ("" as const), problem };
+  const isAwaiting = isWanted && !own && loaded?.flame !== flame;
+  return { rows, isAwaiting, bound: own && flame ? flame.bounds.part : ("" as const), problem };
 }
 
 export interface Shown {

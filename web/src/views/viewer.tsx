@@ -13,7 +13,7 @@ import { FrameColours } from "../model/frame_colours.ts";
 import { countFunctions } from "../model/functions.ts";
 import { cleanLabelRules, groupOfLabel, type LoadLabels } from "../model/labels.ts";
 import { findByPathHash, pathHash } from "../model/path.ts";
-import { exactly, nextMatch } from "../model/search.ts";
+import { bothMarks, exactly, nextMatch } from "../model/search.ts";
 import { keyOf, Undo, type Filters } from "../model/undo.ts";
 import { formatCount, formatPercent, formatValue } from "../model/units.ts";
 import { colourModes, formatState, groups, parseState, views, type ColourMode, type SeenPart, type Update, type View, type ViewState } from "../state.ts";
@@ -26,7 +26,7 @@ import { panes, Panes, type CommentsOf, type PaneContext } from "./panes.tsx";
 import { FrameMenu, RuleBar, RuleMenu, type FrameAction, type MenuPlace } from "./rules.tsx";
 import { sameNode } from "./rows.ts";
 import { SearchBox, useSearch } from "./search_box.tsx";
-import { useKeys } from "./use_keys.ts";
+import { useFindKey, useKeys } from "./use_keys.ts";
 import { useRows, useSource, useTransformed, type Load, type LoadRows } from "./use_flame.ts";
 
 function writeAddress(address: string, how: "push" | "replace"): void {
@@ -216,8 +216,9 @@ export function Viewer(props: ViewerProps) {
   }, [keyOf(filters)]);
   const searching = useSearch(flame, state.search);
   const marking = useSearch(flame, state.marked ? exactly(state.marked) : "");
+  const marks = useMemo(() => (flame ? bothMarks(flame, searching.result, marking.result) : null), [flame, searching.result, marking.result]);
   const wantsRows = shownPanes.some((pane) => pane.wantsRows);
-  const { rows, bound: rowBound, problem: rowsProblem } = useRows(flame, wantsRows, loaded, props.loadRows);
+  const { rows, isAwaiting: isAwaitingRows, bound: rowBound, problem: rowsProblem } = useRows(flame, wantsRows, loaded, props.loadRows);
   const problem = flameProblem ?? rowsProblem;
   const functionCount = useMemo(() => (flame ? countFunctions(flame) : 0), [flame]);
   // Of the whole profile, so that no rule changes what a colour means.
@@ -338,7 +339,7 @@ export function Viewer(props: ViewerProps) {
     { label: "Hide it", key: "h", run: () => ruleFor("hide", name) },
     { label: "Merge what it calls into it", key: "m", run: () => ruleFor("merge", name) },
     { label: "Collapse its recursion", key: "r", run: () => ruleFor("recursion", name) },
-    { label: "Callers and callees", key: "3", run: () => update({ view: "sandwich", marked: name }) },
+    { label: "Callers and callees", key: "3", run: () => update({ view: "sandwich", marked: name, beside: besideOf("sandwich") }) },
     { label: state.marked === name ? "Stop marking it" : "Mark it everywhere", key: "l", run: () => mark(name) },
     { label: "Copy its name", key: "c", run: () => void copyText(name, "Name") },
   ];
@@ -349,8 +350,10 @@ export function Viewer(props: ViewerProps) {
     if (cursor > 0) openMenu(cursorName(), (at?.left ?? 0) + 40, (at?.top ?? 0) + 40);
   };
 
+  const searchField = () => document.querySelector<HTMLInputElement>("#search");
+  useFindKey(searchField);
   useKeys({
-    "/": () => document.getElementById("search")?.focus(),
+    "/": () => searchField()?.focus(),
     n: () => seekMatch(1),
     N: () => seekMatch(-1),
     Escape: () => update(state.search ? { search: "" } : { marked: "" }),
@@ -384,11 +387,11 @@ export function Viewer(props: ViewerProps) {
   const isEmpty = flame !== null && (flame.nodeCount <= 1 || (flame.width[0] === 0));
 
   const context: PaneContext | null = flame && source && colours && {
-    state, update, flame, source, colours, unit, palette, rows, rowBound, zoom, part, cursor,
+    state, update, flame, source, colours, unit, palette, rows, isAwaitingRows, rowBound, zoom, part, cursor,
     callers: shown.callers,
     callees: shown.callees,
     pattern: searching.pattern,
-    marks: marking.result ?? searching.result,
+    marks,
     onCursor: setCursor,
     onZoom: zoomTo,
     onPart: seePart,
@@ -454,12 +457,6 @@ export function Viewer(props: ViewerProps) {
           onText={(text) => update({ search: text }, "replace")}
           onNext={seekMatch}
         />
-        {state.marked && flame && (
-          <Button class="marked" icon="close" onClick={() => update({ marked: "" })} title={`Stop marking ${state.marked}`}>
-            <bdi class="marked-name">{state.marked}</bdi>
-            {marking.result ? ` ${flame.bounds.part}${formatPercent(marking.result.value, flame.total)}` : ""}
-          </Button>
-        )}
         <span class="toolbar-end">
           <Button icon="zoomout" class="reset-button" disabled={zoom === 0 && !part} onClick={showAll} title="Show everything (0)" aria-label="Reset zoom" />
           {!props.isFile && <Button icon="download" disabled={!context || isEmpty} onClick={() => setExporting(true)} title="Save this view (e)" aria-label="Save this view" />}
@@ -501,6 +498,12 @@ export function Viewer(props: ViewerProps) {
           <div class="foot-line">
             <Legend flame={flame} colours={colours} palette={palette} />
             <span class="foot-end">
+              {state.marked && flame && (
+                <Button class="marked" icon="close" onClick={() => update({ marked: "" })} title={`Stop marking ${state.marked}`}>
+                  <bdi class="marked-name">{state.marked}</bdi>
+                  {marking.result ? ` ${flame.bounds.part}${formatPercent(marking.result.value, flame.total)}` : ""}
+                </Button>
+              )}
               {leftOut > 0 && <span class="note">{leftOut === 1 ? "A rule" : `${leftOut} rules`} of the link {leftOut === 1 ? "is" : "are"} not known here.</span>}
               {state.zoom && zoom === 0 && <span class="note">The frame that the link zooms to is not in this tree.</span>}
               {notes.map((note) => (
