@@ -134,6 +134,8 @@ test("presets hide what is not the reader's own code, and keep what is", () => {
     python: { gone: ["_PyEval_EvalFrameDefault", "PyObject_Call", "pymain_run_python", "method_vectorcall"], kept: ["handler", "myapp.views.index", "list_users_page"] },
     node: { gone: ["node::Start", "v8::internal::Heap::Scavenge", "uv__io_poll", "Builtins_JSEntry", "(program)", "(idle)"], kept: ["render", "LazyCompile:*render /app/src/page.js:12", "uvula"] },
     java: { gone: ["java.util.HashMap.get", "jdk.internal.misc.Unsafe.park", "Interpreter", "G1ParScanThread"], kept: ["com.acme.Main.run", "javax2.Thing", "org.apache.Foo"] },
+    dotnet: { gone: ["System.Threading.Tasks.Task.Run", "System.Private.CoreLib!System.String.Concat", "void [System.Private.CoreLib] System.Threading.Thread::StartCallback()", "CallDescrWorkerInternal"], kept: ["Acme.Orders.Handler.Handle", "Systems.Run", "void [Acme] Acme.Program::Main()"] },
+    php: { gone: ["zend_execute_scripts", "zif_preg_match", "Symfony\\Component\\HttpKernel\\Kernel::handle", "php_execute_main"], kept: ["App\\Controller\\Home::index", "phpinfo_page"] },
     ruby: { gone: ["rb_ary_each", "vm_exec_core", "<internal:kernel>#loop"], kept: ["UsersController#index", "ribbon"] },
     kernel: { gone: ["entry_SYSCALL_64_after_hwframe", "do_syscall_64", "vfs_read_[k]", "[kernel.kallsyms]"], kept: ["main", "kernel_of_truth"] },
   };

@@ -41,6 +41,8 @@ export const presets: Readonly<Record<string, Preset>> = {
   python: { name: "Python", label: "Python: without the interpreter and the standard library" },
   node: { name: "Node", label: "Node: without V8, Node's own code and dependencies" },
   java: { name: "Java", label: "Java: without the JDK and the virtual machine" },
+  dotnet: { name: ".NET", label: ".NET: without the runtime and System" },
+  php: { name: "PHP", label: "PHP: without the engine and vendor packages" },
   ruby: { name: "Ruby", label: "Ruby: without the interpreter" },
   kernel: { name: "Kernel", label: "Without the kernel" },
 };

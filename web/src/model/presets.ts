@@ -70,6 +70,22 @@ export const presetFrames: Readonly<Record<string, PresetFrames>> = {
       "^(Java_java_|JavaCalls|JavaThread|Thread::|G1[A-Z]|Parallel[A-Z]|CompileBroker|C2Compiler|Compile::)",
     ],
   },
+  dotnet: {
+    hides: [
+      // "System.Threading…", "System.Private.CoreLib!System…", "void [System.Private.CoreLib] System…"
+      "^(\\w+ )?\\[?(System|Microsoft|Interop|Internal)[.!\\]]",
+      "(^|/)(lib)?(coreclr|clrjit|hostpolicy|hostfxr|System[.]\\S+|Microsoft[.]\\S+)[.](so|dll|dylib)$",
+      "^(CallDescrWorkerInternal|MethodDesc::|ManagedThreadBase|PreStub|ThePreStub|JIT_)",
+    ],
+  },
+  php: {
+    hides: [
+      "^(php|zend|execute|ZEND|_zend|spl)_",
+      "^(zif|zim)_",
+      "^(Composer|Symfony|Illuminate|Doctrine|Psr|Monolog|Twig)\\\\",
+      "(^|/)vendor/",
+    ],
+  },
   ruby: {
     hides: [
       "^(rb|vm|ruby|iseq|invoke|rbimpl|enumerator)_",

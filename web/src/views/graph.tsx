@@ -61,34 +61,44 @@ function pathsOf(points: readonly Point[], width: number): { line: string; arrow
 interface EdgeProps {
   picture: Picture;
   index: number;
-  unit: string;
   /** What it starts or ends at is pointed at or marked. */
   isLit: boolean;
   isDim: boolean;
 }
 
-function Edge({ picture, index, unit, isLit, isDim }: EdgeProps) {
+const shareOf = ({ graph }: Picture, edge: CallEdge) => Math.min(1, sizeOf(edge.sum) / Math.max(sizeOf(graph.nodes[0].cum), 1));
+const widthOf = (share: number) => 1 + 7 * share;
+
+/** Labels stand above all lines, so that none goes through a number. */
+function EdgeLabel({ picture, index, unit, isLit, isDim }: EdgeProps & { unit: string }) {
   const { flame, graph, layout } = picture;
   const edge = graph.edges[index];
-  const most = Math.max(sizeOf(graph.nodes[0].cum), 1);
-  const share = Math.min(1, sizeOf(edge.sum) / most);
-  const width = 1 + 7 * share;
+  const share = shareOf(picture, edge);
+  if (share < 0.05 && !isLit) return null;
+  const [x, y] = layout.lines[index][layout.lines[index].length >> 1];
+  const text = pairText(flame, edge.sum, unit);
+  return (
+    <text class={`graph-value ${isDim ? "dim" : ""}`} x={x + widthOf(share) / 2 + 4} y={y} font-size="11">
+      {flame.isDiff ? text.replace(/^.*\((.*)\)$/, "$1") : text.replace(/ \(.*$/, "")}
+    </text>
+  );
+}
+
+function Edge({ picture, index, isLit, isDim }: EdgeProps) {
+  const { flame, layout } = picture;
+  const edge = picture.graph.edges[index];
+  const share = shareOf(picture, edge);
+  const width = widthOf(share);
   const { line, arrow } = useMemo(() => pathsOf(layout.lines[index], width), [picture, index]);
   const change = edge.sum[0] - edge.sum[1];
   const heat = `color-mix(in oklab, var(--accent) ${Math.round(100 * Math.sqrt(share))}%, var(--muted))`;
   const colour = !flame.isDiff ? (edge.sum[0] < 0 ? "var(--less)" : heat) : change > 0 ? "var(--more)" : change < 0 ? "var(--less)" : "var(--muted)";
-  const isDashed = elidedText(flame, edge, unit) !== "" || !edge.isDirect;
-  const middle = layout.lines[index][layout.lines[index].length >> 1];
+  const isDashed = elidedText(flame, edge, "") !== "" || !edge.isDirect;
   return (
     <g class={`graph-edge ${isLit ? "lit" : ""} ${isDim ? "dim" : ""}`} style={{ color: colour }} data-edge={index}>
       <path d={line} fill="none" stroke="transparent" stroke-width={width + 10} />
       <path d={line} fill="none" stroke="currentColor" stroke-width={width} stroke-dasharray={isDashed ? `${4 + width} ${3 + width}` : undefined} />
       <path d={arrow} fill="currentColor" />
-      {(share >= 0.05 || isLit) && (
-        <text class="graph-value" x={middle[0] + width / 2 + 4} y={middle[1]} font-size="11">
-          {flame.isDiff ? pairText(flame, edge.sum, unit).replace(/^.*\((.*)\)$/, "$1") : pairText(flame, edge.sum, unit).replace(/ \(.*$/, "")}
-        </text>
-      )}
     </g>
   );
 }
@@ -243,6 +253,7 @@ function Drawing({ context, picture, around, camera }: PictureProps) {
 
   const isLitNode = (i: number) => boxes[i].name === state.marked || boxes[i].name === hovered;
   const isDim = (i: number) => matches !== null && !matches[i];
+  const tone = ({ from, to }: CallEdge) => ({ isLit: isLitNode(from) || isLitNode(to), isDim: isDim(from) && isDim(to) });
   const fillOf = (i: number) =>
     isDim(i) ? dimmedFill : flame.isDiff ? diffFillOf(graph.nodes[i].cum[1], graph.nodes[i].cum[0]) : colours.fill(boxes[i].frame);
   return (
@@ -260,7 +271,10 @@ function Drawing({ context, picture, around, camera }: PictureProps) {
         <g ref={whole}>
           <g aria-hidden="true">
             {graph.edges.map((edge, i) => (
-              <Edge key={i} {...{ picture, unit }} index={i} isLit={isLitNode(edge.from) || isLitNode(edge.to)} isDim={isDim(edge.from) && isDim(edge.to)} />
+              <Edge key={i} picture={picture} index={i} {...tone(edge)} />
+            ))}
+            {graph.edges.map((edge, i) => (
+              <EdgeLabel key={i} {...{ picture, unit }} index={i} {...tone(edge)} />
             ))}
           </g>
           {boxes.map((box, i) => {

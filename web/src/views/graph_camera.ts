@@ -9,7 +9,7 @@
 import type { Point, Size } from "../model/graph_layout.ts";
 
 /** A text of the usual size is still read at this scale; nothing is shown smaller unless asked for. */
-const readableScale = 0.85;
+const readableScale = 0.7;
 const largestScale = 4;
 const zoomPerPx = 0.0025;
 const slackPx = 4;
