@@ -2,6 +2,7 @@
 
 #include "api/backup_bucket.h"
 #include "api/backup_files.h"
+#include "api/backup_source.h"
 #include "api/data_folder.h"
 #include "api/objects.h"
 #include "api/pairing.h"
@@ -24,22 +25,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { LOCK_WAIT_S = 120, DATABASE_CONNECTIONS = 12, NAME_BYTES = PATH_MAX };
+enum { LOCK_WAIT_S = 120, NAME_BYTES = PATH_MAX };
 
 extern char **environ;
-
-/* A data folder, and its database made reachable. */
-struct source {
-    struct settings *settings;
-    struct data_folder folder;
-    struct postgres postgres;
-    bool has_cluster;
-    bool is_started; /* by us: the server does not run */
-    char conninfo[POSTGRES_CONNINFO_BYTES];
-    struct arena *arena;          /* of what follows */
-    const char *tools_conninfo;   /* for PostgreSQL's programs: without a password */
-    struct object_store *objects; /* the bucket; NULL: they are in the folder */
-};
 
 static int remove_entry(const char *path, const struct stat *status, int kind, struct FTW *walk)
 {
@@ -50,116 +38,6 @@ static int remove_entry(const char *path, const struct stat *status, int kind, s
 static void remove_folder(const char *path)
 {
     nftw(path, remove_entry, 32, FTW_DEPTH | FTW_PHYS);
-}
-
-static void name_cluster(struct source *source)
-{
-    struct postgres *postgres = &source->postgres;
-    const struct data_folder *folder = &source->folder;
-    *postgres = (struct postgres){.account = folder->database,
-                                  .server_account = folder->server,
-                                  .kept_fd = folder->needs_fd ? folder->fd : -1,
-                                  .max_connections = DATABASE_CONNECTIONS};
-    snprintf(postgres->path, sizeof(postgres->path), "%s/pg", folder->path);
-    snprintf(postgres->child_path, sizeof(postgres->child_path), "%s/pg", folder->child_path);
-}
-
-static enum err_code start_cluster(struct source *source, struct err *err)
-{
-    struct postgres *postgres = &source->postgres;
-    enum err_code code = data_folder_make_socket_dir(&source->folder, postgres->socket_dir,
-                                                     sizeof(postgres->socket_dir), err);
-    if (!code)
-        code = postgres_stop_orphan(postgres, err);
-    /* PostgreSQL's own messages, and those of its programs, go where ours go only when they fail.
-     */
-    postgres->log_fd = openat(source->folder.fd, "postgres.log",
-                              O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
-    if (!code)
-        code = postgres_prepare(postgres, err);
-    if (!code)
-        code = postgres_start(postgres, err);
-    if (postgres->log_fd > 0)
-        close(postgres->log_fd);
-    postgres->log_fd = 0;
-    if (code)
-        return code;
-    source->is_started = true;
-    postgres_conninfo(postgres->socket_dir, "perfolio_cluster", source->conninfo);
-    return ERR_NONE;
-}
-
-/* The password travels in the environment: arguments are for everyone to read. */
-static enum err_code hide_password(struct source *source, struct err *err)
-{
-    const char *password;
-    enum err_code code = pg_split_password(source->settings->database_url, source->arena,
-                                           &source->tools_conninfo, &password, err);
-    if (!code && *password)
-        setenv("PGPASSWORD", password, 1);
-    return code;
-}
-
-static enum err_code open_database(struct source *source, bool is_served, struct err *err)
-{
-    source->arena = arena_create();
-    source->tools_conninfo = source->conninfo;
-    if (!source->has_cluster && hide_password(source, err))
-        return err->code;
-    if (!source->has_cluster) {
-        source->postgres =
-            (struct postgres){.account = source->folder.ours, .kept_fd = -1, .log_fd = 0};
-        return postgres_find_newest_programs(&source->postgres, err);
-    }
-    name_cluster(source);
-    if (!is_served)
-        return start_cluster(source, err);
-    enum err_code code = postgres_find_running(&source->postgres, err);
-    if (!code)
-        postgres_conninfo(source->postgres.socket_dir, "perfolio_cluster", source->conninfo);
-    return code;
-}
-
-/* Copies of objects go through a file of D, which has the room if anything has. */
-static enum err_code open_bucket(struct source *source, struct err *err)
-{
-    struct settings *settings = source->settings;
-    if (!objects_are_in_s3(settings))
-        return ERR_NONE;
-    enum err_code code = objects_prepare(settings, err);
-    if (!code)
-        code = data_folder_make(&source->folder, "copies", &source->folder.server, 0700, err);
-    return code ? code : objects_open(settings, &source->objects, err);
-}
-
-static enum err_code open_source(struct settings *settings, struct source *source, struct err *err)
-{
-    *source = (struct source){.settings = settings, .has_cluster = !*settings->database_url};
-    source->folder.fd = source->folder.lock_fd = -1;
-    if (access(settings->data_dir, F_OK) != 0)
-        return err_set_errno(err, ERR_NOT_FOUND, "cannot back up %s", settings->data_dir);
-    bool is_served = false;
-    enum err_code code =
-        data_folder_open(settings->data_dir, source->has_cluster, &source->folder, err);
-    if (code == ERR_CONFLICT) {
-        is_served = true;
-        code =
-            data_folder_open_served(settings->data_dir, source->has_cluster, &source->folder, err);
-    }
-    if (!code)
-        code = open_bucket(source, err);
-    return code ? code : open_database(source, is_served, err);
-}
-
-static void close_source(struct source *source)
-{
-    if (source->is_started) {
-        postgres_stop(&source->postgres);
-        rmdir(source->postgres.socket_dir);
-    }
-    object_store_close(source->objects);
-    data_folder_close(&source->folder);
-    arena_destroy(source->arena);
 }
 
 /* The server sweeps for a moment every few seconds, so that this seldom waits. */
@@ -195,7 +73,7 @@ static enum err_code check_sweep_is_held(struct pg_connection *connection, struc
                    "profiles may be missing from this backup: run it again");
 }
 
-static enum err_code dump(const struct source *source, int target_fd, struct err *err)
+static enum err_code dump(const struct backup_source *source, int target_fd, struct err *err)
 {
     /* What is restored goes with a folder of its own: api/pairing.h. */
     const char *arguments[8] = {NULL, "--format=custom", "--no-password",
@@ -217,15 +95,16 @@ static enum err_code dump(const struct source *source, int target_fd, struct err
     return code;
 }
 
-static enum err_code copy_objects(const struct source *source, struct pg_connection *connection,
-                                  int target_fd, struct manifest *manifest, struct err *err)
+static enum err_code copy_objects(const struct backup_source *source,
+                                  struct pg_connection *connection, int target_fd,
+                                  struct manifest *manifest, struct err *err)
 {
     if (!source->objects)
         return backup_copy_folder(source->folder.fd, target_fd, "objects", NULL, manifest, err);
     return backup_take_from_bucket(source->objects, connection, target_fd, manifest, err);
 }
 
-static enum err_code fill_backup(const struct source *source, int target_fd,
+static enum err_code fill_backup(const struct backup_source *source, int target_fd,
                                  struct manifest *manifest, struct err *err)
 {
     struct pg_connection *connection = NULL;
@@ -286,7 +165,7 @@ static enum err_code publish(const char *partial, const char *target, struct err
 enum err_code backup_run(struct settings *settings, const char *target, struct err *err)
 {
     char name[NAME_BYTES], partial[NAME_BYTES];
-    struct source source;
+    struct backup_source source;
     struct manifest manifest;
     enum err_code code = name_partial(target, name, partial, err);
     if (code)
@@ -298,10 +177,10 @@ enum err_code backup_run(struct settings *settings, const char *target, struct e
         return err_set_errno(err, ERR_IO, "cannot create the folder %s", partial);
     fd_auto fd = os_openat(AT_FDCWD, partial, O_RDONLY | O_DIRECTORY, 0);
     manifest_init(&manifest);
-    code = open_source(settings, &source, err);
+    code = backup_source_open(settings, &source, err);
     if (!code)
         code = fill_backup(&source, fd, &manifest, err);
-    close_source(&source);
+    backup_source_close(&source);
     if (!code)
         code = publish(partial, name, err);
     if (code)
@@ -326,7 +205,7 @@ static const char roles_sql[] =
     "EXECUTE format('GRANT perfolio_owner, perfolio_server, perfolio_jobs TO %I', current_user); "
     "END IF; END $$";
 
-static enum err_code make_roles(const struct source *source, struct err *err)
+static enum err_code make_roles(const struct backup_source *source, struct err *err)
 {
     struct pg_connection *connection = NULL;
     struct pg_pool *pool = pg_pool_create(source->settings->database_url, NULL, 1);
@@ -338,7 +217,7 @@ static enum err_code make_roles(const struct source *source, struct err *err)
     return code;
 }
 
-static enum err_code load_dump(const struct source *source, int backup_fd, struct err *err)
+static enum err_code load_dump(const struct backup_source *source, int backup_fd, struct err *err)
 {
     /* Whoever owned the tables where the dump was made; here the schema's owner does, or the URL's
      * user. */
@@ -359,8 +238,8 @@ static enum err_code load_dump(const struct source *source, int backup_fd, struc
                              err);
 }
 
-static enum err_code fill_data_folder(struct source *source, int backup_fd, uint64_t file_count,
-                                      bool *ret_has_put, struct err *err)
+static enum err_code fill_data_folder(struct backup_source *source, int backup_fd,
+                                      uint64_t file_count, bool *ret_has_put, struct err *err)
 {
     struct manifest copied;
     const struct data_folder *folder = &source->folder;
@@ -376,7 +255,7 @@ static enum err_code fill_data_folder(struct source *source, int backup_fd, uint
     if (!code && copied.file_count + 1 != file_count)
         code = err_set(err, ERR_CORRUPT, "the backup holds files that its manifest does not name");
     if (!code)
-        code = open_database(source, false, err);
+        code = backup_source_open_database(source, false, err);
     if (!code)
         code = load_dump(source, backup_fd, err);
     manifest_fini(&copied);
@@ -384,11 +263,11 @@ static enum err_code fill_data_folder(struct source *source, int backup_fd, uint
 }
 
 /* A bucket that was empty is so again when the rest fails. */
-static enum err_code restore_into(struct source *source, int backup_fd, uint64_t file_count,
+static enum err_code restore_into(struct backup_source *source, int backup_fd, uint64_t file_count,
                                   struct err *err)
 {
     bool has_put = false;
-    enum err_code code = open_bucket(source, err);
+    enum err_code code = backup_source_open_bucket(source, err);
     if (!code)
         code = fill_data_folder(source, backup_fd, file_count, &has_put, err);
     struct err ignored;
@@ -409,7 +288,7 @@ static enum err_code check_target(const char *name, struct err *err)
 enum err_code backup_restore(struct settings *settings, const char *source_path, struct err *err)
 {
     char name[NAME_BYTES], partial[NAME_BYTES];
-    struct source source = {.settings = settings, .has_cluster = !*settings->database_url};
+    struct backup_source source = {.settings = settings, .has_cluster = !*settings->database_url};
     source.folder.fd = source.folder.lock_fd = -1;
     uint64_t file_count;
     fd_auto backup_fd = os_openat(AT_FDCWD, source_path, O_RDONLY | O_DIRECTORY, 0);
@@ -426,7 +305,7 @@ enum err_code backup_restore(struct settings *settings, const char *source_path,
     code = data_folder_open(partial, source.has_cluster, &source.folder, err);
     if (!code)
         code = restore_into(&source, backup_fd, file_count, err);
-    close_source(&source);
+    backup_source_close(&source);
     if (!code)
         code = publish(partial, name, err);
     if (code)

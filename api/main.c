@@ -3,6 +3,7 @@
 #include "api/migrate.h"
 #include "api/routes.h"
 #include "api/settings.h"
+#include "api/store_admin.h"
 #include "api/supervisor.h"
 #include "lib/base/log.h"
 #include "lib/io/pg.h"
@@ -20,6 +21,7 @@ struct command {
     const char *help;
     int operand_count; /* that come before the settings */
     bool has_last;     /* one more comes after the settings, given to run first */
+    bool may_be_json;  /* --json may stand behind the operands */
     enum err_code (*run)(struct settings *settings, char *const *operands, struct err *err);
 };
 
@@ -79,18 +81,34 @@ static enum err_code run_routes(struct settings *settings, char *const *operands
     return ERR_NONE;
 }
 
+static bool is_json(const char *argument)
+{
+    return argument && strcmp(argument, "--json") == 0;
+}
+
+static enum err_code run_store(struct settings *settings, char *const *operands, struct err *err)
+{
+    return store_admin_run(settings, operands[0], is_json(operands[1]), err);
+}
+
 static const struct command commands[] = {
-    {"serve", "[settings]", "start everything and serve until SIGTERM", 0, false, run_serve},
-    {"migrate", "--database-url URL", "bring an external database up to date", 0, false,
+    {"serve", "[settings]", "start everything and serve until SIGTERM", 0, false, false, run_serve},
+    {"migrate", "--database-url URL", "bring an external database up to date", 0, false, false,
      run_migrate},
     {"backup", "[settings] FOLDER", "copy database and profiles to a new folder, while it serves",
-     0, true, run_backup},
+     0, true, false, run_backup},
     {"restore", "[settings] FOLDER", "make the data folder, absent or empty, from a backup", 0,
-     true, run_restore},
-    {"routes", "--json", "print what the server answers, one JSON object per line", 1, false,
+     true, false, run_restore},
+    {.name = "store",
+     .arguments = "verify|stats [--json] [settings]",
+     .help = "read and check all continuous profiles, or say how much there is, while it serves",
+     .operand_count = 1,
+     .may_be_json = true,
+     .run = run_store},
+    {"routes", "--json", "print what the server answers, one JSON object per line", 1, false, false,
      run_routes},
-    {"serve-child", NULL, NULL, 3, false, run_serve_child},
-    {"migrate-child", NULL, NULL, 1, false, run_migrate_child},
+    {"serve-child", NULL, NULL, 3, false, false, run_serve_child},
+    {"migrate-child", NULL, NULL, 1, false, false, run_migrate_child},
 };
 enum { COMMAND_COUNT = sizeof(commands) / sizeof(commands[0]) };
 
@@ -145,6 +163,10 @@ static enum err_code take_operands(const struct command *command, int *argument_
     else
         *arguments += command->operand_count;
     *argument_count -= wanted;
+    if (command->may_be_json && *argument_count && is_json(**arguments)) {
+        ++*arguments;
+        --*argument_count;
+    }
     return ERR_NONE;
 }
 

@@ -18,7 +18,7 @@ enum {
 
 static const char *const nouns[] = {"tenant",  "user",  "token", "invite",   "login-link",
                                     "report",  "share", "audit", "profiles", "backup",
-                                    "restore", "help",  NULL};
+                                    "restore", "store", "help",  NULL};
 
 const struct argp_option admin_options[] = {
     {"tenant", OPTION_TENANT, "ID", 0, "Tenant to act on, by its number", 0},
@@ -87,7 +87,7 @@ static const struct argp argp = {
     .options = admin_options,
     .parser = parse,
     .args_doc = "tenant|user|token|invite|login-link|report|share|audit|profiles|backup|"
-                "restore ...",
+                "restore|store ...",
     .doc = "Administer a team or, with an operator's token, the whole server.\v"
            "perfolio admin help lists all it can do; --help behind any of it explains that.",
 };

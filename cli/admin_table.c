@@ -151,6 +151,10 @@ const struct admin_program admin_programs[] = {
      .arguments = "[SETTINGS] FOLDER",
      .summary = "make the server's data folder, absent or empty, from a backup",
      .text = SETTINGS_TEXT},
+    {.noun = "store",
+     .arguments = "verify|stats [--json] [SETTINGS]",
+     .summary = "read and check all continuous profiles, or say how much there is",
+     .text = SETTINGS_TEXT},
     {0},
 };
 

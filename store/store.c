@@ -13,6 +13,7 @@
 #include "store/selector.h"
 #include "store/series_list.h"
 #include "store/upkeep.h"
+#include "store/verify.h"
 #include "store/walk.h"
 #include "store/writer.h"
 
@@ -240,4 +241,10 @@ enum err_code store_export(struct store *store, struct arena *arena,
 {
     const struct walk_source source = source_of(store);
     return export_write(&source, arena, query, sink, ret_statistics, err);
+}
+
+enum err_code store_verify(const struct store_check *check, struct store_check_result *ret_result,
+                           struct err *err)
+{
+    return verify_run(check, ret_result, err);
 }

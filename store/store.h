@@ -386,4 +386,62 @@ enum err_code store_export(struct store *store, struct arena *arena,
                            const struct store_query *query, const struct store_export_sink *sink,
                            struct store_statistics *ret_statistics, struct err *err) MUST_USE;
 
+/* ---- for operators, beside a server that runs or not ---- */
+
+enum store_problem {
+    STORE_PROBLEM_BROKEN,  /* a checksum, a number or an end is wrong */
+    STORE_PROBLEM_MISSING, /* the catalogue names it, and there is none */
+    STORE_PROBLEM_DIFFERS, /* whole, but not what the catalogue says */
+    STORE_PROBLEM_ORPHAN,  /* nobody knows it: of a server that ended */
+    STORE_PROBLEM_COUNT
+};
+
+struct store_check {
+    struct pg_pool *database; /* of who may see all tenants */
+    struct object_store *objects;
+    /* Called for each; tenant_id is 0 of orphans. */
+    void (*found)(void *context, enum store_problem problem, const char *object_key,
+                  int64_t tenant_id, const char *detail);
+    /* Called before each part of an object; may be NULL. */
+    void (*progress)(void *context, uint32_t done, uint32_t count, uint64_t byte_count);
+    void *context;
+};
+
+struct store_check_result {
+    uint64_t object_count;
+    uint64_t block_count; /* that are whole */
+    uint64_t byte_count;  /* of these */
+    uint64_t problem_counts[STORE_PROBLEM_COUNT];
+};
+
+/*
+ * Reads every byte that the catalogue names, verifies all checksums and compares what is there with
+ * what the catalogue says. What is merged or deleted meanwhile is no problem, nor what a server
+ * that runs has just put. Handles: what objects and database do; problems are no errors.
+ */
+enum err_code store_verify(const struct store_check *check, struct store_check_result *ret_result,
+                           struct err *err) MUST_USE;
+
+/* What one tenant has on one level: 0 are segments, each part of one is a block here. */
+struct store_measure {
+    int64_t tenant_id;
+    const char *tenant_name;
+    uint32_t level;
+    uint64_t block_count;
+    uint64_t bytes;
+    uint64_t row_count;
+    int64_t begin_ns; /* of the oldest profile, and of the newest */
+    int64_t end_ns;
+    uint64_t broken_count;   /* that cannot be merged */
+    uint64_t merging_count;  /* that are being merged */
+    uint64_t deleting_count; /* that wait to be written without what was deleted */
+    uint64_t replaced_count; /* not among block_count: they wait for their deletion */
+    uint64_t replaced_bytes;
+};
+
+/* By tenant and level, in arena. */
+enum err_code store_measure(struct pg_pool *database, struct arena *arena,
+                            const struct store_measure **ret_measures, uint32_t *ret_count,
+                            struct err *err) MUST_USE;
+
 #endif

@@ -89,7 +89,7 @@ _perfolio()
         ;;
     admin)
         options='--help --tenant --role --scopes --expires --reason --name --start --end --yes --json'
-        words='tenant user token invite login-link report share audit profiles backup restore help'
+        words='tenant user token invite login-link report share audit profiles backup restore store help'
         files=
         ;;
     completion)

@@ -1,0 +1,20 @@
+/*
+ * store_admin: `perfoliod store verify` and `perfoliod store stats`, beside a server that runs or
+ * not: is all that is stored whole, and how much is it? Standard output has the result, as text or
+ * as one JSON object; progress is for terminals.
+ */
+#ifndef API_STORE_ADMIN_H
+#define API_STORE_ADMIN_H
+
+#include "lib/base/err.h"
+
+#include <stdbool.h>
+
+struct settings;
+
+/* verb: "verify" or "stats". Handles: ERR_INVALID (another verb), ERR_CORRUPT (verify found
+ * something, and has said what). */
+enum err_code store_admin_run(struct settings *settings, const char *verb, bool is_json,
+                              struct err *err) MUST_USE;
+
+#endif

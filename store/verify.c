@@ -1,0 +1,193 @@
+#include "store/verify.h"
+
+#include "lib/base/mem.h"
+#include "lib/io/object.h"
+#include "store/catalogue_check.h"
+#include "store/open_blocks.h"
+
+#include <inttypes.h>
+
+enum { KEYS_AT_ONCE = 1000, CACHE_BYTES = 1 << 20 };
+
+struct verification {
+    const struct store_check *check;
+    struct open_blocks *blocks;
+    struct arena *arena;
+    struct store_check_result result;
+    struct err *err;
+    const char *keys[KEYS_AT_ONCE]; /* of objects that are there */
+    uint32_t key_count;
+};
+
+static void tell(struct verification *verification, enum store_problem problem,
+                 const char *object_key, int64_t tenant_id, const char *detail)
+{
+    const struct store_check *check = verification->check;
+    verification->result.problem_counts[problem]++;
+    if (check->found)
+        check->found(check->context, problem, object_key, tenant_id, detail);
+}
+
+/* What is found wrong of an object that has gone meanwhile, as merged ones do, is nothing. */
+static enum err_code tell_if_known(struct verification *verification, enum store_problem problem,
+                                   const struct catalogue_entry *entry, const char *detail)
+{
+    bool knows = false;
+    const char *key = entry->places[0].object_key;
+    enum err_code code =
+        catalogue_knows(verification->check->database, key, &knows, verification->err);
+    if (!code && knows)
+        tell(verification, problem, key, entry->tenant_id, detail);
+    return code;
+}
+
+/* ---- one entry ---- */
+
+struct sums {
+    uint64_t row_count;
+    int64_t begin_ns;
+    int64_t end_ns;
+};
+
+static void add_footer(struct sums *sums, const struct block_footer *footer)
+{
+    sums->row_count += footer->row_count;
+    sums->begin_ns = footer->begin_ns < sums->begin_ns ? footer->begin_ns : sums->begin_ns;
+    sums->end_ns = footer->end_ns > sums->end_ns ? footer->end_ns : sums->end_ns;
+}
+
+static enum err_code read_place(struct verification *verification,
+                                const struct catalogue_entry *entry,
+                                const struct catalogue_place *place, struct sums *sums,
+                                struct err *err)
+{
+    struct flight_entry *opened;
+    enum err_code code =
+        open_blocks_ref(verification->blocks, entry->tenant_id, place, &opened, err);
+    if (code)
+        return code;
+    const struct block *block = open_blocks_get(opened);
+    code = block_verify(block, err);
+    const struct block_footer *footer = block_footer(block);
+    if (!code) {
+        add_footer(sums, footer);
+        verification->result.block_count++;
+        verification->result.byte_count += footer->block_bytes;
+    }
+    if (!code && footer->block_bytes != (place->bytes ? place->bytes : entry->object_bytes))
+        code = err_set(err, ERR_CORRUPT, "%" PRIu64 " bytes, the catalogue says %" PRIu64,
+                       footer->block_bytes, place->bytes ? place->bytes : entry->object_bytes);
+    flight_cache_unref(opened);
+    return code;
+}
+
+static enum err_code compare(struct verification *verification, const struct catalogue_entry *entry,
+                             const struct sums *sums)
+{
+    if (sums->row_count == entry->row_count && sums->begin_ns == entry->begin_ns &&
+        sums->end_ns == entry->end_ns)
+        return ERR_NONE;
+    return tell_if_known(verification, STORE_PROBLEM_DIFFERS, entry,
+                         arena_printf(verification->arena,
+                                      "%" PRIu64 " rows of %" PRId64 " to %" PRId64
+                                      ", the catalogue says %" PRIu64 " of %" PRId64 " to %" PRId64,
+                                      sums->row_count, sums->begin_ns, sums->end_ns,
+                                      entry->row_count, entry->begin_ns, entry->end_ns));
+}
+
+/* Of the places of an entry each is looked at: what is broken harms nobody else. */
+static enum err_code verify_entry(struct verification *verification,
+                                  const struct catalogue_entry *entry)
+{
+    struct sums sums = {.begin_ns = INT64_MAX, .end_ns = INT64_MIN};
+    bool is_whole = true;
+    for (uint32_t i = 0; i < entry->place_count; i++) {
+        struct err err = {0};
+        enum err_code code = read_place(verification, entry, &entry->places[i], &sums, &err);
+        is_whole &= !code;
+        if (code == ERR_CORRUPT)
+            code = tell_if_known(verification, STORE_PROBLEM_BROKEN, entry, err.message);
+        else if (code == ERR_NOT_FOUND)
+            code = tell_if_known(verification, STORE_PROBLEM_MISSING, entry, "there is no object");
+        else if (code)
+            *verification->err = err;
+        if (code)
+            return code;
+    }
+    return is_whole ? compare(verification, entry, &sums) : ERR_NONE;
+}
+
+static enum err_code verify_entries(struct verification *verification,
+                                    const struct catalogue_entry *entries, uint32_t count)
+{
+    const struct store_check *check = verification->check;
+    enum err_code code = ERR_NONE;
+    for (uint32_t i = 0; i < count && !code; i++) {
+        const bool is_new =
+            !i || strcmp(entries[i].places[0].object_key, entries[i - 1].places[0].object_key) != 0;
+        verification->result.object_count += is_new;
+        if (check->progress)
+            check->progress(check->context, i, count, verification->result.byte_count);
+        if (entries[i].place_count)
+            code = verify_entry(verification, &entries[i]);
+    }
+    return code;
+}
+
+/* ---- what the catalogue does not know ---- */
+
+static enum err_code look_at_keys(struct verification *verification)
+{
+    const char *const *orphans;
+    uint32_t count;
+    enum err_code code = catalogue_find_orphans(verification->check->database, verification->arena,
+                                                verification->keys, verification->key_count,
+                                                &orphans, &count, verification->err);
+    verification->key_count = 0;
+    for (uint32_t i = 0; !code && i < count; i++)
+        tell(verification, STORE_PROBLEM_ORPHAN, orphans[i], 0,
+             "nothing in the catalogue names it");
+    return code;
+}
+
+static enum err_code visit(void *context, const char *key, uint64_t size, int64_t modified_ns,
+                           struct err *err)
+{
+    (void)size;
+    (void)modified_ns;
+    (void)err;
+    struct verification *verification = context;
+    verification->keys[verification->key_count++] = arena_strdup(verification->arena, key);
+    return verification->key_count == KEYS_AT_ONCE ? look_at_keys(verification) : ERR_NONE;
+}
+
+static enum err_code find_orphans(struct verification *verification)
+{
+    struct object_store *objects = verification->check->objects;
+    enum err_code code = object_list(objects, "segment/", visit, verification, verification->err);
+    if (!code)
+        code = object_list(objects, "block/", visit, verification, verification->err);
+    return code ? code : look_at_keys(verification);
+}
+
+enum err_code verify_run(const struct store_check *check, struct store_check_result *ret_result,
+                         struct err *err)
+{
+    arena_auto arena = arena_create();
+    const struct catalogue_entry *entries;
+    uint32_t count;
+    enum err_code code = catalogue_list_all(check->database, arena, &entries, &count, err);
+    if (code)
+        return code;
+    struct verification *verification = arena_new(arena, struct verification, 1);
+    verification->check = check;
+    verification->arena = arena;
+    verification->err = err;
+    verification->blocks = open_blocks_create(check->objects, CACHE_BYTES);
+    code = verify_entries(verification, entries, count);
+    if (!code)
+        code = find_orphans(verification);
+    open_blocks_destroy(verification->blocks);
+    *ret_result = verification->result;
+    return code;
+}

@@ -1,0 +1,95 @@
+"""perfoliod store verify and stats: each byte that changes, each object that is missing or too much is
+named, beside a server that runs and one that does not; what is whole is called so."""
+
+import json
+import subprocess
+
+import pytest
+
+import stored
+from conftest import PERFOLIOD
+from people import Tenant
+from test_backup import run
+from test_store import BEGIN, HOUR, compact, objects_of, rows_of
+from test_store_deletion import push
+
+pytestmark = pytest.mark.skipif(stored.is_in_bucket(), reason="files are changed and removed")
+
+
+def verify(server):
+    result = run("store", "verify", "--json", "--data-dir", server.data_dir, check=False)
+    answer = json.loads(result.stdout)
+    assert result.returncode == (1 if answer["problems"] else 0), result
+    return answer
+
+
+def found(server):
+    return {(one["problem"], one["object"]) for one in verify(server)["problems"]}
+
+
+def test_what_is_broken_missing_or_too_much_is_named(start_server):
+    server = start_server("--jobs-interval", "1s")
+    tenant, other = Tenant(server), Tenant(server)
+    for i in range(3):
+        push(tenant.api("ingest"), "pod=a", BEGIN + i * 25 * HOUR)
+    compact(server)
+    push(other.api("ingest"), "pod=b", BEGIN)
+    with server.database().cursor() as cursor:  # nobody merges it meanwhile
+        cursor.execute("UPDATE segment_tenant SET leased_until = now() + interval '1 hour'")
+    whole = verify(server)
+    assert (whole["objects"], whole["blocks"], whole["problems"]) == (4, 4, [])
+    assert whole["bytes"] == sum(len(server.objects.read(key)) for key in objects_of(server))
+    stats = json.loads(run("store", "stats", "--json", "--data-dir", server.data_dir).stdout)["levels"]
+    by_level = {(one["tenant_id"], one["level"]): one for one in stats}
+    assert set(by_level) == {(tenant.id, 4), (other.id, 0)}
+    of_days = by_level[tenant.id, 4]
+    assert (of_days["blocks"], of_days["rows"], of_days["oldest_ns"], of_days["newest_ns"]) == (
+        3, 6, BEGIN, BEGIN + 50 * HOUR)
+    assert "LEVEL" in run("store", "stats", "--data-dir", server.data_dir).stdout
+    server.stop()
+
+    assert found(server) == set()
+    segment, = server.objects.keys("segment/")
+    blocks = sorted(server.objects.keys("block/"))
+    for key in (segment, blocks[0]):
+        data = server.objects.read(key)
+        for at in range(0, len(data), max(1, len(data) // 6)):
+            server.objects.write(key, data[:at] + bytes([data[at] ^ 1]) + data[at + 1:])
+            assert found(server) == {("broken", key)}, at
+        server.objects.write(key, data[:-1])
+        assert found(server) == {("broken", key)}
+        server.objects.write(key, data)
+    (server.data_dir / "objects" / blocks[1]).unlink()
+    writer = blocks[0].split("/")[1]
+    (server.data_dir / "objects" / f"block/{writer}/of-nobody").write_bytes(b"x")
+    server.start()
+    with server.database().cursor() as cursor:
+        cursor.execute("UPDATE block SET row_count = row_count + 1 WHERE object_key = %s", [blocks[2]])
+    server.stop()
+    assert found(server) == {("missing", blocks[1]), ("differs", blocks[2]),
+                             ("orphan", f"block/{writer}/of-nobody")}
+    text = run("store", "verify", "--data-dir", server.data_dir, check=False)
+    assert text.returncode == 1 and f"missing  {blocks[1]} (tenant {tenant.id})" in text.stdout
+    assert "1 missing, 1 differs, 1 orphan" in text.stdout
+
+
+@pytest.mark.parametrize("arguments, wanted", [
+    (["store"], "wants verify|stats"), (["store", "mend"], "verify or stats"),
+])
+def test_wrong_words_are_named(arguments, wanted):
+    result = subprocess.run([PERFOLIOD, *arguments], capture_output=True, text=True)
+    assert result.returncode == 2 and wanted in result.stderr, result
+
+
+def test_a_server_that_merges_meanwhile_has_no_problems(start_server):
+    server = start_server("--jobs-interval", "1s")
+    client = Tenant(server).api("ingest")
+    for i in range(40):
+        push(client, f"pod=p{i}", BEGIN + i)
+        with server.database().cursor() as cursor:
+            for table in ("segment", "block"):
+                cursor.execute(f"UPDATE {table} SET swapped_at = swapped_at - interval '1 hour',"
+                               " created_at = created_at - interval '1 hour'")
+        if i % 8 == 0:
+            assert found(server) == set()
+    assert rows_of(server, "SELECT 1 FROM block UNION SELECT 1 FROM segment")
