@@ -1,6 +1,7 @@
-"""kill -9 of everything while profiles come in and are compacted: each batch that was acknowledged
-counts once, however often it was sent; one that was not counts once or not at all; and when all is quiet
-no object is left that the catalogue does not know.
+"""kill -9 of everything while profiles come in, are compacted, deleted and expire: each batch that was
+acknowledged counts once, however often it was sent; one that was not counts once or not at all; what a
+deletion that was acknowledged meant never comes back; and when all is quiet no object is left that the
+catalogue does not know.
 
 PERFOLIO_CRASH_ROUNDS=1000 for the long run (`make test-crash`).
 """
@@ -17,8 +18,10 @@ import pytest
 
 from conftest import DISK
 from people import Tenant
+from stored import is_in_bucket
 from test_crash import strike
 from test_store import objects_of, rows_of, until
+from test_store_check import verify
 
 ROUNDS = int(os.environ.get("PERFOLIO_CRASH_ROUNDS", "10"))
 SEED = int(os.environ.get("PERFOLIO_CRASH_SEED", "1"))
@@ -55,11 +58,14 @@ class Sender(threading.Thread):
                 if api:
                     api.close()
 
+    def time_of(self, number):
+        return self.begin + number * 10**6
+
     def send(self, api):
         number = next(self.numbers) if self.waiting is None else self.waiting
         self.waiting = number
         self.sent.add(number)
-        time_ns = self.begin + number * 10**6
+        time_ns = self.time_of(number)
         answer = api.post("/api/v1/profiles", f"main;batch{number} 1\n".encode(),
                           query={"label": f"pod=p{number % 3}", "time": time_ns},
                           headers={"Perfolio-Batch-Id": f"batch {number}"})
@@ -68,6 +74,57 @@ class Sender(threading.Thread):
             self.waiting = None
         elif answer.status not in (500, 503):
             self.problems.append(answer)
+
+
+class Fleeting(Sender):
+    """To a team that keeps profiles for seconds."""
+
+    def time_of(self, number):
+        return time.time_ns()
+
+    def send(self, api):
+        super().send(api)
+        if self.problems and self.problems[-1].status == 400:  # by now it is too old
+            self.problems.pop()
+            self.waiting = None
+
+
+class Deleter:
+    """Deletes one of three pods again and again, as somebody would who is not answered."""
+
+    def __init__(self, server, tenant, numbers, begin):
+        self.server, self.token, self.begin = server, tenant.make_token("read", "admin")["token"], begin
+        token = tenant.make_token("ingest")["token"]
+        self.senders = [Sender(server, token, numbers, begin) for _ in range(2)]
+        self.gone, self.since = set(), -1  # numbers that are deleted; those above came after the last deletion
+
+    def of_senders(self, name):
+        return set().union(*(set(getattr(sender, name)) for sender in self.senders))
+
+    def delete(self):
+        meant = {number for number in self.of_senders("acknowledged") if number % 3 == 1}
+        while True:
+            try:
+                api = self.server.api(self.token)
+                api.timeout = 20
+                answer = api.request("DELETE", "/api/v1/profiles", query={"query": '{pod="p1"}'})
+                api.close()
+                if answer.status == 202:
+                    break
+                assert answer.status in (500, 503), answer
+            except (OSError, http.client.HTTPException, ssl.SSLError):
+                time.sleep(0.02)
+        self.since = max(self.of_senders("sent"), default=-1)
+        self.gone |= meant
+
+    def check(self):
+        acknowledged = self.of_senders("acknowledged")
+        found = counted(self.server.api(self.token), self.begin)
+        wanted = {number for number in acknowledged if number % 3 != 1 or number > self.since}
+        assert wanted <= set(found), ("lost", sorted(wanted - set(found))[:10])
+        assert set(found) <= self.of_senders("sent")
+        assert not self.gone & set(found), ("came back", sorted(self.gone & set(found))[:10])
+        assert set(found.values()) <= {1}
 
 
 class Hurry(threading.Thread):
@@ -129,22 +186,32 @@ def test_each_acknowledged_batch_counts_once_after_kill_9_of_every_process(start
     begin = (time.time_ns() // (24 * HOUR) - 2) * 24 * HOUR  # a day that is over
     token = Tenant(server).make_token("ingest", "read")["token"]
     numbers = itertools.count()  # next() of it is one step
-    senders = [Sender(server, token, numbers, begin) for _ in range(4)]
+    senders = [Sender(server, token, numbers, begin) for _ in range(3)]
+    deleter = Deleter(server, Tenant(server), numbers, begin)
+    brief = Tenant(server, profile_retention_s=3)
+    fleeting = Fleeting(server, brief.make_token("ingest")["token"], numbers, begin)
+    everybody = [*senders, *deleter.senders, fleeting]
     hurry = Hurry(server)
-    for thread in [*senders, hurry]:
+    for thread in [*everybody, hurry]:
         thread.start()
     victims = ["server", "database", "server", "supervisor", "all", "backend"]
     for number in range(ROUNDS):
         time.sleep(random.uniform(0.05, 1.2))
         victim = victims[number % len(victims)]
+        deletion = threading.Thread(target=deleter.delete)
+        deletion.start()
+        time.sleep(random.choice([0, 0.005, 0.02, 0.3]))
         strike(server, victim)
         server.wait_ready()
+        deletion.join()
         check(server.api(token), senders, begin)
-    for sender in senders:
+        deleter.check()
+    for sender in everybody:
         sender.should_stop.set()
         sender.join()
         assert not sender.problems, sender.problems[:3]
     check(server.api(token), senders, begin)
+    deleter.check()
     assert len(set().union(*(sender.acknowledged for sender in senders))) >= ROUNDS
     # Those that were killed are ended by others; what they left is found at the next start.
     with server.database().cursor() as cursor:
@@ -154,9 +221,15 @@ def test_each_acknowledged_batch_counts_once_after_kill_9_of_every_process(start
     until(lambda: objects_of(server) == rows_of(server, "SELECT object_key FROM block UNION "
                                                         "SELECT object_key FROM segment")
           and not rows_of(server, "SELECT 1 FROM segment"), "objects are left that no row knows")
+    until(lambda: not rows_of(server, f"SELECT 1 FROM block WHERE tenant_id = {brief.id} UNION "
+                                      "SELECT 1 FROM block WHERE deletions <> '{}' UNION "
+                                      "SELECT 1 FROM store_deletion WHERE done_at IS NULL"),
+          "what expired or was deleted is left")
     hurry.should_stop.set()
     hurry.join()
     check(server.api(token), senders, begin)
+    deleter.check()
+    assert is_in_bucket() or verify(server)["problems"] == []
     # What was counted while it came to be stored is what there is.
     usage = server.api(token).get("/api/v1/usage").json()
     assert usage["total"]["batches"] == len(counted(server.api(token), begin)), usage
