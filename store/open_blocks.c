@@ -8,7 +8,9 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-enum { CACHE_BYTES = 128 << 20, KEY_BYTES = 256, NAME_BYTES = 280 };
+/* Of 500 agents that send 320 samples every 10 s, what is not merged yet and the last minutes: with
+ * 128 MiB every question opened blocks anew, a third of the processor time. */
+enum { CACHE_BYTES = 192 << 20, KEY_BYTES = 256, NAME_BYTES = 280 };
 
 struct open_blocks {
     struct object_store *objects;

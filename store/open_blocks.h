@@ -16,7 +16,7 @@
 struct object_store;
 struct open_blocks;
 
-/* max_bytes: of memory; 0: 128 MiB. */
+/* max_bytes: of memory; 0: 192 MiB. */
 struct open_blocks *open_blocks_create(struct object_store *objects, size_t max_bytes);
 void open_blocks_destroy(struct open_blocks *blocks); /* NULL is a no-op */
 

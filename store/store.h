@@ -87,7 +87,7 @@ struct store_options {
     int flush_interval_ms;         /* how long the first batch of a flush waits for others; 0: 25 */
     int flush_requests;            /* so many that wait need no more company; 0: any number */
     size_t max_waiting_bytes;      /* of batches that wait for a flush; 0: 64 MiB */
-    size_t cache_bytes;            /* of open blocks; 0: 128 MiB */
+    size_t cache_bytes;            /* of open blocks; 0: 192 MiB */
     const struct frame_resolver *resolver; /* outlives the store; NULL: nobody knows names */
     /* Told what background work could not do; it is tried again. Any thread. May be NULL. */
     void (*report)(void *context, const char *work, const struct err *err);
