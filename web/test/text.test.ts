@@ -75,6 +75,14 @@ test("names get shorter, never empty", () => {
   assert.deepEqual(shorterNames("github.com/acme/store.(*DB).Query"), ["github.com/acme/store.(*DB).Query", "store.(*DB).Query", "DB.Query"]);
   const cpp = shorterNames("std::map<int, std::string>::insert(std::pair<int, int> const&)");
   assert.equal(cpp[cpp.length - 1], "insert");
+  const shortest = (name: string) => shorterNames(name).at(-1);
+  for (const [name, short] of [
+    ["/usr/lib/go/src/runtime/malloc.go", "malloc.go"], ["/lib/x86_64-linux-gnu/libc.so.6", "libc.so.6"], ["libc.so", "libc.so"], ["vmlinux", "vmlinux"],
+    ["app::Job::operator()(int) const", "operator()"], ["a::B<int>::operator<(a::B<int> const&) const", "operator<"], ["a::co_operator<int>(x)", "co_operator"],
+    ["a::f(int) const &", "f"], ["operator()(int) const", "operator()(int) const"],
+    ["com.acme.util.Foo.run", "Foo.run"], ["java.lang.Thread.run", "Thread.run"], ["main.run.func1", "run.func1"], ["runtime.mallocgc", "mallocgc"],
+  ])
+    assert.equal(shortest(name), short);
   for (const name of ["", "a", "::", "<", "operator<", "a::", "x/", "/", "(anonymous namespace)::f", ".", "..", "λ.μ"])
     for (const [i, form] of shorterNames(name).entries()) assert.ok(form !== "" || i === 0, `${name} → ${form}`);
 });

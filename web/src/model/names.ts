@@ -1,15 +1,25 @@
 /* names: ever shorter forms of a function's name, for boxes that are too narrow for the whole. */
 
-/** Removes balanced <…>, (…) and what they hold, except operator names such as operator<. */
+const operatorName = /^operator\s*(?:\(\)|<=>|<<=?|>>=?|<=?|>=?|->\*?)/;
+const fileName = /\.(?:so(?:\.[\w.-]+)?|dll|exe|dylib|jar|ko|wasm|go|rs|cc?|cpp|cxx|hh?|hpp|java|kt|scala|swift|cs|pyx?|rb|php|pl|lua|[cm]?[jt]sx?|s|S)$/;
+
+/** Removes balanced <…>, (…), what they hold and what is said of the whole behind them; names of operators stay. */
 function withoutArguments(name: string): string {
   let depth = 0;
   let out = "";
-  for (const char of name) {
+  for (let at = 0; at < name.length; at++) {
+    const operator = depth === 0 && name[at] === "o" ? operatorName.exec(name.slice(at, at + 16)) : null;
+    if (operator && !/\w$/.test(out)) {
+      out += operator[0];
+      at += operator[0].length - 1;
+      continue;
+    }
+    const char = name[at];
     if (char === "<" || char === "(") depth++;
     if (depth === 0) out += char;
     if ((char === ">" || char === ")") && depth > 0) depth--;
   }
-  return depth === 0 ? out : name;
+  return depth === 0 ? out.replace(/(?: (?:const|volatile|noexcept|&&?))+$/, "") : name;
 }
 
 /** From the whole name to its last part; without repetitions. */
@@ -24,6 +34,10 @@ export function shorterNames(name: string): string[] {
   if (name.includes("::")) add(withoutArguments(name).replace(/::$/, "").replace(/::(?=::)/g, ""));
   const last = forms[forms.length - 1];
   if (name.includes("::")) add(last.slice(last.lastIndexOf("::", last.length - 3) + 2));
-  else add(pathless.replace(/^[\w$-]+\.(?=[^.])/, "").replace(/^\(\*?([^)]*)\)/, "$1"));
+  else if (!fileName.test(pathless)) {
+    let rest = pathless;
+    do add((rest = rest.replace(/^[\w$-]+\.(?=[^.])/, "")).replace(/^\(\*?([^)]*)\)/, "$1"));
+    while (/^[a-z]\w*\.(?:.*\.)?[A-Z][\w$]*\./.test(rest)); // of "acme.Foo.run" the class stays
+  }
   return forms;
 }
