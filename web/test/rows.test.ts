@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { nodeAt } from "../src/model/layout.ts";
 import { wholeOf } from "../src/model/window.ts";
-import { neighbour, rowHeight, Rows, sameNode } from "../src/views/rows.ts";
+import { listSpace, neighbour, rowHeight, Rows, sameNode } from "../src/views/rows.ts";
 import { decode, small } from "./trees.ts";
 
 test("every pixel belongs to the row whose box covers it, either way up", () => {
@@ -82,4 +82,18 @@ test("a node stands in another tree where its names do, or at the nearest caller
   assert.equal(found([tree(["main", "leaf"])]), "leaf", "what was hidden is passed over");
   assert.equal(found([{ name: "gone", self: 1 }]), "root");
   assert.equal(sameNode(from, leaf, from), leaf);
+});
+
+test("a list that is higher than elements can be is scrolled through from its first to its last row", () => {
+  assert.deepEqual(listSpace(3000, 500, 120), { spacePx: 3000, top: 120, shift: 0 });
+  const whole = 758_137 * 30;
+  const at = (scrollTop: number) => listSpace(whole, 500, scrollTop);
+  const { spacePx } = at(0);
+  assert.ok(spacePx < 17_000_000);
+  assert.equal(at(0).top, 0);
+  assert.equal(at(spacePx - 500).top, whole - 500);
+  for (const scrollTop of [1, 777_777, 15_000_000]) {
+    const { top, shift } = at(scrollTop);
+    assert.equal(top + shift, scrollTop, "what is at the top of the view is seen there");
+  }
 });

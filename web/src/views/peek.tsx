@@ -11,7 +11,7 @@ import { formatChange, formatCount, formatPercent, formatSigned, formatValue } f
 import { placeOf } from "./describe.ts";
 import { fitterFor, type LabelFitter } from "./fitter.ts";
 import type { PaneContext, PaneProps } from "./panes.tsx";
-import { ChangeCell, rowPx, TablePane, useSeenRows, ValueCell } from "./table.tsx";
+import { ChangeCell, TablePane, useSeenRows, ValueCell } from "./table.tsx";
 
 interface ListProps {
   context: PaneContext;
@@ -48,7 +48,7 @@ function NameCell({ line, context, shown, swatch }: { line: PeekRow; context: Pa
 function List({ context, label, header, lines, whole, isMatch }: ListProps) {
   const { flame, colours, unit, palette, hovered, onHoverName, openMenu } = context;
   const bound = flame.bounds.part;
-  const { scroller, update, nameWidth, first, last } = useSeenRows(lines.length);
+  const { scroller, update, nameWidth, first, last, spacePx, topOf } = useSeenRows(lines.length);
   const fitter = useRef<LabelFitter | null>(null);
   const shown = (name: string) => {
     if (nameWidth === 0) return name;
@@ -69,14 +69,14 @@ function List({ context, label, header, lines, whole, isMatch }: ListProps) {
           </div>
         </div>
         <div class="rows" role="rowgroup" ref={scroller} onScroll={update} tabIndex={0} aria-label={label}>
-          <div class="rows-space" style={{ height: `${lines.length * rowPx}px` }} role="presentation">
+          <div class="rows-space" style={{ height: `${spacePx}px` }} role="presentation">
             {lines.slice(first, last).map((line, i) => (
               <div
                 class={`row ${line.isOther ? "own" : ""} ${line.name === hovered ? "hovered" : ""} ${isMatch(line.name) ? "chosen" : ""}`}
                 role="row"
                 aria-rowindex={first + i + 2}
                 key={first + i}
-                style={{ transform: `translateY(${(first + i) * rowPx}px)` }}
+                style={{ transform: `translateY(${topOf(first + i)}px)` }}
                 onClick={() => line.isOther || context.update({ marked: line.name })}
                 onPointerEnter={() => line.isOther || onHoverName(line.name)}
                 onPointerLeave={() => onHoverName("")}

@@ -46,6 +46,19 @@ export class Rows {
   }
 }
 
+/** Browsers make no element that is higher, one of them from 17.9 million on. */
+const maxSpacePx = 16_000_000;
+
+/**
+ * A list of so many pixels in a scroller that is as high as elements can be: how high the space is, what of the list is at
+ * the view's upper edge, and by how much what stands there is moved to be seen.
+ */
+export function listSpace(wholePx: number, viewPx: number, scrollTop: number): { spacePx: number; top: number; shift: number } {
+  if (wholePx <= maxSpacePx) return { spacePx: wholePx, top: scrollTop, shift: 0 };
+  const top = Math.round((scrollTop / (maxSpacePx - viewPx)) * (wholePx - viewPx));
+  return { spacePx: maxSpacePx, top, shift: scrollTop - top };
+}
+
 /** The frame beside, above or below the cursor as it is seen; the cursor itself where there is none. */
 export function neighbour(flame: Flame, node: number, key: string, isFlipped = false): number {
   if (key === (isFlipped ? "ArrowDown" : "ArrowUp")) return Math.max(0, parentOf(flame, node));

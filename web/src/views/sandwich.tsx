@@ -2,9 +2,10 @@
  * sandwich: one function with all its callers above and all it calls below, from wherever it stands in
  * the tree. Recursion counts once: only the outermost of its frames is looked from.
  */
-import { useState } from "preact/hooks";
+import { useMemo, useState } from "preact/hooks";
 import type { Flame } from "../model/flame.ts";
 import type { FrameColours } from "../model/frame_colours.ts";
+import type { Pattern } from "../model/regex.ts";
 import { search, type SearchResult } from "../model/search.ts";
 import type { Part } from "../model/window.ts";
 import { Loading } from "../ui/kit.tsx";
@@ -20,7 +21,7 @@ interface SandwichProps {
   colours: FrameColours;
   unit: string;
   palette: Look;
-  search: (flame: Flame) => SearchResult | null;
+  pattern: Pattern | null;
   hovered: string;
   onHover: (name: string) => void;
   onChoose: (name: string) => void;
@@ -33,8 +34,18 @@ interface HalfProps extends Omit<SandwichProps, "name" | "callers" | "callees"> 
   isFlipped: boolean;
 }
 
-function Half({ flame, label, colours, unit, palette, isFlipped, search, hovered, onHover, onChoose, onMenu }: HalfProps) {
+/** None where the search takes too long, as in the other views. */
+function marksOf(flame: Flame, pattern: Pattern | null): SearchResult | null {
+  try {
+    return pattern && search(flame, pattern);
+  } catch {
+    return null;
+  }
+}
+
+function Half({ flame, label, colours, unit, palette, isFlipped, pattern, hovered, onHover, onChoose, onMenu }: HalfProps) {
   const [cursor, setCursor] = useState(1);
+  const marks = useMemo(() => marksOf(flame, pattern), [flame, pattern]);
   const nameOf = (node: number) => flame.frames.name(flame.frame[node]);
   const [seen, setSeen] = useState<{ node: number; part: Part | null }>({ node: 1, part: null });
   return (
@@ -50,7 +61,7 @@ function Half({ flame, label, colours, unit, palette, isFlipped, search, hovered
         zoom={Math.min(seen.node, flame.nodeCount - 1)}
         part={seen.part}
         cursorId={`${label.toLowerCase()}-cursor`}
-        marks={search(flame)}
+        marks={marks}
         cursor={Math.min(cursor, flame.nodeCount - 1)}
         onCursor={setCursor}
         onZoom={(node) => node > 1 && onChoose(nameOf(node))}
@@ -95,7 +106,7 @@ export function SandwichPane(props: PaneProps) {
       {...{ callers, callees, colours, unit, palette, hovered }}
       onHover={onHoverName}
       name={state.marked}
-      search={(tree) => (pattern ? search(tree, pattern) : null)}
+      pattern={pattern}
       onChoose={(name) => update({ marked: name })}
       onMenu={openMenu}
     />

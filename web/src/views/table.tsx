@@ -14,8 +14,9 @@ import { Icon } from "../ui/icons.tsx";
 import { Menu } from "../ui/kit.tsx";
 import type { PaneProps } from "./panes.tsx";
 import { fitterFor, type LabelFitter } from "./fitter.ts";
+import { listSpace } from "./rows.ts";
 
-export const rowPx = 30;
+const rowPx = 30;
 const spareRows = 8;
 
 interface TableProps {
@@ -184,25 +185,36 @@ export function ChangeCell({ before, after, unit, bound }: { before: number; aft
   );
 }
 
-/** Which rows are seen and how wide their names may be, kept up to date; columns tells when others are shown. */
+/** Which rows are seen, where they stand and how wide their names may be, kept up to date; columns tells when others are shown. */
 export function useSeenRows(count: number, columns = "") {
   const scroller = useRef<HTMLDivElement>(null);
-  const [seen, setSeen] = useState({ first: 0, last: 40, nameWidth: 0 });
+  const [seen, setSeen] = useState({ first: 0, last: 40, shift: 0, nameWidth: 0 });
+  const latest = useRef(count);
+  latest.current = count;
   const update = () => {
     const element = scroller.current;
     if (!element) return;
-    const first = Math.max(0, Math.floor(element.scrollTop / rowPx) - spareRows);
-    const last = Math.ceil((element.scrollTop + element.clientHeight) / rowPx) + spareRows;
+    const { top, shift } = listSpace(latest.current * rowPx, element.clientHeight, element.scrollTop);
+    const first = Math.max(0, Math.floor(top / rowPx) - spareRows);
+    const last = Math.ceil((top + element.clientHeight) / rowPx) + spareRows;
     const nameWidth = element.querySelector(".cell.name")?.clientWidth ?? 0;
-    setSeen((old) => (old.first === first && old.last === last && old.nameWidth === nameWidth ? old : { first, last, nameWidth }));
+    setSeen((old) => (old.first === first && old.last === last && old.shift === shift && old.nameWidth === nameWidth ? old : { first, last, shift, nameWidth }));
   };
   useLayoutEffect(() => {
     const observer = new ResizeObserver(update);
     observer.observe(scroller.current!);
     return () => observer.disconnect();
   }, []);
-  useLayoutEffect(update, [count > 0, columns]);
-  return { scroller, update, nameWidth: seen.nameWidth, first: Math.min(seen.first, Math.max(0, count - 1)), last: Math.min(count, seen.last) };
+  useLayoutEffect(update, [count, columns]);
+  return {
+    scroller, update,
+    nameWidth: seen.nameWidth,
+    first: Math.min(seen.first, Math.max(0, count - 1)),
+    last: Math.min(count, seen.last),
+    spacePx: listSpace(count * rowPx, 0, 0).spacePx,
+    /** The upper edge of a row. */
+    topOf: (row: number) => row * rowPx + seen.shift,
+  };
 }
 
 /** Of chosen columns: they may need more room than there is, then the table scrolls sideways. */
@@ -225,7 +237,7 @@ function Table(props: TableProps) {
     const wanted = pattern ? filterByName(rows, pattern) : rows;
     return sortFunctions(wanted, sort);
   }, [rows, pattern, sort.column, sort.descending]);
-  const { scroller, update, nameWidth, first, last } = useSeenRows(sorted.length, ids.join());
+  const { scroller, update, nameWidth, first, last, spacePx, topOf } = useSeenRows(sorted.length, ids.join());
   const fitter = useRef<LabelFitter | null>(null);
   const shown = (name: string) => {
     if (nameWidth === 0) return name;
@@ -265,14 +277,14 @@ function Table(props: TableProps) {
           <Header columns={columns} sort={sort} onSort={props.onSort} />
         </div>
         <div class="rows" role="rowgroup" ref={scroller} onScroll={update} tabIndex={0} aria-label="Rows">
-          <div class="rows-space" style={{ height: `${sorted.length * rowPx}px` }} role="presentation">
+          <div class="rows-space" style={{ height: `${spacePx}px` }} role="presentation">
             {sorted.slice(first, last).map((row, i) => (
               <div
                 class={`row ${row.name === chosen ? "chosen" : ""} ${row.name === props.hovered ? "hovered" : ""}`}
                 role="row"
                 aria-rowindex={first + i + 2}
                 key={first + i}
-                style={{ transform: `translateY(${(first + i) * rowPx}px)` }}
+                style={{ transform: `translateY(${topOf(first + i)}px)` }}
                 onClick={() => props.onChoose(row.name)}
                 onPointerEnter={() => props.onHover(row.name)}
                 onPointerLeave={() => props.onHover("")}
