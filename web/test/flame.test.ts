@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { decodeFlame, derive, FlameError, hasSigns, parentOf, pathOf, startOf, type Flame } from "../src/model/flame.ts";
 import { heatFillOf } from "../src/model/colour.ts";
 import { FrameColours } from "../src/model/frame_colours.ts";
-import { countFunctions, listFunctions, sortFunctions } from "../src/model/functions.ts";
+import { countedAs, countFunctions, frameTitle, listFunctions, sortFunctions } from "../src/model/functions.ts";
 import { layoutRow, matchedColumns, nodeAt } from "../src/model/layout.ts";
 import { findByPathHash, pathHash } from "../src/model/path.ts";
 import { bothMarks, compileSearch, exactly, filterByName, nextMatch, search } from "../src/model/search.ts";
@@ -120,6 +120,19 @@ test("counts functions without listing them", () => {
     const flame = decode(tree);
     assert.equal(countFunctions(flame), listFunctions(flame).length);
   }
+});
+
+test("frames are called what they are grouped by, and lines of one function are told apart", () => {
+  const children = [{ name: "run", file: "a.go", line: 12, self: 3 }, { name: "run", file: "a.go", line: 30, self: 2 }];
+  const by = (group: string, more: Tree[] = children) => decode({ name: "root", children: more }, { metadata: { group_by: group } });
+  assert.deepEqual(listFunctions(by("line")).map((row) => row.file), ["a.go:12", "a.go:30"]);
+  assert.equal(search(by("line"), compileSearch("run")).functionCount, countFunctions(by("line")));
+  assert.equal(countedAs(by("line"), 2), "2 lines");
+  assert.equal(countedAs(by("binary"), 1), "1 binary");
+  assert.equal(countedAs(by("label:thread"), 1144), "1,144 functions");
+  assert.equal(frameTitle(by("file")), "File");
+  const label: Tree = { name: "io", flags: 32, children: [{ name: "main", self: 1 }] };
+  assert.equal(countFunctions(by("thread", [label])), 1);
 });
 
 test("sorts in both directions, equal rows by name", () => {

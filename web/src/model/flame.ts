@@ -23,6 +23,7 @@ export const enum FrameFlag {
   Interpreted = 4,
   NotSymbolised = 8,
   Other = 16,
+  Label = 32,
 }
 
 const enum Section {

@@ -5,6 +5,7 @@
  * stands in its stack.
  */
 import { FrameFlag, type Flame } from "./flame.ts";
+import { formatCount } from "./units.ts";
 
 export interface FunctionSums {
   name: string;
@@ -20,6 +21,25 @@ export interface FunctionRow extends FunctionSums {
   frame: number;
   /** Where that frame's code was, "" where it is not known. */
   binary: string;
+}
+
+const words: Record<string, readonly [one: string, many: string]> = {
+  file: ["file", "files"],
+  line: ["line", "lines"],
+  address: ["address", "addresses"],
+  binary: ["binary", "binaries"],
+};
+
+/** What a frame of the tree is called: "184 files". */
+export function countedAs({ metadata }: Flame, count: number): string {
+  const [one, many] = words[metadata.group_by ?? ""] ?? ["function", "functions"];
+  return `${formatCount(count)} ${count === 1 ? one : many}`;
+}
+
+/** As the head of a column. */
+export function frameTitle({ metadata }: Flame): string {
+  const [one] = words[metadata.group_by ?? ""] ?? ["function"];
+  return one[0].toUpperCase() + one.slice(1);
 }
 
 /** Groups of frames: by name, or each frame for itself where several share a name on purpose. */
@@ -41,13 +61,19 @@ export function groupFrames(flame: Flame): { groupOf: Uint32Array; first: number
   return { groupOf, first };
 }
 
-/** How many rows listFunctions would give, without making them. */
+/** The file; with the line where that tells frames of one name apart. */
+function placeOf({ frames, metadata }: Flame, frame: number): string {
+  const [file, line] = [frames.file(frame), frames.line(frame)];
+  return metadata.group_by === "line" && line > 0 ? `${file}:${line}` : file;
+}
+
+/** How many rows listFunctions would give, but for the values of a label, without making them. */
 export function countFunctions(flame: Flame): number {
   const { groupOf, first } = groupFrames(flame);
   const { frame, nodeCount } = flame;
   const seen = new Uint8Array(first.length);
   for (let i = 1; i < nodeCount; i++) seen[groupOf[frame[i]]] = 1;
-  return first.filter((of, group) => seen[group] && !(flame.frames.flags(of) & FrameFlag.Other)).length;
+  return first.filter((of, group) => seen[group] && !(flame.frames.flags(of) & (FrameFlag.Other | FrameFlag.Label))).length;
 }
 
 export function listFunctions(flame: Flame): FunctionRow[] {
@@ -80,7 +106,7 @@ export function listFunctions(flame: Flame): FunctionRow[] {
     if (!seen[group] || flame.frames.flags(frame) & FrameFlag.Other) continue;
     rows.push({
       name: flame.frames.name(frame),
-      file: flame.frames.file(frame),
+      file: placeOf(flame, frame),
       frame,
       binary: flame.frames.mapping(frame),
       flat: flat[group],

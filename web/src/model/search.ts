@@ -109,24 +109,26 @@ function isExact(text: string): boolean {
   return inner !== undefined && exactly(inner.replace(/\\([\\^$.*+?()[\]{}|/])/g, "$1")) === text;
 }
 
-/** 1 for each frame whose name matches, and how many different names that are. The root is no function. */
-function matchNames(frames: FrameTable, root: number, pattern: Pattern): { frameMatches: Uint8Array; functionCount: number } {
+/** 1 for each frame whose name matches, and how many different names, or by line frames, that are. The root is none. */
+function matchNames(frames: FrameTable, root: number, pattern: Pattern, isEachItsOwn: boolean): { frameMatches: Uint8Array; functionCount: number } {
   const test = boundedTest(pattern);
   const known = new Uint8Array(frames.stringCount); // 1: does not match, 2: does
   const frameMatches = new Uint8Array(frames.count);
   let functionCount = 0;
+  let frameCount = 0;
   for (let i = 0; i < frames.count; i++) {
     if (i === root) continue;
     const id = frames.nameId[i];
     if (known[id] === 0 && (known[id] = test(frames.string(id)) ? 2 : 1) === 2) functionCount++;
     frameMatches[i] = known[id] - 1;
+    if (isEachItsOwn) frameCount += frameMatches[i];
   }
-  return { frameMatches, functionCount };
+  return { frameMatches, functionCount: isEachItsOwn ? frameCount : functionCount };
 }
 
 export function search(flame: Flame, pattern: Pattern): SearchResult {
   const { frames, frame, nodeCount, end, cum, baseCum } = flame;
-  const { frameMatches, functionCount } = matchNames(frames, frame[0], pattern);
+  const { frameMatches, functionCount } = matchNames(frames, frame[0], pattern, flame.metadata.group_by === "line" || flame.metadata.group_by === "address");
   let value = 0;
   let baseValue = 0;
   for (let i = 1; i < nodeCount; ) {

@@ -1,9 +1,10 @@
 /* search_box: the field for a regular expression, and what it found. */
 import { useMemo, useRef } from "preact/hooks";
 import type { Flame } from "../model/flame.ts";
+import { countedAs } from "../model/functions.ts";
 import type { Pattern } from "../model/regex.ts";
 import { compileSearch, search, type SearchResult } from "../model/search.ts";
-import { formatCount, formatPercent } from "../model/units.ts";
+import { formatPercent } from "../model/units.ts";
 import { Icon } from "../ui/icons.tsx";
 
 export interface Searching {
@@ -25,7 +26,7 @@ export function useSearch(flame: Flame | null, text: string): Searching {
 }
 
 function searchSummary(flame: Flame, result: SearchResult): string {
-  const functions = `${formatCount(result.functionCount)} ${result.functionCount === 1 ? "function" : "functions"}`;
+  const functions = countedAs(flame, result.functionCount);
   // What was merged into "other" may match too.
   const shareOf = (value: number, total: number) => flame.bounds.part + formatPercent(value, total);
   const share = shareOf(result.value, flame.total);

@@ -8,7 +8,7 @@ import type { Pattern } from "../model/regex.ts";
 import { filterByName } from "../model/search.ts";
 import type { Bound, Flame } from "../model/flame.ts";
 import type { FrameColours } from "../model/frame_colours.ts";
-import { sortFunctions, type FunctionRow, type Sort, type SortColumn } from "../model/functions.ts";
+import { frameTitle, sortFunctions, type FunctionRow, type Sort, type SortColumn } from "../model/functions.ts";
 import { formatChange, formatExact, formatPercent, formatSigned, formatValue } from "../model/units.ts";
 import { Icon } from "../ui/icons.tsx";
 import { Menu } from "../ui/kit.tsx";
@@ -107,7 +107,9 @@ const diffColumns: Columns = {
 };
 /** Numbers, the name, and behind it where the code was. */
 const inOrder = (ids: readonly SortColumn[]): SortColumn[] => [...ids.filter((id) => !isText(id)), "name", ...ids.filter(isText)];
-const defaultColumns = (isDiff: boolean): SortColumn[] => (isDiff ? ["before", "cum", "change"] : ["flat", "cum"]);
+/** By line a name alone says too little. */
+const defaultColumns = ({ isDiff, metadata }: Flame): SortColumn[] =>
+  isDiff ? ["before", "cum", "change"] : metadata.group_by === "line" ? ["flat", "cum", "file"] : ["flat", "cum"];
 
 export const defaultSort = (isDiff: boolean): Sort => ({ column: isDiff ? "change" : "flat", descending: true });
 
@@ -231,8 +233,9 @@ function Table(props: TableProps) {
   const sort = props.sort ?? defaultSort(flame.isDiff);
   const known = flame.isDiff ? diffColumns : plainColumns;
   const asked = props.columns.filter((id) => known[id]);
-  const ids = asked.length ? asked : defaultColumns(flame.isDiff);
-  const columns = inOrder(ids).map((id): [SortColumn, Column] => [id, id === "name" ? nameColumn : known[id]!]);
+  const ids = asked.length ? asked : defaultColumns(flame);
+  const isCustom = asked.length > 0 || ids.includes("file");
+  const columns = inOrder(ids).map((id): [SortColumn, Column] => [id, id === "name" ? { ...nameColumn, label: frameTitle(flame) } : known[id]!]);
   const sorted = useMemo(() => {
     const wanted = pattern ? filterByName(rows, pattern) : rows;
     return sortFunctions(wanted, sort);
@@ -267,8 +270,8 @@ function Table(props: TableProps) {
   return (
     <div class="table-frame">
       <div
-        class={`table ${flame.isDiff ? "diff" : ""} ${asked.length ? "custom" : ""}`}
-        style={asked.length ? widthsOf(columns) : undefined}
+        class={`table ${flame.isDiff ? "diff" : ""} ${isCustom ? "custom" : ""}`}
+        style={isCustom ? widthsOf(columns) : undefined}
         role="table"
         aria-label="Functions"
         aria-rowcount={sorted.length + 1}

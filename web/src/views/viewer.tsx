@@ -10,7 +10,7 @@ import type { Problem } from "../api.ts";
 import { unknownRules, type Action, type Rule } from "../model/chain.ts";
 import { FrameFlag, hasSigns, parentOf, pathOf, type Flame, type SampleType } from "../model/flame.ts";
 import { FrameColours } from "../model/frame_colours.ts";
-import { countFunctions } from "../model/functions.ts";
+import { countedAs, countFunctions } from "../model/functions.ts";
 import { cleanLabelRules, groupOfLabel, type LoadLabels } from "../model/labels.ts";
 import { findByPathHash, pathHash } from "../model/path.ts";
 import { bothMarks, exactly, nextMatch } from "../model/search.ts";
@@ -512,7 +512,7 @@ export function Viewer(props: ViewerProps) {
               <span class="foot-total">
                 {totalText(flame, unit)} in{" "}
                 {flame.isCut ? "at least " : ""}
-                {formatCount(functionCount)} {functionCount === 1 ? "function" : "functions"}
+                {countedAs(flame, functionCount)}
               </span>
             </span>
           </div>
