@@ -192,6 +192,22 @@ static void other_bytes_are_not_taken_for_compressed(void **state)
     assert_int_equal(compress_expand(COMPRESS_NONE, bytes, &output, &err), ERR_TOO_LARGE);
 }
 
+/* Before there is room for what a size from outside claims. Zeros are what packs best. */
+static void a_frames_size_is_believed_only_where_it_can_be(void **state)
+{
+    (void)state;
+    buf_auto plain, packed;
+    buf_init(&plain, 16 << 20);
+    buf_init(&packed, ROOM_BYTES);
+    memset(buf_reserve(&plain, 16 << 20), 0, 16 << 20);
+    buf_commit(&plain, 16 << 20);
+    assert_int_equal(pack(COMPRESS_ZSTD, buf_span(&plain), &packed), ERR_NONE);
+    assert_true(compress_can_expand_to(buf_span(&packed), plain.size));
+    assert_false(compress_can_expand_to(buf_span(&packed), plain.size - 1));
+    assert_false(compress_can_expand_to(span_of(packed.data, 12), plain.size));
+    assert_false(compress_can_expand_to(SPAN_LITERAL("no frame at all"), 15));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -204,6 +220,7 @@ int main(void)
         cmocka_unit_test(a_wrong_checksum_is_refused),
         cmocka_unit_test(a_frame_with_a_huge_window_is_refused),
         cmocka_unit_test(what_does_not_fit_is_not_packed),
+        cmocka_unit_test(a_frames_size_is_believed_only_where_it_can_be),
         cmocka_unit_test(other_bytes_are_not_taken_for_compressed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -277,6 +277,72 @@ static void numbers_that_lead_nowhere_are_refused_where_checksums_fit(void **sta
     }
 }
 
+/* The first granule as change makes it, under checksums that fit. */
+static enum err_code open_with_changed_granule(const struct batch *batch,
+                                               void (*change)(struct block_granule *granule))
+{
+    struct written written;
+    write_block(&written, batch, 0);
+    struct block_footer footer;
+    uint8_t *end = written.bytes.data + written.bytes.size - sizeof(footer);
+    memcpy(&footer, end, sizeof(footer));
+    struct block_section_place *place = &footer.sections[BLOCK_GRANULES];
+    assert_int_equal(place->stored_bytes, place->flat_bytes);
+    struct block_granule granule;
+    memcpy(&granule, written.bytes.data + place->offset, sizeof(granule));
+    change(&granule);
+    memcpy(written.bytes.data + place->offset, &granule, sizeof(granule));
+    place->crc = crc32c(
+        span_of(written.bytes.data + place->offset, (size_t)block_align(place->stored_bytes)));
+    footer.crc = 0;
+    footer.crc = crc32c(span_of(&footer, sizeof(footer)));
+    memcpy(end, &footer, sizeof(footer));
+    struct block *block;
+    const enum err_code code = open_block(&written, &block);
+    if (!code)
+        block_close(block);
+    buf_fini(&written.bytes);
+    return code;
+}
+
+static void leave_it(struct block_granule *granule)
+{
+    (void)granule;
+}
+
+static void claim_moments(struct block_granule *granule)
+{
+    granule->timestamp_count = UINT64_C(1) << 40;
+}
+
+static void claim_moments_without_details(struct block_granule *granule)
+{
+    granule->flags |= BLOCK_HAS_TIMESTAMPS;
+    granule->timestamp_count = UINT64_C(1) << 40;
+}
+
+/* Its end wraps round to the block's begin. */
+static void lie_beyond_everything(struct block_granule *granule)
+{
+    granule->offset = UINT64_MAX - (BLOCK_ALIGNMENT - 1);
+}
+
+static void granules_that_claim_too_much_are_refused(void **state)
+{
+    (void)state;
+    uint64_t seed = 6;
+    struct random_shape shape = random_shape(&seed);
+    shape.sample_count = 40;
+    shape.label_set_count = 1;
+    shape.has_timestamps = false;
+    struct batch *batch = random_batch(&seed, &shape);
+    assert_int_equal(open_with_changed_granule(batch, leave_it), ERR_NONE);
+    assert_int_equal(open_with_changed_granule(batch, claim_moments), ERR_CORRUPT);
+    assert_int_equal(open_with_changed_granule(batch, claim_moments_without_details), ERR_CORRUPT);
+    assert_int_equal(open_with_changed_granule(batch, lie_beyond_everything), ERR_CORRUPT);
+    batch_destroy(batch);
+}
+
 static void addresses_of_files_are_kept_as_offsets(void **state)
 {
     (void)state;
@@ -523,6 +589,7 @@ int main(void)
         cmocka_unit_test(totals_and_ranges_are_the_sums_of_their_rows),
         cmocka_unit_test(every_byte_that_changes_is_found),
         cmocka_unit_test(numbers_that_lead_nowhere_are_refused_where_checksums_fit),
+        cmocka_unit_test(granules_that_claim_too_much_are_refused),
         cmocka_unit_test(addresses_of_files_are_kept_as_offsets),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
