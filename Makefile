@@ -16,8 +16,8 @@ MAKEFLAGS := $(MAKEFLAGS) $(if $(findstring -j,$(MAKEFLAGS)),,-j$(shell nproc))
 .DEFAULT_GOAL := all
 .DELETE_ON_ERROR:
 .SUFFIXES:
-.PHONY: all run deps deps-test test check unit integration browser fuzz bench bench-web install clean \
-        bench-agents test-crash test-fresh test-s3 interop format flags help web
+.PHONY: all run deps deps-test test check unit integration browser fuzz bench bench-agents bench-store \
+        bench-web install clean test-crash test-fresh test-s3 interop format flags help web
 
 LIBRARIES := libh2o-evloop libpq openssl libzstd jansson libdeflate libpcre2-8 libxxhash inih libcurl \
              libpng freetype2 zlib
@@ -138,6 +138,7 @@ BENCH_PROGRAMS := $(patsubst tests/%.c,$(OUT)/tests/%,$(BENCH_C))
 $(OUT)/tests/bench/%: $(OUT)/tests/bench/%.o $(OUT)/api.a $(OUT)/store.a $(OUT)/lib.a
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(LDFLAGS) $^ $(LDLIBS) -o $@
+$(OUT)/tests/bench/bench_store $(OUT)/tests/bench/bench_feed: $(OUT)/tests/bench/fleet.o
 bench-programs: $(BENCH_PROGRAMS)
 $(OUT)/tests/oracle/%: $(OUT)/tests/oracle/%.o $(OUT)/lib.a
 	$(call say,LINK,$@)
@@ -173,6 +174,9 @@ bench: all bench-programs
 # 500 agents and 20 questions a second for BENCH_SECONDS=600.
 bench-agents: all bench-programs
 	$(PYTHON) tests/bench/run.py agents
+# The store, end to end, beside DuckDB from npm. BENCH_* make it short: see tests/bench/store.py.
+bench-store: all bench-programs tests/duckdb/node_modules/.done
+	$(PYTHON) tests/bench/store.py $(BENCH_PARTS)
 # Beside other viewers, which npm brings into build/bench-web/; never needed by anything else.
 bench-web: all
 	node tests/bench/web/run.mjs
@@ -188,7 +192,7 @@ format:
 clean:
 	rm -rf build web/dist
 help:
-	@echo 'make run | test | all | deps | install DESTDIR= PREFIX= | bench | bench-agents | bench-web | fuzz FUZZ_SECONDS= | test-fresh | test-s3 | interop'
+	@echo 'make run | test | all | deps | install DESTDIR= PREFIX= | bench | bench-agents | bench-store | bench-web | fuzz FUZZ_SECONDS= | test-fresh | test-s3 | interop'
 	@echo 'parts of make test: check, unit, integration, browser.  BUILD=$(BUILD) (release debug asan tsan coverage)'
 
 -include $(shell find $(OUT) -name '*.d' 2>/dev/null)

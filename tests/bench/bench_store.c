@@ -1,183 +1,19 @@
 /*
  * The store's columns without network and database: bytes per sample, and how fast rows are
- * written, merged and read, of synthetic data like that of a fleet: 200 targets (20 services of 10
- * pods), a profile every 10 s of about 300 distinct stacks out of 50,000, drawn by Zipf's law
- * (1.05) whose order drifts; most values are 1. One hour of it, one CSV line per figure:
- *   "what",figure,unit,goal,met
+ * written, merged and read, of synthetic data like that of a fleet (tests/bench/fleet.h). One hour
+ * of it, one CSV line per figure: "what",figure,unit,goal,met
  *
  *   build/release/tests/bench/bench_store [MINUTES]
  */
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
 #include "store/block_merge.h"
+#include "tests/bench/fleet.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-enum {
-    SERVICES = 20,
-    PODS = 10,
-    TARGETS = SERVICES * PODS,
-    STACKS = 50000,
-    FUNCTIONS = 20000,
-    STACKS_OF_SERVICE = STACKS / SERVICES,
-    DRAWS = 440, /* of which about 317 are distinct */
-    INTERVAL_S = 10,
-    PROFILES_OF_BATCH = 20,
-    SEED = 1
-};
-
-struct fleet {
-    struct arena *arena;
-    struct profile *tables;
-    uint64_t *stack_start;
-    uint32_t *stack;
-    double *cumulated; /* Zipf's weights of ranks, summed */
-    struct batch_series series[TARGETS];
-    struct batch_label labels[2 * TARGETS];
-    uint64_t random;
-};
-
-static uint64_t next_random(struct fleet *fleet)
-{
-    fleet->random ^= fleet->random << 13;
-    fleet->random ^= fleet->random >> 7;
-    return fleet->random ^= fleet->random << 17;
-}
-
-static void make_tables(struct fleet *fleet)
-{
-    struct arena *arena = fleet->arena;
-    struct profile *tables = arena_new(arena, struct profile, 1);
-    const uint32_t strings = 16 + FUNCTIONS + TARGETS + SERVICES;
-    struct span *texts = arena_new(arena, struct span, strings);
-    static const char *const fixed[] = {"",    "process_cpu", "samples",      "count",
-                                        "cpu", "nanoseconds", "service_name", "pod"};
-    for (uint32_t i = 0; i < sizeof(fixed) / sizeof(fixed[0]); i++)
-        texts[i] = span_text(fixed[i]);
-    for (uint32_t i = 8; i < 16; i++)
-        texts[i] = span_text(arena_printf(arena, "unused%u", i));
-    struct profile_function *functions = arena_new(arena, struct profile_function, FUNCTIONS);
-    struct profile_line *lines = arena_new(arena, struct profile_line, FUNCTIONS);
-    struct profile_location *locations = arena_new(arena, struct profile_location, FUNCTIONS);
-    for (uint32_t i = 0; i < FUNCTIONS; i++) {
-        texts[16 + i] = span_text(arena_printf(
-            arena, "github.com/example/service/package%u.(*Type%u).Method%u", i % 97, i % 31, i));
-        functions[i] = (struct profile_function){.name = 16 + i, .system_name = 16 + i};
-        lines[i] = (struct profile_line){.function = i, .line = i % 700};
-        locations[i] = (struct profile_location){.address = 0x400000 + i * 64,
-                                                 .mapping = PROFILE_NONE,
-                                                 .first_line = i,
-                                                 .line_count = 1};
-    }
-    for (uint32_t i = 0; i < TARGETS; i++)
-        texts[16 + FUNCTIONS + i] = span_text(arena_printf(arena, "pod-%u", i));
-    for (uint32_t i = 0; i < SERVICES; i++)
-        texts[16 + FUNCTIONS + TARGETS + i] = span_text(arena_printf(arena, "service-%u", i));
-    *tables = (struct profile){
-        .arena = arena,
-        .strings = texts,
-        .string_count = strings,
-        .functions = functions,
-        .function_count = FUNCTIONS,
-        .lines = lines,
-        .line_count = FUNCTIONS,
-        .locations = locations,
-        .location_count = FUNCTIONS,
-    };
-    fleet->tables = tables;
-}
-
-/* Each stack goes on from the upper part of one before it: a tree whose callers are shared. */
-static void make_stacks(struct fleet *fleet)
-{
-    enum { DEEPEST = 60 };
-    uint64_t *starts = arena_new(fleet->arena, uint64_t, STACKS + 1);
-    uint32_t *stack = arena_new(fleet->arena, uint32_t, (size_t)STACKS * DEEPEST);
-    for (uint32_t i = 0; i < STACKS; i++) {
-        const uint32_t depth = 10 + (uint32_t)(next_random(fleet) % 23);
-        const uint32_t base = i / STACKS_OF_SERVICE * STACKS_OF_SERVICE;
-        uint32_t shared = 0;
-        uint64_t from_end = 0;
-        if (i > base) {
-            const uint32_t other = base + (uint32_t)(next_random(fleet) % (i - base));
-            const uint64_t size = starts[other + 1] - starts[other];
-            from_end = starts[other + 1];
-            shared = (uint32_t)(size * (next_random(fleet) % 90) / 100);
-            shared = shared < depth ? shared : depth - 1;
-        }
-        /* Leaf first: the shared callers are the end of both. */
-        const uint64_t end = starts[i] + depth;
-        for (uint32_t j = 0; j < shared; j++)
-            stack[end - 1 - j] = stack[from_end - 1 - j];
-        for (uint64_t at = starts[i]; at < end - shared; at++)
-            stack[at] = (uint32_t)(next_random(fleet) % FUNCTIONS);
-        starts[i + 1] = end;
-    }
-    fleet->stack_start = starts;
-    fleet->stack = stack;
-}
-
-static void make_fleet(struct fleet *fleet)
-{
-    fleet->arena = arena_create();
-    fleet->random = UINT64_C(88172645463325252) + SEED;
-    make_tables(fleet);
-    make_stacks(fleet);
-    fleet->cumulated = arena_new(fleet->arena, double, STACKS_OF_SERVICE);
-    double sum = 0;
-    for (uint32_t i = 0; i < STACKS_OF_SERVICE; i++)
-        fleet->cumulated[i] = sum += 1 / pow(i + 1, 1.05);
-    for (uint32_t i = 0; i < TARGETS; i++) {
-        fleet->labels[2 * i] =
-            (struct batch_label){.name = 7, .value = 16 + FUNCTIONS + i}; /* pod */
-        fleet->labels[2 * i + 1] = (struct batch_label){
-            .name = 6, .value = 16 + FUNCTIONS + TARGETS + i / PODS}; /* service_name */
-        fleet->series[i] = (struct batch_series){
-            .type = {.name = 1,
-                     .sample_type = {.type = 2, .unit = 3},
-                     .period_type = {.type = 4, .unit = 5},
-                     .is_delta = true},
-            .first_label = 2 * i,
-            .label_count = 2,
-        };
-    }
-}
-
-static uint32_t draw_rank(struct fleet *fleet)
-{
-    const double wanted = (double)(next_random(fleet) >> 11) / 9007199254740992.0 *
-                          fleet->cumulated[STACKS_OF_SERVICE - 1];
-    uint32_t low = 0, high = STACKS_OF_SERVICE - 1;
-    while (low < high) {
-        const uint32_t middle = (low + high) / 2;
-        if (fleet->cumulated[middle] < wanted)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
-/* One target's profile; which stack has which rank differs from pod to pod and drifts. */
-static uint32_t draw_profile(struct fleet *fleet, uint32_t target, uint32_t tick,
-                             struct batch_sample *samples)
-{
-    uint16_t counts[STACKS_OF_SERVICE] = {0};
-    const uint32_t drift = target * 131 + tick / 30 * 7;
-    for (int i = 0; i < DRAWS; i++) {
-        const uint32_t rank = draw_rank(fleet);
-        counts[(rank + (rank > 8 ? drift : target % PODS)) % STACKS_OF_SERVICE]++;
-    }
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < STACKS_OF_SERVICE; i++) {
-        if (counts[i])
-            samples[count++] = (struct batch_sample){.stack = target / PODS * STACKS_OF_SERVICE + i,
-                                                     .value = counts[i]};
-    }
-    return count;
-}
+enum { PROFILES_OF_BATCH = 20 };
 
 /* Bytes of a block, opened. */
 struct kept {
@@ -222,7 +58,7 @@ static void write_batch(struct fleet *fleet, uint32_t first_target, uint32_t tic
     static const struct batch_label_set none;
     uint32_t count = 0;
     for (uint32_t i = 0; i < PROFILES_OF_BATCH; i++) {
-        const int64_t jitter_ns = (int64_t)(next_random(fleet) % 1000) * 1000000;
+        const int64_t jitter_ns = (int64_t)(fleet_random(fleet) % 1000) * 1000000;
         profiles[i] = (struct batch_profile){
             .series = first_target + i,
             .first_sample = count,
@@ -231,7 +67,7 @@ static void write_batch(struct fleet *fleet, uint32_t first_target, uint32_t tic
             .duration_ns = (int64_t)INTERVAL_S * 1000000000,
             .period = 10000000,
         };
-        profiles[i].sample_count = draw_profile(fleet, first_target + i, tick, samples + count);
+        profiles[i].sample_count = fleet_draw(fleet, first_target + i, tick, samples + count);
         count += profiles[i].sample_count;
     }
     const struct batch batch = {
@@ -355,7 +191,7 @@ int main(int argument_count, char **arguments)
     const uint32_t minutes = argument_count > 1 ? (uint32_t)atoi(arguments[1]) : 60;
     const uint32_t ticks = minutes * 60 / INTERVAL_S, ticks_of_block = 60;
     struct fleet *fleet = mem_new(struct fleet, 1);
-    make_fleet(fleet);
+    fleet_init(fleet, 1);
     struct kept *parts = mem_new(struct kept, (size_t)TARGETS / PROFILES_OF_BATCH * ticks_of_block);
     struct kept *blocks = mem_new(struct kept, ticks / ticks_of_block + 1);
     struct kept hour = {0};
@@ -401,7 +237,7 @@ int main(int argument_count, char **arguments)
     close_kept(&hour);
     mem_free(parts);
     mem_free(blocks);
-    arena_destroy(fleet->arena);
+    fleet_fini(fleet);
     mem_free(fleet);
     return 0;
 }

@@ -77,12 +77,12 @@ def fdatasync_p50_ms(folder, prefix=()):
 class Running:
     """A server with a fresh data folder and raised quotas, for the length of a with statement."""
 
-    def __init__(self, program=None):
-        self.program = program
+    def __init__(self, program=None, flags=()):
+        self.program, self.flags = program, flags
 
     def __enter__(self):
         self.folder = conftest.make_folder(conftest.DISK)
-        self.server = conftest.Server(self.folder / "data", RAISED, program=self.program)
+        self.server = conftest.Server(self.folder / "data", [*RAISED, *self.flags], program=self.program)
         self.server.start()
         quotas = {"max_bytes_stored": 1 << 42, "uploads_per_minute": 1000000,
                   "max_upload_bytes": 1 << 32}
