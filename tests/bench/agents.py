@@ -2,6 +2,7 @@
 
   make bench-agents               10 minutes; BENCH_SECONDS=120 for less
   BENCH_AGENTS, BENCH_SAMPLES     500 agents, 320 samples in a batch of 10 s
+  BENCH_QUERIES                   20 a second
 
 Each batch that was acknowledged is looked for afterwards, by host, service and time, and its total
 compared; nothing else may be there. build/bench/agents-memory.csv has memory over time.
@@ -91,7 +92,8 @@ def generate(run, server, seconds, log):
     command = [run.BENCH / "bench_agents", "--url", server.url, "--ca", server.ca_file, "--token-file",
                server.data_dir / "admin.token", "--log", log, "--seconds", seconds,
                "--agents", os.environ.get("BENCH_AGENTS", "500"),
-               "--samples", os.environ.get("BENCH_SAMPLES", "320")]
+               "--samples", os.environ.get("BENCH_SAMPLES", "320"),
+               "--queries", os.environ.get("BENCH_QUERIES", "20")]
     process = subprocess.Popen([str(part) for part in command], stdout=subprocess.PIPE, text=True)
     output = process.stdout.read()
     _, status, usage = os.wait4(process.pid, 0)
