@@ -218,10 +218,10 @@ int main(int argument_count, char **arguments)
         fprintf(stderr, "totals and rows differ\n");
         return 1;
     }
-    printf("# %.0f rows, %llu profiles, %u stacks, %u nodes\n", rows,
-           (unsigned long long)hour.summary.profile_count,
-           block_dictionary(hour.block)->stacks.stack_count,
-           block_dictionary(hour.block)->stacks.node_count);
+    fprintf(stderr, "# %.0f rows, %llu profiles, %u stacks, %u nodes\n", rows,
+            (unsigned long long)hour.summary.profile_count,
+            block_dictionary(hour.block)->stacks.stack_count,
+            block_dictionary(hour.block)->stacks.node_count);
     print_figure("batch to block of level 0", rows * 1e3 / (double)write_ns, "M rows/s/core", 0,
                  true);
     print_figure("bytes of level 0", (double)part_bytes / rows, "bytes/row", 0, false);

@@ -376,9 +376,12 @@ def part_other():
             settle(server, data.tenant)
             blocks = sql(server, f"SELECT count(*) FROM block WHERE tenant_id = {data.tenant.id} AND swapped_at IS NULL")
             assert blocks[0][0] == count + 1, blocks
-            times[count] = latency(f"5 minutes beside {count} other blocks", lambda: data.get(), rounds=max(30, ROUNDS))
+            cpu, rounds = Cpu(server), max(30, ROUNDS)
+            latency(f"5 minutes beside {count} other blocks", lambda: data.get(), rounds=rounds)
+            times[count] = cpu.spent()[0] / (rounds + 1)  # by the clock other work on the machine counts
+            row(f"5 minutes beside {count} other blocks: server's processor time", times[count] * 1e3, "ms")
         ratio = times[400] / times[1]
-        row("the same window beside 400 blocks / beside 1", ratio, "", "<= 1.2", ratio <= 1.2)
+        row("the same window beside 400 blocks / beside 1, processor time", ratio, "", "<= 1.2", ratio <= 1.2)
 
 
 def part_memory():
