@@ -1,5 +1,6 @@
 /* app: which page a path is. Pages that a reader of a profile does not need are loaded on demand. */
 import { render, type VNode } from "preact";
+import "./ui/visible_text.ts";
 import type { Session } from "./api.ts";
 import { later } from "./ui/later.tsx";
 import { Shell, useSession } from "./ui/shell.tsx";

@@ -17,6 +17,17 @@ test("every pixel belongs to the row whose box covers it, either way up", () => 
     }
 });
 
+test("a root that is left out has no row and no room", () => {
+  for (const isFlipped of [false, true]) {
+    const rows = new Rows(41, 500, isFlipped, 1);
+    assert.equal(rows.spacePx, 40 * rowHeight);
+    assert.equal(rows.topOf(1), isFlipped ? rows.spacePx - rowHeight : 0);
+    for (const row of [1, 2, 40]) assert.equal(rows.rowAt(rows.topOf(row) + 1), row);
+    assert.equal(rows.seen(rows.rootScroll)[0], 1);
+    assert.equal(rows.seen(isFlipped ? 0 : rows.spacePx - 500)[1], 40);
+  }
+});
+
 test("the rows seen are those that cover the view, the root's at first", () => {
   for (const isFlipped of [false, true]) {
     const rows = new Rows(100, 220, isFlipped);

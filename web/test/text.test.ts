@@ -1,12 +1,14 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { VNode } from "preact";
+import { h, Fragment, type VNode } from "preact";
 import { packageOf } from "../src/model/frame_colours.ts";
 import { shorterNames } from "../src/model/names.ts";
 import { formatAgo, formatBytes, formatChange, formatCount, formatDate, formatExact, formatPercent, formatSigned, formatValue } from "../src/model/units.ts";
 import { readPasted } from "../src/pages/share_dialogs.tsx";
 import { sampleTypeLabel, sampleTypeToken } from "../src/views/viewer.tsx";
 import { Markdown } from "../src/ui/markdown.tsx";
+import { visible } from "../src/model/visible.ts";
+import "../src/ui/visible_text.ts";
 import { addressWithin } from "../src/model/afterwards.ts";
 
 test("values are told in the unit that fits", () => {
@@ -142,4 +144,16 @@ test("a sign-in leads to this site only", () => {
     assert.equal(within(elsewhere), site + "/shares", elsewhere);
   for (const trick of ["/x/..//evil.example", "/.//evil.example", "/x/../\\evil.example"])
     assert.equal(new URL(within(trick), site).origin, site, trick);
+});
+
+test("no text on a page turns the direction of what follows it", () => {
+  assert.equal(visible("a\u202Eb\u2066c\u2069"), "a\\u202Eb\\u2066c\\u2069");
+  for (const plain of ["main", "\u05DE\u05D4 \u05E9\u05DC\u05D5\u05DD\u200F", "\u{1F525} e\u0301", ""]) assert.equal(visible(plain), plain);
+  const Own = ({ name }: { name: string }) => h("b", { title: name, "aria-label": name }, name);
+  const name = "x\u202Ey";
+  assert.equal(h(Own, { name }).props.name, name, "components work with what there is");
+  assert.deepEqual(Own({ name }).props, { title: "x\\u202Ey", "aria-label": "x\\u202Ey", children: "x\\u202Ey" });
+  const several = [name, 5, [name, null]];
+  for (const type of ["p", Fragment] as const) assert.deepEqual((h(type as "p", null, ...several).props as { children: unknown }).children, ["x\\u202Ey", 5, ["x\\u202Ey", null]]);
+  assert.equal((several[2] as unknown[])[0], name, "what was given stays what it was");
 });

@@ -3,6 +3,7 @@
  * so that colours, window, marks and labels are the same. Several stand below each other.
  */
 import type { Flame } from "../model/flame.ts";
+import { visible } from "../model/visible.ts";
 import { Shapes } from "../views/bands.ts";
 import { spokenNode } from "../views/describe.ts";
 import { IciclePainter, type Picture } from "../views/icicle_draw.ts";
@@ -35,7 +36,7 @@ function placesOf(pictures: readonly Picture[]): { tops: number[]; width: number
 /** Without what XML 1.0 cannot hold, not even escaped. */
 const notInXml = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\ufffe\uffff]|[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g;
 const entities: Record<string, string> = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;" };
-const escape = (text: string) => text.replace(notInXml, "\ufffd").replace(/[&<>"']/g, (letter) => entities[letter]);
+const escape = (text: string) => visible(text).replace(notInXml, "\ufffd").replace(/[&<>"']/g, (letter) => entities[letter]);
 const short = (value: number) => String(Math.round(value * 100) / 100);
 
 /** What the painter needs of a canvas, written down as SVG. */

@@ -4,6 +4,7 @@
  */
 import { render } from "preact";
 import "../boot.ts";
+import "../ui/visible_text.ts";
 import type { PageFacts } from "../export/page.ts";
 import { decodeFlame, type Flame } from "../model/flame.ts";
 import { formatDate, formatValue } from "../model/units.ts";

@@ -32,20 +32,24 @@ function systemGround(): Ground {
   return ground;
 }
 
-/** Lines inside a box along its four edges. */
+/** Lines inside a box along its four edges; those at its sides leave some of a narrow box. */
 function strokeInside(context: CanvasRenderingContext2D, x: number, y: number, width: number, px: number): void {
   const height = rowHeight - 1;
+  const sidePx = width < 4 * px ? 1 : px;
   context.fillRect(x, y, width, px);
   context.fillRect(x, y + height - px, width, px);
-  context.fillRect(x, y + px, px, height - 2 * px);
-  context.fillRect(x + width - px, y + px, px, height - 2 * px);
+  context.fillRect(x, y + px, sidePx, height - 2 * px);
+  context.fillRect(x + width - sidePx, y + px, sidePx, height - 2 * px);
 }
 
 const leastWithInside = 5;
 /** Of the edges of what a search found. */
 const wide = 3;
 
-/** Edges of the boxes that have an inside; what is narrower is filled to be seen. Twice the time of a picture without. */
+/**
+ * Edges of the boxes that have an inside. What is narrower is filled to be seen; where something is searched for, what is
+ * found has thick ends, the rest a line below. Twice the time of a picture without.
+ */
 function edgesIn(colour: string, slivers: readonly string[]): Look["paintEdges"] {
   return (context: CanvasRenderingContext2D, picture: Picture) => {
     const { flame, marks, window, rows, scrollTop, widthPx } = picture;
@@ -58,10 +62,14 @@ function edgesIn(colour: string, slivers: readonly string[]): Look["paintEdges"]
         const width = Math.max(1, Math.round(Math.min(widthPx + wide, right)) - from);
         const isFound = marks?.rows.any(begin, end) ?? false;
         const hasInside = begin === end && width > leastWithInside;
-        context.fillStyle = marks || hasInside ? colour : slivers[fillOf(picture, flame.rowNodes[begin])];
+        context.fillStyle = hasInside || (marks && !isFound) ? colour : slivers[fillOf(picture, flame.rowNodes[begin])];
         if (hasInside) strokeInside(context, from, y, width - 1, isFound ? wide : 1);
         else if (!marks || isFound) context.fillRect(from, y, width, rowHeight - 1);
         else context.fillRect(from, y + rowHeight - 2, width, 1);
+        if (hasInside || !isFound) return;
+        context.fillStyle = colour;
+        context.fillRect(from, y, width, wide);
+        context.fillRect(from, y + rowHeight - 1 - wide, width, wide);
       });
     }
   };

@@ -3,6 +3,7 @@ import type { ComponentChildren, JSX } from "preact";
 import { useEffect, useId, useRef, useState } from "preact/hooks";
 import { Problem } from "../api.ts";
 import { formatValue } from "../model/units.ts";
+import { visible } from "../model/visible.ts";
 import { Icon, type IconName } from "./icons.tsx";
 
 /* ---- messages ---- */
@@ -315,6 +316,6 @@ export function ProblemView({ problem, onRetry, ways }: { problem: Problem; onRe
 
 export function useTitle(title: string): void {
   useEffect(() => {
-    document.title = title ? `${title} · Perfolio` : "Perfolio";
+    document.title = title ? `${visible(title)} · Perfolio` : "Perfolio";
   }, [title]);
 }

@@ -26,6 +26,8 @@ export interface IcicleProps {
   /** The root stands at the bottom, what it calls above it. */
   isFlipped?: boolean;
   hasMinimap?: boolean;
+  /** The root is left out where every tree has but one function below it. */
+  hasRoot?: boolean;
   zoom: number;
   /** The part of the frame zoomed to that is seen; null is all of it. */
   part: Part | null;
@@ -89,7 +91,7 @@ export function Tooltip({ flame, node, unit }: { flame: Flame; node: number; uni
 }
 
 export function Icicle(props: IcicleProps) {
-  const { flame, colours, unit, palette, isFlipped = false, hasMinimap = true, zoom, part, marks, cursor } = props;
+  const { flame, colours, unit, palette, isFlipped = false, hasMinimap = true, hasRoot = true, zoom, part, marks, cursor } = props;
   const { cursorId = "icicle-cursor" } = props;
   const scroller = useRef<HTMLDivElement>(null);
   const pictureCanvas = useRef<HTMLCanvasElement>(null);
@@ -105,7 +107,8 @@ export function Icicle(props: IcicleProps) {
   const [hover, setHover] = useState(-1);
   const pointer = useRef({ x: 0, y: 0 });
 
-  const scene = { flame, colours, palette, marks, isFlipped, zoom, cursor };
+  const firstRow = hasRoot ? 0 : 1;
+  const scene = { flame, colours, palette, marks, isFlipped, firstRow, zoom, cursor };
 
   useLayoutEffect(() => {
     const minimap = strip.current && new Minimap(strip.current, stripCanvas.current!, stripFrame.current!);
@@ -185,12 +188,12 @@ export function Icicle(props: IcicleProps) {
   const key = (event: KeyboardEvent) => {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     if (event.key.startsWith("Arrow")) {
-      const next = neighbour(flame, cursor, event.key, isFlipped);
+      const next = Math.max(firstRow, neighbour(flame, cursor, event.key, isFlipped)); // in preorder the first row's only frame is 1
       props.onCursor(next);
       stage.current!.reveal(next);
       stage.current!.revealAcross(next);
     } else if (event.key === "Enter" || event.key === " ") props.onZoom(cursor);
-    else if (event.key === "Home") props.onCursor(0);
+    else if (event.key === "Home") props.onCursor(firstRow);
     else return;
     event.preventDefault();
   };
@@ -234,13 +237,13 @@ export function Icicle(props: IcicleProps) {
         onFocus={() => stage.current?.paintOverlaySoon()}
         onBlur={() => stage.current?.paintOverlaySoon()}
       >
-        <div class="icicle-space" style={{ height: `${flame.rowCount * rowHeight}px` }}>
+        <div class="icicle-space" style={{ height: `${(flame.rowCount - firstRow) * rowHeight}px` }}>
           <div class="icicle-canvases" aria-hidden="true">
             <canvas ref={pictureCanvas} />
             <canvas ref={overlayCanvas} />
           </div>
         </div>
-        <div id={cursorId} class="unseen" role="treeitem" aria-level={flame.depth[cursor] + 1} aria-selected={cursor === zoom}>
+        <div id={cursorId} class="unseen" role="treeitem" aria-level={flame.depth[cursor] + 1 - firstRow} aria-selected={cursor === zoom}>
           {spokenNode(flame, cursor, unit)}
         </div>
       </div>

@@ -1,6 +1,7 @@
 /*
  * rows: where the rows of a tree stand, in pixels from the top of what scrolls: the root at the top
- * and what it calls below it, or, flipped, the root at the bottom and what it calls above it.
+ * and what it calls below it, or, flipped, the root at the bottom and what it calls above it. Rows
+ * before the first one, as the root's, have no place.
  */
 import { parentOf, pathOf, startOf, type Flame } from "../model/flame.ts";
 import { firstEndingAfter } from "../model/layout.ts";
@@ -15,22 +16,24 @@ export class Rows {
     readonly count: number,
     readonly viewPx: number,
     readonly isFlipped: boolean,
+    readonly first = 0,
   ) {
-    this.spacePx = Math.max(viewPx, count * rowHeight);
+    this.spacePx = Math.max(viewPx, (count - first) * rowHeight);
   }
 
   /** The row's upper edge. */
   topOf(row: number): number {
-    return this.isFlipped ? this.spacePx - (row + 1) * rowHeight : row * rowHeight;
+    const place = row - this.first;
+    return this.isFlipped ? this.spacePx - (place + 1) * rowHeight : place * rowHeight;
   }
-  /** The row at a height; less than 0 or past the last one where no row is. */
+  /** The row at a height; less than the first or past the last one where no row is. */
   rowAt(y: number): number {
-    return this.isFlipped ? Math.ceil((this.spacePx - y) / rowHeight) - 1 : Math.floor(y / rowHeight);
+    return this.first + (this.isFlipped ? Math.ceil((this.spacePx - y) / rowHeight) - 1 : Math.floor(y / rowHeight));
   }
   /** First and last row, by depth, of those seen. */
   seen(scrollTop: number): [number, number] {
     const ends = [this.rowAt(scrollTop), this.rowAt(scrollTop + this.viewPx)];
-    return [Math.max(0, Math.min(...ends)), Math.min(this.count - 1, Math.max(...ends))];
+    return [Math.max(this.first, Math.min(...ends)), Math.min(this.count - 1, Math.max(...ends))];
   }
   /** Where to scroll for the root. */
   get rootScroll(): number {

@@ -58,6 +58,7 @@ function Half({ flame, label, colours, unit, palette, isFlipped, pattern, hovere
         palette={palette}
         isFlipped={isFlipped}
         hasMinimap={false}
+        hasRoot={false}
         zoom={Math.min(seen.node, flame.nodeCount - 1)}
         part={seen.part}
         cursorId={`${label.toLowerCase()}-cursor`}

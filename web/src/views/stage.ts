@@ -22,6 +22,8 @@ export interface Scene {
   palette: Look;
   marks: SearchResult | null;
   isFlipped: boolean;
+  /** The first that is seen: 1 leaves the root's row out. */
+  firstRow: number;
   zoom: number;
   cursor: number;
 }
@@ -72,13 +74,18 @@ export class Stage {
   ) {
     stages.set(scroller, this);
     this.window = wholeOf(scene.flame, scene.zoom);
-    this.rows = new Rows(scene.flame.rowCount, 0, scene.isFlipped);
+    this.rows = this.rowsOf(0);
+  }
+
+  private rowsOf(viewPx: number): Rows {
+    const { flame, isFlipped, firstRow } = this.scene;
+    return new Rows(flame.rowCount, viewPx, isFlipped, firstRow);
   }
 
   /** Shows another scene; the window and the place scrolled to stay what they are. */
   show(scene: Scene): void {
     this.scene = scene;
-    this.rows = new Rows(scene.flame.rowCount, this.rows.viewPx, scene.isFlipped);
+    this.rows = this.rowsOf(this.rows.viewPx);
     this.paintSoon();
   }
 
@@ -88,7 +95,7 @@ export class Stage {
     const belowPx = this.rows.spacePx - this.rows.viewPx - scroller.scrollTop;
     this.width = scroller.clientWidth;
     this.ratio = devicePixelRatio || 1;
-    this.rows = new Rows(this.scene.flame.rowCount, scroller.clientHeight, this.scene.isFlipped);
+    this.rows = this.rowsOf(scroller.clientHeight);
     for (const canvas of [this.pictureElement, this.overlayElement]) sizeCanvas(canvas, this.width, this.rows.viewPx, this.ratio);
     // A software canvas: with thousands of small boxes it is several times faster than an emulated GPU.
     const context = this.pictureElement.getContext("2d", { alpha: false, willReadFrequently: true });
@@ -263,6 +270,7 @@ export class Stage {
   hit(clientX: number, clientY: number): number {
     const bounds = this.scroller.getBoundingClientRect();
     const row = this.rows.rowAt(clientY - bounds.top + this.scroller.scrollTop);
+    if (row < this.rows.first) return -1;
     return nodeAt(this.scene.flame, row, this.window, this.width, clientX - bounds.left);
   }
 

@@ -207,6 +207,8 @@ export function Viewer(props: ViewerProps) {
   const [hovered, setHovered] = useState("");
   const [hasSheet, setSheet] = useState(false);
   const [isExporting, setExporting] = useState(false);
+  /** On a phone most of the toolbar is folded, so that the picture has room. */
+  const [isFolded, setFolded] = useState(true);
   const [menu, setMenu] = useState<(MenuPlace & { name: string }) | null>(null);
   const filters: Filters = { rules: state.rules, labels: state.labels };
   const undone = useRef<Undo | null>(null);
@@ -414,7 +416,7 @@ export function Viewer(props: ViewerProps) {
 
   return (
     <section class={`viewer ${props.isReady ? "" : "waiting"}`} aria-label="Profile" aria-busy={!isCurrent}>
-      <div class="toolbar">
+      <div class={`toolbar ${isFolded ? "folded" : ""}`}>
         <Segments
           isCompact
           label="View"
@@ -457,6 +459,7 @@ export function Viewer(props: ViewerProps) {
           onText={(text) => update({ search: text }, "replace")}
           onNext={seekMatch}
         />
+        <Button icon="settings" class="fold-button" aria-expanded={!isFolded} onClick={() => setFolded(!isFolded)} title="More of the view" aria-label="More of the view" />
         <span class="toolbar-end">
           <Button icon="zoomout" class="reset-button" disabled={zoom === 0 && !part} onClick={showAll} title="Show everything (0)" aria-label="Reset zoom" />
           {!props.isFile && <Button icon="download" disabled={!context || isEmpty} onClick={() => setExporting(true)} title="Save this view (e)" aria-label="Save this view" />}
