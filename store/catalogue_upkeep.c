@@ -7,7 +7,8 @@
 
 #include <inttypes.h>
 
-enum { LIST_MAX_BYTES = 64 << 20 };
+/* A claim's segments are open together, which takes a few times their bytes. */
+enum { LIST_MAX_BYTES = 64 << 20, CLAIM_MAX_BYTES = 32 << 20 };
 
 static const char *id_list(struct arena *arena, const int64_t *ids, uint32_t count)
 {
@@ -61,18 +62,27 @@ static enum err_code claim_segments(struct pg_connection *connection, struct are
         "  HAVING count(*) >= 64 OR min(created_at) < now() - interval '15 s'"
         "    OR bool_or(deletions <> '{}')"
         "  ORDER BY min(created_at) LIMIT 1), "
-        "chosen AS ("
-        "  SELECT t.segment_id, t.tenant_id FROM segment_tenant t"
+        "locked AS ("
+        "  SELECT t.segment_id, t.tenant_id, t.lengths FROM segment_tenant t"
         "  WHERE t.tenant_id = (SELECT tenant_id FROM due) AND NOT t.is_swapped"
         "    AND NOT t.is_broken AND (t.leased_until IS NULL OR t.leased_until < now())"
-        "  ORDER BY t.segment_id LIMIT 256 FOR UPDATE SKIP LOCKED) "
+        "  ORDER BY t.segment_id LIMIT 256 FOR UPDATE SKIP LOCKED), "
+        "sized AS ("
+        "  SELECT segment_id, tenant_id, (SELECT sum(part) FROM unnest(lengths) part) AS bytes"
+        "  FROM locked), "
+        "summed AS ("
+        "  SELECT segment_id, tenant_id,"
+        "    coalesce(sum(bytes) OVER (ORDER BY segment_id ROWS BETWEEN UNBOUNDED PRECEDING"
+        "      AND 1 PRECEDING), 0) AS bytes_before FROM sized), "
+        "chosen AS (SELECT segment_id, tenant_id FROM summed WHERE bytes_before < $3) "
         "UPDATE segment_tenant t"
         "  SET leased_by = $1, leased_until = now() + $2 * interval '1 s'"
         "  FROM chosen c, segment s WHERE t.segment_id = c.segment_id"
         "    AND t.tenant_id = c.tenant_id AND s.id = t.segment_id "
         "RETURNING t.segment_id, t.tenant_id, s.object_key, t.first_byte, t.lengths::text, 0,"
         " t.deletions::text",
-        arena, ret_result, err, PG_I64(writer_id), PG_I64(CATALOGUE_LEASE_S));
+        arena, ret_result, err, PG_I64(writer_id), PG_I64(CATALOGUE_LEASE_S),
+        PG_I64(CLAIM_MAX_BYTES));
 }
 
 /* Windows of levels 1, 2 and the others, in seconds: what is merged there becomes one block. */
