@@ -94,6 +94,8 @@ bool column_can_hold(struct span rest, size_t count)
     uint32_t flat_bytes;
     if (!take_stored(&rest, &stored, &flat_bytes))
         return false;
+    if (flat_bytes && !compress_can_expand_to(stored, flat_bytes))
+        return false;
     const size_t bytes = flat_bytes ? flat_bytes : stored.size;
     return bytes / PACK_RUN_BYTES_MIN >= count / PACK_RUN;
 }
