@@ -293,6 +293,8 @@ enum err_code catalogue_mark_broken(struct pg_pool *jobs, struct arena *arena,
 
 /* ---- tidying ---- */
 
+/* Rows that others hold, such as a deletion's, are left to the next round: nobody waits in a
+ * circle. */
 enum err_code catalogue_expire(struct pg_pool *jobs, int64_t retention_s, struct err *err)
 {
     arena_auto arena = arena_create();
@@ -303,17 +305,22 @@ enum err_code catalogue_expire(struct pg_pool *jobs, int64_t retention_s, struct
         return code;
     code = pg_query_values(
         connection, PG_NO_TENANT,
-        "UPDATE block b SET swapped_at = now() FROM tenant t WHERE t.id = b.tenant_id "
-        "AND b.swapped_at IS NULL AND coalesce(t.profile_retention_s, $1) > 0 "
-        "AND b.end_ns < (extract(epoch FROM now()) - coalesce(t.profile_retention_s, $1)) * 1e9",
+        "WITH due AS (SELECT b.id FROM block b JOIN tenant t ON t.id = b.tenant_id "
+        "WHERE b.swapped_at IS NULL AND coalesce(t.profile_retention_s, $1) > 0 "
+        "AND b.end_ns < (extract(epoch FROM now()) - coalesce(t.profile_retention_s, $1)) * 1e9 "
+        "FOR UPDATE OF b SKIP LOCKED) "
+        "UPDATE block b SET swapped_at = now() FROM due WHERE b.id = due.id",
         arena, &result, err, PG_I64(retention_s));
     return code ? code
                 : pg_query_values(
                       connection, PG_NO_TENANT,
-                      "UPDATE segment_tenant s SET is_swapped = true FROM tenant t "
-                      "WHERE t.id = s.tenant_id AND NOT s.is_swapped "
+                      "WITH due AS (SELECT s.segment_id, s.tenant_id FROM segment_tenant s "
+                      "JOIN tenant t ON t.id = s.tenant_id WHERE NOT s.is_swapped "
                       "AND coalesce(t.profile_retention_s, $1) > 0 AND s.end_ns < "
-                      "(extract(epoch FROM now()) - coalesce(t.profile_retention_s, $1)) * 1e9",
+                      "(extract(epoch FROM now()) - coalesce(t.profile_retention_s, $1)) * 1e9 "
+                      "FOR UPDATE OF s SKIP LOCKED) "
+                      "UPDATE segment_tenant s SET is_swapped = true FROM due "
+                      "WHERE s.segment_id = due.segment_id AND s.tenant_id = due.tenant_id",
                       arena, &result, err, PG_I64(retention_s));
 }
 
