@@ -119,6 +119,7 @@ export async function testPreview(runner, browser, server) {
         [gzipSync(gunzipSync(whole).subarray(0, 20)), "no preview of this format"],
         [Buffer.from('{"nodes":[]}'), "no preview of this format"],
         [Buffer.alloc(0), "is empty"],
+        [Buffer.from("<!doctype html>\n"), "This is HTML, perhaps an error page that was saved. What can be read is pprof"],
         [Buffer.concat([whole, whole.subarray(0, 40)]), "cannot be unpacked"],
       ];
       for (const [bytes, words] of cases) {
@@ -128,6 +129,15 @@ export async function testPreview(runner, browser, server) {
         await page.waitForSelector(`.preview-note >> text=${words}`);
         assert.ok(await page.isEnabled("text=Create link"));
       }
+      await page.click(".ready >> text=Cancel");
+      await dropFiles(page, [{ name: "one.folded", bytes: Buffer.from("a;b 3\n") }]);
+      await page.click("text=Create link");
+      await page.waitForSelector(".done");
+      await dropFiles(page, [{ name: "two.folded", bytes: Buffer.from("x;y 4\n") }]);
+      await page.waitForSelector("text=Create link");
+      assert.deepEqual(await page.$$eval(".ready .files li, .ready .file-name", (all) => [...new Set(all.map((one) => one.textContent))].filter((text) => text.includes("one.folded"))), [], "a link was made: another file begins anew");
+      await viewReady(page);
+      assert.equal(await page.textContent(".foot-total"), "4 in 2 functions");
     }),
   );
 }

@@ -1,4 +1,5 @@
 /* local_file: the page's side of local_worker.ts: one file, read without uploading it. */
+import { RefusedError } from "./local/profile.ts";
 import type { Redactable } from "./local/redact.ts";
 import type { Redaction } from "./local/wish.ts";
 import type { LocalReply, LocalRequest, LocalSummary } from "./local_worker.ts";
@@ -17,7 +18,7 @@ export class LocalFile {
     this.worker.addEventListener("message", (event: MessageEvent<LocalReply>) => {
       const job = this.waiting.get(event.data.id);
       this.waiting.delete(event.data.id);
-      if ("error" in event.data) job?.reject(new Error(event.data.error));
+      if ("error" in event.data) job?.reject(new (event.data.isRefused ? RefusedError : Error)(event.data.error));
       else job?.resolve(event.data);
     });
     this.worker.addEventListener("error", () => {

@@ -7,7 +7,7 @@ import { countLabels } from "./local/labels.ts";
 import { readProfile } from "./local/read.ts";
 import { findRedactable, redact, type Redactable } from "./local/redact.ts";
 import type { Redaction } from "./local/wish.ts";
-import { LocalError, type LocalProfile } from "./local/profile.ts";
+import { LocalError, RefusedError, type LocalProfile } from "./local/profile.ts";
 import type { LabelsAnswer, LabelsQuestion } from "./model/labels.ts";
 
 export type LocalRequest =
@@ -31,7 +31,8 @@ export type LocalReply =
   | { id: number; redactable: Redactable | null }
   | { id: number; redacted: Blob }
   | { id: number; counted: LabelsAnswer }
-  | { id: number; error: string };
+  /** isRefused: the server would refuse the file, too. */
+  | { id: number; error: string; isRefused: boolean };
 
 let profile: LocalProfile | null = null;
 
@@ -55,6 +56,6 @@ async function answer(request: LocalRequest): Promise<LocalReply> {
 addEventListener("message", (event: MessageEvent<LocalRequest>) => {
   answer(event.data).then(
     (reply) => postMessage(reply, { transfer: "flame" in reply ? [reply.flame] : [] }),
-    (error) => postMessage({ id: event.data.id, error: error instanceof Error ? error.message : String(error) } satisfies LocalReply),
+    (error) => postMessage({ id: event.data.id, error: error instanceof Error ? error.message : String(error), isRefused: error instanceof RefusedError } satisfies LocalReply),
   );
 });

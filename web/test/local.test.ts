@@ -4,6 +4,7 @@ import { toPprof } from "../src/export/pprof_form.ts";
 import { seenTree } from "../src/export/seen_tree.ts";
 import { toFolded } from "../src/export/text_forms.ts";
 import { decodeFolded } from "../src/local/folded.ts";
+import { RefusedError } from "../src/local/profile.ts";
 import { readProfile } from "../src/local/read.ts";
 import { decodeFlame, FrameFlag } from "../src/model/flame.ts";
 import { writeFlame } from "../src/model/flame_bytes.ts";
@@ -50,6 +51,24 @@ test("decimals give way to values that would not fit", () => {
 test("what only the server reads is left to it", async () => {
   for (const text of ["java 12 1.5: 3 cycles: \n\t6f1 beta (/a)\n", '{"nodes":[]}', "\x28\xb5\x2f\xfd", "app 1/1 2.5: cycles:\n"])
     assert.equal(await readProfile(new Blob([Uint8Array.from(text, (letter) => letter.charCodeAt(0))])), null, text);
+});
+
+test("what the server would refuse is said to be so", async () => {
+  const refused = ["<!doctype html>\n", "<html>\n<body>1</body></html>\n", "PERFILE2\x01\0", "\x7fELF\x02", "PK\x03\x04", "[{\"ph\":\"X\"}]", "a;b\0c 5 5\n", "prose without numbers\n", "\x01\x02garbage \xff\n", "\x12\x00"];
+  const bytesOf = (text: string) => new Blob([Uint8Array.from(text, (letter) => letter.charCodeAt(0))]);
+  for (const text of refused) await assert.rejects(readProfile(bytesOf(text)), RefusedError, text);
+  for (const text of ["header\na;b 1\n", "\xff\xfea\0", "\x0a\x04\x08\x01trunc"]) assert.equal(await readProfile(bytesOf(text)), null, text);
+});
+
+test("a comment before the stacks is no reason against a preview", async () => {
+  for (const comment of ["# hi 3", "// of 9", "#"]) assert.equal((await readProfile(new Blob([`${comment}\n//x;y 2\n#tag;foo 1\n`])))?.start.length, 3, comment);
+});
+
+test("a sum that the server does not make is told before the link is", async () => {
+  const notesOf = async (text: string) => (await readProfile(new Blob([text])))?.notes.length;
+  assert.equal(await notesOf("a;b 9223372036854775807\na;c 9223372036854775807\n"), 1);
+  assert.equal(await notesOf("a;b 4611686018427387904\na;c -4611686018427387904\n"), 1);
+  assert.equal(await notesOf("a;b 4611686018427387904\na;c 4\n"), 0);
 });
 
 test("a kernel's address, which is more than a number holds, is kept and exported", () => {

@@ -25,12 +25,25 @@ function isComment(line: string, stack: string | undefined): boolean {
   return stack === undefined || (!stack.includes(";") && (line.startsWith("# ") || line.startsWith("// ")));
 }
 
-function readLines(text: string): Lines {
-  const lines: Lines = { stacks: [], values: [], skipped: 0 };
+/** Of each line but empty ones and comments: the whole, the stack and the value; null for what is no stack. */
+function* linesOf(text: string): Generator<RegExpExecArray | null> {
   for (const raw of text.split("\n")) {
     const line = raw.trim();
     const found = /^(.*\S)[ \t]+([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)$/.exec(line);
-    if (!line || isComment(line, found?.[1])) continue;
+    if (line && !isComment(line, found?.[1])) yield found;
+  }
+}
+
+export const firstIsStack = (text: string): boolean => Boolean(linesOf(text).next().value);
+
+export function hasStack(text: string): boolean {
+  for (const found of linesOf(text)) if (found && isKept(found[2])) return true;
+  return false;
+}
+
+function readLines(text: string): Lines {
+  const lines: Lines = { stacks: [], values: [], skipped: 0 };
+  for (const found of linesOf(text)) {
     if (!found || !isKept(found[2])) {
       lines.skipped++;
       continue;

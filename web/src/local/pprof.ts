@@ -5,7 +5,7 @@
  */
 import { FrameFlag } from "../model/flame.ts";
 import { boundedTest, compileRule } from "../model/search.ts";
-import { LocalError, noLabels, NumberList, type LocalFrame, type LocalLabels, type LocalProfile } from "./profile.ts";
+import { LocalError, RefusedError, noLabels, NumberList, type LocalFrame, type LocalLabels, type LocalProfile } from "./profile.ts";
 import { Message } from "./protobuf.ts";
 
 interface Line {
@@ -329,6 +329,7 @@ export function decodePprof(data: Uint8Array): LocalProfile {
   const raw = read(data);
   const count = raw.sampleStart.length - 1;
   if (raw.valueTypes.length === 0 && count === 0) throw new LocalError("The file holds no profile.");
+  if (raw.valueTypes.length === 0) throw new RefusedError("The pprof file names no sample types: its samples have no values that could be shown.");
   const values = raw.values.take();
   if (count > 0 && (raw.valueCounts.size !== 1 || !raw.valueCounts.has(raw.valueTypes.length))) throw new LocalError("The pprof file has samples with too few or too many values.");
   const grouper = new Grouper(raw);

@@ -46,6 +46,9 @@ export interface LocalProfile {
 /** The file is not what it seemed, or is broken; the message can be shown. */
 export class LocalError extends Error {}
 
+/** The server would refuse the file, too. */
+export class RefusedError extends LocalError {}
+
 /** Gathers numbers without knowing how many there will be. */
 export class NumberList<T extends Uint32Array | Float64Array> {
   length = 0;

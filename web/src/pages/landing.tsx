@@ -411,8 +411,9 @@ export function LandingPage({ session }: { session: Session | null }) {
     if (chosen.length === 0) setWish(nothingRedacted);
   };
   const isOver = useIncoming((incoming) => {
+    if (created) setWish(nothingRedacted);
+    chooseFiles(created ? incoming : [...files, ...incoming]);
     setCreated(null);
-    chooseFiles([...files, ...incoming]);
   });
   const mustSignIn = session !== null && !session.anonymous_sharing && !isSignedIn(session);
   const isReader = isSignedIn(session) && !session?.scopes.includes("share");

@@ -1,5 +1,6 @@
 /* preview: a file that was chosen, shown before anything is sent. */
 import { useEffect, useState } from "preact/hooks";
+import { RefusedError } from "../local/profile.ts";
 import { LocalFile } from "../local_file.ts";
 import type { LocalSummary } from "../local_worker.ts";
 import { formatLabels } from "../model/labels.ts";
@@ -24,13 +25,18 @@ interface Opened {
 export function Preview({ file, isRedacted }: { file: File; isRedacted: boolean }) {
   const [opened, setOpened] = useState<Opened | null>(null);
   const [problem, setProblem] = useState<Problem | null>(null);
+  const [isRefused, setRefused] = useState(false);
   const [state, update] = useViewState();
   useEffect(() => {
     const local = new LocalFile(file);
     let isLeft = false;
     local.read().then(
       (summary) => !isLeft && setOpened({ local, summary }),
-      (error) => !isLeft && setProblem(asProblem(error)),
+      (error) => {
+        if (isLeft) return;
+        setRefused(error instanceof RefusedError);
+        setProblem(asProblem(error));
+      },
     );
     return () => {
       isLeft = true;
@@ -41,7 +47,7 @@ export function Preview({ file, isRedacted }: { file: File; isRedacted: boolean 
   if (problem)
     return (
       <p class="preview-note" role="status">
-        <Icon name="alert" /> {problem.detail || problem.message} The server may still understand it.
+        <Icon name="alert" /> {problem.detail || problem.message} {!isRefused && "The server may still understand it."}
       </p>
     );
   if (!opened) return null;
