@@ -5,8 +5,9 @@
  * rounded to whole numbers: what remains is how the shares changed. Totals are then those after
  * scaling. `go tool pprof -diff_base a -normalize b` scales and rounds each sample instead.
  *
- * Compared are sample types of the same name and the same unit only. sample_type is looked up in b,
- * and what it names there must be in a as well. An empty one asks for b's default, else a's, else
+ * Compared are sample types of the same name whose units are the same or of one kind, as "ns" and
+ * "milliseconds": values are then those of the finer unit. sample_type is looked up in b, and what
+ * it names there must be in a as well. An empty one asks for b's default, else a's, else
  * the last one of b that a has too.
  */
 #ifndef LIB_PROFILE_DIFF_H
@@ -21,7 +22,7 @@ bool diff_find_mode(struct span text, enum diff_mode *ret_mode);
 
 /*
  * Which value type of each is compared. Handles: ERR_INVALID (b has no such type, or there is no
- * type of its name and unit in a; the message lists those of both).
+ * such type in a; the message lists those of both).
  */
 enum err_code diff_find_types(const struct profile *a, const struct profile *b, struct span text,
                               uint32_t *ret_a, uint32_t *ret_b, struct err *err) MUST_USE;

@@ -22,6 +22,7 @@ struct number {
 /* What a first pass learns. */
 struct survey {
     size_t stack_count;
+    size_t pair_count; /* of stacks with two numbers behind them */
     size_t skipped_count;
     size_t depth;   /* of the deepest stack */
     double largest; /* value, without its sign */
@@ -113,8 +114,8 @@ static bool is_comment(struct span line)
 static struct survey survey_text(struct span text)
 {
     struct survey survey = {0};
-    struct span line, stack;
-    struct number number;
+    struct span line, stack, rest;
+    struct number number, first;
     while (span_take_line(&text, &line)) {
         line = span_trim(line);
         if (line.size == 0 || is_comment(line))
@@ -125,6 +126,7 @@ static struct survey survey_text(struct span text)
         }
         size_t depth = count_frames(stack);
         survey.stack_count++;
+        survey.pair_count += parse_line(stack, &rest, &first);
         survey.depth = depth > survey.depth ? depth : survey.depth;
         survey.largest = fmax(survey.largest, fabs(number.real));
         survey.decimals = number.decimals > survey.decimals ? number.decimals : survey.decimals;
@@ -249,6 +251,11 @@ enum err_code folded_decode(struct span text, const struct profile_limits *limit
     const struct survey survey = survey_text(text);
     if (survey.stack_count == 0)
         return err_set(err, ERR_INVALID, "no line is a folded stack with a value");
+    /* A single one, or those without callers, may have names that end so: "worker 1 200". */
+    if (survey.pair_count > 1 && survey.pair_count == survey.stack_count && survey.depth > 1)
+        return err_set(err, ERR_UNSUPPORTED,
+                       "each stack has two values, as a comparison has: share the profiles before "
+                       "and after by themselves, and compare those");
     size_t depth_max = profile_limits_resolve(limits).stack_depth;
     if (survey.depth > depth_max)
         return err_set(err, ERR_TOO_LARGE, "a stack of %zu frames; the limit is %zu", survey.depth,

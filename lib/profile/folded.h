@@ -7,8 +7,11 @@
  * directly behind "//") are passed over; lines without a value are skipped, and the profile's
  * warning counts them. Values are whole, or decimals, "2.5" or "25e-1": then all are multiplied by
  * the power of ten that keeps up to six decimal places (fewer where the largest value would not fit
- * an int64), and the unit says so ("count/1000"). The sample type is "samples". Of two numbers, as
- * difffolded.pl writes them, the first counts as part of the leaf's name.
+ * an int64), and the unit says so ("count/1000"). The sample type is "samples".
+ *
+ * Text whose stacks, at least two, all have two values, as difffolded.pl and comparisons' exports
+ * write them, is refused: either value alone would be a wrong profile. Where only some have, the
+ * first number is part of the leaf's name.
  *
  * Frames stay as they are written, their annotations too; besides, those of perf and Java say where
  * the frame belongs: "_[k]" kernel and "_[j]" compiled at run time become the mappings
@@ -26,7 +29,7 @@ struct profile_limits;
 
 /*
  * text needs to live only for the call; the caller destroys *ret_profile. limits may be NULL.
- * Handles: ERR_INVALID (no line is a stack), ERR_TOO_LARGE (a limit).
+ * Handles: ERR_INVALID (no line is a stack), ERR_UNSUPPORTED (two values), ERR_TOO_LARGE (a limit).
  */
 enum err_code folded_decode(struct span text, const struct profile_limits *limits,
                             struct profile **ret_profile, struct err *err) MUST_USE;

@@ -297,17 +297,19 @@ static bool can_be_added(struct view *view, enum view_side side, int64_t value)
 static enum err_code add_stacks(struct build *build, const struct side *side, struct err *err)
 {
     int64_t *total = &build->view->total[side->source->side];
-    *total = build->left_out[side->source->side];
-    if (!can_be_added(build->view, side->source->side, *total))
+    if (__builtin_mul_overflow(build->left_out[side->source->side], side->source->factor, total) ||
+        !can_be_added(build->view, side->source->side, *total))
         return too_much_to_add(side->profile, side->source->value_type, err);
     for (uint32_t i = 0; i < side->profile->sample_count; i++) {
-        int64_t value = sample_value(side, i);
+        int64_t value;
+        const bool is_kept =
+            !__builtin_mul_overflow(sample_value(side, i), side->source->factor, &value);
         size_t depth;
         if (i % VIEW_CHECK_STEPS == 0 && view_check_cpu(build->view, err))
             return err->code;
         if (value == 0)
             continue;
-        if (!can_be_added(build->view, side->source->side, value))
+        if (!is_kept || !can_be_added(build->view, side->source->side, value))
             return too_much_to_add(side->profile, side->source->value_type, err);
         *total += value;
         if (side->filter.labels && !label_match_passes(side->filter.labels, i))
@@ -403,6 +405,7 @@ enum err_code view_create_from(struct arena *arena, const struct view_source *so
     build.view = arena_new(arena, struct view, 1);
     build.view->profile = sources[0].profile;
     build.view->value_type = sources[0].value_type;
+    build.view->unit = sources[0].unit;
     build.view->is_diff = source_count > 1;
     build.view->scale = 1;
     build.view->cpu_deadline_ns = options->cpu_deadline_ns;
@@ -432,11 +435,12 @@ enum err_code view_create(struct arena *arena, const struct profile *profile,
                           const struct view_options *options, const struct view **ret_view,
                           struct err *err)
 {
-    struct view_source source = {.profile = profile, .side = VIEW_SIDE_B};
+    struct view_source source = {.profile = profile, .side = VIEW_SIDE_B, .factor = 1};
     enum err_code code =
         profile_find_value_type(profile, options->sample_type, &source.value_type, err);
     if (code)
         return code;
+    source.unit = profile_string(profile, profile->value_types[source.value_type].unit);
     struct view *view;
     code = view_create_from(arena, &source, 1, options, &view, err);
     if (!code)

@@ -89,6 +89,7 @@ enum view_side { VIEW_SIDE_B, VIEW_SIDE_A, VIEW_SIDE_COUNT };
 struct view {
     const struct profile *profile; /* of side B */
     uint32_t value_type;           /* of profile */
+    struct span unit;              /* of all values */
     enum view_group group;
     struct span group_by; /* as asked for, "function" by default */
     bool is_diff;
@@ -119,7 +120,7 @@ static inline struct span view_sample_type(const struct view *view)
 }
 static inline struct span view_unit(const struct view *view)
 {
-    return profile_string(view->profile, view->profile->value_types[view->value_type].unit);
+    return view->unit;
 }
 
 /*
@@ -143,6 +144,8 @@ struct view_source {
     const struct profile *profile;
     uint32_t value_type;
     enum view_side side;
+    struct span unit; /* of the values as they are in the view */
+    int64_t factor;   /* what makes that of the profile's own, at least 1 */
 };
 
 /* options->sample_type is ignored. sources[0] is side B. */

@@ -47,6 +47,24 @@ export async function testDiff(runner, browser, server) {
     });
   });
 
+  await runner.test("microseconds are compared with nanoseconds; what cannot be normalised says why", async () => {
+    const cpu = (unit, samples) => server.share(encodePprof({ types: [["cpu", unit]], samples: samples.map(([name, value]) => ({ stack: ["main", name], values: [value] })) }));
+    const [micro, nano, none] = await Promise.all([cpu("microseconds", [["a", 3000]]), cpu("nanoseconds", [["a", 1e6], ["b", 1e6]]), cpu("nanoseconds", [["a", 0]])]);
+    await withPage(browser, server, async (page) => {
+      const sides = () => page.$$eval(".side-value", (all) => all.map((one) => one.textContent));
+      await page.goto(`${server.url}/d/${micro.id}..${nano.id}?v=table&sv=2`);
+      await viewReady(page);
+      assert.deepEqual(await sides(), ["3 ms", "2 ms"]);
+      assert.deepEqual((await tableRows(page)).find(([, , , name]) => name === "a").slice(0, 3), ["3 ms", "1 ms", "−2 ms"]);
+      await page.goto(`${server.url}/d/${none.id}..${nano.id}?norm=1&sv=2`);
+      await page.waitForSelector("text=The profile before has no values of this type");
+      assert.deepEqual(await sides(), ["0 ns", "2 ms"]);
+      await page.click("text=Compare the values as they are");
+      await viewReady(page);
+      assert.match(await spoken(page), /^all, before 0 ns .*after 2 ms/);
+    });
+  });
+
   await runner.test("swap, normalise, and the way to either side", () =>
     withPage(browser, server, async (page) => {
       await page.goto(`${address}?st=samples&sv=2`);

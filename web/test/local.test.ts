@@ -60,6 +60,12 @@ test("what the server would refuse is said to be so", async () => {
   for (const text of ["header\na;b 1\n", "\xff\xfea\0", "\x0a\x04\x08\x01trunc"]) assert.equal(await readProfile(bytesOf(text)), null, text);
 });
 
+test("a comparison's stacks are no profile, names that end in a number are names", async () => {
+  const read = (text: string) => readProfile(new Blob([text]));
+  for (const text of ["a;b 1 2\nc 0 3\n", "a;b 0.1 0.25\na 1 1\n"]) await assert.rejects(read(text), /two values/, text);
+  for (const text of ["a;b 1 2\nc 3\n", "x 2\na;worker 1 1\n", "worker 1 20\nworker 2 10\n"]) assert.equal((await read(text))?.start.length, 3, text);
+});
+
 test("a comment before the stacks is no reason against a preview", async () => {
   for (const comment of ["# hi 3", "// of 9", "#"]) assert.equal((await readProfile(new Blob([`${comment}\n//x;y 2\n#tag;foo 1\n`])))?.start.length, 3, comment);
 });

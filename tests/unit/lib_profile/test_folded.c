@@ -42,6 +42,25 @@ static void lines_without_a_value_are_skipped_and_counted(void **state)
     profile_destroy(profile);
 }
 
+static void stacks_with_two_values_are_a_comparison(void **state)
+{
+    (void)state;
+    struct profile *profile;
+    struct err err;
+    for (const char *const *text =
+             (const char *const[]){"a;b 1 2\nc 0 3\n", "# d\na;b .5 1e2\na -1 1\n", NULL};
+         *text; text++) {
+        assert_int_equal(folded_decode(span_text(*text), NULL, &profile, &err), ERR_UNSUPPORTED);
+        assert_non_null(strstr(err.message, "two values"));
+    }
+    profile = decode_text(folded_decode, SPAN_LITERAL("worker 1 20\nworker 2 10\n"));
+    assert_stacks(profile, "", "worker 1 20\nworker 2 10\n");
+    profile_destroy(profile);
+    profile = decode_text(folded_decode, SPAN_LITERAL("main;worker 1 20\nmain 10\n"));
+    assert_stacks(profile, "", "main 10\nmain;worker 1 20\n");
+    profile_destroy(profile);
+}
+
 static void frames_may_begin_like_comments(void **state)
 {
     (void)state;
@@ -184,6 +203,7 @@ int main(void)
         cmocka_unit_test(decimals_give_way_to_large_values),
         cmocka_unit_test(annotations_say_where_a_frame_belongs),
         cmocka_unit_test(an_inlined_frame_without_a_caller_is_a_frame),
+        cmocka_unit_test(stacks_with_two_values_are_a_comparison),
         cmocka_unit_test(limits_are_kept),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -610,6 +610,54 @@ static void types_of_a_diff_are_paired_by_name_and_unit(void **state)
     assert_types(nameless_types, nameless_types, 2, "", "1 1");
 }
 
+static struct profile *one_sample(const char *type, const char *unit, int64_t value)
+{
+    struct profile *profile;
+    struct err err;
+    profile_builder_auto builder = profile_builder_create(NULL);
+    profile_builder_add_value_type(builder, span_text(type), span_text(unit));
+    uint32_t stack[] = {profile_builder_frame(
+        builder, &(struct profile_builder_frame){.name = SPAN_LITERAL("main")})};
+    profile_builder_add_sample(builder, stack, 1, &value, NULL, 0);
+    assert_int_equal(profile_builder_take(builder, &profile, &err), ERR_NONE);
+    return profile;
+}
+
+/* "3000 5 nanoseconds": the totals of both sides and their unit; else the error's code. */
+static void assert_converted(const char *unit_a, int64_t a, const char *unit_b, int64_t b,
+                             const char *expected)
+{
+    arena_auto arena = arena_create();
+    struct profile *before = one_sample("cpu", unit_a, a), *after = one_sample("cpu", unit_b, b);
+    const struct view_options options = {0};
+    const struct view *view;
+    struct err err;
+    char found[100];
+    if (diff_view_create(arena, before, after, DIFF_ABSOLUTE, &options, &view, &err))
+        snprintf(found, sizeof(found), "error %d", err.code == ERR_TOO_LARGE);
+    else
+        snprintf(found, sizeof(found), "%lld %lld %.*s", (long long)view->total[VIEW_SIDE_A],
+                 (long long)view->total[VIEW_SIDE_B], SPAN_PRINT(view_unit(view)));
+    assert_string_equal(found, expected);
+    profile_destroy(before);
+    profile_destroy(after);
+}
+
+static void values_of_like_units_are_compared_in_the_finer_one(void **state)
+{
+    (void)state;
+    assert_converted("microseconds", 3, "nanoseconds", 5, "3000 5 nanoseconds");
+    assert_converted("ns", 5, "seconds", 2, "5 2000000000 ns");
+    assert_converted("ms", 7, "milliseconds", 9, "7 9 milliseconds");
+    assert_converted("KiB", 2, "bytes", 1, "2048 1 bytes");
+    assert_converted("ticks", 2, "ticks", 1, "2 1 ticks");
+    assert_converted("seconds", INT64_MAX / 1000, "ns", 1, "error 1");
+    assert_converted("seconds", 1, "bytes", 1, "error 0");
+    assert_types(cpu_types, seconds_types, 2, "cpu", "1 1");
+    static const struct type both[] = {{"cpu", "seconds"}, {"cpu", "nanoseconds"}};
+    assert_types(cpu_types, both, 2, "1", "1 1");
+}
+
 static void a_diff_without_a_type_named_takes_one_that_both_have(void **state)
 {
     (void)state;
@@ -622,17 +670,18 @@ static void a_diff_of_other_types_is_refused_and_lists_both(void **state)
 {
     (void)state;
     assert_types(cpu_types, heap_types, 2, "",
-                 "these two cannot be compared: no such sample type, with the same unit, in both; "
+                 "these two cannot be compared: no such sample type, with a like unit, in both; "
                  "the first has samples/count, cpu/nanoseconds, the second objects/count, "
                  "space/bytes");
     assert_types(cpu_types, heap_types, 2, "0",
-                 "these two cannot be compared by 0: no such sample type, with the same unit, in "
+                 "these two cannot be compared by 0: no such sample type, with a like unit, in "
                  "both; the first has samples/count, cpu/nanoseconds, the second objects/count, "
                  "space/bytes");
-    assert_types(cpu_types, seconds_types, 2, "cpu",
-                 "these two cannot be compared by cpu: no such sample type, with the same unit, in "
+    static const struct type odd_types[] = {{"wall", "seconds"}, {"cpu", "ticks"}};
+    assert_types(cpu_types, odd_types, 2, "cpu",
+                 "these two cannot be compared by cpu: no such sample type, with a like unit, in "
                  "both; the first has samples/count, cpu/nanoseconds, the second wall/seconds, "
-                 "cpu/seconds");
+                 "cpu/ticks");
     assert_types(cpu_types, folded_types, 1, "cpu",
                  "no sample type 'cpu' in this profile; it has 0 'samples'");
 }
@@ -674,6 +723,7 @@ int main(void)
         cmocka_unit_test(normalising_scales_b_to_the_total_of_a),
         cmocka_unit_test(normalising_loses_nothing_of_small_values),
         cmocka_unit_test(types_of_a_diff_are_paired_by_name_and_unit),
+        cmocka_unit_test(values_of_like_units_are_compared_in_the_finer_one),
         cmocka_unit_test(a_diff_without_a_type_named_takes_one_that_both_have),
         cmocka_unit_test(a_diff_of_other_types_is_refused_and_lists_both),
         cmocka_unit_test(modes_have_names),

@@ -5,7 +5,7 @@
  */
 import { FrameFlag } from "../model/flame.ts";
 import { formatCount } from "../model/units.ts";
-import { LocalError, noLabels, NumberList, type LocalFrame, type LocalProfile } from "./profile.ts";
+import { LocalError, RefusedError, noLabels, NumberList, type LocalFrame, type LocalProfile } from "./profile.ts";
 
 const maxDecimals = 6;
 /** Values from here on the server does not keep, but for whole numbers up to 2^63. */
@@ -15,6 +15,8 @@ const isKept = (value: string) => Math.abs(Number(value)) < valueEnd || (/^[-+]?
 interface Lines {
   stacks: string[];
   values: string[];
+  /** Of stacks with two numbers behind them. */
+  pairs: number;
   skipped: number;
 }
 
@@ -42,13 +44,14 @@ export function hasStack(text: string): boolean {
 }
 
 function readLines(text: string): Lines {
-  const lines: Lines = { stacks: [], values: [], skipped: 0 };
+  const lines: Lines = { stacks: [], values: [], pairs: 0, skipped: 0 };
   for (const found of linesOf(text)) {
     if (!found || !isKept(found[2])) {
       lines.skipped++;
       continue;
     }
     lines.stacks.push(found[1]);
+    if (/^.*\S[ \t]+[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?$/.test(found[1])) lines.pairs++;
     lines.values.push(found[2]);
   }
   return lines;
@@ -76,6 +79,9 @@ function scaleOf(values: readonly string[]): number {
 export function decodeFolded(text: string): LocalProfile {
   const lines = readLines(text);
   if (lines.stacks.length === 0) throw new LocalError("No line of the file is a stack with a value behind it.");
+  // A single one, or those without callers, may have names that end so: "worker 1 200".
+  if (lines.pairs > 1 && lines.pairs === lines.stacks.length && lines.stacks.some((names) => names.includes(";")))
+    throw new RefusedError("Each stack has two values, as a comparison has: share the profiles before and after by themselves, and compare those.");
   const scale = scaleOf(lines.values);
   const frames: LocalFrame[] = [];
   const frameOf = new Map<string, number>();

@@ -14,10 +14,10 @@ import { useViewState, Viewer } from "../views/viewer.tsx";
 import { nameOf, ShareProblem, useShare } from "./share.tsx";
 
 /** The total of the type that is shown, where it is not the tree's: a normalised tree counts the side after as the one before. */
-function totalOf(share: Share | null, flame: Flame): number {
-  const { sample_type: type, unit } = flame.metadata;
-  const index = share?.sample_types.findIndex((one) => one.type === type && one.unit === unit) ?? -1;
-  return share?.totals[index] ?? flame.total;
+function totalOf(share: Share | null, flame: Flame): string {
+  const { sample_type_index: index = -1, unit = "" } = flame.metadata;
+  const total = share?.totals[index];
+  return total == null ? formatValue(flame.total, unit) : formatValue(total, share?.sample_types[index].unit ?? unit);
 }
 
 interface SideProps {
@@ -68,7 +68,7 @@ export function DiffPage({ a, b, session }: { a: string; b: string; session: Ses
         <div class="profile-title">
           <div class="sides">
             <Side word="Before" share={before.share} value={flame ? formatValue(flame.baseTotal, unit) : ""} query={query} />
-            <Side word="After" share={after.share} value={flame ? formatValue(state.isNormalised ? totalOf(after.share, flame) : flame.total, unit) : ""} query={query} />
+            <Side word="After" share={after.share} value={flame ? state.isNormalised ? totalOf(after.share, flame) : formatValue(flame.total, unit) : ""} query={query} />
           </div>
           {flame && <Verdict flame={flame} isNormalised={state.isNormalised} />}
           <div class="profile-tools">

@@ -490,7 +490,7 @@ export function Viewer(props: ViewerProps) {
           <Loading label="Loading the profile" />
         </div>
       ) : isEmpty && state.view !== "comments" ? (
-        <Empty isFlameOf={unit} hasRules={state.labels.length > 0 || state.rules.some((rule) => !rule.isOff)} onClear={clearFilters} />
+        <Empty isFlameOf={unit} onAbsolute={state.isNormalised && flame.isDiff && flame.baseTotal === 0 ? () => update({ isNormalised: false }) : undefined} hasRules={state.labels.length > 0 || state.rules.some((rule) => !rule.isOff)} onClear={clearFilters} />
       ) : (
         <Panes context={context} isCurrent={isCurrent} />
       )}
@@ -532,12 +532,22 @@ interface EmptyProps {
   isFlameOf: string;
   hasRules: boolean;
   onClear: () => void;
+  /** Given where a comparison is normalised by a side without values: shows it as it is. */
+  onAbsolute?: () => void;
 }
 
-function Empty({ isFlameOf, hasRules, onClear }: EmptyProps) {
+function Empty({ isFlameOf, hasRules, onClear, onAbsolute }: EmptyProps) {
   return (
     <div class="views">
-      {hasRules ? (
+      {onAbsolute ? (
+        <div class="empty">
+          <h2>Nothing to normalise by</h2>
+          <p>The profile before has no values of this type.</p>
+          <p>
+            <Button look="primary" onClick={onAbsolute}>Compare the values as they are</Button>
+          </p>
+        </div>
+      ) : hasRules ? (
         <div class="empty">
           <h2>The rules leave nothing</h2>
           <p>No stack of this profile passes all of them. Switch one off by pressing it, or start over.</p>
