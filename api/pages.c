@@ -413,13 +413,14 @@ static enum err_code get_openapi(struct request *request, struct response *respo
     return respond_asset(request, response, "openapi.yaml", "public, max-age=3600", err);
 }
 
+/* What makes previews of links may see pages and pictures, of comparisons too; which of them search
+ * engines may show, each answer says itself. */
 static enum err_code get_robots(struct request *request, struct response *response, struct err *err)
 {
     (void)err;
     response_add(request, response, "cache-control", "public, max-age=86400");
-    response_bytes(
-        response, 200, "text/plain; charset=utf-8",
-        SPAN_LITERAL("User-agent: *\nDisallow: /api/\nDisallow: /d/\nDisallow: /embed/\n"));
+    response_bytes(response, 200, "text/plain; charset=utf-8",
+                   SPAN_LITERAL("User-agent: *\nDisallow: /api/\nDisallow: /embed/\n"));
     return ERR_NONE;
 }
 

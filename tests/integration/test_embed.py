@@ -4,6 +4,7 @@ import html
 import re
 import struct
 import urllib.parse
+import urllib.robotparser
 import xml.etree.ElementTree as ElementTree
 
 import pytest
@@ -42,6 +43,19 @@ def test_only_the_page_for_frames_may_be_framed(anonymous, made):
     assert meta(framed, "robots") == "noindex" and "x-frame-options" not in framed.headers
     for path in ("/", "/login", "/settings", f"/p/{made}/delete", "/embed", f"/embed/{made}/x"):
         assert frame_ancestors(anonymous.get(path, headers={"Accept": "text/html"})) == "'none'", path
+
+
+def test_previews_of_what_everybody_may_see_are_open_to_robots(server, admin, anonymous, made):
+    robots = urllib.robotparser.RobotFileParser()
+    robots.parse(anonymous.get("/robots.txt").text.splitlines())
+    pair = f"/d/{made}..{made}"
+    page = anonymous.get(pair)
+    picture = urllib.parse.urlsplit(meta(page, "og:image")).path
+    for path in pair, picture, f"/p/{made}", f"/p/{made}/og.png":
+        assert robots.can_fetch("a bot", server.url + path), path
+        assert anonymous.get(path).headers["x-robots-tag"] == "noindex", path  # it is unlisted
+    for path in "/api/v1/shares", f"/embed/{made}":
+        assert not robots.can_fetch("a bot", server.url + path), path
 
 
 def test_a_comparison_has_a_frame_and_a_picture_of_what_is_seen(server, admin, anonymous, made):
