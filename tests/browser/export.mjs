@@ -93,6 +93,33 @@ export async function testExport(runner, browser, server) {
     }),
   );
 
+  await runner.test("a graph is saved as a picture, all of it", () =>
+    withPage(browser, server, async (page) => {
+      await page.goto(`${server.url}/p/${shared.id}?v=graph&sv=2`);
+      await page.waitForSelector(".graph-node");
+      await viewReady(page);
+      const boxes = await page.$$eval(".graph-label text", (all) => all.map((text) => text.textContent));
+      await openDialog(page);
+      const svg = (await saved(page, ".svg")).bytes.toString();
+      const png = (await saved(page, ".png")).bytes;
+      const elsewhere = await page.context().newPage(); // where text may become elements
+      const drawn = await elsewhere.evaluate((text) => {
+        const svg = new DOMParser().parseFromString(text, "image/svg+xml");
+        return {
+          isBroken: svg.querySelector("parsererror") !== null,
+          texts: [...svg.querySelectorAll("text")].map((one) => one.textContent),
+          fills: new Set([...svg.querySelectorAll("rect")].map((one) => one.getAttribute("fill"))).size,
+          size: ["width", "height"].map((name) => Number(svg.documentElement.getAttribute(name))),
+        };
+      }, svg);
+      assert.ok(!drawn.isBroken && drawn.fills > 2);
+      for (const text of boxes) assert.ok(drawn.texts.includes(text), text);
+      assert.ok(!/<script|<foreignObject|\bon\w+=|href|currentcolor/i.test(svg));
+      const ratio = png.readUInt32BE(16) / drawn.size[0];
+      assert.ok(ratio >= 1 && Math.abs(png.readUInt32BE(20) / drawn.size[1] - ratio) < 0.01, "the whole graph");
+    }),
+  );
+
   await runner.test("a saved picture is the one on the screen", () =>
     withPage(browser, server, async (page) => {
       await page.goto(`${server.url}/p/${shared.id}?q=json&sv=2`);

@@ -10,6 +10,7 @@ import type { Problem } from "../api.ts";
 import { filterWords } from "./filter_words.ts";
 import { fileNameOf, makeParts, save, type Seen } from "./make.ts";
 import { makePage, maxPageBytes } from "./page.ts";
+import { graphShown, graphToPng, graphToSvg } from "./graph_picture.ts";
 import { toPng, toSvg } from "./pictures.ts";
 
 type Kind = ExportForm | "svg" | "png";
@@ -32,11 +33,15 @@ const choices: Choice[] = [
 ];
 const isPicture = (kind: Kind): kind is "svg" | "png" => kind === "svg" || kind === "png";
 
+/** A graph is saved where no icicle is seen; it is no canvas. */
+const hasPicture = () => picturesShown().length > 0 || graphShown() !== null;
+
 const pageTitle = () => document.title.replace(/ · Perfolio$/, "");
 
 async function makeFile(kind: Kind, type: string, seen: Seen, context: PaneContext): Promise<Blob> {
-  if (kind === "svg") return new Blob([toSvg(picturesShown(), pageTitle())], { type });
-  if (kind === "png") return toPng(picturesShown());
+  const graph = picturesShown().length ? null : graphShown();
+  if (kind === "svg") return new Blob([graph ? graphToSvg(graph, pageTitle()) : toSvg(picturesShown(), pageTitle())], { type });
+  if (kind === "png") return graph ? graphToPng(graph) : toPng(picturesShown());
   const parts = await makeParts(seen, kind);
   return kind === "page" ? makePage(parts, { title: pageTitle(), state: context.state }) : new Blob(parts, { type });
 }
@@ -88,7 +93,6 @@ export function ExportDialog({ context, onClose }: ExportProps) {
   const { flame, zoom } = context;
   const [isZoomed, setZoomed] = useState(zoom > 0);
   const { busy, error, run } = useExport(context, isZoomed);
-  const hasPicture = picturesShown().length > 0;
   return (
     <Dialog title="Save this view" onClose={onClose}>
       <Extent context={context} isZoomed={isZoomed} />
@@ -103,12 +107,12 @@ export function ExportDialog({ context, onClose }: ExportProps) {
       <ul class="choices export-choices">
         {choices.map((choice) => (
           <li key={choice.kind}>
-            <button type="button" disabled={busy !== null || (isPicture(choice.kind) && !hasPicture)} onClick={() => void run(choice)}>
+            <button type="button" disabled={busy !== null || (isPicture(choice.kind) && !hasPicture())} onClick={() => void run(choice)}>
               <Icon name="download" />
               <span>
                 {choice.label} <em>{choice.ending}</em>
               </span>
-              <span class="hint">{busy === choice.kind ? "being written…" : isPicture(choice.kind) && !hasPicture ? "this view has no picture: see the icicle" : choice.note}</span>
+              <span class="hint">{busy === choice.kind ? "being written…" : isPicture(choice.kind) && !hasPicture() ? "this view has no picture: see the icicle" : choice.note}</span>
             </button>
           </li>
         ))}

@@ -11,7 +11,7 @@ import { rowHeight } from "../views/rows.ts";
 
 const gapPx = 12;
 /** A browser's canvas holds no more in any direction. */
-const maxCanvasPx = 16_384;
+export const maxCanvasPx = 16_384;
 
 /** Until no name is left out. */
 function paintWhole(context: CanvasRenderingContext2D, picture: Picture): IciclePainter {
@@ -36,7 +36,8 @@ function placesOf(pictures: readonly Picture[]): { tops: number[]; width: number
 /** Without what XML 1.0 cannot hold, not even escaped. */
 const notInXml = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\ufffe\uffff]|[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g;
 const entities: Record<string, string> = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;" };
-const escape = (text: string) => visible(text).replace(notInXml, "\ufffd").replace(/[&<>"']/g, (letter) => entities[letter]);
+export const inXml = (text: string) => text.replace(notInXml, "\ufffd");
+const escape = (text: string) => inXml(visible(text)).replace(/[&<>"']/g, (letter) => entities[letter]);
 const short = (value: number) => String(Math.round(value * 100) / 100);
 
 /** What the painter needs of a canvas, written down as SVG. */
@@ -126,6 +127,10 @@ export async function toPng(pictures: readonly Picture[]): Promise<Blob> {
     paintWhole(context, picture);
     context.restore();
   });
+  return pngOf(canvas);
+}
+
+export function pngOf(canvas: HTMLCanvasElement): Promise<Blob> {
   return new Promise((resolve, reject) =>
     canvas.toBlob((blob) => (blob ? resolve(blob) : reject(new Error("The browser could not write the picture."))), "image/png"),
   );
