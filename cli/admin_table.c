@@ -154,7 +154,8 @@ const struct admin_program admin_programs[] = {
     {.noun = "store",
      .arguments = "verify|stats [--json] [SETTINGS]",
      .summary = "read and check all continuous profiles, or say how much there is",
-     .text = SETTINGS_TEXT},
+     .text = "verify ends with status 1 when something is broken, missing, different from the\n"
+             "catalogue or nobody's; --json prints the answer for programs.\n\n" SETTINGS_TEXT},
     {0},
 };
 

@@ -5,7 +5,7 @@ _perfolio()
     local options words files
     COMPREPLY=()
     if [ "$COMP_CWORD" -eq 1 ]; then
-        mapfile -t COMPREPLY < <(compgen -W 'push diff top query usage get delete list open merge login logout admin completion version help' -- "$word")
+        mapfile -t COMPREPLY < <(compgen -W 'push diff top query export usage get delete list open merge login logout admin completion version help' -- "$word")
         return
     fi
     case $previous in
@@ -44,6 +44,11 @@ _perfolio()
         ;;
     query)
         options='--help --start --end --report --output --force --share --keep-label --title --expires --visibility --sample-type --focus --ignore --hide --show --label --group-by --limit --json --password-file'
+        words=''
+        files=
+        ;;
+    export)
+        options='--help --parquet --start --end --label --output --force'
         words=''
         files=
         ;;

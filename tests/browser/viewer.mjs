@@ -236,13 +236,13 @@ export async function testViewer(runner, browser, server) {
     }),
   );
 
-  await runner.test("downloads: original, pprof, folded, JSON, SVG, PNG", () =>
+  await runner.test("downloads: original, pprof, folded, JSON, SVG, PNG, DOT", () =>
     withPage(browser, server, async (page) => {
       await open(page);
       await page.click("button:has-text('Download')");
       await page.waitForSelector(".menu-panel a[download]");
       const links = await page.$$eval(".menu-panel a[download]", (all) => all.map((one) => one.getAttribute("href")));
-      assert.equal(links.length, 6);
+      assert.equal(links.length, 7);
       for (const link of links) assert.equal((await server.call("GET", link)).status, 200, link);
       // In a low window the menu's foot is dark while there is more below it.
       await page.setViewportSize({ width: 1000, height: 500 });
