@@ -17,7 +17,13 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { BUCKET_COUNT = 1024, SWEEP_COUNT = 1024, LABELS_MAX = 256, SERIES_RETRY_S = 600 };
+enum {
+    BUCKET_COUNT = 1024,
+    SWEEP_COUNT = 1024,
+    LABELS_MAX = 256,
+    SERIES_RETRY_S = 600,
+    TYPE_PART_BYTES_MAX = 512
+};
 
 /* What one tenant has sent lately. */
 struct sent {
@@ -286,10 +292,36 @@ enum err_code admission_check_labels(const struct admission *admission,
     return ERR_NONE;
 }
 
+/* What a profile type's name is made of stands in addresses, header fields and selectors. */
+static enum err_code check_type(const struct batch *batch, const struct batch_series *series,
+                                struct err *err)
+{
+    const struct batch_type *type = &series->type;
+    const uint32_t parts[] = {type->name, type->sample_type.type, type->sample_type.unit,
+                              type->period_type.type, type->period_type.unit};
+    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+        const struct span part = batch->tables->strings[parts[i]];
+        if (part.size > TYPE_PART_BYTES_MAX)
+            return err_set(err, ERR_INVALID,
+                           "a part of the profile type's name has %zu bytes; at most %d are taken",
+                           part.size, TYPE_PART_BYTES_MAX);
+        for (size_t j = 0; j < part.size; j++) {
+            if (part.data[j] < ' ' || part.data[j] == 0x7f)
+                return err_set(err, ERR_INVALID,
+                               "the profile type's name has a control character in it");
+        }
+    }
+    return ERR_NONE;
+}
+
+/* And its type. */
 static enum err_code check_series_labels(const struct admission *admission,
                                          const struct batch *batch,
                                          const struct batch_series *series, struct err *err)
 {
+    enum err_code code = check_type(batch, series, err);
+    if (code)
+        return code;
     struct batch_text_label labels[LABELS_MAX];
     const uint32_t count = series->label_count < LABELS_MAX ? series->label_count : LABELS_MAX;
     for (uint32_t i = 0; i < count; i++) {

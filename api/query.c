@@ -80,6 +80,12 @@ static enum err_code read_moment(const struct request *request, const char *name
     return code ? err_add(err, "%s", name) : ERR_NONE;
 }
 
+static int64_t hour_before(int64_t end_ns)
+{
+    const int64_t hour_ns = WINDOW_DEFAULT_S * CLOCK_NS_PER_S;
+    return end_ns < INT64_MIN + hour_ns ? INT64_MIN : end_ns - hour_ns;
+}
+
 static bool has_window(const struct request *request, const struct query_names *names)
 {
     struct span text;
@@ -92,11 +98,14 @@ static enum err_code read_window(const struct request *request, const struct que
     const int64_t now_ns = clock_wall_ns();
     enum err_code code = read_moment(request, names->end, now_ns, now_ns, &query->end_ns, err);
     if (!code)
-        code =
-            read_moment(request, names->start, now_ns,
-                        query->end_ns - WINDOW_DEFAULT_S * CLOCK_NS_PER_S, &query->start_ns, err);
+        code = read_moment(request, names->start, now_ns, hour_before(query->end_ns),
+                           &query->start_ns, err);
     if (!code && query->start_ns >= query->end_ns)
         return err_set(err, ERR_INVALID, "%s must be before %s", names->start, names->end);
+    int64_t window_ns; /* what is reckoned with it everywhere must fit */
+    if (!code && __builtin_sub_overflow(query->end_ns, query->start_ns, &window_ns))
+        return err_set(err, ERR_INVALID, "from %s to %s are more than 292 years", names->start,
+                       names->end);
     return code;
 }
 

@@ -501,14 +501,16 @@ enum err_code range_make(const struct walk_source *source, struct arena *arena,
                          const struct store_range_query *query, struct store_range *ret_range,
                          struct err *err)
 {
-    const int64_t window_ns = query->query.end_ns - query->query.start_ns;
-    if (window_ns / query->step_ns >= STORE_RANGE_STEPS_MAX)
+    const uint64_t window_ns = (uint64_t)query->query.end_ns - (uint64_t)query->query.start_ns;
+    const uint64_t step_ns = (uint64_t)query->step_ns;
+    const uint64_t step_count = window_ns / step_ns + (window_ns % step_ns != 0);
+    if (step_count > STORE_RANGE_STEPS_MAX)
         return err_set(err, ERR_TOO_LARGE,
                        "step: the window has more than %d of them; make steps longer",
                        STORE_RANGE_STEPS_MAX);
     struct range range = {
         .query = query,
-        .step_count = (uint32_t)((window_ns + query->step_ns - 1) / query->step_ns),
+        .step_count = (uint32_t)step_count,
     };
     enum err_code code =
         walk_run(source, &query->query, WALK_TASKS, arena, answer_range, &range, err);

@@ -5,7 +5,7 @@
 #include "store/selector.h"
 #include "store/store.h"
 
-enum { TEXT_MAX_BYTES = 1 << 20 };
+enum { TEXT_MAX_BYTES = 1 << 30 };
 
 /* A size and its bytes: values of labels may have zeros in them. */
 static void append_sized(struct buf *text, struct span bytes)

@@ -10,11 +10,12 @@
 #include "store/selector.h"
 #include "store/series_hash.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { MEMORY_DEFAULT = 1 << 30, SERIES_TEXT_MAX = 1 << 20 };
+enum { MEMORY_DEFAULT = 1 << 30, SERIES_TEXT_MAX = 1 << 30 };
 
 struct walk_state {
     const struct walk_source *source;
@@ -95,13 +96,14 @@ static struct span take_sized(const uint8_t **at)
     return text;
 }
 
-/* Type and labels of the series in hand are in state->text. */
+/* Its type and labels were found to be no longer than they may. */
 static uint32_t number_series(struct walk *walk, const struct dictionary *dictionary,
                               uint32_t index)
 {
     struct walk_state *state = walk->state;
     buf_clear(&state->text);
     const size_t type_size = series_hash_append_text(dictionary, index, &state->text);
+    assert(!buf_failed(&state->text));
     const uint32_t known = map_bytes_find(&state->series_numbers, buf_span(&state->text));
     if (known != MAP_ABSENT)
         return known;
@@ -134,10 +136,16 @@ static enum err_code find_match(struct walk *walk, const struct dictionary *dict
     *ret_matches = state->selector_count == 0;
     for (size_t i = 0; !*ret_matches && !code && i < state->selector_count; i++)
         code = selector_matches(state->selectors[i], dictionary, series, ret_matches, walk->err);
-    if (code || !*ret_matches || !walk->query->profile)
+    if (code || !*ret_matches)
         return code;
     buf_clear(&state->text);
     series_hash_append_text(dictionary, series, &state->text);
+    if (buf_failed(&state->text))
+        return err_set(walk->err, ERR_TOO_LARGE,
+                       "the type and labels of a stored series are longer than %d bytes",
+                       SERIES_TEXT_MAX);
+    if (!walk->query->profile)
+        return ERR_NONE;
     *ret_matches = series_hash_of(buf_span(&state->text)) == walk->query->profile->series;
     return ERR_NONE;
 }

@@ -197,6 +197,39 @@ def test_cpu_time_per_second_is_cores(server):
     assert answer["unit"] == "count/s" and len(answer["series"][0]["points"]) == 3
 
 
+@pytest.mark.parametrize("options, step_count", [
+    ({"start": "0", "end": "9223372036.8"}, None), ({"step": "9223372036s"}, 1),
+    ({"start": "0", "end": "9223372036.8", "step": "9000000000s"}, 2),
+])
+def test_windows_and_steps_may_be_as_long_as_time(server, options, step_count):
+    client = Tenant(server).api("ingest", "read")
+    body = make_profile(CPU, BEGIN, {("main",): [1, 150]}, ("cpu", "nanoseconds"), 10**9)
+    assert client.post("/api/v1/profiles", body=body).status == 200
+    answer = client.get("/api/v1/query_range", query={"query": CPU_NAMES[1], "start": BEGIN - HOUR,
+                                                      "end": BEGIN + HOUR, **options})
+    assert answer.status == 200, answer
+    assert sum(value for _, value in answer.json()["series"][0]["points"]) == 150
+    if step_count == 1:
+        assert len(answer.json()["series"][0]["points"]) == 1
+
+
+@pytest.mark.parametrize("path", ["/api/v1/query", "/api/v1/query_range", "/api/v1/series", "/api/v1/profiles"])
+def test_a_window_of_more_than_64_bits_is_refused(server, path):
+    answer = Tenant(server).api("read").get(path, query={
+        **({} if path.endswith("series") else {"query": CPU_NAMES[1]}),
+        "start": "1677-09-22T00:00:00Z", "end": "2262-04-11T00:00:00Z"})
+    assert answer.status == 400 and "more than 292 years" in answer.json()["detail"], answer
+
+
+@pytest.mark.parametrize("name, wanted", [("x" * 513, "at most 512 are taken"), ("a\nb", "a control character")])
+def test_names_of_types_are_no_longer_than_they_may_be(server, name, wanted):
+    client = Tenant(server).api("ingest", "read")
+    body = make_profile([(name, "count"), ("cpu", "nanoseconds")], BEGIN, {("main",): [1, 1]}, ("cpu", "nanoseconds"), 1)
+    answer = client.post("/api/v1/profiles", body=body)
+    assert answer.status == 400 and wanted in answer.json()["detail"], answer
+    assert client.get("/api/v1/series").json()["data"] == []
+
+
 @pytest.mark.parametrize("options, status, wanted", [
     ({"step": "soon"}, 400, "step"),
     ({"step": "1us"}, 400, "at least a millisecond"),
