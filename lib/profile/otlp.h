@@ -13,7 +13,8 @@
  * Series: labels are the attributes of resource and scope and, of a sample's, those that the
  * options name; text, integers, booleans and doubles, not bytes or lists. Of one attribute that
  * several give, the sample's is taken before the profile's, the resource's and the scope's. Labels
- * have the names of lib/profile/batch_labels.h; names and values are cut at their limits.
+ * have the names of lib/profile/batch_labels.h; names are cut at their limit, values too:
+ * then they end in "#" and 16 digits of their SHA-256, so that those that begin alike differ.
  * service_name is always there, and no other attribute takes its place: the sample's service.name,
  * else the resource's, else "unknown_service", with ":" and the resource's process.executable.name
  * where it has one. All other attributes of samples stay with them.

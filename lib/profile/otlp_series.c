@@ -1,4 +1,5 @@
 /* Series: labels of resource, scope and the samples' own, and types. */
+#include "lib/base/digest.h"
 #include "lib/base/mem.h"
 #include "lib/profile/batch_type.h"
 #include "lib/profile/otlp_decoder.h"
@@ -55,16 +56,27 @@ static uint32_t label_name(struct otlp_decoder *decoder, uint32_t key)
     return otlp_intern(decoder, span_of(name, size));
 }
 
-/* The value, cut before a character that would pass the limit. */
+/* The value; of one that is too long, such as a command line, its begin and what tells it from
+ * others that begin alike. */
 static uint32_t label_value(struct otlp_decoder *decoder, uint32_t value)
 {
+    enum { HASH_BYTES = 8, MARK_BYTES = 1 + 2 * HASH_BYTES };
     const struct span text = decoder->strings[value];
-    size_t size = decoder->series_limits.value_bytes;
-    if (text.size <= size)
+    const size_t limit = decoder->series_limits.value_bytes;
+    if (text.size <= limit)
         return value;
+    size_t size = limit > MARK_BYTES ? limit - MARK_BYTES : limit;
     while (size > 0 && (text.data[size] & 0xc0) == 0x80)
         size--;
-    return otlp_intern(decoder, span_of(text.data, size));
+    if (limit <= MARK_BYTES)
+        return otlp_intern(decoder, span_of(text.data, size));
+    uint8_t hash[DIGEST_BYTES];
+    char *cut = arena_alloc_raw(decoder->scratch, size + MARK_BYTES + 1, 1);
+    digest_sha256(text, hash);
+    memcpy(cut, text.data, size);
+    cut[size] = '#';
+    digest_hex(span_of(hash, HASH_BYTES), cut + size + 1);
+    return otlp_intern(decoder, span_of(cut, size + MARK_BYTES));
 }
 
 static void add_pair(struct otlp_decoder *decoder, struct otlp_context *context,

@@ -249,20 +249,27 @@ static void put_request(struct buf *request, struct buf *resource, struct buf *s
 }
 
 /* One resource with one profile. */
-static void make_request(struct buf *request, enum layout layout, const struct sample *samples,
-                         size_t count)
+/* service is NULL for the dictionary's. */
+static void make_request_of(struct buf *request, enum layout layout, const char *service,
+                            const struct sample *samples, size_t count)
 {
     buf_auto resource, scope, dictionary;
     buf_init(&resource, REQUEST_MAX);
     buf_init(&scope, REQUEST_MAX);
     buf_init(&dictionary, REQUEST_MAX);
     put_dictionary(&dictionary);
-    if (layout < OTLP_1_10)
-        put_key_value(&resource, 1, "service.name", "checkout");
+    if (layout < OTLP_1_10 || service)
+        put_key_value(&resource, 1, "service.name", service ? service : "checkout");
     else
         put_references(&resource, S_SERVICE, S_CHECKOUT);
     put_profile(&scope, layout, samples, count);
     put_request(request, &resource, &scope, &dictionary);
+}
+
+static void make_request(struct buf *request, enum layout layout, const struct sample *samples,
+                         size_t count)
+{
+    make_request_of(request, layout, NULL, samples, count);
 }
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
@@ -654,6 +661,46 @@ static void a_request_malformed_as_a_whole_is_refused(void **state)
     assert_refused(&request, NULL, ERR_INVALID, "not an OTLP ExportProfilesServiceRequest");
 }
 
+/* The value of the label whose name ends so, of the batch's first series. */
+static void check_cut(struct buf *request, const char *name, const char *begin)
+{
+    struct otlp_result result;
+    const struct batch_limits limits = {.value_bytes = 20};
+    batch_auto batch = decode(request, &(struct otlp_options){.series_limits = &limits}, &result);
+    bool is_there = false;
+    for (uint32_t i = 0; i < batch->series_label_count; i++) {
+        const struct batch_label *label = &batch->series_labels[i];
+        const struct span value = profile_string(batch->tables, label->value);
+        if (!span_equal_text(profile_string(batch->tables, label->name), name))
+            continue;
+        is_there = true;
+        assert_int_equal(value.size, 20);
+        assert_memory_equal(value.data, begin, strlen(begin));
+        assert_int_equal(value.data[strlen(begin)], '#');
+    }
+    assert_true(is_there);
+}
+
+static void values_that_are_too_long_stay_apart(void **state)
+{
+    (void)state;
+    buf_auto one, other;
+    buf_init(&one, REQUEST_MAX);
+    buf_init(&other, REQUEST_MAX);
+    make_request_of(&one, OTLP_1_11, "checkout-of-the-shop-a", plain_samples, COUNT(plain_samples));
+    make_request_of(&other, OTLP_1_11, "checkout-of-the-shop-b", plain_samples,
+                    COUNT(plain_samples));
+    check_cut(&one, "service_name", "che");
+    check_cut(&other, "service_name", "che");
+    struct otlp_result result;
+    const struct batch_limits limits = {.value_bytes = 20};
+    const struct otlp_options options = {.series_limits = &limits};
+    batch_auto a = decode(&one, &options, &result);
+    batch_auto b = decode(&other, &options, &result);
+    assert_false(span_equal(profile_string(a->tables, a->series_labels[0].value),
+                            profile_string(b->tables, b->series_labels[0].value)));
+}
+
 static void limits_are_met_at_the_door(void **state)
 {
     (void)state;
@@ -836,6 +883,7 @@ int main(void)
         cmocka_unit_test(a_profile_cut_short_is_dropped_alone),
         cmocka_unit_test(long_lists_of_rejections_are_cut),
         cmocka_unit_test(a_request_malformed_as_a_whole_is_refused),
+        cmocka_unit_test(values_that_are_too_long_stay_apart),
         cmocka_unit_test(limits_are_met_at_the_door),
         cmocka_unit_test(an_empty_request_is_an_empty_batch),
         cmocka_unit_test(json_says_what_protobuf_says),
