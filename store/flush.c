@@ -120,10 +120,13 @@ static void leave_seen_out(struct flush *flush, int32_t day)
     }
 }
 
+/* What was refused, or had been taken before, has counted no series of this day. */
 static void note_seen(struct flush *flush)
 {
     for (uint32_t i = 0; i < flush->count; i++) {
         const struct catalogue_part *part = &flush->parts[i];
+        if (part->state != CATALOGUE_NEW)
+            continue;
         for (uint32_t j = 0; j < part->series_count; j++)
             seen_series_add(&flush->flusher->seen, part->tenant_id, part->series[j]);
     }

@@ -4,6 +4,7 @@ across restarts."""
 import concurrent.futures
 import datetime
 import json
+import time
 
 import pytest
 
@@ -12,6 +13,8 @@ from test_http_raw import wait_until
 from test_ingest_wire import PROTO, PUSH, push_protobuf
 from test_limits import STACKS, WIRES, is_taken, make_same, send
 from test_store import BEGIN
+
+DAY = 86400 * 10**9
 
 
 def today():
@@ -49,6 +52,15 @@ def test_what_was_refused_does_not_count(server):
     for wire in WIRES:
         send(client, wire, {"pod": "b"})
     assert total(client)["series"] == 2 and total(client)["profiles"] == 2
+
+
+def test_a_series_that_was_too_old_counts_when_it_comes(server):
+    client = Tenant(server, profile_retention_s=86400).api("ingest", "read")
+    old = send(client, "api", {"pod": "a"}, -30 * DAY)
+    assert old.status == 400 and "profile_retention_s" in old.json()["detail"]
+    assert total(client)["series"] == 0
+    assert is_taken(send(client, "api", {"pod": "a"}, time.time_ns() - BEGIN))
+    assert total(client)["series"] == 2
 
 
 def test_bytes_are_those_of_the_receipts(server):
