@@ -20,8 +20,13 @@ enum {
     ERROR_BYTES = 500,
     WRITE_AT_ONCE = 500,
     WRITE_MAX_BYTES = 16 << 20,
+    WRITE_ROUNDS_MAX = SENDERS_MAX / WRITE_AT_ONCE, /* as many as all need */
     PRUNE_S = 600
 };
+
+/* One count that does not fit the table would keep all tenants' senders from being written; many
+ * of this fit. */
+#define COUNT_MAX (UINT64_C(1) << 48)
 
 struct counts {
     uint64_t batches;
@@ -298,6 +303,7 @@ struct written {
     int64_t tenant_id;
     uint8_t key[KEY_BYTES];
     struct counts counts;
+    int64_t first_seen_ns;
     int64_t last_seen_ns;
     int64_t last_error_ns;
 };
@@ -315,6 +321,11 @@ static void append_text(struct buf *json, const char *name, const char *text)
         buf_append_json(json, span_text(text));
     else
         buf_append_text(json, "null");
+}
+
+static uint64_t clamp_count(uint64_t count)
+{
+    return count < COUNT_MAX ? count : COUNT_MAX;
 }
 
 static void append_row(struct writing *writing, int64_t tenant_id, const struct sender *sender)
@@ -338,11 +349,13 @@ static void append_row(struct writing *writing, int64_t tenant_id, const struct 
     buf_printf(json,
                ",\"batches\":%" PRIu64 ",\"profiles\":%" PRIu64 ",\"samples\":%" PRIu64
                ",\"errors\":%" PRIu64,
-               counts->batches, counts->profiles, counts->samples, counts->errors);
+               clamp_count(counts->batches), clamp_count(counts->profiles),
+               clamp_count(counts->samples), clamp_count(counts->errors));
     append_text(json, "error", sender->last_error);
     buf_printf(json, ",\"error_us\":%" PRId64 "}", sender->last_error_ns / 1000);
     *row = (struct written){.tenant_id = tenant_id,
                             .counts = *counts,
+                            .first_seen_ns = sender->first_seen_ns,
                             .last_seen_ns = sender->last_seen_ns,
                             .last_error_ns = sender->last_error_ns};
     memcpy(row->key, sender->key, KEY_BYTES);
@@ -374,17 +387,23 @@ static void collect(struct senders *senders, int64_t tenant_id, struct writing *
     buf_append_text(&writing->json, "]");
 }
 
-/* What has come meanwhile stays to be written. */
+static void subtract(uint64_t *count, uint64_t written)
+{
+    *count -= *count < written ? *count : written;
+}
+
+/* What has come meanwhile stays to be written; so does all of a sender that has made room for
+ * others meanwhile, and is there anew. */
 static void settle_row(struct senders *senders, const struct written *row)
 {
     struct team *team = find_team(senders, row->tenant_id, false);
     struct sender *sender = team ? find_sender(team, row->key) : NULL;
-    if (!sender)
+    if (!sender || sender->first_seen_ns != row->first_seen_ns)
         return;
-    sender->counts.batches -= row->counts.batches;
-    sender->counts.profiles -= row->counts.profiles;
-    sender->counts.samples -= row->counts.samples;
-    sender->counts.errors -= row->counts.errors;
+    subtract(&sender->counts.batches, row->counts.batches);
+    subtract(&sender->counts.profiles, row->counts.profiles);
+    subtract(&sender->counts.samples, row->counts.samples);
+    subtract(&sender->counts.errors, row->counts.errors);
     sender->is_dirty = sender->last_seen_ns != row->last_seen_ns;
     if (sender->last_error_ns != row->last_error_ns)
         return;
@@ -441,6 +460,7 @@ enum err_code senders_write(struct server *server, int64_t tenant_id, struct err
     struct senders *senders = server->senders;
     struct writing *writing = mem_new(struct writing, 1);
     enum err_code code = ERR_NONE;
+    int rounds = 0;
     buf_init(&writing->json, WRITE_MAX_BYTES);
     pthread_mutex_lock(&senders->write_mutex);
     do {
@@ -449,7 +469,7 @@ enum err_code senders_write(struct server *server, int64_t tenant_id, struct err
             code = write_some(server, writing, err);
         if (!code)
             settle(senders, writing);
-    } while (!code && writing->count == WRITE_AT_ONCE);
+    } while (!code && writing->count == WRITE_AT_ONCE && ++rounds < WRITE_ROUNDS_MAX);
     pthread_mutex_unlock(&senders->write_mutex);
     buf_fini(&writing->json);
     mem_free(writing);

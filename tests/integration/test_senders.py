@@ -2,10 +2,12 @@
 wrong last; kept across restarts, bounded, and seen by the team alone."""
 
 import datetime
+import threading
 
 import pytest
 
 from people import Tenant, come_from
+from test_background_locks import Held, waiting
 from test_http_raw import wait_until
 from test_ingest_wire import JSON, OTLP, PROTO, PUSH, otlp_maker, push_protobuf
 from test_limits import STACKS, WIRES, is_taken, make_same, send
@@ -115,6 +117,33 @@ def test_there_are_at_most_a_thousand(server):
     assert client.post(OTLP, request.json(), headers={"Content-Type": JSON}).status == 200
     new = {one["service"]: one["profiles"] for one in senders(client) if one["service"][0] in "t("}
     assert len(new) == 64 and new["(others)"] == 7
+
+
+def send_services(client, names):
+    """63 at a time: one request tells of no more."""
+    for at in range(0, len(names), 63):
+        profiles = [otlp_maker.Profile(("cpu", "nanoseconds"), BEGIN, {("main",): 10}, 1, ("cpu", "nanoseconds"))]
+        request = otlp_maker.Request([({"service.name": name}, profiles) for name in names[at:at + 63]])
+        assert client.post(OTLP, request.json(), headers={"Content-Type": JSON}).status == 200
+
+
+def test_who_makes_room_while_it_is_written_and_comes_again_counts_right(start_server):
+    server = start_server()
+    client = Tenant(server).api("ingest", "read")
+    other = Tenant(server).api("ingest", "read")
+    for _ in range(3):
+        send_services(client, ["again"])
+    reader = threading.Thread(target=senders, args=(server.api(client.token),))
+    with Held(server, "LOCK TABLE sender IN ACCESS EXCLUSIVE MODE"):
+        reader.start()
+        assert wait_until(lambda: waiting(server, "%INSERT INTO sender%"))
+        send_services(client, [f"s{i:04}" for i in range(1000)])
+        send_services(client, ["again"])
+    reader.join()
+    again = next(one for one in senders(client) if one["service"] == "again")
+    assert (again["batches"], again["profiles"]) == (4, 4)
+    send_services(other, ["other"])
+    assert [one["batches"] for one in senders(other)] == [1], "nor are others kept from being written"
 
 
 def test_senders_are_written_by_themselves_and_outlive_the_server(start_server):
