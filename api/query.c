@@ -119,13 +119,11 @@ static const char *tell_limit(const struct request *request, const struct tenant
 
 /*
  * Half of the workers for one tenant's questions: a crowd of them keeps others waiting, but neither
- * other tenants nor who asks for something else. What is not a GET is not put aside: it has no
- * turn.
+ * other tenants nor who asks for something else. What is not a GET is not put aside: without a turn
+ * it is told to come again.
  */
 static enum err_code take_turn(struct request *request, struct err *err)
 {
-    if (request->method != HTTP_GET && request->method != HTTP_HEAD)
-        return ERR_NONE;
     if (request->turn.key) /* handled again, or beside a share that has one */
         return report_take_turn(request, request->turn.key, err);
     const int workers = request->server->settings->worker_threads;

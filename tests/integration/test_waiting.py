@@ -178,6 +178,30 @@ def test_one_team_that_asks_much_leaves_workers_to_others(start_server):
     assert answers == [200] * 5
 
 
+def test_queries_that_are_made_shares_take_turns_too(start_server):
+    """They are not put aside: who finds no turn is told when to come again."""
+    server = start_server("--worker-threads", "4")
+    assert server.api().post("/ingest", samples.FOLDED, query={"name": "app"}).status == 200
+    answers = []
+
+    def freeze():
+        answers.append(server.api().post("/api/v1/shares", query={"query": "process_cpu:cpu"}))
+
+    threads = [threading.Thread(target=freeze) for _ in range(5)]
+    with Held(server, "LOCK TABLE block IN ACCESS EXCLUSIVE MODE"):
+        for thread in threads:
+            thread.start()
+        assert wait_until(lambda: len(answers) == 3)
+        assert metric(server, "perfolio_http_workers_busy") == 2
+        assert server.api().get("/api/v1/shares").status == 200
+    for thread in threads:
+        thread.join()
+    assert sorted(answer.status for answer in answers) == [201] * 2 + [503] * 3
+    assert all(int(answer.headers["retry-after"]) > 0 for answer in answers if answer.status == 503)
+    freeze()
+    assert answers[-1].status == 201
+
+
 def test_requests_read_the_key_for_cookies_side_by_side(start_server):
     """Nobody waits for the database with a lock that the others need."""
     server = start_server("--worker-threads", "4")
