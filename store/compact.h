@@ -2,8 +2,9 @@
  * compact: claimed blocks become the ones that replace them.
  *
  * Blocks of segments become one block for each day (UTC) that they have; blocks of one level become
- * one of the next; one alone in its window moves up as it is. What cannot be read is marked, and
- * left out of later merges; the rest of it is still read by questions. Private to the room.
+ * one of the next; one alone in its window moves up as it is. What cannot be read, or is missing,
+ * is marked, and left out of later merges; the rest of it is still read by questions. Private to
+ * the room.
  */
 #ifndef STORE_COMPACT_H
 #define STORE_COMPACT_H

@@ -32,6 +32,7 @@ struct walk_state {
     size_t text_bytes;  /* of types and series, in the arena */
     size_t block_bytes; /* of the blocks in use */
     struct buf text;    /* of the series in hand */
+    bool is_last_try;   /* what is still missing now was not swapped */
 };
 
 /* What cannot be read harms nobody else: the answer is without it, and says so. */
@@ -313,7 +314,7 @@ static enum err_code look_at_place(struct walk *walk, const struct catalogue_pla
         return code;
     code = open_blocks_ref(state->source->blocks, walk->query->tenant_id, place, &entry, walk->err);
     if (code)
-        return pass_over(walk, code);
+        return pass_over(walk, code == ERR_NOT_FOUND && state->is_last_try ? ERR_CORRUPT : code);
     const uint64_t profiles_before = walk->statistics.profile_count;
     code = look_at_block(walk, open_blocks_get(entry), &place->deletions);
     const bool is_used = walk->statistics.profile_count > profiles_before;
@@ -492,7 +493,7 @@ enum err_code walk_run(const struct walk_source *source, const struct store_quer
     enum { TRIES = 3 };
     enum err_code code = ERR_NOT_FOUND;
     for (int i = 0; i < TRIES && code == ERR_NOT_FOUND; i++) {
-        struct walk_state state = {.source = source, .kind = kind};
+        struct walk_state state = {.source = source, .kind = kind, .is_last_try = i == TRIES - 1};
         struct walk walk = {.query = query,
                             .arena = arena,
                             .first_ns = INT64_MAX,

@@ -58,7 +58,8 @@ struct walk {
 
 /*
  * Walks, then calls answer, once: or again from the beginning when an object is gone that was
- * swapped after the catalogue was read. Handles: ERR_INVALID (a selector), ERR_LIMIT (the
+ * swapped after the catalogue was read. One that the catalogue still names and that is gone is
+ * passed over as what is broken is. Handles: ERR_INVALID (a selector), ERR_LIMIT (the
  * query's limits), ERR_CANCELLED, what answer gives.
  */
 enum err_code walk_run(const struct walk_source *source, const struct store_query *query,

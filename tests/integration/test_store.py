@@ -376,6 +376,38 @@ def test_a_broken_object_is_named_and_the_rest_is_served(start_server):
     assert rows == {("main",): 1} and "perfolio-warning" not in answer.headers
 
 
+@pytest.mark.skipif(stored.is_in_bucket(), reason="a file is removed")
+def test_of_a_missing_object_the_others_are_served_and_merged(start_server):
+    server = start_server("--jobs-interval", "1s")
+    client = Tenant(server).api("ingest", "read")
+    for i in range(2):
+        body = make_profile(CPU, BEGIN + i, {("main",): [1, 10]}, ("cpu", "nanoseconds"), 10**10)
+        assert client.post("/api/v1/profiles", body=body, query={"label": f"pod=p{i}"}).status == 200
+    server.stop()
+    first = server.objects.oldest("segment/")
+    (server.objects.path / first).unlink()
+    server.start()
+    answer, rows = folded(client, CPU_NAMES[0], BEGIN, BEGIN + 2)
+    assert rows == {("main",): 1} and "profiles=1," in answer.headers["perfolio-statistics"]
+    warning = answer.headers["perfolio-warning"]
+    assert warning.startswith("1 ") and first in warning
+    window = {"start": BEGIN, "end": BEGIN + 2}
+    for path, name in (("series", "match[]"), ("query_range", "query"), ("profiles", "query")):
+        answer = client.get(f"/api/v1/{path}", query={name: CPU_NAMES[0], **window})
+        assert answer.status == 200 and '"p0"' not in answer.text, answer
+        assert first in answer.headers["perfolio-warning"]
+
+    def is_merged():
+        with server.database().cursor() as cursor:
+            cursor.execute("UPDATE segment SET created_at = created_at - interval '1 hour'")
+            cursor.execute("UPDATE segment_tenant SET leased_until = NULL WHERE is_broken OR EXISTS"
+                           " (SELECT FROM segment_tenant b WHERE b.is_broken)")
+        return rows_of(server, "SELECT DISTINCT 1 FROM block WHERE swapped_at IS NULL")
+
+    until(is_merged, "what is there is not merged")
+    assert folded(client, CPU_NAMES[0], BEGIN, BEGIN + 2)[1] == {("main",): 1}
+
+
 def test_what_is_older_than_the_team_keeps_goes(start_server):
     server = start_server("--jobs-interval", "1s")
     tenant = Tenant(server, profile_retention_s=86400)
