@@ -217,8 +217,24 @@ static uint32_t next_level(const struct catalogue_claim *claim)
     return claim->level < CATALOGUE_LEVELS ? claim->level + 1 : CATALOGUE_LEVELS;
 }
 
-enum err_code compact_claim(const struct upkeep_options *options, int64_t writer_id,
-                            const struct catalogue_claim *claim, struct err *err)
+/* What was written for nothing is trash: the writer goes on. */
+static enum err_code discard_outputs(struct compaction *compaction)
+{
+    struct err err;
+    const char **keys = arena_new(compaction->arena, const char *, compaction->output_count);
+    for (uint32_t i = 0; i < compaction->output_count; i++)
+        keys[i] = compaction->outputs[i].object_key;
+    enum err_code code =
+        catalogue_discard_unknown(compaction->options->jobs_database, compaction->arena, keys,
+                                  compaction->output_count, &err);
+    compaction->may_have_put = code != ERR_NONE;
+    if (code)
+        *compaction->err = err;
+    return code ? code : ERR_TOO_LARGE;
+}
+
+static enum err_code merge_claim(const struct upkeep_options *options, int64_t writer_id,
+                                 const struct catalogue_claim *claim, struct err *err)
 {
     arena_auto arena = arena_create();
     struct compaction compaction = {.options = options,
@@ -235,10 +251,81 @@ enum err_code compact_claim(const struct upkeep_options *options, int64_t writer
         code = merge_inputs(&compaction);
     for (uint32_t i = 0; i < compaction.count; i++)
         flight_cache_unref(compaction.entries[i]);
+    if (code == ERR_TOO_LARGE)
+        code = discard_outputs(&compaction);
     if (!code)
         code = catalogue_swap(options->jobs_database, arena, writer_id, claim, next_level(claim),
                               compaction.outputs, compaction.output_count, err);
     if (code && compaction.may_have_put)
         writer_end(options->writer, writer_id);
+    return code;
+}
+
+/* ---- what is too large together ---- */
+
+static uint32_t first_place(const struct catalogue_claim *claim, uint32_t id)
+{
+    uint32_t place = 0;
+    while (id < claim->id_count && place < claim->count && claim->owners[place] != claim->ids[id])
+        place++;
+    return id < claim->id_count ? place : claim->count;
+}
+
+/* Of the claim's segments or blocks, count from first on. */
+static struct catalogue_claim part_of(const struct catalogue_claim *claim, uint32_t first,
+                                      uint32_t count)
+{
+    const uint32_t begin = first_place(claim, first), end = first_place(claim, first + count);
+    struct catalogue_claim part = *claim;
+    part.places += begin;
+    part.owners += begin;
+    part.count = end - begin;
+    part.ids += first;
+    part.id_count = count;
+    return part;
+}
+
+/* A day's block moves up no more when it is alone: it would be claimed again and again. */
+static bool can_halve(const struct catalogue_claim *claim, uint32_t size)
+{
+    const bool can_be_alone = claim->level < CATALOGUE_LEVELS || claim->deletion_count;
+    return size > 2 || (size == 2 && can_be_alone);
+}
+
+/* As no merge can take it, none is to try: it is told, and read as it is. */
+static enum err_code set_aside(const struct upkeep_options *options,
+                               const struct catalogue_claim *claim, uint32_t id, struct err *err)
+{
+    arena_auto arena = arena_create();
+    if (options->report)
+        options->report(options->report_context, "compaction", err);
+    return catalogue_mark_broken(options->jobs_database, arena, claim, claim->ids[id], err);
+}
+
+enum err_code compact_claim(const struct upkeep_options *options, int64_t writer_id,
+                            const struct catalogue_claim *claim, struct err *err)
+{
+    uint32_t size = claim->id_count;
+    enum err_code code = ERR_NONE;
+    for (uint32_t first = 0; first < claim->id_count && !code;) {
+        const struct catalogue_claim rest = part_of(claim, first, claim->id_count - first);
+        const struct catalogue_claim part = part_of(claim, first, size);
+        if (size < claim->id_count)
+            code = catalogue_renew(options->jobs_database, writer_id, &rest, err);
+        if (!code)
+            code = merge_claim(options, writer_id, &part, err);
+        if (code == ERR_TOO_LARGE && can_halve(claim, size)) {
+            size = (size + 1) / 2;
+            code = ERR_NONE;
+            continue;
+        }
+        if (code == ERR_TOO_LARGE) {
+            size = 1;
+            code = set_aside(options, claim, first, err);
+        }
+        first += size;
+        const uint32_t left = claim->id_count - first;
+        size = 2 * size < left ? 2 * size : left;
+    }
     return code;
 }

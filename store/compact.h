@@ -5,6 +5,9 @@
  * one of the next; one alone in its window moves up as it is. What cannot be read, or is missing,
  * is marked, and left out of later merges; the rest of it is still read by questions. Private to
  * the room.
+ *
+ * Blocks that are too large together (their values' sum, their days) are merged in halves; one that
+ * is so alone moves up as it is, or is marked, so that it stands in no other's way.
  */
 #ifndef STORE_COMPACT_H
 #define STORE_COMPACT_H

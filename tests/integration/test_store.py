@@ -15,6 +15,7 @@ from conftest import ROOT
 from people import Tenant
 
 sys.path.insert(0, str(ROOT / "tests" / "oracle"))
+import otlp_maker  # noqa: E402
 import pprof_maker  # noqa: E402
 import store_oracle  # noqa: E402
 
@@ -406,6 +407,41 @@ def test_of_a_missing_object_the_others_are_served_and_merged(start_server):
 
     until(is_merged, "what is there is not merged")
     assert folded(client, CPU_NAMES[0], BEGIN, BEGIN + 2)[1] == {("main",): 1}
+
+
+def test_what_is_too_large_together_stops_no_merge(start_server):
+    """Values of one series and hour that cannot be added, and a push of more days than a merge takes."""
+    server = start_server("--jobs-interval", "1s")
+    client, other = (Tenant(server).api("ingest", "read") for _ in range(2))
+    for i, (pod, value) in enumerate([("huge", 6 * 10**18)] * 3 + [("ok", 5)] * 3):
+        body = make_profile(CPU, BEGIN + i, {("main",): [1, value]}, ("cpu", "nanoseconds"), 10**10)
+        assert client.post("/api/v1/profiles", body=body, query={"label": f"pod={pod}"}).status == 200
+    days = [otlp_maker.Profile(("samples", "count"), BEGIN - i * 24 * HOUR, {("main",): 3}, 10,
+                               ("cpu", "nanoseconds")) for i in range(4100)]
+    request = otlp_maker.Request([({"service.name": "days"}, days)]).json()
+    for body in (request, otlp_maker.Request([({"service.name": "shop"}, days[:1])]).json()):
+        answer = other.post("/v1development/profiles", body=body,
+                            headers={"Content-Type": "application/json"})
+        assert answer.status == 200, answer
+
+    def is_merged():
+        with server.database().cursor() as cursor:
+            for table in ("segment", "block"):
+                cursor.execute(f"UPDATE {table} SET created_at = created_at - interval '1 hour'")
+        left = rows_of(server, "SELECT is_broken FROM segment_tenant WHERE NOT is_swapped")
+        blocks = rows_of(server, "SELECT level FROM block WHERE swapped_at IS NULL")
+        return left == {True} and blocks == {4}
+
+    until(is_merged, "what is too large is in the way of others")
+    for i in range(3):
+        at = BEGIN + i
+        assert folded(client, CPU_NAMES[1] + '{pod="huge"}', at, at + 1)[1] == {("main",): 6 * 10**18}
+    answer, rows = folded(client, CPU_NAMES[1] + '{pod="ok"}', BEGIN, BEGIN + 9)
+    assert rows == {("main",): 15} and "perfolio-warning" not in answer.headers
+    for service, count in (("days", 4100), ("shop", 1)):
+        selector = '{service_name="%s"}' % service
+        answer, rows = folded(other, selector, BEGIN - 4100 * 24 * HOUR, BEGIN + 1)
+        assert rows == {("main",): 30 * count} and "perfolio-warning" not in answer.headers
 
 
 def test_what_is_older_than_the_team_keeps_goes(start_server):
