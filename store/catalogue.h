@@ -110,7 +110,7 @@ enum err_code catalogue_find(struct pg_pool *database, struct arena *arena, int6
 /*
  * In a transaction of perfolio_jobs without a tenant: from its commit on nobody reads what was
  * stored before and is meant, and whoever merges it has lost the lease. Sets deletion->id. Handles:
- * ERR_NOT_FOUND (no such tenant).
+ * ERR_NOT_FOUND (no such tenant), ERR_RATE_LIMITED (too many of the tenant's are not done yet).
  */
 enum err_code catalogue_add_deletion(struct pg_connection *connection, struct arena *arena,
                                      int64_t tenant_id, struct catalogue_deletion *deletion,

@@ -9,7 +9,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-enum { IDS_MAX_BYTES = 1 << 24, DONE_DAYS = 30 };
+enum { IDS_MAX_BYTES = 1 << 24, DONE_DAYS = 30, OPEN_MAX = 100, RETRY_S = 60 };
 
 enum err_code catalogue_lock_swaps(struct pg_connection *connection, struct arena *arena,
                                    int64_t tenant_id, bool is_shared, struct err *err)
@@ -46,6 +46,27 @@ static enum err_code tell_rows(struct pg_connection *connection, struct arena *a
                       PG_I64(deletion->begin_ns), PG_I64(deletion->end_ns));
 }
 
+/* Each takes the lease of the tenant's merges: one after the other without end, none would be done.
+ * Those of longer ago do not count, as what no merge can take keeps its own for as long. */
+static enum err_code check_open(struct pg_connection *connection, struct arena *arena,
+                                int64_t tenant_id, struct err *err)
+{
+    struct pg_result *result;
+    enum err_code code = pg_query_values(
+        connection, PG_NO_TENANT,
+        "SELECT count(*) FROM store_deletion WHERE tenant_id = $1 AND done_at IS NULL"
+        " AND requested_at > now() - interval '1 hour'",
+        arena, &result, err, PG_I64(tenant_id));
+    if (code || pg_get_i64(result, 0, 0) < OPEN_MAX)
+        return code;
+    err_set(err, ERR_RATE_LIMITED,
+            "%d deletions of this team's profiles, the most at once, are not done yet: wait until "
+            "some are, or delete more with one selector",
+            OPEN_MAX);
+    err->retry_after_s = RETRY_S;
+    return ERR_RATE_LIMITED;
+}
+
 enum err_code catalogue_add_deletion(struct pg_connection *connection, struct arena *arena,
                                      int64_t tenant_id, struct catalogue_deletion *deletion,
                                      struct err *err)
@@ -58,6 +79,8 @@ enum err_code catalogue_add_deletion(struct pg_connection *connection, struct ar
         return err_set(err, ERR_NOT_FOUND, "this team is being deleted");
     if (!code)
         code = catalogue_lock_swaps(connection, arena, tenant_id, false, err);
+    if (!code)
+        code = check_open(connection, arena, tenant_id, err);
     if (!code)
         code = pg_query_values(connection, PG_NO_TENANT,
                                "INSERT INTO store_deletion (tenant_id, selector, begin_ns, end_ns) "

@@ -136,6 +136,25 @@ def test_what_is_wrong_is_said(server, query, wanted):
     assert answer.status == 400 and wanted in answer.json()["detail"], answer
 
 
+def test_deletions_without_end_are_refused(server):
+    """Each takes the lease of what is merged, so that nothing would ever be."""
+    tenant, other = Tenant(server), Tenant(server)
+    client = tenant.api("ingest", "admin")
+    push(client, "pod=a", BEGIN)
+    with server.database().cursor() as cursor:  # so that none of them is done
+        cursor.execute("UPDATE segment_tenant SET is_broken = true WHERE tenant_id = %s", [tenant.id])
+    for _ in range(100):
+        delete(client, '{pod="none"}')
+    answer = client.request("DELETE", "/api/v1/profiles", query={"query": ALL})
+    assert answer.status == 429 and "100 deletions" in answer.json()["detail"], answer
+    assert int(answer.headers["retry-after"]) > 0
+    delete(other.api("admin"), ALL)
+    with server.database().cursor() as cursor:
+        cursor.execute("UPDATE store_deletion SET requested_at = requested_at - interval '1 hour'"
+                       " WHERE id = (SELECT min(id) FROM store_deletion WHERE tenant_id = %s)", [tenant.id])
+    delete(client, ALL)
+
+
 def test_only_administrators_delete_and_only_their_teams_profiles(server):
     tenant, other = Tenant(server), Tenant(server)
     mine, theirs = tenant.api("ingest", "read"), other.api("ingest", "read", "admin")
