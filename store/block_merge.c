@@ -90,7 +90,7 @@ static enum err_code list_of_input(struct merging *merging, uint32_t input)
     const struct block_granule *granules = block_granules(merging->blocks[input], &count);
     for (uint32_t i = 0; i < count && !code; i++) {
         const struct block_granule *granule = &granules[i];
-        if (granule->end_ns < options->begin_ns || granule->begin_ns >= options->end_ns)
+        if (granule->end_ns < options->begin_ns || granule->begin_ns > options->last_ns)
             continue;
         if (granule->series != series) {
             series = granule->series;
@@ -138,7 +138,7 @@ static bool is_wanted(const struct merging *merging, const struct source *source
                       const struct block_profile *profile)
 {
     return profile->time_ns >= merging->options->begin_ns &&
-           profile->time_ns < merging->options->end_ns &&
+           profile->time_ns <= merging->options->last_ns &&
            !deleted_has_any(&source->deleted, profile->time_ns, profile->time_ns);
 }
 

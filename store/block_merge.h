@@ -2,7 +2,7 @@
  * block_merge: several blocks of one tenant as one, with the same rows.
  *
  * All must have been opened with one seed. Memory is of the united dictionary and of the largest
- * granule. Rows of profiles outside of [begin_ns, end_ns) are left out, so that one input can be
+ * granule. Rows of profiles outside of [begin_ns, last_ns] are left out, so that one input can be
  * spread over several outputs, and so are deleted profiles: then nothing of what they alone
  * referred to (names, labels, stacks) is in the output either. Private to the room. Threads: any;
  * inputs are only read.
@@ -17,7 +17,7 @@ struct block_merge_options {
     int64_t tenant_id;
     int level; /* of zstd */
     int64_t begin_ns;
-    int64_t end_ns;
+    int64_t last_ns; /* inclusive: no moment is out of reach */
     struct block_sink sink;
     struct deleted *deleted;             /* NULL: nothing is */
     const struct deleted_ids *deletions; /* of each block */

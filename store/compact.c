@@ -150,6 +150,17 @@ static enum err_code append_to_object(void *context, struct span bytes, struct e
     return code ? code : object_writer_append(output->object, bytes, err);
 }
 
+/* The first and the last day that 64 bits can tell are no whole ones. */
+static int64_t begin_of_day(int32_t day)
+{
+    return day < INT64_MIN / DAY_NS ? INT64_MIN : day * DAY_NS;
+}
+
+static int64_t last_of_day(int32_t day)
+{
+    return day >= INT64_MAX / DAY_NS ? INT64_MAX : (day + INT64_C(1)) * DAY_NS - 1;
+}
+
 static enum err_code write_output(struct compaction *compaction, int32_t day)
 {
     char id[DIGEST_ID_BYTES];
@@ -166,8 +177,8 @@ static enum err_code write_output(struct compaction *compaction, int32_t day)
     const struct block_merge_options options = {
         .tenant_id = compaction->claim->tenant_id,
         .level = ZSTD_LEVEL,
-        .begin_ns = day * DAY_NS,
-        .end_ns = (day + INT64_C(1)) * DAY_NS,
+        .begin_ns = begin_of_day(day),
+        .last_ns = last_of_day(day),
         .sink = {.append = append_to_object, .context = &output},
         .deleted = compaction->deleted,
         .deletions = compaction->deletions,

@@ -52,11 +52,15 @@ struct batch_label_set {
     struct batch_link link;
 };
 
+/* Whole days of which all moments, and the ends, fit 64 bits: 1677-09-22 to 2262-04-10. */
+#define BATCH_TIME_END_NS (INT64_MAX / 86400000000000 * 86400000000000)
+#define BATCH_TIME_BEGIN_NS (-BATCH_TIME_END_NS)
+
 struct batch_profile {
     uint32_t series;
     uint32_t first_sample;
     uint32_t sample_count;
-    int64_t time_ns; /* begin; since 1970 */
+    int64_t time_ns; /* begin; since 1970; from BATCH_TIME_BEGIN_NS to before BATCH_TIME_END_NS */
     int64_t duration_ns;
     int64_t period;
 };

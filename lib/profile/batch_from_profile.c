@@ -276,10 +276,16 @@ static void set_type(const struct making *making, uint32_t value_type, struct ba
     type->is_delta = is_delta(making, name, value_type);
 }
 
+static int64_t time_of(const struct making *making)
+{
+    const int64_t time_ns = making->profile->time_ns;
+    return time_ns < TIME_MIN_NS ? making->source->time_ns : time_ns;
+}
+
 static void set_profile(const struct making *making, struct batch_profile *row)
 {
     const struct profile *profile = making->profile;
-    row->time_ns = profile->time_ns < TIME_MIN_NS ? making->source->time_ns : profile->time_ns;
+    row->time_ns = time_of(making);
     row->duration_ns =
         profile->duration_ns > 0 ? profile->duration_ns : making->source->duration_ns;
     row->period = profile->period;
@@ -378,6 +384,14 @@ static enum err_code check_name(const struct making *making, struct err *err)
                    making->limits.name_bytes);
 }
 
+static enum err_code check_time(const struct making *making, struct err *err)
+{
+    const int64_t time_ns = time_of(making);
+    if (time_ns >= BATCH_TIME_BEGIN_NS && time_ns < BATCH_TIME_END_NS)
+        return ERR_NONE;
+    return err_set(err, ERR_INVALID, "the profile's time is before 1677-09-22 or after 2262-04-10");
+}
+
 enum err_code batch_from_profile(const struct batch_source *source,
                                  const struct batch_options *options, struct batch **ret_batch,
                                  struct err *err)
@@ -398,6 +412,8 @@ enum err_code batch_from_profile(const struct batch_source *source,
     making.batch = arena_new(making.profile->arena, struct batch, 1);
     making.batch->arena = making.profile->arena;
     enum err_code code = check_name(&making, err);
+    if (!code)
+        code = check_time(&making, err);
     if (!code)
         code = make(&making, err);
     map_bytes_fini(&making.texts);

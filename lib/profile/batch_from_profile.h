@@ -44,7 +44,7 @@ struct batch_options {
 /*
  * On success the batch has taken source->profile over: its arena is the batch's. Otherwise it stays
  * the caller's. The rest of source is needed until the return only. options may be NULL.
- * Handles: ERR_INVALID (a label), ERR_TOO_LARGE (limits); messages name the label.
+ * Handles: ERR_INVALID (a label, the time), ERR_TOO_LARGE (limits); messages name the label.
  */
 enum err_code batch_from_profile(const struct batch_source *source,
                                  const struct batch_options *options, struct batch **ret_batch,

@@ -230,6 +230,8 @@ static enum err_code add_profiles(struct otlp_decoder *decoder, const struct fil
     int64_t time_ns = (int64_t)from->time_ns;
     if (time_ns == 0)
         time_ns = filling->time_ns ? filling->time_ns : decoder->options->now_ns;
+    if (time_ns >= BATCH_TIME_END_NS)
+        return err_set(decoder->problem, ERR_INVALID, "its time is after 2262-04-10");
     for (uint32_t i = 0, end; i < count; i = end) {
         const uint32_t variant = decoder->sample_variants[i];
         for (end = i + 1; end < count && decoder->sample_variants[end] == variant;)

@@ -9,11 +9,12 @@ from people import Tenant
 from test_background_locks import Held, waiting
 from test_http_raw import Wire, get, metric, wait_until
 from test_ingest_wire import JSON, OTLP, PROTO, PUSH, otlp_maker, push_protobuf
-from test_store import BEGIN, CPU, folded, make_profile
+from test_store import BEGIN, CPU, folded, make_profile, rows_of
 
 STACKS = {("main", "work"): [1, 10], ("main",): [2, 20]}
 WIRES = ["api", "push", "ingest", "otlp"]
 END = BEGIN + 3600 * 10**9
+TIME_END = (2**63 - 1) // (86400 * 10**9) * 86400 * 10**9  # 2262-04-11, the day in which 64 bits end
 CPU_TYPE = "process_cpu:cpu:nanoseconds:cpu:nanoseconds:delta"
 
 
@@ -57,6 +58,28 @@ def refusal(answer, wire, status, code):
 
 def is_taken(answer):
     return answer.status == 200 and "partialSuccess" not in answer.text
+
+
+def test_times_that_do_not_fit_are_refused_and_those_that_do_outlive_merging(start_server):
+    server = start_server("--jobs-interval", "1s")
+    client = Tenant(server).api("ingest", "read")
+    for wire in WIRES:
+        answer = send(client, wire, {"pod": wire}, TIME_END - BEGIN)
+        if wire == "otlp":
+            assert answer.status == 200 and "after 2262-04-10" in answer.json()["partialSuccess"]["errorMessage"]
+        else:
+            assert "after 2262-04-10" in refusal(answer, wire, 422 if wire == "ingest" else 400, "invalid_argument")
+        assert is_taken(send(client, wire, {"pod": wire}, TIME_END - 1 - BEGIN))
+
+    def is_merged():
+        with server.database().cursor() as cursor:
+            cursor.execute("UPDATE segment SET created_at = created_at - interval '1 hour'")
+        return not rows_of(server, "SELECT 1 FROM segment_tenant WHERE NOT is_swapped")
+
+    assert wait_until(is_merged) and rows_of(server, "SELECT level FROM block") == {1}
+    for wire in WIRES:
+        _, rows = folded(client, f'process_cpu:cpu{{pod="{wire}"}}', TIME_END - 1, TIME_END)
+        assert rows == {stack: values[1] for stack, values in STACKS.items()}, wire
 
 
 @pytest.mark.parametrize("wire", WIRES)

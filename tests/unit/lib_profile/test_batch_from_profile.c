@@ -213,6 +213,32 @@ static void time_comes_from_outside_where_there_is_none(void **state)
     }
 }
 
+static void a_time_whose_day_is_no_whole_one_is_refused(void **state)
+{
+    (void)state;
+    const int64_t day_ns = INT64_C(86400000000000);
+    const struct {
+        int64_t time_ns;
+        bool is_taken;
+    } cases[] = {
+        {106751 * day_ns - 1, true}, {106751 * day_ns, false},      {INT64_MAX, false},
+        {-106751 * day_ns, true},    {-106751 * day_ns - 1, false}, {INT64_MIN, false},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct maker maker = NEW_MAKER("wall/ns");
+        profile_builder_fields(maker.builder)->time_ns = cases[i].time_ns;
+        ADD(&maker, "a", 1);
+        struct batch_source source = {.profile = take(&maker), .time_ns = cases[i].time_ns};
+        if (cases[i].is_taken) {
+            batch_auto batch = convert(&source, NULL);
+            assert_int_equal(batch->profiles[0].time_ns, cases[i].time_ns);
+        } else {
+            assert_refused(&source, NULL, ERR_INVALID, "before 1677-09-22 or after 2262-04-10");
+            profile_destroy(source.profile);
+        }
+    }
+}
+
 static void a_type_that_repeats_counts_once(void **state)
 {
     (void)state;
@@ -534,6 +560,7 @@ int main(void)
         cmocka_unit_test(chosen_labels_split_series),
         cmocka_unit_test(spans_become_links),
         cmocka_unit_test(time_comes_from_outside_where_there_is_none),
+        cmocka_unit_test(a_time_whose_day_is_no_whole_one_is_refused),
         cmocka_unit_test(a_type_that_repeats_counts_once),
         cmocka_unit_test(a_profile_of_zeros_is_an_empty_batch),
         cmocka_unit_test(names_and_kinds_follow_the_rules),

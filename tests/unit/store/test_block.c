@@ -423,7 +423,7 @@ static void merged_blocks_hold_what_all_held(void **state)
                 .tenant_id = TENANT,
                 .level = i,
                 .begin_ns = i ? cut_ns : INT64_MIN,
-                .end_ns = i ? INT64_MAX : cut_ns,
+                .last_ns = i ? INT64_MAX : cut_ns - 1,
                 .sink = {.append = append_to_buf, .context = &merged[i].bytes},
             };
             buf_init(&merged[i].bytes, 1u << 30);
@@ -450,7 +450,7 @@ static void merged_blocks_hold_what_all_held(void **state)
                 .tenant_id = TENANT,
                 .level = 1,
                 .begin_ns = INT64_MIN,
-                .end_ns = INT64_MAX,
+                .last_ns = INT64_MAX,
                 .sink = {.append = append_to_buf, .context = &again.bytes},
             };
             buf_init(&again.bytes, 1u << 30);
@@ -535,7 +535,7 @@ static void deleted_profiles_leave_nothing_behind(void **state)
         struct block_merge_options options = {
             .tenant_id = TENANT,
             .begin_ns = INT64_MIN,
-            .end_ns = cut_ns,
+            .last_ns = cut_ns - 1,
             .sink = {.append = append_to_buf, .context = &plain.bytes},
         };
         buf_init(&plain.bytes, 1u << 30);
@@ -543,7 +543,7 @@ static void deleted_profiles_leave_nothing_behind(void **state)
         assert_int_equal(block_merge((const struct block *const *)blocks, INPUTS, &options,
                                      &plain.summary, &err),
                          0);
-        options.end_ns = INT64_MAX;
+        options.last_ns = INT64_MAX;
         options.sink.context = &merged.bytes;
         options.deletions = of_blocks;
         assert_int_equal(deleted_create(arena, deletions, 3, &options.deleted, &err), 0);

@@ -111,14 +111,25 @@ static int tear_down(void **state)
 
 /* ---- batches: one profile of one sample, its number is a label ---- */
 
+/* In place of an age: the last moment that a question can be about. No sender gets so far. */
+#define AGE_OF_LAST_MOMENT INT64_MIN
+
+static void move_to_last_moment(const struct batch *batch)
+{
+    ((struct batch_profile *)(uintptr_t)batch->profiles)->time_ns = INT64_MAX - 1;
+}
+
 static enum err_code append(struct fixture *fixture, uint32_t number, int64_t age_s)
 {
     char label[16];
     snprintf(label, sizeof(label), "%u", number);
     const struct batch_text_label labels[] = {
         {.name = span_text("batch"), .value = span_text(label)}};
-    struct batch_source source = {
-        .labels = labels, .label_count = 1, .time_ns = clock_wall_ns() - age_s * CLOCK_NS_PER_S};
+    const bool is_last = age_s == AGE_OF_LAST_MOMENT;
+    struct batch_source source = {.labels = labels,
+                                  .label_count = 1,
+                                  .time_ns =
+                                      clock_wall_ns() - (is_last ? 0 : age_s) * CLOCK_NS_PER_S};
     uint8_t id[STORE_BATCH_ID_BYTES] = {0};
     struct batch *batch;
     struct flush_item item = {.batch_id = id};
@@ -126,6 +137,8 @@ static enum err_code append(struct fixture *fixture, uint32_t number, int64_t ag
     assert_int_equal(
         folded_decode(span_text("main;work 1\n"), NULL, &source.profile, &fixture->err), ERR_NONE);
     assert_int_equal(batch_from_profile(&source, NULL, &batch, &fixture->err), ERR_NONE);
+    if (is_last)
+        move_to_last_moment(batch);
     buf_init(&item.block, 1 << 20);
     assert_int_equal(
         block_write_batch(batch, fixture->tenant_id, 0, &item.block, &item.summary, &fixture->err),
@@ -387,11 +400,26 @@ static void what_was_not_synced_is_lost(void **state)
     }
 }
 
+static void the_last_moment_outlives_merging(void **state)
+{
+    struct fixture *fixture = *state;
+    if (!fixture)
+        skip();
+    send(fixture, AGE_OF_LAST_MOMENT);
+    send(fixture, 60);
+    check(fixture);
+    for (int i = 0; i < 2; i++) {
+        step_merge(fixture);
+        check(fixture);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(every_call_fails_once, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_was_not_synced_is_lost, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(the_last_moment_outlives_merging, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
