@@ -358,8 +358,7 @@ export async function testExplore(runner, browser, server) {
       });
       await page.click("[aria-label='Bring up to date']");
       await page.waitForSelector(".warning:has-text('Not all is here: 1 of the parts to be read is broken')");
-      const place = await page.locator(".plot .u-over").boundingBox();
-      await page.mouse.move(place.x + 3, place.y + 20);
+      await page.locator(".plot .u-over").hover({ position: { x: 3, y: 20 } }); // waits for a plot that is drawn anew
       await page.waitForFunction((time) => document.querySelector(".series-table thead .number").textContent === time, new Date(begin).toTimeString().slice(0, 8));
       assert.deepEqual(await page.$$eval(".series-table tbody td:nth-child(2)", (all) => all.map((one) => one.textContent)), ["4 KiB", "–"]);
     }),

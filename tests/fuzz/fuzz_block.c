@@ -222,7 +222,7 @@ static void merge_with_itself(const struct block *block)
     buf_init(&output, OUTPUT_MAX);
     const struct block_merge_options options = {.tenant_id = TENANT,
                                                 .begin_ns = INT64_MIN,
-                                                .end_ns = INT64_MAX,
+                                                .last_ns = INT64_MAX,
                                                 .sink = {append_bytes, &output}};
     struct block_summary summary;
     struct err err;
