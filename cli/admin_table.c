@@ -129,7 +129,7 @@ const struct admin_call admin_calls[] = {
      .uses = TAKES_ID | NEEDS_YES | TAKES_WINDOW,
      .result = "id"},
     {.noun = "profiles", .verb = "deleted",
-     .summary = "list what was deleted of them, and since when no bytes of it are left",
+     .summary = "list what was deleted of them, and since when no object of that time has rows of it",
      .method = "GET", .path = "/api/v1/deletions",
      .uses = IS_PAGED,
      .columns = {"id", "query", "start_ns", "end_ns", "requested_at", "done_at"}},
