@@ -24,9 +24,10 @@ git ls-files --cached --others --exclude-standard 'lib/*.[ch]' 'store/*.[ch]' 'a
         rooms["lib/base"] = ""
         rooms["lib/profile"] = "lib/base"
         rooms["lib/io"] = "lib/base"
+        rooms["lib/symbols"] = "lib/base"
         rooms["store"] = "lib/base lib/profile lib/io"
-        rooms["api"] = "lib/base lib/profile lib/io store"
-        rooms["cli"] = "lib/base lib/profile lib/io"
+        rooms["api"] = "lib/base lib/profile lib/io lib/symbols store"
+        rooms["cli"] = "lib/base lib/profile lib/io lib/symbols"
 
         # Begin of the header name, then the files (as a pattern) that are its door.
         door["h2o"] = "^api/http(_[a-z]+)?\\.[ch]$"
