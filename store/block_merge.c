@@ -12,6 +12,7 @@ struct source {
     uint32_t input;
     const struct block_granule *granule;
     struct deleted_windows deleted; /* of the series; its own */
+    bool is_whole;                  /* all of its profiles are wanted */
 };
 
 /* A profile of the granule in hand. */
@@ -45,6 +46,7 @@ struct merging {
     struct block_cursor *cursor;
     struct source *sources;
     uint32_t source_count;
+    struct dictionary_use *uses; /* of each block */
     struct arena *arena;
     struct err *err;
 };
@@ -85,7 +87,8 @@ static enum err_code list_of_input(struct merging *merging, uint32_t input)
 {
     const struct block_merge_options *options = merging->options;
     struct deleted_windows windows = {0};
-    uint32_t count, series = UINT32_MAX;
+    const uint32_t before = merging->source_count;
+    uint32_t count, whole_count = 0, series = UINT32_MAX;
     enum err_code code = ERR_NONE;
     const struct block_granule *granules = block_granules(merging->blocks[input], &count);
     for (uint32_t i = 0; i < count && !code; i++) {
@@ -99,14 +102,25 @@ static enum err_code list_of_input(struct merging *merging, uint32_t input)
         }
         if (code || deleted_has_all(&windows, granule->begin_ns, granule->end_ns))
             continue;
+        const bool is_cut = granule->begin_ns < options->begin_ns ||
+                            granule->end_ns > options->last_ns ||
+                            deleted_has_any(&windows, granule->begin_ns, granule->end_ns);
         merging->sources[merging->source_count++] = (struct source){
             .series = series, /* of the input, until the union is known */
             .hour = granule->hour,
             .input = input,
             .granule = granule,
             .deleted = windows,
+            .is_whole = !is_cut,
         };
+        whole_count += !is_cut;
     }
+    const bool is_told = options->deleted && options->deletions[input].count;
+    struct dictionary_use *use = &merging->uses[input];
+    if (merging->source_count == before)
+        use->what = DICTIONARY_NONE;
+    else
+        use->what = whole_count == count && !is_told ? DICTIONARY_ALL : DICTIONARY_SOME;
     return code;
 }
 
@@ -119,6 +133,7 @@ static enum err_code list_sources(struct merging *merging, uint32_t block_count)
         most += count;
     }
     merging->sources = arena_new(merging->arena, struct source, most);
+    merging->uses = arena_new(merging->arena, struct dictionary_use, block_count);
     enum err_code code = ERR_NONE;
     for (uint32_t i = 0; i < block_count && !code; i++)
         code = list_of_input(merging, i);
@@ -144,8 +159,23 @@ static bool is_wanted(const struct merging *merging, const struct source *source
 
 /* ---- what is left of dictionaries ---- */
 
-static enum err_code note_use(const struct merging *merging, const struct source *source,
-                              struct dictionary_use *use)
+/* The stacks of a whole granule stand in its totals. */
+static enum err_code note_totals(const struct merging *merging, const struct source *source,
+                                 struct dictionary_use *use)
+{
+    struct block_totals totals;
+    enum err_code code = block_read_totals(merging->blocks[source->input], source->granule,
+                                           merging->cursor, &totals, merging->err);
+    if (code)
+        return code;
+    use->series[source->series] = true;
+    for (uint32_t i = 0; i < totals.count; i++)
+        use->stacks[totals.stacks[i]] = true;
+    return ERR_NONE;
+}
+
+static enum err_code note_rows(const struct merging *merging, const struct source *source,
+                               struct dictionary_use *use)
 {
     struct block_rows rows;
     enum err_code code = block_read_rows(merging->blocks[source->input], source->granule,
@@ -164,37 +194,46 @@ static enum err_code note_use(const struct merging *merging, const struct source
     return ERR_NONE;
 }
 
-/* What is deleted leaves no name behind: all rows are looked at once more than otherwise. */
-static enum err_code find_uses(const struct merging *merging, uint32_t block_count,
-                               struct dictionary_use **ret_uses)
+static enum err_code note_use(const struct merging *merging, const struct source *source)
 {
-    *ret_uses = NULL;
-    if (!merging->options->deleted)
+    struct dictionary_use *use = &merging->uses[source->input];
+    if (use->what == DICTIONARY_ALL)
         return ERR_NONE;
-    struct dictionary_use *uses = arena_new(merging->arena, struct dictionary_use, block_count);
+    if (source->is_whole && !(source->granule->flags & BLOCK_HAS_LABEL_SETS))
+        return note_totals(merging, source, use);
+    return note_rows(merging, source, use);
+}
+
+/* What is deleted, and what other outputs have, leaves no name behind: of inputs that are not
+ * wanted whole, rows are looked at once more. */
+static enum err_code find_uses(const struct merging *merging, uint32_t block_count)
+{
     for (uint32_t i = 0; i < block_count; i++) {
         const struct dictionary *dictionary = block_dictionary(merging->blocks[i]);
-        uses[i].stacks = arena_new(merging->arena, bool, dictionary->stacks.stack_count);
-        uses[i].label_sets = arena_new(merging->arena, bool, dictionary->label_set_count);
-        uses[i].series = arena_new(merging->arena, bool, dictionary->series_count);
+        struct dictionary_use *use = &merging->uses[i];
+        if (use->what != DICTIONARY_SOME)
+            continue;
+        use->stacks = arena_new(merging->arena, bool, dictionary->stacks.stack_count);
+        use->label_sets = arena_new(merging->arena, bool, dictionary->label_set_count);
+        use->series = arena_new(merging->arena, bool, dictionary->series_count);
     }
     enum err_code code = ERR_NONE;
     for (uint32_t i = 0; i < merging->source_count && !code; i++)
-        code = note_use(merging, &merging->sources[i], &uses[merging->sources[i].input]);
-    *ret_uses = uses;
+        code = note_use(merging, &merging->sources[i]);
     return code;
 }
 
 /* A granule may have nothing but deleted profiles, which only reading tells. */
-static void drop_empty_sources(struct merging *merging, const struct dictionary_use *uses)
+static void drop_empty_sources(struct merging *merging)
 {
     uint32_t kept = 0;
-    for (uint32_t i = 0; uses && i < merging->source_count; i++) {
+    for (uint32_t i = 0; i < merging->source_count; i++) {
         const struct source *source = &merging->sources[i];
-        if (uses[source->input].series[source->series])
+        const struct dictionary_use *use = &merging->uses[source->input];
+        if (use->what == DICTIONARY_ALL || use->series[source->series])
             merging->sources[kept++] = *source;
     }
-    merging->source_count = uses ? kept : merging->source_count;
+    merging->source_count = kept;
 }
 
 /* ---- gathering ---- */
@@ -426,16 +465,15 @@ static enum err_code merge_all(struct merging *merging, struct block_summary *re
 static enum err_code unite_and_merge(struct merging *merging, uint32_t block_count,
                                      struct block_summary *ret_summary)
 {
-    struct dictionary_use *uses;
-    enum err_code code = find_uses(merging, block_count, &uses);
+    enum err_code code = find_uses(merging, block_count);
     if (code)
         return code;
-    drop_empty_sources(merging, uses);
+    drop_empty_sources(merging);
     if (!merging->source_count) {
         *ret_summary = (struct block_summary){0};
         return ERR_NONE;
     }
-    code = dictionary_union_create(merging->arena, merging->blocks, block_count, uses,
+    code = dictionary_union_create(merging->arena, merging->blocks, block_count, merging->uses,
                                    &merging->united, merging->err);
     if (code)
         return code;

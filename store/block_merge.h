@@ -3,9 +3,9 @@
  *
  * All must have been opened with one seed. Memory is of the united dictionary and of the largest
  * granule. Rows of profiles outside of [begin_ns, last_ns] are left out, so that one input can be
- * spread over several outputs, and so are deleted profiles: then nothing of what they alone
- * referred to (names, labels, stacks) is in the output either. Private to the room. Threads: any;
- * inputs are only read.
+ * spread over several outputs, and so are deleted profiles: nothing of what they alone referred to
+ * (names, labels, stacks) is in the output either. Private to the room. Threads: any; inputs are
+ * only read.
  */
 #ifndef STORE_BLOCK_MERGE_H
 #define STORE_BLOCK_MERGE_H

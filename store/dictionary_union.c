@@ -10,6 +10,7 @@ struct input {
     const struct dictionary *dictionary;
     const struct stack_hashes *hashes;
     const struct dictionary_use *use; /* NULL: all */
+    bool is_needed;                   /* else nothing of it is */
     uint32_t *strings;
     uint32_t *mappings;
     uint32_t *functions;
@@ -481,6 +482,8 @@ static enum err_code unite_stacks(struct building *building, struct dictionary_u
     uint32_t **nodes = arena_new(building->scratch, uint32_t *, building->input_count);
     for (uint32_t i = 0; i < building->input_count; i++) {
         const struct input *input = &building->inputs[i];
+        if (!input->is_needed)
+            continue;
         nodes[i] = arena_new_raw(building->arena, uint32_t, input->dictionary->stacks.stack_count);
         take_stacks(building, input, builder, nodes[i]);
     }
@@ -492,6 +495,8 @@ static enum err_code unite_stacks(struct building *building, struct dictionary_u
         uint32_t *stack_of_node = arena_new_raw(building->scratch, uint32_t, count);
         stacks_builder_finish(builder, building->arena, &result->dictionary.stacks, stack_of_node);
         for (uint32_t i = 0; i < building->input_count; i++) {
+            if (!building->inputs[i].is_needed)
+                continue;
             const uint32_t stacks = building->inputs[i].dictionary->stacks.stack_count;
             for (uint32_t j = 0; j < stacks; j++)
                 nodes[i][j] = stack_of_node[nodes[i][j]];
@@ -510,10 +515,13 @@ static void begin_inputs(struct building *building, const struct block *const *b
     building->inputs = arena_new(building->scratch, struct input, building->input_count);
     for (uint32_t i = 0; i < building->input_count; i++) {
         const struct dictionary *from = block_dictionary(blocks[i]);
+        if (uses[i].what == DICTIONARY_NONE)
+            continue;
         building->inputs[i] = (struct input){
             .dictionary = from,
             .hashes = block_hashes(blocks[i]),
-            .use = uses ? &uses[i] : NULL,
+            .use = uses[i].what == DICTIONARY_SOME ? &uses[i] : NULL,
+            .is_needed = true,
             .strings = new_numbers(building->scratch, from->tables->string_count),
             .mappings = new_numbers(building->scratch, from->tables->mapping_count),
             .functions = new_numbers(building->scratch, from->tables->function_count),
@@ -531,6 +539,8 @@ static enum err_code unite(struct building *building, struct dictionary_union *r
         arena_new(building->arena, struct dictionary_numbers, building->input_count);
     for (uint32_t i = 0; i < building->input_count; i++) {
         struct input *input = &building->inputs[i];
+        if (!input->is_needed)
+            continue;
         take_string(building, input, 0);
         take_locations(building, input);
         take_label_sets(building, input);
@@ -546,6 +556,8 @@ static enum err_code unite(struct building *building, struct dictionary_union *r
     const uint32_t *series = place_series(building, &result->dictionary, strings);
     for (uint32_t i = 0; i < building->input_count; i++) {
         struct input *input = &building->inputs[i];
+        if (!input->is_needed)
+            continue;
         for (uint32_t j = 0; j < input->dictionary->series_count; j++)
             input->series[j] =
                 input->series[j] == PROFILE_NONE ? PROFILE_NONE : series[input->series[j]];

@@ -23,17 +23,18 @@ struct dictionary_union {
     const struct dictionary_numbers *inputs;
 };
 
-/* What the output needs of an input, by its numbers. */
+/* What the output needs of an input, by its numbers where it is some of it. */
 struct dictionary_use {
+    enum { DICTIONARY_ALL, DICTIONARY_SOME, DICTIONARY_NONE } what;
     bool *stacks;
     bool *label_sets;
     bool *series;
 };
 
 /*
- * In arena; strings are borrowed from the blocks. uses: of each block what is needed: the rest is
- * left out, its numbers are meaningless; NULL: all is. Handles: ERR_TOO_LARGE (more nodes than a
- * block may have).
+ * In arena; strings are borrowed from the blocks. uses: of each block what is needed, of one at
+ * least something: the rest is left out, its numbers are meaningless. Handles: ERR_TOO_LARGE (more
+ * nodes than a block may have).
  */
 enum err_code dictionary_union_create(struct arena *arena, const struct block *const *blocks,
                                       uint32_t block_count, const struct dictionary_use *uses,

@@ -107,7 +107,7 @@ static void merge_kept(struct kept *inputs, uint32_t count, struct kept *output,
         .tenant_id = 1,
         .level = 1,
         .begin_ns = INT64_MIN,
-        .end_ns = INT64_MAX,
+        .last_ns = INT64_MAX,
         .sink = {.append = append, .context = &output->bytes},
     };
     buf_init(&output->bytes, 1u << 30);

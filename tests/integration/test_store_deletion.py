@@ -2,8 +2,10 @@
 the blocks that had it changes: answers equal a recomputation without it (tests/oracle/store_oracle.py),
 before and after merging."""
 
+import ctypes
 import functools
 import random
+import struct
 import time
 
 import pytest
@@ -184,3 +186,40 @@ def test_a_deletion_while_many_push_and_merge(start_server):
         assert rows == {("main", f"f{one}"): 1 for one in kept}
     compact(server)
     assert folded(client, CPU_NAMES[0], BEGIN, BEGIN + number)[1] == {("main", f"f{one}"): 1 for one in kept}
+
+
+def strings_of(block):
+    """Of a block's bytes (store/block_format.h): what its names are made of."""
+    zstd = ctypes.CDLL("libzstd.so.1")
+    offset, stored, flat = struct.unpack_from("<QQQ", block, len(block) - 320)
+    if stored == flat:
+        return block[offset:offset + stored]
+    strings = ctypes.create_string_buffer(flat)
+    zstd.ZSTD_decompress.restype = ctypes.c_size_t
+    size = zstd.ZSTD_decompress(strings, ctypes.c_size_t(flat), block[offset:offset + stored], ctypes.c_size_t(stored))
+    assert size == flat
+    return strings.raw
+
+
+def test_a_name_of_a_day_is_in_no_block_of_another(start_server):
+    """What is merged at once becomes a block for each day, with the names of that day alone."""
+    days = 30
+    server = start_server("--jobs-interval", "1s")
+    client = Tenant(server).api("ingest", "read", "admin")
+    with server.database().cursor() as cursor:  # so that none is merged before all are there
+        cursor.execute("ALTER TABLE segment_tenant ALTER leased_until SET DEFAULT now() + interval '1 hour'")
+    for day in range(days):
+        push(client, "pod=Secret" if day == 7 else f"pod={day}", BEGIN + day * 24 * HOUR,
+             stack=("main", *(f"day-{day}-frame-{i}" for i in range(200))))
+    before = sum(len(server.objects.read(key)) for key in objects_of(server))
+    with server.database().cursor() as cursor:
+        cursor.execute("ALTER TABLE segment_tenant ALTER leased_until DROP DEFAULT;"
+                       "UPDATE segment_tenant SET leased_until = NULL")
+    compact(server)
+    strings = [strings_of(server.objects.read(key)) for key in objects_of(server)]
+    assert len(strings) == days and sum(b"Secret" in one for one in strings) == 1
+    assert sum(len(server.objects.read(key)) for key in objects_of(server)) < before
+    made = delete(client, '{pod="Secret"}')
+    until(lambda: is_aged(server) and is_done(client, made) and len(objects_of(server)) == days - 1,
+          "a deletion is not done")
+    assert not any(b"Secret" in strings_of(server.objects.read(key)) for key in objects_of(server))

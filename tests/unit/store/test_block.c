@@ -395,6 +395,25 @@ static enum err_code append_to_buf(void *context, struct span bytes, struct err 
     return ERR_NONE;
 }
 
+/* Each name in the block stands in one of its rows, or in a series that has a profile. */
+static void check_names(const struct block *block, const struct lines *lines)
+{
+    const struct dictionary *dictionary = block_dictionary(block);
+    const struct profile *tables = dictionary->tables;
+    uint32_t granule_count;
+    const struct block_granule *granules = block_granules(block, &granule_count);
+    buf_auto all;
+    buf_init(&all, 1u << 30);
+    for (size_t i = 0; i < lines->count; i++)
+        buf_append_text(&all, lines->lines[i]);
+    for (uint32_t i = 0; i < granule_count; i++)
+        text_series(&all, tables, &dictionary->series[granules[i].series],
+                    dictionary->series_labels);
+    for (uint32_t i = 0; i < tables->string_count; i++)
+        assert_true(tables->strings[i].size == 0 ||
+                    memmem(all.data, all.size, tables->strings[i].data, tables->strings[i].size));
+}
+
 /* Merged in two steps, with a moment at which what comes in is cut. */
 static void merged_blocks_hold_what_all_held(void **state)
 {
@@ -438,6 +457,10 @@ static void merged_blocks_hold_what_all_held(void **state)
         for (int i = 0; i < 2; i++) {
             if (!both[i])
                 continue;
+            struct lines part = {0};
+            lines_of_block(&part, both[i]);
+            check_names(both[i], &part);
+            lines_fini(&part);
             lines_of_block(&read, both[i]);
             assert_int_equal(block_verify(both[i], &err), ERR_NONE);
         }
@@ -479,23 +502,63 @@ static void merged_blocks_hold_what_all_held(void **state)
     }
 }
 
-/* Each name in the block stands in one of its rows, or in a series that has a profile. */
-static void check_names(const struct block *block, const struct lines *lines)
+/* A batch of many days as a block for each: together little more than the batch's own block. */
+static void blocks_of_days_hold_what_their_rows_need(void **state)
 {
-    const struct dictionary *dictionary = block_dictionary(block);
-    const struct profile *tables = dictionary->tables;
-    uint32_t granule_count;
-    const struct block_granule *granules = block_granules(block, &granule_count);
-    buf_auto all;
-    buf_init(&all, 1u << 30);
-    for (size_t i = 0; i < lines->count; i++)
-        buf_append_text(&all, lines->lines[i]);
-    for (uint32_t i = 0; i < granule_count; i++)
-        text_series(&all, tables, &dictionary->series[granules[i].series],
-                    dictionary->series_labels);
-    for (uint32_t i = 0; i < tables->string_count; i++)
-        assert_true(tables->strings[i].size == 0 ||
-                    memmem(all.data, all.size, tables->strings[i].data, tables->strings[i].size));
+    (void)state;
+    enum { DAYS = 30 };
+    const int64_t day_ns = INT64_C(86400000000000);
+    uint64_t seed = 30, bytes = 0;
+    struct random_shape shape = random_shape(&seed);
+    shape.begin_ns = 19000 * day_ns;
+    shape.span_ns = DAYS * day_ns;
+    shape.profile_count = 4 * DAYS;
+    shape.sample_count = 8000;
+    shape.stack_count = 6000;
+    shape.location_count = 3000;
+    shape.series_count = 1;
+    shape.label_set_count = 500;
+    struct batch *batch = random_batch(&seed, &shape);
+    struct written written;
+    struct block *block, *of_day;
+    struct lines sent = {0}, read = {0};
+    struct err err = {0};
+    write_block(&written, batch, 1);
+    assert_int_equal(open_block(&written, &block), ERR_NONE);
+    lines_of_batch(&sent, batch);
+    for (int day = 0; day < DAYS; day++) {
+        struct written merged = {0};
+        struct lines part = {0};
+        const struct block *const blocks[] = {block};
+        const struct block_merge_options options = {
+            .tenant_id = TENANT,
+            .level = 1,
+            .begin_ns = shape.begin_ns + day * day_ns,
+            .last_ns = shape.begin_ns + (day + 1) * day_ns - 1,
+            .sink = {.append = append_to_buf, .context = &merged.bytes},
+        };
+        buf_init(&merged.bytes, 1u << 30);
+        assert_int_equal(block_merge(blocks, 1, &options, &merged.summary, &err), 0);
+        merged.span = buf_span(&merged.bytes);
+        bytes += merged.span.size;
+        assert_int_equal(open_block(&merged, &of_day), ERR_NONE);
+        lines_of_block(&part, of_day);
+        check_names(of_day, &part);
+        lines_of_block(&read, of_day);
+        lines_fini(&part);
+        block_close(of_day);
+        buf_fini(&merged.bytes);
+    }
+    lines_sort(&sent);
+    lines_sort(&read);
+    assert_same_lines(&sent, &read);
+    if (bytes > 3 * written.span.size)
+        fail_msg("%" PRIu64 " bytes of %zu", bytes, written.span.size);
+    lines_fini(&sent);
+    lines_fini(&read);
+    block_close(block);
+    buf_fini(&written.bytes);
+    batch_destroy(batch);
 }
 
 /* Profiles from a moment on are deleted, but for a hole: what is left is what others say is there.
@@ -585,6 +648,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_block_holds_what_the_batch_held),
         cmocka_unit_test(merged_blocks_hold_what_all_held),
+        cmocka_unit_test(blocks_of_days_hold_what_their_rows_need),
         cmocka_unit_test(deleted_profiles_leave_nothing_behind),
         cmocka_unit_test(totals_and_ranges_are_the_sums_of_their_rows),
         cmocka_unit_test(every_byte_that_changes_is_found),
