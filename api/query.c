@@ -137,7 +137,7 @@ enum err_code query_read_window(struct request *request, const struct query_name
 {
     struct tenant_limits limits;
     *ret_query = (struct store_query){.tenant_id = request->principal.tenant_id,
-                                      .is_cancelled = request->is_cancelled};
+                                      .patience.is_cancelled = request->is_cancelled};
     enum err_code code = take_turn(request, err);
     if (!code)
         code = read_window(request, names, ret_query, err);
@@ -148,9 +148,12 @@ enum err_code query_read_window(struct request *request, const struct query_name
     const int64_t *values = limits.values;
     ret_query->cpu_deadline_ns =
         clock_thread_cpu_ns() + values[TENANT_LIMIT_QUERY_CPU_S] * CLOCK_NS_PER_S;
+    ret_query->patience.deadline_ns =
+        clock_monotonic_ns() + values[TENANT_LIMIT_QUERY_TIME_S] * CLOCK_NS_PER_S;
     ret_query->max_memory = (size_t)values[TENANT_LIMIT_QUERY_MEMORY_BYTES];
     ret_query->max_read_bytes = (uint64_t)values[TENANT_LIMIT_QUERY_READ_BYTES];
     ret_query->texts.cpu = tell_limit(request, &limits, TENANT_LIMIT_QUERY_CPU_S);
+    ret_query->texts.time = tell_limit(request, &limits, TENANT_LIMIT_QUERY_TIME_S);
     ret_query->texts.memory = tell_limit(request, &limits, TENANT_LIMIT_QUERY_MEMORY_BYTES);
     ret_query->texts.read = tell_limit(request, &limits, TENANT_LIMIT_QUERY_READ_BYTES);
     return ERR_NONE;
@@ -307,17 +310,18 @@ void query_add_fields(struct request *request, struct response *response,
 void query_limit_report(const struct store_query *query, struct report *report)
 {
     report->cpu_deadline_ns = query->cpu_deadline_ns;
-    report->is_cancelled = query->is_cancelled;
+    report->patience = query->patience;
 }
 
 enum err_code query_explain(const struct store_query *query, enum err_code code, struct err *err)
 {
-    if (code != ERR_TOO_LARGE || clock_thread_cpu_ns() < query->cpu_deadline_ns)
+    const bool is_late = patience_is_late(&query->patience);
+    if (code != ERR_TOO_LARGE || (clock_thread_cpu_ns() < query->cpu_deadline_ns && !is_late))
         return code;
     return err_set(err, ERR_LIMIT,
                    "the report of this question takes longer than it may: narrow it with focus or "
                    "ignore, or ask for fewer series or less time (%s)",
-                   query->texts.cpu);
+                   is_late ? query->texts.time : query->texts.cpu);
 }
 
 static enum err_code answer_report(struct request *request, struct response *response,

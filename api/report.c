@@ -262,7 +262,7 @@ static enum err_code create_view(const struct report *report, struct arena *aren
                                ? report->cpu_deadline_ns
                                : clock_thread_cpu_ns() +
                                      report->server->settings->report_cpu_time_s * CLOCK_NS_PER_S,
-        .is_cancelled = report->is_cancelled,
+        .patience = report->patience,
     };
     memcpy(options.left_out, report->left_out, sizeof(options.left_out));
     if (report->share_count == 2)

@@ -15,11 +15,10 @@
 
 #include "api/request.h"
 #include "api/share.h"
+#include "lib/base/patience.h"
 #include "lib/profile/diff.h"
 #include "lib/profile/filter.h"
 #include "lib/profile/view.h"
-
-#include <stdatomic.h>
 
 struct profile;
 struct report;
@@ -60,9 +59,9 @@ struct report {
     struct span function;
     struct span label_key; /* empty: all */
     enum diff_mode mode;
-    /* Of what is made of a query (api/query.h); 0 and NULL: the setting, and nobody cancels. */
+    /* Of what is made of a query (api/query.h); zeros: the setting, and without end. */
     int64_t cpu_deadline_ns;
-    const atomic_bool *is_cancelled;
+    struct patience patience;
     uint64_t zoom;      /* hash of the path of the node that is shown alone; 0: all */
     struct span search; /* of the page, which a picture marks; empty: none */
     struct span marked; /* likewise, a function's name */

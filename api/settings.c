@@ -143,6 +143,8 @@ static const struct knob knobs[] = {
          "of one continuous profile after decompression; of one request of OpenTelemetry"),
     KNOB("tenant-query-cpu-time", KNOB_DURATION, tenant_limits[TENANT_LIMIT_QUERY_CPU_S], 1, 3600,
          "20s", "that one question about continuous profiles may compute for"),
+    KNOB("tenant-query-time", KNOB_DURATION, tenant_limits[TENANT_LIMIT_QUERY_TIME_S], 1, 3600,
+         "60s", "that one question about continuous profiles may take by the clock"),
     KNOB("tenant-query-memory", KNOB_SIZE, tenant_limits[TENANT_LIMIT_QUERY_MEMORY_BYTES], KIB *KIB,
          TIB, "1GiB", "that one question about continuous profiles may hold"),
     KNOB("tenant-query-read-bytes", KNOB_SIZE, tenant_limits[TENANT_LIMIT_QUERY_READ_BYTES], 1,

@@ -35,6 +35,7 @@ static const struct limit_kind kinds[TENANT_LIMIT_COUNT] = {
     [TENANT_LIMIT_PROFILE_BYTES] = {"profile_bytes", "tenant-profile-bytes", 1024,
                                     INT64_C(1) << 36},
     [TENANT_LIMIT_QUERY_CPU_S] = {"query_cpu_s", "tenant-query-cpu-time", 0, 3600},
+    [TENANT_LIMIT_QUERY_TIME_S] = {"query_time_s", "tenant-query-time", 0, 3600},
     [TENANT_LIMIT_QUERY_MEMORY_BYTES] = {"query_memory_bytes", "tenant-query-memory", 1 << 20,
                                          INT64_C(1) << 40},
     [TENANT_LIMIT_QUERY_READ_BYTES] = {"query_read_bytes", "tenant-query-read-bytes", 1,

@@ -32,6 +32,7 @@ enum tenant_limit {
     TENANT_LIMIT_LABEL_VALUE_BYTES, /* likewise */
     TENANT_LIMIT_PROFILE_BYTES,     /* after decompression; of OTLP the whole request */
     TENANT_LIMIT_QUERY_CPU_S,
+    TENANT_LIMIT_QUERY_TIME_S, /* by the clock */
     TENANT_LIMIT_QUERY_MEMORY_BYTES,
     TENANT_LIMIT_QUERY_READ_BYTES,
     TENANT_LIMIT_COUNT

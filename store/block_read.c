@@ -235,6 +235,14 @@ const char *block_name(const struct block *block)
     return block->source.name;
 }
 
+uint64_t block_opening_bytes(const struct block *block)
+{
+    uint64_t bytes = sizeof(struct block_header) + sizeof(struct block_footer);
+    for (int i = 0; i < BLOCK_SECTION_COUNT; i++)
+        bytes += block_align(block->footer.sections[i].stored_bytes);
+    return bytes;
+}
+
 size_t block_memory(const struct block *block)
 {
     return sizeof(*block) + arena_bytes(block->arena);

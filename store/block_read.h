@@ -47,6 +47,8 @@ const struct stack_hashes *block_hashes(const struct block *block);
 const struct block_granule *block_granules(const struct block *block, uint32_t *ret_count);
 const struct block_footer *block_footer(const struct block *block);
 const char *block_name(const struct block *block);
+/* What opening it has read of its source. */
+uint64_t block_opening_bytes(const struct block *block);
 /* Bytes of memory that the open block takes. */
 size_t block_memory(const struct block *block);
 

@@ -69,7 +69,7 @@ static enum err_code open_inputs(struct compaction *compaction)
         if (code)
             return code;
         code = open_blocks_ref(compaction->options->blocks, claim->tenant_id, &claim->places[i],
-                               &entry, compaction->err);
+                               NULL, &entry, compaction->err);
         if (code == ERR_CORRUPT || code == ERR_NOT_FOUND)
             return mark_broken(compaction, i);
         if (code)

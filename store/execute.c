@@ -239,11 +239,13 @@ static enum err_code add_means_once(struct merge *merge)
 static enum err_code add_means(struct merge *merge)
 {
     struct store_statistics *statistics = &merge->walk->statistics;
+    const uint64_t opening_bytes = statistics->bytes_read;
     enum err_code code;
     uint32_t broken_count;
     do {
         statistics->granule_count = 0;
-        statistics->row_count = statistics->bytes_read = 0;
+        statistics->row_count = 0;
+        statistics->bytes_read = opening_bytes;
         broken_count = statistics->broken_count;
         code = add_means_once(merge);
     } while (!code && statistics->broken_count != broken_count);

@@ -3,6 +3,7 @@
 #include "lib/base/digest.h"
 #include "lib/base/mem.h"
 #include "lib/base/os.h"
+#include "lib/base/patience.h"
 #include "lib/io/object.h"
 
 #include <inttypes.h>
@@ -29,6 +30,7 @@ struct origin {
 struct request {
     struct open_blocks *blocks;
     const struct catalogue_place *place;
+    const struct patience *patience;
     int64_t tenant_id;
     struct buf *bytes; /* given, or NULL */
 };
@@ -106,10 +108,11 @@ static enum err_code open_origin(struct origin *origin, const struct request *re
     const struct catalogue_place *place = request->place;
     struct object_store *objects = request->blocks->objects;
     if (!place->bytes)
-        return object_open(objects, place->object_key, &origin->fd, &origin->size, err);
+        return object_open_within(objects, place->object_key, request->patience, &origin->fd,
+                                  &origin->size, err);
     origin->size = place->bytes;
-    return object_read_range(objects, place->object_key, place->offset, (size_t)place->bytes,
-                             &origin->bytes, err);
+    return object_read_range_within(objects, place->object_key, place->offset, (size_t)place->bytes,
+                                    request->patience, &origin->bytes, err);
 }
 
 static enum err_code make_block(void *context, void **ret_value, size_t *ret_bytes, struct err *err)
@@ -158,13 +161,19 @@ static void write_key(char key[KEY_BYTES], int64_t tenant_id, const char *object
 }
 
 enum err_code open_blocks_ref(struct open_blocks *blocks, int64_t tenant_id,
-                              const struct catalogue_place *place, struct flight_entry **ret_entry,
-                              struct err *err)
+                              const struct catalogue_place *place, const struct patience *patience,
+                              struct flight_entry **ret_entry, struct err *err)
 {
     char key[KEY_BYTES];
-    struct request request = {.blocks = blocks, .place = place, .tenant_id = tenant_id};
+    struct request request = {
+        .blocks = blocks, .place = place, .patience = patience, .tenant_id = tenant_id};
     write_key(key, tenant_id, place->object_key, place->offset);
-    return flight_cache_ref(blocks->cache, key, make_block, &request, ret_entry, err);
+    enum err_code code;
+    do {
+        code = flight_cache_ref_within(blocks->cache, key, patience, make_block, &request,
+                                       ret_entry, err);
+    } while (code == ERR_CANCELLED && !patience_is_over(patience));
+    return code;
 }
 
 struct block *open_blocks_get(const struct flight_entry *entry)

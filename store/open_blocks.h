@@ -15,6 +15,7 @@
 
 struct object_store;
 struct open_blocks;
+struct patience;
 
 /* max_bytes: of memory; 0: 192 MiB. */
 struct open_blocks *open_blocks_create(struct object_store *objects, size_t max_bytes);
@@ -22,12 +23,13 @@ void open_blocks_destroy(struct open_blocks *blocks); /* NULL is a no-op */
 
 /*
  * The block at place; the caller gives *ret_entry back with flight_cache_unref and reads it with
- * open_blocks_get. Handles: ERR_NOT_FOUND (the object is gone: the catalogue has changed
- * meanwhile), ERR_CORRUPT.
+ * open_blocks_get. patience, NULL without end, is of the caller alone: who waits for a block that
+ * another gave up opens it. Handles: ERR_NOT_FOUND (the object is gone: the catalogue has changed
+ * meanwhile), ERR_CORRUPT, ERR_CANCELLED (the patience is over).
  */
 enum err_code open_blocks_ref(struct open_blocks *blocks, int64_t tenant_id,
-                              const struct catalogue_place *place, struct flight_entry **ret_entry,
-                              struct err *err) MUST_USE;
+                              const struct catalogue_place *place, const struct patience *patience,
+                              struct flight_entry **ret_entry, struct err *err) MUST_USE;
 struct block *open_blocks_get(const struct flight_entry *entry);
 
 /* Keeps a block that was just written; takes its bytes. A block that cannot be opened is not kept.

@@ -11,8 +11,8 @@
 
 #include "lib/base/buf.h"
 #include "lib/base/err.h"
+#include "lib/base/patience.h"
 
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -173,6 +173,7 @@ struct store_profile_id {
 /* What limits are called and where they are set; NULL: nothing is said of it. */
 struct store_limit_texts {
     const char *cpu;
+    const char *time;
     const char *memory;
     const char *read;
 };
@@ -191,13 +192,13 @@ struct store_query {
     const struct span *label_names;
     size_t label_name_count;
     bool wants_all_labels;
-    int64_t start_ns;                /* profiles that begin at start_ns and later … */
-    int64_t end_ns;                  /* … and before end_ns */
-    int64_t cpu_deadline_ns;         /* of this thread's clock; 0: none */
-    size_t max_memory;               /* 0: 1 GiB */
-    uint64_t max_read_bytes;         /* of stored profiles; 0: any */
-    struct store_limit_texts texts;  /* of these three, for ERR_LIMIT */
-    const atomic_bool *is_cancelled; /* nobody waits for the answer any more; or NULL */
+    int64_t start_ns;               /* profiles that begin at start_ns and later … */
+    int64_t end_ns;                 /* … and before end_ns */
+    int64_t cpu_deadline_ns;        /* of this thread's clock; 0: none */
+    struct patience patience;       /* a deadline of the clock's, and whether anybody waits */
+    size_t max_memory;              /* 0: 1 GiB */
+    uint64_t max_read_bytes;        /* of stored profiles, and to open what has them; 0: any */
+    struct store_limit_texts texts; /* of these four, for ERR_LIMIT */
 };
 
 /* The parts of a profile type's name, in their order. */
@@ -236,8 +237,8 @@ struct store_statistics {
     uint32_t granule_count;
     uint32_t series_count;
     uint64_t profile_count;
-    uint64_t row_count; /* whose values are in the answer, by rows or by totals */
-    uint64_t bytes_read;
+    uint64_t row_count;         /* whose values are in the answer, by rows or by totals */
+    uint64_t bytes_read;        /* of blocks that are open already, too */
     uint32_t broken_count;      /* blocks and granules that cannot be read: they are left out */
     const char *broken_message; /* of the first; in the arena; NULL when there is none */
     struct store_names names;

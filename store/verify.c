@@ -63,7 +63,7 @@ static enum err_code read_place(struct verification *verification,
 {
     struct flight_entry *opened;
     enum err_code code =
-        open_blocks_ref(verification->blocks, entry->tenant_id, place, &opened, err);
+        open_blocks_ref(verification->blocks, entry->tenant_id, place, NULL, &opened, err);
     if (code)
         return code;
     const struct block *block = open_blocks_get(opened);

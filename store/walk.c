@@ -312,9 +312,13 @@ static enum err_code look_at_place(struct walk *walk, const struct catalogue_pla
     enum err_code code = walk_check_limits(walk, 0);
     if (code)
         return code;
-    code = open_blocks_ref(state->source->blocks, walk->query->tenant_id, place, &entry, walk->err);
+    code = open_blocks_ref(state->source->blocks, walk->query->tenant_id, place,
+                           &walk->query->patience, &entry, walk->err);
+    if (code == ERR_CANCELLED)
+        return walk_check_limits(walk, 0); /* which says why */
     if (code)
         return pass_over(walk, code == ERR_NOT_FOUND && state->is_last_try ? ERR_CORRUPT : code);
+    walk->statistics.bytes_read += block_opening_bytes(open_blocks_get(entry));
     const uint64_t profiles_before = walk->statistics.profile_count;
     code = look_at_block(walk, open_blocks_get(entry), &place->deletions);
     const bool is_used = walk->statistics.profile_count > profiles_before;
@@ -412,7 +416,7 @@ enum err_code walk_check_limits(const struct walk *walk, size_t bytes)
     bytes += state->block_bytes + state->text_bytes +
              state->series_capacity * sizeof(*walk->series) +
              state->task_capacity * sizeof(*walk->tasks);
-    if (query->is_cancelled && atomic_load_explicit(query->is_cancelled, memory_order_relaxed))
+    if (patience_is_cancelled(&query->patience))
         return err_set(walk->err, ERR_CANCELLED, "nobody waits for the answer: ask again");
     if (bytes > most)
         return refuse_cost(walk, "needs more memory than it may", query->texts.memory);
@@ -420,6 +424,9 @@ enum err_code walk_check_limits(const struct walk *walk, size_t bytes)
         return refuse_cost(walk, "reads more than it may", query->texts.read);
     if (query->cpu_deadline_ns && clock_thread_cpu_ns() > query->cpu_deadline_ns)
         return refuse_cost(walk, "takes longer than it may", query->texts.cpu);
+    if (patience_is_late(&query->patience))
+        return refuse_cost(walk, "is not answered within the time that it may take",
+                           query->texts.time);
     return ERR_NONE;
 }
 

@@ -80,7 +80,8 @@ enum err_code walk_explain_nothing(const struct walk_source *source,
 /* Magnitudes of all tasks together must be below 2^63, else ERR_TOO_LARGE: then sums are exact. */
 enum err_code walk_check_magnitude(const struct walk *walk) MUST_USE;
 /* ERR_LIMIT when the walk and bytes of the answer are more than the query's memory, it has read too
- * much or its time is over, ERR_CANCELLED when nobody waits for it. To be called now and then. */
+ * much or its time is over, by the processor or the clock, ERR_CANCELLED when nobody waits for it.
+ * To be called now and then. */
 enum err_code walk_check_limits(const struct walk *walk, size_t bytes) MUST_USE;
 
 /* A task was read, or could not be (code): what is broken is counted, and passed over. */

@@ -1,6 +1,8 @@
 #include "lib/base/flight_cache.h"
 
+#include "lib/base/clock.h"
 #include "lib/base/mem.h"
+#include "lib/base/patience.h"
 
 #include <assert.h>
 #include <pthread.h>
@@ -9,7 +11,7 @@
 #include <time.h>
 
 /* Entries are few and large (profiles, answers): chains stay short with this many buckets. */
-enum { BUCKET_COUNT = 1024 };
+enum { BUCKET_COUNT = 1024, LOOK_MS = 500 /* how often it is looked at whether anybody waits */ };
 
 enum entry_state { ENTRY_MAKING, ENTRY_READY, ENTRY_FAILED };
 
@@ -154,14 +156,17 @@ static struct flight_entry *entry_create(struct flight_cache *cache, const char 
 
 /* Called locked with a reference; keeps it on success. */
 static enum err_code wait_for(struct flight_cache *cache, struct flight_entry *entry,
-                              struct err *err)
+                              const struct patience *patience, struct err *err)
 {
-    struct timespec deadline;
-    clock_gettime(CLOCK_MONOTONIC, &deadline);
-    deadline.tv_sec += FLIGHT_WAIT_S;
-    int failed = 0;
-    while (entry->state == ENTRY_MAKING && !failed)
-        failed = pthread_cond_timedwait(&cache->has_finished, &cache->mutex, &deadline);
+    const int64_t last_ns = clock_monotonic_ns() + FLIGHT_WAIT_S * CLOCK_NS_PER_S;
+    while (entry->state == ENTRY_MAKING && clock_monotonic_ns() < last_ns) {
+        const int64_t left_ms = patience_left_ms(patience, LOOK_MS);
+        if (!left_ms)
+            return err_set(err, ERR_CANCELLED, "nobody waits any more for what others prepare");
+        const int64_t until_ns = clock_monotonic_ns() + left_ms * CLOCK_NS_PER_MS;
+        const struct timespec until = {until_ns / CLOCK_NS_PER_S, until_ns % CLOCK_NS_PER_S};
+        pthread_cond_timedwait(&cache->has_finished, &cache->mutex, &until);
+    }
     if (entry->state == ENTRY_FAILED) {
         *err = entry->failure;
         return err->code;
@@ -210,6 +215,14 @@ static enum err_code make_value(struct flight_cache *cache, struct flight_entry 
 enum err_code flight_cache_ref(struct flight_cache *cache, const char *key, flight_make *make,
                                void *context, struct flight_entry **ret_entry, struct err *err)
 {
+    return flight_cache_ref_within(cache, key, NULL, make, context, ret_entry, err);
+}
+
+enum err_code flight_cache_ref_within(struct flight_cache *cache, const char *key,
+                                      const struct patience *patience, flight_make *make,
+                                      void *context, struct flight_entry **ret_entry,
+                                      struct err *err)
+{
     uint32_t hash = hash_key(key);
     pthread_mutex_lock(&cache->mutex);
     struct flight_entry *entry = table_find(cache, key, hash);
@@ -218,7 +231,7 @@ enum err_code flight_cache_ref(struct flight_cache *cache, const char *key, flig
         entry->reference_count++;
         list_remove(cache, entry);
         list_add_newest(cache, entry);
-        code = wait_for(cache, entry, err);
+        code = wait_for(cache, entry, patience, err);
         pthread_mutex_unlock(&cache->mutex);
     } else {
         entry = entry_create(cache, key, hash);

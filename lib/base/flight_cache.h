@@ -16,6 +16,7 @@
 
 struct flight_cache;
 struct flight_entry;
+struct patience;
 
 /* How long one may wait for another's work, seconds. */
 enum { FLIGHT_WAIT_S = 60 };
@@ -37,6 +38,12 @@ typedef enum err_code flight_make(void *context, void **ret_value, size_t *ret_b
 enum err_code flight_cache_ref(struct flight_cache *cache, const char *key, flight_make *make,
                                void *context, struct flight_entry **ret_entry,
                                struct err *err) MUST_USE;
+/* The same for somebody who does not wait for ever: ERR_CANCELLED once the patience is over. What
+ * make itself waits for is its own matter. */
+enum err_code flight_cache_ref_within(struct flight_cache *cache, const char *key,
+                                      const struct patience *patience, flight_make *make,
+                                      void *context, struct flight_entry **ret_entry,
+                                      struct err *err) MUST_USE;
 /* The value of key if it is there, without waiting for it: NULL otherwise. */
 struct flight_entry *flight_cache_try(struct flight_cache *cache, const char *key);
 void *flight_cache_get(const struct flight_entry *entry);

@@ -74,8 +74,15 @@ void object_writer_abort(struct object_writer *writer)
 enum err_code object_open(struct object_store *store, const char *key, int *ret_fd,
                           uint64_t *ret_size, struct err *err)
 {
+    return object_open_within(store, key, NULL, ret_fd, ret_size, err);
+}
+
+enum err_code object_open_within(struct object_store *store, const char *key,
+                                 const struct patience *patience, int *ret_fd, uint64_t *ret_size,
+                                 struct err *err)
+{
     enum err_code code = check_key(key, err);
-    return code ? code : store->backend->open(store, key, ret_fd, ret_size, err);
+    return code ? code : store->backend->open(store, key, patience, ret_fd, ret_size, err);
 }
 
 enum err_code object_read(struct object_store *store, const char *key, struct buf *buf,
@@ -88,13 +95,20 @@ enum err_code object_read(struct object_store *store, const char *key, struct bu
 enum err_code object_read_range(struct object_store *store, const char *key, uint64_t offset,
                                 size_t size, struct buf *buf, struct err *err)
 {
+    return object_read_range_within(store, key, offset, size, NULL, buf, err);
+}
+
+enum err_code object_read_range_within(struct object_store *store, const char *key, uint64_t offset,
+                                       size_t size, const struct patience *patience,
+                                       struct buf *buf, struct err *err)
+{
     uint64_t end;
     enum err_code code = check_key(key, err);
     if (code || size == 0)
         return code;
     if (__builtin_add_overflow(offset, size, &end) || end > INT64_MAX)
         return err_set(err, ERR_CORRUPT, "object %s ends before the bytes wanted of it", key);
-    return store->backend->read_range(store, key, offset, size, buf, err);
+    return store->backend->read_range(store, key, offset, size, patience, buf, err);
 }
 
 enum err_code object_delete(struct object_store *store, const char *key, struct err *err)

@@ -28,6 +28,7 @@ enum { OBJECT_KEY_MAX_BYTES = 200, OBJECT_KEY_MAX_PARTS = 3 };
 
 struct object_store; /* S3: lib/io/object_s3.h opens it */
 struct object_writer;
+struct patience;
 
 /* Called with each object of a listing; modified is wall time. */
 typedef enum err_code object_visit(void *context, const char *key, uint64_t size,
@@ -56,6 +57,11 @@ void object_writer_abort(struct object_writer *writer);
  * the size that the options allow). */
 enum err_code object_open(struct object_store *store, const char *key, int *ret_fd,
                           uint64_t *ret_size, struct err *err) MUST_USE;
+/* The same for somebody who does not wait for ever: with S3, ERR_CANCELLED once the patience is
+ * over. */
+enum err_code object_open_within(struct object_store *store, const char *key,
+                                 const struct patience *patience, int *ret_fd, uint64_t *ret_size,
+                                 struct err *err) MUST_USE;
 /* The whole object appended to buf. Handles: ERR_NOT_FOUND, ERR_TOO_LARGE (past buf's maximum). */
 enum err_code object_read(struct object_store *store, const char *key, struct buf *buf,
                           struct err *err) MUST_USE;
@@ -64,6 +70,10 @@ enum err_code object_read(struct object_store *store, const char *key, struct bu
  * offset + size), ERR_TOO_LARGE (past buf's maximum). */
 enum err_code object_read_range(struct object_store *store, const char *key, uint64_t offset,
                                 size_t size, struct buf *buf, struct err *err) MUST_USE;
+/* As object_open_within is to object_open. */
+enum err_code object_read_range_within(struct object_store *store, const char *key, uint64_t offset,
+                                       size_t size, const struct patience *patience,
+                                       struct buf *buf, struct err *err) MUST_USE;
 /* Gone durably; deleting what is not there succeeds. */
 enum err_code object_delete(struct object_store *store, const char *key, struct err *err) MUST_USE;
 /* The same for many at the price of few (folder: one fsync per folder in a row of keys, so keys are

@@ -22,12 +22,14 @@ struct object_backend {
                                    struct err *err);
     enum err_code (*writer_commit)(struct object_writer *writer, struct err *err);
     void (*writer_abort)(struct object_writer *writer);
-    enum err_code (*open)(struct object_store *store, const char *key, int *ret_fd,
-                          uint64_t *ret_size, struct err *err);
+    enum err_code (*open)(struct object_store *store, const char *key,
+                          const struct patience *patience, int *ret_fd, uint64_t *ret_size,
+                          struct err *err);
     enum err_code (*read)(struct object_store *store, const char *key, struct buf *buf,
                           struct err *err);
     enum err_code (*read_range)(struct object_store *store, const char *key, uint64_t offset,
-                                size_t size, struct buf *buf, struct err *err);
+                                size_t size, const struct patience *patience, struct buf *buf,
+                                struct err *err);
     enum err_code (*delete_many)(struct object_store *store, const char *const *keys, size_t count,
                                  struct err *err);
     enum err_code (*list)(struct object_store *store, const char *prefix, object_visit *visit,

@@ -196,9 +196,11 @@ static enum err_code folder_put(struct object_store *store, const char *key, str
     return folder_writer_commit(writer, err);
 }
 
-static enum err_code folder_open(struct object_store *store, const char *key, int *ret_fd,
-                                 uint64_t *ret_size, struct err *err)
+static enum err_code folder_open(struct object_store *store, const char *key,
+                                 const struct patience *patience, int *ret_fd, uint64_t *ret_size,
+                                 struct err *err)
 {
+    (void)patience; /* a disk answers at once, or not at all */
     fd_auto parent_fd = -1;
     const char *name;
     enum err_code code = open_parent(folder_of(store), key, false, &parent_fd, &name, err);
@@ -248,16 +250,17 @@ static enum err_code folder_read(struct object_store *store, const char *key, st
 {
     fd_auto fd = -1;
     uint64_t size;
-    enum err_code code = folder_open(store, key, &fd, &size, err);
+    enum err_code code = folder_open(store, key, NULL, &fd, &size, err);
     return code ? code : read_at(fd, key, 0, size, buf, err);
 }
 
 static enum err_code folder_read_range(struct object_store *store, const char *key, uint64_t offset,
-                                       size_t size, struct buf *buf, struct err *err)
+                                       size_t size, const struct patience *patience,
+                                       struct buf *buf, struct err *err)
 {
     fd_auto fd = -1;
     uint64_t object_bytes;
-    enum err_code code = folder_open(store, key, &fd, &object_bytes, err);
+    enum err_code code = folder_open(store, key, patience, &fd, &object_bytes, err);
     if (code)
         return code;
     if (offset + size > object_bytes)

@@ -83,8 +83,9 @@ static enum err_code check_length(void *context, const struct http_client_answer
     return err_set(err, ERR_NETWORK, "the S3 server does not say how long an object is");
 }
 
-static enum err_code s3_open(struct object_store *base, const char *key, int *ret_fd,
-                             uint64_t *ret_size, struct err *err)
+static enum err_code s3_open(struct object_store *base, const char *key,
+                             const struct patience *patience, int *ret_fd, uint64_t *ret_size,
+                             struct err *err)
 {
     struct s3_store *store = s3_store_of(base);
     struct s3_request request;
@@ -102,6 +103,7 @@ static enum err_code s3_open(struct object_store *base, const char *key, int *re
     request.max_answer_bytes = store->open_max_bytes;
     request.answer_fd = fd;
     request.check = check_length;
+    request.patience = patience;
     enum err_code code = s3_client_send(store->client, &request, &answer, err);
     if (!code && lseek(fd, 0, SEEK_SET) != 0)
         code = err_set_errno(err, ERR_IO, "reading the copy of object %s", key);
@@ -165,7 +167,8 @@ static enum err_code check_range(void *context, const struct http_client_answer 
 }
 
 static enum err_code s3_read_range(struct object_store *base, const char *key, uint64_t offset,
-                                   size_t size, struct buf *buf, struct err *err)
+                                   size_t size, const struct patience *patience, struct buf *buf,
+                                   struct err *err)
 {
     struct s3_request request;
     if (size > buf->max_size - buf->size)
@@ -177,6 +180,7 @@ static enum err_code s3_read_range(struct object_store *base, const char *key, u
     request.max_answer_bytes = size;
     request.check = check_range;
     request.check_context = &request;
+    request.patience = patience;
     return read_into(s3_store_of(base), &request, buf, err);
 }
 

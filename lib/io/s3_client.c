@@ -4,6 +4,7 @@
 #include "lib/base/digest.h"
 #include "lib/base/mem.h"
 #include "lib/base/os.h"
+#include "lib/base/patience.h"
 #include "lib/io/s3_failure.h"
 #include "lib/io/s3_settings.h"
 #include "lib/io/s3_sign.h"
@@ -207,6 +208,14 @@ enum err_code s3_client_failure(const struct s3_client *client, const struct s3_
     return s3_failure_describe(&client->settings, request, answer, err);
 }
 
+static bool is_wanted(void *context, uint64_t sent, uint64_t send_total, uint64_t received,
+                      uint64_t receive_total)
+{
+    (void)sent, (void)send_total, (void)received, (void)receive_total;
+    const struct s3_request *request = context;
+    return !patience_is_cancelled(request->patience);
+}
+
 static enum err_code send_prepared(struct s3_client *client, const struct try *try,
                                    const struct s3_request *request,
                                    struct http_client_answer *answer, struct err *err)
@@ -225,6 +234,11 @@ static enum err_code send_prepared(struct s3_client *client, const struct try *t
     http.deadline_ms = client->settings.connect_timeout_ms +
                        3000 * (int64_t)client->settings.read_timeout_s +
                        (int64_t)(most_bytes / SLOWEST_BYTES_PER_S * 1000);
+    if (request->patience) {
+        http.deadline_ms = patience_left_ms(request->patience, http.deadline_ms);
+        http.progress = is_wanted;
+        http.progress_context = (void *)(uintptr_t)request; /* only read */
+    }
     enum err_code code = take_connection(client, &connection, err);
     if (code)
         return code;
@@ -290,7 +304,12 @@ enum err_code s3_client_send(struct s3_client *client, const struct s3_request *
     digest_hex(span_of(hash, sizeof(hash)), payload_hash);
     int64_t start_ns = clock_monotonic_ns();
     for (int tries = 1;; tries++) {
-        enum err_code code = try_once(client, request, payload_hash, answer, err);
+        enum err_code code = patience_is_over(request->patience)
+                                 ? ERR_CANCELLED
+                                 : try_once(client, request, payload_hash, answer, err);
+        if (code && patience_is_over(request->patience))
+            return err_set(err, ERR_CANCELLED, "nobody waits any more for the S3 server to %s %s",
+                           request->action, request->key ? request->key : "the bucket");
         if (!is_worth_another_try(code))
             return code;
         int64_t pause = pause_ms(tries, answer);
@@ -298,6 +317,6 @@ enum err_code s3_client_send(struct s3_client *client, const struct s3_request *
         if (passed_ms + pause > client->retry_ms)
             return err_add(err, "after %d tries, %s %s", tries, request->action,
                            request->key ? request->key : client->settings.bucket);
-        clock_sleep_ms(pause);
+        patience_sleep_ms(request->patience, pause);
     }
 }

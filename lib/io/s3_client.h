@@ -12,6 +12,7 @@
 
 enum { S3_CLIENT_DEFAULT_RETRY_S = 20 };
 
+struct patience;
 struct s3_client;
 
 struct s3_request {
@@ -28,6 +29,7 @@ struct s3_request {
     /* Looks at a 2xx answer; ERR_BUSY, ERR_NETWORK and ERR_TIMEOUT mean that another try may do. */
     enum err_code (*check)(void *context, const struct http_client_answer *answer, struct err *err);
     void *check_context;
+    const struct patience *patience; /* whoever waits for the answer; NULL: without end */
 };
 
 /* Handles: ERR_INVALID (an option). Nothing is sent. */
@@ -46,7 +48,8 @@ void s3_request_init(struct s3_request *request, const char *action, const char 
  * Handles: ERR_NOT_FOUND (no object of that key), ERR_CORRUPT (the range is not in the object),
  * ERR_GONE (no such upload), ERR_UNSUPPORTED (a server that answers 501: some know no multi-delete;
  * object_s3_delete.c then deletes one by one), ERR_TOO_LARGE, ERR_NETWORK,
- * ERR_TIMEOUT and ERR_BUSY (after all tries), ERR_UNAUTHENTICATED, ERR_FORBIDDEN and ERR_INVALID
+ * ERR_TIMEOUT and ERR_BUSY (after all tries), ERR_CANCELLED (the request's patience is over),
+ * ERR_UNAUTHENTICATED, ERR_FORBIDDEN and ERR_INVALID
  * (settings).
  */
 enum err_code s3_client_send(struct s3_client *client, const struct s3_request *request,

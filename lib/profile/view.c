@@ -77,9 +77,10 @@ enum err_code view_scale(struct view *view, double scale, struct err *err)
 
 enum err_code view_check_cpu(const struct view *view, struct err *err)
 {
-    if (view->is_cancelled && atomic_load_explicit(view->is_cancelled, memory_order_relaxed))
+    if (patience_is_cancelled(&view->patience))
         return err_set(err, ERR_CANCELLED, "nobody waits for the report: ask again");
-    if (view->cpu_deadline_ns == 0 || clock_thread_cpu_ns() < view->cpu_deadline_ns)
+    if ((view->cpu_deadline_ns == 0 || clock_thread_cpu_ns() < view->cpu_deadline_ns) &&
+        !patience_is_late(&view->patience))
         return ERR_NONE;
     return err_set(err, ERR_TOO_LARGE,
                    "the report takes too long to compute: narrow it with focus or ignore, or look "
@@ -409,7 +410,7 @@ enum err_code view_create_from(struct arena *arena, const struct view_source *so
     build.view->is_diff = source_count > 1;
     build.view->scale = 1;
     build.view->cpu_deadline_ns = options->cpu_deadline_ns;
-    build.view->is_cancelled = options->is_cancelled;
+    build.view->patience = options->patience;
     for (size_t i = 0; i < source_count; i++)
         build.sides[i] = (struct side){.profile = sources[i].profile, .source = &sources[i]};
     enum err_code code = choose_group(&build, options->group_by, err);

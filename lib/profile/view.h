@@ -30,9 +30,8 @@
 #ifndef LIB_PROFILE_VIEW_H
 #define LIB_PROFILE_VIEW_H
 
+#include "lib/base/patience.h"
 #include "lib/profile/profile.h"
-
-#include <stdatomic.h>
 
 struct filter;
 
@@ -65,11 +64,11 @@ enum view_group {
 };
 
 struct view_options {
-    struct span sample_type;         /* as profile_find_value_type */
-    struct span group_by;            /* empty: function */
-    const struct filter *filter;     /* or NULL */
-    int64_t cpu_deadline_ns;         /* clock_thread_cpu_ns() at which to give up; 0: never */
-    const atomic_bool *is_cancelled; /* nobody waits for the report any more; or NULL */
+    struct span sample_type;     /* as profile_find_value_type */
+    struct span group_by;        /* empty: function */
+    const struct filter *filter; /* or NULL */
+    int64_t cpu_deadline_ns;     /* clock_thread_cpu_ns() at which to give up; 0: never */
+    struct patience patience;    /* whether anybody waits for the report */
     /* Of samples that are no longer in the profile, per enum view_side: part of the total. */
     int64_t left_out[2];
 };
@@ -95,8 +94,8 @@ struct view {
     bool is_diff;
     bool is_normalised;
     bool drop_frames_failed;
-    int64_t cpu_deadline_ns;         /* as in the options, for what is made from the view */
-    const atomic_bool *is_cancelled; /* likewise */
+    int64_t cpu_deadline_ns;  /* as in the options, for what is made from the view */
+    struct patience patience; /* likewise */
 
     const struct frame *frames;
     uint32_t frame_count;

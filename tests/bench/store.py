@@ -49,7 +49,7 @@ DAY_S = 86400
 BEGIN_S = 20_600 * DAY_S  # a day's begin (UTC), so that a day of data is one block
 NS = 10**9
 FLAGS = ["--jobs-interval", "1s", "--tenant-samples-per-second", "1000000000",
-         "--tenant-samples-burst", "1000000000", "--tenant-query-cpu-time", "600s",
+         "--tenant-samples-burst", "1000000000", "--tenant-query-cpu-time", "600s", "--tenant-query-time", "600s",
          "--tenant-query-memory", "4GiB"]
 TYPE, SMALL = "cpu:nanoseconds", "samples:count"
 

@@ -2,6 +2,7 @@
 in the form of the protocol that it came by; other teams and what is within the limits are not touched."""
 
 import gzip
+import re
 
 import pytest
 
@@ -230,11 +231,24 @@ def question(client, path, **more):
 
 
 @pytest.mark.parametrize("path", QUESTIONS)
-def test_questions_have_a_time(server, path):
-    client = Tenant(server, query_cpu_s=0).api("ingest", "read")
+@pytest.mark.parametrize("limit", ["query_cpu_s", "query_time_s"])
+def test_questions_have_a_time(server, path, limit):
+    client = Tenant(server, **{limit: 0}).api("ingest", "read")
     assert is_taken(send(client, "api", {}))
     document = refusal(question(client, path), "api", 422, None)
-    assert "query_cpu_s is 0, set for this team" in document
+    assert f"{limit} is 0, set for this team" in document
+
+
+@pytest.mark.parametrize("path", QUESTIONS)
+def test_opening_blocks_is_counted(server, path):
+    tenant = Tenant(server)
+    client = tenant.api("ingest", "read")
+    assert is_taken(send(client, "api", {}))
+    fields = question(client, path).headers.get("perfolio-statistics")
+    assert fields is None or int(re.search(r"bytes=(\d+)", fields)[1]) > 500, fields
+    server.api().patch(f"/api/v1/admin/tenants/{tenant.id}", json={"query_read_bytes": 500})
+    client = tenant.api("read")
+    assert "query_read_bytes is 500" in refusal(question(client, path), "api", 422, None)
 
 
 def test_questions_have_a_cost(server):

@@ -546,3 +546,23 @@ def test_a_slow_merge_keeps_its_lease(start, external_database):  # noqa: F811
             "query": "samples:count", "start": begin, "end": begin + 10, "report": "folded"})
         assert len(answer.text.splitlines()) == 10
         assert two.stop() == 0
+
+
+def test_a_question_does_not_wait_for_a_bucket_past_its_time(start, external_database):  # noqa: F811
+    prefix, flags = new_prefix(), ("--database-url", external_database)
+    one = start("one", bucket(prefix), *flags)
+    tenant = Tenant(one, query_time_s=2)
+    token = tenant.make_token("ingest", "read")["token"]
+    begin = (time.time_ns() // (24 * HOUR) - 2) * 24 * HOUR
+    assert one.api(token).post("/api/v1/profiles", FOLDED,
+                               query={"label": "pod=a", "time": begin}).status == 200
+    query = {"query": "samples:count", "start": begin, "end": begin + 10, "report": "folded"}
+    with proxy_to_bucket() as proxy:
+        two = start("two", bucket(prefix, endpoint=proxy.endpoint), *flags)
+        for fault in ("hang", "stall", "503"):
+            proxy.plan(always=fault, wanted="GET")
+            answer = two.api(token).get("/api/v1/query", query=query)
+            assert answer.status == 422 and "query_time_s is 2" in answer.json()["detail"], answer
+        proxy.plan()
+        assert two.api(token).get("/api/v1/query", query=query).text == FOLDED.decode()
+        assert two.stop() == 0

@@ -3,6 +3,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/flight_cache.h"
 #include "lib/base/mem.h"
+#include "lib/base/patience.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -172,6 +173,41 @@ static void ask_at_once(struct flight_cache *cache, flight_make *make, struct as
         pthread_join(threads[i], NULL);
 }
 
+static void *ask_impatiently(void *context)
+{
+    struct asker *asker = context;
+    struct err err = {0};
+    struct flight_entry *entry = NULL;
+    const struct patience patience = {.deadline_ns = 1};
+    asker->code = flight_cache_ref_within(asker->cache, "k", &patience, make_100_bytes,
+                                          asker->value, &entry, &err);
+    flight_cache_unref(asker->code ? NULL : entry);
+    return NULL;
+}
+
+/* Makes it only after another, who has no patience, has asked in vain. */
+static enum err_code make_after_another(void *context, void **ret_value, size_t *ret_bytes,
+                                        struct err *err)
+{
+    struct asker *other = context;
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, ask_impatiently, other), 0);
+    pthread_join(thread, NULL);
+    return make_100_bytes(other->value, ret_value, ret_bytes, err);
+}
+
+static void who_has_no_patience_does_not_wait_for_others(void **state)
+{
+    struct err err = {0};
+    struct flight_entry *entry = NULL;
+    struct asker other = {.cache = *state, .value = "v"};
+    assert_int_equal(flight_cache_ref(*state, "k", make_after_another, &other, &entry, &err), 0);
+    assert_int_equal(other.code, ERR_CANCELLED);
+    flight_cache_unref(entry);
+    ask_impatiently(&other); /* what is there needs none */
+    assert_int_equal(other.code, ERR_NONE);
+}
+
 static void many_who_ask_at_once_cost_one_making(void **state)
 {
     struct asker askers[ASKERS];
@@ -200,6 +236,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_value_past_the_bound_is_used_and_not_kept, start, stop),
         cmocka_unit_test_setup_teardown(trying_finds_what_is_ready_and_makes_nothing, start, stop),
         cmocka_unit_test_setup_teardown(many_who_ask_at_once_cost_one_making, start, stop),
+        cmocka_unit_test_setup_teardown(who_has_no_patience_does_not_wait_for_others, start, stop),
         cmocka_unit_test_setup_teardown(a_failure_reaches_all_who_wait_and_is_not_kept, start,
                                         stop),
     };
