@@ -117,6 +117,27 @@ enum err_code profile_cache_ref(struct server *server, const struct share *share
                             err);
 }
 
+/* context is what *ret_value shall be; it is NULL afterwards. */
+static enum err_code take_profile(void *context, void **ret_value, size_t *ret_bytes,
+                                  struct err *err)
+{
+    struct profile **profile = context;
+    (void)err;
+    *ret_value = *profile;
+    *ret_bytes = arena_bytes((*profile)->arena);
+    *profile = NULL;
+    return ERR_NONE;
+}
+
+void profile_cache_keep(struct profile_cache *cache, const char *share_id, struct profile *profile)
+{
+    struct flight_entry *entry;
+    struct err ignored;
+    if (flight_cache_ref(cache->flights, share_id, take_profile, &profile, &entry, &ignored) == 0)
+        flight_cache_unref(entry);
+    profile_destroy(profile);
+}
+
 const struct profile *profile_cache_get(const struct flight_entry *entry)
 {
     return flight_cache_get(entry);
@@ -135,9 +156,4 @@ void profile_cache_drop(struct profile_cache *cache, const char *share_id)
 size_t profile_cache_bytes(struct profile_cache *cache)
 {
     return flight_cache_bytes(cache->flights);
-}
-
-uint64_t profile_cache_decode_count(struct profile_cache *cache)
-{
-    return flight_cache_made_count(cache->flights);
 }

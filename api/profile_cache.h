@@ -34,6 +34,9 @@ void profile_cache_destroy(struct profile_cache *cache);
  */
 enum err_code profile_cache_ref(struct server *server, const struct share *share,
                                 struct flight_entry **ret_entry, struct err *err) MUST_USE;
+/* Keeps a profile that was decoded when its share was made, as whoever made a share looks at it
+ * next. The cache destroys it. */
+void profile_cache_keep(struct profile_cache *cache, const char *share_id, struct profile *profile);
 /* What decoding the share's profile takes and leaves, without decoding it. */
 struct share_cost profile_cache_cost(const struct share *share);
 const struct profile *profile_cache_get(const struct flight_entry *entry);
@@ -43,9 +46,8 @@ void profile_cache_unref(struct flight_entry *entry);
 /* Forgets the profile of a share that was deleted. */
 void profile_cache_drop(struct profile_cache *cache, const char *share_id);
 
-/* For metrics and tests. */
+/* For metrics. */
 size_t profile_cache_bytes(struct profile_cache *cache);
-uint64_t profile_cache_decode_count(struct profile_cache *cache);
 
 static inline void profile_cache_cleanup(struct flight_entry **entry)
 {

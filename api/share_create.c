@@ -13,6 +13,7 @@
 #include "api/metrics.h"
 #include "api/object_task.h"
 #include "api/password.h"
+#include "api/profile_cache.h"
 #include "api/quota.h"
 #include "api/server.h"
 #include "api/settings.h"
@@ -37,7 +38,9 @@ struct new_share {
     char object_key[SHARE_OBJECT_KEY_BYTES];
     enum format format;
     struct buf summary;
-    int64_t expires_ms; /* 0: never */
+    struct profile *profile; /* NULL: not decoded, or kept by the cache */
+    uint64_t held_bytes;     /* of the gate, for profile */
+    int64_t expires_ms;      /* 0: never */
 };
 
 static enum err_code summarise(struct request *request, struct span bytes, struct new_share *share,
@@ -47,15 +50,26 @@ static enum err_code summarise(struct request *request, struct span bytes, struc
         request->server->settings, decode_gate_max_bytes(request->server->shares->gate));
     struct decode_gate *gate = request->server->shares->gate;
     struct decode_place place;
-    struct profile *profile;
     enum err_code code =
-        decode_gate_decode(gate, bytes, &limits, &share->format, &profile, &place, err);
+        decode_gate_decode(gate, bytes, &limits, &share->format, &share->profile, &place, err);
     if (code)
         return code;
-    code = share_summary_append(profile, place.peak_bytes, &share->summary, err);
-    profile_destroy(profile);
-    decode_gate_leave(gate, place.held_bytes);
-    return code;
+    share->held_bytes = place.held_bytes;
+    return share_summary_append(share->profile, place.peak_bytes, &share->summary, err);
+}
+
+/* Of a share that was made the profile stays decoded, since it is looked at next. */
+static void keep_profile(struct server *server, struct new_share *share)
+{
+    profile_cache_keep(server->profiles, share->id, share->profile);
+    share->profile = NULL;
+}
+
+static void drop_profile(struct server *server, struct new_share *share)
+{
+    profile_destroy(share->profile);
+    decode_gate_leave(server->shares->gate, share->held_bytes);
+    buf_fini(&share->summary);
 }
 
 static void take_text(char *to, size_t size, const char *text)
@@ -299,7 +313,9 @@ enum err_code share_create(struct request *request, const struct share_settings 
     buf_init(&share.summary, SHARE_SUMMARY_BYTES);
     name_share(source, &share);
     enum err_code code = store(request, settings, source, &share, err);
-    buf_fini(&share.summary);
+    if (!code)
+        keep_profile(request->server, &share);
+    drop_profile(request->server, &share);
     if (code)
         return code;
     count_created(request, share.format, source->bytes.size);

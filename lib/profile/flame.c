@@ -353,33 +353,39 @@ static int64_t *sum_up(struct arena *arena, const struct tree *tree, const int64
     return cum;
 }
 
-static int64_t *gather(struct arena *arena, const int64_t *values, const uint32_t *old_of_new,
-                       uint32_t count)
+static int64_t *scatter(struct arena *arena, const int64_t *values, const uint32_t *place,
+                        uint32_t count)
 {
-    int64_t *gathered = arena_new_raw(arena, int64_t, count);
+    int64_t *scattered = arena_new_raw(arena, int64_t, count);
     for (uint32_t i = 0; i < count; i++)
-        gathered[i] = values[old_of_new[i]];
-    return gathered;
+        scattered[place[i]] = values[i];
+    return scattered;
 }
 
-static void write_cuts(struct build *build, const uint32_t *old_of_new)
+static void add_cut_value(struct flame *flame, const int64_t *self, uint32_t node)
+{
+    uint64_t value = self ? magnitude(self[node]) : 0;
+    flame->cut_value = view_add(flame->cut_value, value > INT64_MAX ? INT64_MAX : (int64_t)value);
+}
+
+static void write_cuts(struct build *build, const uint32_t *place)
 {
     struct flame *flame = build->flame;
+    if (!flame->cut_count)
+        return;
+    uint32_t *hidden_by_place = arena_new_raw(build->scratch, uint32_t, flame->node_count);
+    for (uint32_t i = 0; i < flame->node_count; i++)
+        hidden_by_place[place[i]] = build->tree.hidden[i];
     uint32_t *node = arena_new_raw(build->arena, uint32_t, flame->cut_count);
     uint32_t *hidden = arena_new_raw(build->arena, uint32_t, flame->cut_count);
     uint32_t count = 0;
-    for (uint32_t i = 0; i < flame->node_count && build->tree.hidden; i++) {
-        uint32_t old = old_of_new[i];
-        if (!build->tree.hidden[old])
+    for (uint32_t i = 0; i < flame->node_count; i++) {
+        if (!hidden_by_place[i])
             continue;
         node[count] = i;
-        hidden[count++] = build->tree.hidden[old];
-        for (int side = 0; side < VIEW_SIDE_COUNT; side++) {
-            int64_t self = build->tree.self[side] ? build->tree.self[side][old] : 0;
-            uint64_t value = magnitude(self);
-            flame->cut_value =
-                view_add(flame->cut_value, value > INT64_MAX ? INT64_MAX : (int64_t)value);
-        }
+        hidden[count++] = hidden_by_place[i];
+        add_cut_value(flame, flame->base_self, i);
+        add_cut_value(flame, flame->node_self, i);
     }
     flame->cut_node = node;
     flame->cut_hidden = hidden;
@@ -415,28 +421,26 @@ static void write_flame(struct build *build)
         if (tree->self[side])
             cum[side] = sum_up(build->scratch, tree, tree->self[side]);
     }
-    const uint32_t *old_of_new = flame_order(build->scratch, tree->parent, tree->count, cum);
+    const uint32_t *place = flame_order(build->scratch, tree->parent, tree->count, cum);
     uint32_t count = tree->count;
-    uint32_t *new_of_old = arena_new_raw(build->scratch, uint32_t, count);
     uint32_t *frame = arena_new_raw(build->arena, uint32_t, count);
     uint32_t *parent = arena_new_raw(build->arena, uint32_t, count);
     for (uint32_t i = 0; i < count; i++) {
-        new_of_old[old_of_new[i]] = i; /* a parent comes before its children */
-        frame[i] = tree->frame[old_of_new[i]];
-        parent[i] = new_of_old[tree->parent[old_of_new[i]]];
+        frame[place[i]] = tree->frame[i];
+        parent[place[i]] = place[tree->parent[i]];
     }
     flame->node_count = count;
     flame->node_frame = frame;
     flame->node_parent = parent;
-    flame->node_self = gather(build->arena, tree->self[VIEW_SIDE_B], old_of_new, count);
-    flame->node_cum = gather(build->arena, cum[VIEW_SIDE_B], old_of_new, count);
+    flame->node_self = scatter(build->arena, tree->self[VIEW_SIDE_B], place, count);
+    flame->node_cum = scatter(build->arena, cum[VIEW_SIDE_B], place, count);
     if (unscaled)
-        flame->unscaled_self = gather(build->arena, unscaled, old_of_new, count);
+        flame->unscaled_self = scatter(build->arena, unscaled, place, count);
     if (cum[VIEW_SIDE_A]) {
-        flame->base_self = gather(build->arena, tree->self[VIEW_SIDE_A], old_of_new, count);
-        flame->base_cum = gather(build->arena, cum[VIEW_SIDE_A], old_of_new, count);
+        flame->base_self = scatter(build->arena, tree->self[VIEW_SIDE_A], place, count);
+        flame->base_cum = scatter(build->arena, cum[VIEW_SIDE_A], place, count);
     }
-    write_cuts(build, old_of_new);
+    write_cuts(build, place);
 }
 
 static void write_frames(struct build *build)

@@ -34,46 +34,53 @@ static void sort_siblings(struct ranked *siblings, uint32_t count)
     }
 }
 
-/* Children of node i are at first_child[i] .. first_child[i + 1] of the answer. */
-static struct ranked *rank_children(struct arena *scratch, const uint32_t *parent, uint32_t count,
-                                    int64_t *const *cum, uint32_t **ret_first_child)
+static uint32_t *subtree_sizes(struct arena *scratch, const uint32_t *parent, uint32_t count)
 {
-    uint32_t *first_child = arena_new(scratch, uint32_t, (size_t)count + 2);
-    struct ranked *children = arena_new_raw(scratch, struct ranked, count);
-    /* Counting sort by parent; the counts are shifted by two, so that filling shifts them back. */
-    for (uint32_t i = 1; i < count; i++)
-        first_child[parent[i] + 2]++;
-    for (uint32_t i = 2; i < count + 2; i++)
-        first_child[i] += first_child[i - 1];
-    for (uint32_t i = 1; i < count; i++) {
-        int64_t rank = cum[VIEW_SIDE_B][i];
-        if (cum[VIEW_SIDE_A] && cum[VIEW_SIDE_A][i] > rank)
-            rank = cum[VIEW_SIDE_A][i];
-        children[first_child[parent[i] + 1]++] = (struct ranked){.rank = rank, .node = i};
-    }
-    for (uint32_t i = 0; i < count; i++) {
-        uint32_t siblings = first_child[i + 1] - first_child[i];
-        if (siblings > 1)
-            sort_siblings(children + first_child[i], siblings);
-    }
-    *ret_first_child = first_child;
-    return children;
+    uint32_t *size = arena_new_raw(scratch, uint32_t, count);
+    for (uint32_t i = 0; i < count; i++)
+        size[i] = 1;
+    for (uint32_t i = count - 1; i > 0; i--)
+        size[parent[i]] += size[i];
+    return size;
 }
 
+static int64_t rank_of(int64_t *const *cum, uint32_t node)
+{
+    int64_t rank = cum[VIEW_SIDE_B][node];
+    return cum[VIEW_SIDE_A] && cum[VIEW_SIDE_A][node] > rank ? cum[VIEW_SIDE_A][node] : rank;
+}
+
+/* As a subtree has its nodes one after the other, a child's place follows from the sizes of those
+ * that come before it. Most nodes have one child, which follows its parent. */
 uint32_t *flame_order(struct arena *scratch, const uint32_t *parent, uint32_t count,
                       int64_t *const *cum)
 {
-    uint32_t *first_child;
-    const struct ranked *children = rank_children(scratch, parent, count, cum, &first_child);
-    uint32_t done = 0, waiting = 0;
-    uint32_t *old_of_new = arena_new_raw(scratch, uint32_t, count);
-    uint32_t *stack = arena_new_raw(scratch, uint32_t, count);
-    stack[waiting++] = 0;
-    while (waiting) {
-        uint32_t node = stack[--waiting];
-        old_of_new[done++] = node;
-        for (uint32_t i = first_child[node + 1]; i-- > first_child[node];)
-            stack[waiting++] = children[i].node;
+    const uint32_t *size = subtree_sizes(scratch, parent, count);
+    uint32_t *place = arena_new_raw(scratch, uint32_t, count);
+    struct ranked *children = NULL;
+    uint32_t capacity = 0;
+    place[0] = 0;
+    for (uint32_t node = 0; node < count; node++) {
+        uint32_t end = node + size[node], next = place[node] + 1, child_count = 0;
+        if (node + 1 == end)
+            continue;
+        if (node + 1 + size[node + 1] == end) {
+            place[node + 1] = next;
+            continue;
+        }
+        for (uint32_t child = node + 1; child < end; child += size[child]) {
+            if (child_count == capacity) {
+                capacity = capacity ? capacity * 2 : 256;
+                children = mem_resize(children, capacity, sizeof(*children));
+            }
+            children[child_count++] = (struct ranked){.rank = rank_of(cum, child), .node = child};
+        }
+        sort_siblings(children, child_count);
+        for (uint32_t i = 0; i < child_count; i++) {
+            place[children[i].node] = next;
+            next += size[children[i].node];
+        }
     }
-    return old_of_new;
+    mem_free(children);
+    return place;
 }

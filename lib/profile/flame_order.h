@@ -7,8 +7,8 @@
 #include "lib/profile/view.h"
 
 /*
- * Where each old node goes, in scratch: preorder again, children by the larger of both sides' cum,
- * equal ones as they stood. parent is of a tree in preorder; cum[VIEW_SIDE_A] may be NULL.
+ * The new place of each node, in scratch: preorder again, children by the larger of both sides'
+ * cum, equal ones as they stood. parent is of a tree in preorder; cum[VIEW_SIDE_A] may be NULL.
  */
 uint32_t *flame_order(struct arena *scratch, const uint32_t *parent, uint32_t count,
                       int64_t *const *cum);

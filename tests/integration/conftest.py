@@ -230,6 +230,11 @@ class Server:
             self.kill_all()
             pytest.fail(f"perfoliod did not stop in {seconds} s:\n{self.log()[-4000:]}")
 
+    def restart(self):
+        """Forgets all that is cached, as profiles of shares that were made just now are."""
+        self.stop()
+        return self.start()
+
     def kill_all(self):
         """SIGKILL for the supervisor and all that it started."""
         victims = [self.process.pid, *self.descendants()]

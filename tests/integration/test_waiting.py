@@ -19,6 +19,7 @@ class Stalled:
     def __init__(self, server):
         self.server = server
         self.id = server.api().post("/api/v1/shares", samples.FOLDED).json()["id"]
+        server.restart()
         self.path = server.data_dir / "objects" / "share" / self.id
         self.kept = self.path.with_name(self.id + ".kept")
         self.path.rename(self.kept)
