@@ -4,7 +4,7 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { gunzipSync, gzipSync } from "node:zlib";
 import { axeFindings, dropFiles, soon, viewReady, withPage } from "./harness.mjs";
-import { cpuProfile, encodePprof, foldedText } from "./profiles.mjs";
+import { cpuProfile, encodePprof, foldedText, labelledProfile, labelledSamples } from "./profiles.mjs";
 import { root } from "./server.mjs";
 
 /** Names with exact self and total values of the rows that are in the document. */
@@ -24,6 +24,8 @@ const members = (data, count) => {
   return Buffer.concat([gzipSync(Buffer.alloc(0)), ...Array.from({ length: count }, (_, i) => gzipSync(data.subarray(i * step, (i + 1) * step)))]);
 };
 
+const sharedFolder = join(process.env.PERFOLIO_SHARED ?? join(root, "../shared"), "data/pprof");
+
 function files() {
   const made = [
     ["cpu.pb.gz", cpuProfile(41)],
@@ -33,10 +35,33 @@ function files() {
     ["decimals.folded", Buffer.from("# a comment\nmain;run 1.5\nmain;run;köln 2.25\nmain 3e1\n")],
     ["kernel.folded", Buffer.from("main;read;vfs_read_[k] 4\nmain;jitted_[j] 2\n")],
   ];
-  const folder = join(process.env.PERFOLIO_SHARED ?? join(root, "../shared"), "data/pprof");
-  if (!existsSync(folder)) return made;
-  const real = readdirSync(folder).filter((name) => name.endsWith(".pb.gz"));
-  return [...made, ...real.map((name) => [name, readFileSync(join(folder, name))])];
+  if (!existsSync(sharedFolder)) return made;
+  const real = readdirSync(sharedFolder).filter((name) => name.endsWith(".pb.gz"));
+  return [...made, ...real.map((name) => [name, readFileSync(join(sharedFolder, name))])];
+}
+
+/** Of inlined calls, kernel, binaries without symbols, labels of all kinds: files and the groups besides those of frames. */
+function groupedFiles() {
+  const many = labelledSamples(48, 60).map(({ labels, ...sample }, i) => ({ ...sample, labels: i === 7 ? Array.from({ length: 900 }, (_, at) => ["thread", `wörker ${at}`]) : labels }));
+  const made = [
+    ["inlined.folded", Buffer.from("main;read_[k];copy_[i];deep_[i] 4\nmain;copy_[i] 3\ncopy_[i];x 1\nmain;jit_[j];read_[k] 2\nmain;jit_[j] 2\nread_[k];copy_[i] 5\n"), []],
+    ["labelled.pb.gz", encodePprof({ types: [["cpu", "nanoseconds"]], binary: "/usr/bin/app/", samples: many.map(({ values, ...sample }) => ({ ...sample, values: [values[1]] })) }), ["label:thread", "bytes"]],
+  ];
+  const real = ["labels.pb.gz", "profile1.pb.gz", "fib.pb.gz", "no-python.pb.gz"].filter((name) => existsSync(join(sharedFolder, name)));
+  return [...made, ...real.map((name) => [name, readFileSync(join(sharedFolder, name)), []])];
+}
+
+/** Rows as texts, which sort. */
+const sorted = (rows) => rows.map((row) => JSON.stringify(row)).sort();
+
+/** Rows of the table that stand in the document are among those of the server's table. */
+async function agreesWith(page, rows) {
+  const known = new Set(sorted(rows));
+  await soon(async () => {
+    const shown = sorted(await exactRows(page));
+    assert.ok(shown.length >= Math.min(70, rows.length), `${shown.length} of ${rows.length} rows`);
+    for (const row of shown) assert.ok(known.has(row), `${row} is not among ${[...known].slice(0, 12)}`);
+  });
 }
 
 export async function testPreview(runner, browser, server) {
@@ -78,6 +103,89 @@ export async function testPreview(runner, browser, server) {
         assert.deepEqual(sent, [], "nothing was sent");
       });
     });
+
+  for (const [name, bytes, labels] of groupedFiles())
+    await runner.test(`a preview is grouped as the server groups it: ${name}`, async () => {
+      const { id } = await server.share(bytes, { filename: name });
+      await withPage(browser, server, async (page) => {
+        await page.setViewportSize({ width: 1200, height: 3000 });
+        await page.goto(`${server.url}/?v=table&s=-cum&g=file&sv=2`);
+        await page.waitForSelector(".drop");
+        await dropFiles(page, [{ name, bytes }]);
+        for (const group of ["file", "line", "address", "binary", ...labels]) {
+          if (group !== "file") await page.selectOption(".preview [aria-label=Group]", group.replace(/^(label:)?(?=bytes|thread)/, "label:"));
+          await viewReady(page);
+          await page.$eval(".preview .viewer", (viewer) => (viewer.style.minHeight = "2800px"));
+          const own = (await server.call("GET", `/api/v1/shares/${id}/top?group_by=${group}&limit=0`, { token: server.token })).json;
+          await agreesWith(page, own.functions.map((row) => [row.name, row.flat, row.cum]));
+        }
+      });
+    });
+
+  await runner.test("two files are compared before they are sent, with the server's numbers, and sent as they were seen", () =>
+    withPage(browser, server, async (page) => {
+      const types = [["cpu", "microseconds"], ["samples", "count"]];
+      const cpu = labelledSamples(46, 90);
+      const files = [
+        { name: "before.pb.gz", bytes: encodePprof({ types, samples: cpu.map(({ values, ...sample }) => ({ ...sample, values: [values[1] / 1000, values[0]] })), defaultType: "samples" }) },
+        { name: "after.pb.gz", bytes: labelledProfile(47, 120) },
+      ];
+      const [a, b] = await Promise.all(files.map(({ name, bytes }) => server.share(bytes, { filename: name })));
+      const rowsOf = async (query) => (await server.call("GET", `/api/v1/diff/top?a=${a.id}&b=${b.id}&limit=0&${query}`, { token: server.token })).json.functions.map((row) => [row.name, row.cum_a, row.cum_b]);
+      const seen = () => page.$$eval(".rows .row", (rows) => rows.map((row) => {
+        const whole = (cell) => Math.round(Number(/^-?[\d,]+(\.\d+)?/.exec(cell.title.replace("−", "-"))[0].replaceAll(",", ""))); // the API rounds what is normalised
+        const name = row.querySelector("button");
+        return [name.ariaLabel ?? name.title, ...[...row.querySelectorAll(".cell.value")].map(whole)];
+      }));
+      await page.setViewportSize({ width: 1200, height: 3000 });
+      const sent = [];
+      page.on("request", (request) => request.method() !== "GET" && sent.push(request.url()));
+      await page.goto(`${server.url}/?v=table&s=-cum&co=before,cum&sv=2`);
+      await page.waitForSelector(".drop");
+      await dropFiles(page, files);
+      await viewReady(page);
+      assert.deepEqual(await axeFindings(page), []);
+      const agrees = async (query) => {
+        const known = new Set(sorted(await rowsOf(query)));
+        await soon(async () => {
+          await viewReady(page);
+          const rows = sorted(await seen());
+          assert.equal(rows.length, Math.min(known.size, rows.length));
+          assert.ok(rows.length > 5);
+          for (const row of rows) assert.ok(known.has(row), `${query}: ${row} is not among ${[...known].slice(0, 8)}`);
+        });
+      };
+      await agrees("");
+      await page.selectOption(".preview [aria-label='Sample type']", { label: "samples" });
+      await agrees("sample_type=samples");
+      await page.selectOption(".preview [aria-label=Group]", "label:thread");
+      await agrees("sample_type=samples&group_by=label:thread");
+      await page.keyboard.press("x");
+      await page.waitForSelector(".preview-sides >> text=Before after.pb.gz · After before.pb.gz");
+      await page.keyboard.press("x");
+      await page.waitForSelector(".preview-sides >> text=Before before.pb.gz");
+      await page.keyboard.press("%");
+      await page.waitForSelector(".preview-sides >> text=Normalised");
+      await agrees("sample_type=samples&group_by=label:thread&mode=normalised");
+      assert.deepEqual(sent, [], "nothing was sent");
+      const { search } = new URL(page.url());
+      assert.match(search, /st=samples&g=label%3Athread&norm=1/);
+      await page.click("text=Compare the two");
+      await page.waitForURL(/\/d\/\w{22}\.\.\w{22}\?/);
+      assert.equal(new URL(page.url()).search, search, "the link shows what was seen");
+      await agrees("sample_type=samples&group_by=label:thread&mode=normalised");
+    }),
+  );
+
+  await runner.test("two files that cannot be compared say so, and can be merged all the same", () =>
+    withPage(browser, server, async (page) => {
+      await page.goto(`${server.url}/`);
+      await page.waitForSelector(".drop");
+      await dropFiles(page, [{ name: "a.folded", bytes: Buffer.from("a;b 3\n") }, { name: "cpu.pb.gz", bytes: encodePprof({ types: [["cpu", "ns"]], samples: [{ stack: ["a"], values: [1] }] }) }]);
+      await page.waitForSelector(".preview >> text=These two cannot be compared");
+      assert.ok(await page.isEnabled("text=Merge into one"));
+    }),
+  );
 
   await runner.test("a preview, its rules and its link after sharing", () =>
     withPage(browser, server, async (page) => {

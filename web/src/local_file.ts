@@ -1,4 +1,6 @@
-/* local_file: the page's side of local_worker.ts: one file, read without uploading it. */
+/* local_file: the page's side of local_worker.ts: one file, or two to compare them, read without uploading. */
+import { Problem } from "./api.ts";
+import type { TreeWish } from "./local/encode_flame.ts";
 import { RefusedError } from "./local/profile.ts";
 import type { Redactable } from "./local/redact.ts";
 import type { Redaction } from "./local/wish.ts";
@@ -14,7 +16,7 @@ export class LocalFile {
   private readonly waiting = new Map<number, { resolve: (reply: LocalReply) => void; reject: (error: Error) => void }>();
   private lastId = 0;
 
-  constructor(private readonly file: Blob) {
+  constructor(private readonly files: readonly Blob[]) {
     this.worker.addEventListener("message", (event: MessageEvent<LocalReply>) => {
       const job = this.waiting.get(event.data.id);
       this.waiting.delete(event.data.id);
@@ -37,31 +39,34 @@ export class LocalFile {
 
   /** null: a format that only the server reads. */
   async read(): Promise<LocalSummary | null> {
-    const reply = await this.ask({ file: this.file });
+    const reply = await this.ask({ files: this.files });
     return "summary" in reply ? reply.summary : null;
   }
 
-  async flame(type: number, labels: readonly string[]): Promise<Flame> {
-    const reply = await this.ask({ type, labels });
+  /** sampleType: a link's word for one. A question that the file has no answer to is a problem as the server's. */
+  async flame(sampleType: string, tree: TreeWish): Promise<Flame> {
+    const reply = await this.ask({ sampleType, tree }).catch((error) => {
+      throw new Problem(400, "bad_request", "This cannot be shown", error instanceof Error ? error.message : "", "", null);
+    });
     if (!("flame" in reply)) throw new Error("The browser gave no tree.");
     return decodeFlame(reply.flame);
   }
 
   /** What can be left out of it; null for a format that only the server reads. */
   async redactable(): Promise<Redactable | null> {
-    const reply = await this.ask({ source: this.file, wish: null });
+    const reply = await this.ask({ source: this.files[0], wish: null });
     return "redactable" in reply ? reply.redactable : null;
   }
 
   /** Packed, without what is not wanted. */
   async redact(wish: Redaction): Promise<Blob> {
-    const reply = await this.ask({ source: this.file, wish });
+    const reply = await this.ask({ source: this.files[0], wish });
     if (!("redacted" in reply)) throw new Error("The browser gave no file.");
     return reply.redacted;
   }
 
-  async labels(type: number, question: LabelsQuestion): Promise<LabelsAnswer> {
-    const reply = await this.ask({ type, question });
+  async labels(sampleType: string, question: LabelsQuestion): Promise<LabelsAnswer> {
+    const reply = await this.ask({ sampleType, question });
     if (!("counted" in reply)) throw new Error("The browser counted no labels.");
     return reply.counted;
   }

@@ -1,26 +1,27 @@
 /*
- * local_worker: reads a file beside the page and makes trees of it; nothing leaves the browser.
- * local_file.ts is the other side.
+ * local_worker: reads a file, or two to compare them, beside the page and makes trees of it; nothing leaves
+ * the browser. local_file.ts is the other side.
  */
-import { encodeFlame } from "./local/encode_flame.ts";
-import { countLabels } from "./local/labels.ts";
+import { encodeFlame, type TreeWish } from "./local/encode_flame.ts";
+import { countLabels, labelKeys } from "./local/labels.ts";
 import { readProfile } from "./local/read.ts";
 import { findRedactable, redact, type Redactable } from "./local/redact.ts";
+import { findSides } from "./local/sides.ts";
 import type { Redaction } from "./local/wish.ts";
 import { LocalError, RefusedError, type LocalProfile } from "./local/profile.ts";
 import type { LabelsAnswer, LabelsQuestion } from "./model/labels.ts";
 
+/** sampleType: a link's word for one. */
 export type LocalRequest =
-  | { id: number; file: Blob }
-  | { id: number; type: number; labels: readonly string[] }
-  | { id: number; type: number; question: LabelsQuestion }
+  | { id: number; files: readonly Blob[] }
+  | { id: number; sampleType: string; tree: TreeWish }
+  | { id: number; sampleType: string; question: LabelsQuestion }
   /** wish: what to leave out of it; null: what could be. */
   | { id: number; source: Blob; wish: Redaction | null };
 
+/** Of one file, or of both. */
 export interface LocalSummary {
-  sampleTypes: { type: string; unit: string }[];
-  defaultType: number;
-  sampleCount: number;
+  labelKeys: string[];
   notes: string[];
 }
 
@@ -34,23 +35,28 @@ export type LocalReply =
   /** isRefused: the server would refuse the file, too. */
   | { id: number; error: string; isRefused: boolean };
 
-let profile: LocalProfile | null = null;
+let profiles: LocalProfile[] = [];
+
+async function readAll(files: readonly Blob[]): Promise<LocalSummary | null> {
+  for (const file of files) {
+    const profile = await readProfile(file);
+    if (!profile) return null;
+    profiles.push(profile);
+  }
+  return { labelKeys: [...new Set(profiles.flatMap(labelKeys))], notes: [...new Set(profiles.flatMap(({ notes }) => notes))] };
+}
 
 async function answer(request: LocalRequest): Promise<LocalReply> {
   const { id } = request;
-  if ("file" in request) {
-    profile = await readProfile(request.file);
-    if (!profile) return { id, summary: null };
-    const { sampleTypes, defaultType, notes, start } = profile;
-    return { id, summary: { sampleTypes, defaultType, notes, sampleCount: start.length - 1 } };
-  }
+  if ("files" in request) return { id, summary: await readAll(request.files) };
   if ("source" in request) {
     const { source, wish } = request;
     return wish ? { id, redacted: await redact(source, wish) } : { id, redactable: await findRedactable(source) };
   }
-  if (!profile) throw new LocalError("No file has been read.");
-  if ("question" in request) return { id, counted: countLabels(profile, request.type, request.question) };
-  return { id, flame: encodeFlame(profile, request.type, request.labels) };
+  if (profiles.length === 0) throw new LocalError("No file has been read.");
+  const sides = findSides(profiles, request.sampleType);
+  if ("question" in request) return { id, counted: countLabels(sides[0].profile, sides[0].type, request.question) };
+  return { id, flame: encodeFlame(sides, request.tree) };
 }
 
 addEventListener("message", (event: MessageEvent<LocalRequest>) => {

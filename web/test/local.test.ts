@@ -21,7 +21,8 @@ test("folded stacks of many lines, and every way to write a number", () => {
 
 test("stacks that begin alike are one tree, as on the server", async () => {
   const { encodeFlame } = await import("../src/local/encode_flame.ts");
-  const flame = decodeFlame(encodeFlame(decodeFolded("main;run;a 10\nmain;run;b 20\nmain;rest 5\nmain;run;a 1\n"), 0));
+  const profile = decodeFolded("main;run;a 10\nmain;run;b 20\nmain;rest 5\nmain;run;a 1\n");
+  const flame = decodeFlame(encodeFlame([{ profile, type: 0, factor: 1 }], { group: "", labels: [], isNormalised: false }));
   assert.deepEqual([...flame.frame].map((frame) => flame.frames.name(frame)), ["root", "main", "run", "b", "a", "rest"]);
   assert.deepEqual([...flame.cum], [36, 36, 31, 20, 11, 5]);
 });

@@ -1,41 +1,124 @@
 /*
- * encode_flame: a local profile as the bytes that the server would answer (see model/flame.ts), so
- * that the viewer cannot tell where a tree came from.
+ * encode_flame: a local profile, or two as a comparison, as the bytes that the server would answer (see
+ * model/flame.ts), so that the viewer cannot tell where a tree came from.
  */
-import { writeFlame } from "../model/flame_bytes.ts";
+import { FrameFlag } from "../model/flame.ts";
+import { writeFlame, type PlainFrame } from "../model/flame_bytes.ts";
 import { Builder } from "../model/tree_builder.ts";
-import { labelTest } from "./labels.ts";
-import type { LocalProfile } from "./profile.ts";
+import { FrameGrouper, parseGroup, type FrameGroup } from "./grouping.ts";
+import { labelKeys, labelTest, labelText } from "./labels.ts";
+import { LocalError, type LocalFrame, type LocalProfile, type Stacks } from "./profile.ts";
 
-export function encodeFlame(profile: LocalProfile, type: number, labelRules: readonly string[] = []): ArrayBuffer {
-  const typeCount = profile.sampleTypes.length;
-  // Frame 0 stands for the root.
-  const builder = new Builder(1024, 0, false);
-  const isKept = labelRules.length ? labelTest(profile, labelRules) : () => true;
-  let total = 0;
-  for (let i = 0; i + 1 < profile.start.length; i++) {
-    const value = profile.values[i * typeCount + type];
-    if (value === 0) continue;
-    total += value;
-    if (!isKept(i)) continue;
-    let node = 0;
-    for (let at = profile.start[i]; at < profile.start[i + 1]; at++) node = builder.child(node, profile.stack[at] + 1);
-    builder.add(node, value, 0);
+/** One profile, or one side of a comparison. */
+export interface Side {
+  profile: LocalProfile;
+  /** Index into its sample types. */
+  type: number;
+  /** What makes its values those of the tree: 1, but for units of a comparison. */
+  factor: number;
+}
+
+export interface TreeWish {
+  /** As in a link; "" is by function. */
+  group: string;
+  labels: readonly string[];
+  /** Of a comparison: side b has the total of side a. */
+  isNormalised: boolean;
+}
+
+interface Grouped {
+  profiles: readonly LocalProfile[];
+  group: FrameGroup;
+  frames: LocalFrame[];
+  stacks: Omit<Stacks, "frames">[];
+}
+
+/** The last one, since other sample types and labels are asked for with the same. */
+let last: Grouped | null = null;
+
+function groupSides(profiles: readonly LocalProfile[], group: FrameGroup): Grouped {
+  if (profiles.length === 1 && group === "function") return { profiles, group, frames: profiles[0].frames, stacks: [...profiles] };
+  if (last?.group === group && last.profiles.every((profile, i) => profile === profiles[i]) && last.profiles.length === profiles.length) return last;
+  last = null; // its memory is needed for the next
+  const grouper = new FrameGrouper(group);
+  // Side b first: what is said of a frame is what b says.
+  const stacks = [...profiles].reverse().map((profile) => profile.regroup(grouper)).reverse();
+  return (last = { profiles, group, frames: grouper.frames, stacks });
+}
+
+/** Below the root, by the value of a label: the frame of each sample. */
+class LabelFrames {
+  private readonly known = new Map<string, number>();
+
+  constructor(private readonly label: string, private readonly frames: PlainFrame[]) {}
+
+  of(profile: LocalProfile): (sample: number) => number {
+    const textOf = labelText(profile, this.label);
+    return (sample) => {
+      const name = textOf(sample) || `(no ${this.label})`;
+      let frame = this.known.get(name);
+      if (frame === undefined) this.known.set(name, (frame = this.frames.push({ name, file: "", line: 0, mapping: "", flags: FrameFlag.Label }) - 1));
+      return frame;
+    };
   }
-  const tree = builder.finish();
+}
 
+function checkLabel(profiles: readonly LocalProfile[], keys: readonly string[], label: string): void {
+  if (keys.includes(label) || profiles.every(({ start }) => start.length === 1)) return;
+  const known = keys.length ? `: ${[...new Set(keys)].slice(0, 20).join(", ")}` : "";
+  throw new LocalError(`“${label}” is neither function, file, line, address or binary nor a label of this profile${known}.`);
+}
+
+function totalOf({ profile: { values, sampleTypes }, type, factor }: Side): number {
+  let total = 0;
+  for (let i = type; i < values.length; i += sampleTypes.length) total += values[i];
+  return total * factor;
+}
+
+/** sides: one profile, or before and after. */
+export function encodeFlame(sides: readonly Side[], wish: TreeWish): ArrayBuffer {
+  const profiles = sides.map(({ profile }) => profile);
+  const keys = profiles.flatMap(labelKeys);
+  const { frames: group, label } = parseGroup(wish.group);
+  if (label !== null) checkLabel(profiles, keys, label);
+  const grouped = groupSides(profiles, group);
+  const isDiff = sides.length === 2;
+  // Frame 0 stands for the root.
+  const frames: PlainFrame[] = [{ name: "root", file: "", line: 0, mapping: "", flags: 0 }, ...grouped.frames];
+  const labelFrames = label === null ? null : new LabelFrames(label, frames);
+  const totals = sides.map(totalOf);
+  const [baseTotal, ownTotal] = isDiff ? totals : [0, totals[0]];
+  const scale = isDiff && wish.isNormalised ? (ownTotal ? baseTotal / ownTotal : 0) : 1;
+  const builder = new Builder(1024, 0, isDiff);
+  sides.forEach(({ profile, type, factor }, side) => {
+    const { start, stack } = grouped.stacks[side];
+    const typeCount = profile.sampleTypes.length;
+    const isKept = labelTest(profile, wish.labels, keys);
+    const labelFrame = labelFrames?.of(profile);
+    const isBase = isDiff && side === 0;
+    for (let i = 0; i + 1 < start.length; i++) {
+      const value = profile.values[i * typeCount + type] * factor;
+      if (value === 0 || !isKept(i)) continue;
+      let node = labelFrame ? builder.child(0, labelFrame(i)) : 0;
+      for (let at = start[i]; at < start[i + 1]; at++) node = builder.child(node, stack[at] + 1);
+      builder.add(node, isBase ? 0 : value * scale, isBase ? value : 0);
+    }
+  });
+  const { profile, type } = sides[sides.length - 1];
+  const finest = sides.find(({ factor }) => factor === 1)!;
   return writeFlame({
-    tree,
-    frames: [{ name: "root", file: "", line: 0, mapping: "", flags: 0 }, ...profile.frames],
-    total,
-    baseTotal: 0,
+    tree: builder.finish(),
+    frames,
+    total: scale === 1 ? ownTotal : ownTotal ? baseTotal : 0,
+    baseTotal,
     isCut: false,
     metadata: {
       sample_type: profile.sampleTypes[type].type,
-      unit: profile.sampleTypes[type].unit,
+      unit: finest.profile.sampleTypes[finest.type].unit,
       sample_types: profile.sampleTypes,
       sample_type_index: type,
-      group_by: "function",
+      group_by: wish.group || "function",
+      ...(isDiff ? { normalised: wish.isNormalised } : {}),
     },
   });
 }

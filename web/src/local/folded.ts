@@ -3,9 +3,9 @@
  * stands behind the last blank, empty lines and comments are passed over, decimals are scaled to whole
  * numbers and the unit says so.
  */
-import { FrameFlag } from "../model/flame.ts";
 import { formatCount } from "../model/units.ts";
-import { LocalError, RefusedError, noLabels, NumberList, type LocalFrame, type LocalProfile } from "./profile.ts";
+import { FrameGrouper } from "./grouping.ts";
+import { LocalError, RefusedError, noLabels, NumberList, type LocalProfile, type Stacks } from "./profile.ts";
 
 const maxDecimals = 6;
 /** Values from here on the server does not keep, but for whole numbers up to 2^63. */
@@ -57,10 +57,34 @@ function readLines(text: string): Lines {
   return lines;
 }
 
-function describe(name: string): LocalFrame {
-  const flags = (name.endsWith("_[k]") ? FrameFlag.Kernel : 0) | (name.endsWith("_[i]") ? FrameFlag.Inlined : 0);
-  const mapping = name.endsWith("_[k]") ? "[kernel.kallsyms]" : name.endsWith("_[j]") ? "[jit]" : "";
-  return { name, file: "", line: 0, mapping, flags };
+const mappingOf = (name: string) => (name.endsWith("_[k]") ? "[kernel.kallsyms]" : name.endsWith("_[j]") ? "[jit]" : "");
+
+/** What is inlined ("_[i]") is a part of its caller's place, and so of its binary. */
+function readStacks(texts: readonly string[], grouper: FrameGrouper): Stacks {
+  const isByBinary = grouper.group === "binary";
+  const frameOf = new Map<string, number>();
+  const start = new Uint32Array(texts.length + 1);
+  const stack = new NumberList(new Uint32Array(1024));
+  texts.forEach((names, i) => {
+    let binary: string | null = null;
+    let last = -1;
+    for (const name of names.split(";")) {
+      if (name === "") continue;
+      const isInlined = binary !== null && name.endsWith("_[i]");
+      const mapping: string = isInlined ? binary! : (binary = mappingOf(name));
+      const key = isInlined ? `${mapping};${name}` : name;
+      let frame = frameOf.get(key);
+      if (frame === undefined) {
+        const func = isByBinary ? null : { name, file: "", startLine: 0 };
+        frame = grouper.frame({ func, line: 0, isInlined: isInlined && !isByBinary, mapping, address: 0n });
+        frameOf.set(key, frame);
+      }
+      if (!isByBinary || frame !== last) stack.push(frame);
+      last = frame;
+    }
+    start[i + 1] = stack.length;
+  });
+  return { frames: grouper.frames, start, stack: stack.take() };
 }
 
 /** The power of ten that keeps up to six decimal places, fewer where the largest value would not fit. */
@@ -83,28 +107,11 @@ export function decodeFolded(text: string): LocalProfile {
   if (lines.pairs > 1 && lines.pairs === lines.stacks.length && lines.stacks.some((names) => names.includes(";")))
     throw new RefusedError("Each stack has two values, as a comparison has: share the profiles before and after by themselves, and compare those.");
   const scale = scaleOf(lines.values);
-  const frames: LocalFrame[] = [];
-  const frameOf = new Map<string, number>();
-  const start = new Uint32Array(lines.stacks.length + 1);
-  const stack = new NumberList(new Uint32Array(1024));
-  lines.stacks.forEach((names, i) => {
-    for (const name of names.split(";")) {
-      if (name === "") continue;
-      let frame = frameOf.get(name);
-      if (frame === undefined) {
-        frame = frames.push(describe(name)) - 1;
-        frameOf.set(name, frame);
-      }
-      stack.push(frame);
-    }
-    start[i + 1] = stack.length;
-  });
   return {
+    ...readStacks(lines.stacks, new FrameGrouper("function")),
+    regroup: (grouper) => readStacks(lines.stacks, grouper),
     sampleTypes: [{ type: "samples", unit: scale === 1 ? "count" : `count/${scale}` }],
     defaultType: 0,
-    frames,
-    start,
-    stack: stack.take(),
     values: Float64Array.from(lines.values, (value) => Math.round(Number(value) * scale)),
     labels: noLabels(lines.stacks.length),
     notes: lines.skipped ? [`${formatCount(lines.skipped)} ${lines.skipped === 1 ? "line is" : "lines are"} no stack with a value.`] : [],

@@ -45,16 +45,14 @@ function testOf(labels: LocalLabels, rule: LabelRule): (sample: number) => boole
   };
 }
 
-/** Which samples the rules keep. Throws LocalError for a label that no sample has. */
-export function labelTest(profile: LocalProfile, texts: readonly string[]): (sample: number) => boolean {
-  const { labels } = profile;
-  const known = new Set(Array.from(new Set(labels.key), (key) => labels.strings[key]));
+/** Which samples the rules keep. Throws LocalError for a label that is not known: one that no sample has, of either side of a comparison. */
+export function labelTest({ labels }: LocalProfile, texts: readonly string[], known: readonly string[]): (sample: number) => boolean {
   const wanted = new Map<string, ((sample: number) => boolean)[]>();
   const unwanted: ((sample: number) => boolean)[] = [];
   for (const text of texts) {
     const rule = parseLabelRule(text);
     if (!rule) continue;
-    if (!known.has(rule.key)) throw new LocalError(`No sample of this profile has a label “${rule.key}”.`);
+    if (!known.includes(rule.key)) throw new LocalError(`No sample of this profile has a label “${rule.key}”.`);
     if (rule.excludes) unwanted.push(testOf(labels, rule));
     else wanted.set(rule.key, [...(wanted.get(rule.key) ?? []), testOf(labels, rule)]);
   }
@@ -69,6 +67,37 @@ function frameTest(profile: LocalProfile, expression: string): (sample: number) 
   return (sample) => {
     for (let at = profile.start[sample]; at < profile.start[sample + 1]; at++) if (matches[profile.stack[at]]) return true;
     return false;
+  };
+}
+
+/* ---- as a frame ---- */
+
+const labelTextBytes = 4096;
+/** What a number and the mark of a cut may take. */
+const numberBytes = 22;
+const cutBytes = 4;
+
+/** Keys that some sample has. */
+export const labelKeys = ({ labels }: LocalProfile): string[] => [...new Set(labels.key)].map((key) => labels.strings[key]);
+
+/** Of a sample what stands under a label, "a" or "4096 bytes", several with commas between, for a frame's name; "" for none. */
+export function labelText({ labels }: LocalProfile, label: string): (sample: number) => string {
+  const { start, key, text, number, unit, strings } = labels;
+  const id = strings.indexOf(label);
+  const encoder = new TextEncoder();
+  return (sample) => {
+    const found: number[] = [];
+    for (let at = start[sample]; at < start[sample + 1]; at++) if (key[at] === id) found.push(at);
+    if (found.length === 1 && text[found[0]] !== 0) return strings[text[found[0]]];
+    let joined = "";
+    for (const at of found) {
+      const isNumber = text[at] === 0;
+      const word = strings[isNumber ? unit[at] : text[at]];
+      if (joined) joined += ",";
+      if (encoder.encode(joined).length + encoder.encode(word).length + numberBytes + cutBytes > labelTextBytes) return joined + "…";
+      joined += isNumber ? `${number[at]}${word && " "}${word}` : word;
+    }
+    return joined;
   };
 }
 
@@ -143,7 +172,7 @@ function describe(name: string, key: Key, kept: Counted, labels: LocalLabels, li
 
 export function countLabels(profile: LocalProfile, type: number, question: LabelsQuestion): LabelsAnswer {
   const { labels, values, start, sampleTypes } = profile;
-  const isKept = labelTest(profile, question.rules);
+  const isKept = labelTest(profile, question.rules, labelKeys(profile));
   const focus = question.focus.map((text) => frameTest(profile, text));
   const ignore = question.ignore.map((text) => frameTest(profile, text));
   const keys = new Map<number, Key>();

@@ -1,11 +1,11 @@
 /*
- * pprof: decodes a profile.proto message in the browser, grouped by function as the server does it
- * (lib/profile/view.h): a function without a name counts by its system name, what has no symbols by
- * its binary; drop_frames cut a stack as `go tool pprof` cuts it.
+ * pprof: decodes a profile.proto message in the browser as the server does it (lib/profile/view.h): a
+ * function without a name counts by its system name, what has no symbols by its binary; drop_frames cut
+ * a stack as `go tool pprof` cuts it.
  */
-import { FrameFlag } from "../model/flame.ts";
 import { boundedTest, compileRule } from "../model/search.ts";
-import { LocalError, RefusedError, noLabels, NumberList, type LocalFrame, type LocalLabels, type LocalProfile } from "./profile.ts";
+import { FrameGrouper } from "./grouping.ts";
+import { LocalError, RefusedError, noLabels, NumberList, type LocalLabels, type LocalProfile, type Stacks } from "./profile.ts";
 import { Message } from "./protobuf.ts";
 
 interface Line {
@@ -14,6 +14,7 @@ interface Line {
 }
 interface Location {
   mappingId: number;
+  address: bigint;
   lines: Line[];
 }
 interface Func {
@@ -53,11 +54,12 @@ function fields(message: Message): Map<number, number> {
 }
 
 function readLocation(message: Message): { id: number; location: Location } {
-  const location: Location = { mappingId: 0, lines: [] };
+  const location: Location = { mappingId: 0, address: 0n, lines: [] };
   let id = 0;
   while (message.next()) {
     if (message.field === 1) id = message.unsigned();
     else if (message.field === 2) location.mappingId = message.unsigned();
+    else if (message.field === 3) location.address = message.exact();
     else if (message.field === 4) {
       const line = fields(message.message());
       location.lines.push({ functionId: line.get(1) ?? 0, line: line.get(2) ?? 0 });
@@ -151,11 +153,8 @@ function read(data: Uint8Array): Raw {
   return raw;
 }
 
-const interpreted = /\.(py|js|ts|mjs|cjs|rb|pl|php|lua)$/;
-const baseName = (path: string) => path.slice(path.lastIndexOf("/") + 1);
-
 /** A location: its frames, the outermost first, and what drop_frames says of it. */
-interface Place {
+interface Located {
   frames: number[];
   /** "whole": it goes with all that it calls; "beneath": what it calls goes. */
   dropped: "" | "whole" | "beneath";
@@ -167,17 +166,15 @@ function simplifyName(name: string): string {
   return /^(?:\(anonymous namespace\)|operator\(\)|[^(])*/.exec(bare)![0];
 }
 
-class Grouper {
-  readonly frames: LocalFrame[] = [];
-  private readonly frameOfName = new Map<string, number>();
+class Locations {
   private readonly decoder = new TextDecoder();
   private readonly texts: (string | undefined)[] = [];
-  private readonly known = new Map<number, Place>();
+  private readonly known = new Map<number, Located>();
   /** Ids of functions that drop_frames names and keep_frames does not. */
   private readonly dropped: ReadonlySet<number>;
   readonly notes: string[] = [];
 
-  constructor(private readonly raw: Raw) {
+  constructor(private readonly raw: Raw, readonly grouper: FrameGrouper) {
     this.dropped = this.findDropped();
   }
 
@@ -209,38 +206,13 @@ class Grouper {
     }
   }
 
-  private frame(made: LocalFrame): number {
-    const known = this.frameOfName.get(made.name);
-    if (known === undefined) {
-      this.frameOfName.set(made.name, this.frames.length);
-      return this.frames.push(made) - 1;
-    }
-    // Flags hold only when they hold everywhere.
-    const both = FrameFlag.Inlined | FrameFlag.Kernel | FrameFlag.Interpreted;
-    this.frames[known].flags &= made.flags | ~both;
-    return known;
-  }
-
-  private line(line: Line, mapping: string, isInlined: boolean): number {
-    const found = this.raw.functions.get(line.functionId);
+  private func(id: number) {
+    const found = this.raw.functions.get(id);
     if (!found) throw new LocalError("The pprof file names a function that it does not hold.");
-    const name = this.text(found.name) || this.text(found.systemName);
-    const file = this.text(found.file);
-    const flags =
-      (isInlined ? FrameFlag.Inlined : 0) | this.kernelFlag(mapping) | (interpreted.test(file) ? FrameFlag.Interpreted : 0);
-    return name ? this.frame({ name, file, line: found.startLine, mapping, flags }) : this.unnamed(mapping);
+    return { name: this.text(found.name) || this.text(found.systemName), file: this.text(found.file), startLine: found.startLine };
   }
 
-  private unnamed(mapping: string): number {
-    const name = mapping ? `[${baseName(mapping)}]` : "<unknown>";
-    return this.frame({ name, file: "", line: 0, mapping, flags: FrameFlag.NotSymbolised | this.kernelFlag(mapping) });
-  }
-
-  private kernelFlag(mapping: string): number {
-    return /^\[(guest\.)?kernel|(^|\/)vmlinux$|\.ko$/.test(mapping) ? FrameFlag.Kernel : 0;
-  }
-
-  location(id: number): Place {
+  location(id: number): Located {
     const known = this.known.get(id);
     if (known) return known;
     const location = this.raw.locations.get(id);
@@ -252,8 +224,15 @@ class Grouper {
     while (outermost >= 0 && !this.isDropped(lines[outermost])) outermost--;
     const dropped = outermost < 0 ? "" : outermost === lines.length - 1 ? "whole" : "beneath";
     const first = dropped === "beneath" ? outermost + 1 : 0;
-    const frames = lines.map((line, i) => (i < first ? -1 : this.line(line, mapping, i < lines.length - 1)));
-    const made: Place = { frames: lines.length ? frames.slice(first).reverse() : [this.unnamed(mapping)], dropped };
+    const { address } = location;
+    const frames: number[] = [];
+    if (lines.length === 0 || this.grouper.group === "binary") frames.push(this.grouper.frame({ func: null, line: 0, isInlined: false, mapping, address }));
+    else
+      for (let i = lines.length - 1; i >= first; i--) {
+        const { functionId, line } = lines[i];
+        frames.push(this.grouper.frame({ func: this.func(functionId), line, isInlined: i < lines.length - 1, mapping, address }));
+      }
+    const made: Located = { frames, dropped };
     this.known.set(id, made);
     return made;
   }
@@ -264,7 +243,7 @@ class Grouper {
 }
 
 /** How many locations at the leaf's end are cut away: behind the first one from the root that stays. */
-function dropCount(places: readonly Place[]): number {
+function dropCount(places: readonly Located[]): number {
   let hasKept = false;
   for (let at = places.length - 1; at >= 0; at--) {
     if (!places[at].dropped) hasKept = true;
@@ -273,27 +252,34 @@ function dropCount(places: readonly Place[]): number {
   return 0;
 }
 
-/** Stacks from the root to the leaf. */
-function readStacks(raw: Raw, grouper: Grouper): { start: Uint32Array; stack: Uint32Array } {
+/** Stacks from the root to the leaf; neighbours in one binary are one frame. */
+function readStacks(raw: Raw, locations: Locations): Stacks {
+  const { grouper } = locations;
+  const isByBinary = grouper.group === "binary";
   const count = raw.sampleStart.length - 1;
   const start = new Uint32Array(count + 1);
   const stack = new NumberList(new Uint32Array(1024));
-  const places: Place[] = [];
+  const places: Located[] = [];
   for (let i = 0; i < count; i++) {
     places.length = 0;
-    for (let at = raw.sampleStart.at(i); at < raw.sampleStart.at(i + 1); at++) places.push(grouper.location(raw.sampleLocations.at(at)));
-    for (let at = places.length - 1, cut = dropCount(places); at >= cut; at--) for (const frame of places[at].frames) stack.push(frame);
+    for (let at = raw.sampleStart.at(i); at < raw.sampleStart.at(i + 1); at++) places.push(locations.location(raw.sampleLocations.at(at)));
+    let last = -1;
+    for (let at = places.length - 1, cut = dropCount(places); at >= cut; at--)
+      for (const frame of places[at].frames) {
+        if (!isByBinary || frame !== last) stack.push(frame);
+        last = frame;
+      }
     start[i + 1] = stack.length;
   }
-  return { start, stack: stack.take() };
+  return { frames: grouper.frames, start, stack: stack.take() };
 }
 
-function readLabels(raw: Raw, grouper: Grouper): LocalLabels {
+function readLabels(raw: Raw, locations: Locations): LocalLabels {
   const count = raw.labels.length / 4;
   const labels = { ...noLabels(0), key: new Uint32Array(count), text: new Uint32Array(count), number: new Float64Array(count), unit: new Uint32Array(count) };
   const ids = new Map([["", 0]]);
   const idOf = (string: number) => {
-    const text = grouper.text(string);
+    const text = locations.text(string);
     let id = ids.get(text);
     if (id === undefined) ids.set(text, (id = labels.strings.push(text) - 1));
     return id;
@@ -332,19 +318,20 @@ export function decodePprof(data: Uint8Array): LocalProfile {
   if (raw.valueTypes.length === 0) throw new RefusedError("The pprof file names no sample types: its samples have no values that could be shown.");
   const values = raw.values.take();
   if (count > 0 && (raw.valueCounts.size !== 1 || !raw.valueCounts.has(raw.valueTypes.length))) throw new LocalError("The pprof file has samples with too few or too many values.");
-  const grouper = new Grouper(raw);
-  const { start, stack } = readStacks(raw, grouper);
-  const sampleTypes = raw.valueTypes.map(({ type, unit }) => ({ type: grouper.text(type), unit: grouper.text(unit) }));
-  const wanted = grouper.text(raw.defaultType);
+  const locations = new Locations(raw, new FrameGrouper("function"));
+  const sampleTypes = raw.valueTypes.map(({ type, unit }) => ({ type: locations.text(type), unit: locations.text(unit) }));
+  const wanted = locations.text(raw.defaultType);
   const named = sampleTypes.findIndex(({ type }) => type === wanted);
   return {
+    ...readStacks(raw, locations),
+    regroup: (grouper) => {
+      const again = read(data);
+      return readStacks(again, new Locations(again, grouper));
+    },
     sampleTypes,
     defaultType: wanted && named >= 0 ? named : sampleTypes.length - 1,
-    frames: grouper.frames,
-    start,
-    stack,
     values,
-    labels: readLabels(raw, grouper),
-    notes: grouper.notes,
+    labels: readLabels(raw, locations),
+    notes: locations.notes,
   };
 }

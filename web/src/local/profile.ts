@@ -2,12 +2,15 @@
  * profile: a file that was not uploaded, as this browser reads it: stacks of frames with a value for
  * each sample type. What decoders here make and encode_flame.ts turns into a tree.
  */
+import type { FrameGrouper } from "./grouping.ts";
 
 export interface LocalFrame {
   name: string;
   file: string;
   line: number;
   mapping: string;
+  /** 0 or absent unless frames are addresses. */
+  address?: bigint;
   /** FrameFlag of model/flame.ts. */
   flags: number;
 }
@@ -28,14 +31,20 @@ export const noLabels = (sampleCount: number): LocalLabels => ({
   start: new Uint32Array(sampleCount + 1), key: new Uint32Array(0), text: new Uint32Array(0), number: new Float64Array(0), unit: new Uint32Array(0), strings: [""],
 });
 
-export interface LocalProfile {
-  sampleTypes: { type: string; unit: string }[];
-  /** Index into sampleTypes. */
-  defaultType: number;
+export interface Stacks {
   frames: LocalFrame[];
   /** Of sample i: frames stack[start[i] .. start[i + 1]), from the root to the leaf. */
   start: Uint32Array;
   stack: Uint32Array;
+}
+
+/** Its stacks are of functions. */
+export interface LocalProfile extends Stacks {
+  sampleTypes: { type: string; unit: string }[];
+  /** Index into sampleTypes. */
+  defaultType: number;
+  /** The same samples with stacks of something else, whose frames the grouper has: read once more at each call. */
+  regroup: (grouper: FrameGrouper) => Omit<Stacks, "frames">;
   /** values[i * sampleTypes.length + type]. */
   values: Float64Array;
   labels: LocalLabels;

@@ -44,6 +44,11 @@ export class Message {
     const [low, high] = this.varint();
     return high * 2 ** 32 + low;
   }
+  /** All 64 bits, for addresses. */
+  exact(): bigint {
+    const [low, high] = this.varint();
+    return (BigInt(high) << 32n) | BigInt(low);
+  }
   signed(): number {
     const [low, high] = this.varint();
     return (high | 0) * 2 ** 32 + low;

@@ -184,7 +184,7 @@ function Ready({ files, wish, redactionProblem, onWish, session, onFiles, onCrea
     try {
       const clean = cleanSettings(settings);
       const created = await sendAll(files, wish, clean, setProgress, abort.current.signal);
-      if (together === "compare") return location.assign(`/d/${created[0].id}..${created[1].id}`);
+      if (together === "compare") return location.assign(`/d/${created[0].id}..${created[1].id}${viewQuery()}`);
       if (together === "single") return onCreated(created[0], together);
       setProgress({ sent: 1, total: 1, label: "merging" });
       const merged = await mergeShares(created.map((one) => one.id), clean);
@@ -396,17 +396,23 @@ function useIncoming(onFiles: (files: File[]) => void): boolean {
   return isOver;
 }
 
+const none: File[] = [];
+
 export function LandingPage({ session }: { session: Session | null }) {
   const [files, setFiles] = useState<File[]>([]);
   const [created, setCreated] = useState<Created | null>(null);
   const [wish, setWish] = useState(nothingRedacted);
-  const { shown, problem: redactionProblem } = useRedacted(files.length === 1 ? files[0] : undefined, wish);
+  /** More are merged, which is not shown before. */
+  const previewed = files.length > 2 ? none : files;
+  const { shown, problem: redactionProblem } = useRedacted(previewed, wish);
   useTitle("");
-  const previewed = useRef<File>(undefined);
-  /** What was to be left out holds for files that are added, until one starts anew; a view is of its file. */
+  const lastFiles = useRef<readonly File[]>([]);
+  /** What was to be left out holds for files that are added, until one starts anew; a view is of its files. */
   const chooseFiles = (chosen: File[]) => {
-    if (previewed.current && chosen[0] !== previewed.current) forgetView();
-    previewed.current = chosen[0] ?? previewed.current;
+    const last = lastFiles.current;
+    const isSwapped = last.length === chosen.length && last.every((file) => chosen.includes(file));
+    if (last.length > 0 && !isSwapped) forgetView();
+    if (chosen.length) lastFiles.current = chosen;
     setFiles(chosen);
     if (chosen.length === 0) setWish(nothingRedacted);
   };
@@ -420,7 +426,7 @@ export function LandingPage({ session }: { session: Session | null }) {
   return (
     <Shell session={session}>
       <div class={`landing ${isOver ? "over" : ""}`}>
-        <section class={`hero ${!created && files.length === 1 ? "chosen" : ""}`}>
+        <section class={`hero ${!created && previewed.length ? "chosen" : ""}`}>
           <HeroPicture />
           <div class="hero-text">
             <h1>
@@ -457,7 +463,14 @@ export function LandingPage({ session }: { session: Session | null }) {
             <DropZone onFiles={chooseFiles} limit={session?.limits.max_upload_bytes} />
           )}
         </section>
-        {!created && shown && <Preview key={shown.name + shown.lastModified + shown.size} file={shown} isRedacted={shown !== files[0]} />}
+        {!created && shown && shown.length > 0 && (
+          <Preview
+            key={shown.map(({ name, lastModified, size }) => name + lastModified + size).join("\n")}
+            files={shown}
+            isRedacted={shown !== files}
+            onSwap={() => chooseFiles([files[1], files[0]])}
+          />
+        )}
         <Recent list={created || files.length ? [] : listRemembered()} />
         {files.length === 0 && session && <Ways session={session} />}
       </div>

@@ -1,34 +1,51 @@
-/* preview: a file that was chosen, shown before anything is sent. */
+/* preview: a file that was chosen, or two that are compared, shown before anything is sent. */
 import { useEffect, useState } from "preact/hooks";
 import { RefusedError } from "../local/profile.ts";
 import { LocalFile } from "../local_file.ts";
 import type { LocalSummary } from "../local_worker.ts";
 import { formatLabels } from "../model/labels.ts";
 import { Icon } from "../ui/icons.tsx";
-import { asProblem } from "../ui/kit.tsx";
+import { asProblem, Button } from "../ui/kit.tsx";
 import type { Problem } from "../api.ts";
+import type { Flame } from "../model/flame.ts";
+import { Verdict } from "../views/legend.tsx";
 import { useViewState, Viewer } from "../views/viewer.tsx";
-
-/** The type that a link's word means: a name, a number where names are empty or repeat, or nothing. */
-function typeOf(token: string, summary: LocalSummary): number {
-  if (token === "") return summary.defaultType;
-  const named = summary.sampleTypes.findIndex(({ type }) => type === token);
-  const index = /^\d+$/.test(token) ? Number(token) : named;
-  return index >= 0 && index < summary.sampleTypes.length ? index : summary.defaultType;
-}
 
 interface Opened {
   local: LocalFile;
   summary: LocalSummary | null;
 }
 
-export function Preview({ file, isRedacted }: { file: File; isRedacted: boolean }) {
+interface SidesProps {
+  files: readonly File[];
+  flame: Flame;
+  isNormalised: boolean;
+  onSwap: () => void;
+}
+
+function Sides({ files, flame, isNormalised, onSwap }: SidesProps) {
+  return (
+    <header class="preview-sides">
+      <span>
+        <em>Before</em> {files[0].name} · <em>After</em> {files[1].name}
+      </span>
+      <Verdict flame={flame} isNormalised={isNormalised} />
+      <Button icon="swap" onClick={onSwap} title="Swap sides (x)">Swap</Button>
+    </header>
+  );
+}
+
+/** files: one, or before and after; another list means other files. */
+export function Preview({ files, isRedacted, onSwap }: { files: readonly File[]; isRedacted: boolean; onSwap: () => void }) {
+  const isDiff = files.length === 2;
+
   const [opened, setOpened] = useState<Opened | null>(null);
   const [problem, setProblem] = useState<Problem | null>(null);
   const [isRefused, setRefused] = useState(false);
+  const [flame, setFlame] = useState<Flame | null>(null);
   const [state, update] = useViewState();
   useEffect(() => {
-    const local = new LocalFile(file);
+    const local = new LocalFile(files);
     let isLeft = false;
     local.read().then(
       (summary) => !isLeft && setOpened({ local, summary }),
@@ -42,7 +59,7 @@ export function Preview({ file, isRedacted }: { file: File; isRedacted: boolean 
       isLeft = true;
       local.close();
     };
-  }, [file]);
+  }, [files]);
 
   if (problem)
     return (
@@ -53,21 +70,35 @@ export function Preview({ file, isRedacted }: { file: File; isRedacted: boolean 
   if (!opened) return null;
   const { local, summary } = opened;
   if (!summary)
-    return <p class="preview-note" role="status">There is no preview of this format: only the server reads it.</p>;
+    return <p class="preview-note" role="status">There is no preview of {isDiff ? "these two: the format of one is read by the server alone" : "this format: only the server reads it"}.</p>;
+  const { sampleType, group, labels, isNormalised } = state;
+  const normalise = () => update({ isNormalised: !isNormalised });
+  const load = (of = group) => local.flame(sampleType, { group: of, labels, isNormalised });
   return (
     <section class="preview" aria-label="Preview, not uploaded">
       <p class="preview-note" role="status">
         <Icon name="lock" /> Read in your browser: nothing has been uploaded yet. {isRedacted ? "This is what would be sent. " : ""}{summary.notes.join(" ")}
       </p>
+      {isDiff && flame && <Sides files={files} flame={flame} isNormalised={isNormalised} onSwap={onSwap} />}
       <Viewer
         isReady
-        hasGroups={false}
+        isDiff={isDiff}
         state={state}
         update={update}
-        flameKey={`${file.name}\n${file.lastModified}\n${typeOf(state.sampleType, summary)}\n${formatLabels(state.labels)}`}
-        load={() => local.flame(typeOf(state.sampleType, summary), state.labels)}
+        flameKey={[...files.flatMap(({ name, lastModified }) => [name, lastModified]), sampleType, group, isNormalised, formatLabels(labels)].join("\n")}
+        load={() => load()}
         loadRows={() => Promise.resolve([])}
-        loadLabels={(question) => local.labels(typeOf(state.sampleType, summary), question)}
+        loadLabels={isDiff ? undefined : (question) => local.labels(sampleType, question)}
+        labelKeys={summary.labelKeys}
+        onFlame={setFlame}
+        extraKeys={isDiff ? { "%": normalise, x: onSwap } : undefined}
+        tools={
+          isDiff && (
+            <Button class="toggle" aria-pressed={isNormalised} onClick={normalise} title="Scale both sides to the same total (%)">
+              Normalise
+            </Button>
+          )
+        }
       />
     </section>
   );

@@ -7,7 +7,7 @@ import { LocalFile } from "../local_file.ts";
 import { asProblem, Button, ErrorLine, Field, Select } from "../ui/kit.tsx";
 
 async function withLocal<T>(file: Blob, use: (local: LocalFile) => Promise<T>): Promise<T> {
-  const local = new LocalFile(file);
+  const local = new LocalFile([file]);
   try {
     return await use(local);
   } finally {
@@ -23,22 +23,22 @@ export async function redactedFile(file: File, wish: Redaction): Promise<File> {
   return new File([blob], name, { type: "application/gzip", lastModified: Date.now() }); // told from others made of the same file
 }
 
-/** The first file as the preview shall show it, once it is made. */
-export function useRedacted(file: File | undefined, wish: Redaction): { shown: File | undefined; problem: Problem | null } {
-  const [made, setMade] = useState<{ of: File; wish: Redaction; shown: File } | null>(null);
+/** The files as the preview shall show them, once they are made; the list is another when they are others. */
+export function useRedacted(files: readonly File[], wish: Redaction): { shown: readonly File[] | undefined; problem: Problem | null } {
+  const [made, setMade] = useState<{ of: readonly File[]; wish: Redaction; shown: readonly File[] } | null>(null);
   const [problem, setProblem] = useState<Problem | null>(null);
   useEffect(() => {
     setProblem(null);
-    if (!file || !isRedacting(wish)) return;
+    if (!isRedacting(wish)) return;
     let isLeft = false;
-    redactedFile(file, wish).then(
-      (shown) => !isLeft && setMade({ of: file, wish, shown }),
+    Promise.all(files.map((file) => redactedFile(file, wish))).then(
+      (shown) => !isLeft && setMade({ of: files, wish, shown }),
       (error) => !isLeft && setProblem(asProblem(error)),
     );
     return () => void (isLeft = true);
-  }, [file, wish]);
-  if (!isRedacting(wish)) return { shown: file, problem };
-  return { shown: made?.of === file && made?.wish === wish ? made.shown : undefined, problem };
+  }, [files, wish]);
+  if (!isRedacting(wish)) return { shown: files, problem };
+  return { shown: made?.of === files && made?.wish === wish ? made.shown : undefined, problem };
 }
 
 function useRedactable(files: readonly File[]): (Redactable | null)[] | null {

@@ -1,0 +1,92 @@
+/*
+ * grouping: which places of a local profile are one frame, and what it is called, as the server has it
+ * (lib/profile/view.h, frame_table.c).
+ */
+import { FrameFlag } from "../model/flame.ts";
+import type { LocalFrame } from "./profile.ts";
+
+export const frameGroups = ["function", "file", "line", "address", "binary"] as const;
+export type FrameGroup = (typeof frameGroups)[number];
+
+/** What a grouping means that is written in a link: one of frames, or a label, by which functions are divided. */
+export function parseGroup(text: string): { frames: FrameGroup; label: string | null } {
+  const frames = frameGroups.find((group) => group === (text || "function"));
+  return frames ? { frames, label: null } : { frames: "function", label: text.replace(/^label:/, "") };
+}
+
+/** A line of a location, or a location of which no line is known. */
+export interface Place {
+  func: { name: string; file: string; startLine: number } | null;
+  line: number;
+  isInlined: boolean;
+  mapping: string;
+  address: bigint;
+}
+
+const interpreted = /\.(py|js|ts|mjs|cjs|rb|pl|php|lua)$/;
+const kernel = /^\[(guest\.)?kernel|(^|\/)vmlinux$|\.ko$/;
+/** Flags that hold only when they hold everywhere. */
+const ofAll = FrameFlag.Inlined | FrameFlag.Kernel | FrameFlag.Interpreted;
+
+const baseName = (path: string) => /([^/]+|^\/)\/*$/.exec(path)?.[1] ?? path;
+/** As pprof prints what has no name. */
+const binaryName = (mapping: string) => (mapping ? `[${baseName(mapping)}]` : "<unknown>");
+
+/** Bytes of a name that stands behind an address. */
+const addressNameBytes = 240;
+const encoder = new TextEncoder();
+
+function addressName(address: bigint, name: string): string {
+  const bytes = name.length * 3 > addressNameBytes ? encoder.encode(name) : null;
+  if (!bytes || bytes.length <= addressNameBytes) return `0x${address.toString(16)} ${name}`;
+  let end = addressNameBytes;
+  while (end > 0 && (bytes[end] & 0xc0) === 0x80) end--;
+  return `0x${address.toString(16)} ${new TextDecoder().decode(bytes.subarray(0, end))}…`;
+}
+
+export class FrameGrouper {
+  readonly frames: LocalFrame[] = [];
+  private readonly known = new Map<string, number>();
+
+  constructor(readonly group: FrameGroup) {}
+
+  /** The frame that the place is a part of. */
+  frame(place: Place): number {
+    const { frame, key } = this.shape(place);
+    const known = this.known.get(key);
+    if (known !== undefined) {
+      this.frames[known].flags &= frame.flags | ~ofAll;
+      return known;
+    }
+    if (frame.address) frame.name = addressName(frame.address, frame.name);
+    this.known.set(key, this.frames.length);
+    return this.frames.push(frame) - 1;
+  }
+
+  /** The place as a frame, and what makes it one with others. */
+  private shape({ func, line, isInlined, mapping, address }: Place): { frame: LocalFrame; key: string } {
+    const file = func?.file ?? "";
+    const flags =
+      (isInlined ? FrameFlag.Inlined : 0) | (kernel.test(mapping) ? FrameFlag.Kernel : 0) |
+      (interpreted.test(file) ? FrameFlag.Interpreted : 0) | (func ? 0 : FrameFlag.NotSymbolised);
+    const name = func?.name || binaryName(mapping);
+    switch (this.group) {
+      case "file": {
+        const shown = file || binaryName(mapping);
+        return { frame: { name: shown, file, line: 0, mapping, flags }, key: shown };
+      }
+      case "binary": // its name is no symbol, and stands without brackets
+        return {
+          frame: { name: binaryName(mapping).replace(/^\[([^]*)\]$/, "$1"), file: "", line: 0, mapping, flags: flags & ~FrameFlag.NotSymbolised },
+          key: mapping,
+        };
+      case "line":
+      case "address": {
+        const own = this.group === "address" ? address : 0n;
+        return { frame: { name, file, line, mapping, address: own, flags }, key: [own, own ? mapping : "", line, file, name].join("\0") };
+      }
+      case "function":
+        return { frame: { name, file, line: func?.startLine ?? 0, mapping, flags }, key: name };
+    }
+  }
+}

@@ -1,0 +1,68 @@
+/*
+ * sides: which values of a local profile a tree is of, and which of two profiles are compared, as the server
+ * chooses them (lib/profile/diff.h): types of one name, whose units are the same or of one kind.
+ */
+import type { Side } from "./encode_flame.ts";
+import { LocalError, type LocalProfile } from "./profile.ts";
+
+/** Each divides all larger ones of its kind. */
+const sizes: Record<"time" | "memory", Record<string, number>> = {
+  time: {
+    ns: 1, nanosecond: 1, nanoseconds: 1, us: 1e3, "\u00b5s": 1e3, "\u03bcs": 1e3, microsecond: 1e3, microseconds: 1e3,
+    ms: 1e6, millisecond: 1e6, milliseconds: 1e6, s: 1e9, second: 1e9, seconds: 1e9,
+  },
+  memory: { B: 1, byte: 1, bytes: 1, KiB: 1024, MiB: 1024 ** 2, GiB: 1024 ** 3 },
+};
+
+function sizeOf(unit: string): { kind: string; size: number } | null {
+  for (const [kind, units] of Object.entries(sizes)) if (Object.hasOwn(units, unit)) return { kind, size: units[unit] };
+  return null;
+}
+
+/** The type that a link's word means: a name, a number where names are empty or repeat, or nothing; -1 for none. */
+function typeOf({ sampleTypes, defaultType }: LocalProfile, word: string): number {
+  if (word === "") return defaultType;
+  const index = /^\d+$/.test(word) ? Number(word) : sampleTypes.findIndex(({ type }) => type === word);
+  return index < sampleTypes.length ? index : -1;
+}
+
+/** The place of a type is no promise of the format, but tells two of one name apart. */
+function findLike(from: LocalProfile, at: number, { sampleTypes }: LocalProfile): number {
+  const wanted = from.sampleTypes[at];
+  const isSame = (other: { type: string; unit: string } | undefined) => other?.type === wanted.type && other.unit === wanted.unit;
+  if (isSame(sampleTypes[at])) return at;
+  const same = sampleTypes.findIndex(isSame);
+  const kind = sizeOf(wanted.unit)?.kind;
+  return same >= 0 || !kind ? same : sampleTypes.findIndex(({ type, unit }) => type === wanted.type && sizeOf(unit)?.kind === kind);
+}
+
+const listTypes = ({ sampleTypes }: LocalProfile) => sampleTypes.map(({ type, unit }, i) => (type ? `${type}/${unit}` : `type ${i}`)).join(", ");
+
+/** Types of before and after. */
+function comparedTypes(a: LocalProfile, b: LocalProfile, word: string): [number, number] {
+  const wanted = typeOf(b, word);
+  const like = wanted < 0 ? -1 : findLike(b, wanted, a);
+  if (like >= 0) return [like, wanted];
+  if (word === "") {
+    const ofA = findLike(a, a.defaultType, b);
+    if (ofA >= 0) return [a.defaultType, ofA];
+    for (let at = b.sampleTypes.length - 1; at >= 0; at--) {
+      const found = findLike(b, at, a);
+      if (found >= 0) return [found, at];
+    }
+  }
+  throw new LocalError(`These two cannot be compared${word && ` by ${word}`}: no such sample type, with a like unit, is in both. The first has ${listTypes(a)}, the second ${listTypes(b)}.`);
+}
+
+/** What a tree of one profile, or of two as before and after, is made of. */
+export function findSides(profiles: readonly LocalProfile[], word: string): Side[] {
+  const [a, b] = profiles;
+  if (!b) {
+    const type = typeOf(a, word);
+    return [{ profile: a, type: type < 0 ? a.defaultType : type, factor: 1 }];
+  }
+  const types = comparedTypes(a, b, word);
+  const units = profiles.map(({ sampleTypes }, side) => sizeOf(sampleTypes[types[side]].unit)?.size ?? 1);
+  const finest = Math.min(...units);
+  return profiles.map((profile, side) => ({ profile, type: types[side], factor: units[side] / finest }));
+}
