@@ -20,7 +20,7 @@ struct compaction {
     const struct catalogue_claim *claim;
     int64_t writer_id;
     struct arena *arena;
-    struct flight_entry **entries;
+    struct open_block *opened;
     const struct block **blocks;
     uint32_t count;
     struct deleted *deleted;       /* NULL: nothing is */
@@ -56,7 +56,7 @@ static enum err_code mark_broken(struct compaction *compaction, uint32_t place)
 static enum err_code open_inputs(struct compaction *compaction)
 {
     const struct catalogue_claim *claim = compaction->claim;
-    compaction->entries = arena_new(compaction->arena, struct flight_entry *, claim->count);
+    compaction->opened = arena_new(compaction->arena, struct open_block, claim->count);
     compaction->blocks = arena_new(compaction->arena, const struct block *, claim->count);
     compaction->deletions = arena_new(compaction->arena, struct deleted_ids, claim->count);
     if (claim->deletion_count &&
@@ -64,19 +64,18 @@ static enum err_code open_inputs(struct compaction *compaction)
                        &compaction->deleted, compaction->err))
         return compaction->err->code;
     for (uint32_t i = 0; i < claim->count; i++) {
-        struct flight_entry *entry;
+        struct open_block *opened = &compaction->opened[i];
         enum err_code code = stay_alive(compaction);
         if (code)
             return code;
-        code = open_blocks_ref(compaction->options->blocks, claim->tenant_id, &claim->places[i],
-                               NULL, &entry, compaction->err);
+        code = open_blocks_take(compaction->options->blocks, claim->tenant_id, &claim->places[i],
+                                opened, compaction->err);
         if (code == ERR_CORRUPT || code == ERR_NOT_FOUND)
             return mark_broken(compaction, i);
         if (code)
             return code;
-        compaction->entries[compaction->count] = entry;
         compaction->deletions[compaction->count] = claim->places[i].deletions;
-        compaction->blocks[compaction->count++] = open_blocks_get(entry);
+        compaction->blocks[compaction->count++] = opened->block;
     }
     return ERR_NONE;
 }
@@ -261,12 +260,14 @@ static enum err_code merge_claim(const struct upkeep_options *options, int64_t w
     if (!code)
         code = merge_inputs(&compaction);
     for (uint32_t i = 0; i < compaction.count; i++)
-        flight_cache_unref(compaction.entries[i]);
+        open_blocks_give(&compaction.opened[i]);
     if (code == ERR_TOO_LARGE)
         code = discard_outputs(&compaction);
     if (!code)
         code = catalogue_swap(options->jobs_database, arena, writer_id, claim, next_level(claim),
                               compaction.outputs, compaction.output_count, err);
+    for (uint32_t i = 0; i < claim->count && !code; i++)
+        open_blocks_forget(options->blocks, claim->tenant_id, &claim->places[i]);
     if (code && compaction.may_have_put)
         writer_end(options->writer, writer_id);
     return code;

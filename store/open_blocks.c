@@ -11,18 +11,20 @@
 
 /* Of 500 agents that send 320 samples every 10 s, what is not merged yet and the last minutes: with
  * 128 MiB every question opened blocks anew, a third of the processor time. */
-enum { CACHE_BYTES = 192 << 20, KEY_BYTES = 256, NAME_BYTES = 280 };
+enum { CACHE_BYTES = 192 << 20, WRITTEN_PART = 4, KEY_BYTES = 256, NAME_BYTES = 280 };
 
 struct open_blocks {
     struct object_store *objects;
     struct flight_cache *cache;
-    uint64_t seed; /* of all stacks' hashes, so that blocks can be compared */
+    struct flight_cache *written; /* struct buf: what this server wrote, not opened yet */
+    uint64_t seed;                /* of all stacks' hashes, so that blocks can be compared */
 };
 
 /* Where an open block's bytes come from: memory, or a file. */
 struct origin {
     struct buf bytes;
-    int fd; /* -1: in memory */
+    struct flight_entry *written; /* whose bytes they are; NULL: none's */
+    int fd;                       /* -1: in memory */
     uint64_t size;
     char name[NAME_BYTES];
 };
@@ -31,8 +33,8 @@ struct request {
     struct open_blocks *blocks;
     const struct catalogue_place *place;
     const struct patience *patience;
+    const char *key;
     int64_t tenant_id;
-    struct buf *bytes; /* given, or NULL */
 };
 
 static void destroy_block(void *block)
@@ -40,12 +42,21 @@ static void destroy_block(void *block)
     block_close(block);
 }
 
+static void destroy_bytes(void *bytes)
+{
+    buf_fini(bytes);
+    mem_free(bytes);
+}
+
 struct open_blocks *open_blocks_create(struct object_store *objects, size_t max_bytes)
 {
     struct open_blocks *blocks = mem_new(struct open_blocks, 1);
     blocks->objects = objects;
     digest_random(&blocks->seed, sizeof(blocks->seed));
-    blocks->cache = flight_cache_create(max_bytes ? max_bytes : CACHE_BYTES, destroy_block);
+    max_bytes = max_bytes ? max_bytes : CACHE_BYTES;
+    const size_t written_bytes = max_bytes / WRITTEN_PART;
+    blocks->cache = flight_cache_create(max_bytes - written_bytes, destroy_block);
+    blocks->written = flight_cache_create(written_bytes, destroy_bytes);
     return blocks;
 }
 
@@ -54,6 +65,7 @@ void open_blocks_destroy(struct open_blocks *blocks)
     if (!blocks)
         return;
     flight_cache_destroy(blocks->cache);
+    flight_cache_destroy(blocks->written);
     mem_free(blocks);
 }
 
@@ -63,6 +75,7 @@ static void close_origin(void *context)
 {
     struct origin *origin = context;
     os_close(origin->fd);
+    flight_cache_unref(origin->written);
     buf_fini(&origin->bytes);
     mem_free(origin);
 }
@@ -92,7 +105,9 @@ static enum err_code read_origin(void *context, uint64_t offset, size_t size, st
 {
     const struct origin *origin = context;
     if (origin->fd < 0) {
-        *ret_bytes = span_of(origin->bytes.data + offset, size);
+        const struct buf *bytes =
+            origin->written ? flight_cache_get(origin->written) : &origin->bytes;
+        *ret_bytes = span_of(bytes->data + offset, size);
         return ERR_NONE;
     }
     enum err_code code = read_file(origin, origin->fd, offset, size, room, err);
@@ -101,7 +116,7 @@ static enum err_code read_origin(void *context, uint64_t offset, size_t size, st
     return code;
 }
 
-/* From the object: a part of it into memory, or the file itself. */
+/* A part of an object: what is in memory of it, or else read; or a file itself. */
 static enum err_code open_origin(struct origin *origin, const struct request *request,
                                  struct err *err)
 {
@@ -111,26 +126,22 @@ static enum err_code open_origin(struct origin *origin, const struct request *re
         return object_open_within(objects, place->object_key, request->patience, &origin->fd,
                                   &origin->size, err);
     origin->size = place->bytes;
+    origin->written = flight_cache_try(request->blocks->written, request->key);
+    if (origin->written)
+        return ERR_NONE;
     return object_read_range_within(objects, place->object_key, place->offset, (size_t)place->bytes,
                                     request->patience, &origin->bytes, err);
 }
 
-static enum err_code make_block(void *context, void **ret_value, size_t *ret_bytes, struct err *err)
+static enum err_code open_block(const struct request *request, struct block **ret_block,
+                                struct err *err)
 {
-    const struct request *request = context;
     struct origin *origin = mem_new(struct origin, 1);
     origin->fd = -1;
     buf_init(&origin->bytes, SIZE_MAX / 2);
     snprintf(origin->name, sizeof(origin->name), "%s at byte %" PRIu64, request->place->object_key,
              request->place->offset);
-    enum err_code code = ERR_NONE;
-    if (request->bytes) {
-        origin->bytes = *request->bytes;
-        origin->size = request->bytes->size;
-        *request->bytes = (struct buf){.max_size = request->bytes->max_size};
-    } else {
-        code = open_origin(origin, request, err);
-    }
+    enum err_code code = open_origin(origin, request, err);
     if (code) {
         close_origin(origin);
         return code;
@@ -142,13 +153,18 @@ static enum err_code make_block(void *context, void **ret_value, size_t *ret_byt
         .size = origin->size,
         .name = origin->name,
     };
+    return block_open(source, request->tenant_id, request->blocks->seed, ret_block, err);
+}
+
+static enum err_code make_block(void *context, void **ret_value, size_t *ret_bytes, struct err *err)
+{
+    const struct request *request = context;
     struct block *block;
-    const size_t capacity = origin->bytes.capacity;
-    code = block_open(source, request->tenant_id, request->blocks->seed, &block, err);
+    enum err_code code = open_block(request, &block, err);
     if (code)
         return code;
     *ret_value = block;
-    *ret_bytes = block_memory(block) + capacity;
+    *ret_bytes = block_memory(block) + request->place->bytes;
     return ERR_NONE;
 }
 
@@ -166,7 +182,7 @@ enum err_code open_blocks_ref(struct open_blocks *blocks, int64_t tenant_id,
 {
     char key[KEY_BYTES];
     struct request request = {
-        .blocks = blocks, .place = place, .patience = patience, .tenant_id = tenant_id};
+        .blocks = blocks, .place = place, .patience = patience, .key = key, .tenant_id = tenant_id};
     write_key(key, tenant_id, place->object_key, place->offset);
     enum err_code code;
     do {
@@ -181,22 +197,65 @@ struct block *open_blocks_get(const struct flight_entry *entry)
     return flight_cache_get(entry);
 }
 
+enum err_code open_blocks_take(struct open_blocks *blocks, int64_t tenant_id,
+                               const struct catalogue_place *place, struct open_block *ret_opened,
+                               struct err *err)
+{
+    char key[KEY_BYTES];
+    const struct request request = {
+        .blocks = blocks, .place = place, .key = key, .tenant_id = tenant_id};
+    write_key(key, tenant_id, place->object_key, place->offset);
+    struct open_block opened = {.entry = flight_cache_try(blocks->cache, key)};
+    enum err_code code = ERR_NONE;
+    if (opened.entry)
+        opened.block = open_blocks_get(opened.entry);
+    else
+        code = open_block(&request, &opened.block, err);
+    if (!code)
+        *ret_opened = opened;
+    return code;
+}
+
+void open_blocks_give(struct open_block *opened)
+{
+    if (!opened->entry)
+        block_close(opened->block);
+    flight_cache_unref(opened->entry);
+    *opened = (struct open_block){0};
+}
+
+static enum err_code take_bytes(void *context, void **ret_value, size_t *ret_bytes, struct err *err)
+{
+    (void)err;
+    struct buf *given = context, *bytes = mem_new(struct buf, 1);
+    *bytes = *given;
+    *given = (struct buf){.max_size = given->max_size};
+    *ret_value = bytes;
+    *ret_bytes = bytes->capacity;
+    return ERR_NONE;
+}
+
 void open_blocks_keep(struct open_blocks *blocks, int64_t tenant_id, const char *object_key,
                       uint64_t offset, struct buf *bytes)
 {
     char key[KEY_BYTES];
-    const struct catalogue_place place = {
-        .object_key = object_key, .offset = offset, .bytes = bytes->size};
-    struct request request = {
-        .blocks = blocks, .place = &place, .tenant_id = tenant_id, .bytes = bytes};
     struct flight_entry *entry;
     struct err err;
     write_key(key, tenant_id, object_key, offset);
-    if (!flight_cache_ref(blocks->cache, key, make_block, &request, &entry, &err))
+    if (!flight_cache_ref(blocks->written, key, take_bytes, bytes, &entry, &err))
         flight_cache_unref(entry);
+}
+
+void open_blocks_forget(struct open_blocks *blocks, int64_t tenant_id,
+                        const struct catalogue_place *place)
+{
+    char key[KEY_BYTES];
+    write_key(key, tenant_id, place->object_key, place->offset);
+    flight_cache_forget(blocks->written, key);
+    flight_cache_forget(blocks->cache, key);
 }
 
 size_t open_blocks_bytes(struct open_blocks *blocks)
 {
-    return flight_cache_bytes(blocks->cache);
+    return flight_cache_bytes(blocks->cache) + flight_cache_bytes(blocks->written);
 }

@@ -1,9 +1,10 @@
 /*
  * open_blocks: blocks opened from objects, kept while there is room.
  *
- * Blocks of segments are read whole and stay in memory; those that this server wrote itself are put
- * here when they are committed, so that the newest profiles are never read back. Of larger blocks
- * the dictionary is kept and extents are read when asked for. Single flight: many who ask for one
+ * Blocks of segments are read whole and stay in memory; the bytes of those that this server wrote
+ * itself are put here when they are committed, so that the newest profiles are never read back, and
+ * opened when somebody asks for them or merges them. Of larger blocks the dictionary is kept and
+ * extents are read when asked for. Single flight: many who ask for one
  * block open it once. Threads: any. Private to the room.
  */
 #ifndef STORE_OPEN_BLOCKS_H
@@ -17,7 +18,7 @@ struct object_store;
 struct open_blocks;
 struct patience;
 
-/* max_bytes: of memory; 0: 192 MiB. */
+/* max_bytes: of memory; 0: 192 MiB. A quarter is for bytes of blocks that were just written. */
 struct open_blocks *open_blocks_create(struct object_store *objects, size_t max_bytes);
 void open_blocks_destroy(struct open_blocks *blocks); /* NULL is a no-op */
 
@@ -32,10 +33,24 @@ enum err_code open_blocks_ref(struct open_blocks *blocks, int64_t tenant_id,
                               struct flight_entry **ret_entry, struct err *err) MUST_USE;
 struct block *open_blocks_get(const struct flight_entry *entry);
 
-/* Keeps a block that was just written; takes its bytes. A block that cannot be opened is not kept.
- */
+/* A block for who reads it once and no more, as merging does: opened, if it is not open already,
+ * and not kept open. */
+struct open_block {
+    struct block *block;
+    struct flight_entry *entry; /* NULL: it is nobody else's */
+};
+/* The caller gives it back with open_blocks_give. Handles: what open_blocks_ref does. */
+enum err_code open_blocks_take(struct open_blocks *blocks, int64_t tenant_id,
+                               const struct catalogue_place *place, struct open_block *ret_opened,
+                               struct err *err) MUST_USE;
+void open_blocks_give(struct open_block *opened);
+
+/* Keeps the bytes of a block that was just written; takes them. */
 void open_blocks_keep(struct open_blocks *blocks, int64_t tenant_id, const char *object_key,
                       uint64_t offset, struct buf *bytes);
+/* Of a block that others have replaced nothing is kept; who reads it still may go on. */
+void open_blocks_forget(struct open_blocks *blocks, int64_t tenant_id,
+                        const struct catalogue_place *place);
 
 size_t open_blocks_bytes(struct open_blocks *blocks);
 

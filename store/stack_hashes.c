@@ -3,9 +3,12 @@
 #include "lib/base/mem.h"
 #include "store/dictionary.h"
 
+/* Keys of a size that is known take a third of the time where they are hashed in place. */
+#define XXH_INLINE_ALL
 #include <xxhash.h>
 
-enum { FIRST_CAPACITY = 1024, MAPPING_ROUNDING = 4096 };
+enum { FIRST_CAPACITY = 1024, MAPPING_ROUNDING = 4096, PRIME_BITS = 61 };
+#define PRIME ((UINT64_C(1) << PRIME_BITS) - 1)
 
 static struct stack_hash hash_bytes(const void *bytes, size_t size, uint64_t seed)
 {
@@ -89,25 +92,50 @@ static struct stack_hash hash_location(const struct frames *frames,
 
 /* ---- stacks ---- */
 
+static uint64_t modulo_prime(uint64_t number)
+{
+    const uint64_t folded = (number & PRIME) + (number >> PRIME_BITS);
+    return folded >= PRIME ? folded - PRIME : folded;
+}
+
+static struct stack_hash modulo_primes(struct stack_hash hash)
+{
+    return (struct stack_hash){.low = modulo_prime(hash.low), .high = modulo_prime(hash.high)};
+}
+
+/* caller * key + frame modulo 2^61 - 1; all three are below it. */
+static inline uint64_t roll(uint64_t caller, uint64_t key, uint64_t frame)
+{
+    const unsigned __int128 product = (unsigned __int128)caller * key + frame;
+    const uint64_t folded = ((uint64_t)product & PRIME) + (uint64_t)(product >> PRIME_BITS);
+    return folded >= PRIME ? folded - PRIME : folded;
+}
+
 static const struct stack_hash *hash_stacks(struct arena *arena, struct arena *scratch,
                                             const struct stacks *stacks,
                                             const struct stack_hash *frames, uint64_t seed)
 {
+    static const char purpose[] = "how stacks are rolled up";
+    const struct stack_hash key = modulo_primes(hash_bytes(purpose, sizeof(purpose), seed));
     struct stack_hash *hashes = arena_new_raw(arena, struct stack_hash, stacks->stack_count);
     uint32_t deepest = 0;
     for (uint32_t i = 0; i < stacks->node_count; i++)
         deepest = stacks->depths[i] > deepest ? stacks->depths[i] : deepest;
     /* In preorder the way from the root to a node is that of the node before, up to its depth. */
     struct stack_hash *way = arena_new(scratch, struct stack_hash, deepest + (size_t)1);
-    uint32_t next = 0;
-    for (uint32_t i = 0; i < stacks->node_count; i++) {
-        const uint32_t depth = stacks->depths[i];
-        if (i) {
-            const struct stack_hash pair[] = {way[depth - 1], frames[stacks->frames[i]]};
-            way[depth] = hash_bytes(pair, sizeof(pair), seed);
+    way[0] = (struct stack_hash){.low = 1, .high = 1};
+    uint32_t node = STACKS_ROOT;
+    for (uint32_t i = 0; i < stacks->stack_count; i++) {
+        struct stack_hash hash = way[stacks->depths[node]];
+        for (; node < stacks->nodes[i]; node++) {
+            const uint32_t depth = stacks->depths[node + 1];
+            const struct stack_hash frame = frames[stacks->frames[node + 1]];
+            hash = way[depth - 1];
+            hash.low = roll(hash.low, key.low, frame.low);
+            hash.high = roll(hash.high, key.high, frame.high);
+            way[depth] = hash;
         }
-        if (next < stacks->stack_count && stacks->nodes[next] == i)
-            hashes[next++] = way[depth];
+        hashes[i] = hash;
     }
     return hashes;
 }
@@ -129,7 +157,7 @@ void stack_hashes_create(struct arena *arena, const struct dictionary *dictionar
     hash_functions(&frames);
     struct stack_hash *locations = arena_new_raw(arena, struct stack_hash, tables->location_count);
     for (uint32_t i = 0; i < tables->location_count; i++)
-        locations[i] = hash_location(&frames, &tables->locations[i]);
+        locations[i] = modulo_primes(hash_location(&frames, &tables->locations[i]));
     ret_hashes->frames = locations;
     ret_hashes->stacks = hash_stacks(arena, scratch, &dictionary->stacks, locations, seed);
 }

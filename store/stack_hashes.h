@@ -3,9 +3,10 @@
  *
  * A frame's hash is made of what it says: address in its file and what tells files apart (build id,
  * else name; size and offset), and its lines with their functions' names and files; not of numbers
- * that mean something in one block only. A stack's is rolled up from the root. 128 bits, so that no
- * two of any number of stacks meet by chance; with a seed that nobody outside knows, so that nobody
- * makes two meet. They are never stored. Cost: about 10 ns a node.
+ * that mean something in one block only. A stack's is rolled up from the root: a polynomial of its
+ * frames' hashes at a secret place, modulo the prime 2^61 - 1, twice. So 122 bits: two stacks of n
+ * frames meet with a probability of n^2 / 2^122, whatever they are, as nobody outside knows the
+ * seed; no two of any number of stacks do by chance. They are never stored. Cost: about 3 ns a node.
  * Threads: what is made may be read by any number.
  */
 #ifndef STORE_STACK_HASHES_H

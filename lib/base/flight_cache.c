@@ -277,6 +277,17 @@ void flight_cache_unref(struct flight_entry *entry)
         entry_free(entry);
 }
 
+void flight_cache_forget(struct flight_cache *cache, const char *key)
+{
+    struct flight_entry *garbage = NULL;
+    pthread_mutex_lock(&cache->mutex);
+    struct flight_entry *entry = table_find(cache, key, hash_key(key));
+    if (entry)
+        unlist(cache, entry, &garbage);
+    pthread_mutex_unlock(&cache->mutex);
+    free_all(garbage);
+}
+
 void flight_cache_drop(struct flight_cache *cache, const char *prefix)
 {
     struct flight_entry *garbage = NULL;

@@ -50,6 +50,8 @@ void *flight_cache_get(const struct flight_entry *entry);
 /* NULL is a no-op. */
 void flight_cache_unref(struct flight_entry *entry);
 
+/* Forgets one key: nobody who asks later gets its value. */
+void flight_cache_forget(struct flight_cache *cache, const char *key);
 /* Forgets all keys that start with prefix: nobody who asks later gets their values. */
 void flight_cache_drop(struct flight_cache *cache, const char *prefix);
 

@@ -1,6 +1,7 @@
 #include "lib/base/mem.h"
 
 #include <malloc.h>
+#include <pthread.h>
 #include <stdalign.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -13,7 +14,12 @@ enum {
     FIRST_CHUNK_BYTES = 4096,
     LARGEST_CHUNK_BYTES = 1 << 20,
     HUGE_BYTES = 4 << 20,
-    PAGE_BYTES = 4096
+    PAGE_BYTES = 4096,
+    SPARE_LOG_MIN = 15,  /* the smallest chunk that is spared, 32 KiB */
+    SPARE_LOG_END = 22,  /* log2 of HUGE_BYTES */
+    SPARE_STEPS_LOG = 3, /* sizes per doubling: at most an eighth is lost */
+    SPARE_CLASSES = (SPARE_LOG_END - SPARE_LOG_MIN) << SPARE_STEPS_LOG,
+    SPARE_MAX_BYTES = 32 << 20
 };
 
 struct chunk {
@@ -72,8 +78,97 @@ void mem_free(void *memory)
     free(memory);
 }
 
+/* ---- spare chunks ---- */
+
+/*
+ * Chunks that arenas gave back, for the next ones: the allocator would return them to the system,
+ * and each of their pages anew costs more than most things that are done with it. Sanitizers are to
+ * see every use after the end, so with them nothing is spared.
+ */
+static struct {
+    pthread_mutex_t mutex;
+    struct chunk *chunks[SPARE_CLASSES];
+    size_t bytes;
+} spare = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+enum { IS_SPARING = 0 };
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+enum { IS_SPARING = 0 };
+#else
+enum { IS_SPARING = 1 };
+#endif
+#else
+enum { IS_SPARING = 1 };
+#endif
+
+/* The class of a chunk of *total bytes with its header, which are rounded up to it; -1: none. */
+static int class_of(size_t *total)
+{
+    if (!IS_SPARING || *total < (size_t)1 << SPARE_LOG_MIN)
+        return -1;
+    const unsigned log = 63 - (unsigned)__builtin_clzl(*total);
+    const unsigned shift = log - SPARE_STEPS_LOG;
+    const size_t rounded = (*total + ((size_t)1 << shift) - 1) >> shift;
+    const int place = (int)(((size_t)(log - SPARE_LOG_MIN) << SPARE_STEPS_LOG) + rounded) -
+                      (1 << SPARE_STEPS_LOG);
+    if (log >= SPARE_LOG_END || place >= SPARE_CLASSES)
+        return -1;
+    *total = rounded << shift;
+    return place;
+}
+
+static struct chunk *take_spare(int place)
+{
+    if (place < 0)
+        return NULL;
+    pthread_mutex_lock(&spare.mutex);
+    struct chunk *chunk = spare.chunks[place];
+    if (chunk) {
+        spare.chunks[place] = chunk->next;
+        spare.bytes -= chunk->size + sizeof(*chunk);
+    }
+    pthread_mutex_unlock(&spare.mutex);
+    return chunk;
+}
+
+static void free_chunk(struct chunk *chunk)
+{
+    size_t total = chunk->size + sizeof(*chunk);
+    const int place = class_of(&total);
+    if (place >= 0) {
+        pthread_mutex_lock(&spare.mutex);
+        const bool is_room = spare.bytes + total <= SPARE_MAX_BYTES;
+        if (is_room) {
+            chunk->next = spare.chunks[place];
+            spare.chunks[place] = chunk;
+            spare.bytes += total;
+        }
+        pthread_mutex_unlock(&spare.mutex);
+        if (is_room)
+            return;
+    }
+    free(chunk);
+}
+
+static void free_spare(void)
+{
+    pthread_mutex_lock(&spare.mutex);
+    for (int i = 0; i < SPARE_CLASSES; i++) {
+        while (spare.chunks[i]) {
+            struct chunk *chunk = spare.chunks[i];
+            spare.chunks[i] = chunk->next;
+            free(chunk);
+        }
+    }
+    spare.bytes = 0;
+    pthread_mutex_unlock(&spare.mutex);
+}
+
 void mem_trim(void)
 {
+    free_spare();
     malloc_trim(0);
 }
 
@@ -82,6 +177,8 @@ char *mem_strdup(const char *text)
     size_t size = strlen(text) + 1;
     return memcpy(mem_alloc(size, 1), text, size);
 }
+
+/* ---- arenas ---- */
 
 struct arena *arena_create(void)
 {
@@ -99,7 +196,7 @@ void arena_destroy(struct arena *arena)
         clean->clean(clean->object);
     for (struct chunk *chunk = arena->chunks, *next; chunk; chunk = next) {
         next = chunk->next;
-        free(chunk);
+        free_chunk(chunk);
     }
     free(arena);
 }
@@ -122,7 +219,7 @@ static void advise_huge(void *memory, size_t size)
 /* A chunk for one large object goes behind the one being filled, so that no room is wasted. */
 static struct chunk *add_chunk(struct arena *arena, size_t size)
 {
-    size_t chunk_bytes = arena->next_chunk_bytes;
+    size_t chunk_bytes = arena->next_chunk_bytes - sizeof(struct chunk);
     bool is_large = size > chunk_bytes / 4;
     if (is_large)
         chunk_bytes = size;
@@ -131,11 +228,14 @@ static struct chunk *add_chunk(struct arena *arena, size_t size)
     size_t total;
     if (__builtin_add_overflow(chunk_bytes, sizeof(struct chunk), &total))
         out_of_memory(SIZE_MAX);
-    struct chunk *chunk = malloc(total);
-    if (!chunk)
-        out_of_memory(total);
-    advise_huge(chunk, total);
-    chunk->size = chunk_bytes;
+    struct chunk *chunk = take_spare(class_of(&total));
+    if (!chunk) {
+        chunk = malloc(total);
+        if (!chunk)
+            out_of_memory(total);
+        advise_huge(chunk, total);
+    }
+    chunk->size = total - sizeof(*chunk);
     chunk->used = 0;
     arena->total_bytes += total;
     if (is_large && arena->chunks) {

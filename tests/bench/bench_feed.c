@@ -331,6 +331,8 @@ static void make_otlp(struct feed *feed, uint32_t tick, uint32_t host, struct bu
 
 /* ---- pprof ---- */
 
+enum { STRING_CPU = 1, STRING_NANOSECONDS, STRINGS_FIXED };
+
 static void make_pprof(struct feed *feed, uint32_t tick, uint32_t target, struct buf *request)
 {
     arena_auto arena = arena_create();
@@ -346,6 +348,7 @@ static void make_pprof(struct feed *feed, uint32_t tick, uint32_t target, struct
     struct profile_location *locations = arena_new(arena, struct profile_location, FUNCTIONS);
     struct profile_function *functions = arena_new(arena, struct profile_function, FUNCTIONS);
     struct profile_line *lines = arena_new(arena, struct profile_line, FUNCTIONS);
+    struct span *strings = arena_new(arena, struct span, FUNCTIONS + STRINGS_FIXED);
     feed->distinct_count += count;
     begin_dictionary(feed);
     for (uint32_t i = 0; i < count; i++) {
@@ -357,13 +360,20 @@ static void make_pprof(struct feed *feed, uint32_t tick, uint32_t target, struct
         add_to_table(feed, target, time_ns, frames.number, samples[i].value);
     }
     for (uint32_t i = 0; i < feed->touched_count; i++) {
-        functions[i] = all->functions[feed->touched[i]];
+        const uint32_t name = STRINGS_FIXED + i;
+        strings[name] = all->strings[all->functions[feed->touched[i]].name];
+        functions[i] = (struct profile_function){.name = name, .system_name = name};
         lines[i] = (struct profile_line){i, all->lines[feed->touched[i]].line + 1, 0};
         locations[i] = all->locations[feed->touched[i]];
         locations[i].first_line = i;
     }
+    strings[0] = SPAN_LITERAL("");
+    strings[STRING_CPU] = SPAN_LITERAL("cpu");
+    strings[STRING_NANOSECONDS] = SPAN_LITERAL("nanoseconds");
+    profile.strings = strings;
+    profile.string_count = STRINGS_FIXED + feed->touched_count;
     struct profile_value_type *type = arena_new(arena, struct profile_value_type, 1);
-    *type = (struct profile_value_type){.type = 4, .unit = 5};
+    *type = (struct profile_value_type){.type = STRING_CPU, .unit = STRING_NANOSECONDS};
     profile.value_types = type;
     profile.value_type_count = 1;
     profile.locations = locations;
@@ -375,7 +385,7 @@ static void make_pprof(struct feed *feed, uint32_t tick, uint32_t target, struct
     profile.stack = stack;
     profile.values = values;
     profile.label_start = arena_new(arena, uint32_t, count + (size_t)1);
-    profile.period_type = (struct profile_value_type){.type = 4, .unit = 5};
+    profile.period_type = *type;
     profile.period = 10000000;
     profile.time_ns = time_ns;
     profile.duration_ns = (int64_t)INTERVAL_S * CLOCK_NS_PER_S;

@@ -105,6 +105,17 @@ static void keeps_what_is_in_use_after_it_was_dropped(void **state)
     assert_int_equal(destroyed_count, 1);
 }
 
+static void forgets_one_key_and_no_other_that_begins_like_it(void **state)
+{
+    touch(*state, "a");
+    touch(*state, "ab");
+    flight_cache_forget(*state, "a");
+    flight_cache_forget(*state, "absent");
+    assert_int_equal(destroyed_count, 1);
+    assert_int_equal(flight_cache_bytes(*state), 100);
+    assert_null(flight_cache_try(*state, "a"));
+}
+
 static void trying_finds_what_is_ready_and_makes_nothing(void **state)
 {
     assert_null(flight_cache_try(*state, "a"));
@@ -234,6 +245,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(drops_what_was_unused_for_longest, start, stop),
         cmocka_unit_test_setup_teardown(keeps_what_is_in_use_after_it_was_dropped, start, stop),
         cmocka_unit_test_setup_teardown(a_value_past_the_bound_is_used_and_not_kept, start, stop),
+        cmocka_unit_test_setup_teardown(forgets_one_key_and_no_other_that_begins_like_it, start,
+                                        stop),
         cmocka_unit_test_setup_teardown(trying_finds_what_is_ready_and_makes_nothing, start, stop),
         cmocka_unit_test_setup_teardown(many_who_ask_at_once_cost_one_making, start, stop),
         cmocka_unit_test_setup_teardown(who_has_no_patience_does_not_wait_for_others, start, stop),
