@@ -3,6 +3,7 @@
 #include "api/decode_gate.h"
 #include "api/metrics.h"
 #include "api/profile_cache.h"
+#include "api/question_memory.h"
 #include "api/server.h"
 #include "api/share.h"
 #include "api/turns.h"
@@ -45,6 +46,24 @@ static double heavy_limit_bytes(void *context)
 {
     const struct gauges *gauges = context;
     return (double)decode_gate_max_bytes(gauges->server->shares->gate);
+}
+
+static double query_bytes(void *context)
+{
+    const struct gauges *gauges = context;
+    return (double)question_memory_used_bytes(gauges->server->question_memory);
+}
+
+static double query_limit_bytes(void *context)
+{
+    const struct gauges *gauges = context;
+    return (double)question_memory_max_bytes(gauges->server->question_memory);
+}
+
+static double waiting_questions(void *context)
+{
+    const struct gauges *gauges = context;
+    return (double)question_memory_waiting_count(gauges->server->question_memory);
 }
 
 static double waiting_reports(void *context)
@@ -113,6 +132,12 @@ struct gauges *gauges_create(struct server *server)
     metrics_gauge(metrics, "perfolio_heavy_memory_limit_bytes", "",
                   "What work on large profiles may take (--max-heavy-memory).", heavy_limit_bytes,
                   gauges);
+    metrics_gauge(metrics, "perfolio_query_memory_bytes", "",
+                  "Memory taken by questions about continuous profiles.", query_bytes, gauges);
+    metrics_gauge(metrics, "perfolio_query_memory_limit_bytes", "",
+                  "What these may take together (--max-query-memory).", query_limit_bytes, gauges);
+    metrics_gauge(metrics, "perfolio_questions_waiting", "", "Questions that wait for that memory.",
+                  waiting_questions, gauges);
     metrics_gauge(metrics, "perfolio_reports_waiting", "",
                   "Reports put aside until a worker may compute them.", waiting_reports, gauges);
     metrics_gauge(metrics, "perfolio_shares", "", "Shares stored, counted once a minute.",

@@ -5,6 +5,7 @@
 #include "api/pages.h"
 #include "api/problem.h"
 #include "api/protocol_error.h"
+#include "api/question_memory.h"
 #include "api/routes.h"
 #include "api/senders.h"
 #include "api/server.h"
@@ -207,6 +208,7 @@ static enum err_code identify_and_handle(struct http_job *job, struct err *err)
     code = auth_check_access(request, err);
     if (code == ERR_NONE)
         code = request->route->handle(request, &job->response, err);
+    question_memory_leave(&request->questions);
     count_miss(job, code);
     if ((request->route->flags & ROUTE_AGENT) && request->principal.kind != PRINCIPAL_ANONYMOUS)
         senders_note(request, code, err);

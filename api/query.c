@@ -1,5 +1,6 @@
 #include "api/query.h"
 
+#include "api/question_memory.h"
 #include "api/report_write.h"
 #include "api/server.h"
 #include "api/settings.h"
@@ -156,6 +157,8 @@ enum err_code query_read_window(struct request *request, const struct query_name
     ret_query->texts.time = tell_limit(request, &limits, TENANT_LIMIT_QUERY_TIME_S);
     ret_query->texts.memory = tell_limit(request, &limits, TENANT_LIMIT_QUERY_MEMORY_BYTES);
     ret_query->texts.read = tell_limit(request, &limits, TENANT_LIMIT_QUERY_READ_BYTES);
+    question_memory_enter(request->server->question_memory, request->arena, &request->questions,
+                          ret_query);
     return ERR_NONE;
 }
 

@@ -18,6 +18,7 @@
 #include <stdint.h>
 
 struct arena;
+struct question_place;
 struct route;
 struct senders_service;
 struct server;
@@ -75,6 +76,7 @@ struct request {
     /* Before slow work a handler sets turn.key and takes the turn. Without one it returns ERR_BUSY
      * at once: a GET is then put aside, and handled again from the start when its turn has come. */
     struct turn turn;
+    struct question_place *questions; /* of api/question_memory.h, until it was handled */
 };
 
 /* The header field's value, empty when absent; name in lower case. */

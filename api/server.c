@@ -9,6 +9,7 @@
 #include "api/metrics.h"
 #include "api/objects.h"
 #include "api/profile_cache.h"
+#include "api/question_memory.h"
 #include "api/senders.h"
 #include "api/settings.h"
 #include "api/share.h"
@@ -252,6 +253,7 @@ static enum err_code build(struct server *server, const struct server_start *sta
     server->admission = admission_memory_create(clock_monotonic_ns);
     server->profiles = profile_cache_create((size_t)settings->profile_cache_bytes);
     server->shares = share_memory_create(settings->max_heavy_memory);
+    server->question_memory = question_memory_create(settings->max_query_memory);
     server->turns = turns_create(settings->worker_threads, settings->worker_queue);
     server->gauges = gauges_create(server);
     code = open_store(server, err);
@@ -272,6 +274,7 @@ static void tear_down(struct server *server)
     limiter_destroy(server->limiter);
     metrics_destroy(server->metrics);
     turns_destroy(server->turns);
+    question_memory_destroy(server->question_memory);
     if (server->jobs_database)
         pg_pool_destroy(server->jobs_database);
     if (server->database)

@@ -23,6 +23,7 @@ struct settings;
 struct share_memory;
 struct store;
 struct tenant_limits_memory;
+struct question_memory;
 struct turns;
 struct worker_pool;
 
@@ -40,10 +41,11 @@ struct server {
     struct profile_cache *profiles; /* api/profile_cache.h: decoded profiles, single flight */
     struct share_memory *shares;    /* api/share.h: counted views, cookie key, finished answers */
     struct senders *senders;        /* api/senders.h: who has sent profiles lately */
-    struct turns *turns;            /* api/turns.h: who may keep workers busy with reports */
-    struct metrics *metrics;        /* api/metrics.h */
-    struct gauges *gauges;          /* api/gauges.h: what the parts hold, for metrics */
-    struct http_server *http;       /* api/http.h */
+    struct question_memory *question_memory; /* api/question_memory.h: of all questions together */
+    struct turns *turns;      /* api/turns.h: who may keep workers busy with reports */
+    struct metrics *metrics;  /* api/metrics.h */
+    struct gauges *gauges;    /* api/gauges.h: what the parts hold, for metrics */
+    struct http_server *http; /* api/http.h */
 };
 
 enum { SERVER_MAX_LISTENERS = 16 };

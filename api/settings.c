@@ -156,6 +156,9 @@ static const struct knob knobs[] = {
     KNOB("max-heavy-memory", KNOB_SIZE, max_heavy_memory, 0, 64 * TIB, "0",
          "memory that large profiles may take together while they are read or reported on; 0 is "
          "half of the machine's, from 256MiB to 4GiB"),
+    KNOB("max-query-memory", KNOB_SIZE, max_query_memory, 0, 64 * TIB, "0",
+         "memory that all questions about continuous profiles may hold together; 0 is a quarter of "
+         "the machine's, from 256MiB to 4GiB"),
     KNOB("report-cpu-time", KNOB_SECONDS, report_cpu_time_s, 1, 3600, "20s",
          "that one report may compute for before it is given up"),
     KNOB("report-wait", KNOB_SECONDS, report_wait_s, 1, 3600, "30s",

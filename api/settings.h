@@ -68,6 +68,7 @@ struct settings {
     uint64_t tenant_limits[TENANT_LIMIT_COUNT]; /* api/tenant_limits.h */
     uint64_t max_profile_bytes;                 /* after decompression */
     uint64_t max_profile_samples;
+    uint64_t max_query_memory;    /* of all questions to the store; 0: by the machine */
     uint64_t max_heavy_memory;    /* for large profiles that are in work; 0: by the machine */
     int report_cpu_time_s;        /* one report may compute so long */
     int report_wait_s;            /* and wait so long for its turn */

@@ -178,6 +178,16 @@ struct store_limit_texts {
     const char *read;
 };
 
+/* The memory of all questions together, which is shared out by whoever asks them. */
+struct store_memory {
+    /* A question is about to hold so many bytes: how many it may, fewer when there is no room. */
+    size_t (*grow)(void *context, size_t bytes);
+    /* It needed so many, got fewer and has let go of all: it begins again after ERR_NONE, and
+     * will never need more than most. Any code is that of the question. */
+    enum err_code (*wait)(void *context, size_t needed, size_t most, struct err *err);
+    void *context;
+};
+
 struct store_query {
     int64_t tenant_id;
     /* process_cpu:cpu:nanoseconds:cpu:nanoseconds{service_name="x"}; any of them; none: all */
@@ -192,13 +202,14 @@ struct store_query {
     const struct span *label_names;
     size_t label_name_count;
     bool wants_all_labels;
-    int64_t start_ns;               /* profiles that begin at start_ns and later … */
-    int64_t end_ns;                 /* … and before end_ns */
-    int64_t cpu_deadline_ns;        /* of this thread's clock; 0: none */
-    struct patience patience;       /* a deadline of the clock's, and whether anybody waits */
-    size_t max_memory;              /* 0: 1 GiB */
-    uint64_t max_read_bytes;        /* of stored profiles, and to open what has them; 0: any */
-    struct store_limit_texts texts; /* of these four, for ERR_LIMIT */
+    int64_t start_ns;                  /* profiles that begin at start_ns and later … */
+    int64_t end_ns;                    /* … and before end_ns */
+    int64_t cpu_deadline_ns;           /* of this thread's clock; 0: none */
+    struct patience patience;          /* a deadline of the clock's, and whether anybody waits */
+    size_t max_memory;                 /* 0: 1 GiB */
+    uint64_t max_read_bytes;           /* of stored profiles, and to open what has them; 0: any */
+    struct store_limit_texts texts;    /* of these four, for ERR_LIMIT */
+    const struct store_memory *memory; /* NULL: as if there were no other questions */
 };
 
 /* The parts of a profile type's name, in their order. */
@@ -259,8 +270,8 @@ struct store_answer {
  * combination of the labels that are asked for. Without any match it has none. Handles: ERR_INVALID
  * (the selector; the message points at the place), ERR_NOT_FOUND (no profile type of that name in
  * the window; the message says which there are), ERR_LIMIT (the query's limits), ERR_TOO_LARGE
- * (values that add up to too much), ERR_CANCELLED. What is broken is left out, and the statistics
- * say so.
+ * (values that add up to too much), ERR_CANCELLED, what the query's memory gives. What is broken is
+ * left out, and the statistics say so.
  */
 enum err_code store_merge(struct store *store, struct arena *arena, const struct store_query *query,
                           struct store_answer *ret_answer, struct err *err) MUST_USE;

@@ -29,10 +29,12 @@ struct walk_state {
     uint32_t type_capacity;
     uint32_t series_capacity;
     uint32_t task_capacity;
-    size_t text_bytes;  /* of types and series, in the arena */
-    size_t block_bytes; /* of the blocks in use */
-    struct buf text;    /* of the series in hand */
-    bool is_last_try;   /* what is still missing now was not swapped */
+    size_t text_bytes;    /* of types and series, in the arena */
+    size_t block_bytes;   /* of the blocks in use */
+    struct buf text;      /* of the series in hand */
+    size_t granted_bytes; /* of the memory of all questions */
+    size_t needed_bytes;  /* more than there was room for; 0: there was */
+    bool is_last_try;     /* what is still missing now was not swapped */
 };
 
 /* What cannot be read harms nobody else: the answer is without it, and says so. */
@@ -408,17 +410,35 @@ static enum err_code refuse_cost(const struct walk *walk, const char *what, cons
                    limit ? " (" : "", limit ? limit : "", limit ? ")" : "");
 }
 
+/* What it may hold was asked for before, or is asked for now. */
+static enum err_code take_memory(const struct walk *walk, size_t bytes)
+{
+    const struct store_memory *memory = walk->query->memory;
+    struct walk_state *state = walk->state;
+    if (!memory || bytes <= state->granted_bytes)
+        return ERR_NONE;
+    state->granted_bytes = memory->grow(memory->context, bytes);
+    if (bytes <= state->granted_bytes)
+        return ERR_NONE;
+    state->needed_bytes = bytes;
+    return err_set(walk->err, ERR_BUSY, "other questions need the memory");
+}
+
+static size_t max_memory(const struct store_query *query)
+{
+    return query->max_memory ? query->max_memory : MEMORY_DEFAULT;
+}
+
 enum err_code walk_check_limits(const struct walk *walk, size_t bytes)
 {
     const struct store_query *query = walk->query;
     const struct walk_state *state = walk->state;
-    const size_t most = query->max_memory ? query->max_memory : MEMORY_DEFAULT;
     bytes += state->block_bytes + state->text_bytes +
              state->series_capacity * sizeof(*walk->series) +
              state->task_capacity * sizeof(*walk->tasks);
     if (patience_is_cancelled(&query->patience))
         return err_set(walk->err, ERR_CANCELLED, "nobody waits for the answer: ask again");
-    if (bytes > most)
+    if (bytes > max_memory(query))
         return refuse_cost(walk, "needs more memory than it may", query->texts.memory);
     if (query->max_read_bytes && walk->statistics.bytes_read > query->max_read_bytes)
         return refuse_cost(walk, "reads more than it may", query->texts.read);
@@ -427,7 +447,7 @@ enum err_code walk_check_limits(const struct walk *walk, size_t bytes)
     if (patience_is_late(&query->patience))
         return refuse_cost(walk, "is not answered within the time that it may take",
                            query->texts.time);
-    return ERR_NONE;
+    return take_memory(walk, bytes);
 }
 
 enum err_code walk_note_read(struct walk *walk, struct walk_task *task, uint64_t row_count,
@@ -492,6 +512,33 @@ static void walk_fini(struct walk *walk)
     block_cursor_destroy(walk->cursor);
 }
 
+static enum err_code run_once(struct walk_state *state, const struct store_query *query,
+                              struct arena *arena,
+                              enum err_code (*answer)(struct walk *walk, void *context),
+                              void *context, struct err *err)
+{
+    const struct frame_resolver *resolver = state->source->resolver;
+    struct walk walk = {.query = query,
+                        .arena = arena,
+                        .first_ns = INT64_MAX,
+                        .last_ns = INT64_MIN,
+                        .cursor = block_cursor_create(),
+                        .resolver = resolver,
+                        .err = err,
+                        .state = state};
+    if (resolver && resolver->generation)
+        walk.statistics.names.generation =
+            resolver->generation(resolver->context, query->tenant_id);
+    buf_init(&state->text, SERIES_TEXT_MAX);
+    enum err_code code = parse_selectors(&walk);
+    if (!code)
+        code = look_at_places(&walk);
+    if (!code)
+        code = answer(&walk, context);
+    walk_fini(&walk);
+    return code;
+}
+
 enum err_code walk_run(const struct walk_source *source, const struct store_query *query,
                        enum walk_kind kind, struct arena *arena,
                        enum err_code (*answer)(struct walk *walk, void *context), void *context,
@@ -499,26 +546,16 @@ enum err_code walk_run(const struct walk_source *source, const struct store_quer
 {
     enum { TRIES = 3 };
     enum err_code code = ERR_NOT_FOUND;
-    for (int i = 0; i < TRIES && code == ERR_NOT_FOUND; i++) {
+    for (int i = 0; i < TRIES && code == ERR_NOT_FOUND;) {
         struct walk_state state = {.source = source, .kind = kind, .is_last_try = i == TRIES - 1};
-        struct walk walk = {.query = query,
-                            .arena = arena,
-                            .first_ns = INT64_MAX,
-                            .last_ns = INT64_MIN,
-                            .cursor = block_cursor_create(),
-                            .resolver = source->resolver,
-                            .err = err,
-                            .state = &state};
-        if (source->resolver && source->resolver->generation)
-            walk.statistics.names.generation =
-                source->resolver->generation(source->resolver->context, query->tenant_id);
-        buf_init(&state.text, SERIES_TEXT_MAX);
-        code = parse_selectors(&walk);
-        if (!code)
-            code = look_at_places(&walk);
-        if (!code)
-            code = answer(&walk, context);
-        walk_fini(&walk);
+        code = run_once(&state, query, arena, answer, context, err);
+        if (code == ERR_BUSY && state.needed_bytes) {
+            code = query->memory->wait(query->memory->context, state.needed_bytes,
+                                       max_memory(query), err);
+            code = code ? code : ERR_NOT_FOUND; /* again */
+        } else {
+            i++;
+        }
     }
     return code;
 }

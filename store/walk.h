@@ -58,9 +58,10 @@ struct walk {
 
 /*
  * Walks, then calls answer, once: or again from the beginning when an object is gone that was
- * swapped after the catalogue was read. One that the catalogue still names and that is gone is
- * passed over as what is broken is. Handles: ERR_INVALID (a selector), ERR_LIMIT (the
- * query's limits), ERR_CANCELLED, what answer gives.
+ * swapped after the catalogue was read, or when there was no room in the memory of all questions.
+ * One that the catalogue still names and that is gone is passed over as what is broken is. Handles:
+ * ERR_INVALID (a selector), ERR_LIMIT (the query's limits), ERR_CANCELLED, what the query's memory
+ * and answer give.
  */
 enum err_code walk_run(const struct walk_source *source, const struct store_query *query,
                        enum walk_kind kind, struct arena *arena,

@@ -1,6 +1,7 @@
 """Limits of a team on continuous profiles: each refusal names the limit, its value and where it is set,
 in the form of the protocol that it came by; other teams and what is within the limits are not touched."""
 
+import concurrent.futures
 import gzip
 import re
 
@@ -301,3 +302,36 @@ def test_the_work_ends_when_its_client_has_gone(start_server, path):
     assert wait_until(lambda: metric(server, "perfolio_http_workers_busy") == 0)
     lines = [line for line in server.log().splitlines() if f"route={path} " in line]
     assert len(lines) == 1 and "code=cancelled" in lines[0], lines
+
+
+def test_questions_share_memory(start_server):
+    """Each alone has room, all at once have not: they wait for each other, and nothing is cut."""
+    server = start_server("--max-query-memory", "64MiB")
+    lines = b"".join(b"main;f%d;g%d;leaf%d 1\n" % (i % 997, i % 9973, i) for i in range(200000))
+    clients = []
+    for _ in range(2):
+        clients.append(Tenant(server).api("ingest", "read"))
+        assert clients[-1].post("/api/v1/profiles", lines, query={
+            "label": "service_name=app", "time": BEGIN}).status == 200
+    ask = {"query": "samples:count", "start": BEGIN, "end": END, "report": "top", "limit": 3}
+    expected = clients[0].get("/api/v1/query", query=ask)
+    assert expected.json()["total"] == 200000, expected
+    with concurrent.futures.ThreadPoolExecutor(6) as pool:
+        answers = list(pool.map(lambda i: server.api(clients[i % 2].token).get("/api/v1/query", query=ask), range(6)))
+    for answer in answers:
+        assert answer.status == 200 and answer.json() == expected.json() or (
+            answer.status == 503 and int(answer.headers["retry-after"]) > 0), answer
+    assert sum(answer.status == 200 for answer in answers) >= 2
+    assert metric(server, "perfolio_query_memory_bytes") == 0
+    assert metric(server, "perfolio_questions_waiting") == 0
+
+
+def test_a_question_needs_no_more_than_there_is(start_server):
+    server = start_server("--max-query-memory", "1MiB")
+    client = Tenant(server).api("ingest", "read")
+    lines = b"".join(b"main;f%d;g%d;leaf%d 1\n" % (i % 997, i % 9973, i) for i in range(200000))
+    assert client.post("/api/v1/profiles", lines, query={
+        "label": "service_name=app", "time": BEGIN}).status == 200
+    answer = client.get("/api/v1/query", query={"query": "samples:count", "start": BEGIN, "end": END})
+    assert "--max-query-memory" in refusal(answer, "api", 422, None)
+    assert client.get("/api/v1/series", query={"start": BEGIN, "end": END}).status == 200
