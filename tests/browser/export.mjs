@@ -88,7 +88,10 @@ export async function testExport(runner, browser, server) {
       const through = kept.filter(({ stack }) => stack[1] === zoomed);
       assert.ok(through.length > 0 && through.length < kept.length);
       assert.deepEqual(asRows(below, 0), asRows(through, 1));
+      const groupsBox = page.locator("dialog .check:has-text('grouped otherwise') input");
+      assert.ok(await groupsBox.isDisabled(), "a part is of its grouping");
       await page.click("dialog .check input");
+      assert.ok(await groupsBox.isChecked());
       assert.deepEqual(asRows(decodeFolded((await saved(page, ".folded")).bytes.toString()), 0), expected);
     }),
   );
@@ -192,6 +195,20 @@ export async function testExport(runner, browser, server) {
         assert.equal(await offline.textContent("h1"), "Saved <b>& \"more\"");
         assert.deepEqual(await tableRows(offline), rows);
         assert.equal(await offline.textContent(".foot-total"), words);
+        // By all groups, of the same samples.
+        for (const group of ["file", "line", "address", "binary", "function"]) {
+          await offline.selectOption("[aria-label=Group]", group);
+          await viewReady(offline);
+          const own = (await server.call("GET", `/api/v1/shares/${shared.id}/top?group_by=${group}&ignore=${encodeURIComponent("^runtime\\.mallocgc$")}&limit=0`, { token: server.token })).json;
+          const known = new Set(own.functions.map(({ name, flat, cum }) => JSON.stringify([name, flat, cum])));
+          const shown = await offline.$$eval(".rows .row", (all) => all.map((row) => {
+            const button = row.querySelector("button");
+            return JSON.stringify([button.ariaLabel ?? button.title, ...[...row.querySelectorAll(".cell.value")].map((cell) => Number(/^[\d,]+/.exec(cell.title)[0].replaceAll(",", "")))]);
+          }));
+          assert.ok(shown.length > 0);
+          for (const row of shown) assert.ok(known.has(row), `${group}: ${row} is not among ${[...known].slice(0, 9)}`);
+        }
+        assert.deepEqual(await tableRows(offline), rows);
         // Rules work there too: the worker's text is in the page.
         await offline.focus(".icicle");
         await offline.keyboard.press("ArrowDown");

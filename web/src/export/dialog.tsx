@@ -9,7 +9,9 @@ import { picturesShown } from "../views/stage.ts";
 import type { Problem } from "../api.ts";
 import { filterWords } from "./filter_words.ts";
 import { fileNameOf, makeParts, save, type Seen } from "./make.ts";
-import { makePage, maxPageBytes } from "./page.ts";
+import { makePage, maxPageBytes, type PackedTree } from "./page.ts";
+import { groupOfLabel } from "../model/labels.ts";
+import { servedRules, splitRules, type ServedRules } from "../model/served_rules.ts";
 import { graphShown, graphToPng, graphToSvg } from "./graph_picture.ts";
 import { toPng, toSvg } from "./pictures.ts";
 
@@ -38,15 +40,43 @@ const hasPicture = () => picturesShown().length > 0 || graphShown() !== null;
 
 const pageTitle = () => document.title.replace(/ · Perfolio$/, "");
 
-async function makeFile(kind: Kind, type: string, seen: Seen, context: PaneContext): Promise<Blob> {
+/** The rules under which another group has what is seen; null where it would have something else. */
+function rulesForAll({ state, regrouped }: PaneContext): ServedRules | undefined | null {
+  const active = state.rules.filter((rule) => !rule.isOff);
+  if (active.length === 0) return undefined;
+  // The server applies its rules to the samples, whatever they are grouped by.
+  const { served, rest } = splitRules(active, state.group, state.labels.length);
+  return regrouped?.canServe && rest.length === 0 ? servedRules(served) : null;
+}
+
+/** What is seen, then the same by all other groups. */
+async function packTrees(seen: Seen, context: PaneContext, own: string, hasGroups: boolean): Promise<PackedTree[]> {
+  const { regrouped } = context;
+  const trees = [{ group: own, parts: await makeParts(seen, "page") }];
+  const rules = rulesForAll(context);
+  if (!hasGroups || !regrouped || rules === null) return trees;
+  for (const group of regrouped.groups) {
+    if (group === own) continue;
+    const flame = await regrouped.load(new AbortController().signal, rules, group);
+    trees.push({ group, parts: await makeParts({ source: flame, flame, zoom: 0, comment: "" }, "page") });
+  }
+  return trees;
+}
+
+async function makeFile(kind: Kind, type: string, seen: Seen, context: PaneContext, hasGroups: boolean): Promise<Blob> {
   const graph = picturesShown().length ? null : graphShown();
   if (kind === "svg") return new Blob([graph ? graphToSvg(graph, pageTitle()) : toSvg(picturesShown(), pageTitle())], { type });
   if (kind === "png") return graph ? graphToPng(graph) : toPng(picturesShown());
-  const parts = await makeParts(seen, kind);
-  return kind === "page" ? makePage(parts, { title: pageTitle(), state: context.state }) : new Blob(parts, { type });
+  if (kind === "page") {
+    const { state, regrouped } = context;
+    // A link may name a label without saying that it is one.
+    const group = regrouped?.groups.find((one) => one === state.group || one === groupOfLabel(state.group)) ?? state.group;
+    return makePage(await packTrees(seen, context, group, hasGroups && seen.zoom === 0), { title: pageTitle(), state: { ...state, group } });
+  }
+  return new Blob(await makeParts(seen, kind), { type });
 }
 
-function useExport(context: PaneContext, isZoomed: boolean) {
+function useExport(context: PaneContext, isZoomed: boolean, hasGroups: boolean) {
   const [busy, setBusy] = useState<Kind | null>(null);
   const [error, setError] = useState<Problem | null>(null);
   const run = async ({ kind, ending, type }: Choice) => {
@@ -56,7 +86,7 @@ function useExport(context: PaneContext, isZoomed: boolean) {
     const filters = filterWords(state).join("; ");
     const comment = `exported view of ${pageTitle()}${filters ? `, of which: ${filters}` : ""}`;
     try {
-      const blob = await makeFile(kind, type, { flame, source, zoom: isZoomed ? zoom : 0, comment }, context);
+      const blob = await makeFile(kind, type, { flame, source, zoom: isZoomed ? zoom : 0, comment }, context, hasGroups);
       const name = fileNameOf(pageTitle()) + ending;
       save(blob, name);
       say(`${name}, ${formatBytes(blob.size)}`);
@@ -84,6 +114,28 @@ function Extent({ context, isZoomed }: { context: PaneContext; isZoomed: boolean
   );
 }
 
+interface GroupsProps {
+  context: PaneContext;
+  isZoomed: boolean;
+  isOn: boolean;
+  onChange: (isOn: boolean) => void;
+}
+
+/** Whether the page can be grouped, too: its file then holds what that needs. */
+function Groups({ context, isZoomed, isOn, onChange }: GroupsProps) {
+  const labels = context.regrouped!.groups.flatMap((group) => /^label:(.*)$/s.exec(group)?.[1] ?? []);
+  const isPossible = !isZoomed && rulesForAll(context) !== null;
+  return (
+    <label class="check">
+      <input type="checkbox" checked={isOn && isPossible} disabled={!isPossible} onChange={(event) => onChange(event.currentTarget.checked)} />
+      <span>
+        The page can be grouped otherwise: by function, file, line, address, binary{labels.map((label) => `, ${label}`)}
+        {isPossible ? "" : ` (not where ${isZoomed ? "only a part is saved" : "rules are of this grouping alone"})`}
+      </span>
+    </label>
+  );
+}
+
 export interface ExportProps {
   context: PaneContext;
   onClose: () => void;
@@ -92,7 +144,8 @@ export interface ExportProps {
 export function ExportDialog({ context, onClose }: ExportProps) {
   const { flame, zoom } = context;
   const [isZoomed, setZoomed] = useState(zoom > 0);
-  const { busy, error, run } = useExport(context, isZoomed);
+  const [hasGroups, setGroups] = useState(true);
+  const { busy, error, run } = useExport(context, isZoomed, hasGroups);
   return (
     <Dialog title="Save this view" onClose={onClose}>
       <Extent context={context} isZoomed={isZoomed} />
@@ -104,6 +157,7 @@ export function ExportDialog({ context, onClose }: ExportProps) {
           </span>
         </label>
       )}
+      {context.regrouped && <Groups context={context} isZoomed={isZoomed} isOn={hasGroups} onChange={setGroups} />}
       <ul class="choices export-choices">
         {choices.map((choice) => (
           <li key={choice.kind}>

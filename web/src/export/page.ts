@@ -2,8 +2,9 @@
  * page: one HTML file that holds the viewer and a tree, for a reader without this server or any network.
  *
  * The build writes the page's frame with script, worker and style in it, and a policy that names
- * their hashes and allows nothing else (build.mjs); here title, date and tree are put in. The tree stands
- * in an element of a type that is no script's, packed and as base64: letters that end no element.
+ * their hashes and allows nothing else (build.mjs); here title, date and tree are put in, and the trees of
+ * other groups where those are wanted. They stand in an element of a type that is no script's, packed and as base64: letters
+ * that end no element.
  */
 import { formatState, type ViewState } from "../state.ts";
 import { filterWords } from "./filter_words.ts";
@@ -24,6 +25,8 @@ export interface PageFacts {
   query: string;
   /** Labels and rules that chose what is in it. */
   filters: string[];
+  /** Of each tree in it what it is grouped by; the first is the one that was seen. */
+  groups: string[];
 }
 
 async function readFrame(): Promise<string> {
@@ -33,20 +36,25 @@ async function readFrame(): Promise<string> {
   return response.text();
 }
 
-/** Labels, rules, zoom, grouping and sample type are in the tree already. */
-export const ownState = (state: ViewState): ViewState => ({
-  ...state, labels: [], rules: [], zoom: "", root: "", window: null, sampleType: "", group: "function", extra: [],
-});
+/** Labels, rules, zoom and sample type are in the trees already. */
+export const ownState = (state: ViewState): ViewState => ({ ...state, labels: [], rules: [], zoom: "", root: "", window: null, sampleType: "", extra: [] });
 
-export async function makePage(flame: BlobPart[], { title, state }: { title: string; state: ViewState }): Promise<Blob> {
+/** A tree as export_worker.ts packs it; none of its letters is a blank. */
+export interface PackedTree {
+  group: string;
+  parts: BlobPart[];
+}
+
+export async function makePage(trees: readonly PackedTree[], { title, state }: { title: string; state: ViewState }): Promise<Blob> {
   const frame = await readFrame();
-  const facts: PageFacts = { title, savedAt: new Date().toISOString(), query: formatState(ownState(state)), filters: filterWords(state) };
+  const groups = trees.map(({ group }) => group);
+  const facts: PageFacts = { title, savedAt: new Date().toISOString(), query: formatState(ownState(state)), filters: filterWords(state), groups };
   const [head, afterTitle] = frame.split(marks.title);
   const [beforeFacts, afterFacts] = afterTitle.split(marks.facts);
   const [beforeFlame, tail] = afterFacts.split(marks.flame);
   // "<" could begin the end of the element, or a comment in it.
   const json = JSON.stringify(facts).replace(/</g, "\\u003c");
-  const page = new Blob([head, escape(title), beforeFacts, json, beforeFlame, ...flame, tail], { type: "text/html" });
+  const page = new Blob([head, escape(title), beforeFacts, json, beforeFlame, ...trees.flatMap(({ parts }) => [...parts, "\n"]), tail], { type: "text/html" });
   if (page.size > maxPageBytes) throw new Error("The page would be larger than a browser opens with ease. Filter the profile or zoom in first, or save it as pprof.");
   return page;
 }

@@ -10,7 +10,7 @@ import { copyLink } from "../ui/copy_link.ts";
 import { Button, useTitle } from "../ui/kit.tsx";
 import { Shell } from "../ui/shell.tsx";
 import { Verdict } from "../views/legend.tsx";
-import { useViewState, Viewer } from "../views/viewer.tsx";
+import { treeOf, useViewState, Viewer } from "../views/viewer.tsx";
 import { nameOf, ShareProblem, useShare } from "./share.tsx";
 
 /** The total of the type that is shown, where it is not the tree's: a normalised tree counts the side after as the one before. */
@@ -46,7 +46,7 @@ export function DiffPage({ a, b, session }: { a: string; b: string; session: Ses
   useTitle(before.share && after.share ? `${nameOf(before.share)} → ${nameOf(after.share)}` : "Comparison");
   const question = { sampleType: state.sampleType, group: state.group, isNormalised: state.isNormalised, labels: state.labels };
   const load = useCallback(
-    (signal: AbortSignal, rules?: ServedRules) => getDiff(a, b, { ...question, root: state.root, rules }, signal),
+    (signal: AbortSignal, rules?: ServedRules, group?: string) => getDiff(a, b, { ...question, ...treeOf(state, group), rules }, signal),
     [a, b, state.sampleType, state.group, state.isNormalised, state.root, formatLabels(state.labels)],
   );
   const broken = [before, after].find((side) => side.problem);

@@ -6,7 +6,7 @@ import { formatLabels } from "../model/labels.ts";
 import type { ServedRules } from "../model/served_rules.ts";
 import { formatState, type Update } from "../state.ts";
 import { Messages, ProblemView, useTitle } from "../ui/kit.tsx";
-import { useViewState, Viewer } from "../views/viewer.tsx";
+import { treeOf, useViewState, Viewer } from "../views/viewer.tsx";
 import { nameOf, useShare } from "./share.tsx";
 
 /** "<a>..<b>" is a comparison. */
@@ -25,7 +25,7 @@ function EmbeddedPair({ a, b }: { a: string; b: string }) {
   const broken = before.problem ? before : after;
   const question = { sampleType: state.sampleType, group: state.group, isNormalised: state.isNormalised, labels: state.labels };
   const key = [state.sampleType, state.group, state.isNormalised, state.root, formatLabels(state.labels)].join("\n");
-  const load = useCallback((signal: AbortSignal, rules?: ServedRules) => getDiff(a, b, { ...question, root: state.root, rules }, signal), [a, b, key]);
+  const load = useCallback((signal: AbortSignal, rules?: ServedRules, group?: string) => getDiff(a, b, { ...question, ...treeOf(state, group), rules }, signal), [a, b, key]);
   return (
     <Frame title={title || "A comparison"} href={`/d/${a}..${b}${formatState(state)}`} problem={broken.problem} onRetry={broken.reload}>
       <Viewer
@@ -77,7 +77,7 @@ function EmbeddedShare({ id }: { id: string }) {
   useTitle(share ? nameOf(share) : "");
   const question = { sampleType: state.sampleType, group: state.group, labels: state.labels };
   const load = useCallback(
-    (signal: AbortSignal, rules?: ServedRules) => getFlame(id, { ...question, root: state.root, rules }, signal),
+    (signal: AbortSignal, rules?: ServedRules, group?: string) => getFlame(id, { ...question, ...treeOf(state, group), rules }, signal),
     [id, state.sampleType, state.group, state.root, formatLabels(state.labels)],
   );
   return (

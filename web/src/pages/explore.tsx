@@ -26,7 +26,7 @@ import { isSignedIn, Shell } from "../ui/shell.tsx";
 import { addStyle } from "../ui/style.ts";
 import "./share.tsx"; // with it, none of the first load's modules is cut out into a chunk of its own
 import { Verdict } from "../views/legend.tsx";
-import { useViewState, Viewer } from "../views/viewer.tsx";
+import { treeOf, useViewState, Viewer } from "../views/viewer.tsx";
 
 
 addStyle(style);
@@ -70,8 +70,8 @@ function Seen({ nowMs, source, view, update, labelKeys, extraKeys }: SeenProps) 
   const question = { sampleType: view.sampleType, group: view.group, labels: view.labels, isNormalised: view.isNormalised };
   const key = [nowMs, JSON.stringify(source), view.sampleType, view.group, view.isNormalised, view.root, formatLabels(view.labels)].join("\n");
   const load = useCallback(
-    (signal: AbortSignal, rules?: ServedRules) =>
-      getTree(source, { ...question, root: view.root, rules }, signal, (how) => rules || setMade((old) => ({ ...old, [key]: how }))),
+    (signal: AbortSignal, rules?: ServedRules, group?: string) =>
+      getTree(source, { ...question, ...treeOf(view, group), rules }, signal, (how) => rules || group || setMade((old) => ({ ...old, [key]: how }))),
     [key],
   );
   const normalise = () => update({ isNormalised: !view.isNormalised });

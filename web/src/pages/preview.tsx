@@ -73,7 +73,6 @@ export function Preview({ files, isRedacted, onSwap }: { files: readonly File[];
     return <p class="preview-note" role="status">There is no preview of {isDiff ? "these two: the format of one is read by the server alone" : "this format: only the server reads it"}.</p>;
   const { sampleType, group, labels, isNormalised } = state;
   const normalise = () => update({ isNormalised: !isNormalised });
-  const load = (of = group) => local.flame(sampleType, { group: of, labels, isNormalised });
   return (
     <section class="preview" aria-label="Preview, not uploaded">
       <p class="preview-note" role="status">
@@ -86,7 +85,7 @@ export function Preview({ files, isRedacted, onSwap }: { files: readonly File[];
         state={state}
         update={update}
         flameKey={[...files.flatMap(({ name, lastModified }) => [name, lastModified]), sampleType, group, isNormalised, formatLabels(labels)].join("\n")}
-        load={() => load()}
+        load={(_, __, other) => local.flame(sampleType, { group: other ?? group, labels, isNormalised })}
         loadRows={() => Promise.resolve([])}
         loadLabels={isDiff ? undefined : (question) => local.labels(sampleType, question)}
         labelKeys={summary.labelKeys}

@@ -11,7 +11,7 @@ import { Icon } from "../ui/icons.tsx";
 import { later } from "../ui/later.tsx";
 import { Markdown } from "../ui/markdown.tsx";
 import { Shell, signInLink } from "../ui/shell.tsx";
-import { useViewState, Viewer } from "../views/viewer.tsx";
+import { treeOf, useViewState, Viewer } from "../views/viewer.tsx";
 
 export const nameOf = (share: Pick<Share, "title" | "filename" | "id">): string => share.title || share.filename || `Profile ${share.id.slice(0, 6)}`;
 
@@ -185,7 +185,7 @@ export function SharePage({ id, session }: { id: string; session: Session | null
   useTitle(share ? nameOf(share) : "");
   const question = { sampleType: state.sampleType, group: state.group, labels: state.labels };
   const load = useCallback(
-    (signal: AbortSignal, rules?: ServedRules) => getFlame(id, { ...question, root: state.root, rules }, signal),
+    (signal: AbortSignal, rules?: ServedRules, group?: string) => getFlame(id, { ...question, ...treeOf(state, group), rules }, signal),
     [id, question.sampleType, question.group, state.root, formatLabels(question.labels)],
   );
   if (problem)

@@ -1,5 +1,5 @@
 /*
- * main: the viewer in a file of its own (export/page.ts): a tree from the page itself, no server. Rules
+ * main: the viewer in a file of its own (export/page.ts): trees from the page itself, no server. Rules
  * are applied by a worker whose text stands in the page too.
  */
 import { render } from "preact";
@@ -14,14 +14,16 @@ import { useViewState, Viewer } from "../views/viewer.tsx";
 
 const textOf = (id: string) => document.getElementById(id)?.textContent ?? "";
 
-async function readFlame(): Promise<Flame> {
-  const packed = Uint8Array.from(atob(textOf("flame").trim()), (letter) => letter.charCodeAt(0));
+async function readFlame(at: number): Promise<Flame> {
+  const packed = Uint8Array.from(atob(textOf("flame").trim().split("\n")[at]), (letter) => letter.charCodeAt(0));
   const bytes = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
   return decodeFlame(await new Response(bytes).arrayBuffer());
 }
 
 function Page({ facts, flame }: { facts: PageFacts; flame: Flame }) {
   const [state, update] = useViewState(facts.query);
+  /** Where a link names a group that is not here: what was seen when it was saved. */
+  const shown = Math.max(0, facts.groups.indexOf(state.group));
   const unit = flame.metadata.unit ?? "";
   return (
     <div class="shell viewer-shell">
@@ -40,11 +42,11 @@ function Page({ facts, flame }: { facts: PageFacts; flame: Flame }) {
         isReady
         isFile
         isDiff={flame.isDiff}
-        hasGroups={false}
+        groups={facts.groups}
         state={state}
         update={update}
-        flameKey="file"
-        load={() => Promise.resolve(flame)}
+        flameKey={String(shown)}
+        load={() => (shown ? readFlame(shown) : Promise.resolve(flame))}
         loadRows={() => Promise.resolve([])}
       />
       <Messages />
@@ -53,7 +55,7 @@ function Page({ facts, flame }: { facts: PageFacts; flame: Flame }) {
 }
 
 const root = document.getElementById("app")!;
-readFlame().then(
+readFlame(0).then(
   (flame) => render(<Page facts={JSON.parse(textOf("facts")) as PageFacts} flame={flame} />, root),
   (error) => render(<ProblemView problem={asProblem(error)} />, root),
 );

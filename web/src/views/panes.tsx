@@ -16,6 +16,7 @@ import type { SearchResult } from "../model/search.ts";
 import type { SeenPart, Update, View, ViewState } from "../state.ts";
 import type { IconName } from "../ui/icons.tsx";
 import { later } from "../ui/later.tsx";
+import type { Load } from "./use_flame.ts";
 import { Icicle } from "./icicle.tsx";
 import type { Look } from "./icicle_draw.ts";
 
@@ -66,6 +67,8 @@ export interface PaneContext {
   loadLabels: LoadLabels | null;
   /** The tree can be had by other groups than functions. */
   canGroup: boolean;
+  /** How it can be had by all of them; canServe: under rules, too. */
+  regrouped: { groups: readonly string[]; canServe: boolean; load: Load } | null;
   comments?: CommentsOf;
 }
 

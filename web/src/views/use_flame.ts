@@ -8,8 +8,8 @@ import { joinFunctions, listFunctions, type FunctionRow, type FunctionSums } fro
 import { transformer, TransformError, type Transformed } from "../transformer.ts";
 import { asProblem } from "../ui/kit.tsx";
 
-/** What is loaded may be asked for under rules; a page that cannot do that gives a Load without that parameter. */
-export type Load = (signal: AbortSignal, rules?: ServedRules) => Promise<Flame>;
+/** What is loaded may be asked for under rules, and all of it by another group; a page that cannot do that gives a Load without those parameters. */
+export type Load = (signal: AbortSignal, rules?: ServedRules, group?: string) => Promise<Flame>;
 export type LoadRows = (signal: AbortSignal, rules?: ServedRules) => Promise<FunctionSums[]>;
 
 type Loaded = { flame: Flame; key: string };

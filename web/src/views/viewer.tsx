@@ -16,7 +16,7 @@ import { findByPathHash, pathHash } from "../model/path.ts";
 import { bothMarks, exactly, nextMatch } from "../model/search.ts";
 import { keyOf, Undo, type Filters } from "../model/undo.ts";
 import { formatCount, formatPercent, formatValue } from "../model/units.ts";
-import { colourModes, formatState, groups, parseState, views, type ColourMode, type SeenPart, type Update, type View, type ViewState } from "../state.ts";
+import { colourModes, formatState, groups as allGroups, parseState, views, type ColourMode, type SeenPart, type Update, type View, type ViewState } from "../state.ts";
 import { Button, copyText, Loading, ProblemView, say, Segments, Select } from "../ui/kit.tsx";
 import { later } from "../ui/later.tsx";
 import { usePalette } from "../ui/theme.ts";
@@ -145,6 +145,9 @@ function shownType(flame: Flame, types: readonly SampleType[]): number {
 
 /* ---- the whole ---- */
 
+/** Of which group a tree is asked for, and below what: of another than the state's it is all. */
+export const treeOf = ({ group, root }: Pick<ViewState, "group" | "root">, other?: string) => (other ? { group: other, root: "" } : { group, root });
+
 export interface ViewerProps {
   state: ViewState;
   update: Update;
@@ -158,6 +161,8 @@ export interface ViewerProps {
   /** As far as they are known before there is a tree: another can be chosen where one cannot be shown. */
   sampleTypes?: readonly SampleType[];
   defaultType?: number;
+  /** What the tree can be grouped by, where that is not all. */
+  groups?: readonly string[];
   /** Labels that the tree can be grouped by, as far as they are known. */
   labelKeys?: readonly string[];
   /** False while what stands above is still to come: the viewer loads, but is not shown to jump later. */
@@ -166,8 +171,6 @@ export interface ViewerProps {
   opensOthers?: boolean;
   /** The trees are of two profiles. */
   isDiff?: boolean;
-  /** False where the tree can be had by function only. */
-  hasGroups?: boolean;
   /** It is in a file of its own already, from where nothing is saved again. */
   isFile?: boolean;
   comments?: CommentsOf;
@@ -176,6 +179,8 @@ export interface ViewerProps {
   extraKeys?: Record<string, () => void>;
   onFlame?: (flame: Flame) => void;
 }
+
+const choiceOf = (group: string) => ({ value: group, label: `by ${group.replace(/^label:/, "")}` });
 
 /** For another tree, where frames have other paths. */
 const wholeTree = { zoom: "", root: "", window: null };
@@ -192,7 +197,8 @@ const exporting = later(async () => (await import("../export/dialog.tsx")).Expor
 const keySheet = later(async () => (await import("./key_sheet.tsx")).KeySheet);
 
 export function Viewer(props: ViewerProps) {
-  const { update, comments, hasGroups = true } = props;
+  const { update, comments, groups = allGroups as readonly string[] } = props;
+  const hasGroups = groups.length > 1;
   const state = comments ? props.state : withoutComments(props.state);
   const palette = usePalette();
   const { source: loaded, isCurrent: isLoaded, problem: flameProblem, retry } = useSource(props.flameKey, props.load, state.rules, state, props.opensOthers === true);
@@ -313,11 +319,10 @@ export function Viewer(props: ViewerProps) {
   const wanted = types.findIndex((_, index) => sampleTypeToken(types, index) === state.sampleType);
   const typeIndex = flame ? shownType(flame, types) : wanted < 0 ? (props.defaultType ?? 0) : wanted;
   const chooseType = (index: number) => update({ sampleType: sampleTypeToken(types, index), root: "" });
-  const groupChoices = groups.map((group) => ({ value: group as string, label: `by ${group}` }));
-  for (const key of props.labelKeys ?? []) groupChoices.push({ value: groupOfLabel(key), label: `by ${key}` });
+  const groupChoices = [...groups, ...(props.labelKeys ?? []).map(groupOfLabel)].map(choiceOf);
   // A link may name a label without saying that it is one.
-  const group = props.labelKeys?.includes(state.group) && !groups.includes(state.group as never) ? groupOfLabel(state.group) : state.group;
-  if (!groupChoices.some(({ value }) => value === group)) groupChoices.push({ value: group, label: `by ${group.replace(/^label:/, "")}` });
+  const group = props.labelKeys?.includes(state.group) && !groups.includes(state.group) ? groupOfLabel(state.group) : state.group;
+  if (!groupChoices.some(({ value }) => value === group)) groupChoices.push(choiceOf(group));
   const cursorName = () => (flame && cursor < flame.nodeCount ? flame.frames.name(flame.frame[cursor]) : "");
   const offered = views.filter((view) => (view !== "comments" || comments) && (view !== "labels" || props.loadLabels));
   /** What stood at the side stays there, unless it is chosen itself. */
@@ -364,7 +369,7 @@ export function Viewer(props: ViewerProps) {
     ...Object.fromEntries(offered.map((view) => [panes[view].key, () => openView(view)])),
     "4": toggleBeside,
     t: () => types.length > 1 && chooseType((typeIndex + 1) % types.length),
-    g: () => hasGroups && update({ group: groups[(groups.indexOf(state.group as never) + 1) % groups.length], ...wholeTree }),
+    g: () => hasGroups && update({ group: groups[(groups.indexOf(state.group) + 1) % groups.length], ...wholeTree }),
     k: () => !props.isDiff && update({ colour: colourModes[(colourModes.indexOf(state.colour) + 1) % colourModes.length] }),
     l: () => cursor > 0 && mark(cursorName()),
     f: () => cursor > 0 && ruleFor("focus", cursorName()),
@@ -411,6 +416,7 @@ export function Viewer(props: ViewerProps) {
     labelsKey: props.flameKey,
     loadLabels: props.loadLabels ?? null,
     canGroup: hasGroups,
+    regrouped: hasGroups ? { groups: groupChoices.map(({ value }) => value), canServe: props.opensOthers === true, load: props.load } : null,
     comments,
   };
 
