@@ -1,0 +1,321 @@
+#include "lib/symbols/symbol_table.h"
+
+#include "lib/base/crc32c.h"
+#include "lib/base/mem.h"
+#include "lib/symbols/symbol_table_read.h"
+
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+/* ---- sections ---- */
+
+static enum err_code corrupt(struct err *err, const char *what)
+{
+    return err_set(err, ERR_CORRUPT, "damaged symbol table: %s", what);
+}
+
+static enum err_code read_header(struct symbol_table *table, struct err *err)
+{
+    struct symbol_table_header *header = &table->header;
+    if (table->bytes.size < sizeof(*header) ||
+        memcmp(table->bytes.data, SYMBOL_TABLE_MAGIC, sizeof(header->magic)) != 0)
+        return err_set(err, ERR_INVALID, "not a symbol table");
+    memcpy(header, table->bytes.data, sizeof(*header));
+    if (header->version != SYMBOL_TABLE_VERSION)
+        return err_set(err, ERR_UNSUPPORTED, "a symbol table of version %u; %d is known here",
+                       header->version, SYMBOL_TABLE_VERSION);
+    if (header->table_bytes != table->bytes.size)
+        return corrupt(err, "its length is not what its header says");
+    if (header->section_count > SYMBOL_TABLE_SECTION_MAX_COUNT)
+        return corrupt(err, "too many sections");
+    return ERR_NONE;
+}
+
+static uint64_t aligned(uint64_t size)
+{
+    return (size + SYMBOL_TABLE_ALIGNMENT - 1) / SYMBOL_TABLE_ALIGNMENT * SYMBOL_TABLE_ALIGNMENT;
+}
+
+/* Header, with 0 for its checksum, and directory, with the zeros behind it. */
+static enum err_code check_head(const struct symbol_table *table, struct err *err)
+{
+    struct symbol_table_header header = table->header;
+    const uint64_t bytes =
+        aligned(sizeof(header) + header.section_count * sizeof(struct symbol_table_section_place));
+    if (bytes > table->bytes.size)
+        return corrupt(err, "cut short");
+    header.crc = 0;
+    const struct span rest =
+        span_of(table->bytes.data + sizeof(header), (size_t)bytes - sizeof(header));
+    if (crc32c_extend(crc32c(span_of(&header, sizeof(header))), rest) != table->header.crc)
+        return corrupt(err, "the checksum of its header");
+    return ERR_NONE;
+}
+
+static enum err_code read_sections(struct symbol_table *table, struct err *err)
+{
+    for (uint32_t i = 0; i < table->header.section_count; i++) {
+        struct symbol_table_section_place place;
+        memcpy(&place, table->bytes.data + sizeof(table->header) + i * sizeof(place),
+               sizeof(place));
+        if (place.offset % SYMBOL_TABLE_ALIGNMENT || place.offset > table->bytes.size ||
+            place.bytes > table->bytes.size - place.offset || place.bytes > UINT32_MAX)
+            return corrupt(err, "a section is out of bounds");
+        if (place.kind >= SYMBOL_SECTION_END)
+            continue;
+        table->sections[place.kind] =
+            span_of(table->bytes.data + place.offset, (size_t)place.bytes);
+    }
+    return ERR_NONE;
+}
+
+/* ---- counts ---- */
+
+static bool has_bytes(const struct symbol_table *table, enum symbol_table_section section,
+                      uint64_t bytes)
+{
+    return table->sections[section].size == bytes;
+}
+
+static enum err_code check_counts(struct symbol_table *table, struct err *err)
+{
+    const struct symbol_table_header *header = &table->header;
+    if (header->record_count > 2 * SYMBOL_RANGE_MAX_COUNT * UINT64_C(2) ||
+        header->node_count > SYMBOL_NODE_MAX_COUNT ||
+        header->function_count > SYMBOL_FUNCTION_MAX_COUNT ||
+        header->file_count > SYMBOL_FILE_MAX_COUNT ||
+        header->segment_count > SYMBOL_SEGMENT_MAX_COUNT ||
+        header->id_bytes > SYMBOL_ID_MAX_BYTES || header->address_bytes > INT32_MAX ||
+        header->first_address > UINT64_MAX - header->address_bytes)
+        return corrupt(err, "more of something than a table has");
+    table->group_count = (header->record_count + SYMBOL_RECORD_GROUP - 1) / SYMBOL_RECORD_GROUP;
+    const uint64_t node_groups = (header->node_count + SYMBOL_NODE_GROUP - 1) / SYMBOL_NODE_GROUP;
+    if (!has_bytes(table, SYMBOL_SECTION_GROUP_ADDRESSES, table->group_count * UINT64_C(4)) ||
+        !has_bytes(table, SYMBOL_SECTION_GROUP_OFFSETS, table->group_count * UINT64_C(4)) ||
+        !has_bytes(table, SYMBOL_SECTION_NODE_OFFSETS, node_groups * 4) ||
+        !has_bytes(table, SYMBOL_SECTION_SEGMENTS,
+                   header->segment_count * sizeof(struct symbol_table_segment)))
+        return corrupt(err, "a section has not the length that its count says");
+    return ERR_NONE;
+}
+
+static enum err_code read_places(struct symbol_table *table, struct err *err)
+{
+    struct symbol_table_places places;
+    const struct span section = table->sections[SYMBOL_SECTION_PLACES];
+    if (section.size < sizeof(places))
+        return corrupt(err, "no places of functions");
+    memcpy(&places, section.data, sizeof(places));
+    const uint64_t width = (uint64_t)places.file_bits + places.line_bits;
+    const uint64_t bits = width * table->header.function_count;
+    if (places.file_bits > SYMBOL_FILE_MAX_BITS || places.line_bits > SYMBOL_LINE_MAX_BITS ||
+        section.size != sizeof(places) + (bits + 7) / 8 + SYMBOL_LOAD_BYTES)
+        return corrupt(err, "places of functions");
+    table->place_file_bits = places.file_bits;
+    table->place_line_bits = places.line_bits;
+    return ERR_NONE;
+}
+
+/* Groups begin where even the longest one ends within the section. */
+static enum err_code read_limits(struct symbol_table *table, struct err *err)
+{
+    const size_t records = table->sections[SYMBOL_SECTION_RECORDS].size;
+    const size_t nodes = table->sections[SYMBOL_SECTION_NODES].size;
+    if (records < SYMBOL_RECORD_GROUP_MAX_BYTES || nodes < SYMBOL_NODE_GROUP_MAX_BYTES)
+        return corrupt(err, "no room behind records or nodes");
+    table->last_record_offset = (uint32_t)(records - SYMBOL_RECORD_GROUP_MAX_BYTES);
+    table->last_node_offset = (uint32_t)(nodes - SYMBOL_NODE_GROUP_MAX_BYTES);
+    return ERR_NONE;
+}
+
+static struct symbol_table_frame frame_at(struct span frames, uint32_t number)
+{
+    struct symbol_table_frame frame;
+    memcpy(&frame, frames.data + number * sizeof(frame), sizeof(frame));
+    return frame;
+}
+
+/* Frames ascend in items and bytes and end where their section does; none is empty or too large. */
+static bool open_strings(struct symbol_strings *strings, struct span frames, struct span names,
+                         uint32_t item_count)
+{
+    const size_t count = frames.size / sizeof(struct symbol_table_frame);
+    if (count == 0 || frames.size % sizeof(struct symbol_table_frame))
+        return false;
+    *strings = (struct symbol_strings){.frames = frames,
+                                       .names = names,
+                                       .frame_count = (uint32_t)count - 1,
+                                       .item_count = item_count};
+    struct symbol_table_frame before = {0};
+    for (uint32_t i = 0; i < count; i++) {
+        const struct symbol_table_frame frame = frame_at(frames, i);
+        if (i == 0 ? frame.first_item != 0 || frame.offset != 0
+                   : frame.first_item <= before.first_item || frame.offset <= before.offset)
+            return false;
+        if (frame.flat_bytes > SYMBOL_FRAME_MAX_BYTES)
+            return false;
+        before = frame;
+    }
+    return before.first_item == item_count && before.offset == names.size;
+}
+
+static enum err_code read_strings(struct symbol_table *table, struct err *err)
+{
+    const struct span *sections = table->sections;
+    if (!open_strings(&table->functions, sections[SYMBOL_SECTION_FUNCTION_FRAMES],
+                      sections[SYMBOL_SECTION_FUNCTION_NAMES], table->header.function_count) ||
+        !open_strings(&table->files, sections[SYMBOL_SECTION_FILE_FRAMES],
+                      sections[SYMBOL_SECTION_FILE_NAMES], table->header.file_count))
+        return corrupt(err, "its index of names");
+    return ERR_NONE;
+}
+
+/* ---- search ---- */
+
+/* Groups ascend, and the first is the table's beginning. */
+static enum err_code check_groups(const struct symbol_table *table, struct err *err)
+{
+    const symbol_u32 *keys = table->levels[0].keys;
+    if (table->group_count && keys[0] != 0)
+        return corrupt(err, "its first address");
+    for (uint32_t i = 1; i < table->group_count; i++) {
+        if (keys[i] <= keys[i - 1])
+            return corrupt(err, "addresses that do not ascend");
+    }
+    if (table->group_count && keys[table->group_count - 1] > table->header.address_bytes)
+        return corrupt(err, "addresses behind its end");
+    return ERR_NONE;
+}
+
+/*
+ * Levels of every 16th key until 16 are left: a search then looks at one line of the processor's
+ * cache per level, and the upper ones, a sixteenth of the keys together, stay there.
+ */
+static void make_levels(struct symbol_table *table)
+{
+    uint32_t *to = table->search = mem_new(uint32_t, table->group_count / 8 + 64);
+    table->level_count = 1;
+    for (struct symbol_level *below = table->levels; below->count > SYMBOL_SEARCH_WIDTH; below++) {
+        struct symbol_level *level = below + 1;
+        *level = (struct symbol_level){
+            .keys = to, .count = (below->count + SYMBOL_SEARCH_WIDTH - 1) / SYMBOL_SEARCH_WIDTH};
+        for (uint32_t i = 0; i < level->count; i++)
+            *to++ = below->keys[i * SYMBOL_SEARCH_WIDTH];
+        table->level_count++;
+    }
+}
+
+static enum err_code open_table(struct symbol_table *table, struct err *err)
+{
+    enum err_code code = read_header(table, err);
+    if (!code)
+        code = check_head(table, err);
+    if (!code)
+        code = read_sections(table, err);
+    if (!code)
+        code = check_counts(table, err);
+    if (!code)
+        code = read_places(table, err);
+    if (!code)
+        code = read_limits(table, err);
+    if (!code)
+        code = read_strings(table, err);
+    if (code)
+        return code;
+    table->levels[0] = (struct symbol_level){
+        .keys = (const symbol_u32 *)table->sections[SYMBOL_SECTION_GROUP_ADDRESSES].data,
+        .count = table->group_count};
+    code = check_groups(table, err);
+    if (!code)
+        make_levels(table);
+    return code;
+}
+
+static void read_facts(struct symbol_table *table)
+{
+    const struct symbol_table_header *header = &table->header;
+    table->facts = (struct symbol_table_facts){.id_kind = header->id_kind,
+                                               .id_bytes = header->id_bytes,
+                                               .machine = header->machine,
+                                               .quality = header->quality,
+                                               .broken_units = header->broken_units,
+                                               .builder_version = header->builder_version};
+    memcpy(table->facts.id, header->id, header->id_bytes);
+}
+
+/* ---- opening ---- */
+
+enum err_code symbol_table_open(struct span bytes, struct symbol_table **ret_table, struct err *err)
+{
+    struct symbol_table *table = mem_new(struct symbol_table, 1);
+    table->bytes = bytes;
+    const enum err_code code = open_table(table, err);
+    if (code) {
+        symbol_table_close(table);
+        return code;
+    }
+    read_facts(table);
+    *ret_table = table;
+    return ERR_NONE;
+}
+
+enum err_code symbol_table_open_fd(int fd, struct symbol_table **ret_table, struct err *err)
+{
+    struct stat status;
+    if (fstat(fd, &status) < 0)
+        return err_set_errno(err, ERR_IO, "symbol table");
+    if (!S_ISREG(status.st_mode) || status.st_size <= 0)
+        return err_set(err, ERR_INVALID, "not a symbol table");
+    const size_t size = (size_t)status.st_size;
+    void *memory = mmap(NULL, size, PROT_READ, MAP_SHARED, fd, 0);
+    if (memory == MAP_FAILED)
+        return err_set_errno(err, ERR_IO, "mapping a symbol table of %zu bytes", size);
+    const enum err_code code = symbol_table_open(span_of(memory, size), ret_table, err);
+    if (code) {
+        munmap(memory, size);
+        return code;
+    }
+    (*ret_table)->is_mapped = true;
+    return ERR_NONE;
+}
+
+void symbol_table_close(struct symbol_table *table)
+{
+    if (!table)
+        return;
+    if (table->is_mapped)
+        munmap((void *)(uintptr_t)table->bytes.data, table->bytes.size);
+    mem_free(table->search);
+    mem_free(table);
+}
+
+const struct symbol_table_facts *symbol_table_facts(const struct symbol_table *table)
+{
+    return &table->facts;
+}
+
+struct symbol_table_sizes symbol_table_sizes(const struct symbol_table *table)
+{
+    const struct symbol_table_header *header = &table->header;
+    return (struct symbol_table_sizes){.bytes = header->table_bytes,
+                                       .first_address = header->first_address,
+                                       .end_address = header->first_address + header->address_bytes,
+                                       .records = header->record_count,
+                                       .nodes = header->node_count,
+                                       .functions = header->function_count,
+                                       .files = header->file_count,
+                                       .segments = header->segment_count};
+}
+
+struct symbol_segment symbol_table_segment(const struct symbol_table *table, uint32_t number)
+{
+    struct symbol_table_segment segment;
+    memcpy(&segment, table->sections[SYMBOL_SECTION_SEGMENTS].data + number * sizeof(segment),
+           sizeof(segment));
+    return (struct symbol_segment){.offset = segment.offset,
+                                   .address = segment.address,
+                                   .file_bytes = segment.file_bytes,
+                                   .memory_bytes = segment.memory_bytes,
+                                   .alignment = segment.alignment,
+                                   .flags = segment.flags};
+}

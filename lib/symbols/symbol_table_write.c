@@ -1,0 +1,482 @@
+#include "lib/symbols/symbol_table_write.h"
+
+#include "lib/base/crc32c.h"
+#include "lib/base/digest.h"
+#include "lib/base/mem.h"
+#include "lib/symbols/symbol_table_format.h"
+#include "lib/symbols/symbol_table_writer.h"
+
+#include <xxhash.h>
+
+enum { FIRST_CAPACITY = 256 };
+
+/* ---- life ---- */
+
+struct symbol_table_writer *
+symbol_table_writer_create(const struct symbol_table_writer_options *options)
+{
+    struct symbol_table_writer *writer = mem_new(struct symbol_table_writer, 1);
+    if (options)
+        writer->options = *options;
+    digest_random(&writer->seed, sizeof(writer->seed));
+    symbol_strings_writer_init(&writer->paths);
+    symbol_strings_writer_init(&writer->names);
+    buf_init(&writer->demangled, (size_t)4 * SYMBOL_NAME_MAX_BYTES); /* it is cut later */
+    return writer;
+}
+
+void symbol_table_writer_destroy(struct symbol_table_writer *writer)
+{
+    if (!writer)
+        return;
+    symbol_strings_writer_fini(&writer->paths);
+    symbol_strings_writer_fini(&writer->names);
+    buf_fini(&writer->demangled);
+    mem_free(writer->file_slots.numbers);
+    mem_free(writer->function_slots.numbers);
+    mem_free(writer->node_slots.numbers);
+    mem_free(writer->files);
+    mem_free(writer->functions);
+    mem_free(writer->nodes);
+    mem_free(writer->node_depths);
+    mem_free(writer->ranges);
+    mem_free(writer->symbols);
+    mem_free(writer->symbol_names);
+    mem_free(writer->segments);
+    mem_free(writer);
+}
+
+struct symbol_table_writer_counts
+symbol_table_writer_counts(const struct symbol_table_writer *writer)
+{
+    return (struct symbol_table_writer_counts){.files = writer->file_count,
+                                               .functions = writer->function_count,
+                                               .nodes = writer->node_count,
+                                               .ranges = writer->range_count,
+                                               .symbols = writer->symbol_count};
+}
+
+/* ---- arrays that grow ---- */
+
+/* Room for one more of what an array holds; by half, so that little of it stays unused. */
+static void *room_for_one(void *array, uint32_t count, uint32_t *capacity, size_t size)
+{
+    if (count < *capacity)
+        return array;
+    *capacity = *capacity < FIRST_CAPACITY ? FIRST_CAPACITY : *capacity + *capacity / 2;
+    return mem_resize(array, *capacity, size);
+}
+
+/* False, and the failure remembered, when there may be no more of them. */
+static bool may_add(struct symbol_table_writer *writer, uint32_t count, uint32_t limit,
+                    const char *what)
+{
+    if (writer->failure.code)
+        return false;
+    if (count >= limit)
+        err_set(&writer->failure, ERR_TOO_LARGE, "more than %u %s in one binary", limit, what);
+    return count < limit;
+}
+
+/* ---- what has come already ---- */
+
+typedef uint64_t hash_of_function(const struct symbol_table_writer *writer, uint32_t number);
+
+static uint64_t file_hash(const struct symbol_table_writer *writer, uint32_t number)
+{
+    return writer->files[number].hash.low;
+}
+
+static uint64_t function_hash(const struct symbol_table_writer *writer, uint32_t number)
+{
+    return writer->functions[number].hash.low;
+}
+
+static uint64_t node_hash(const struct symbol_table_writer *writer, uint32_t number)
+{
+    return XXH3_64bits_withSeed(&writer->nodes[number], sizeof(writer->nodes[number]),
+                                writer->seed);
+}
+
+/* Room for one more than count, at most half full: items are few bytes, searches many. */
+static void slots_grow(struct symbol_slots *slots, const struct symbol_table_writer *writer,
+                       uint32_t count, hash_of_function *hash_of)
+{
+    if (slots->capacity / 2 > count)
+        return;
+    slots->capacity = slots->capacity ? slots->capacity * 2 : FIRST_CAPACITY;
+    slots->numbers = mem_resize(slots->numbers, slots->capacity, sizeof(*slots->numbers));
+    memset(slots->numbers, 0xff, slots->capacity * sizeof(*slots->numbers));
+    const uint32_t mask = slots->capacity - 1;
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t at = (uint32_t)hash_of(writer, i) & mask;
+        while (slots->numbers[at] != SYMBOL_NONE)
+            at = (at + 1) & mask;
+        slots->numbers[at] = i;
+    }
+}
+
+static bool hash_equal(struct symbol_hash a, struct symbol_hash b)
+{
+    return a.low == b.low && a.high == b.high;
+}
+
+/*
+ * 128 bits under a random seed stand for the bytes: nobody can make two strings meet, and the bytes
+ * need not be kept.
+ */
+static struct symbol_hash hash_bytes(const struct symbol_table_writer *writer, struct span bytes)
+{
+    const XXH128_hash_t hash = XXH3_128bits_withSeed(bytes.data, bytes.size, writer->seed);
+    return (struct symbol_hash){.low = hash.low64, .high = hash.high64};
+}
+
+/* What is left of text within limit bytes; a cut is shown. text itself where it fits. */
+static struct span cut_text(struct span text, size_t limit, struct buf *room)
+{
+    if (text.size <= limit)
+        return text;
+    size_t size = limit - 3;
+    while (size && (text.data[size] & 0xc0) == 0x80)
+        size--;
+    buf_clear(room);
+    buf_append(room, text.data, size);
+    buf_append_text(room, "\u2026");
+    return buf_span(room);
+}
+
+/* ---- files ---- */
+
+uint32_t symbol_table_writer_file(struct symbol_table_writer *writer, struct span path)
+{
+    if (path.size == 0 || writer->failure.code)
+        return SYMBOL_NONE;
+    const struct symbol_hash hash = hash_bytes(writer, path);
+    slots_grow(&writer->file_slots, writer, writer->file_count, file_hash);
+    const uint32_t mask = writer->file_slots.capacity - 1;
+    uint32_t at = (uint32_t)hash.low & mask;
+    for (uint32_t number; (number = writer->file_slots.numbers[at]) != SYMBOL_NONE;
+         at = (at + 1) & mask) {
+        if (hash_equal(writer->files[number].hash, hash))
+            return number;
+    }
+    if (!may_add(writer, writer->file_count, SYMBOL_FILE_MAX_COUNT, "files"))
+        return SYMBOL_NONE;
+    buf_auto cut;
+    buf_init(&cut, SYMBOL_PATH_MAX_BYTES);
+    symbol_strings_writer_add(&writer->paths, cut_text(path, SYMBOL_PATH_MAX_BYTES, &cut),
+                              SPAN_LITERAL(""));
+    writer->files = room_for_one(writer->files, writer->file_count, &writer->file_capacity,
+                                 sizeof(*writer->files));
+    writer->files[writer->file_count] = (struct symbol_writer_file){.hash = hash};
+    writer->file_slots.numbers[at] = writer->file_count;
+    return writer->file_count++;
+}
+
+/* From 1; 0 for SYMBOL_NONE and what was never given. */
+static uint32_t stored_file(const struct symbol_table_writer *writer, uint32_t file)
+{
+    return file < writer->file_count ? file + 1 : 0;
+}
+
+static uint32_t stored_line(uint32_t line)
+{
+    return line <= SYMBOL_LINE_MAX ? line : 0;
+}
+
+/* ---- functions ---- */
+
+static void add_names(struct symbol_table_writer *writer, struct span linkage_name,
+                      struct span name)
+{
+    buf_auto cut_name, cut_linkage_name;
+    buf_init(&cut_name, SYMBOL_NAME_MAX_BYTES);
+    buf_init(&cut_linkage_name, SYMBOL_NAME_MAX_BYTES);
+    buf_clear(&writer->demangled);
+    if (name.size == 0 && writer->options.demangle && linkage_name.size) {
+        writer->options.demangle(writer->options.context, linkage_name, &writer->demangled);
+        name = buf_span(&writer->demangled);
+    }
+    if (name.size == 0)
+        name = linkage_name;
+    if (span_equal(name, linkage_name))
+        linkage_name = SPAN_LITERAL("");
+    symbol_strings_writer_add(&writer->names, cut_text(name, SYMBOL_NAME_MAX_BYTES, &cut_name),
+                              cut_text(linkage_name, SYMBOL_NAME_MAX_BYTES, &cut_linkage_name));
+}
+
+static uint32_t add_function(struct symbol_table_writer *writer,
+                             const struct symbol_function *function)
+{
+    const uint32_t file = stored_file(writer, function->file), line = stored_line(function->line);
+    struct {
+        struct symbol_hash linkage_name, name;
+        uint64_t file_and_line;
+    } key = {.linkage_name = hash_bytes(writer, function->linkage_name),
+             .name = hash_bytes(writer, function->name),
+             .file_and_line = (uint64_t)file << 32 | line};
+    const struct symbol_hash hash = hash_bytes(writer, span_of(&key, sizeof(key)));
+    slots_grow(&writer->function_slots, writer, writer->function_count, function_hash);
+    const uint32_t mask = writer->function_slots.capacity - 1;
+    uint32_t at = (uint32_t)hash.low & mask;
+    for (uint32_t number; (number = writer->function_slots.numbers[at]) != SYMBOL_NONE;
+         at = (at + 1) & mask) {
+        if (hash_equal(writer->functions[number].hash, hash))
+            return number;
+    }
+    if (!may_add(writer, writer->function_count, SYMBOL_FUNCTION_MAX_COUNT, "functions"))
+        return SYMBOL_NONE;
+    add_names(writer, function->linkage_name, function->name);
+    writer->functions = room_for_one(writer->functions, writer->function_count,
+                                     &writer->function_capacity, sizeof(*writer->functions));
+    writer->functions[writer->function_count] =
+        (struct symbol_writer_function){.hash = hash, .file = file, .line = line};
+    writer->function_slots.numbers[at] = writer->function_count;
+    return writer->function_count++;
+}
+
+uint32_t symbol_table_writer_function(struct symbol_table_writer *writer,
+                                      const struct symbol_function *function)
+{
+    if (writer->failure.code || function->linkage_name.size + function->name.size == 0)
+        return SYMBOL_NONE;
+    return add_function(writer, function);
+}
+
+/* ---- nodes ---- */
+
+static uint32_t add_node(struct symbol_table_writer *writer, const struct symbol_writer_node *node)
+{
+    const uint64_t hash = XXH3_64bits_withSeed(node, sizeof(*node), writer->seed);
+    slots_grow(&writer->node_slots, writer, writer->node_count, node_hash);
+    const uint32_t mask = writer->node_slots.capacity - 1;
+    uint32_t at = (uint32_t)hash & mask;
+    for (uint32_t number; (number = writer->node_slots.numbers[at]) != SYMBOL_NONE;
+         at = (at + 1) & mask) {
+        if (!memcmp(&writer->nodes[number], node, sizeof(*node)))
+            return number;
+    }
+    const uint32_t depth = node->parent == SYMBOL_NONE ? 1 : writer->node_depths[node->parent] + 1u;
+    if (depth > SYMBOL_DEPTH_MAX ||
+        !may_add(writer, writer->node_count, SYMBOL_NODE_MAX_COUNT, "inlined calls"))
+        return SYMBOL_NONE;
+    writer->nodes =
+        room_for_one(writer->nodes, writer->node_count, &writer->node_capacity, sizeof(*node));
+    writer->node_depths = room_for_one(writer->node_depths, writer->node_count,
+                                       &writer->node_depth_capacity, sizeof(*writer->node_depths));
+    writer->nodes[writer->node_count] = *node;
+    writer->node_depths[writer->node_count] = (uint16_t)depth;
+    writer->node_slots.numbers[at] = writer->node_count;
+    return writer->node_count++;
+}
+
+uint32_t symbol_table_writer_node(struct symbol_table_writer *writer, uint32_t parent,
+                                  uint32_t function, uint32_t call_file, uint32_t call_line)
+{
+    if (writer->failure.code || function >= writer->function_count ||
+        (parent != SYMBOL_NONE && parent >= writer->node_count))
+        return SYMBOL_NONE;
+    const bool is_root = parent == SYMBOL_NONE;
+    const struct symbol_writer_node node = {.parent = parent,
+                                            .function = function,
+                                            .call_file =
+                                                is_root ? 0 : stored_file(writer, call_file),
+                                            .call_line = is_root ? 0 : stored_line(call_line)};
+    return add_node(writer, &node);
+}
+
+uint32_t symbol_table_writer_root(struct symbol_table_writer *writer, struct span linkage_name)
+{
+    const struct symbol_function function = {.linkage_name = linkage_name, .file = SYMBOL_NONE};
+    const uint32_t number = add_function(writer, &function);
+    return symbol_table_writer_node(writer, SYMBOL_NONE, number, SYMBOL_NONE, 0);
+}
+
+/* ---- ranges ---- */
+
+/* No code is 4 GiB long: what claims to be is a mistake of its file, as an empty range is. */
+static bool is_code(uint64_t begin, uint64_t end)
+{
+    return begin < end && end - begin <= UINT32_MAX;
+}
+
+void symbol_table_writer_range(struct symbol_table_writer *writer, uint64_t begin, uint64_t end,
+                               uint32_t node, uint32_t file, uint32_t line)
+{
+    if (!is_code(begin, end) ||
+        !may_add(writer, writer->range_count, SYMBOL_RANGE_MAX_COUNT, "ranges of addresses"))
+        return;
+    writer->ranges = room_for_one(writer->ranges, writer->range_count, &writer->range_capacity,
+                                  sizeof(*writer->ranges));
+    writer->ranges[writer->range_count++] =
+        (struct symbol_range){.begin = begin,
+                              .bytes = (uint32_t)(end - begin),
+                              .node = node < writer->node_count ? node : SYMBOL_NONE,
+                              .file = stored_file(writer, file),
+                              .line = stored_line(line)};
+}
+
+void symbol_table_writer_symbol(struct symbol_table_writer *writer, uint64_t begin, uint64_t end,
+                                struct span linkage_name)
+{
+    if (!is_code(begin, end) || linkage_name.size == 0 ||
+        !may_add(writer, writer->symbol_count, SYMBOL_FUNCTION_MAX_COUNT, "symbols"))
+        return;
+    writer->symbols = room_for_one(writer->symbols, writer->symbol_count, &writer->symbol_capacity,
+                                   sizeof(*writer->symbols));
+    writer->symbol_names =
+        room_for_one(writer->symbol_names, writer->symbol_count, &writer->symbol_name_capacity,
+                     sizeof(*writer->symbol_names));
+    writer->symbol_names[writer->symbol_count] = linkage_name;
+    writer->symbols[writer->symbol_count] = (struct symbol_range){
+        .begin = begin, .bytes = (uint32_t)(end - begin), .node = writer->symbol_count};
+    writer->symbol_count++;
+}
+
+void symbol_table_writer_segment(struct symbol_table_writer *writer,
+                                 const struct symbol_segment *segment)
+{
+    if (!may_add(writer, writer->segment_count, SYMBOL_SEGMENT_MAX_COUNT, "program headers"))
+        return;
+    writer->segments = room_for_one(writer->segments, writer->segment_count,
+                                    &writer->segment_capacity, sizeof(*writer->segments));
+    writer->segments[writer->segment_count++] = *segment;
+}
+
+/* ---- the table ---- */
+
+struct section {
+    enum symbol_table_section kind;
+    struct span bytes;
+};
+
+static uint64_t aligned(uint64_t size)
+{
+    return (size + SYMBOL_TABLE_ALIGNMENT - 1) / SYMBOL_TABLE_ALIGNMENT * SYMBOL_TABLE_ALIGNMENT;
+}
+
+static void append_padded(struct buf *output, struct span bytes)
+{
+    static const uint8_t zeros[SYMBOL_TABLE_ALIGNMENT];
+    buf_append_span(output, bytes);
+    buf_append(output, zeros, (size_t)(aligned(bytes.size) - bytes.size));
+}
+
+static void segments_to_bytes(const struct symbol_table_writer *writer, struct buf *output)
+{
+    for (uint32_t i = 0; i < writer->segment_count; i++) {
+        const struct symbol_segment *segment = &writer->segments[i];
+        const struct symbol_table_segment bytes = {.offset = segment->offset,
+                                                   .address = segment->address,
+                                                   .file_bytes = segment->file_bytes,
+                                                   .memory_bytes = segment->memory_bytes,
+                                                   .alignment = segment->alignment,
+                                                   .flags = segment->flags};
+        buf_append(output, &bytes, sizeof(bytes));
+    }
+}
+
+static uint32_t padded_crc(struct span bytes)
+{
+    static const uint8_t zeros[SYMBOL_TABLE_ALIGNMENT];
+    return crc32c_extend(crc32c(bytes), span_of(zeros, (size_t)(aligned(bytes.size) - bytes.size)));
+}
+
+static struct symbol_table_header make_header(const struct symbol_encoder *encoder,
+                                              const struct symbol_table_facts *facts)
+{
+    const struct symbol_table_writer *writer = encoder->writer;
+    struct symbol_table_header header = {
+        .magic = SYMBOL_TABLE_MAGIC,
+        .version = SYMBOL_TABLE_VERSION,
+        .first_address = encoder->first_address,
+        .address_bytes = encoder->record_count ? encoder->end - encoder->first_address : 0,
+        .record_count = encoder->record_count,
+        .node_count = encoder->order_count,
+        .function_count = writer->function_count,
+        .file_count = writer->file_count,
+        .segment_count = writer->segment_count,
+        .id_kind = facts->id_kind,
+        .id_bytes = facts->id_bytes <= SYMBOL_ID_MAX_BYTES ? facts->id_bytes : SYMBOL_ID_MAX_BYTES,
+        .machine = facts->machine,
+        .quality = facts->quality,
+        .broken_units = facts->broken_units,
+        .builder_version = facts->builder_version};
+    memcpy(header.id, facts->id, header.id_bytes);
+    return header;
+}
+
+static void append_table(const struct section *sections, uint32_t section_count,
+                         struct symbol_table_header *header, struct buf *output)
+{
+    struct symbol_table_section_place places[SYMBOL_SECTION_END] = {0};
+    const size_t places_bytes = section_count * sizeof(places[0]);
+    uint64_t offset = aligned(sizeof(*header) + places_bytes);
+    for (uint32_t i = 0; i < section_count; i++) {
+        places[i] = (struct symbol_table_section_place){.kind = sections[i].kind,
+                                                        .crc = padded_crc(sections[i].bytes),
+                                                        .offset = offset,
+                                                        .bytes = sections[i].bytes.size};
+        offset += aligned(sections[i].bytes.size);
+    }
+    buf_auto head;
+    buf_init(&head, sizeof(*header) + sizeof(places));
+    header->section_count = section_count;
+    header->table_bytes = offset;
+    buf_append(&head, header, sizeof(*header));
+    buf_append(&head, places, places_bytes);
+    header->crc = padded_crc(buf_span(&head));
+    memcpy(head.data, header, sizeof(*header));
+    append_padded(output, buf_span(&head));
+    for (uint32_t i = 0; i < section_count; i++)
+        append_padded(output, sections[i].bytes);
+}
+
+static void append_sections(const struct symbol_encoder *encoder,
+                            const struct symbol_table_facts *facts, struct buf *output)
+{
+    const struct symbol_table_writer *writer = encoder->writer;
+    struct symbol_table_header header = make_header(encoder, facts);
+    buf_auto segments;
+    buf_init(&segments, SYMBOL_SEGMENT_MAX_COUNT * sizeof(struct symbol_table_segment));
+    segments_to_bytes(writer, &segments);
+    const struct section sections[] = {
+        {SYMBOL_SECTION_SEGMENTS, buf_span(&segments)},
+        {SYMBOL_SECTION_GROUP_ADDRESSES, buf_span(&encoder->group_addresses)},
+        {SYMBOL_SECTION_GROUP_OFFSETS, buf_span(&encoder->group_offsets)},
+        {SYMBOL_SECTION_RECORDS, buf_span(&encoder->records)},
+        {SYMBOL_SECTION_NODE_OFFSETS, buf_span(&encoder->node_offsets)},
+        {SYMBOL_SECTION_NODES, buf_span(&encoder->node_bytes)},
+        {SYMBOL_SECTION_PLACES, buf_span(&encoder->places)},
+        {SYMBOL_SECTION_FUNCTION_FRAMES, buf_span(&writer->names.index)},
+        {SYMBOL_SECTION_FUNCTION_NAMES, buf_span(&writer->names.frames)},
+        {SYMBOL_SECTION_FILE_FRAMES, buf_span(&writer->paths.index)},
+        {SYMBOL_SECTION_FILE_NAMES, buf_span(&writer->paths.frames)}};
+    append_table(sections, sizeof(sections) / sizeof(sections[0]), &header, output);
+}
+
+enum err_code symbol_table_writer_finish(struct symbol_table_writer *writer,
+                                         const struct symbol_table_facts *facts, struct buf *output,
+                                         struct err *err)
+{
+    struct symbol_encoder encoder;
+    enum err_code code = symbol_encoder_run(&encoder, writer, err);
+    if (!code && writer->failure.code) {
+        *err = writer->failure;
+        code = err->code;
+    }
+    if (!code) {
+        symbol_strings_writer_finish(&writer->names);
+        symbol_strings_writer_finish(&writer->paths);
+        if (writer->names.has_failed || writer->paths.has_failed)
+            code = err_set(err, ERR_TOO_LARGE, "names of more than 4 GiB in one binary");
+    }
+    if (!code) {
+        append_sections(&encoder, facts, output);
+        if (buf_failed(output))
+            code = err_set(err, ERR_TOO_LARGE, "a symbol table of more than %zu bytes",
+                           output->max_size);
+    }
+    symbol_encoder_fini(&encoder);
+    return code;
+}
