@@ -3,6 +3,7 @@
 #include "api/answer.h"
 #include "api/audit.h"
 #include "api/server.h"
+#include "api/tenant.h"
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
 #include "lib/base/when.h"
@@ -82,16 +83,16 @@ static enum err_code delete_profiles(struct request *request, struct response *r
     pg_auto connection = NULL;
     enum err_code code = read_wish(request, &wish, err);
     if (!code)
-        code = pg_take(request->server->jobs_database, &connection, err);
+        code = pg_take(request->server->database, &connection, err);
     if (!code)
-        code = pg_begin(connection, PG_NO_TENANT, err);
+        code = tenant_begin(connection, tenant_id, request->arena, err);
     if (!code)
         code = store_delete(connection, request->arena, tenant_id, wish.selector, wish.start_ns,
                             wish.end_ns, &id, err);
     if (!code)
         code = audit_record(connection, request, "profiles.delete", describe(request, &wish), err);
     if (!code)
-        code = pg_query_values(connection, PG_NO_TENANT, DELETION_SELECT " WHERE id = $1",
+        code = pg_query_values(connection, tenant_id, DELETION_SELECT " WHERE id = $1",
                                request->arena, &row, err, PG_I64(id));
     if (!code)
         code = pg_commit(connection, err);

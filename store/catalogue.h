@@ -108,7 +108,8 @@ enum err_code catalogue_find(struct pg_pool *database, struct arena *arena, int6
 /* ---- deletions ---- */
 
 /*
- * In a transaction of perfolio_jobs without a tenant: from its commit on nobody reads what was
+ * In a transaction of the tenant's, where row-level security sees to it that no other's rows are
+ * touched: from its commit on nobody reads what was
  * stored before and is meant, and whoever merges it has lost the lease. Sets deletion->id. Handles:
  * ERR_NOT_FOUND (no such tenant), ERR_RATE_LIMITED (too many of the tenant's are not done yet).
  */

@@ -15,7 +15,7 @@ enum err_code catalogue_lock_swaps(struct pg_connection *connection, struct aren
                                    int64_t tenant_id, bool is_shared, struct err *err)
 {
     return pg_queue_values(
-        connection, PG_NO_TENANT,
+        connection, tenant_id,
         is_shared ? "SELECT pg_advisory_xact_lock_shared(hashtextextended('store ' || $1::text, 0))"
                   : "SELECT pg_advisory_xact_lock(hashtextextended('store ' || $1::text, 0))",
         arena, err, PG_I64(tenant_id));
@@ -28,7 +28,7 @@ static enum err_code tell_rows(struct pg_connection *connection, struct arena *a
                                struct err *err)
 {
     enum err_code code = pg_queue_values(
-        connection, PG_NO_TENANT,
+        connection, tenant_id,
         "UPDATE block b SET deletions = b.deletions || $1::bigint, leased_by = NULL,"
         " leased_until = NULL FROM (SELECT id FROM block WHERE tenant_id = $2"
         " AND end_ns >= $3 AND begin_ns < $4 ORDER BY id FOR UPDATE) o WHERE b.id = o.id",
@@ -36,7 +36,7 @@ static enum err_code tell_rows(struct pg_connection *connection, struct arena *a
         PG_I64(deletion->end_ns));
     return code ? code
                 : pg_queue_values(
-                      connection, PG_NO_TENANT,
+                      connection, tenant_id,
                       "UPDATE segment_tenant s SET deletions = s.deletions || $1::bigint,"
                       " leased_by = NULL, leased_until = NULL FROM (SELECT segment_id FROM"
                       " segment_tenant WHERE tenant_id = $2 AND end_ns >= $3 AND begin_ns < $4"
@@ -53,7 +53,7 @@ static enum err_code check_open(struct pg_connection *connection, struct arena *
 {
     struct pg_result *result;
     enum err_code code = pg_query_values(
-        connection, PG_NO_TENANT,
+        connection, tenant_id,
         "SELECT count(*) FROM store_deletion WHERE tenant_id = $1 AND done_at IS NULL"
         " AND requested_at > now() - interval '1 hour'",
         arena, &result, err, PG_I64(tenant_id));
@@ -72,9 +72,9 @@ enum err_code catalogue_add_deletion(struct pg_connection *connection, struct ar
                                      struct err *err)
 {
     struct pg_result *result;
-    enum err_code code = pg_query_values(connection, PG_NO_TENANT,
-                                         "SELECT id FROM tenant WHERE id = $1 FOR KEY SHARE", arena,
-                                         &result, err, PG_I64(tenant_id));
+    enum err_code code =
+        pg_query_values(connection, tenant_id, "SELECT id FROM tenant WHERE id = $1 FOR KEY SHARE",
+                        arena, &result, err, PG_I64(tenant_id));
     if (!code && pg_row_count(result) == 0)
         return err_set(err, ERR_NOT_FOUND, "this team is being deleted");
     if (!code)
@@ -82,7 +82,7 @@ enum err_code catalogue_add_deletion(struct pg_connection *connection, struct ar
     if (!code)
         code = check_open(connection, arena, tenant_id, err);
     if (!code)
-        code = pg_query_values(connection, PG_NO_TENANT,
+        code = pg_query_values(connection, tenant_id,
                                "INSERT INTO store_deletion (tenant_id, selector, begin_ns, end_ns) "
                                "VALUES ($1, $2, $3, $4) RETURNING id",
                                arena, &result, err, PG_I64(tenant_id), PG_TEXT(deletion->selector),

@@ -140,11 +140,12 @@ enum err_code store_addition_commit(struct store_addition *addition,
 
 /*
  * Deletes what a tenant has stored of a selector's profiles that begin at start_ns and later, and
- * before end_ns: in a transaction of the caller's, of perfolio_jobs and no tenant, which may do
- * more in it. From its commit on no question reads any of that; within minutes no object has it.
- * What comes later is not meant; but a batch id that was known stays so. Handles: ERR_INVALID (the
- * selector; the message points at the place), ERR_NOT_FOUND (no such tenant), ERR_RATE_LIMITED (100
- * of the last hour are not done yet).
+ * before end_ns: in a transaction of the caller's, begun for that tenant as perfolio_server, which
+ * may do more in it: row-level security keeps other tenants' profiles out of reach. From its commit
+ * on no question reads any of that; within minutes no object has it. What comes later is not meant;
+ * but a batch id that was known stays so. Handles: ERR_INVALID (the selector; the message points at
+ * the place), ERR_NOT_FOUND (no such tenant), ERR_RATE_LIMITED (100 of the last hour are not done
+ * yet).
  */
 enum err_code store_delete(struct pg_connection *connection, struct arena *arena, int64_t tenant_id,
                            struct span selector, int64_t start_ns, int64_t end_ns, int64_t *ret_id,

@@ -132,6 +132,32 @@ def test_rows_of_others_can_be_neither_changed_nor_written(server, tenants, as_s
         as_server.execute("UPDATE app_user SET tenant_id = %s", [theirs.id])
 
 
+@pytest.mark.parametrize("table", ["block", "segment_tenant"])
+def test_a_deletion_without_a_where_clause_is_of_the_own_profiles_alone(server, tenants, as_server, table):
+    mine, theirs = tenants
+    with server.database().cursor() as cursor:
+        cursor.execute(f"SELECT count(*) FROM {table} WHERE tenant_id = %s", [mine.id])
+        own = cursor.fetchone()[0]
+        set_tenant(as_server, str(mine.id))
+        as_server.execute("BEGIN")
+        as_server.execute("INSERT INTO store_deletion (tenant_id, selector, begin_ns, end_ns) "
+                          "VALUES (%s, '{}', 0, 1)", [mine.id])
+        as_server.execute(f"UPDATE {table} SET deletions = deletions || 7::bigint, leased_by = NULL")
+        assert as_server.rowcount == own > 0
+        as_server.execute(f"UPDATE {table} SET deletions = '{{}}' WHERE tenant_id = %s", [theirs.id])
+        assert as_server.rowcount == 0
+        as_server.execute("SAVEPOINT before")
+        for statement in ("INSERT INTO store_deletion (tenant_id, selector, begin_ns, end_ns) "
+                          f"VALUES ({theirs.id}, '{{}}', 0, 1)",
+                          f"UPDATE {table} SET tenant_id = {theirs.id}",
+                          f"DELETE FROM {table}", "DELETE FROM store_deletion",
+                          "UPDATE store_deletion SET done_at = now()"):
+            with pytest.raises(psycopg2.errors.InsufficientPrivilege):
+                as_server.execute(statement)
+            as_server.execute("ROLLBACK TO before")
+        as_server.execute("ROLLBACK")
+
+
 @pytest.mark.parametrize("statement", [
     "UPDATE app_user SET is_operator = true",
     "UPDATE tenant SET max_bytes_stored = 1",
