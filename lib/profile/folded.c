@@ -251,8 +251,8 @@ enum err_code folded_decode(struct span text, const struct profile_limits *limit
     const struct survey survey = survey_text(text);
     if (survey.stack_count == 0)
         return err_set(err, ERR_INVALID, "no line is a folded stack with a value");
-    /* A single one, or those without callers, may have names that end so: "worker 1 200". */
-    if (survey.pair_count > 1 && survey.pair_count == survey.stack_count && survey.depth > 1)
+    /* Those without callers may have names that end so: "worker 1 200". */
+    if (survey.pair_count == survey.stack_count && survey.depth > 1)
         return err_set(err, ERR_UNSUPPORTED,
                        "each stack has two values, as a comparison has: share the profiles before "
                        "and after by themselves, and compare those");

@@ -9,9 +9,9 @@
  * the power of ten that keeps up to six decimal places (fewer where the largest value would not fit
  * an int64), and the unit says so ("count/1000"). The sample type is "samples".
  *
- * Text whose stacks, at least two, all have two values, as difffolded.pl and comparisons' exports
- * write them, is refused: either value alone would be a wrong profile. Where only some have, the
- * first number is part of the leaf's name.
+ * Text whose stacks all have two values, as difffolded.pl and comparisons' exports write them, is
+ * refused: either value alone would be a wrong profile. Where only some have, or no stack has a
+ * caller ("worker 1 200"), the first number is part of the leaf's name.
  *
  * Frames stay as they are written, their annotations too; besides, those of perf and Java say where
  * the frame belongs: "_[k]" kernel and "_[j]" compiled at run time become the mappings

@@ -227,6 +227,7 @@ export async function testPreview(runner, browser, server) {
         [gzipSync(gunzipSync(whole).subarray(0, 20)), "no preview of this format"],
         [Buffer.from('{"nodes":[]}'), "no preview of this format"],
         [Buffer.alloc(0), "is empty"],
+        [Buffer.from('{"traceEvents":[]}'), "This is a Chrome trace; save the CPU profile alone. What can be read is pprof"],
         [Buffer.from("<!doctype html>\n"), "This is HTML, perhaps an error page that was saved. What can be read is pprof"],
         [Buffer.concat([whole, whole.subarray(0, 40)]), "cannot be unpacked"],
       ];
@@ -238,7 +239,21 @@ export async function testPreview(runner, browser, server) {
         assert.ok(await page.isEnabled("text=Create link"));
       }
       await page.click(".ready >> text=Cancel");
-      await dropFiles(page, [{ name: "one.folded", bytes: Buffer.from("a;b 3\n") }]);
+      await dropFiles(page, [{ name: "diff.folded.gz", bytes: gzipSync(Buffer.from("main;run 2 5")) }]);
+      await page.click(".preview-note >> text=Split it into before and after");
+      await page.waitForSelector(".preview-sides >> text=Before before-diff.folded · After after-diff.folded");
+      await viewReady(page);
+      assert.equal(await page.textContent(".foot-total"), "2 → 5 in 2 functions");
+      await page.click(".ready >> text=Cancel");
+      await page.evaluate(() => {
+        const data = new DataTransfer();
+        data.setData("text/plain", "main;run 30");
+        document.body.dispatchEvent(new ClipboardEvent("paste", { clipboardData: data, bubbles: true, cancelable: true }));
+      });
+      await viewReady(page);
+      assert.equal(await page.textContent(".foot-total"), "30 in 2 functions");
+      await page.click(".ready >> text=Cancel");
+      await dropFiles(page, [{ name: "one.folded", bytes: Buffer.from("a;b 3") }]);
       await page.click("text=Create link");
       await page.waitForSelector(".done");
       await dropFiles(page, [{ name: "two.folded", bytes: Buffer.from("x;y 4\n") }]);

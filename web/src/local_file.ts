@@ -1,7 +1,7 @@
 /* local_file: the page's side of local_worker.ts: one file, or two to compare them, read without uploading. */
 import { Problem } from "./api.ts";
 import type { TreeWish } from "./local/encode_flame.ts";
-import { RefusedError } from "./local/profile.ts";
+import { PairError, RefusedError } from "./local/profile.ts";
 import type { Redactable } from "./local/redact.ts";
 import type { Redaction } from "./local/wish.ts";
 import type { LocalReply, LocalRequest, LocalSummary } from "./local_worker.ts";
@@ -10,6 +10,8 @@ import type { LabelsAnswer, LabelsQuestion } from "./model/labels.ts";
 import { startWorker } from "./start_worker.ts";
 
 type Body<T> = T extends { id: number } ? Omit<T, "id"> : never;
+
+const errors = { "": Error, refused: RefusedError, pair: PairError };
 
 export class LocalFile {
   private readonly worker = startWorker("perfolio-local-worker");
@@ -20,7 +22,7 @@ export class LocalFile {
     this.worker.addEventListener("message", (event: MessageEvent<LocalReply>) => {
       const job = this.waiting.get(event.data.id);
       this.waiting.delete(event.data.id);
-      if ("error" in event.data) job?.reject(new (event.data.isRefused ? RefusedError : Error)(event.data.error));
+      if ("error" in event.data) job?.reject(new errors[event.data.refusal](event.data.error));
       else job?.resolve(event.data);
     });
     this.worker.addEventListener("error", () => {
@@ -63,6 +65,13 @@ export class LocalFile {
     const reply = await this.ask({ source: this.files[0], wish });
     if (!("redacted" in reply)) throw new Error("The browser gave no file.");
     return reply.redacted;
+  }
+
+  /** Before and after of a file that was refused with a PairError. */
+  async split(): Promise<[before: Blob, after: Blob]> {
+    const reply = await this.ask({ paired: this.files[0] });
+    if (!("pair" in reply)) throw new Error("The browser gave no files.");
+    return reply.pair;
   }
 
   async labels(sampleType: string, question: LabelsQuestion): Promise<LabelsAnswer> {

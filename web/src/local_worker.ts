@@ -3,12 +3,13 @@
  * the browser. local_file.ts is the other side.
  */
 import { encodeFlame, type TreeWish } from "./local/encode_flame.ts";
+import { splitPair } from "./local/folded.ts";
 import { countLabels, labelKeys } from "./local/labels.ts";
-import { readProfile } from "./local/read.ts";
+import { readProfile, unpack } from "./local/read.ts";
 import { findRedactable, redact, type Redactable } from "./local/redact.ts";
 import { findSides } from "./local/sides.ts";
 import type { Redaction } from "./local/wish.ts";
-import { LocalError, RefusedError, type LocalProfile } from "./local/profile.ts";
+import { LocalError, PairError, RefusedError, type LocalProfile } from "./local/profile.ts";
 import type { LabelsAnswer, LabelsQuestion } from "./model/labels.ts";
 
 /** sampleType: a link's word for one. */
@@ -16,6 +17,8 @@ export type LocalRequest =
   | { id: number; files: readonly Blob[] }
   | { id: number; sampleType: string; tree: TreeWish }
   | { id: number; sampleType: string; question: LabelsQuestion }
+  /** Folded stacks with two values each. */
+  | { id: number; paired: Blob }
   /** wish: what to leave out of it; null: what could be. */
   | { id: number; source: Blob; wish: Redaction | null };
 
@@ -32,8 +35,14 @@ export type LocalReply =
   | { id: number; redactable: Redactable | null }
   | { id: number; redacted: Blob }
   | { id: number; counted: LabelsAnswer }
-  /** isRefused: the server would refuse the file, too. */
-  | { id: number; error: string; isRefused: boolean };
+  | { id: number; pair: [before: Blob, after: Blob] }
+  /** refusal: the server would refuse the file, too. */
+  | { id: number; error: string; refusal: Refusal };
+
+/** "pair": it can be split into before and after. */
+export type Refusal = "" | "refused" | "pair";
+
+const refusalOf = (error: unknown): Refusal => (error instanceof PairError ? "pair" : error instanceof RefusedError ? "refused" : "");
 
 let profiles: LocalProfile[] = [];
 
@@ -53,6 +62,7 @@ async function answer(request: LocalRequest): Promise<LocalReply> {
     const { source, wish } = request;
     return wish ? { id, redacted: await redact(source, wish) } : { id, redactable: await findRedactable(source) };
   }
+  if ("paired" in request) return { id, pair: splitPair(new TextDecoder().decode(await unpack(request.paired))).map((text) => new Blob([text])) as [Blob, Blob] };
   if (profiles.length === 0) throw new LocalError("No file has been read.");
   const sides = findSides(profiles, request.sampleType);
   if ("question" in request) return { id, counted: countLabels(sides[0].profile, sides[0].type, request.question) };
@@ -62,6 +72,6 @@ async function answer(request: LocalRequest): Promise<LocalReply> {
 addEventListener("message", (event: MessageEvent<LocalRequest>) => {
   answer(event.data).then(
     (reply) => postMessage(reply, { transfer: "flame" in reply ? [reply.flame] : [] }),
-    (error) => postMessage({ id: event.data.id, error: error instanceof Error ? error.message : String(error), isRefused: error instanceof RefusedError } satisfies LocalReply),
+    (error) => postMessage({ id: event.data.id, error: error instanceof Error ? error.message : String(error), refusal: refusalOf(error) } satisfies LocalReply),
   );
 });

@@ -3,8 +3,8 @@ import { test } from "node:test";
 import { toPprof } from "../src/export/pprof_form.ts";
 import { seenTree } from "../src/export/seen_tree.ts";
 import { toFolded } from "../src/export/text_forms.ts";
-import { decodeFolded } from "../src/local/folded.ts";
-import { RefusedError } from "../src/local/profile.ts";
+import { decodeFolded, splitPair } from "../src/local/folded.ts";
+import { PairError, RefusedError } from "../src/local/profile.ts";
 import { readProfile } from "../src/local/read.ts";
 import { decodeFlame, FrameFlag } from "../src/model/flame.ts";
 import { writeFlame } from "../src/model/flame_bytes.ts";
@@ -58,12 +58,18 @@ test("what the server would refuse is said to be so", async () => {
   const refused = ["<!doctype html>\n", "<html>\n<body>1</body></html>\n", "PERFILE2\x01\0", "\x7fELF\x02", "PK\x03\x04", "[{\"ph\":\"X\"}]", "a;b\0c 5 5\n", "prose without numbers\n", "\x01\x02garbage \xff\n", "\x12\x00"];
   const bytesOf = (text: string) => new Blob([Uint8Array.from(text, (letter) => letter.charCodeAt(0))]);
   for (const text of refused) await assert.rejects(readProfile(bytesOf(text)), RefusedError, text);
+  const json = ['{"traceEvents":[{"nodes":1}]}', '{"head":{}}', '{"frames":{},"interval":1}', '{"a":"\\"nodes\\":","b":{"profiles":1,"shared":2}}', "{}"];
+  for (const text of json) await assert.rejects(readProfile(bytesOf(text)), /This .* What can be read is pprof/, text);
+  for (const text of ['\ufeff{"nodes":[]}', ' {\n"profiles" : [], "shared":{}}', '{"head":{},"endTime":3}']) assert.equal(await readProfile(new Blob([text])), null, text);
+  for (const text of ["{main};run 1\n", "[unknown];run 1\n"]) assert.equal((await readProfile(bytesOf(text)))?.start.length, 2, text);
   for (const text of ["header\na;b 1\n", "\xff\xfea\0", "\x0a\x04\x08\x01trunc"]) assert.equal(await readProfile(bytesOf(text)), null, text);
 });
 
 test("a comparison's stacks are no profile, names that end in a number are names", async () => {
   const read = (text: string) => readProfile(new Blob([text]));
-  for (const text of ["a;b 1 2\nc 0 3\n", "a;b 0.1 0.25\na 1 1\n"]) await assert.rejects(read(text), /two values/, text);
+  for (const text of ["a;b 1 2\nc 0 3\n", "a;b 0.1 0.25\na 1 1\n", "a;b 1 2"]) await assert.rejects(read(text), PairError, text);
+  assert.equal((await read("a;b 1"))?.start.length, 2);
+  assert.deepEqual(splitPair("# d\na;b 1 2\nno value\nc  d 0\t3\n"), ["a;b 1\nc  d 0\n", "a;b 2\nc  d 3\n"]);
   for (const text of ["a;b 1 2\nc 3\n", "x 2\na;worker 1 1\n", "worker 1 20\nworker 2 10\n"]) assert.equal((await read(text))?.start.length, 3, text);
 });
 

@@ -48,7 +48,8 @@ static void stacks_with_two_values_are_a_comparison(void **state)
     struct profile *profile;
     struct err err;
     for (const char *const *text =
-             (const char *const[]){"a;b 1 2\nc 0 3\n", "# d\na;b .5 1e2\na -1 1\n", NULL};
+             (const char *const[]){"a;b 1 2\nc 0 3\n", "# d\na;b .5 1e2\na -1 1\n", "a;b 1 2",
+                                   NULL};
          *text; text++) {
         assert_int_equal(folded_decode(span_text(*text), NULL, &profile, &err), ERR_UNSUPPORTED);
         assert_non_null(strstr(err.message, "two values"));

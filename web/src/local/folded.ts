@@ -5,7 +5,7 @@
  */
 import { formatCount } from "../model/units.ts";
 import { FrameGrouper } from "./grouping.ts";
-import { LocalError, RefusedError, noLabels, NumberList, type LocalProfile, type Stacks } from "./profile.ts";
+import { LocalError, noLabels, NumberList, PairError, type LocalProfile, type Stacks } from "./profile.ts";
 
 const maxDecimals = 6;
 /** Values from here on the server does not keep, but for whole numbers up to 2^63. */
@@ -100,12 +100,25 @@ function scaleOf(values: readonly string[]): number {
   return 10 ** decimals;
 }
 
+/** Stacks with two values as two texts with one: before and after. */
+export function splitPair(text: string): [before: string, after: string] {
+  const before: string[] = [];
+  const after: string[] = [];
+  for (const found of linesOf(text)) {
+    const [, stack, value] = /^(.*\S)[ \t]+(\S+)$/.exec(found?.[1] ?? "") ?? [];
+    if (!found || !stack) continue;
+    before.push(`${stack} ${value}\n`);
+    after.push(`${stack} ${found[2]}\n`);
+  }
+  return [before.join(""), after.join("")];
+}
+
 export function decodeFolded(text: string): LocalProfile {
   const lines = readLines(text);
   if (lines.stacks.length === 0) throw new LocalError("No line of the file is a stack with a value behind it.");
-  // A single one, or those without callers, may have names that end so: "worker 1 200".
-  if (lines.pairs > 1 && lines.pairs === lines.stacks.length && lines.stacks.some((names) => names.includes(";")))
-    throw new RefusedError("Each stack has two values, as a comparison has: share the profiles before and after by themselves, and compare those.");
+  // Those without callers may have names that end so: "worker 1 200".
+  if (lines.pairs === lines.stacks.length && lines.stacks.some((names) => names.includes(";")))
+    throw new PairError("Each stack has two values, as a comparison has: share the profiles before and after by themselves, and compare those.");
   const scale = scaleOf(lines.values);
   return {
     ...readStacks(lines.stacks, new FrameGrouper("function")),

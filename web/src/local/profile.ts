@@ -58,6 +58,9 @@ export class LocalError extends Error {}
 /** The server would refuse the file, too. */
 export class RefusedError extends LocalError {}
 
+/** It is two profiles, before and after, in one file; splitPair of folded.ts makes them two. */
+export class PairError extends RefusedError {}
+
 /** Gathers numbers without knowing how many there will be. */
 export class NumberList<T extends Uint32Array | Float64Array> {
   length = 0;

@@ -6,7 +6,7 @@ import { decodeFolded, firstIsStack } from "./folded.ts";
 import { gunzip } from "./gunzip.ts";
 import { decodePprof, isPprof } from "./pprof.ts";
 import { LocalError, RefusedError, type LocalProfile } from "./profile.ts";
-import { refusalOf } from "./refusal.ts";
+import { looksLikeJson, refusalOf } from "./refusal.ts";
 
 /** What a tab can be asked to hold; larger files are for the server. */
 export const maxBytes = 512 * 1024 * 1024;
@@ -15,7 +15,7 @@ export const maxBytes = 512 * 1024 * 1024;
 export function isFolded(bytes: Uint8Array): boolean {
   if (bytes.subarray(0, 4096).includes(0)) return false;
   const head = new TextDecoder().decode(bytes.subarray(0, 64 * 1024));
-  return !/^\s*[{[]/.test(head) && firstIsStack(head);
+  return !looksLikeJson(head) && firstIsStack(head);
 }
 
 /** The server keeps such a file, but adds up nothing of a type whose values come to 2^63 - 1 or more (lib/profile/view.c). */
@@ -32,11 +32,16 @@ function decode(bytes: Uint8Array): LocalProfile | null {
   return isPprof(bytes) ? decodePprof(bytes) : null;
 }
 
+/** A file's bytes, unpacked. */
+export async function unpack(file: Blob): Promise<Uint8Array> {
+  const raw = new Uint8Array(await file.arrayBuffer());
+  return raw[0] === 0x1f && raw[1] === 0x8b ? gunzip(raw, maxBytes) : raw;
+}
+
 /** null: a format that only the server reads. Throws LocalError for a broken file, RefusedError for what is no profile. */
 export async function readProfile(file: Blob): Promise<LocalProfile | null> {
   if (file.size > maxBytes) return null;
-  const raw = new Uint8Array(await file.arrayBuffer());
-  const bytes = raw[0] === 0x1f && raw[1] === 0x8b ? await gunzip(raw, maxBytes) : raw;
+  const bytes = await unpack(file);
   if (bytes.length === 0) throw new LocalError("The file is empty.");
   const profile = decode(bytes);
   if (profile) noteSums(profile);

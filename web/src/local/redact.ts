@@ -6,12 +6,11 @@
  * not known here may point into it; a string that no remaining field names is emptied. Fields that are not
  * known and hold bytes are left out, for nobody can say what is in them; numbers are kept.
  */
-import { gunzip } from "./gunzip.ts";
 import { isPprof } from "./pprof.ts";
 import { LocalError } from "./profile.ts";
 import { Message } from "./protobuf.ts";
 import { MessageWriter } from "./protobuf_writer.ts";
-import { isFolded, maxBytes } from "./read.ts";
+import { isFolded, maxBytes, unpack } from "./read.ts";
 import type { Redaction } from "./wish.ts";
 
 /** What could be taken out; null for a format that only the server reads. */
@@ -195,8 +194,7 @@ const isComment = (line: string) => /^\s*(#(\s|$)|\/\/)/.test(line);
 /** The file's bytes unpacked; null for a format that is not read here. */
 async function open(file: Blob): Promise<{ bytes: Uint8Array; format: "pprof" | "folded" } | null> {
   if (file.size > maxBytes) return null;
-  const raw = new Uint8Array(await file.arrayBuffer());
-  const bytes = raw[0] === 0x1f && raw[1] === 0x8b ? await gunzip(raw, maxBytes) : raw;
+  const bytes = await unpack(file);
   if (bytes.length === 0) return null;
   if (isFolded(bytes)) return { bytes, format: "folded" };
   return isPprof(bytes) ? { bytes, format: "pprof" } : null;

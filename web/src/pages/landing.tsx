@@ -377,7 +377,7 @@ function useIncoming(onFiles: (files: File[]) => void): boolean {
       const files = [...(event.clipboardData?.files ?? [])];
       const text = event.clipboardData?.getData("text/plain") ?? "";
       if (files.length) latest.current(files);
-      else if (text.includes("\n") || text.startsWith("{")) latest.current([new File([text], "pasted.txt", { type: "text/plain" })]);
+      else if (text.includes("\n") || text.startsWith("{") || /\S[ \t]+[\d.]+$/.test(text.trim())) latest.current([new File([text], "pasted.txt", { type: "text/plain" })]);
       else if (text.trim()) say("That is too short for a profile");
       else return;
       event.preventDefault();
@@ -468,6 +468,7 @@ export function LandingPage({ session }: { session: Session | null }) {
             key={shown.map(({ name, lastModified, size }) => name + lastModified + size).join("\n")}
             files={shown}
             isRedacted={shown !== files}
+            onFiles={chooseFiles}
             onSwap={() => chooseFiles([files[1], files[0]])}
           />
         )}

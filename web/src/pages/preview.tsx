@@ -1,6 +1,6 @@
 /* preview: a file that was chosen, or two that are compared, shown before anything is sent. */
 import { useEffect, useState } from "preact/hooks";
-import { RefusedError } from "../local/profile.ts";
+import { PairError, RefusedError } from "../local/profile.ts";
 import { LocalFile } from "../local_file.ts";
 import type { LocalSummary } from "../local_worker.ts";
 import { formatLabels } from "../model/labels.ts";
@@ -35,13 +35,31 @@ function Sides({ files, flame, isNormalised, onSwap }: SidesProps) {
   );
 }
 
-/** files: one, or before and after; another list means other files. */
-export function Preview({ files, isRedacted, onSwap }: { files: readonly File[]; isRedacted: boolean; onSwap: () => void }) {
-  const isDiff = files.length === 2;
+/** Two files of one that holds both sides of a comparison. */
+async function splitFile(file: File): Promise<File[]> {
+  const local = new LocalFile([file]);
+  try {
+    const sides = await local.split();
+    return sides.map((side, i) => new File([side], `${i ? "after" : "before"}-${file.name.replace(/\.gz$/i, "")}`, { lastModified: file.lastModified }));
+  } finally {
+    local.close();
+  }
+}
 
+interface PreviewProps {
+  files: readonly File[];
+  isRedacted: boolean;
+  /** Others are chosen in their place. */
+  onFiles: (files: File[]) => void;
+  onSwap: () => void;
+}
+
+/** files: one, or before and after; another list means other files. */
+export function Preview({ files, isRedacted, onFiles, onSwap }: PreviewProps) {
+  const isDiff = files.length === 2;
   const [opened, setOpened] = useState<Opened | null>(null);
   const [problem, setProblem] = useState<Problem | null>(null);
-  const [isRefused, setRefused] = useState(false);
+  const [refusal, setRefusal] = useState<RefusedError | null>(null);
   const [flame, setFlame] = useState<Flame | null>(null);
   const [state, update] = useViewState();
   useEffect(() => {
@@ -51,7 +69,7 @@ export function Preview({ files, isRedacted, onSwap }: { files: readonly File[];
       (summary) => !isLeft && setOpened({ local, summary }),
       (error) => {
         if (isLeft) return;
-        setRefused(error instanceof RefusedError);
+        setRefusal(error instanceof RefusedError ? error : null);
         setProblem(asProblem(error));
       },
     );
@@ -64,7 +82,8 @@ export function Preview({ files, isRedacted, onSwap }: { files: readonly File[];
   if (problem)
     return (
       <p class="preview-note" role="status">
-        <Icon name="alert" /> {problem.detail || problem.message} {!isRefused && "The server may still understand it."}
+        <Icon name="alert" /> {problem.detail || problem.message} {!refusal && "The server may still understand it."}
+        {refusal instanceof PairError && !isDiff && <Button onClick={() => void splitFile(files[0]).then(onFiles)}>Split it into before and after</Button>}
       </p>
     );
   if (!opened) return null;
