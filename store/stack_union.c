@@ -154,6 +154,7 @@ static int64_t sample_value(struct stack_union *stacks, uint32_t stack)
 
 /* What of one block is in the profile already: its locations there, plus 1. */
 struct placed {
+    uint32_t *strings;
     uint32_t *locations;
     uint32_t *functions;
     uint32_t *mappings;
@@ -169,9 +170,13 @@ struct making {
     uint32_t frame_capacity;
 };
 
-static uint32_t place_string(struct making *making, const struct profile *tables, uint32_t string)
+static uint32_t place_string(struct making *making, struct placed *placed,
+                             const struct profile *tables, uint32_t string)
 {
-    return profile_builder_string(making->builder, tables->strings[string]);
+    if (!placed->strings[string])
+        placed->strings[string] =
+            profile_builder_string(making->builder, tables->strings[string]) + 1;
+    return placed->strings[string] - 1;
 }
 
 static uint32_t place_function(struct making *making, struct placed *placed,
@@ -181,9 +186,9 @@ static uint32_t place_function(struct making *making, struct placed *placed,
         return PROFILE_NONE;
     if (!placed->functions[index]) {
         struct profile_function function = tables->functions[index];
-        function.name = place_string(making, tables, function.name);
-        function.system_name = place_string(making, tables, function.system_name);
-        function.filename = place_string(making, tables, function.filename);
+        function.name = place_string(making, placed, tables, function.name);
+        function.system_name = place_string(making, placed, tables, function.system_name);
+        function.filename = place_string(making, placed, tables, function.filename);
         placed->functions[index] = profile_builder_function(making->builder, &function) + 1;
     }
     return placed->functions[index] - 1;
@@ -196,8 +201,8 @@ static uint32_t place_mapping(struct making *making, struct placed *placed,
         return PROFILE_NONE;
     if (!placed->mappings[index]) {
         struct profile_mapping mapping = tables->mappings[index];
-        mapping.filename = place_string(making, tables, mapping.filename);
-        mapping.build_id = place_string(making, tables, mapping.build_id);
+        mapping.filename = place_string(making, placed, tables, mapping.filename);
+        mapping.build_id = place_string(making, placed, tables, mapping.build_id);
         placed->mappings[index] = profile_builder_mapping(making->builder, &mapping) + 1;
     }
     return placed->mappings[index] - 1;
@@ -206,9 +211,13 @@ static uint32_t place_mapping(struct making *making, struct placed *placed,
 static uint32_t make_location(struct making *making, struct placed *placed,
                               const struct profile *tables, uint32_t index)
 {
+    enum { FEW = 16 };
     struct profile_location location = tables->locations[index];
-    arena_auto scratch = arena_create();
-    struct profile_line *lines = arena_new(scratch, struct profile_line, location.line_count);
+    struct profile_line few[FEW];
+    struct profile_line *lines =
+        location.line_count <= FEW
+            ? few
+            : arena_new_raw(making->scratch, struct profile_line, location.line_count);
     location.mapping = place_mapping(making, placed, tables, location.mapping);
     for (uint32_t i = 0; i < location.line_count; i++) {
         lines[i] = tables->lines[location.first_line + i];
@@ -217,10 +226,25 @@ static uint32_t make_location(struct making *making, struct placed *placed,
     return profile_builder_location(making->builder, &location, lines, location.line_count);
 }
 
+/* Of most blocks no stack is the first of its kind. */
+static void begin_block(struct making *making, uint32_t block_number)
+{
+    const struct block *block = making->stacks->blocks[block_number];
+    const struct profile *tables = block_dictionary(block)->tables;
+    making->placed[block_number] = (struct placed){
+        .strings = arena_new(making->scratch, uint32_t, tables->string_count),
+        .locations = arena_new(making->scratch, uint32_t, tables->location_count),
+        .functions = arena_new(making->scratch, uint32_t, tables->function_count),
+        .mappings = arena_new(making->scratch, uint32_t, tables->mapping_count),
+    };
+}
+
 /* Frames of one hash, whichever blocks they stand in, are one location. */
 static uint32_t place_location(struct making *making, uint32_t block_number, uint32_t index)
 {
     struct placed *placed = &making->placed[block_number];
+    if (!placed->locations)
+        begin_block(making, block_number);
     if (placed->locations[index])
         return placed->locations[index] - 1;
     const struct block *block = making->stacks->blocks[block_number];
@@ -237,19 +261,6 @@ static uint32_t place_location(struct making *making, uint32_t block_number, uin
     }
     placed->locations[index] = making->location_of_frame[number] + 1;
     return placed->locations[index] - 1;
-}
-
-static void begin_blocks(struct making *making)
-{
-    making->placed = arena_new(making->scratch, struct placed, making->stacks->block_count);
-    for (uint32_t i = 0; i < making->stacks->block_count; i++) {
-        const struct profile *tables = block_dictionary(making->stacks->blocks[i])->tables;
-        making->placed[i] = (struct placed){
-            .locations = arena_new(making->scratch, uint32_t, tables->location_count),
-            .functions = arena_new(making->scratch, uint32_t, tables->function_count),
-            .mappings = arena_new(making->scratch, uint32_t, tables->mapping_count),
-        };
-    }
 }
 
 /* Samples of the finished profile. */
@@ -352,7 +363,7 @@ enum err_code stack_union_profile(struct stack_union *stacks, const struct stack
     struct arena *arena = arena_create();
     struct samples samples = {0};
     stack_hash_set_init(&making.frames);
-    begin_blocks(&making);
+    making.placed = arena_new(scratch, struct placed, stacks->block_count);
     set_fields(&making, type);
     count_samples(stacks, type->labels, &samples);
     if (samples.label_count > UINT32_MAX) {

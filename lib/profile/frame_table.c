@@ -21,16 +21,18 @@ struct frame_table {
     struct map_bytes by_label; /* value to frame */
     struct map_bytes by_text;  /* text to its number */
     struct span *texts;        /* by number; on the heap while it grows */
+    uint32_t *frame_of_text;   /* by number, where the name alone tells frames apart; 0: none yet */
     uint32_t text_count;
     uint32_t text_capacity;
 };
 
 /* Of one profile, per string: the number of its text, and of "[its last part]"; PROFILE_NONE: not
- * asked for yet. */
+ * asked for yet; and what it says of a frame as its binary or source file. */
 struct source {
     const struct profile *profile;
     uint32_t *text_of_string;
     uint32_t *binary_of_string;
+    uint8_t *flags_of_string;
 };
 
 /* A line of a location, or a location without lines. */
@@ -55,6 +57,7 @@ struct key {
 static_assert(sizeof(struct key) == 32, "no byte that is not set");
 
 enum { ALL_OCCURRENCES = FRAME_INLINED | FRAME_KERNEL | FRAME_INTERPRETED };
+enum { FLAGS_ARE_KNOWN = 128 }; /* beside flags of a frame */
 
 /* Of a name behind an address: there may be millions of addresses in one function. */
 enum { ADDRESS_NAME_BYTES = 240 };
@@ -67,6 +70,7 @@ static void free_table(void *object)
     map_bytes_fini(&table->by_text);
     mem_free(table->frames);
     mem_free(table->texts);
+    mem_free(table->frame_of_text);
 }
 
 static uint32_t add_frame(struct frame_table *table, struct frame frame)
@@ -131,7 +135,10 @@ static uint32_t text_number(struct frame_table *table, struct span text)
     if (number == table->text_capacity) {
         table->text_capacity = table->text_capacity ? table->text_capacity * 2 : 256;
         table->texts = mem_resize(table->texts, table->text_capacity, sizeof(*table->texts));
+        table->frame_of_text =
+            mem_resize(table->frame_of_text, table->text_capacity, sizeof(uint32_t));
     }
+    table->frame_of_text[number] = 0;
     table->texts[table->text_count++] = text;
     return number;
 }
@@ -187,19 +194,33 @@ static bool is_interpreted(struct span file)
     return false;
 }
 
+/* What a string says of a frame: as its binary FRAME_KERNEL, as its source file FRAME_INTERPRETED.
+ * Each is looked at once, however many lines have it. */
+static uint8_t flags_of(const struct source *source, uint32_t string)
+{
+    uint8_t *flags = &source->flags_of_string[string];
+    const struct span text = profile_string(source->profile, string);
+    if (!(*flags & FLAGS_ARE_KNOWN))
+        *flags = (uint8_t)(FLAGS_ARE_KNOWN | (is_kernel(text) ? FRAME_KERNEL : 0) |
+                           (is_interpreted(text) ? FRAME_INTERPRETED : 0));
+    return *flags;
+}
+
 /* ---- grouping ---- */
 
 static struct frame describe(const struct source *source, const struct place *place)
 {
     struct frame frame = {.mapping = profile_string(source->profile, place->mapping)};
+    uint8_t flags = place->is_inlined ? FRAME_INLINED : 0;
+    flags |= flags_of(source, place->mapping) & FRAME_KERNEL;
     if (place->function) {
         frame.file = profile_string(source->profile, place->function->filename);
         frame.line = place->function->start_line;
+        flags |= flags_of(source, place->function->filename) & FRAME_INTERPRETED;
+    } else {
+        flags |= FRAME_NOT_SYMBOLISED;
     }
-    frame.flags = (uint8_t)((place->is_inlined ? FRAME_INLINED : 0) |
-                            (is_kernel(frame.mapping) ? FRAME_KERNEL : 0) |
-                            (is_interpreted(frame.file) ? FRAME_INTERPRETED : 0) |
-                            (place->function ? 0 : FRAME_NOT_SYMBOLISED));
+    frame.flags = flags;
     return frame;
 }
 
@@ -257,18 +278,42 @@ static struct span address_name(struct frame_table *table, const struct frame *f
                                   name.size < frame->name.size ? "\xe2\x80\xa6" : ""));
 }
 
+static bool is_told_by_name(const struct frame_table *table)
+{
+    return table->group == VIEW_BY_FUNCTION || table->group == VIEW_BY_LABEL;
+}
+
+static uint32_t find_frame(const struct frame_table *table, const struct key *key)
+{
+    if (!is_told_by_name(table))
+        return map_bytes_find(&table->by_key, span_of(key, sizeof(*key)));
+    const uint32_t frame = table->frame_of_text[key->name]; /* the root's has no text */
+    return frame ? frame : MAP_ABSENT;
+}
+
+static void keep_frame(struct frame_table *table, const struct key *key, uint32_t frame)
+{
+    if (is_told_by_name(table)) {
+        table->frame_of_text[key->name] = frame;
+        return;
+    }
+    struct key *kept = arena_new_raw(table->arena, struct key, 1);
+    *kept = *key;
+    map_bytes_add(&table->by_key, span_of(kept, sizeof(*kept)), frame);
+}
+
 static uint32_t place_frame(struct frame_table *table, const struct source *source,
                             const struct place *place)
 {
     struct frame frame = describe(source, place);
     const struct key key = group_frame(table, source, place, &frame);
-    uint32_t index = map_bytes_find(&table->by_key, span_of(&key, sizeof(key)));
+    uint32_t index = find_frame(table, &key);
     if (index == MAP_ABSENT) {
-        struct key *kept = arena_new_raw(table->arena, struct key, 1);
-        *kept = key;
         if (frame.address)
             frame.name = address_name(table, &frame);
-        return map_bytes_add(&table->by_key, span_of(kept, sizeof(*kept)), add_frame(table, frame));
+        index = add_frame(table, frame);
+        keep_frame(table, &key, index);
+        return index;
     }
     /* Flags that describe all occurrences stay only if they hold for this one too. */
     table->frames[index].flags &= (uint8_t)(frame.flags | (0xff & ~ALL_OCCURRENCES));
@@ -326,7 +371,9 @@ void frame_table_add(struct frame_table *table, const struct profile *profile,
     arena_auto scratch = arena_create();
     const struct source source = {.profile = profile,
                                   .text_of_string = unknown_numbers(scratch, profile),
-                                  .binary_of_string = unknown_numbers(scratch, profile)};
+                                  .binary_of_string = unknown_numbers(scratch, profile),
+                                  .flags_of_string =
+                                      arena_new(scratch, uint8_t, profile->string_count)};
     size_t frames_max = (size_t)profile->line_count + profile->location_count;
     uint32_t *start = arena_new_raw(table->arena, uint32_t, (size_t)profile->location_count + 1);
     uint32_t *frames = arena_new_raw(table->arena, uint32_t, frames_max);
