@@ -3,6 +3,7 @@
 #include "api/decode_gate.h"
 #include "api/metrics.h"
 #include "api/profile_cache.h"
+#include "api/query_answers.h"
 #include "api/question_memory.h"
 #include "api/server.h"
 #include "api/share.h"
@@ -34,6 +35,14 @@ static double answer_bytes(void *context)
 {
     const struct gauges *gauges = context;
     return (double)flight_cache_bytes(gauges->server->shares->answers);
+}
+
+static double kept_query_bytes(void *context)
+{
+    const struct gauges *gauges = context;
+    const struct server *server = gauges->server;
+    return (double)(query_answers_bytes(server->query_answers) +
+                    (server->store ? store_answer_bytes(server->store) : 0));
 }
 
 static double heavy_bytes(void *context)
@@ -127,6 +136,8 @@ struct gauges *gauges_create(struct server *server)
                   profile_bytes, gauges);
     metrics_gauge(metrics, "perfolio_cache_bytes", "cache=\"answers\"", "Memory that caches hold.",
                   answer_bytes, gauges);
+    metrics_gauge(metrics, "perfolio_cache_bytes", "cache=\"queries\"", "Memory that caches hold.",
+                  kept_query_bytes, gauges);
     metrics_gauge(metrics, "perfolio_heavy_memory_bytes", "",
                   "Memory taken by work on large profiles.", heavy_bytes, gauges);
     metrics_gauge(metrics, "perfolio_heavy_memory_limit_bytes", "",

@@ -1,5 +1,6 @@
 #include "api/query.h"
 
+#include "api/query_answers.h"
 #include "api/question_memory.h"
 #include "api/report_write.h"
 #include "api/server.h"
@@ -327,20 +328,6 @@ enum err_code query_explain(const struct store_query *query, enum err_code code,
                    is_late ? query->texts.time : query->texts.cpu);
 }
 
-static enum err_code answer_report(struct request *request, struct response *response,
-                                   const struct report *report, const struct profile *profile,
-                                   struct err *err)
-{
-    const struct profile *const profiles[2] = {profile, NULL};
-    buf_auto body;
-    buf_init(&body, REPORT_MAX_BYTES);
-    enum err_code code = report_write_profiles(report, profiles, &body, err);
-    if (code)
-        return code;
-    response->may_compress = report->kind->compresses;
-    return response_buf(request, response, 200, report->kind->content_type, &body, err);
-}
-
 static enum err_code read_report(struct request *request, unsigned parameters,
                                  struct report **ret_report, struct err *err)
 {
@@ -352,14 +339,11 @@ static enum err_code read_report(struct request *request, unsigned parameters,
                               named->default_limit, *ret_report, err);
 }
 
-static enum err_code respond(struct request *request, struct response *response,
-                             struct report *report, const struct store_query *query,
-                             const struct store_answer *answer, int64_t begin_ns, struct err *err)
+static enum err_code respond(struct query_ask *ask, struct response *response,
+                             const struct store_query *query, const struct store_answer *answer,
+                             int64_t begin_ns, struct err *err)
 {
-    query_limit_report(query, report);
-    query_add_fields(request, response, answer, begin_ns);
-    response_add(request, response, "cache-control", "private, no-cache");
-    enum err_code code = answer_report(request, response, report, answer->profile, err);
+    enum err_code code = query_ask_respond(ask, response, answer, begin_ns, err);
     return query_explain(query, code, err);
 }
 
@@ -378,10 +362,13 @@ static enum err_code read_samples(struct request *request, struct report *report
 }
 
 static enum err_code merge_report(struct request *request, struct report *report,
-                                  struct store_query *query, struct store_answer *ret_answer,
-                                  struct err *err)
+                                  struct store_query *query, struct query_ask **ret_ask,
+                                  struct store_answer *ret_answer, struct err *err)
 {
     enum err_code code = read_samples(request, report, query, err);
+    query_limit_report(query, report);
+    *ret_ask = query_ask_create(request, report);
+    query_ask_watch(*ret_ask, query);
     if (!code)
         code = query_merge(request, query, ret_answer, err);
     if (code)
@@ -389,9 +376,10 @@ static enum err_code merge_report(struct request *request, struct report *report
     report->left_out[VIEW_SIDE_B] = ret_answer->left_out;
     if (!ret_answer->absent_label)
         return ERR_NONE;
-    profile_destroy(ret_answer->profile);
-    return err_set(err, ERR_INVALID, "%s: %s", report->label_key.size ? "key" : "group_by",
-                   ret_answer->absent_label);
+    err_set(err, ERR_INVALID, "%s: %s", report->label_key.size ? "key" : "group_by",
+            ret_answer->absent_label);
+    store_answer_fini(ret_answer);
+    return ERR_INVALID;
 }
 
 static enum err_code get_query(struct request *request, struct response *response, struct err *err)
@@ -400,15 +388,16 @@ static enum err_code get_query(struct request *request, struct response *respons
     struct report *report;
     struct store_query query;
     struct store_answer answer;
+    struct query_ask *ask;
     enum err_code code = read_report(request, REPORT_TAKES_QUERY, &report, err);
     if (!code)
         code = query_read(request, &query_names, NULL, &query, err);
     if (!code)
-        code = merge_report(request, report, &query, &answer, err);
+        code = merge_report(request, report, &query, &ask, &answer, err);
     if (code)
         return code;
-    code = respond(request, response, report, &query, &answer, begin_ns, err);
-    profile_destroy(answer.profile);
+    code = respond(ask, response, &query, &answer, begin_ns, err);
+    store_answer_fini(&answer);
     return code;
 }
 
@@ -421,6 +410,7 @@ static enum err_code get_profile(struct request *request, struct response *respo
     struct store_profile_id id;
     struct store_query query;
     struct store_answer answer;
+    struct query_ask *ask;
     enum err_code code = read_report(request, REPORT_TAKES_STORED, &report, err);
     if (!code && !store_json_parse_profile_id(request->path_params[0], &id))
         code = err_set(err, ERR_NOT_FOUND, "no such profile");
@@ -431,14 +421,14 @@ static enum err_code get_profile(struct request *request, struct response *respo
     query.profile = &id;
     query.start_ns = id.time_ns;
     query.end_ns = id.time_ns + 1;
-    code = merge_report(request, report, &query, &answer, err);
+    code = merge_report(request, report, &query, &ask, &answer, err);
     if (code)
         return code;
-    if (answer.statistics.profile_count)
-        code = respond(request, response, report, &query, &answer, begin_ns, err);
+    if (answer.is_known || answer.statistics.profile_count)
+        code = respond(ask, response, &query, &answer, begin_ns, err);
     else
         code = err_set(err, ERR_NOT_FOUND, "no such profile");
-    profile_destroy(answer.profile);
+    store_answer_fini(&answer);
     return code;
 }
 

@@ -56,7 +56,7 @@ enum err_code query_read_labels(const struct request *request, struct store_quer
 /* The labels that samples need for the report: what it is grouped by, what it counts. */
 void query_want_labels(const struct request *request, const struct report *report,
                        struct store_query *query);
-/* As store_merge; the caller destroys ret_answer->profile. */
+/* As store_merge; the caller ends with store_answer_fini. */
 enum err_code query_merge(const struct request *request, const struct store_query *query,
                           struct store_answer *ret_answer, struct err *err) MUST_USE;
 

@@ -47,7 +47,7 @@ static void add_comments(struct arena *arena, const struct store_query *query,
     for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++)
         if (texts[i])
             comments[count++] = span_text(texts[i]);
-    profile_add_comments(answer->profile, comments, count);
+    profile_add_comments(answer->own_profile, comments, count);
 }
 
 static enum err_code pack(const struct profile *profile, struct buf *packed, struct err *err)
@@ -90,6 +90,7 @@ static enum err_code merge_and_pack(struct request *request, struct response *re
     enum err_code code = query_read(request, &query_names, NULL, &query, err);
     if (!code)
         code = read_kept_labels(request, &query, err);
+    query.wants_own_profile = true;
     if (!code)
         code = query_merge(request, &query, &answer, err);
     if (code)
@@ -106,7 +107,7 @@ static enum err_code merge_and_pack(struct request *request, struct response *re
                        "other labels or another time",
                        describe_window(request->arena, &query));
     }
-    profile_destroy(answer.profile);
+    store_answer_fini(&answer);
     return code;
 }
 

@@ -186,8 +186,7 @@ void report_drop_label_rules(struct report *report)
     report->rule_count = kept;
 }
 
-/* All that decides the answer but the shares, as text. */
-static void append_question(const struct report *report, struct buf *key)
+void report_append_question(const struct report *report, struct buf *key)
 {
     buf_printf(key, " %d %s limit=%" PRId64 " depth=%" PRId64 " mode=%d st=", report_version,
                report->kind->name, report->limit, report->depth, (int)report->mode);
@@ -227,7 +226,7 @@ static const char *report_key(struct arena *arena, const struct report *report, 
     for (size_t i = 0; i < report->share_count; i++)
         buf_printf(&key, "%s%s", i ? ".." : "", report->shares[i].id);
     buf_append_text(&key, is_zstd ? " zstd" : " plain");
-    append_question(report, &key);
+    report_append_question(report, &key);
     return arena_strndup(arena, key.data, key.size);
 }
 
@@ -238,7 +237,7 @@ static const char *report_etag(struct arena *arena, const struct report *report)
     buf_init(&text, 1 << 20);
     for (size_t i = 0; i < report->share_count; i++)
         buf_append_span(&text, report->shares[i].raw_sha256);
-    append_question(report, &text);
+    report_append_question(report, &text);
     uint8_t hash[DIGEST_BYTES];
     char hex[DIGEST_HEX_BYTES];
     digest_sha256(buf_span(&text), hash);

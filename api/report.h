@@ -99,6 +99,9 @@ enum err_code report_read(struct request *request, const struct report_kind *kin
 /* Rules about labels are obeyed already: the store gives the samples that they keep alone. */
 void report_drop_label_rules(struct report *report);
 
+/* All that decides the answer but the shares, as text; appended. */
+void report_append_question(const struct report *report, struct buf *key);
+
 /* The report of these profiles, at once: for those that are no shares. Two where the report is a
  * diff. Handles: ERR_INVALID (parameters that do not fit the profiles), ERR_TOO_LARGE. */
 enum err_code report_write_profiles(const struct report *report,

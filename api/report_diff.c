@@ -118,21 +118,21 @@ bool report_diff_has_query(const struct report *report)
 struct sides {
     int64_t left_out[VIEW_SIDE_COUNT];
     struct flight_entry *entries[SIDES]; /* of shares */
-    struct profile *merged[SIDES];       /* of queries */
+    struct store_answer merged[SIDES];   /* of queries */
     const struct profile *profiles[SIDES];
 };
 
 static enum err_code merge_side(struct request *request, const struct report *report, size_t side,
                                 struct sides *sides, const char **missing, struct err *err)
 {
-    struct store_answer answer;
-    enum err_code code = query_merge(request, report->queries[side], &answer, err);
+    struct store_answer *answer = &sides->merged[side];
+    enum err_code code = query_merge(request, report->queries[side], answer, err);
     if (code)
         return err_add(err, "%s", share_names[side]);
-    sides->profiles[side] = sides->merged[side] = answer.profile;
-    sides->left_out[side == 0 ? VIEW_SIDE_A : VIEW_SIDE_B] = answer.left_out;
-    missing[side] = query_describe_missing(request->arena, &answer.statistics);
-    if (!*answer.type)
+    sides->profiles[side] = answer->profile;
+    sides->left_out[side == 0 ? VIEW_SIDE_A : VIEW_SIDE_B] = answer->left_out;
+    missing[side] = query_describe_missing(request->arena, &answer->statistics);
+    if (!*answer->type)
         return err_set(err, ERR_INVALID,
                        "%s: the query finds no profile in its window, so there is nothing to "
                        "compare: ask for other labels or another time",
@@ -176,7 +176,7 @@ static enum err_code write_sides(struct request *request, struct response *respo
     if (!code)
         add_warning(request, response, missing);
     for (size_t i = 0; i < SIDES; i++) {
-        profile_destroy(sides.merged[i]);
+        store_answer_fini(&sides.merged[i]);
         if (sides.entries[i])
             profile_cache_unref(sides.entries[i]);
     }

@@ -9,6 +9,7 @@
 #include "api/metrics.h"
 #include "api/objects.h"
 #include "api/profile_cache.h"
+#include "api/query_answers.h"
 #include "api/question_memory.h"
 #include "api/senders.h"
 #include "api/settings.h"
@@ -197,6 +198,7 @@ static enum err_code open_store(struct server *server, struct err *err)
             objects_are_in_s3(server->settings) ? flush_requests(server->settings) : 0,
         .retention_s = server->settings->tenant_profile_retention_s,
         .report = report_store,
+        .answer_bytes = (size_t)server->settings->query_cache_bytes / 2,
     };
     return store_open(&options, &server->store, err);
 }
@@ -254,6 +256,7 @@ static enum err_code build(struct server *server, const struct server_start *sta
     server->profiles = profile_cache_create((size_t)settings->profile_cache_bytes);
     server->shares = share_memory_create(settings->max_heavy_memory);
     server->question_memory = question_memory_create(settings->max_query_memory);
+    server->query_answers = query_answers_create((size_t)settings->query_cache_bytes / 2);
     server->turns = turns_create(settings->worker_threads, settings->worker_queue);
     server->gauges = gauges_create(server);
     code = open_store(server, err);
@@ -265,6 +268,7 @@ static void tear_down(struct server *server)
     http_server_destroy(server->http);
     store_close(server->store);
     gauges_destroy(server->gauges);
+    query_answers_destroy(server->query_answers);
     share_memory_destroy(server->shares);
     profile_cache_destroy(server->profiles);
     admission_memory_destroy(server->admission);

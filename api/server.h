@@ -38,6 +38,7 @@ struct server {
     struct admission_memory *admission; /* api/admission.h: what tenants have sent lately */
     struct limiter *limiter;            /* api/limiter.h: rates per address, token, tenant */
     struct tenant_limits_memory *tenant_limits; /* api/tenant_limits.h */
+    struct query_answers *query_answers;        /* api/query_answers.h: finished reports */
     struct profile_cache *profiles; /* api/profile_cache.h: decoded profiles, single flight */
     struct share_memory *shares;    /* api/share.h: counted views, cookie key, finished answers */
     struct senders *senders;        /* api/senders.h: who has sent profiles lately */

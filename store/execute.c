@@ -3,6 +3,7 @@
 #include "lib/base/map.h"
 #include "lib/base/mem.h"
 #include "lib/profile/profile.h"
+#include "store/answers.h"
 #include "store/block_read.h"
 #include "store/differences.h"
 #include "store/frame_names.h"
@@ -351,7 +352,7 @@ static enum err_code make_profile(struct merge *merge)
     if (code)
         profile_destroy(profile);
     else
-        answer->profile = profile;
+        answer->profile = answer->own_profile = profile;
     return code;
 }
 
@@ -378,24 +379,49 @@ static enum err_code add_all(struct merge *merge)
     return code ? code : make_profile(merge);
 }
 
+static enum err_code make_answer(struct walk *walk, struct store_answer *ret_answer)
+{
+    const struct store_query *query = walk->query;
+    struct merge merge = {.walk = walk};
+    merge.labels = row_labels_create(walk->arena, query->label_filter, query->label_names,
+                                     query->label_name_count,
+                                     query->wants_all_labels ? ROW_LABELS_ALL : ROW_LABELS_EXACT);
+    enum err_code code = add_all(&merge);
+    *ret_answer = merge.answer;
+    stack_union_destroy(merge.stacks);
+    row_labels_destroy(merge.labels);
+    mem_free(merge.keys);
+    return code;
+}
+
+struct asking {
+    struct answers *answers;
+    struct store_answer answer;
+};
+
 static enum err_code answer_question(struct walk *walk, void *context)
 {
-    struct store_answer *answer = context;
+    struct asking *asking = context;
+    struct store_answer *answer = &asking->answer;
     const struct store_query *query = walk->query;
+    char identity[STORE_IDENTITY_BYTES];
+    *answer = (struct store_answer){0};
     enum err_code code = walk_check_types(walk);
     if (!code)
         code = walk_check_magnitude(walk);
     if (code)
         return code;
-    struct merge merge = {.walk = walk};
-    merge.labels = row_labels_create(walk->arena, query->label_filter, query->label_names,
-                                     query->label_name_count,
-                                     query->wants_all_labels ? ROW_LABELS_ALL : ROW_LABELS_EXACT);
-    code = add_all(&merge);
-    *answer = merge.answer;
-    stack_union_destroy(merge.stacks);
-    row_labels_destroy(merge.labels);
-    mem_free(merge.keys);
+    answers_identify(walk, identity);
+    if (*identity && query->has_answer && query->has_answer(query->has_answer_context, identity)) {
+        answer->is_known = true;
+        answer->type = walk->types[0].name;
+        return ERR_NONE;
+    }
+    code = *identity && !query->wants_own_profile
+               ? answers_ref(asking->answers, walk, identity, make_answer, answer)
+               : make_answer(walk, answer);
+    if (!code && !answer->statistics.broken_count)
+        memcpy(answer->identity, identity, sizeof(identity));
     return code;
 }
 
@@ -403,15 +429,15 @@ enum err_code execute_merge(const struct walk_source *source, struct arena *aren
                             const struct store_query *query, struct store_answer *ret_answer,
                             struct err *err)
 {
-    struct store_answer answer = {0};
-    enum err_code code = walk_run(source, query, WALK_TASKS, arena, answer_question, &answer, err);
+    struct asking asking = {.answers = source->answers};
+    enum err_code code = walk_run(source, query, WALK_TASKS, arena, answer_question, &asking, err);
     if (code)
         return code;
-    if (!*answer.type && !answer.statistics.broken_count)
+    if (!*asking.answer.type && !asking.answer.statistics.broken_count)
         code = walk_explain_nothing(source, query, arena, err);
     if (code)
-        profile_destroy(answer.profile);
+        store_answer_fini(&asking.answer);
     else
-        *ret_answer = answer;
+        *ret_answer = asking.answer;
     return code;
 }

@@ -360,14 +360,13 @@ enum err_code stack_union_profile(struct stack_union *stacks, const struct stack
     arena_auto scratch = arena_create();
     profile_builder_auto builder = profile_builder_create(NULL);
     struct making making = {.stacks = stacks, .builder = builder, .scratch = scratch};
-    struct arena *arena = arena_create();
+    struct arena *arena = profile_builder_fields(builder)->arena;
     struct samples samples = {0};
     stack_hash_set_init(&making.frames);
     making.placed = arena_new(scratch, struct placed, stacks->block_count);
     set_fields(&making, type);
     count_samples(stacks, type->labels, &samples);
     if (samples.label_count > UINT32_MAX) {
-        arena_destroy(arena);
         stack_hash_set_fini(&making.frames);
         return err_set(err, ERR_TOO_LARGE, "samples have more than %u labels: group by fewer",
                        UINT32_MAX);
@@ -377,12 +376,9 @@ enum err_code stack_union_profile(struct stack_union *stacks, const struct stack
     mem_free(making.location_of_frame);
     struct profile *profile;
     enum err_code code = profile_builder_take(builder, &profile, err);
-    if (code) {
-        arena_destroy(arena);
+    if (code)
         return code;
-    }
     /* The builder interns samples one by one; these are distinct already. */
-    arena_on_destroy(profile->arena, (void (*)(void *))arena_destroy, arena);
     profile->sample_count = samples.count;
     profile->stack_start = samples.starts;
     profile->stack = samples.stack;

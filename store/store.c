@@ -2,6 +2,8 @@
 
 #include "lib/base/mem.h"
 #include "lib/profile/batch.h"
+#include "lib/profile/profile.h"
+#include "store/answers.h"
 #include "store/block_write.h"
 #include "store/catalogue.h"
 #include "store/execute.h"
@@ -22,6 +24,7 @@ enum { BLOCK_MAX_BYTES = 256 << 20 };
 struct store {
     struct store_options options;
     struct open_blocks *blocks;
+    struct answers *answers;
     struct flusher *flusher;
     struct writer *writer;
     struct upkeep *upkeep;
@@ -41,6 +44,7 @@ enum err_code store_open(const struct store_options *options, struct store **ret
     store->options = *options;
     store->writer = writer_create(options->jobs_database, options->name);
     store->blocks = open_blocks_create(options->objects, options->cache_bytes);
+    store->answers = answers_create(options->answer_bytes);
     const struct flush_options flush = {
         .objects = options->objects,
         .jobs_database = options->jobs_database,
@@ -79,6 +83,7 @@ void store_close(struct store *store)
     flusher_destroy(store->flusher);
     upkeep_destroy(store->upkeep);
     writer_destroy(store->writer);
+    answers_destroy(store->answers);
     open_blocks_destroy(store->blocks);
     mem_free(store);
 }
@@ -201,7 +206,8 @@ static struct walk_source source_of(struct store *store)
 {
     return (struct walk_source){.blocks = store->blocks,
                                 .database = store->options.database,
-                                .resolver = store->options.resolver};
+                                .resolver = store->options.resolver,
+                                .answers = store->answers};
 }
 
 enum err_code store_merge(struct store *store, struct arena *arena, const struct store_query *query,
@@ -209,6 +215,19 @@ enum err_code store_merge(struct store *store, struct arena *arena, const struct
 {
     const struct walk_source source = source_of(store);
     return execute_merge(&source, arena, query, ret_answer, err);
+}
+
+void store_answer_fini(struct store_answer *answer)
+{
+    profile_destroy(answer->own_profile);
+    flight_cache_unref(answer->kept);
+    answer->profile = answer->own_profile = NULL;
+    answer->kept = NULL;
+}
+
+size_t store_answer_bytes(struct store *store)
+{
+    return answers_bytes(store->answers);
 }
 
 enum err_code store_list_series(struct store *store, struct arena *arena,

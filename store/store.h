@@ -20,6 +20,7 @@
 struct arena;
 struct batch;
 struct filter;
+struct flight_entry;
 struct label_filter;
 struct object_store;
 struct pg_connection;
@@ -88,6 +89,7 @@ struct store_options {
     int flush_requests;            /* so many that wait need no more company; 0: any number */
     size_t max_waiting_bytes;      /* of batches that wait for a flush; 0: 64 MiB */
     size_t cache_bytes;            /* of open blocks; 0: 192 MiB */
+    size_t answer_bytes;           /* of merged profiles, for the same question again; 0: none */
     const struct frame_resolver *resolver; /* outlives the store; NULL: nobody knows names */
     /* Told what background work could not do; it is tried again. Any thread. May be NULL. */
     void (*report)(void *context, const char *work, const struct err *err);
@@ -171,6 +173,9 @@ struct store_profile_id {
     uint64_t series;
 };
 
+/* Room for what an answer is known by: all questions that have it in common have one answer. */
+enum { STORE_IDENTITY_BYTES = 96 };
+
 /* What limits are called and where they are set; NULL: nothing is said of it. */
 struct store_limit_texts {
     const char *cpu;
@@ -203,6 +208,11 @@ struct store_query {
     const struct span *label_names;
     size_t label_name_count;
     bool wants_all_labels;
+    bool wants_own_profile; /* that nobody else has, to be changed */
+    /* Of merges: told what the answer is known by before anything is added up. True: that answer is
+     * there already, and none is made. NULL: one is made. */
+    bool (*has_answer)(void *context, const char *identity);
+    void *has_answer_context;
     int64_t start_ns;                  /* profiles that begin at start_ns and later … */
     int64_t end_ns;                    /* … and before end_ns */
     int64_t cpu_deadline_ns;           /* of this thread's clock; 0: none */
@@ -257,7 +267,11 @@ struct store_statistics {
 };
 
 struct store_answer {
-    struct profile *profile; /* the caller destroys it */
+    const struct profile *profile; /* until store_answer_fini; others may have it too */
+    struct profile *own_profile;   /* the same where the query wants its own */
+    struct flight_entry *kept;
+    bool is_known;                       /* the query has it already: there is no profile */
+    char identity[STORE_IDENTITY_BYTES]; /* what it is known by; empty: it is like no other */
     enum store_rule rule;
     const char *type; /* the whole name of the profile type; in the arena */
     int64_t left_out; /* what the samples that label_filter does not keep have together */
@@ -276,6 +290,10 @@ struct store_answer {
  */
 enum err_code store_merge(struct store *store, struct arena *arena, const struct store_query *query,
                           struct store_answer *ret_answer, struct err *err) MUST_USE;
+/* Gives back what an answer has; of zeros a no-op. */
+void store_answer_fini(struct store_answer *answer);
+/* Bytes that kept answers take. */
+size_t store_answer_bytes(struct store *store);
 
 /* ---- what there is ---- */
 

@@ -12,6 +12,7 @@
 #include "store/block_read.h"
 #include "store/store.h"
 
+struct answers;
 struct open_blocks;
 
 /* Where questions are answered from. */
@@ -19,6 +20,7 @@ struct walk_source {
     struct open_blocks *blocks;
     struct pg_pool *database;
     const struct frame_resolver *resolver;
+    struct answers *answers;
 };
 
 enum walk_kind {

@@ -226,6 +226,19 @@ bool label_filter_passes(const struct label_filter *filter, const struct label_w
     return decide(filter, present, met);
 }
 
+void label_filter_append_rules(const struct label_filter *filter, struct buf *text)
+{
+    buf_append_u64(text, filter->rule_count);
+    for (size_t i = 0; i < filter->rule_count; i++) {
+        const struct label_rule *rule = &filter->rules[i];
+        buf_append_byte(text, rule->excludes);
+        buf_append_u64(text, rule->key.size);
+        buf_append_span(text, rule->key);
+        buf_append_u64(text, rule->value.size);
+        buf_append_span(text, rule->value);
+    }
+}
+
 size_t label_filter_keys(const struct label_filter *filter, struct span *keys)
 {
     size_t count = 0;

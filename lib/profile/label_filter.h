@@ -49,6 +49,9 @@ struct label_words {
 bool label_filter_passes(const struct label_filter *filter, const struct label_words *labels,
                          size_t label_count);
 
+/* What tells this filter from others that keep other samples; appended. */
+void label_filter_append_rules(const struct label_filter *filter, struct buf *text);
+
 /* The keys of the rules, distinct; at most LABEL_RULES_MAX. Returns how many. */
 size_t label_filter_keys(const struct label_filter *filter, struct span *keys);
 

@@ -1,0 +1,35 @@
+/*
+ * answers: merged profiles of questions, kept while there is room.
+ *
+ * What is to be read decides an answer, whatever the words and the window of its question were: the
+ * tenant, the blocks, of each which profiles, what is kept of their labels, and what names were
+ * known. So the catalogue and the blocks' lists are looked at each time, and whatever is added,
+ * deleted, merged or past its time, by this server or another, makes another answer at once; but
+ * the same question again, another report of it, or a window that has moved past nothing, costs no
+ * reading and no adding up. Single flight: many who ask for one answer make it once.
+ * What is broken is not kept. Threads: any. Private to the room.
+ */
+#ifndef STORE_ANSWERS_H
+#define STORE_ANSWERS_H
+
+#include "store/store.h"
+
+struct answers;
+struct walk;
+
+struct answers *answers_create(size_t max_bytes);
+void answers_destroy(struct answers *answers); /* NULL is a no-op; no answer is in use any more */
+size_t answers_bytes(struct answers *answers);
+
+/* What the answer to a walk's question is known by; empty: it is like no other. */
+void answers_identify(const struct walk *walk, char ret_identity[STORE_IDENTITY_BYTES]);
+
+/*
+ * The answer of that identity, made by make if it is absent. Handles: what make does, ERR_BUSY
+ * (others make it and take too long), ERR_CANCELLED (by the query's patience).
+ */
+enum err_code answers_ref(struct answers *answers, struct walk *walk, const char *identity,
+                          enum err_code (*make)(struct walk *walk, struct store_answer *ret_answer),
+                          struct store_answer *ret_answer) MUST_USE;
+
+#endif
