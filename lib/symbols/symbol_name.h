@@ -1,0 +1,30 @@
+/*
+ * symbol_name: a function's name as somebody wants to see it.
+ *
+ *   full     what the demangler said: std::vector<int>::push_back(int&&)
+ *   simple   without parameters, return type and template arguments: std::vector::push_back
+ *   none     as in the binary: _ZNSt6vectorIiE9push_backEOi
+ *
+ * The demangler ran when the table was made, in the builder's sandbox; here only text is cut, in
+ * one pass over it. Threads: any.
+ */
+#ifndef LIB_SYMBOLS_SYMBOL_NAME_H
+#define LIB_SYMBOLS_SYMBOL_NAME_H
+
+#include "lib/base/buf.h"
+
+#include <stdbool.h>
+
+struct symbol_name;
+
+enum symbol_name_mode { SYMBOL_NAME_FULL, SYMBOL_NAME_SIMPLE, SYMBOL_NAME_NONE };
+
+/* "full", "simple" or "none"; false for other words. */
+bool symbol_name_mode_parse(struct span word, enum symbol_name_mode *ret_mode);
+
+/* Appends the name; never more bytes than name->full or name->linkage has. Names that were not
+ * mangled (C, Go) are the same in every mode, but for the suffixes of clones. */
+void symbol_name_append(const struct symbol_name *name, enum symbol_name_mode mode,
+                        struct buf *output);
+
+#endif
