@@ -14,6 +14,7 @@
 #include "api/pyroscope_in.h"
 #include "api/query.h"
 #include "api/query_range.h"
+#include "api/retention.h"
 #include "api/senders.h"
 #include "api/series.h"
 #include "api/share.h"
@@ -30,7 +31,7 @@ static const struct route_table *const joined[] = {
     &badge_routes,    &oembed_routes,       &profile_routes,      &query_routes,
     &export_routes,   &series_routes,       &profile_list_routes, &query_range_routes,
     &otlp_in_routes,  &pyroscope_in_routes, &usage_routes,        &senders_routes,
-    &deletion_routes, &page_routes,
+    &deletion_routes, &retention_routes,    &page_routes,
 };
 
 enum { TABLE_COUNT = sizeof(joined) / sizeof(*joined), METHOD_COUNT = HTTP_OPTIONS + 1 };

@@ -11,14 +11,16 @@ enum {
     OPTION_NAME,
     OPTION_START,
     OPTION_END,
+    OPTION_KEEP,
+    OPTION_POSITION,
     OPTION_YES,
     OPTION_JSON,
     OPTION_USAGE
 };
 
-static const char *const nouns[] = {"tenant",  "user",  "token", "invite",   "login-link",
-                                    "report",  "share", "audit", "profiles", "backup",
-                                    "restore", "store", "help",  NULL};
+static const char *const nouns[] = {"tenant", "user",    "token", "invite",   "login-link",
+                                    "report", "share",   "audit", "profiles", "retention",
+                                    "backup", "restore", "store", "help",     NULL};
 
 const struct argp_option admin_options[] = {
     {"tenant", OPTION_TENANT, "ID", 0, "Tenant to act on, by its number", 0},
@@ -29,6 +31,8 @@ const struct argp_option admin_options[] = {
     {"name", OPTION_NAME, "TEXT", 0, "Name of a new user", 0},
     {"start", OPTION_START, "TIME", 0, "Profiles that begin then or later (the first)", 0},
     {"end", OPTION_END, "TIME", 0, "Profiles that begin before (the last, too)", 0},
+    {"keep", OPTION_KEEP, "DURATION", 0, "Of a rule: 3d, 90d, 1y or forever", 0},
+    {"position", OPTION_POSITION, "N", 0, "Of a rule: 1 is the first (where it is, or last)", 0},
     {"yes", OPTION_YES, NULL, 0, "Do what cannot be undone", 0},
     {"json", OPTION_JSON, NULL, 0, "Print the server's answer", 0},
     {0},
@@ -61,6 +65,12 @@ static error_t parse(int key, char *text, struct argp_state *state)
         return 0;
     case OPTION_END:
         admin->end = text;
+        return 0;
+    case OPTION_KEEP:
+        admin->keep = text;
+        return 0;
+    case OPTION_POSITION:
+        admin->position = text;
         return 0;
     case OPTION_YES:
         admin->is_confirmed = true;

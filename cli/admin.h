@@ -24,6 +24,8 @@ struct admin {
     const char *name;
     const char *start;
     const char *end;
+    const char *keep;
+    const char *position;
     bool is_json;
     bool is_confirmed;
     bool is_help; /* --help: explain instead of acting */

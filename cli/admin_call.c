@@ -47,9 +47,10 @@ static const char *find_useless_option(const struct admin *admin, const struct a
         const char *name;
         bool is_given;
     } options[] = {
-        {"tenant", admin->tenant},   {"role", admin->role},     {"scopes", admin->scopes},
-        {"expires", admin->expires}, {"reason", admin->reason}, {"name", admin->name},
-        {"start", admin->start},     {"end", admin->end},
+        {"tenant", admin->tenant},     {"role", admin->role},     {"scopes", admin->scopes},
+        {"expires", admin->expires},   {"reason", admin->reason}, {"name", admin->name},
+        {"start", admin->start},       {"end", admin->end},       {"keep", admin->keep},
+        {"position", admin->position},
     };
     for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++) {
         if (options[i].is_given && !(call->uses & admin_option_uses(options[i].name)))
@@ -109,6 +110,13 @@ static bool fill_body(struct admin *admin, const struct admin_call *call, json_t
     if (call->uses & TAKES_SCOPES)
         json_object_set_new(body, "scopes",
                             split_list(admin->scopes ? admin->scopes : "share,read"));
+    if (call->uses & TAKES_KEEP) {
+        if (!admin->keep)
+            return false;
+        json_object_set_new(body, "keep", json_string(admin->keep));
+        if (admin->position)
+            json_object_set_new(body, "position", value_of(admin->position));
+    }
     if (call->uses & TAKES_REASON) {
         if (!admin->reason)
             return false;

@@ -133,6 +133,27 @@ const struct admin_call admin_calls[] = {
      .method = "GET", .path = "/api/v1/deletions",
      .uses = IS_PAGED,
      .columns = {"id", "query", "start_ns", "end_ns", "requested_at", "done_at"}},
+    {.noun = "retention", .verb = "list",
+     .arguments = "[--tenant ID]",
+     .summary = "list for how long which continuous profiles are kept, the first rule first",
+     .method = "GET", .path = "/api/v1/retention",
+     .tenant_path = TENANTS "/%s/retention",
+     .uses = MAY_HAVE_TENANT,
+     .columns = {"position", "id", "query", "keep_s", "created_at"}},
+    {.noun = "retention", .verb = "set",
+     .arguments = "SELECTOR --keep DURATION [--position N] [--tenant ID]",
+     .summary = "say for how long a selector's continuous profiles are kept",
+     .method = "POST", .path = "/api/v1/retention",
+     .tenant_path = TENANTS "/%s/retention",
+     .field = "query",
+     .uses = MAY_HAVE_TENANT | TAKES_KEEP,
+     .result = "id"},
+    {.noun = "retention", .verb = "remove",
+     .arguments = "ID [--tenant ID]",
+     .summary = "remove a rule: what it found is kept as the others say",
+     .method = "DELETE", .path = "/api/v1/retention/%s",
+     .tenant_path = TENANTS "/%s/retention/%s",
+     .uses = TAKES_ID | MAY_HAVE_TENANT},
 };
 /* clang-format on */
 
@@ -173,6 +194,8 @@ unsigned admin_option_uses(const char *name)
         {"name", TAKES_NAME},
         {"start", TAKES_WINDOW},
         {"end", TAKES_WINDOW},
+        {"keep", TAKES_KEEP},
+        {"position", TAKES_KEEP},
         {"yes", NEEDS_YES},
     };
     for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++) {

@@ -20,10 +20,11 @@ enum admin_uses {
     TAKES_EXPIRES = 1 << 7,
     TAKES_REASON = 1 << 8,
     TAKES_NAME = 1 << 9,
-    IS_OPTIONAL = 1 << 10, /* the argument that becomes field may be left out */
-    NEEDS_YES = 1 << 11,   /* cannot be undone */
-    IS_PAGED = 1 << 12,    /* asked for page by page, all of them */
-    TAKES_WINDOW = 1 << 13 /* --start and --end; the path has a query */
+    IS_OPTIONAL = 1 << 10,  /* the argument that becomes field may be left out */
+    NEEDS_YES = 1 << 11,    /* cannot be undone */
+    IS_PAGED = 1 << 12,     /* asked for page by page, all of them */
+    TAKES_WINDOW = 1 << 13, /* --start and --end; the path has a query */
+    TAKES_KEEP = 1 << 14    /* --keep and --position, members of the body */
 };
 
 struct admin_call {

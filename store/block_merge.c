@@ -69,7 +69,7 @@ static enum err_code find_deleted(struct merging *merging, uint32_t input, uint3
 {
     const struct block_merge_options *options = merging->options;
     struct deleted_windows found = {0};
-    if (!options->deleted || !options->deletions[input].count)
+    if (!options->deleted)
         return ERR_NONE;
     enum err_code code =
         deleted_find(options->deleted, &options->deletions[input],

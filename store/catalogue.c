@@ -73,8 +73,8 @@ static enum err_code lock_tenants(struct pg_connection *connection, struct arena
     struct pg_result *result;
     enum err_code code = pg_query_values(
         connection, PG_NO_TENANT,
-        "SELECT id, coalesce(profile_retention_s, $2) FROM tenant WHERE id = ANY ($1::bigint[]) "
-        "ORDER BY id FOR KEY SHARE SKIP LOCKED",
+        "SELECT id, retention_longest_s(id, coalesce(profile_retention_s, $2)) FROM tenant "
+        "WHERE id = ANY ($1::bigint[]) ORDER BY id FOR KEY SHARE SKIP LOCKED",
         arena, &result, err, PG_TEXT(catalogue_end_list(arena, &tenants)), PG_I64(retention_s));
     if (code)
         return code;
@@ -317,14 +317,17 @@ static enum err_code find_places(struct pg_connection *connection, struct arena 
 }
 
 enum err_code catalogue_find(struct pg_pool *database, struct arena *arena, int64_t tenant_id,
-                             int64_t start_ns, int64_t end_ns, struct catalogue_found *ret_found,
-                             struct err *err)
+                             int64_t retention_s, int64_t start_ns, int64_t end_ns,
+                             struct catalogue_found *ret_found, struct err *err)
 {
     pg_auto connection = NULL;
     *ret_found = (struct catalogue_found){0};
     enum err_code code = pg_take(database, &connection, err);
     if (!code)
         code = find_places(connection, arena, tenant_id, start_ns, end_ns, ret_found, err);
+    if (!code)
+        code = catalogue_load_rules(connection, arena, tenant_id, tenant_id, retention_s,
+                                    &ret_found->rules, err);
     return code ? code
                 : catalogue_load_deletions(connection, arena, tenant_id, ret_found->places,
                                            ret_found->count, &ret_found->deletions,

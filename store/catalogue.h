@@ -1,6 +1,7 @@
 /*
- * catalogue: the tables of api/migrations/0008_store.sql, 0010_ingest_usage.sql and
- * 0012_deletion.sql: which segments and blocks exist, what was sent and what is deleted.
+ * catalogue: the tables of api/migrations/0008_store.sql, 0010_ingest_usage.sql, 0012_deletion.sql
+ * and 0014_retention.sql: which segments and blocks exist, what was sent, what is deleted and how
+ * long the rest is kept.
  *
  * The only file of this room that knows SQL. A flush is one transaction: catalogue_begin_flush says
  * which batches are new and locks them, then the segment is put, catalogue_commit_flush makes it
@@ -92,18 +93,41 @@ struct catalogue_deletion {
     int64_t end_ns;
 };
 
+/* Profiles that it finds are kept for keep_s by their begin; 0: for ever. */
+struct catalogue_rule {
+    const char *selector;
+    int64_t keep_s;
+};
+
+/* How long a tenant keeps profiles: the first rule that finds a series counts. */
+struct catalogue_rules {
+    const struct catalogue_rule *rules;
+    uint32_t count;
+    int64_t default_s; /* of what none finds */
+    int64_t now_ns;    /* the database's, when they were read */
+};
+
 /* What there is to read for a question. */
 struct catalogue_found {
     const struct catalogue_place *places;       /* oldest objects first */
     const struct catalogue_deletion *deletions; /* that places name, by id */
     uint32_t count;
     uint32_t deletion_count;
+    struct catalogue_rules rules;
 };
 
-/* All blocks of a tenant that may hold profiles with start <= begin < end. In arena. */
+/* All blocks of a tenant that may hold profiles with start <= begin < end. In arena.
+ * retention_s is of tenants without one of their own. */
 enum err_code catalogue_find(struct pg_pool *database, struct arena *arena, int64_t tenant_id,
-                             int64_t start_ns, int64_t end_ns, struct catalogue_found *ret_found,
-                             struct err *err) MUST_USE;
+                             int64_t retention_s, int64_t start_ns, int64_t end_ns,
+                             struct catalogue_found *ret_found, struct err *err) MUST_USE;
+
+/* ---- retention ---- */
+
+/* In arena; pg_tenant is the tenant, or none for who sees all. */
+enum err_code catalogue_load_rules(struct pg_connection *connection, struct arena *arena,
+                                   int64_t pg_tenant, int64_t tenant_id, int64_t retention_s,
+                                   struct catalogue_rules *ret_rules, struct err *err) MUST_USE;
 
 /* ---- deletions ---- */
 
@@ -150,16 +174,21 @@ struct catalogue_claim {
     bool is_rewrite; /* one block, of which something is deleted: it stays on its level */
     const struct catalogue_deletion *deletions; /* that places name, by id */
     uint32_t deletion_count;
+    struct catalogue_rules rules; /* the tenant's */
+    bool is_expiry;               /* one block, of which rules may be due */
+    int64_t retention_key;        /* of expiries: of these rules, or of older ones */
 };
 
 /*
  * Claims what is due: a tenant's segments once there are 64 or one is 15 s old, oldest tenant
  * first, and those of which something is deleted at once; else a block of which something is
- * deleted; else blocks of one level in one window, once there are 16 or the window is over.
- * *ret_claim is in arena.
+ * deleted; else blocks of one level in one window, once there are 16 or the window is over; else a
+ * block of which a rule of retention is due, or that has not been looked at with the rules that
+ * there are. retention_s is of tenants without one of their own. *ret_claim is in arena.
  */
 enum err_code catalogue_claim(struct pg_pool *jobs, struct arena *arena, int64_t writer_id,
-                              struct catalogue_claim *ret_claim, struct err *err) MUST_USE;
+                              int64_t retention_s, struct catalogue_claim *ret_claim,
+                              struct err *err) MUST_USE;
 
 /* Says that the writer lives and goes on with the claim, whose lease begins anew. Handles:
  * ERR_CONFLICT (one of both was lost). */
@@ -174,6 +203,8 @@ struct catalogue_block {
     uint32_t series_count;
     int64_t begin_ns;
     int64_t end_ns;
+    int64_t retention_key;    /* of the rules that it was written by; 0: it is to be looked at */
+    int64_t retention_due_ns; /* when the next of them is; INT64_MAX: never */
 };
 
 /*
@@ -189,6 +220,11 @@ enum err_code catalogue_swap(struct pg_pool *jobs, struct arena *arena, int64_t 
 enum err_code catalogue_promote(struct pg_pool *jobs, struct arena *arena, int64_t writer_id,
                                 const struct catalogue_claim *claim, uint32_t level,
                                 struct err *err) MUST_USE;
+/* Of an expiry nothing is due yet: the block stays as it is, and is told when to look again.
+ * Handles: as catalogue_swap. */
+enum err_code catalogue_postpone(struct pg_pool *jobs, struct arena *arena, int64_t writer_id,
+                                 const struct catalogue_claim *claim, int64_t due_ns,
+                                 struct err *err) MUST_USE;
 /* One of the claimed (owner) cannot be read: it is not claimed any more. */
 enum err_code catalogue_mark_broken(struct pg_pool *jobs, struct arena *arena,
                                     const struct catalogue_claim *claim, int64_t owner,
@@ -197,7 +233,7 @@ enum err_code catalogue_mark_broken(struct pg_pool *jobs, struct arena *arena,
 /* Says that the writer lives, ends those that have not for a minute, and forgets what was swapped
  * long enough ago: its objects go to object_trash. */
 enum err_code catalogue_tidy(struct pg_pool *jobs, int64_t writer_id, struct err *err) MUST_USE;
-/* What is older than its tenant keeps is read no more, blocks whole: none has more than a day. */
+/* Blocks and parts of segments that are older than any of their tenant's rules keeps go whole. */
 enum err_code catalogue_expire(struct pg_pool *jobs, int64_t retention_s, struct err *err) MUST_USE;
 
 /* Of writers that ended less than a day ago: calls visit with each number. */

@@ -3,6 +3,7 @@
 #include "lib/base/buf.h"
 #include "lib/base/mem.h"
 #include "lib/io/pg.h"
+#include "store/catalogue_claims.h"
 #include "store/catalogue_places.h"
 
 #include <inttypes.h>
@@ -131,24 +132,37 @@ static enum err_code claim_rewrite(struct pg_connection *connection, struct aren
 }
 
 enum err_code catalogue_claim(struct pg_pool *jobs, struct arena *arena, int64_t writer_id,
-                              struct catalogue_claim *ret_claim, struct err *err)
+                              int64_t retention_s, struct catalogue_claim *ret_claim,
+                              struct err *err)
 {
     pg_auto connection = NULL;
     struct pg_result *result;
     enum err_code code = pg_take(jobs, &connection, err);
     if (!code)
         code = claim_segments(connection, arena, writer_id, &result, err);
-    bool is_rewrite = false;
+    bool is_rewrite = false, is_expiry = false;
     if (!code && pg_row_count(result) == 0) {
         code = claim_rewrite(connection, arena, writer_id, &result, err);
         is_rewrite = !code && pg_row_count(result) > 0;
     }
     if (!code && pg_row_count(result) == 0)
         code = claim_blocks(connection, arena, writer_id, &result, err);
+    if (!code && pg_row_count(result) == 0) {
+        code = catalogue_claim_expiry(connection, arena, writer_id, retention_s, &result, err);
+        is_expiry = !code && pg_row_count(result) > 0;
+    }
     if (code)
         return code;
     read_claim(arena, result, ret_claim);
-    ret_claim->is_rewrite = is_rewrite;
+    ret_claim->is_rewrite = is_rewrite || is_expiry;
+    ret_claim->is_expiry = is_expiry;
+    if (is_expiry)
+        ret_claim->retention_key = pg_get_i64(result, 0, 7);
+    if (ret_claim->count)
+        code = catalogue_load_rules(connection, arena, PG_NO_TENANT, ret_claim->tenant_id,
+                                    retention_s, &ret_claim->rules, err);
+    if (code)
+        return code;
     return catalogue_load_deletions(connection, arena, PG_NO_TENANT, ret_claim->places,
                                     ret_claim->count, &ret_claim->deletions,
                                     &ret_claim->deletion_count, err);
@@ -156,7 +170,7 @@ enum err_code catalogue_claim(struct pg_pool *jobs, struct arena *arena, int64_t
 
 /* ---- swaps ---- */
 
-static enum err_code check_count(int64_t found, int64_t wanted, struct err *err)
+enum err_code catalogue_check_count(int64_t found, int64_t wanted, struct err *err)
 {
     return found == wanted ? ERR_NONE
                            : err_set(err, ERR_CONFLICT, "what was merged is another's by now");
@@ -171,13 +185,13 @@ static enum err_code lock_writer(struct pg_connection *connection, struct arena 
         connection, PG_NO_TENANT, "SELECT id FROM tenant WHERE id = $1 FOR KEY SHARE SKIP LOCKED",
         arena, &result, err, PG_I64(tenant_id));
     if (!code)
-        code = check_count(pg_row_count(result), 1, err);
+        code = catalogue_check_count(pg_row_count(result), 1, err);
     if (!code)
         code = pg_query_values(connection, PG_NO_TENANT,
                                "UPDATE store_writer SET seen_at = now() "
                                "WHERE id = $1 AND ended_at IS NULL",
                                arena, &result, err, PG_I64(writer_id));
-    return code ? code : check_count(pg_affected(result), 1, err);
+    return code ? code : catalogue_check_count(pg_affected(result), 1, err);
 }
 
 enum err_code catalogue_renew(struct pg_pool *jobs, int64_t writer_id,
@@ -203,10 +217,10 @@ enum err_code catalogue_renew(struct pg_pool *jobs, int64_t writer_id,
                                "WHERE id = $1 AND ended_at IS NULL",
                                arena, &result, err, PG_I64(writer_id));
     if (!code)
-        code = check_count(pg_affected(result), 1, err);
+        code = catalogue_check_count(pg_affected(result), 1, err);
     if (!code)
         code = pg_query(connection, PG_NO_TENANT, sql, values, 4, arena, &result, err);
-    return code ? code : check_count(pg_affected(result), claim->id_count, err);
+    return code ? code : catalogue_check_count(pg_affected(result), claim->id_count, err);
 }
 
 static enum err_code take_inputs(struct pg_connection *connection, struct arena *arena,
@@ -224,7 +238,7 @@ static enum err_code take_inputs(struct pg_connection *connection, struct arena 
                                       PG_TEXT(id_list(arena, claim->ids, claim->id_count)),
                                       PG_I64(writer_id)};
     enum err_code code = pg_query(connection, PG_NO_TENANT, sql, values, 3, arena, &result, err);
-    return code ? code : check_count(pg_affected(result), claim->id_count, err);
+    return code ? code : catalogue_check_count(pg_affected(result), claim->id_count, err);
 }
 
 static enum err_code insert_block(struct pg_connection *connection, struct arena *arena,
@@ -234,11 +248,13 @@ static enum err_code insert_block(struct pg_connection *connection, struct arena
     return pg_queue_values(
         connection, PG_NO_TENANT,
         "INSERT INTO block (tenant_id, writer_id, object_key, level, bytes, begin_ns, end_ns, "
-        "row_count, profile_count, series_count) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
+        "row_count, profile_count, series_count, retention_key, retention_due_ns) "
+        "VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, nullif($12::bigint, "
+        "9223372036854775807))",
         arena, err, PG_I64(tenant_id), PG_I64(writer_id), PG_TEXT(block->object_key), PG_I64(level),
         PG_I64((int64_t)block->bytes), PG_I64(block->begin_ns), PG_I64(block->end_ns),
         PG_I64((int64_t)block->row_count), PG_I64((int64_t)block->profile_count),
-        PG_I64(block->series_count));
+        PG_I64(block->series_count), PG_I64(block->retention_key), PG_I64(block->retention_due_ns));
 }
 
 enum err_code catalogue_swap(struct pg_pool *jobs, struct arena *arena, int64_t writer_id,
@@ -273,7 +289,7 @@ enum err_code catalogue_promote(struct pg_pool *jobs, struct arena *arena, int64
                                "WHERE id = $2 AND leased_by = $3 AND swapped_at IS NULL",
                                arena, &result, err, PG_I64(level), PG_I64(claim->ids[0]),
                                PG_I64(writer_id));
-    return code ? code : check_count(pg_affected(result), 1, err);
+    return code ? code : catalogue_check_count(pg_affected(result), 1, err);
 }
 
 enum err_code catalogue_mark_broken(struct pg_pool *jobs, struct arena *arena,
@@ -292,37 +308,6 @@ enum err_code catalogue_mark_broken(struct pg_pool *jobs, struct arena *arena,
 }
 
 /* ---- tidying ---- */
-
-/* Rows that others hold, such as a deletion's, are left to the next round: nobody waits in a
- * circle. */
-enum err_code catalogue_expire(struct pg_pool *jobs, int64_t retention_s, struct err *err)
-{
-    arena_auto arena = arena_create();
-    pg_auto connection = NULL;
-    struct pg_result *result;
-    enum err_code code = pg_take(jobs, &connection, err);
-    if (code)
-        return code;
-    code = pg_query_values(
-        connection, PG_NO_TENANT,
-        "WITH due AS (SELECT b.id FROM block b JOIN tenant t ON t.id = b.tenant_id "
-        "WHERE b.swapped_at IS NULL AND coalesce(t.profile_retention_s, $1) > 0 "
-        "AND b.end_ns < (extract(epoch FROM now()) - coalesce(t.profile_retention_s, $1)) * 1e9 "
-        "FOR UPDATE OF b SKIP LOCKED) "
-        "UPDATE block b SET swapped_at = now() FROM due WHERE b.id = due.id",
-        arena, &result, err, PG_I64(retention_s));
-    return code ? code
-                : pg_query_values(
-                      connection, PG_NO_TENANT,
-                      "WITH due AS (SELECT s.segment_id, s.tenant_id FROM segment_tenant s "
-                      "JOIN tenant t ON t.id = s.tenant_id WHERE NOT s.is_swapped "
-                      "AND coalesce(t.profile_retention_s, $1) > 0 AND s.end_ns < "
-                      "(extract(epoch FROM now()) - coalesce(t.profile_retention_s, $1)) * 1e9 "
-                      "FOR UPDATE OF s SKIP LOCKED) "
-                      "UPDATE segment_tenant s SET is_swapped = true FROM due "
-                      "WHERE s.segment_id = due.segment_id AND s.tenant_id = due.tenant_id",
-                      arena, &result, err, PG_I64(retention_s));
-}
 
 enum err_code catalogue_tidy(struct pg_pool *jobs, int64_t writer_id, struct err *err)
 {

@@ -7,6 +7,7 @@
 #include "store/block_merge.h"
 #include "store/catalogue.h"
 #include "store/open_blocks.h"
+#include "store/retention.h"
 #include "store/writer.h"
 
 #include <inttypes.h>
@@ -23,11 +24,14 @@ struct compaction {
     struct open_block *opened;
     const struct block **blocks;
     uint32_t count;
-    struct deleted *deleted;       /* NULL: nothing is */
+    struct retention *retention;
+    struct deleted *deleted;       /* NULL: nothing is, nor too old */
     struct deleted_ids *deletions; /* of each block */
     struct catalogue_block *outputs;
     uint32_t output_count;
+    int64_t shortest_s; /* that anything is kept which an expiry leaves; INT64_MAX: for ever */
     int64_t renewed_ns;
+    bool is_due;       /* something is too old */
     bool may_have_put; /* outputs that no row names, should this fail */
     struct err *err;
 };
@@ -59,10 +63,6 @@ static enum err_code open_inputs(struct compaction *compaction)
     compaction->opened = arena_new(compaction->arena, struct open_block, claim->count);
     compaction->blocks = arena_new(compaction->arena, const struct block *, claim->count);
     compaction->deletions = arena_new(compaction->arena, struct deleted_ids, claim->count);
-    if (claim->deletion_count &&
-        deleted_create(compaction->arena, claim->deletions, claim->deletion_count,
-                       &compaction->deleted, compaction->err))
-        return compaction->err->code;
     for (uint32_t i = 0; i < claim->count; i++) {
         struct open_block *opened = &compaction->opened[i];
         enum err_code code = stay_alive(compaction);
@@ -78,6 +78,68 @@ static enum err_code open_inputs(struct compaction *compaction)
         compaction->blocks[compaction->count++] = opened->block;
     }
     return ERR_NONE;
+}
+
+/* ---- what is too old ---- */
+
+/* A series and its first granule. A rule is due on a block that is looked at for its sake once all
+ * of the block is too old for it, so that each is due once; other merges leave out what they can.
+ */
+static enum err_code look_at_series(struct compaction *compaction, const struct block *block,
+                                    const struct block_granule *first)
+{
+    const bool is_expiry = compaction->claim->is_expiry;
+    const int64_t age_ns = is_expiry ? block_footer(block)->end_ns : first->begin_ns;
+    int64_t keep_s = 0;
+    enum err_code code = retention_find(compaction->retention, block_dictionary(block),
+                                        first->series, &keep_s, compaction->err);
+    if (code)
+        return code;
+    if (age_ns < retention_cutoff(compaction->retention, keep_s))
+        compaction->is_due = true;
+    else if (keep_s && keep_s < compaction->shortest_s)
+        compaction->shortest_s = keep_s;
+    return ERR_NONE;
+}
+
+static enum err_code look_at_block(struct compaction *compaction, const struct block *block)
+{
+    uint32_t count, series = UINT32_MAX;
+    enum err_code code = ERR_NONE;
+    const struct block_granule *granules = block_granules(block, &count);
+    if (block_footer(block)->begin_ns >= retention_latest_cutoff(compaction->retention))
+        return ERR_NONE;
+    for (uint32_t i = 0; i < count && !code; i++) {
+        if (granules[i].series != series)
+            code = look_at_series(compaction, block, &granules[i]);
+        series = granules[i].series;
+    }
+    return code;
+}
+
+/* Who merges matches series with rules only where anything is too old. */
+static enum err_code find_expired(struct compaction *compaction)
+{
+    const struct catalogue_claim *claim = compaction->claim;
+    enum err_code code =
+        retention_create(compaction->arena, &claim->rules, &compaction->retention, compaction->err);
+    compaction->shortest_s = INT64_MAX;
+    for (uint32_t i = 0; i < compaction->count && !code; i++)
+        code = look_at_block(compaction, compaction->blocks[i]);
+    if (!code && (compaction->is_due || claim->deletion_count))
+        code = deleted_create(compaction->arena, claim->deletions, claim->deletion_count,
+                              compaction->retention, &compaction->deleted, compaction->err);
+    return code;
+}
+
+static int64_t next_due(const struct compaction *compaction, int64_t end_ns)
+{
+    int64_t due_ns;
+    if (compaction->shortest_s == INT64_MAX ||
+        __builtin_mul_overflow(compaction->shortest_s, CLOCK_NS_PER_S, &due_ns) ||
+        __builtin_add_overflow(end_ns, due_ns, &due_ns))
+        return INT64_MAX;
+    return due_ns;
 }
 
 /* Something in them is broken: which? */
@@ -190,6 +252,7 @@ static enum err_code write_output(struct compaction *compaction, int32_t day)
     code = object_writer_commit(output.object, err);
     if (code)
         return code;
+    const bool is_expiry = compaction->claim->is_expiry;
     compaction->outputs[compaction->output_count++] = (struct catalogue_block){
         .object_key = key,
         .bytes = summary.bytes,
@@ -198,6 +261,8 @@ static enum err_code write_output(struct compaction *compaction, int32_t day)
         .series_count = summary.series_count,
         .begin_ns = summary.begin_ns,
         .end_ns = summary.end_ns,
+        .retention_key = is_expiry ? compaction->claim->retention_key : 0,
+        .retention_due_ns = is_expiry ? next_due(compaction, summary.end_ns) : INT64_MAX,
     };
     return ERR_NONE;
 }
@@ -253,16 +318,23 @@ static enum err_code merge_claim(const struct upkeep_options *options, int64_t w
                                     .arena = arena,
                                     .renewed_ns = clock_monotonic_ns(),
                                     .err = err};
-    if (claim->level && claim->count == 1 && !claim->deletion_count)
+    if (claim->level && claim->count == 1 && !claim->deletion_count && !claim->is_expiry)
         return catalogue_promote(options->jobs_database, arena, writer_id, claim, next_level(claim),
                                  err);
     enum err_code code = open_inputs(&compaction);
     if (!code)
+        code = find_expired(&compaction);
+    const bool is_early = !code && claim->is_expiry && !compaction.deleted;
+    const int64_t due_ns =
+        is_early ? next_due(&compaction, block_footer(compaction.blocks[0])->end_ns) : 0;
+    if (!code && !is_early)
         code = merge_inputs(&compaction);
     for (uint32_t i = 0; i < compaction.count; i++)
         open_blocks_give(&compaction.opened[i]);
     if (code == ERR_TOO_LARGE)
         code = discard_outputs(&compaction);
+    if (!code && is_early)
+        return catalogue_postpone(options->jobs_database, arena, writer_id, claim, due_ns, err);
     if (!code)
         code = catalogue_swap(options->jobs_database, arena, writer_id, claim, next_level(claim),
                               compaction.outputs, compaction.output_count, err);

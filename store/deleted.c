@@ -2,6 +2,7 @@
 
 #include "lib/base/mem.h"
 #include "store/catalogue.h"
+#include "store/retention.h"
 #include "store/selector.h"
 
 #include <stdlib.h>
@@ -15,16 +16,19 @@ struct one {
 struct deleted {
     struct one *deletions; /* by id */
     uint32_t count;
+    const struct retention *retention; /* or NULL */
     struct deleted_window *room;
 };
 
 enum err_code deleted_create(struct arena *arena, const struct catalogue_deletion *deletions,
-                             uint32_t count, struct deleted **ret_deleted, struct err *err)
+                             uint32_t count, const struct retention *retention,
+                             struct deleted **ret_deleted, struct err *err)
 {
     struct deleted *deleted = arena_new(arena, struct deleted, 1);
     deleted->deletions = arena_new(arena, struct one, count);
-    deleted->room = arena_new(arena, struct deleted_window, count);
+    deleted->room = arena_new(arena, struct deleted_window, (size_t)count + 1);
     deleted->count = count;
+    deleted->retention = retention;
     for (uint32_t i = 0; i < count; i++) {
         struct one *one = &deleted->deletions[i];
         one->id = deletions[i].id;
@@ -65,6 +69,28 @@ static uint32_t unite(struct deleted_window *windows, uint32_t count)
     return kept;
 }
 
+bool deleted_can_have(const struct deleted *deleted, const struct deleted_ids *ids,
+                      int64_t begin_ns)
+{
+    return ids->count ||
+           (deleted->retention && begin_ns < retention_latest_cutoff(deleted->retention));
+}
+
+/* What is too old is a window, too. */
+static enum err_code find_expired(const struct deleted *deleted,
+                                  const struct dictionary *dictionary, uint32_t series,
+                                  uint32_t *count, struct err *err)
+{
+    int64_t keep_s = 0;
+    enum err_code code = deleted->retention
+                             ? retention_find(deleted->retention, dictionary, series, &keep_s, err)
+                             : ERR_NONE;
+    if (!code && keep_s)
+        deleted->room[(*count)++] =
+            (struct deleted_window){INT64_MIN, retention_cutoff(deleted->retention, keep_s)};
+    return code;
+}
+
 enum err_code deleted_find(struct deleted *deleted, const struct deleted_ids *ids,
                            const struct dictionary *dictionary, uint32_t series,
                            struct deleted_windows *ret_windows, struct err *err)
@@ -84,6 +110,9 @@ enum err_code deleted_find(struct deleted *deleted, const struct deleted_ids *id
         if (matches && count < deleted->count)
             deleted->room[count++] = one->window;
     }
+    enum err_code code = find_expired(deleted, dictionary, series, &count, err);
+    if (code)
+        return code;
     *ret_windows = (struct deleted_windows){deleted->room, unite(deleted->room, count)};
     return ERR_NONE;
 }

@@ -1,6 +1,6 @@
 /*
- * deleted: profiles that are deleted and still stand in blocks: which of a block's series, and
- * when.
+ * deleted: profiles that are deleted, or older than their tenant keeps them, and still stand in
+ * blocks: which of a block's series, and when.
  *
  * A deletion is of what was stored when it was committed, so the catalogue tells of each block
  * which ones it has to do with (catalogue_place). Questions and merges leave out what these are
@@ -18,6 +18,7 @@ struct arena;
 struct catalogue_deletion;
 struct deleted;
 struct dictionary;
+struct retention;
 
 /* Of a block: ids of deletions. */
 struct deleted_ids {
@@ -37,10 +38,15 @@ struct deleted_windows {
     uint32_t count;
 };
 
-/* In arena, with room for the windows of one series. Handles: ERR_INVALID (a selector). */
+/* In arena, with room for the windows of one series. retention is kept; NULL: nothing is too old.
+ * Handles: ERR_INVALID (a selector). */
 enum err_code deleted_create(struct arena *arena, const struct catalogue_deletion *deletions,
-                             uint32_t count, struct deleted **ret_deleted,
-                             struct err *err) MUST_USE;
+                             uint32_t count, const struct retention *retention,
+                             struct deleted **ret_deleted, struct err *err) MUST_USE;
+
+/* Can deleted_find find any of what a block has that begins at begin_ns or later? */
+bool deleted_can_have(const struct deleted *deleted, const struct deleted_ids *ids,
+                      int64_t begin_ns);
 
 /* Borrowed until the next call. Handles: what selector_matches does. */
 enum err_code deleted_find(struct deleted *deleted, const struct deleted_ids *ids,

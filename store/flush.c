@@ -178,9 +178,10 @@ static void settle(struct flush *flush, enum err_code code, const struct err *er
         if (code) {
             batch->err = *err;
         } else if (batch->part.state == CATALOGUE_TOO_OLD) {
-            err_set(&batch->err, ERR_INVALID,
-                    "all of it is older than this team keeps profiles (the quota "
-                    "profile_retention_s, or the setting tenant-profile-retention)");
+            err_set(
+                &batch->err, ERR_INVALID,
+                "all of it is older than this team keeps any profiles (its rules of retention, the "
+                "quota profile_retention_s, or the setting tenant-profile-retention)");
         } else if (batch->part.state == CATALOGUE_NO_TENANT) {
             err_set(&batch->err, ERR_BUSY, "this team is being deleted");
             batch->err.retry_after_s = 10;

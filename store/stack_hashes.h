@@ -6,8 +6,8 @@
  * that mean something in one block only. A stack's is rolled up from the root: a polynomial of its
  * frames' hashes at a secret place, modulo the prime 2^61 - 1, twice. So 122 bits: two stacks of n
  * frames meet with a probability of n^2 / 2^122, whatever they are, as nobody outside knows the
- * seed; no two of any number of stacks do by chance. They are never stored. Cost: about 3 ns a node.
- * Threads: what is made may be read by any number.
+ * seed; no two of any number of stacks do by chance. They are never stored. Cost: about 3 ns a
+ * node. Threads: what is made may be read by any number.
  */
 #ifndef STORE_STACK_HASHES_H
 #define STORE_STACK_HASHES_H

@@ -184,6 +184,12 @@ enum err_code store_append(struct store *store, int64_t tenant_id, const struct 
     return code;
 }
 
+enum err_code store_check_selector(struct arena *arena, struct span selector, struct err *err)
+{
+    struct selector *parsed;
+    return selector_parse(arena, selector, &parsed, err);
+}
+
 enum err_code store_delete(struct pg_connection *connection, struct arena *arena, int64_t tenant_id,
                            struct span selector, int64_t start_ns, int64_t end_ns, int64_t *ret_id,
                            struct err *err)
@@ -207,7 +213,8 @@ static struct walk_source source_of(struct store *store)
     return (struct walk_source){.blocks = store->blocks,
                                 .database = store->options.database,
                                 .resolver = store->options.resolver,
-                                .answers = store->answers};
+                                .answers = store->answers,
+                                .retention_s = store->options.retention_s};
 }
 
 enum err_code store_merge(struct store *store, struct arena *arena, const struct store_query *query,

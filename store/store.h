@@ -153,6 +153,10 @@ enum err_code store_delete(struct pg_connection *connection, struct arena *arena
                            struct span selector, int64_t start_ns, int64_t end_ns, int64_t *ret_id,
                            struct err *err) MUST_USE;
 
+/* Is it one? In arena. Handles: ERR_INVALID, pointing at the place. */
+enum err_code store_check_selector(struct arena *arena, struct span selector,
+                                   struct err *err) MUST_USE;
+
 /* Of a series' type and labels: the same in every block and process. */
 uint64_t store_series_hash(const struct batch *batch, uint32_t series);
 

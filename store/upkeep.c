@@ -55,7 +55,8 @@ static enum err_code compact_once(struct upkeep *upkeep, bool *ret_did, struct e
     *ret_did = false;
     enum err_code code = writer_get(options->writer, &writer_id, err);
     if (!code)
-        code = catalogue_claim(options->jobs_database, arena, writer_id, &claim, err);
+        code = catalogue_claim(options->jobs_database, arena, writer_id, options->retention_s,
+                               &claim, err);
     if (code || !claim.count)
         return code;
     *ret_did = true;

@@ -6,6 +6,7 @@
 #include "store/catalogue.h"
 #include "store/deleted.h"
 #include "store/open_blocks.h"
+#include "store/retention.h"
 #include "store/rule.h"
 #include "store/selector.h"
 #include "store/series_hash.h"
@@ -267,7 +268,8 @@ static enum err_code take_in_hand(struct walk *walk, const struct deleted_ids *d
     const struct dictionary *dictionary = block_dictionary(task->block);
     *hand = (struct series_in_hand){.index = task->granule->series};
     enum err_code code = find_match(walk, dictionary, hand->index, &hand->matches);
-    if (code || !hand->matches || !deletions->count)
+    if (code || !hand->matches ||
+        !deleted_can_have(walk->state->deleted, deletions, task->granule->begin_ns))
         return code;
     return deleted_find(walk->state->deleted, deletions, dictionary, hand->index, &hand->deleted,
                         walk->err);
@@ -338,11 +340,15 @@ static enum err_code look_at_places(struct walk *walk)
 {
     const struct store_query *query = walk->query;
     struct catalogue_found found;
+    struct retention *retention = NULL;
+    const struct walk_source *source = walk->state->source;
     enum err_code code =
-        catalogue_find(walk->state->source->database, walk->arena, query->tenant_id,
+        catalogue_find(source->database, walk->arena, query->tenant_id, source->retention_s,
                        query->start_ns, query->end_ns, &found, walk->err);
     if (!code)
-        code = deleted_create(walk->arena, found.deletions, found.deletion_count,
+        code = retention_create(walk->arena, &found.rules, &retention, walk->err);
+    if (!code)
+        code = deleted_create(walk->arena, found.deletions, found.deletion_count, retention,
                               &walk->state->deleted, walk->err);
     if (code)
         return code;

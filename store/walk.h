@@ -21,6 +21,7 @@ struct walk_source {
     struct pg_pool *database;
     const struct frame_resolver *resolver;
     struct answers *answers;
+    int64_t retention_s; /* of tenants without one of their own; 0: for ever */
 };
 
 enum walk_kind {

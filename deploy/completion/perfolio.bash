@@ -93,8 +93,8 @@ _perfolio()
         files=
         ;;
     admin)
-        options='--help --tenant --role --scopes --expires --reason --name --start --end --yes --json'
-        words='tenant user token invite login-link report share audit profiles backup restore store help'
+        options='--help --tenant --role --scopes --expires --reason --name --start --end --keep --position --yes --json'
+        words='tenant user token invite login-link report share audit profiles retention backup restore store help'
         files=
         ;;
     completion)

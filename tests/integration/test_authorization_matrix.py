@@ -103,6 +103,11 @@ class World:
                            [share, n, self.home.id, self.clients["member"].user["id"]])
         return f"/api/v1/shares/{share}/comments/{n}"
 
+    def new_rule(self):
+        answer = self.home.api("admin").post("/api/v1/retention", json=RULE)
+        assert answer.status == 200, answer
+        return answer.json()["id"]
+
     def store_profile(self):
         """What only home's queries find."""
         answer = self.maker.post("/api/v1/profiles?label=at=home", body=PROFILE)
@@ -228,6 +233,7 @@ def user_wish():
     return {"json": {"email": unique("matrix") + "@example.com", "role": "viewer"}}
 
 
+RULE = {"query": "{nobody=\"has this\"}", "keep": "3d"}
 TOKEN_WISH = {"json": {"name": "matrix", "scopes": ["read"]}}
 USERS = HOME_USERS + ["foreign owner"]
 
@@ -286,6 +292,12 @@ ROWS = [
                 lambda w: (f"/api/v1/admin/tenants/{w.home.id}/users/{w.new_user()}", {})),
     admin_route("GET", "/api/v1/admin/tenants/{id}/tokens",
                 lambda w: (f"/api/v1/admin/tenants/{w.home.id}/tokens", {})),
+    admin_route("GET", "/api/v1/admin/tenants/{id}/retention",
+                lambda w: (f"/api/v1/admin/tenants/{w.home.id}/retention", {})),
+    admin_route("POST", "/api/v1/admin/tenants/{id}/retention",
+                lambda w: (f"/api/v1/admin/tenants/{w.home.id}/retention", {"json": RULE})),
+    admin_route("DELETE", "/api/v1/admin/tenants/{id}/retention/{rule}",
+                lambda w: (f"/api/v1/admin/tenants/{w.home.id}/retention/{w.new_rule()}", {})),
     admin_route("DELETE", "/api/v1/admin/tenants/{id}/tokens/{token}",
                 lambda w: (f"/api/v1/admin/tenants/{w.home.id}/tokens/{w.new_token()}", {})),
     admin_route("POST", "/api/v1/admin/login-codes", lambda w: ("/api/v1/admin/login-codes", {})),
@@ -325,6 +337,12 @@ ROWS = [
         ask=lambda world: ("/api/v1/profiles?query=" + urllib.parse.quote('{nobody="has this"}'), {})),
     Row("GET", "/api/v1/deletions", ADMINS + FOREIGN, is_theirs=True,
         ask=lambda world: ("/api/v1/deletions", {})),
+    Row("GET", "/api/v1/retention", ADMINS + FOREIGN, is_theirs=True,
+        ask=lambda world: ("/api/v1/retention", {})),
+    Row("POST", "/api/v1/retention", ADMINS + FOREIGN, is_theirs=True,
+        ask=lambda world: ("/api/v1/retention", {"json": RULE})),
+    Row("DELETE", "/api/v1/retention/{id}", ADMINS, foreign=(404,),
+        ask=lambda world: (f"/api/v1/retention/{world.new_rule()}", {})),
     Row("GET", "/api/v1/usage", ["viewer", "member", "owner", "token:read", "token:all"] + FOREIGN,
         lambda world: ("/api/v1/usage", {})),
     Row("GET", "/api/v1/senders", ["viewer", "member", "owner", "token:read", "token:all"] + FOREIGN,

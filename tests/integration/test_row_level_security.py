@@ -39,6 +39,8 @@ def tenants(server):
                            "0, 1, 1, 1 FROM store_writer", [tenant.id, f"block/x/{tenant.id}"])
             cursor.execute("INSERT INTO store_deletion (tenant_id, selector, begin_ns, end_ns) "
                            "VALUES (%s, '{pod=\"x\"}', 0, 1)", [tenant.id])
+        assert tenant.api("admin").post("/api/v1/retention",
+                                        json={"query": '{pod="x"}', "keep": "3d"}).status == 200
         made.append(tenant)
     return made
 

@@ -1,4 +1,4 @@
-"""kill -9 of everything while profiles come in, are compacted, deleted and expire: each batch that was
+"""kill -9 of everything while profiles come in, are compacted, deleted and expire, some by rules: each batch that was
 acknowledged counts once, however often it was sent; one that was not counts once or not at all; what a
 deletion that was acknowledged meant never comes back; and when all is quiet no object is left that the
 catalogue does not know.
@@ -37,6 +37,8 @@ def data_home():
 class Sender(threading.Thread):
     """Sends batches, each again and again under its id until it is acknowledged."""
 
+    pods = 3
+
     def __init__(self, server, token, numbers, begin):
         super().__init__(daemon=True)
         self.server, self.token, self.numbers, self.begin = server, token, numbers, begin
@@ -67,7 +69,7 @@ class Sender(threading.Thread):
         self.sent.add(number)
         time_ns = self.time_of(number)
         answer = api.post("/api/v1/profiles", f"main;batch{number} 1\n".encode(),
-                          query={"label": f"pod=p{number % 3}", "time": time_ns},
+                          query={"label": f"pod=p{number % self.pods}", "time": time_ns},
                           headers={"Perfolio-Batch-Id": f"batch {number}"})
         if answer.status == 200:
             self.acknowledged.add(number)
@@ -87,6 +89,41 @@ class Fleeting(Sender):
         if self.problems and self.problems[-1].status == 400:  # by now it is too old
             self.problems.pop()
             self.waiting = None
+
+
+class Ruled(Sender):
+    """To a team that keeps, from round to round, one pod more for less time than it is old."""
+
+    pods = 50
+
+    def __init__(self, server, tenant, numbers, begin):
+        super().__init__(server, tenant.make_token("ingest")["token"], numbers, begin)
+        self.tenant, self.past = tenant, 0
+
+    def rule(self):
+        if self.past == self.pods - 1:
+            return
+        while True:
+            try:
+                api = self.server.api(self.tenant.make_token("admin")["token"])
+                answer = api.post("/api/v1/retention",
+                                  json={"query": f'{{pod="p{self.past}"}}', "keep": "1d"})
+                if answer.status == 200:
+                    break
+                assert answer.status in (500, 503), answer
+            except (OSError, http.client.HTTPException, ssl.SSLError):
+                time.sleep(0.02)
+        self.past += 1
+
+    def is_past(self, number):
+        return number % self.pods < self.past
+
+    def check(self):
+        acknowledged = {number for number in set(self.acknowledged) if not self.is_past(number)}
+        found = counted(self.server.api(self.tenant.make_token("read")["token"]), self.begin)
+        assert acknowledged <= set(found), ("lost", sorted(acknowledged - set(found))[:10])
+        assert not any(self.is_past(number) for number in found), "what is past is read"
+        assert set(found) <= self.sent and set(found.values()) <= {1}
 
 
 class Deleter:
@@ -190,7 +227,8 @@ def test_each_acknowledged_batch_counts_once_after_kill_9_of_every_process(start
     deleter = Deleter(server, Tenant(server), numbers, begin)
     brief = Tenant(server, profile_retention_s=3)
     fleeting = Fleeting(server, brief.make_token("ingest")["token"], numbers, begin)
-    everybody = [*senders, *deleter.senders, fleeting]
+    ruled = Ruled(server, Tenant(server), numbers, begin)
+    everybody = [*senders, *deleter.senders, fleeting, ruled]
     hurry = Hurry(server)
     for thread in [*everybody, hurry]:
         thread.start()
@@ -200,12 +238,14 @@ def test_each_acknowledged_batch_counts_once_after_kill_9_of_every_process(start
         victim = victims[number % len(victims)]
         deletion = threading.Thread(target=deleter.delete)
         deletion.start()
+        ruled.rule()
         time.sleep(random.choice([0, 0.005, 0.02, 0.3]))
         strike(server, victim)
         server.wait_ready()
         deletion.join()
         check(server.api(token), senders, begin)
         deleter.check()
+        ruled.check()
     for sender in everybody:
         sender.should_stop.set()
         sender.join()
@@ -225,10 +265,14 @@ def test_each_acknowledged_batch_counts_once_after_kill_9_of_every_process(start
                                       "SELECT 1 FROM block WHERE deletions <> '{}' UNION "
                                       "SELECT 1 FROM store_deletion WHERE done_at IS NULL"),
           "what expired or was deleted is left")
+    kept = {number for number in ruled.acknowledged if not ruled.is_past(number)}
+    until(lambda: rows_of(server, "SELECT sum(row_count)::bigint FROM block WHERE swapped_at IS NULL AND "
+                                  f"tenant_id = {ruled.tenant.id}") == {len(kept)}, "rows that are past are left")
     hurry.should_stop.set()
     hurry.join()
     check(server.api(token), senders, begin)
     deleter.check()
+    ruled.check()
     assert is_in_bucket() or verify(server)["problems"] == []
     # What was counted while it came to be stored is what there is.
     usage = server.api(token).get("/api/v1/usage").json()

@@ -609,7 +609,7 @@ static void deleted_profiles_leave_nothing_behind(void **state)
         options.last_ns = INT64_MAX;
         options.sink.context = &merged.bytes;
         options.deletions = of_blocks;
-        assert_int_equal(deleted_create(arena, deletions, 3, &options.deleted, &err), 0);
+        assert_int_equal(deleted_create(arena, deletions, 3, NULL, &options.deleted, &err), 0);
         assert_int_equal(block_merge((const struct block *const *)blocks, INPUTS, &options,
                                      &merged.summary, &err),
                          0);

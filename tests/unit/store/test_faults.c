@@ -212,7 +212,7 @@ static enum err_code work(struct fixture *fixture, bool *ret_did)
     *ret_did = false;
     enum err_code code = writer_get(fixture->writer, &writer_id, &fixture->err);
     if (!code)
-        code = catalogue_claim(fixture->jobs, arena, writer_id, &claim, &fixture->err);
+        code = catalogue_claim(fixture->jobs, arena, writer_id, 0, &claim, &fixture->err);
     *ret_did = !code && claim.count;
     return code || !claim.count ? code : compact_claim(&options, writer_id, &claim, &fixture->err);
 }
@@ -306,7 +306,28 @@ static void step_expire(struct fixture *fixture)
     ask(fixture, "UPDATE tenant SET profile_retention_s = NULL WHERE name = 'faults'");
 }
 
-static void (*const steps[])(struct fixture *) = {step_flush, step_merge, step_delete, step_expire};
+/* Of a day's block a rule finds one batch: it is gone from the object when the rule is, too. */
+static void step_rule(struct fixture *fixture)
+{
+    char sql[200];
+    send(fixture, 10 * DAY_S);
+    send(fixture, 10 * DAY_S);
+    make_due(fixture);
+    work_all(fixture);
+    const uint32_t number = fixture->count - 1;
+    snprintf(sql, sizeof(sql),
+             "INSERT INTO retention_rule (tenant_id, position, selector, keep_s) "
+             "VALUES (%" PRId64 ", 1, '{batch=\"%u\"}', 86400)",
+             fixture->tenant_id, number);
+    ask(fixture, sql);
+    fixture->is_there[number] = false;
+    work_all(fixture);
+    ask(fixture, "DELETE FROM retention_rule");
+    tidy(fixture);
+}
+
+static void (*const steps[])(struct fixture *) = {step_flush, step_merge, step_delete, step_expire,
+                                                  step_rule};
 enum { STEP_COUNT = sizeof(steps) / sizeof(steps[0]) };
 
 /* What each step finds: an old batch and a new one, in blocks but for the merge. */

@@ -1,0 +1,13 @@
+/*
+ * retention: for how long a team keeps which of its continuous profiles: /api/v1/retention (needs
+ * SCOPE_ADMIN), and for operators /api/v1/admin/tenants/{id}/retention. store/retention.h tells
+ * what rules mean.
+ */
+#ifndef API_RETENTION_H
+#define API_RETENTION_H
+
+#include "api/routes.h"
+
+extern const struct route_table retention_routes;
+
+#endif

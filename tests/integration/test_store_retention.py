@@ -1,0 +1,257 @@
+"""For how long a team keeps which profiles: what is past its rule is read by nobody from that moment on
+and goes from the objects; the rest equals a recomputation without it (tests/oracle/store_oracle.py),
+before and after merging."""
+
+import random
+import time
+
+import pytest
+
+from people import Tenant
+from test_cli import cli  # noqa: F401
+from test_store import (CPU_NAMES, HOUR, MATCHERS, NAMES, compact, folded, is_unknown, make_sources,
+                        objects_of, rows_of, send, store_oracle, until)
+from test_store_check import verify
+from test_store_deletion import ALL, is_aged, push
+
+DAY = 24 * HOUR
+MINUTE = 60 * 10**9
+
+
+def keep(client, selector, duration, **more):
+    answer = client.post("/api/v1/retention", json={"query": selector, "keep": duration, **more})
+    assert answer.status == 200, answer
+    return answer.json()
+
+
+def age_of(moment):
+    """So that what begins before then is past."""
+    return f"{(time.time_ns() - moment) // 10**9}s"
+
+
+def rules_of(client):
+    return [(one["position"], one["query"], one["keep_s"])
+            for one in client.get("/api/v1/retention").json()["rules"]]
+
+
+def begin_of_day(days_ago):
+    return (time.time_ns() // DAY - days_ago) * DAY
+
+
+class Team:
+    """Rules of a team, and what they leave of what it sent."""
+
+    def __init__(self, server):
+        self.client, self.oracle = Tenant(server).api("ingest", "read", "admin"), store_oracle.Oracle()
+        self.rules = []  # (selector, matches, moment)
+
+    def set(self, name, matcher, moment, first=False):
+        selector, matches = matcher
+        keep(self.client, name + selector, age_of(moment), **({"position": 1} if first else {}))
+        known = [one[0] for one in self.rules]
+        place = known.index(name + selector) if name + selector in known else len(known)
+        del self.rules[place:place + 1]
+        self.rules.insert(0 if first else place, (
+            name + selector,
+            lambda kind, labels: name in ("", kind) and matches(labels), moment))
+
+    def expire(self):
+        def is_past(one):
+            kind, labels, time_ns, _ = one
+            moment = next((rule[2] for rule in self.rules if rule[1](kind, labels)), 0)
+            return time_ns < moment
+        self.oracle.profiles = [one for one in self.oracle.profiles if not is_past(one)]
+
+    def check(self, rng, begin, rounds):
+        for _ in range(rounds):
+            name = rng.choice(NAMES)
+            selector, matches = rng.choice(MATCHERS)
+            start = begin - HOUR + rng.randrange(14 * HOUR)
+            end = start + rng.choice([1, MINUTE, HOUR, 3 * HOUR, 20 * HOUR])
+            answer = self.client.get("/api/v1/query", query={
+                "query": name + selector, "start": start, "end": end, "report": "folded"})
+            if self.oracle.lacks(name, start, end):
+                assert is_unknown(answer, self.oracle, name, (start, end))
+                continue
+            assert answer.status == 200, answer
+            rows = {tuple(line.rpartition(" ")[0].split(";")): int(line.rpartition(" ")[2])
+                    for line in answer.text.splitlines()}
+            assert rows == self.oracle.merge(name, matches, start, end), (name, selector, start, end)
+        listed = self.client.get("/api/v1/profiles", query={
+            "query": ALL, "start": begin, "end": begin + DAY, "limit": 10000}).json()["data"]
+        assert len(listed) == len(self.oracle.listed(lambda *_: True, begin, begin + DAY))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_answers_equal_a_recomputation_of_what_is_kept(start_server, seed):
+    rng = random.Random(seed)
+    server = start_server("--jobs-interval", "1s")
+    team = Team(server)
+    sources = make_sources(rng)
+    begin = begin_of_day(9)
+    # What was past stays so, as a merge may have left it out by then: each rule keeps less than those before.
+    moments = iter(sorted(begin + rng.randrange(6 * 12) * 10 * MINUTE + 5 * MINUTE for _ in range(8)))
+    for number in range(4):
+        for _ in range(40):  # in the first half of each ten minutes, rules come due in the second
+            slot = begin + rng.randrange(6 * 12) * 10 * MINUTE
+            send(team.client, team.oracle, rng.choice(sources), slot + rng.randrange(5 * MINUTE))
+        if number % 2:
+            compact(server)
+        for _ in range(2):
+            team.set(rng.choice(["", "", *NAMES]), rng.choice(MATCHERS[1:]), next(moments),
+                     rng.random() < 0.5)
+            team.expire()
+        team.check(rng, begin, 60)
+    compact(server)
+    team.check(rng, begin, 60)
+    # All of the day is past some of the rules now: the block is written without what they find.
+    for matcher in rng.sample(MATCHERS[1:], 2):
+        team.set("", matcher, begin + 2 * DAY, first=True)
+    team.expire()
+    team.check(rng, begin, 60)
+    rows = sum(len(one[3]) for one in team.oracle.profiles)
+    until(lambda: is_aged(server) and sum(rows_of(server, "SELECT sum(row_count)::bigint FROM block WHERE "
+                                                          "swapped_at IS NULL") - {None}) == rows,
+          "a block has rows that are past")
+    team.check(rng, begin, 60)
+    server.stop()
+    server.start()
+    team.check(rng, begin, 30)
+
+
+def blocks_of(server, tenant):
+    return rows_of(server, f"SELECT object_key FROM block WHERE tenant_id = {tenant.id} AND swapped_at IS NULL")
+
+
+def test_a_mixed_block_is_written_anew_once_for_each_rule_that_comes_due(start_server):
+    server = start_server("--jobs-interval", "1s")
+    tenant, other = Tenant(server), Tenant(server)
+    client = tenant.api("ingest", "read", "admin")
+    begin = begin_of_day(10)
+    for env in ("dev", "test", "prod"):
+        push(client, f"env={env}", begin)
+        push(other.api("ingest"), f"env={env}", begin)
+    compact(server)
+    before = blocks_of(server, tenant)
+    keep(client, '{env="prod"}', "20d")
+    keep(client, '{env="none"}', "1d")
+    until(lambda: not rows_of(server, f"SELECT 1 FROM block WHERE tenant_id = {tenant.id} AND"
+                                      " retention_key = 0"), "a block is not looked at")
+    assert blocks_of(server, tenant) == before  # nothing is due
+    keep(client, '{env="dev"}', "3d")
+    keep(client, '{env=~"dev|test"}', "5d")
+    assert folded(client, CPU_NAMES[0], begin, begin + 1)[1] == {("main", "work"): 1}
+    until(lambda: blocks_of(server, tenant) != before, "a mixed block is not written anew")
+    after = blocks_of(server, tenant)
+    assert rows_of(server, f"SELECT row_count, series_count FROM block WHERE object_key = '{min(after)}'") == {2}
+    # When it is looked at again for nothing: the rule of what is left comes due in ten days.
+    due, = rows_of(server, f"SELECT retention_due_ns FROM block WHERE object_key = '{min(after)}'")
+    assert due == begin + 20 * DAY
+    keep(client, '{env="none"}', "2d")
+    until(lambda: not rows_of(server, "SELECT 1 FROM block b WHERE swapped_at IS NULL AND retention_key <> "
+                                      f"retention_key(b.tenant_id, 0) AND tenant_id = {tenant.id}"),
+          "a block is not looked at with new rules")
+    assert blocks_of(server, tenant) == after
+    rule, = [one for one in client.get("/api/v1/retention").json()["rules"] if "prod" in one["query"]]
+    assert keep(client, '{env="prod"}', "8d")["id"] == rule["id"]
+    assert folded(client, CPU_NAMES[0], begin, begin + 1)[1] == {}
+    until(lambda: is_aged(server) and not blocks_of(server, tenant) and len(objects_of(server)) == 1,
+          "a block is left of which all is past")
+    assert folded(other.api("read"), CPU_NAMES[0], begin, begin + 1)[1] == {("main", "work"): 3}
+    assert verify(server)["problems"] == []
+
+
+def test_the_first_rule_that_finds_a_series_counts(server):
+    tenant = Tenant(server, profile_retention_s=5 * 86400)
+    client = tenant.api("ingest", "read", "admin")
+    keep(client, '{env="dev"}', "3d")
+    keep(client, '{service_name="checkout"}', "forever")
+    keep(client, ALL, "20d")
+    keep(client, '{env="dev",service_name="checkout"}', "90d", position=1)
+    wanted = [(1, '{env="dev",service_name="checkout"}', 90 * 86400), (2, '{env="dev"}', 3 * 86400),
+              (3, '{service_name="checkout"}', 0), (4, ALL, 20 * 86400)]
+    assert rules_of(client) == wanted
+    assert client.get("/api/v1/retention").json()["default_keep_s"] == 5 * 86400
+    now = time.time_ns()
+    for days in (1, 4, 15, 50, 200):
+        for env in ("dev", "prod"):
+            for service in ("checkout", "cart"):
+                body = f"main;{env}_{service}_{days} 1\n".encode()
+                answer = client.post("/api/v1/profiles", body=body, query=[
+                    ("label", f"env={env}"), ("label", f"service_name={service}"),
+                    ("time", str(now - days * DAY))])
+                assert answer.status == 200, answer  # as some rule keeps it for ever
+
+    def found():
+        answer = client.get("/api/v1/query", query={"query": "samples:count", "start": now - 300 * DAY,
+                                                    "end": now, "report": "folded"})
+        return {tuple(line.rpartition(" ")[0].removeprefix("main;").split("_"))
+                for line in answer.text.splitlines()}
+
+    kept = {("dev", "checkout"): 90, ("dev", "cart"): 3, ("prod", "checkout"): 999, ("prod", "cart"): 20}
+    assert found() == {(*key, str(days)) for key, most in kept.items()
+                       for days in (1, 4, 15, 50, 200) if days < most}
+    rules = client.get("/api/v1/retention").json()["rules"]
+    assert client.request("DELETE", f"/api/v1/retention/{rules[2]['id']}").status == 204
+    assert rules_of(client) == [*wanted[:2], (3, ALL, 20 * 86400)]
+    assert ("prod", "checkout", "15") in found() and ("prod", "checkout", "50") not in found()
+    audit = [one for one in client.get("/api/v1/audit").json()["entries"]
+             if one["action"].startswith("retention.")]
+    assert [one["action"] for one in audit] == ["retention.remove"] + 4 * ["retention.set"]
+    assert audit[-1]["target"] == '{env="dev"} 3d'
+
+
+def test_what_no_rule_can_keep_is_refused(server):
+    tenant = Tenant(server, profile_retention_s=86400)
+    client = tenant.api("ingest", "admin")
+    old = {"query": [("label", "env=dev"), ("time", str(time.time_ns() - 2 * DAY))]}
+    answer = client.post("/api/v1/profiles", body=b"main 1\n", **old)
+    assert answer.status == 400 and "rules of retention" in answer.json()["detail"], answer
+    keep(client, '{env="none"}', "3d")
+    assert client.post("/api/v1/profiles", body=b"main 1\n", **old).status == 200
+    keep(client, '{env="none"}', "1h")
+    assert client.post("/api/v1/profiles", body=b"main 2\n", **old).status == 400
+
+
+@pytest.mark.parametrize("body, wanted", [
+    ({"keep": "3d"}, "query"),
+    ({"query": '{env="dev"}'}, "keep"),
+    ({"query": '{env="dev"}', "keep": "soon"}, "keep"),
+    ({"query": '{env="dev"}', "keep": "0"}, "keep"),
+    ({"query": '{env="dev"}', "keep": "101y"}, "keep"),
+    ({"query": '{env=}', "keep": "3d"}, "query: expected a value in quotes"),
+    ({"query": '{env="dev"}', "keep": "3d", "position": 0}, "position"),
+    ({"query": '{env="dev"}', "keep": "3d", "for": "x"}, "for"),
+])
+def test_what_is_wrong_is_said(server, body, wanted):
+    answer = Tenant(server).api("admin").post("/api/v1/retention", json=body)
+    assert answer.status == 400 and wanted in answer.json()["detail"], answer
+
+
+def test_a_team_has_so_many_rules_and_its_own_only(server):
+    tenant, other = Tenant(server), Tenant(server)
+    client = tenant.api("admin")
+    for i in range(100):
+        made = keep(client, f'{{pod="{i}"}}', "3d")
+    answer = client.post("/api/v1/retention", json={"query": "cpu", "keep": "3d"})
+    assert answer.status == 400 and "at most 100 rules" in answer.json()["detail"], answer
+    assert keep(client, '{pod="50"}', "forever", position=100)["position"] == 100
+    assert rules_of(client)[-2:] == [(99, '{pod="99"}', 3 * 86400), (100, '{pod="50"}', 0)]
+    assert rules_of(other.api("admin")) == []
+    assert other.api("admin").request("DELETE", f"/api/v1/retention/{made['id']}").status == 404
+    assert tenant.api("read", "ingest").get("/api/v1/retention").status == 403
+
+
+def test_the_command_line_sets_lists_and_removes(cli, server):  # noqa: F811
+    tenant = Tenant(server)
+    which = ["--tenant", str(tenant.id)]
+    made = cli("admin", "retention", "set", '{env="dev"}', "--keep", "3d", *which).out.strip()
+    cli("admin", "retention", "set", '{service_name="checkout"}', "--keep=90d", "--position=1", *which)
+    assert rules_of(tenant.api("admin")) == [(1, '{service_name="checkout"}', 90 * 86400),
+                                            (2, '{env="dev"}', 3 * 86400)]
+    listed = cli("admin", "retention", "list", *which).out.splitlines()
+    assert listed[1].split()[:4] == ["1", str(int(made) + 1), '{service_name="checkout"}', str(90 * 86400)]
+    cli("admin", "retention", "remove", made, *which)
+    assert len(rules_of(tenant.api("admin"))) == 1
+    audit = tenant.user("owner").get("/api/v1/audit").json()["entries"]
+    assert ("retention.remove", '{env="dev"}') in {(one["action"], one["target"]) for one in audit}
