@@ -63,6 +63,8 @@ static enum err_code check_names(struct request *request, unsigned parameters, s
         known[count++] = "root";
     if (parameters & REPORT_TAKES_FUNCTION)
         known[count++] = "fn";
+    if (parameters & REPORT_TAKES_MODE)
+        known[count++] = "mode";
     if (parameters & REPORT_TAKES_QUERY) {
         known[count++] = "query";
         known[count++] = "start";
@@ -125,6 +127,7 @@ static void read_page(struct request *request, struct report *report)
     report->zoom = state->zoom;
     report->search = state->search;
     report->marked = state->marked;
+    report->is_by_value = state->is_by_value;
     report->mode = state->is_normalised ? DIFF_NORMALISED : DIFF_ABSOLUTE;
     report->left_out_count = state->left_out_count;
 }
@@ -159,6 +162,8 @@ enum err_code report_read(struct request *request, const struct report_kind *kin
         code = request_query_i64(request, "depth", 0, INT32_MAX, 0, &report->depth, err);
     if (!code)
         code = read_root(request, report, err);
+    if (!code && (parameters & REPORT_TAKES_MODE))
+        code = report_diff_read_mode(request, report, err);
     if (!code && (parameters & REPORT_TAKES_FUNCTION) &&
         (!request_query(request, "fn", &report->function) || report->function.size == 0))
         return err_set(err, ERR_INVALID, "fn is missing: the name of a function");
@@ -199,6 +204,8 @@ void report_append_question(const struct report *report, struct buf *key)
     buf_append_url(key, report->function);
     buf_append_text(key, " key=");
     buf_append_url(key, report->label_key);
+    if (report->is_by_value)
+        buf_append_text(key, " c=value");
     if (report->search.size || report->marked.size) {
         buf_append_text(key, " q=");
         buf_append_url(key, report->search);

@@ -65,6 +65,7 @@ struct report {
     uint64_t zoom;      /* hash of the path of the node that is shown alone; 0: all */
     struct span search; /* of the page, which a picture marks; empty: none */
     struct span marked; /* likewise, a function's name */
+    bool is_by_value;   /* likewise: colours say what functions hold themselves */
     /* Per enum view_side: of samples that a query's answer is without, but counts in its whole. */
     int64_t left_out[VIEW_SIDE_COUNT];
     uint32_t left_out_count; /* rules of the page that a picture does not show */
@@ -83,6 +84,7 @@ enum report_parameters {
     REPORT_TAKES_QUERY = 1 << 8,  /* query start end report and labels, in place of shares */
     REPORT_TAKES_STORED = 1 << 9, /* report and labels, of one of the store's profiles, as above */
     REPORT_TAKES_PAIR = 1 << 10,  /* none: two shares are in the path, norm in the page's */
+    REPORT_TAKES_MODE = 1 << 11,  /* mode: of a comparison */
     REPORT_TAKES_PAGE = 1 << 7,   /* those of a page's address, and with sv any others */
     REPORT_TAKES_VIEW = REPORT_TAKES_FILTER | REPORT_TAKES_GROUP
 };

@@ -93,13 +93,21 @@ static enum err_code read_query(struct request *request, size_t side, struct rep
     return code;
 }
 
-enum err_code report_diff_read(struct request *request, struct report *report, struct err *err)
+enum err_code report_diff_read_mode(const struct request *request, struct report *report,
+                                    struct err *err)
 {
     struct span mode = SPAN_LITERAL("");
-    enum err_code code = ERR_NONE;
     request_query(request, "mode", &mode);
     if (!diff_find_mode(mode, &report->mode))
         return err_set(err, ERR_INVALID, "mode must be absolute or normalised (or normalized)");
+    return ERR_NONE;
+}
+
+enum err_code report_diff_read(struct request *request, struct report *report, struct err *err)
+{
+    enum err_code code = report_diff_read_mode(request, report, err);
+    if (code)
+        return code;
     report->share_count = SIDES;
     for (size_t i = 0; i < SIDES && !code; i++)
         code = has(request, side_names[i].query) ? read_query(request, i, report, err)

@@ -18,6 +18,10 @@ extern const char *const report_diff_names[];
 enum err_code report_diff_read(struct request *request, struct report *report,
                                struct err *err) MUST_USE;
 
+/* Reads mode alone. Handles: ERR_INVALID. */
+enum err_code report_diff_read_mode(const struct request *request, struct report *report,
+                                    struct err *err) MUST_USE;
+
 /* Is a side a query? Then the answer is made by report_diff_respond. */
 bool report_diff_has_query(const struct report *report);
 enum err_code report_diff_respond(struct request *request, struct response *response,

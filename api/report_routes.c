@@ -150,6 +150,15 @@ static enum err_code get_pair_png(struct request *request, struct response *resp
                    FLAME_NODES_DEFAULT, err);
 }
 
+static enum err_code get_pair_json(struct request *request, struct response *response,
+                                   struct err *err)
+{
+    return respond(request, response, &report_flame_json,
+                   REPORT_TAKES_VIEW | REPORT_TAKES_LIMIT | REPORT_TAKES_DEPTH | REPORT_TAKES_PAIR |
+                       REPORT_TAKES_MODE,
+                   FLAME_NODES_DEFAULT, err);
+}
+
 enum {
     READ_FLAGS = ROUTE_LIMIT_404 | ROUTE_CORS,
     FILE_FLAGS = ROUTE_LIMIT_404 | ROUTE_CORS_IF_OPEN,
@@ -173,6 +182,7 @@ static const struct route routes[] = {
     {HTTP_GET, "/p/{id}.svg", ACCESS_PUBLIC, 0, FILE_FLAGS, 0, get_svg},
     {HTTP_GET, "/p/{id}.png", ACCESS_PUBLIC, 0, FILE_FLAGS, 0, get_png},
     {HTTP_GET, "/p/{id}/og.png", ACCESS_PUBLIC, 0, FILE_FLAGS, 0, get_png},
+    {HTTP_GET, "/d/{a}..{b}.json", ACCESS_PUBLIC, 0, FILE_FLAGS, 0, get_pair_json},
     {HTTP_GET, "/d/{a}..{b}.svg", ACCESS_PUBLIC, 0, FILE_FLAGS, 0, get_pair_svg},
     {HTTP_GET, "/d/{a}..{b}.png", ACCESS_PUBLIC, 0, FILE_FLAGS, 0, get_pair_png},
     {HTTP_GET, "/d/{a}..{b}/og.png", ACCESS_PUBLIC, 0, FILE_FLAGS, 0, get_pair_png},

@@ -14,6 +14,7 @@
 #include "lib/profile/flame_zoom.h"
 #include "lib/profile/labels.h"
 #include "lib/profile/picture.h"
+#include "lib/profile/picture_heat.h"
 #include "lib/profile/pprof.h"
 #include "lib/profile/profile.h"
 #include "lib/profile/top.h"
@@ -298,6 +299,7 @@ static enum err_code make_picture(const struct report *report, struct arena *are
         .title = describe_shares(report, arena),
         .subtitle = marks.text,
         .marks = marks.frames,
+        .heat = report->is_by_value ? picture_heat_steps(arena, flame) : NULL,
         .note = describe_left_out(report, arena, report->zoom && !node),
         .svg_depth = (uint32_t)report->depth,
     };

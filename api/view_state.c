@@ -6,8 +6,9 @@
 #include "lib/base/regex.h"
 #include "lib/profile/label_filter.h"
 
-const char *const view_state_names[] = {"sv", "v", "b",    "st", "q", "m",  "z",  "root", "w", "g",
-                                        "c",  "s", "norm", "p",  "x", "co", "gn", "lb",   NULL};
+const char *const view_state_names[] = {"sv",   "v", "b", "st", "q",  "m",  "z",
+                                        "root", "w", "g", "za", "zb", "c",  "s",
+                                        "norm", "p", "x", "co", "gn", "lb", NULL};
 
 /* Longer texts make no address that a browser or a link preview would carry. */
 enum { CHAIN_MAX_BYTES = 16384 };
@@ -145,13 +146,16 @@ void view_state_read(const struct request *request, struct view_state *ret_state
     struct span normalised;
     ret_state->is_normalised =
         request_query(request, "norm", &normalised) && span_equal_text(normalised, "1");
+    struct span colour;
+    ret_state->is_by_value =
+        request_query(request, "c", &colour) && span_equal_text(colour, "value");
     read_labels(request, ret_state);
     read_rules(request, ret_state);
 }
 
 void view_state_append_query(const struct request *request, struct buf *query)
 {
-    static const char *const drawn[] = {"st", "g", "z", "x", "lb", "q", "m", "norm"};
+    static const char *const drawn[] = {"st", "g", "z", "x", "lb", "q", "m", "norm", "c"};
     for (size_t i = 0; i < sizeof(drawn) / sizeof(*drawn); i++) {
         struct span value;
         for (size_t n = 0; request_query_nth(request, drawn[i], n, &value) && value.size; n++) {

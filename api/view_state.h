@@ -4,10 +4,11 @@
  *   st=<sample type>  g=<group>  z=<path hash>  x=<rules, as web/src/model/chain.ts writes them>
  *   lb=<a rule of lib/profile/label_filter.h>, once for each
  *   q=<search>  m=<marked function>  norm=1, both sides of a comparison scaled to one total
+ *   c=value, colours say what functions hold themselves
  *
- * These become what a report is asked for. The others (which views, window, colours, order) change
- * nothing in a picture and are taken without a word, as are those of later versions
- * when sv is there. A parameter of the API's own name wins over the page's.
+ * These become what a report is asked for. The others (which views, window, other colours, order)
+ * change nothing in a picture and are taken without a word, as are those of later versions when sv
+ * is there. A parameter of the API's own name wins over the page's.
  *
  * Rules apply in the browser one after the other, on the tree that is shown. A picture shows focus,
  * ignore, hide and show where the server's filter (lib/profile/filter.h) gives the same: grouped by
@@ -33,6 +34,7 @@ struct view_state {
     struct span search;
     struct span marked; /* a function's name */
     bool is_normalised;
+    bool is_by_value;
     uint32_t left_out_count; /* rules that are switched on and not among these */
 };
 

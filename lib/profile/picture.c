@@ -68,6 +68,7 @@ struct face {
 struct canvas {
     const struct flame *flame;
     const uint8_t *marks;
+    const uint8_t *heat;
     struct face *face;
     struct picture_theme theme;
     uint8_t *pixels;
@@ -229,8 +230,9 @@ static void draw_box(const struct picture_box *box, void *context)
     int left = MARGIN + (int)lround(box->left), right = MARGIN + (int)lround(box->right);
     int top = GRAPH_TOP + (int)box->depth * canvas->row_height;
     bool is_run = box->node == UINT32_MAX;
-    uint32_t colour =
-        is_run ? PICTURE_SHADE_COLOUR : picture_colour(canvas->flame, canvas->marks, box->node);
+    uint32_t colour = is_run
+                          ? PICTURE_SHADE_COLOUR
+                          : picture_colour(canvas->flame, canvas->marks, canvas->heat, box->node);
     uint8_t index = (uint8_t)(INDEX_COLOURS + colour * LABEL_LEVELS);
     if (right <= left)
         return;
@@ -404,8 +406,10 @@ enum err_code picture_png(const struct flame *flame, const struct picture_option
     enum err_code code = open_face(&face, font, err);
     if (code)
         return code;
-    struct canvas canvas = {
-        .flame = flame, .face = &face, .marks = options ? options->marks : NULL};
+    struct canvas canvas = {.flame = flame,
+                            .face = &face,
+                            .marks = options ? options->marks : NULL,
+                            .heat = options ? options->heat : NULL};
     canvas.pixels = mem_alloc(PICTURE_PNG_WIDTH, PICTURE_PNG_HEIGHT);
     picture_theme_init(&canvas.theme, options && options->is_dark);
     buf_auto png;

@@ -25,6 +25,8 @@ struct picture_options {
     struct span subtitle; /* may be empty: what is compared, or what the view is filtered by */
     struct span note;     /* may be empty: what was asked for and is not shown; for the foot */
     const uint8_t *marks; /* per frame of the graph: where one is 0 it is pale; NULL: none is */
+    /* Per frame of the graph, of picture_heat.h: colours say that, but of a comparison; or NULL */
+    const uint8_t *heat;
     bool is_dark;
     uint32_t svg_width; /* pixels; 0 is 1200 */
     uint32_t svg_depth; /* levels drawn at most; 0 is 64; what is cut off is said in the picture */

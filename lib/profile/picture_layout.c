@@ -31,6 +31,11 @@ static const struct {
 } hues[PICTURE_HUES] = {{28, 88}, {42, 90},  {14, 82},  {54, 78},
                         {84, 52}, {168, 44}, {200, 62}, {338, 66}};
 
+/* From little to much: lightness tells the steps apart, and dark text stays readable on the last.
+ */
+static const uint32_t heat_colours[PICTURE_HEAT_STEPS] = {0xf0ece7, 0xf9d9ab, 0xf5c18d, 0xf2a875,
+                                                          0xee8e64, 0xe7725a, 0xdd5559};
+
 static double channel(double position, double low, double high)
 {
     position = fmod(position + 360, 360);
@@ -80,6 +85,8 @@ void picture_theme_init(struct picture_theme *theme, bool is_dark)
         diff[step] = mix(0xdcdfe4, 0xe8822a, part);
         diff[-step] = mix(0xdcdfe4, 0x4f8df0, part);
     }
+    for (int step = 0; step < PICTURE_HEAT_STEPS; step++)
+        theme->colours[PICTURE_HEAT_COLOUR + step] = heat_colours[step];
     theme->colours[PICTURE_ROOT_COLOUR] = is_dark ? 0xaab1bd : 0xd5d9e0;
     theme->colours[PICTURE_OTHER_COLOUR] = is_dark ? 0x8b93a1 : 0xc3c8d1;
     theme->colours[PICTURE_PALE_COLOUR] = is_dark ? 0x848a94 : 0xe4e7ec;
@@ -249,7 +256,8 @@ struct span picture_name(const struct flame *flame, uint32_t node)
     return node ? flame->frames[flame->node_frame[node]].name : SPAN_LITERAL("all");
 }
 
-uint32_t picture_colour(const struct flame *flame, const uint8_t *marks, uint32_t node)
+uint32_t picture_colour(const struct flame *flame, const uint8_t *marks, const uint8_t *heat,
+                        uint32_t node)
 {
     const struct frame *frame = &flame->frames[flame->node_frame[node]];
     if (marks && node && !marks[flame->node_frame[node]])
@@ -260,6 +268,8 @@ uint32_t picture_colour(const struct flame *flame, const uint8_t *marks, uint32_
         return diff_colour(flame, node);
     if (node == 0)
         return PICTURE_ROOT_COLOUR;
+    if (heat)
+        return PICTURE_HEAT_COLOUR + (uint32_t)heat[flame->node_frame[node]];
     uint32_t hue = hash_name(family_of(frame)) % PICTURE_HUES;
     return hue * PICTURE_SHADES + hash_name(frame->name) % PICTURE_SHADES;
 }

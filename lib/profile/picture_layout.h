@@ -23,7 +23,9 @@ enum {
     PICTURE_FRAME_COLOURS = PICTURE_HUES * PICTURE_SHADES,
     PICTURE_DIFF_STEPS = 6, /* to each side of equal */
     PICTURE_DIFF_COLOURS = 2 * PICTURE_DIFF_STEPS + 1,
-    PICTURE_ROOT_COLOUR = PICTURE_FRAME_COLOURS + PICTURE_DIFF_COLOURS,
+    PICTURE_HEAT_STEPS = 7, /* of what a function holds itself */
+    PICTURE_HEAT_COLOUR = PICTURE_FRAME_COLOURS + PICTURE_DIFF_COLOURS,
+    PICTURE_ROOT_COLOUR = PICTURE_HEAT_COLOUR + PICTURE_HEAT_STEPS,
     PICTURE_OTHER_COLOUR,
     PICTURE_PALE_COLOUR,  /* of what a search did not find */
     PICTURE_SHADE_COLOUR, /* stands for nodes too narrow to draw */
@@ -69,8 +71,9 @@ struct picture_extent picture_layout_run(const struct picture_layout *layout);
 /* The number of levels among nodes at least as wide as that part of the root. */
 uint32_t picture_layout_depth(const struct flame *flame, double least_part);
 
-/* Index into theme->colours; marks as in picture_options. */
-uint32_t picture_colour(const struct flame *flame, const uint8_t *marks, uint32_t node);
+/* Index into theme->colours; marks and heat as in picture_options. */
+uint32_t picture_colour(const struct flame *flame, const uint8_t *marks, const uint8_t *heat,
+                        uint32_t node);
 
 /* What is written into the node's box: the root is "all", as in the page. */
 struct span picture_name(const struct flame *flame, uint32_t node);

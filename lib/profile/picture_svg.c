@@ -20,6 +20,7 @@ static const double FONT_SIZE = 11, CHARACTER_WIDTH = 6.65, TITLE_CHARACTER_WIDT
 struct svg {
     const struct flame *flame;
     const uint8_t *marks;
+    const uint8_t *heat;
     struct picture_theme theme;
     struct buf *output;
     double width;
@@ -100,8 +101,8 @@ static void draw_box(const struct picture_box *box, void *context)
     bool is_run = box->node == UINT32_MAX;
     if (buf_failed(svg->output))
         return;
-    uint32_t colour =
-        is_run ? PICTURE_SHADE_COLOUR : picture_colour(svg->flame, svg->marks, box->node);
+    uint32_t colour = is_run ? PICTURE_SHADE_COLOUR
+                             : picture_colour(svg->flame, svg->marks, svg->heat, box->node);
     if (!is_run) {
         buf_append_text(svg->output, "<g>");
         append_title(svg, box->node);
@@ -179,6 +180,7 @@ enum err_code picture_svg(const struct flame *flame, const struct picture_option
     options = options ? options : &none;
     struct svg svg = {.flame = flame, .output = output, .width = clamp_width(options->svg_width)};
     svg.marks = options->marks;
+    svg.heat = options->heat;
     picture_theme_init(&svg.theme, options->is_dark);
     uint32_t most = options->svg_depth ? options->svg_depth : DEFAULT_DEPTH;
     most = (most < DEPTH_MAX ? most : DEPTH_MAX) + 1; /* the root is a level of its own */

@@ -377,6 +377,7 @@ ROWS = [
     *of_share("GET", "/p/{id}.png", "/p/{0}.png"),
     *of_share("GET", "/p/{id}/og.png", "/p/{0}/og.png"),
     *of_share("GET", "/p/{id}/badge.svg", "/p/{0}/badge.svg"),
+    *of_share("GET", "/d/{a}..{b}.json", "/d/{0}..{1}.json"),
     *of_share("GET", "/d/{a}..{b}.svg", "/d/{0}..{1}.svg"),
     *of_share("GET", "/d/{a}..{b}.png", "/d/{0}..{1}.png"),
     *of_share("GET", "/d/{a}..{b}/og.png", "/d/{0}..{1}/og.png"),

@@ -78,6 +78,12 @@ def test_a_comparison_has_a_frame_and_a_picture_of_what_is_seen(server, admin, a
     drawn = ElementTree.fromstring(anonymous.get(f"/d/{pair}.svg").text)
     titles = [title.text for title in drawn.iter(SVG + "title")]
     assert "work (12, 70.59 % → 30, 85.71 %)" in titles and titles[0].startswith("all (17, 100.00 % → 35")
+    tree = anonymous.get(f"/d/{pair}.json?mode=normalised&focus=work")
+    body = tree.json()
+    assert body["normalised"] and body["root"] == anonymous.get(
+        f"/api/v1/diff?a={made}&b={other}&mode=normalised&focus=work", headers={"Accept": "application/json"}).json()["root"]
+    assert anonymous.get(f"/d/{pair}.json?mode=odd").status == 400 == anonymous.get(f"/d/{pair}.json?norm=1").status
+    assert anonymous.get(f"/d/{pair}.json", headers={"Origin": "https://elsewhere"}).headers["access-control-allow-origin"] == "*"
     team = share(admin, visibility="team")
     for hidden in (f"{made}..{team}", f"{team}..{made}"):
         assert anonymous.get(f"/d/{hidden}.svg").status == 401
@@ -103,6 +109,29 @@ def test_a_picture_marks_what_the_page_does(anonymous, made):
     assert "search wo.k: 70.6 %" in words
     assert fills("m=idle")[0]["idle"] == plain["idle"] and fills("m=idle")[0]["work"] != plain["work"]
     assert fills("q=(")[0] == plain, "no expression"
+
+
+def test_a_picture_is_coloured_by_own_value_as_the_page_is(admin, anonymous):
+    """Steps: nothing, less than 0.1 %, and from 0.1, 0.3, 1, 3 and 10 % on, of all frames of a name and all samples."""
+    holds = {"none": 0, "tiny": 7, "little": 20, "some": 50, "more": 200, "much": 500, "most": 4000, "spread": 1}
+    lines = [f"none;{name} {value}" for name, value in holds.items() if value] + [f"none;most;at{i};spread 1000" for i in range(2)]
+    rest = 10000 - sum(int(line.rsplit(" ")[-1]) for line in lines)
+    made = share(admin, body="\n".join([*lines, f"other;gone {rest}"]) + "\n")
+    def fills(query):
+        root = ElementTree.fromstring(anonymous.get(f"/p/{made}.svg?sv=2&{query}").text)
+        return {group.find(SVG + "title").text.split()[0]: group.find(SVG + "rect").get("fill")
+                for group in root.iter(SVG + "g") if group.find(SVG + "title") is not None}
+    by_value = fills("c=value")
+    steps = ["none", "little", "some", "more", "much", "most"]
+    assert len({by_value[name] for name in steps}) == len(steps)
+    assert by_value["spread"] == by_value["most"] == by_value["gone"], "of all its frames"
+    assert by_value["at0"] == by_value["none"] and "tiny" not in by_value
+    filtered = fills("c=value&x=ignore:gone")
+    assert filtered["much"] == by_value["much"] and filtered["tiny"] not in by_value.values(), "shares are of the whole"
+    assert fills("c=binary") == fills("") != by_value
+    pictures = [anonymous.get(f"/p/{made}.png?sv=2&c={colour}").body for colour in ("value", "package")]
+    assert pictures[0] != pictures[1]
+    assert "c=value" in meta(anonymous.get(f"/p/{made}?sv=2&c=value"), "og:image")
 
 
 def test_what_not_everybody_may_see_cannot_be_embedded(admin, anonymous):

@@ -293,7 +293,7 @@ static void a_diff_is_drawn_in_its_own_colours(void **state)
     uint32_t equal = PICTURE_FRAME_COLOURS + PICTURE_DIFF_STEPS;
     for (uint32_t i = 0; i < flame->node_count; i++) {
         struct span name = flame->frames[flame->node_frame[i]].name;
-        uint32_t colour = picture_colour(flame, NULL, i);
+        uint32_t colour = picture_colour(flame, NULL, NULL, i);
         assert_true(!span_equal_text(name, "grew") || colour > equal);
         assert_true(!span_equal_text(name, "new") || colour == equal + PICTURE_DIFF_STEPS);
         assert_true(!span_equal_text(name, "shrank") || colour == equal - PICTURE_DIFF_STEPS);
