@@ -41,6 +41,8 @@ INCLUDES := $(patsubst -I%,-isystem %,$(shell pkg-config --cflags-only-I $(LIBRA
 CFLAGS   := -std=gnu17 -D_GNU_SOURCE -DH2O_USE_EPOLL=1 -I. $(INCLUDES) $(WARN) -g -pthread -fPIE \
             -fno-omit-frame-pointer $(MODE_$(BUILD)) $(EXTRA_CFLAGS)
 LDFLAGS  := -pie -pthread $(MODE_$(BUILD)) -Wl,--as-needed
+# What only the builder of symbol tables needs; libiberty has no pkg-config file.
+DEBUG_LIBS := -liberty $(shell pkg-config --libs libseccomp liblzma 2>/dev/null)
 LDLIBS   := $(shell pkg-config --libs $(LIBRARIES) 2>/dev/null) -lm
 
 sources   = $(wildcard $(1)/*.c)
@@ -50,10 +52,11 @@ LIB_C    := $(call sources,lib/base) $(call sources,lib/profile) $(call sources,
 STORE_C  := $(call sources,store)
 API_C    := $(filter-out api/main.c,$(call sources,api))
 CLI_C    := $(filter-out cli/main.c,$(call sources,cli))
+DEBUG_C  := $(filter-out debuginfod/main.c,$(call sources,debuginfod))
 UNIT_C   := $(wildcard tests/unit/*/test_*.c)
 FUZZ_C   := $(wildcard tests/fuzz/fuzz_*.c)
 BENCH_C  := $(wildcard tests/bench/bench_*.c)
-PROGRAMS := $(OUT)/perfoliod $(OUT)/perfolio
+PROGRAMS := $(OUT)/perfoliod $(OUT)/perfolio $(OUT)/perfolio-symbolize
 
 all: $(PROGRAMS)
 
@@ -68,6 +71,7 @@ $(OUT)/lib.a: $(call objects,$(LIB_C))
 $(OUT)/store.a: $(call objects,$(STORE_C))
 $(OUT)/api.a: $(call objects,$(API_C)) $(OUT)/assets.o
 $(OUT)/cli.a: $(call objects,$(CLI_C))
+$(OUT)/debuginfod.a: $(call objects,$(DEBUG_C))
 $(OUT)/%.a:
 	@rm -f $@
 	$(Q)ar rcs $@ $^
@@ -77,6 +81,10 @@ $(OUT)/perfoliod: $(OUT)/api/main.o $(OUT)/api.a $(OUT)/store.a $(OUT)/lib.a
 $(OUT)/perfolio: $(OUT)/cli/main.o $(OUT)/cli.a $(OUT)/lib.a
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(LDFLAGS) $^ $(LDLIBS) -o $@
+
+$(OUT)/perfolio-symbolize: $(OUT)/debuginfod/main.o $(OUT)/debuginfod.a $(OUT)/lib.a
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(LDFLAGS) $^ $(LDLIBS) $(DEBUG_LIBS) -o $@
 
 # Web pages, migrations and the preview font travel inside the server.
 WEB_SOURCES := $(shell find web -type f -not -path 'web/node_modules/*' -not -path 'web/dist/*')

@@ -7,10 +7,11 @@ set -eu
 run="postgresql-15 libpq5 ca-certificates fonts-dejavu-core"
 build="make gcc libc6-dev pkg-config libh2o-evloop-dev libh2o-dev-common libwslay-dev libpq-dev
     libssl-dev libzstd-dev libjansson-dev libdeflate-dev libpcre2-dev libxxhash-dev libinih-dev
-    libcurl4-openssl-dev zlib1g-dev libpng-dev libfreetype-dev fonts-dejavu-core"
+    libcurl4-openssl-dev zlib1g-dev libpng-dev libfreetype-dev fonts-dejavu-core
+    libiberty-dev libseccomp-dev liblzma-dev"
 test="clang libclang-rt-14-dev clang-format libcmocka-dev chromium-headless-shell firefox-esr debootstrap valgrind shellcheck
     mandoc curl git openssl perl procps python3-pytest python3-pytest-xdist python3-psycopg2 python3-yaml
-    python3-jsonschema"
+    python3-jsonschema llvm elfutils binutils dwz xz-utils libc6-dbg"
 # A real S3 server for make test-s3.
 s3="radosgw ceph-mon ceph-osd ceph-common"
 

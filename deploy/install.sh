@@ -17,7 +17,7 @@ install -d "$target/bin" "$target/share/man/man1" "$target/share/man/man8" \
     "$target/share/bash-completion/completions" "$target/share/zsh/site-functions" \
     "$target/share/fish/vendor_completions.d" "$target/share/doc/perfolio" \
     "$target/lib/systemd/system" "$target/lib/sysusers.d" "$2/etc/perfolio"
-install -m 755 "$built/perfoliod" "$built/perfolio" "$target/bin/"
+install -m 755 "$built/perfoliod" "$built/perfolio" "$built/perfolio-symbolize" "$target/bin/"
 install -m 644 deploy/man/*.1 "$target/share/man/man1/"
 install -m 644 deploy/man/*.8 "$target/share/man/man8/"
 install -m 644 deploy/completion/perfolio.bash "$target/share/bash-completion/completions/perfolio"

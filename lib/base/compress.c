@@ -258,3 +258,15 @@ bool compress_expand_exact(struct span zstd, uint8_t *flat, size_t flat_size)
     const size_t made = ZSTD_decompress(flat, flat_size, zstd.data, zstd.size);
     return !ZSTD_isError(made) && made == flat_size;
 }
+
+bool compress_inflate_exact(struct span zlib, uint8_t *flat, size_t flat_size)
+{
+    struct libdeflate_decompressor *decompressor = libdeflate_alloc_decompressor();
+    if (!decompressor)
+        return false;
+    size_t made = 0;
+    const enum libdeflate_result result =
+        libdeflate_zlib_decompress(decompressor, zlib.data, zlib.size, flat, flat_size, &made);
+    libdeflate_free_decompressor(decompressor);
+    return result == LIBDEFLATE_SUCCESS && made == flat_size;
+}

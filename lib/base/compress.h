@@ -53,6 +53,9 @@ enum err_code compress_zstd(struct span bytes, int level, struct buf *output,
 /* One zstd frame of exactly flat_size bytes into flat: for columns of stored data, many and small.
  * False when it is anything else. */
 bool compress_expand_exact(struct span zstd, uint8_t *flat, size_t flat_size) MUST_USE;
+/* The same of one zlib stream (RFC 1950), as sections of ELF files are; its checksum is verified.
+ */
+bool compress_inflate_exact(struct span zlib, uint8_t *flat, size_t flat_size) MUST_USE;
 /* Could it be such a frame? Looks at its header and length alone: to be asked before there is room
  * for what a size from outside claims. */
 bool compress_can_expand_to(struct span zstd, size_t flat_size) MUST_USE;

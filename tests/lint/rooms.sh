@@ -5,7 +5,8 @@
 set -eu
 cd "$(dirname "$0")/../.."
 
-git ls-files --cached --others --exclude-standard 'lib/*.[ch]' 'store/*.[ch]' 'api/*.[ch]' 'cli/*.[ch]' |
+git ls-files --cached --others --exclude-standard 'lib/*.[ch]' 'store/*.[ch]' 'api/*.[ch]' 'cli/*.[ch]' \
+    'debuginfod/*.[ch]' |
     while IFS= read -r file; do if [ -f "$file" ]; then echo "$file"; fi; done |
     xargs grep -HnE '^[[:space:]]*#[[:space:]]*include' |
     awk -F: '
@@ -27,6 +28,7 @@ git ls-files --cached --others --exclude-standard 'lib/*.[ch]' 'store/*.[ch]' 'a
         rooms["lib/symbols"] = "lib/base"
         rooms["store"] = "lib/base lib/profile lib/io"
         rooms["api"] = "lib/base lib/profile lib/io lib/symbols store"
+        rooms["debuginfod"] = "lib/base lib/symbols"
         rooms["cli"] = "lib/base lib/profile lib/io lib/symbols"
 
         # Begin of the header name, then the files (as a pattern) that are its door.
@@ -44,7 +46,11 @@ git ls-files --cached --others --exclude-standard 'lib/*.[ch]' 'store/*.[ch]' 'a
         door["freetype/"] = "^lib/profile/picture\\.c$"
         door["png"] = "^lib/profile/picture\\.c$"
         door["ini.h"] = "^(api/settings\\.c|lib/base/config\\.c)$"
-        door["xxhash"] = "^(lib/(base/map|profile/[a-z_]+|symbols/symbol_table_write)|store/stack_hashes)\\.c$"
+        door["libiberty/"] = "^debuginfod/demangle\\.c$"
+        door["seccomp"] = "^debuginfod/sandbox\\.c$"
+        door["linux/landlock"] = "^debuginfod/sandbox\\.c$"
+        door["lzma"] = "^debuginfod/mini_debuginfo\\.c$"
+        door["xxhash"] = "^(debuginfod/elf_id|lib/(base/map|profile/[a-z_]+|symbols/symbol_table_write)|store/stack_hashes)\\.c$"
     }
     {
         file = $1; line = $2

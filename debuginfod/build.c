@@ -1,0 +1,207 @@
+#include "debuginfod/build.h"
+
+#include "debuginfod/code_map.h"
+#include "debuginfod/demangle.h"
+#include "debuginfod/dwarf_build.h"
+#include "debuginfod/elf_input.h"
+#include "debuginfod/elf_symbols.h"
+#include "lib/base/mem.h"
+
+#include <elf.h>
+#include <stdio.h>
+
+struct build {
+    const struct build_inputs *inputs;
+    struct arena *arena;
+    struct elf_input *elf;
+    struct elf_input *alternate;
+    struct elf_input *split_elfs[BUILD_MAX_SPLIT];
+    struct dwarf_file *dwarf;
+    struct dwarf_file *dwarf_alternate;
+    struct dwarf_file *split_files[BUILD_MAX_SPLIT];
+    uint32_t split_count;
+    struct code_map code;
+    struct symbol_table_writer *writer;
+    enum demangle_names names;
+    struct build_report *report;
+};
+
+static void say(struct build *build, const char *text)
+{
+    size_t length = strlen(build->report->problem);
+    snprintf(build->report->problem + length, sizeof(build->report->problem) - length, "%s%s",
+             length ? "; " : "", text);
+    build->report->facts.quality |= SYMBOL_IS_PARTIAL;
+}
+
+static void take_id(struct build *build)
+{
+    static const enum symbol_id_kind kinds[] = {[ELF_ID_NONE] = SYMBOL_ID_NONE,
+                                                [ELF_ID_GNU] = SYMBOL_ID_GNU,
+                                                [ELF_ID_GO] = SYMBOL_ID_GO,
+                                                [ELF_ID_TEXT] = SYMBOL_ID_TEXT_HASH};
+    struct symbol_table_facts *facts = &build->report->facts;
+    facts->id_kind = kinds[build->elf->id.kind];
+    facts->id_bytes = (uint32_t)build->elf->id.size;
+    memcpy(facts->id, build->elf->id.bytes, build->elf->id.size);
+    facts->machine = build->elf->machine;
+    facts->builder_version = BUILD_VERSION;
+}
+
+static void take_segments(struct build *build)
+{
+    for (uint32_t i = 0; i < build->elf->program_header_count; i++) {
+        const struct elf_program_header *header = &build->elf->program_headers[i];
+        if (header->type == PT_LOAD)
+            symbol_table_writer_segment(
+                build->writer, &(struct symbol_segment){.offset = header->file_offset,
+                                                        .address = header->address,
+                                                        .file_bytes = header->file_bytes,
+                                                        .memory_bytes = header->memory_bytes,
+                                                        .alignment = header->alignment,
+                                                        .flags = header->flags});
+    }
+}
+
+static enum err_code open_inputs(struct build *build, struct err *err)
+{
+    const struct build_inputs *inputs = build->inputs;
+    enum err_code code =
+        elf_input_open(build->arena, inputs->file, inputs->is_mapped, &build->elf, err);
+    if (code)
+        return code;
+    if (inputs->alternate.size) {
+        code = elf_input_open(build->arena, inputs->alternate, inputs->is_mapped, &build->alternate,
+                              err);
+        if (code)
+            return err_add(err, "the shared file of dwz");
+    }
+    for (uint32_t i = 0; i < inputs->split_file_count && i < BUILD_MAX_SPLIT; i++) {
+        code = elf_input_open(build->arena, inputs->split_files[i], inputs->is_mapped,
+                              &build->split_elfs[i], err);
+        if (code)
+            return err_add(err, "split file %u", i + 1);
+        build->split_count++;
+    }
+    return ERR_NONE;
+}
+
+static enum err_code open_dwarf(struct build *build, struct err *err)
+{
+    enum err_code code = dwarf_file_open(build->arena, build->elf, false, &build->dwarf, err);
+    if (!code && build->alternate) {
+        code = dwarf_file_open(build->arena, build->alternate, false, &build->dwarf_alternate, err);
+        build->dwarf->alternate = build->dwarf_alternate;
+    }
+    for (uint32_t i = 0; !code && i < build->split_count; i++)
+        code =
+            dwarf_file_open(build->arena, build->split_elfs[i], true, &build->split_files[i], err);
+    return code;
+}
+
+static void say_dwarf_problems(struct build *build, const struct dwarf_result *result)
+{
+    char text[ERR_MESSAGE_BYTES];
+    if (result->broken_units) {
+        snprintf(text, sizeof(text), "%u of %u units of its DWARF are broken", result->broken_units,
+                 result->unit_count);
+        say(build, text);
+    }
+    if (result->missing_split_units) {
+        snprintf(text, sizeof(text),
+                 "%u units are in split files that were not given, such as %.*s",
+                 result->missing_split_units,
+                 result->missing_split_name.size > 200 ? 200 : (int)result->missing_split_name.size,
+                 (const char *)result->missing_split_name.data);
+        say(build, text);
+    }
+    if (elf_input_find(build->elf, ".gnu_debugaltlink") && !build->alternate)
+        say(build, "names are in a shared file of dwz that was not given (.gnu_debugaltlink)");
+}
+
+static enum err_code add_dwarf(struct build *build, struct err *err)
+{
+    struct symbol_table_facts *facts = &build->report->facts;
+    enum err_code code = open_dwarf(build, err);
+    if (code)
+        return code;
+    struct dwarf_inputs inputs = {.file = build->dwarf,
+                                  .split_files = build->split_files,
+                                  .split_file_count = build->split_count};
+    struct dwarf_result result;
+    dwarf_build(&inputs, &build->code, build->writer, &result);
+    facts->broken_units = result.broken_units;
+    if (result.function_ranges)
+        facts->quality |= SYMBOL_HAS_DWARF | SYMBOL_HAS_INLINES;
+    if (result.line_ranges)
+        facts->quality |= SYMBOL_HAS_LINES;
+    say_dwarf_problems(build, &result);
+    if (build->dwarf->sections[DWARF_INFO].size && !result.function_ranges && !result.line_ranges)
+        say(build, "it has DWARF, but nothing could be read of it");
+    return ERR_NONE;
+}
+
+static enum err_code add_symbols(struct build *build, struct err *err)
+{
+    uint32_t count;
+    enum err_code code =
+        elf_symbols_add(build->elf, ".symtab", &build->code, build->writer, &count, err);
+    if (code)
+        return code;
+    if (count)
+        build->report->facts.quality |= SYMBOL_HAS_SYMTAB;
+    code = elf_symbols_add(build->elf, ".dynsym", &build->code, build->writer, &count, err);
+    if (!code && count)
+        build->report->facts.quality |= SYMBOL_HAS_DYNSYM;
+    return code;
+}
+
+static enum err_code add_all(struct build *build, struct err *err)
+{
+    enum err_code code = open_inputs(build, err);
+    if (code)
+        return code;
+    code_map_init(&build->code, build->elf);
+    take_id(build);
+    take_segments(build);
+    code = add_dwarf(build, err);
+    if (!code)
+        code = add_symbols(build, err);
+    if (code)
+        return code;
+    if (!(build->report->facts.quality & ~(uint32_t)SYMBOL_IS_PARTIAL)) {
+        if (build->report->problem[0])
+            return err_set(err, ERR_INVALID, "%s", build->report->problem);
+        return err_set(err, ERR_NOT_FOUND, "the file names no function: it is stripped");
+    }
+    return ERR_NONE;
+}
+
+static void close_all(struct build *build)
+{
+    dwarf_file_close(build->dwarf);
+    dwarf_file_close(build->dwarf_alternate);
+    for (uint32_t i = 0; i < build->split_count; i++) {
+        dwarf_file_close(build->split_files[i]);
+        elf_input_close(build->split_elfs[i]);
+    }
+    elf_input_close(build->alternate);
+    elf_input_close(build->elf);
+    symbol_table_writer_destroy(build->writer);
+}
+
+enum err_code build_table(const struct build_inputs *inputs, struct buf *output,
+                          struct build_report *ret_report, struct err *err)
+{
+    arena_auto arena = arena_create();
+    *ret_report = (struct build_report){0};
+    struct build build = {.inputs = inputs, .arena = arena, .report = ret_report};
+    build.writer = symbol_table_writer_create(
+        &(struct symbol_table_writer_options){.demangle = demangle_name, .context = &build.names});
+    enum err_code code = add_all(&build, err);
+    if (!code)
+        code = symbol_table_writer_finish(build.writer, &ret_report->facts, output, err);
+    ret_report->counts = symbol_table_writer_counts(build.writer);
+    close_all(&build);
+    return code;
+}

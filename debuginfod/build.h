@@ -1,0 +1,42 @@
+/*
+ * build: one symbol table out of a file and what belongs to it.
+ *
+ * What is best is added first: Go's own table, then DWARF, then symbols; see DESIGN.md. What cannot
+ * be read is said, and costs as little of the rest as possible.
+ */
+#ifndef DEBUGINFOD_BUILD_H
+#define DEBUGINFOD_BUILD_H
+
+#include "lib/base/buf.h"
+#include "lib/base/err.h"
+#include "lib/symbols/symbol_table_write.h"
+
+#include <stdint.h>
+
+enum {
+    BUILD_VERSION = 1,     /* goes up when a table of the same file would get better */
+    BUILD_MAX_SPLIT = 256, /* .dwo files of one build */
+};
+
+struct build_inputs {
+    struct span file;
+    struct span alternate; /* dwz's shared file; empty: none */
+    const struct span *split_files;
+    uint32_t split_file_count;
+    bool is_mapped; /* the bytes are mappings of files */
+};
+
+struct build_report {
+    struct symbol_table_facts facts;
+    struct symbol_table_writer_counts counts;
+    char problem[ERR_MESSAGE_BYTES]; /* what was left out and why; empty: nothing */
+};
+
+/*
+ * Appends the table to output. Handles: ERR_INVALID (no ELF file, damaged, or with DWARF of which
+ * nothing can be read), ERR_UNSUPPORTED, ERR_TOO_LARGE, ERR_NOT_FOUND (it names nothing).
+ */
+enum err_code build_table(const struct build_inputs *inputs, struct buf *output,
+                          struct build_report *ret_report, struct err *err) MUST_USE;
+
+#endif

@@ -1,0 +1,176 @@
+#include "debuginfod/dwarf_build.h"
+
+#include "debuginfod/code_map.h"
+#include "debuginfod/dwarf_line.h"
+#include "debuginfod/dwarf_scopes.h"
+#include "lib/base/mem.h"
+#include "lib/symbols/symbol_table_write.h"
+
+struct range {
+    uint64_t begin;
+    uint64_t end;
+    uint32_t node;
+    uint32_t file;
+    uint32_t line;
+};
+
+struct build {
+    const struct dwarf_inputs *inputs;
+    const struct code_map *code;
+    struct symbol_table_writer *writer;
+    struct dwarf_result *result;
+    struct dwarf_unit *unit; /* whose files rows name */
+    struct dwarf_rows rows;
+    struct dwarf_scopes scopes;
+    struct range pending;
+    /* Lines without a function come last: a table of lines may be shared by units, and the first
+     * range that is added has the place. */
+    struct range *orphans;
+    size_t orphan_count;
+    size_t orphan_capacity;
+};
+
+static void keep_orphan(struct build *build, const struct range *range)
+{
+    if (build->orphan_count == build->orphan_capacity) {
+        build->orphan_capacity = build->orphan_capacity ? 2 * build->orphan_capacity : 1024;
+        build->orphans = mem_resize(build->orphans, build->orphan_capacity, sizeof(struct range));
+    }
+    build->orphans[build->orphan_count++] = *range;
+}
+
+static void flush_pending(struct build *build)
+{
+    const struct range *range = &build->pending;
+    if (range->begin < range->end && range->node == SYMBOL_NONE) {
+        keep_orphan(build, range);
+    } else if (range->begin < range->end) {
+        symbol_table_writer_range(build->writer, range->begin, range->end, range->node, range->file,
+                                  range->line);
+        build->result->function_ranges++;
+    }
+    if (range->begin < range->end && range->line)
+        build->result->line_ranges++;
+    build->pending = (struct range){0};
+}
+
+/* Neighbours that say the same are one. */
+static void add_range(struct build *build, struct range range)
+{
+    struct range *last = &build->pending;
+    if (last->end == range.begin && last->node == range.node && last->file == range.file &&
+        last->line == range.line) {
+        last->end = range.end;
+        return;
+    }
+    flush_pending(build);
+    *last = range;
+}
+
+static void add_row_part(struct build *build, const struct dwarf_row *row, uint64_t begin,
+                         uint64_t end, uint32_t node)
+{
+    add_range(build, (struct range){.begin = begin,
+                                    .end = end,
+                                    .node = node,
+                                    .file = dwarf_lines_file(build->unit, row->file, build->writer),
+                                    .line = row->line});
+}
+
+static uint64_t smaller(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Two ascending lists become one: addresses with a scope, a row, or both. */
+static void join(struct build *build)
+{
+    const struct dwarf_scope *scope = build->scopes.scopes;
+    const struct dwarf_scope *scopes_end = scope + build->scopes.count;
+    const struct dwarf_row *row = build->rows.rows, *rows_end = row + build->rows.count;
+    uint64_t at = 0;
+    for (;;) {
+        while (scope < scopes_end && scope->end <= at)
+            scope++;
+        while (row < rows_end && row->end <= at)
+            row++;
+        uint64_t scope_begin = scope < scopes_end ? scope->begin : UINT64_MAX;
+        uint64_t row_begin = row < rows_end ? row->begin : UINT64_MAX;
+        if (scope == scopes_end && row == rows_end)
+            break;
+        if (at < smaller(scope_begin, row_begin))
+            at = smaller(scope_begin, row_begin);
+        uint64_t end = smaller(scope_begin <= at ? scope->end : scope_begin,
+                               row_begin <= at ? row->end : row_begin);
+        uint32_t node = scope_begin <= at ? scope->node : SYMBOL_NONE;
+        if (row_begin <= at)
+            add_row_part(build, row, at, end, node);
+        else
+            add_range(build,
+                      (struct range){.begin = at, .end = end, .node = node, .file = SYMBOL_NONE});
+        at = end;
+    }
+    flush_pending(build);
+}
+
+static struct dwarf_unit *find_split(const struct build *build, struct dwarf_unit *skeleton)
+{
+    for (uint32_t i = 0; i < build->inputs->split_file_count; i++) {
+        struct dwarf_file *file = build->inputs->split_files[i];
+        for (uint32_t k = 0; k < file->unit_count; k++) {
+            struct dwarf_unit *unit = &file->units[k];
+            unit->skeleton = skeleton; /* reading its first entry already needs one */
+            if (dwarf_unit_open(unit) && unit->split_id == skeleton->split_id)
+                return unit;
+        }
+    }
+    return NULL;
+}
+
+/* The unit that has the entries: itself, or the one in a .dwo that it stands for. */
+static struct dwarf_unit *content_of(struct build *build, struct dwarf_unit *unit)
+{
+    if (!unit->split_name.size)
+        return unit;
+    build->result->split_units++;
+    struct dwarf_unit *split = find_split(build, unit);
+    if (split)
+        return split;
+    build->result->missing_split_units++;
+    build->result->missing_split_name = unit->split_name;
+    return unit;
+}
+
+static void build_unit(struct build *build, struct dwarf_unit *unit)
+{
+    build->result->unit_count++;
+    bool is_good = dwarf_unit_open(unit);
+    build->rows.count = build->scopes.count = 0;
+    if (is_good && unit->type != DWARF_UNIT_PARTIAL) {
+        build->unit = unit;
+        bool has_rows = dwarf_lines_run(unit, build->code, &build->rows);
+        is_good = dwarf_scopes_read(content_of(build, unit), build->code, build->writer,
+                                    &build->scopes) &&
+                  has_rows;
+        join(build);
+    }
+    build->result->broken_units += !is_good;
+}
+
+void dwarf_build(const struct dwarf_inputs *inputs, const struct code_map *code,
+                 struct symbol_table_writer *writer, struct dwarf_result *ret_result)
+{
+    struct build build = {.inputs = inputs, .code = code, .writer = writer, .result = ret_result};
+    *ret_result = (struct dwarf_result){.broken_units = inputs->file->lost_units};
+    for (uint32_t i = 0; i < inputs->file->unit_count; i++) {
+        struct dwarf_unit *unit = &inputs->file->units[i];
+        if (unit->type != DWARF_UNIT_TYPE && unit->type != DWARF_UNIT_SPLIT_TYPE)
+            build_unit(&build, unit);
+    }
+    for (size_t i = 0; i < build.orphan_count; i++)
+        symbol_table_writer_range(writer, build.orphans[i].begin, build.orphans[i].end, SYMBOL_NONE,
+                                  build.orphans[i].file, build.orphans[i].line);
+    mem_free(build.orphans);
+    dwarf_rows_fini(&build.rows);
+    dwarf_scopes_fini(&build.scopes);
+}

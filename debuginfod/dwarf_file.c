@@ -1,0 +1,243 @@
+#include "debuginfod/dwarf_file.h"
+
+#include "debuginfod/dwarf_abbrev.h"
+#include "debuginfod/dwarf_line.h"
+#include "debuginfod/dwarf_names.h"
+#include "debuginfod/elf_input.h"
+#include "lib/base/mem.h"
+
+#include <stdio.h>
+
+static const char *const section_names[DWARF_SECTION_COUNT] = {
+    [DWARF_INFO] = ".debug_info",
+    [DWARF_ABBREV] = ".debug_abbrev",
+    [DWARF_LINE] = ".debug_line",
+    [DWARF_STR] = ".debug_str",
+    [DWARF_LINE_STR] = ".debug_line_str",
+    [DWARF_RANGES] = ".debug_ranges",
+    [DWARF_RNGLISTS] = ".debug_rnglists",
+    [DWARF_ADDR] = ".debug_addr",
+    [DWARF_STR_OFFSETS] = ".debug_str_offsets",
+};
+
+static enum err_code read_sections(struct dwarf_file *file, struct elf_input *elf, struct err *err)
+{
+    for (int i = 0; i < DWARF_SECTION_COUNT; i++) {
+        char name[64];
+        snprintf(name, sizeof(name), "%s%s", section_names[i], file->is_split ? ".dwo" : "");
+        enum err_code code = elf_input_read_name(elf, name, &file->sections[i], err);
+        if (code)
+            return code;
+    }
+    return ERR_NONE;
+}
+
+static bool has_split_id(const struct dwarf_unit *unit)
+{
+    return unit->type == DWARF_UNIT_SKELETON || unit->type == DWARF_UNIT_SPLIT_COMPILE;
+}
+
+static bool read_unit_header(struct dwarf_file *file, struct cursor *cursor,
+                             struct dwarf_unit *unit)
+{
+    struct span info = file->sections[DWARF_INFO];
+    *unit = (struct dwarf_unit){.file = file,
+                                .offset = (uint64_t)(cursor->next - info.data),
+                                .offset_bytes = 4,
+                                .type = DWARF_UNIT_COMPILE,
+                                .line_offset = DWARF_NO_OFFSET};
+    uint64_t length = cursor_u32(cursor);
+    if (length == UINT32_MAX) {
+        unit->offset_bytes = 8;
+        length = cursor_u64(cursor);
+    }
+    if (cursor->has_failed || length > cursor_left(cursor))
+        return cursor_fail(cursor);
+    unit->end = (uint64_t)(cursor->next - info.data) + length;
+    struct cursor header = {.next = cursor->next, .end = cursor->next + length};
+    cursor_skip(cursor, length);
+    unit->version = cursor_u16(&header);
+    if (unit->version >= 5) {
+        unit->type = cursor_u8(&header);
+        unit->address_bytes = cursor_u8(&header);
+        unit->abbrev_offset = cursor_uint(&header, unit->offset_bytes);
+        unit->split_id = has_split_id(unit) ? cursor_u64(&header) : 0;
+    } else {
+        unit->abbrev_offset = cursor_uint(&header, unit->offset_bytes);
+        unit->address_bytes = cursor_u8(&header);
+    }
+    unit->first_die = (uint64_t)(header.next - info.data);
+    unit->is_broken = header.has_failed || unit->version < 2 || unit->version > 5 ||
+                      (unit->address_bytes != 4 && unit->address_bytes != 8);
+    return true;
+}
+
+/* Units lie one behind the other; where the length of one is wrong, the rest cannot be found. */
+static void read_units(struct dwarf_file *file)
+{
+    struct cursor cursor = cursor_of(file->sections[DWARF_INFO]);
+    uint32_t capacity = 0;
+    while (cursor_left(&cursor) >= 11) {
+        if (file->unit_count == capacity) {
+            capacity = capacity ? 2 * capacity : 64;
+            file->units = mem_resize(file->units, capacity, sizeof(struct dwarf_unit));
+        }
+        if (file->unit_count == DWARF_MAX_UNITS ||
+            !read_unit_header(file, &cursor, &file->units[file->unit_count])) {
+            file->lost_units++;
+            return;
+        }
+        file->unit_count++;
+    }
+}
+
+enum err_code dwarf_file_open(struct arena *arena, struct elf_input *elf, bool is_split,
+                              struct dwarf_file **ret_file, struct err *err)
+{
+    struct dwarf_file *file = arena_new(arena, struct dwarf_file, 1);
+    file->arena = arena;
+    file->is_split = is_split;
+    enum err_code code = read_sections(file, elf, err);
+    if (code)
+        return code;
+    read_units(file);
+    *ret_file = file;
+    return ERR_NONE;
+}
+
+void dwarf_file_close(struct dwarf_file *file)
+{
+    if (!file)
+        return;
+    for (uint32_t i = 0; i < file->abbrevs_count; i++)
+        dwarf_abbrevs_destroy(file->abbrevs[i]);
+    for (uint32_t i = 0; i < file->lines_count; i++)
+        dwarf_lines_destroy(file->lines[i]);
+    mem_free(file->abbrevs);
+    mem_free(file->lines);
+    mem_free(file->units);
+    map_u64_fini(&file->abbrevs_by_offset);
+    map_u64_fini(&file->lines_by_offset);
+    map_u64_fini(&file->functions_by_offset);
+}
+
+/* Many units share a table; one that is broken is kept as NULL and not tried again. */
+static const struct dwarf_abbrevs *find_abbrevs(struct dwarf_file *file, uint64_t offset)
+{
+    uint32_t index = map_u64_find(&file->abbrevs_by_offset, offset);
+    if (index != MAP_ABSENT)
+        return file->abbrevs[index];
+    if (file->abbrevs_count == file->abbrevs_capacity) {
+        file->abbrevs_capacity = file->abbrevs_capacity ? 2 * file->abbrevs_capacity : 64;
+        file->abbrevs =
+            mem_resize(file->abbrevs, file->abbrevs_capacity, sizeof(struct dwarf_abbrevs *));
+    }
+    struct dwarf_abbrevs *table = dwarf_abbrevs_read(file->sections[DWARF_ABBREV], offset,
+                                                     DWARF_MAX_ATTRIBUTES - file->attribute_count);
+    if (table)
+        file->attribute_count += table->attribute_count;
+    map_u64_add(&file->abbrevs_by_offset, offset, file->abbrevs_count);
+    file->abbrevs[file->abbrevs_count++] = table;
+    return table;
+}
+
+/* What the first entry says that can be understood only when all of it was read. */
+struct root {
+    struct dwarf_value directory;
+    struct dwarf_value low_address;
+    struct dwarf_value split_name;
+};
+
+static void take_root_attribute(struct dwarf_unit *unit, struct root *root, uint16_t name,
+                                const struct dwarf_value *value)
+{
+    switch (name) {
+    case DW_AT_comp_dir:
+        root->directory = *value;
+        break;
+    case DW_AT_low_pc:
+        root->low_address = *value;
+        break;
+    case DW_AT_dwo_name:
+    case DW_AT_GNU_dwo_name:
+        root->split_name = *value;
+        break;
+    case DW_AT_stmt_list:
+        unit->line_offset = value->number;
+        break;
+    case DW_AT_str_offsets_base:
+        unit->str_offsets_base = value->number;
+        break;
+    case DW_AT_addr_base:
+    case DW_AT_GNU_addr_base:
+        unit->addr_base = value->number;
+        break;
+    case DW_AT_rnglists_base:
+        unit->rnglists_base = value->number;
+        break;
+    case DW_AT_GNU_ranges_base:
+        unit->gnu_ranges_base = value->number;
+        break;
+    case DW_AT_GNU_dwo_id:
+        unit->split_id = value->number;
+        break;
+    default:
+        break;
+    }
+}
+
+/* In a .dwo of version 5 the tables have no base attribute: they begin behind their header. */
+static void set_split_bases(struct dwarf_unit *unit)
+{
+    if (!unit->file->is_split || unit->version < 5)
+        return;
+    unit->str_offsets_base = unit->offset_bytes == 8 ? 16 : 8;
+    unit->rnglists_base = unit->offset_bytes == 8 ? 20 : 12;
+}
+
+static bool read_root(struct dwarf_unit *unit)
+{
+    struct cursor cursor = cursor_at(
+        span_of(unit->file->sections[DWARF_INFO].data, (size_t)unit->end), unit->first_die);
+    const struct dwarf_abbrev *abbrev = dwarf_abbrev_find(unit->abbrevs, cursor_uleb(&cursor));
+    if (cursor.has_failed || !abbrev)
+        return false;
+    set_split_bases(unit);
+    struct root root = {0};
+    for (uint32_t i = 0; i < abbrev->attribute_count; i++) {
+        const struct dwarf_attribute *attribute =
+            &unit->abbrevs->attributes[abbrev->first_attribute + i];
+        struct dwarf_value value;
+        if (!dwarf_value_read(unit, attribute, &cursor, &value))
+            return false;
+        take_root_attribute(unit, &root, attribute->name, &value);
+    }
+    unit->directory = dwarf_value_text(unit, &root.directory);
+    unit->split_name = dwarf_value_text(unit, &root.split_name);
+    dwarf_value_address(unit, &root.low_address, &unit->low_address);
+    return true;
+}
+
+bool dwarf_unit_open(struct dwarf_unit *unit)
+{
+    if (unit->is_open || unit->is_broken)
+        return !unit->is_broken;
+    unit->abbrevs = find_abbrevs(unit->file, unit->abbrev_offset);
+    unit->is_broken = !unit->abbrevs || !read_root(unit);
+    unit->is_open = true;
+    return !unit->is_broken;
+}
+
+struct dwarf_unit *dwarf_file_unit_at(struct dwarf_file *file, uint64_t offset)
+{
+    uint32_t low = 0, high = file->unit_count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (file->units[middle].end <= offset)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < file->unit_count && offset >= file->units[low].first_die ? &file->units[low]
+                                                                          : NULL;
+}

@@ -1,0 +1,38 @@
+/*
+ * dwarf_ranges: the addresses that an entry covers: low and high, .debug_ranges, .debug_rnglists.
+ */
+#ifndef DEBUGINFOD_DWARF_RANGES_H
+#define DEBUGINFOD_DWARF_RANGES_H
+
+#include "debuginfod/dwarf_file.h"
+
+struct code_map;
+
+enum { DWARF_MAX_RANGES = 1 << 16 }; /* of one entry */
+
+/* What an entry says of its addresses; all zeros: nothing. */
+struct dwarf_extent {
+    struct dwarf_value low;
+    struct dwarf_value high; /* an address, or a size */
+    struct dwarf_value ranges;
+};
+
+struct dwarf_range {
+    uint64_t begin;
+    uint64_t end;
+};
+
+/* Reused from entry to entry. All zeros is empty. */
+struct dwarf_range_list {
+    struct dwarf_range *ranges;
+    uint32_t count;
+    uint32_t capacity;
+};
+
+/* Fills list, which is emptied first, with what of the extent is code. False: its list is broken.
+ */
+bool dwarf_ranges_read(const struct dwarf_unit *unit, const struct dwarf_extent *extent,
+                       const struct code_map *code, struct dwarf_range_list *list);
+void dwarf_range_list_fini(struct dwarf_range_list *list);
+
+#endif

@@ -1,0 +1,259 @@
+#include "debuginfod/dwarf_file.h"
+#include "debuginfod/dwarf_names.h"
+
+/* Forms of one value with its number: what it is, and how it is read. */
+static struct dwarf_value value_of(enum dwarf_kind kind, uint64_t number)
+{
+    return (struct dwarf_value){.kind = kind, .number = number};
+}
+
+static struct dwarf_value read_block(struct cursor *cursor, uint64_t size)
+{
+    cursor_skip(cursor, size);
+    return value_of(DWARF_VALUE_OTHER, 0);
+}
+
+static struct dwarf_value read_reference(const struct dwarf_unit *unit, uint64_t offset)
+{
+    if (offset > unit->end - unit->offset)
+        return value_of(DWARF_VALUE_OTHER, 0);
+    return value_of(DWARF_VALUE_REFERENCE, unit->offset + offset);
+}
+
+static bool read_indirect(const struct dwarf_unit *unit, struct cursor *cursor,
+                          struct dwarf_value *ret_value)
+{
+    uint64_t form = cursor_uleb(cursor);
+    if (form == DW_FORM_indirect || form == DW_FORM_implicit_const || form > UINT16_MAX)
+        return cursor_fail(cursor);
+    const struct dwarf_attribute attribute = {.form = (uint16_t)form};
+    return dwarf_value_read(unit, &attribute, cursor, ret_value);
+}
+
+/* Those of version 5 and of the GNU extensions that came before it. */
+static bool read_new_form(const struct dwarf_unit *unit, const struct dwarf_attribute *attribute,
+                          struct cursor *cursor, struct dwarf_value *value)
+{
+    switch (attribute->form) {
+    case DW_FORM_strx:
+    case DW_FORM_GNU_str_index:
+        *value = value_of(DWARF_VALUE_TEXT_INDEX, cursor_uleb(cursor));
+        break;
+    case DW_FORM_strx1:
+    case DW_FORM_strx2:
+    case DW_FORM_strx3:
+    case DW_FORM_strx4:
+        *value = value_of(DWARF_VALUE_TEXT_INDEX,
+                          cursor_uint(cursor, attribute->form - DW_FORM_strx1 + 1U));
+        break;
+    case DW_FORM_addrx:
+    case DW_FORM_GNU_addr_index:
+        *value = value_of(DWARF_VALUE_ADDRESS_INDEX, cursor_uleb(cursor));
+        break;
+    case DW_FORM_addrx1:
+    case DW_FORM_addrx2:
+    case DW_FORM_addrx3:
+    case DW_FORM_addrx4:
+        *value = value_of(DWARF_VALUE_ADDRESS_INDEX,
+                          cursor_uint(cursor, attribute->form - DW_FORM_addrx1 + 1U));
+        break;
+    case DW_FORM_loclistx:
+    case DW_FORM_rnglistx:
+        *value = value_of(DWARF_VALUE_LIST_INDEX, cursor_uleb(cursor));
+        break;
+    case DW_FORM_line_strp:
+        *value = value_of(DWARF_VALUE_LINE_TEXT_OFFSET, cursor_uint(cursor, unit->offset_bytes));
+        break;
+    case DW_FORM_strp_sup:
+    case DW_FORM_GNU_strp_alt:
+        *value = value_of(DWARF_VALUE_ALT_TEXT_OFFSET, cursor_uint(cursor, unit->offset_bytes));
+        break;
+    case DW_FORM_ref_sup4:
+        *value = value_of(DWARF_VALUE_ALT_REFERENCE, cursor_u32(cursor));
+        break;
+    case DW_FORM_ref_sup8:
+        *value = value_of(DWARF_VALUE_ALT_REFERENCE, cursor_u64(cursor));
+        break;
+    case DW_FORM_GNU_ref_alt:
+        *value = value_of(DWARF_VALUE_ALT_REFERENCE, cursor_uint(cursor, unit->offset_bytes));
+        break;
+    case DW_FORM_data16:
+        *value = read_block(cursor, 16);
+        break;
+    case DW_FORM_implicit_const:
+        *value = value_of(DWARF_VALUE_NUMBER, (uint64_t)attribute->implicit);
+        break;
+    default:
+        return cursor_fail(cursor);
+    }
+    return !cursor->has_failed;
+}
+
+bool dwarf_value_read(const struct dwarf_unit *unit, const struct dwarf_attribute *attribute,
+                      struct cursor *cursor, struct dwarf_value *ret_value)
+{
+    struct dwarf_value value = {.kind = DWARF_VALUE_OTHER};
+    switch (attribute->form) {
+    case DW_FORM_addr:
+        value = value_of(DWARF_VALUE_ADDRESS, cursor_uint(cursor, unit->address_bytes));
+        break;
+    case DW_FORM_data1:
+    case DW_FORM_flag:
+        value = value_of(DWARF_VALUE_NUMBER, cursor_u8(cursor));
+        break;
+    case DW_FORM_data2:
+        value = value_of(DWARF_VALUE_NUMBER, cursor_u16(cursor));
+        break;
+    case DW_FORM_data4:
+        value = value_of(DWARF_VALUE_NUMBER, cursor_u32(cursor));
+        break;
+    case DW_FORM_data8:
+        value = value_of(DWARF_VALUE_NUMBER, cursor_u64(cursor));
+        break;
+    case DW_FORM_udata:
+        value = value_of(DWARF_VALUE_NUMBER, cursor_uleb(cursor));
+        break;
+    case DW_FORM_sdata:
+        value = value_of(DWARF_VALUE_NUMBER, (uint64_t)cursor_sleb(cursor));
+        break;
+    case DW_FORM_flag_present:
+        value = value_of(DWARF_VALUE_NUMBER, 1);
+        break;
+    case DW_FORM_sec_offset:
+        value = value_of(DWARF_VALUE_OFFSET, cursor_uint(cursor, unit->offset_bytes));
+        break;
+    case DW_FORM_string:
+        value.kind = DWARF_VALUE_TEXT;
+        value.text = cursor_text(cursor);
+        break;
+    case DW_FORM_strp:
+        value = value_of(DWARF_VALUE_TEXT_OFFSET, cursor_uint(cursor, unit->offset_bytes));
+        break;
+    case DW_FORM_ref1:
+        value = read_reference(unit, cursor_u8(cursor));
+        break;
+    case DW_FORM_ref2:
+        value = read_reference(unit, cursor_u16(cursor));
+        break;
+    case DW_FORM_ref4:
+        value = read_reference(unit, cursor_u32(cursor));
+        break;
+    case DW_FORM_ref8:
+        value = read_reference(unit, cursor_u64(cursor));
+        break;
+    case DW_FORM_ref_udata:
+        value = read_reference(unit, cursor_uleb(cursor));
+        break;
+    case DW_FORM_ref_addr: /* in version 2 as large as an address */
+        value = value_of(
+            DWARF_VALUE_REFERENCE,
+            cursor_uint(cursor, unit->version > 2 ? unit->offset_bytes : unit->address_bytes));
+        break;
+    case DW_FORM_ref_sig8:
+        value = read_block(cursor, 8);
+        break;
+    case DW_FORM_block:
+    case DW_FORM_exprloc:
+        value = read_block(cursor, cursor_uleb(cursor));
+        break;
+    case DW_FORM_block1:
+        value = read_block(cursor, cursor_u8(cursor));
+        break;
+    case DW_FORM_block2:
+        value = read_block(cursor, cursor_u16(cursor));
+        break;
+    case DW_FORM_block4:
+        value = read_block(cursor, cursor_u32(cursor));
+        break;
+    case DW_FORM_indirect:
+        return read_indirect(unit, cursor, ret_value);
+    default:
+        return read_new_form(unit, attribute, cursor, ret_value);
+    }
+    *ret_value = value;
+    return !cursor->has_failed;
+}
+
+bool dwarf_entry_skip(const struct dwarf_unit *unit, const struct dwarf_abbrev *abbrev,
+                      struct cursor *cursor)
+{
+    if (abbrev->is_fixed)
+        return cursor_skip(cursor, abbrev->fixed_bytes +
+                                       (uint64_t)abbrev->address_count * unit->address_bytes +
+                                       (uint64_t)abbrev->offset_count * unit->offset_bytes);
+    const struct dwarf_attribute *attribute = unit->abbrevs->attributes + abbrev->first_attribute;
+    struct dwarf_value value;
+    for (uint32_t i = 0; i < abbrev->attribute_count; i++) {
+        if (!dwarf_value_read(unit, &attribute[i], cursor, &value))
+            return false;
+    }
+    return true;
+}
+
+static struct span text_at(const struct dwarf_file *file, enum dwarf_section section,
+                           uint64_t offset)
+{
+    if (!file)
+        return (struct span){NULL, 0};
+    struct cursor cursor = cursor_at(file->sections[section], offset);
+    return cursor_text(&cursor);
+}
+
+/* base + index * size, or failed when that is not in the section. */
+static struct cursor entry_at(struct span section, uint64_t base, uint64_t index, unsigned size)
+{
+    if (index > section.size || base > section.size)
+        return (struct cursor){.has_failed = true};
+    return cursor_at(section, base + index * size);
+}
+
+struct span dwarf_value_text(const struct dwarf_unit *unit, const struct dwarf_value *value)
+{
+    const struct dwarf_file *file = unit->file;
+    struct cursor cursor;
+    switch (value->kind) {
+    case DWARF_VALUE_TEXT:
+        return value->text;
+    case DWARF_VALUE_TEXT_OFFSET:
+        return text_at(file, DWARF_STR, value->number);
+    case DWARF_VALUE_LINE_TEXT_OFFSET:
+        return text_at(file, DWARF_LINE_STR, value->number);
+    case DWARF_VALUE_ALT_TEXT_OFFSET:
+        return text_at(file->alternate, DWARF_STR, value->number);
+    case DWARF_VALUE_TEXT_INDEX:
+        cursor = entry_at(file->sections[DWARF_STR_OFFSETS], unit->str_offsets_base, value->number,
+                          unit->offset_bytes);
+        return text_at(file, DWARF_STR,
+                       cursor.has_failed ? DWARF_NO_OFFSET
+                                         : cursor_uint(&cursor, unit->offset_bytes));
+    case DWARF_VALUE_NONE:
+    case DWARF_VALUE_NUMBER:
+    case DWARF_VALUE_ADDRESS:
+    case DWARF_VALUE_ADDRESS_INDEX:
+    case DWARF_VALUE_REFERENCE:
+    case DWARF_VALUE_ALT_REFERENCE:
+    case DWARF_VALUE_OFFSET:
+    case DWARF_VALUE_LIST_INDEX:
+    case DWARF_VALUE_OTHER:
+        break;
+    }
+    return (struct span){NULL, 0};
+}
+
+bool dwarf_value_address(const struct dwarf_unit *unit, const struct dwarf_value *value,
+                         uint64_t *ret_address)
+{
+    if (value->kind == DWARF_VALUE_ADDRESS) {
+        *ret_address = value->number;
+        return true;
+    }
+    if (value->kind != DWARF_VALUE_ADDRESS_INDEX)
+        return false;
+    const struct dwarf_unit *owner = unit->skeleton ? unit->skeleton : unit;
+    struct cursor cursor = entry_at(owner->file->sections[DWARF_ADDR], owner->addr_base,
+                                    value->number, owner->address_bytes);
+    uint64_t address = cursor.has_failed ? 0 : cursor_uint(&cursor, owner->address_bytes);
+    if (!cursor.has_failed)
+        *ret_address = address;
+    return !cursor.has_failed;
+}

@@ -1,0 +1,195 @@
+#include "debuginfod/elf_symbols.h"
+
+#include "debuginfod/code_map.h"
+#include "debuginfod/cursor.h"
+#include "debuginfod/elf_input.h"
+#include "lib/base/mem.h"
+#include "lib/symbols/symbol_table_write.h"
+
+#include <elf.h>
+#include <stdlib.h>
+
+struct symbol {
+    uint64_t begin;
+    uint64_t end; /* begin: no size */
+    struct span name;
+    uint8_t rank; /* of those at one address and of one size the lowest is taken */
+};
+
+struct symbols {
+    struct elf_input *elf;
+    const struct code_map *code;
+    struct span strings;
+    struct symbol *symbols;
+    size_t count;
+};
+
+struct raw_symbol {
+    uint32_t name;
+    uint8_t info;
+    uint16_t section;
+    uint64_t value;
+    uint64_t size;
+};
+
+static struct raw_symbol read_symbol(const struct elf_input *elf, struct cursor *cursor)
+{
+    struct raw_symbol symbol = {.name = cursor_u32(cursor)};
+    if (elf->is_64_bit) {
+        symbol.info = cursor_u8(cursor);
+        cursor_skip(cursor, 1);
+        symbol.section = cursor_u16(cursor);
+        symbol.value = cursor_u64(cursor);
+        symbol.size = cursor_u64(cursor);
+    } else {
+        symbol.value = cursor_u32(cursor);
+        symbol.size = cursor_u32(cursor);
+        symbol.info = cursor_u8(cursor);
+        cursor_skip(cursor, 1);
+        symbol.section = cursor_u16(cursor);
+    }
+    return symbol;
+}
+
+static uint8_t rank_of(uint8_t info)
+{
+    uint8_t binding = info >> 4, type = info & 15;
+    uint8_t rank = binding == STB_GLOBAL ? 0 : binding == STB_WEAK ? 1 : 2;
+    return (uint8_t)(type == STT_NOTYPE ? rank + 3 : rank);
+}
+
+/* Labels of assemblers and ARM's marks of what is code and what is data. */
+static bool is_label(struct span name)
+{
+    return !name.size || span_starts_with(name, ".L") || name.data[0] == '$';
+}
+
+/* An index past 16 bits (SHN_XINDEX) is only met in objects with very many sections. */
+static bool is_function(const struct symbols *symbols, const struct raw_symbol *symbol)
+{
+    uint8_t type = symbol->info & 15;
+    return (type == STT_FUNC || type == STT_GNU_IFUNC || type == STT_NOTYPE) &&
+           symbol->section != SHN_UNDEF && symbol->section < symbols->elf->section_count;
+}
+
+static void add_symbol(struct symbols *symbols, const struct raw_symbol *raw)
+{
+    struct cursor name = cursor_at(symbols->strings, raw->name);
+    struct symbol symbol = {
+        .begin = raw->value, .name = cursor_text(&name), .rank = rank_of(raw->info)};
+    if (symbols->elf->type == ET_REL)
+        symbol.begin += symbols->elf->sections[raw->section].address;
+    if (symbols->elf->machine == EM_ARM)
+        symbol.begin &= ~UINT64_C(1); /* set for Thumb code */
+    uint64_t code_end = UINT64_MAX;
+    if (is_label(symbol.name) || !code_map_clip(symbols->code, symbol.begin, &code_end))
+        return;
+    symbol.end = symbol.begin + raw->size;
+    if (symbol.end < symbol.begin || symbol.end > code_end)
+        symbol.end = code_end;
+    symbols->symbols[symbols->count++] = symbol;
+}
+
+static int compare_symbols(const void *a, const void *b)
+{
+    const struct symbol *left = a, *right = b;
+    if (left->begin != right->begin)
+        return left->begin < right->begin ? -1 : 1;
+    if (left->end != right->end)
+        return left->end > right->end ? -1 : 1;
+    if (left->rank != right->rank)
+        return left->rank < right->rank ? -1 : 1;
+    return span_compare(left->name, right->name);
+}
+
+static int compare_sizes(const void *a, const void *b)
+{
+    const struct symbol *left = a, *right = b;
+    uint64_t left_size = left->end - left->begin, right_size = right->end - right->begin;
+    if (left_size != right_size)
+        return left_size < right_size ? -1 : 1;
+    return (left->begin > right->begin) - (left->begin < right->begin);
+}
+
+/* One symbol an address. */
+static void keep_best(struct symbols *symbols)
+{
+    size_t kept = 0;
+    qsort(symbols->symbols, symbols->count, sizeof(struct symbol), compare_symbols);
+    for (size_t i = 0; i < symbols->count; i++) {
+        if (!kept || symbols->symbols[kept - 1].begin != symbols->symbols[i].begin)
+            symbols->symbols[kept++] = symbols->symbols[i];
+    }
+    symbols->count = kept;
+}
+
+static uint64_t end_of_sizeless(const struct symbols *symbols, size_t index, bool is_dynamic)
+{
+    uint64_t begin = symbols->symbols[index].begin, end = UINT64_MAX;
+    if (is_dynamic)
+        return begin + 1;
+    code_map_clip(symbols->code, begin, &end);
+    if (index + 1 < symbols->count && symbols->symbols[index + 1].begin < end)
+        end = symbols->symbols[index + 1].begin;
+    return end;
+}
+
+/* Who is added first has the place: sizeless ones after all others, and small ones, which lie
+ * inside of others, before these. */
+static void write_symbols(struct symbols *symbols, bool is_dynamic,
+                          struct symbol_table_writer *writer)
+{
+    struct symbol *sizeless = mem_new(struct symbol, symbols->count + 1);
+    size_t sizeless_count = 0, sized_count = 0;
+    for (size_t i = 0; i < symbols->count; i++) {
+        struct symbol symbol = symbols->symbols[i];
+        if (symbol.begin < symbol.end)
+            continue;
+        symbol.end = end_of_sizeless(symbols, i, is_dynamic);
+        sizeless[sizeless_count++] = symbol;
+    }
+    for (size_t i = 0; i < symbols->count; i++) {
+        if (symbols->symbols[i].begin < symbols->symbols[i].end)
+            symbols->symbols[sized_count++] = symbols->symbols[i];
+    }
+    qsort(symbols->symbols, sized_count, sizeof(struct symbol), compare_sizes);
+    for (size_t i = 0; i < sized_count; i++)
+        symbol_table_writer_symbol(writer, symbols->symbols[i].begin, symbols->symbols[i].end,
+                                   symbols->symbols[i].name);
+    for (size_t i = 0; i < sizeless_count; i++)
+        symbol_table_writer_symbol(writer, sizeless[i].begin, sizeless[i].end, sizeless[i].name);
+    mem_free(sizeless);
+}
+
+enum err_code elf_symbols_add(struct elf_input *elf, const char *section_name,
+                              const struct code_map *code, struct symbol_table_writer *writer,
+                              uint32_t *ret_count, struct err *err)
+{
+    struct symbols symbols = {.elf = elf, .code = code};
+    struct elf_section *section = elf_input_find(elf, section_name);
+    struct span bytes;
+    *ret_count = 0;
+    if (!section || section->link >= elf->section_count)
+        return ERR_NONE;
+    enum err_code status = elf_input_read(elf, section, &bytes, err);
+    if (!status)
+        status = elf_input_read(elf, &elf->sections[section->link], &symbols.strings, err);
+    if (status)
+        return status;
+    size_t count = bytes.size / (elf->is_64_bit ? sizeof(Elf64_Sym) : sizeof(Elf32_Sym));
+    if (count > ELF_SYMBOLS_MAX_COUNT)
+        return err_set(err, ERR_TOO_LARGE, "%s has more than %d symbols", section_name,
+                       ELF_SYMBOLS_MAX_COUNT);
+    symbols.symbols = mem_new(struct symbol, count + 1);
+    struct cursor cursor = cursor_of(bytes);
+    for (size_t i = 0; i < count; i++) {
+        struct raw_symbol raw = read_symbol(elf, &cursor);
+        if (is_function(&symbols, &raw))
+            add_symbol(&symbols, &raw);
+    }
+    keep_best(&symbols);
+    write_symbols(&symbols, section->type == SHT_DYNSYM, writer);
+    *ret_count = (uint32_t)symbols.count;
+    mem_free(symbols.symbols);
+    return ERR_NONE;
+}

@@ -1,0 +1,173 @@
+/*
+ * perfolio-symbolize FILE -o TABLE: makes a symbol table of a file with debug information.
+ *
+ * The file is read by a second process of this program, in a sandbox (worker.h); this one opens
+ * files, waits, and puts the table in its place when it is complete.
+ */
+#include "debuginfod/worker.h"
+#include "lib/base/mem.h"
+#include "lib/base/os.h"
+#include "lib/symbols/symbol_builder.h"
+
+#include <argp.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+const char *argp_program_version = "perfolio-symbolize 1.0";
+
+enum { EXIT_FAILED = 1, EXIT_USAGE = 2 };
+
+struct settings {
+    const char *file;
+    const char *table;
+    const char *alternate;
+    const char *splits[SYMBOL_BUILDER_SPLIT_MAX];
+    uint32_t split_count;
+    uint64_t memory_mib;
+    uint64_t cpu_s;
+    bool is_quiet;
+};
+
+static const struct argp_option options[] = {
+    {"output", 'o', "TABLE", 0, "where the symbol table goes (needed)", 0},
+    {"alternate", 'a', "FILE", 0, "dwz's shared file, which .gnu_debugaltlink names", 0},
+    {"dwo", 'd', "FILE", 0, "a split file (.dwo); may be repeated", 0},
+    {"max-memory", 'm', "MIB", 0, "memory that it may take (4096)", 0},
+    {"max-cpu", 'c', "SECONDS", 0, "processor time that it may take (60)", 0},
+    {"quiet", 'q', NULL, 0, "say nothing of what was built", 0},
+    {0},
+};
+
+static uint64_t parse_number(struct argp_state *state, const char *text, uint64_t most)
+{
+    char *end;
+    unsigned long long number = strtoull(text, &end, 10);
+    if (*text < '0' || *text > '9' || *end || !number || number > most)
+        argp_error(state, "%s is no whole number from 1 to %llu", text, (unsigned long long)most);
+    return number;
+}
+
+static error_t parse_option(int key, char *argument, struct argp_state *state)
+{
+    struct settings *settings = state->input;
+    switch (key) {
+    case 'o':
+        settings->table = argument;
+        return 0;
+    case 'a':
+        settings->alternate = argument;
+        return 0;
+    case 'd':
+        if (settings->split_count == SYMBOL_BUILDER_SPLIT_MAX)
+            argp_error(state, "more than %d split files", SYMBOL_BUILDER_SPLIT_MAX);
+        settings->splits[settings->split_count++] = argument;
+        return 0;
+    case 'm':
+        settings->memory_mib = parse_number(state, argument, 1 << 20);
+        return 0;
+    case 'c':
+        settings->cpu_s = parse_number(state, argument, 86400);
+        return 0;
+    case 'q':
+        settings->is_quiet = true;
+        return 0;
+    case ARGP_KEY_ARG:
+        if (settings->file)
+            argp_error(state, "one file at a time");
+        settings->file = argument;
+        return 0;
+    case ARGP_KEY_END:
+        if (!settings->file || !settings->table)
+            argp_error(state, "it needs a file and -o TABLE");
+        return 0;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+static enum err_code open_file(const char *path, int *ret_fd, struct err *err)
+{
+    *ret_fd = os_openat(AT_FDCWD, path, O_RDONLY, 0);
+    return *ret_fd < 0 ? err_set_errno(err, ERR_IO, "%s", path) : ERR_NONE;
+}
+
+/* Complete or not there: written beside its place first. */
+static enum err_code build_to(const struct settings *settings,
+                              const struct symbol_builder_options *wanted, const char *part,
+                              struct symbol_builder_report *report, struct err *err)
+{
+    struct symbol_builder_options run = *wanted;
+    fd_auto output = os_openat(AT_FDCWD, part, O_RDWR | O_CREAT | O_EXCL, 0666);
+    if (output < 0)
+        return err_set_errno(err, ERR_IO, "%s", part);
+    run.output_fd = output;
+    enum err_code code = symbol_builder_run(&run, report, err);
+    if (code)
+        err_add(err, "%s", settings->file);
+    else if (os_renameat(AT_FDCWD, part, AT_FDCWD, settings->table) != 0)
+        code = err_set_errno(err, ERR_IO, "%s", settings->table);
+    if (code)
+        os_unlinkat(AT_FDCWD, part);
+    return code;
+}
+
+static enum err_code build(const struct settings *settings, struct arena *arena,
+                           struct symbol_builder_report *report, struct err *err)
+{
+    struct symbol_builder_options run = {.program = "/proc/self/exe",
+                                         .alternate_fd = -1,
+                                         .split_fd_count = settings->split_count,
+                                         .memory_bytes = settings->memory_mib << 20,
+                                         .cpu_s = (uint32_t)settings->cpu_s};
+    int *splits = arena_new(arena, int, settings->split_count);
+    enum err_code code = open_file(settings->file, &run.input_fd, err);
+    if (!code && settings->alternate)
+        code = open_file(settings->alternate, &run.alternate_fd, err);
+    for (uint32_t i = 0; !code && i < settings->split_count; i++)
+        code = open_file(settings->splits[i], &splits[i], err);
+    run.split_fds = splits;
+    const char *part = arena_printf(arena, "%s.part-%d", settings->table, (int)getpid());
+    return code ? code : build_to(settings, &run, part, report, err);
+}
+
+static void say(const struct settings *settings, const struct symbol_builder_report *report)
+{
+    if (report->warning[0])
+        fprintf(stderr, "perfolio-symbolize: %s\n", report->warning);
+    if (report->problem[0])
+        fprintf(stderr, "perfolio-symbolize: %s: %s\n", settings->file, report->problem);
+    if (!settings->is_quiet)
+        printf("%s: %u functions, %u ranges, %llu bytes; %.2f s of processor time, %llu MiB\n",
+               settings->table, report->functions, report->ranges,
+               (unsigned long long)report->table_bytes, (double)report->cpu_us / 1e6,
+               (unsigned long long)(report->memory_bytes >> 20));
+}
+
+int main(int argc, char **argv)
+{
+    static const struct argp argp = {
+        .options = options,
+        .parser = parse_option,
+        .args_doc = "FILE",
+        .doc = "Makes a symbol table of an ELF file: functions, files, lines and inlined calls of "
+               "its addresses, from DWARF, Go's own table or symbols.",
+    };
+    if (argc > 1 && strcmp(argv[1], "--worker") == 0)
+        return worker_run(argc - 2, argv + 2);
+    struct settings settings = {0};
+    struct symbol_builder_report report;
+    struct err err;
+    argp_err_exit_status = EXIT_USAGE;
+    if (argp_parse(&argp, argc, argv, 0, NULL, &settings) != 0)
+        return EXIT_USAGE;
+    arena_auto arena = arena_create();
+    if (build(&settings, arena, &report, &err)) {
+        fprintf(stderr, "perfolio-symbolize: %s\n", err.message);
+        return EXIT_FAILED;
+    }
+    say(&settings, &report);
+    return 0;
+}

@@ -1,0 +1,125 @@
+#include "debuginfod/worker.h"
+
+#include "debuginfod/build.h"
+#include "debuginfod/sandbox.h"
+#include "lib/base/os.h"
+
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum {
+    INPUT_FD = 3,
+    OUTPUT_FD,
+    REPORT_FD,
+    FIRST_OTHER_FD,
+    ARGUMENT_COUNT = 6,
+    REPORT_MAX_BYTES = 4096,
+};
+
+struct start {
+    struct sandbox_limits limits;
+    bool has_alternate;
+    uint32_t split_count;
+    int parent;
+};
+
+static bool read_arguments(int count, char *const *arguments, struct start *start)
+{
+    uint64_t numbers[ARGUMENT_COUNT];
+    if (count != ARGUMENT_COUNT)
+        return false;
+    for (int i = 0; i < ARGUMENT_COUNT; i++) {
+        if (!span_parse_u64(span_text(arguments[i]), &numbers[i]))
+            return false;
+    }
+    start->limits = (struct sandbox_limits){
+        .memory_bytes = numbers[0], .output_bytes = numbers[1], .cpu_s = (unsigned)numbers[2]};
+    start->has_alternate = numbers[3] != 0;
+    start->split_count = (uint32_t)numbers[4];
+    start->parent = (int)numbers[5];
+    return numbers[2] <= INT32_MAX && numbers[4] <= BUILD_MAX_SPLIT && numbers[5] <= INT32_MAX;
+}
+
+static enum err_code map_file(int fd, struct span *ret_bytes, struct err *err)
+{
+    struct stat status;
+    if (fstat(fd, &status) != 0)
+        return err_set_errno(err, ERR_IO, "cannot look at the file");
+    if (!S_ISREG(status.st_mode))
+        return err_set(err, ERR_INVALID, "the input is no regular file");
+    if (status.st_size == 0)
+        return err_set(err, ERR_INVALID, "the file is empty");
+    void *data = mmap(NULL, (size_t)status.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+    if (data == MAP_FAILED)
+        return err_set_errno(err, ERR_TOO_LARGE, "the file cannot be mapped");
+    *ret_bytes = span_of(data, (size_t)status.st_size);
+    return ERR_NONE;
+}
+
+static enum err_code map_inputs(const struct start *start, struct span *splits,
+                                struct build_inputs *inputs, struct err *err)
+{
+    int next_fd = FIRST_OTHER_FD;
+    *inputs = (struct build_inputs){.split_files = splits, .is_mapped = true};
+    enum err_code code = map_file(INPUT_FD, &inputs->file, err);
+    if (!code && start->has_alternate)
+        code = map_file(next_fd++, &inputs->alternate, err);
+    for (uint32_t i = 0; !code && i < start->split_count; i++)
+        code = map_file(next_fd++, &splits[inputs->split_file_count++], err);
+    return code;
+}
+
+static enum err_code build(const struct start *start, const struct build_inputs *inputs,
+                           struct buf *report, struct err *err)
+{
+    struct build_report result;
+    buf_auto table;
+    buf_init(&table, (size_t)start->limits.output_bytes);
+    enum err_code code = build_table(inputs, &table, &result, err);
+    if (!code && os_write_all(OUTPUT_FD, table.data, table.size) != 0)
+        code = err_set_errno(err, ERR_IO, "writing the symbol table");
+    if (code)
+        return code;
+    buf_printf(report, "quality %u\nbroken_units %u\nfunctions %u\nranges %u\ntable_bytes %zu\n",
+               result.facts.quality, result.facts.broken_units, result.counts.functions,
+               result.counts.ranges, table.size);
+    if (result.problem[0])
+        buf_printf(report, "problem %s\n", result.problem);
+    return ERR_NONE;
+}
+
+/* Files are mapped before the sandbox closes and read behind it. */
+static enum err_code run(const struct start *start, struct buf *report, struct err *err)
+{
+    struct span splits[BUILD_MAX_SPLIT];
+    struct build_inputs inputs;
+    const char *warning = NULL;
+    enum err_code code = map_inputs(start, splits, &inputs, err);
+    if (!code)
+        code = sandbox_enter(&start->limits, &warning, err);
+    if (warning)
+        buf_printf(report, "warning %s\n", warning);
+    return code ? code : build(start, &inputs, report, err);
+}
+
+int worker_run(int argument_count, char *const *arguments)
+{
+    struct start start;
+    struct err err;
+    if (!read_arguments(argument_count, arguments, &start))
+        return 2;
+    /* Who asked for the table is gone: nobody wants it. */
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != start.parent)
+        return 2;
+    buf_auto report;
+    buf_init(&report, REPORT_MAX_BYTES);
+    enum err_code code = run(&start, &report, &err);
+    if (code)
+        buf_printf(&report, "failed %s %s\n", err_code_name(code), err.message);
+    else
+        buf_append_text(&report, "done\n");
+    return os_write_all(REPORT_FD, report.data, report.size) != 0 ? 2 : code ? 1 : 0;
+}

@@ -1,0 +1,317 @@
+#include "lib/symbols/symbol_builder.h"
+
+#include "lib/base/buf.h"
+#include "lib/base/clock.h"
+#include "lib/base/os.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/pidfd.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum {
+    FIRST_FD = 3, /* of the builder: input, output, report, and then what else there is */
+    FIXED_FDS = 3,
+    MAX_FDS = FIXED_FDS + 1 + SYMBOL_BUILDER_SPLIT_MAX,
+    PARKING_FD = FIRST_FD + MAX_FDS, /* above all numbers that the builder will have */
+    REPORT_MAX_BYTES = 4096,
+    DEFAULT_CPU_S = 60,
+};
+#define DEFAULT_MEMORY_BYTES (UINT64_C(4) << 30)
+#define DEFAULT_OUTPUT_BYTES (UINT64_C(1) << 30)
+
+struct run {
+    const struct symbol_builder_options *options;
+    uint64_t memory_bytes;
+    uint64_t output_bytes;
+    uint32_t cpu_s;
+    int64_t wall_ms;
+    int fds[MAX_FDS]; /* ours, parked */
+    int fd_count;
+    int report_fd; /* our end */
+    pid_t pid;
+    char report[REPORT_MAX_BYTES + 1];
+    size_t report_size;
+};
+
+/* A copy whose number cannot be overwritten while others are put in their places. */
+static enum err_code park(struct run *run, int fd, struct err *err)
+{
+    int parked = fcntl(fd, F_DUPFD_CLOEXEC, PARKING_FD);
+    if (parked < 0)
+        return err_set_errno(err, ERR_IO, "cannot hand a file to the builder of symbol tables");
+    run->fds[run->fd_count++] = parked;
+    return ERR_NONE;
+}
+
+static enum err_code park_all(struct run *run, int report_fd, struct err *err)
+{
+    const struct symbol_builder_options *options = run->options;
+    enum err_code code = park(run, options->input_fd, err);
+    if (!code)
+        code = park(run, options->output_fd, err);
+    if (!code)
+        code = park(run, report_fd, err);
+    if (!code && options->alternate_fd >= 0)
+        code = park(run, options->alternate_fd, err);
+    for (uint32_t i = 0; !code && i < options->split_fd_count; i++)
+        code = park(run, options->split_fds[i], err);
+    return code;
+}
+
+/* Beside us, or where an installation has it. */
+static void find_program(const struct run *run, char *path, size_t path_bytes)
+{
+    static const char name[] = "perfolio-symbolize";
+    if (run->options->program) {
+        snprintf(path, path_bytes, "%s", run->options->program);
+        return;
+    }
+    ssize_t length = readlink("/proc/self/exe", path, path_bytes - sizeof(name));
+    while (length > 0 && path[length - 1] != '/')
+        length--;
+    snprintf(path + (length > 0 ? length : 0), sizeof(name), "%s", name);
+}
+
+static int set_files(const struct run *run, posix_spawn_file_actions_t *actions)
+{
+    int result = posix_spawn_file_actions_init(actions);
+    for (int fd = STDIN_FILENO; result == 0 && fd <= STDERR_FILENO; fd++)
+        result = posix_spawn_file_actions_addopen(actions, fd, "/dev/null", O_RDWR, 0);
+    for (int i = 0; result == 0 && i < run->fd_count; i++)
+        result = posix_spawn_file_actions_adddup2(actions, run->fds[i], FIRST_FD + i);
+    if (result == 0)
+        result = posix_spawn_file_actions_addclosefrom_np(actions, FIRST_FD + run->fd_count);
+    return result;
+}
+
+static int set_signals(posix_spawnattr_t *attributes)
+{
+    sigset_t none, all;
+    sigemptyset(&none);
+    sigfillset(&all);
+    int result = posix_spawnattr_init(attributes);
+    if (result == 0)
+        result = posix_spawnattr_setsigmask(attributes, &none);
+    if (result == 0)
+        result = posix_spawnattr_setsigdefault(attributes, &all);
+    if (result == 0)
+        result =
+            posix_spawnattr_setflags(attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+    return result;
+}
+
+static enum err_code spawn(struct run *run, struct err *err)
+{
+    char path[4096], memory[32], cpu[16], output[32], split[16], parent[16];
+    bool has_alternate = run->options->alternate_fd >= 0;
+    find_program(run, path, sizeof(path));
+    snprintf(memory, sizeof(memory), "%llu", (unsigned long long)run->memory_bytes);
+    snprintf(output, sizeof(output), "%llu", (unsigned long long)run->output_bytes);
+    snprintf(cpu, sizeof(cpu), "%u", run->cpu_s);
+    snprintf(split, sizeof(split), "%u", run->options->split_fd_count);
+    snprintf(parent, sizeof(parent), "%d", (int)getpid());
+    char *const arguments[] = {path,   (char[]){"--worker"},
+                               memory, output,
+                               cpu,    has_alternate ? (char[]){"1"} : (char[]){"0"},
+                               split,  parent,
+                               NULL};
+    char *const environment[] = {NULL};
+    posix_spawn_file_actions_t actions;
+    posix_spawnattr_t attributes;
+    int result = set_files(run, &actions);
+    if (result == 0)
+        result = set_signals(&attributes);
+    if (result == 0) {
+        result = posix_spawn(&run->pid, path, &actions, &attributes, arguments, environment);
+        posix_spawnattr_destroy(&attributes);
+    }
+    posix_spawn_file_actions_destroy(&actions);
+    if (result == 0)
+        return ERR_NONE;
+    errno = result;
+    return err_set_errno(err, ERR_INTERNAL, "cannot run %s", path);
+}
+
+/* Reads the report until it is complete or the time is up. The writing end closes with the process.
+ */
+static enum err_code read_report(struct run *run, struct err *err)
+{
+    int64_t deadline_ms = clock_monotonic_ns() / CLOCK_NS_PER_MS + run->wall_ms;
+    for (;;) {
+        int64_t left_ms = deadline_ms - clock_monotonic_ns() / CLOCK_NS_PER_MS;
+        struct pollfd poll_fd = {.fd = run->report_fd, .events = POLLIN};
+        int ready =
+            left_ms > 0 ? poll(&poll_fd, 1, left_ms > INT32_MAX ? INT32_MAX : (int)left_ms) : 0;
+        if (ready == 0)
+            return err_set(err, ERR_TIMEOUT, "building its symbol table took more than %lld s",
+                           (long long)(run->wall_ms / 1000));
+        if (ready < 0 && errno != EINTR)
+            return err_set_errno(err, ERR_INTERNAL, "poll");
+        if (ready < 0)
+            continue;
+        ssize_t size = read(run->report_fd, run->report + run->report_size,
+                            REPORT_MAX_BYTES - run->report_size);
+        if (size < 0 && errno == EINTR)
+            continue;
+        if (size <= 0 || (run->report_size += (size_t)size) == REPORT_MAX_BYTES)
+            return ERR_NONE;
+    }
+}
+
+static enum err_code explain_death(const struct run *run, int status, struct err *err)
+{
+    int number = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+    if (number == SIGXCPU || number == SIGKILL)
+        return err_set(err, ERR_TIMEOUT,
+                       "building its symbol table took more than %u s of processor time, or was "
+                       "stopped from outside",
+                       run->cpu_s);
+    if (number == SIGSYS)
+        return err_set(err, ERR_INVALID,
+                       "the builder of symbol tables tried what its sandbox refuses, on this file");
+    if (number == SIGABRT)
+        return err_set(err, ERR_TOO_LARGE,
+                       "building its symbol table needs more than the limit of %llu MiB of memory",
+                       (unsigned long long)(run->memory_bytes >> 20));
+    if (number)
+        return err_set(err, ERR_INVALID, "the builder of symbol tables died of this file: %s",
+                       strsignal(number));
+    return err_set(err, ERR_INTERNAL, "the builder of symbol tables failed with status %d",
+                   WEXITSTATUS(status));
+}
+
+/* Text from the builder, which may have been taken over by the file. */
+static void copy_text(char *target, size_t target_bytes, struct span text)
+{
+    size_t size = text.size < target_bytes - 1 ? text.size : target_bytes - 1;
+    for (size_t i = 0; i < size; i++)
+        target[i] = (char)(text.data[i] < ' ' || text.data[i] > '~' ? '?' : text.data[i]);
+    target[size] = 0;
+}
+
+static enum err_code take_failure(struct span text, struct err *err)
+{
+    static const enum err_code codes[] = {ERR_INVALID, ERR_UNSUPPORTED, ERR_TOO_LARGE,
+                                          ERR_NOT_FOUND};
+    struct span name, message;
+    char copy[SYMBOL_BUILDER_TEXT_BYTES];
+    span_split(text, ' ', &name, &message);
+    copy_text(copy, sizeof(copy), message);
+    for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++) {
+        if (span_equal_text(name, err_code_name(codes[i])))
+            return err_set(err, codes[i], "%s", copy);
+    }
+    return err_set(err, ERR_INTERNAL, "the builder of symbol tables: %s", copy);
+}
+
+static bool take_number(struct span key, struct span text, struct symbol_builder_report *report)
+{
+    uint64_t number;
+    if (!span_parse_u64(text, &number))
+        return false;
+    uint32_t small = number > UINT32_MAX ? UINT32_MAX : (uint32_t)number;
+    if (span_equal_text(key, "quality"))
+        report->quality = small;
+    else if (span_equal_text(key, "broken_units"))
+        report->broken_units = small;
+    else if (span_equal_text(key, "functions"))
+        report->functions = small;
+    else if (span_equal_text(key, "ranges"))
+        report->ranges = small;
+    else if (span_equal_text(key, "table_bytes"))
+        report->table_bytes = number;
+    else
+        return false;
+    return true;
+}
+
+/* Lines of a word, a blank and what it is; the last is "done", or "failed CODE TEXT". */
+static enum err_code take_report(const struct run *run, struct symbol_builder_report *report,
+                                 struct err *err)
+{
+    struct span rest = span_of(run->report, run->report_size), line, key, text;
+    while (span_take_line(&rest, &line)) {
+        span_split(line, ' ', &key, &text);
+        if (span_equal_text(line, "done"))
+            return ERR_NONE;
+        if (span_equal_text(key, "failed"))
+            return take_failure(text, err);
+        if (span_equal_text(key, "problem"))
+            copy_text(report->problem, sizeof(report->problem), text);
+        else if (span_equal_text(key, "warning"))
+            copy_text(report->warning, sizeof(report->warning), text);
+        else if (!take_number(key, text, report))
+            break;
+    }
+    return err_set(err, ERR_INTERNAL, "the builder of symbol tables did not report what it did");
+}
+
+static enum err_code finish(struct run *run, enum err_code code,
+                            struct symbol_builder_report *report, struct err *err)
+{
+    struct rusage usage;
+    int status;
+    if (code)
+        kill(run->pid, SIGKILL);
+    while (wait4(run->pid, &status, 0, &usage) < 0) {
+        if (errno != EINTR)
+            return err_set_errno(err, ERR_INTERNAL, "waiting for the builder of symbol tables");
+    }
+    report->cpu_us = (uint64_t)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000000 +
+                     (uint64_t)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
+    report->memory_bytes = (uint64_t)usage.ru_maxrss * 1024;
+    if (code)
+        return code;
+    if (!WIFEXITED(status) || (WEXITSTATUS(status) != 0 && WEXITSTATUS(status) != 1))
+        return explain_death(run, status, err);
+    return take_report(run, report, err);
+}
+
+static enum err_code start(struct run *run, struct err *err)
+{
+    int pipe_fds[2];
+    if (pipe2(pipe_fds, O_CLOEXEC) != 0)
+        return err_set_errno(err, ERR_IO, "cannot make a pipe");
+    run->report_fd = pipe_fds[0];
+    enum err_code code = park_all(run, pipe_fds[1], err);
+    if (!code)
+        code = spawn(run, err);
+    close(pipe_fds[1]);
+    for (int i = 0; i < run->fd_count; i++)
+        close(run->fds[i]);
+    if (code)
+        close(run->report_fd);
+    return code;
+}
+
+enum err_code symbol_builder_run(const struct symbol_builder_options *options,
+                                 struct symbol_builder_report *ret_report, struct err *err)
+{
+    struct symbol_builder_report report = {0};
+    struct run run = {
+        .options = options,
+        .memory_bytes = options->memory_bytes ? options->memory_bytes : DEFAULT_MEMORY_BYTES,
+        .output_bytes = options->output_bytes ? options->output_bytes : DEFAULT_OUTPUT_BYTES,
+        .cpu_s = options->cpu_s ? options->cpu_s : DEFAULT_CPU_S};
+    run.wall_ms = options->wall_ms ? options->wall_ms : (int64_t)run.cpu_s * 4000;
+    if (options->split_fd_count > SYMBOL_BUILDER_SPLIT_MAX)
+        return err_set(err, ERR_TOO_LARGE, "there are more than %d split files",
+                       SYMBOL_BUILDER_SPLIT_MAX);
+    enum err_code code = start(&run, err);
+    if (code)
+        return code;
+    code = read_report(&run, err);
+    code = finish(&run, code, &report, err);
+    close(run.report_fd);
+    if (!code)
+        *ret_report = report;
+    return code;
+}

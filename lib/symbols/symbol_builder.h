@@ -1,0 +1,56 @@
+/*
+ * symbol_builder: has a symbol table built by perfolio-symbolize, in a process of its own.
+ *
+ * The builder reads files that may be hostile, in a sandbox (debuginfod/DESIGN.md); whatever
+ * becomes of it, its caller goes on: a crash, a time-out and a lack of memory are errors with a
+ * text. What it says of itself is checked here; the table that it wrote is for symbol_table to
+ * check. Threads: any; each call waits for its own process.
+ */
+#ifndef LIB_SYMBOLS_SYMBOL_BUILDER_H
+#define LIB_SYMBOLS_SYMBOL_BUILDER_H
+
+#include "lib/base/err.h"
+
+#include <stdint.h>
+
+enum {
+    SYMBOL_BUILDER_SPLIT_MAX = 256, /* split files of one build */
+    SYMBOL_BUILDER_TEXT_BYTES = 512,
+};
+
+struct symbol_builder_options {
+    const char *program;     /* path of perfolio-symbolize; NULL: beside this executable */
+    int input_fd;            /* a regular file, as all of them; read from its beginning */
+    int output_fd;           /* written from where it stands */
+    int alternate_fd;        /* dwz's shared file; -1: none */
+    const int *split_fds;    /* .dwo files */
+    uint32_t split_fd_count; /* at most SYMBOL_BUILDER_SPLIT_MAX */
+    uint64_t memory_bytes;   /* of the process's address space; 0: 4 GiB */
+    uint64_t output_bytes;   /* 0: 1 GiB */
+    uint32_t cpu_s;          /* 0: 60 */
+    int64_t wall_ms;         /* 0: four times cpu_s */
+};
+
+struct symbol_builder_report {
+    uint32_t quality; /* of enum symbol_quality */
+    uint32_t broken_units;
+    uint32_t functions;
+    uint32_t ranges;
+    uint64_t table_bytes;
+    uint64_t cpu_us;                         /* the process's */
+    uint64_t memory_bytes;                   /* its peak, resident */
+    char problem[SYMBOL_BUILDER_TEXT_BYTES]; /* what was left out and why; empty: nothing */
+    char warning[SYMBOL_BUILDER_TEXT_BYTES]; /* of the sandbox; empty: it is complete */
+};
+
+/*
+ * Builds. Handles: ERR_INVALID (the file is damaged or no ELF file; the builder died of it),
+ * ERR_UNSUPPORTED, ERR_TOO_LARGE (a limit, memory among them), ERR_TIMEOUT (of the clock or the
+ * processor), ERR_NOT_FOUND (it names nothing: a stripped file). What was written to output_fd by
+ * a build that failed is of no use.
+ */
+enum err_code symbol_builder_run(const struct symbol_builder_options *options,
+                                 struct symbol_builder_report *ret_report,
+                                 struct err *err) MUST_USE;
+
+#endif
