@@ -292,6 +292,12 @@ enum err_code admission_check_labels(const struct admission *admission,
     return ERR_NONE;
 }
 
+uint32_t admission_series_labels(const struct admission *admission,
+                                 struct span ret_names[SAMPLE_LABELS_MAX])
+{
+    return sample_labels_split(admission->limits.sample_labels, ret_names);
+}
+
 /* What a profile type's name is made of stands in addresses, header fields and selectors. */
 static enum err_code check_type(const struct batch *batch, const struct batch_series *series,
                                 struct err *err)

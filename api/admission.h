@@ -56,6 +56,10 @@ enum err_code admission_check_labels(const struct admission *admission,
                                      const struct batch_text_label *labels, size_t count,
                                      struct err *err) MUST_USE;
 
+/* Labels of samples that become labels of series; borrowed from the admission. Returns how many. */
+uint32_t admission_series_labels(const struct admission *admission,
+                                 struct span ret_names[SAMPLE_LABELS_MAX]);
+
 /* batch_id as in store_append. Handles: ERR_INVALID (a label), ERR_QUOTA (too many series),
  * ERR_TOO_LARGE. */
 enum err_code admission_put(struct admission *admission, const struct batch *batch,

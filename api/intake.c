@@ -137,12 +137,17 @@ enum err_code intake_put(const struct request *request, const struct intake_prof
 {
     struct batch_source *source = profile->source;
     struct batch *batch;
+    struct span names[SAMPLE_LABELS_MAX];
+    const struct batch_options options = {
+        .series_labels = names,
+        .series_label_count = admission_series_labels(admission, names),
+    };
     if (source->time_ns == 0)
         source->time_ns = clock_wall_ns();
     enum err_code code =
         admission_check_labels(admission, source->labels, source->label_count, err);
     if (!code)
-        code = batch_from_profile(source, NULL, &batch, err);
+        code = batch_from_profile(source, &options, &batch, err);
     if (code) {
         profile_destroy(source->profile);
         source->profile = NULL;

@@ -47,7 +47,13 @@ static enum err_code read_export(struct request *request, void *context, struct 
                                  const struct profile_limits *limits, struct err *err)
 {
     struct export *export = context;
-    const struct otlp_options options = {.limits = limits, .now_ns = clock_wall_ns()};
+    struct span names[SAMPLE_LABELS_MAX];
+    const struct otlp_options options = {
+        .series_attributes = names,
+        .series_attribute_count = admission_series_labels(export->admission, names),
+        .limits = limits,
+        .now_ns = clock_wall_ns(),
+    };
     struct batch *batch;
     enum err_code code =
         otlp_decode(body, export->encoding, &options, &batch, &export->result, err);

@@ -250,7 +250,7 @@ static enum err_code build(struct server *server, const struct server_start *sta
     server->metrics = metrics_create();
     server->limiter = limiter_create(LIMITER_ENTRIES, clock_monotonic_ns);
     server->auth = auth_create(AUTH_ENTRIES);
-    server->tenant_limits = tenant_limits_create();
+    server->tenant_limits = tenant_limits_create(settings->tenant_sample_labels);
     server->senders = senders_create();
     server->admission = admission_memory_create(clock_monotonic_ns);
     server->profiles = profile_cache_create((size_t)settings->profile_cache_bytes);

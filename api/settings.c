@@ -1,5 +1,6 @@
 #include "api/settings.h"
 
+#include "api/sample_labels.h"
 #include "lib/base/buf.h"
 #include "lib/base/mem.h"
 
@@ -141,6 +142,8 @@ static const struct knob knobs[] = {
     KNOB("tenant-profile-bytes", KNOB_SIZE, tenant_limits[TENANT_LIMIT_PROFILE_BYTES], KIB,
          64 * GIB, "256MiB",
          "of one continuous profile after decompression; of one request of OpenTelemetry"),
+    KNOB("tenant-sample-labels", KNOB_TEXT, tenant_sample_labels, 0, 0, "",
+         "names, with commas between them, of labels of samples that make series of their own"),
     KNOB("tenant-query-cpu-time", KNOB_DURATION, tenant_limits[TENANT_LIMIT_QUERY_CPU_S], 1, 3600,
          "20s", "that one question about continuous profiles may compute for"),
     KNOB("tenant-query-time", KNOB_DURATION, tenant_limits[TENANT_LIMIT_QUERY_TIME_S], 1, 3600,
@@ -479,8 +482,22 @@ static enum err_code load_flags(struct settings *settings, int argument_count,
     return ERR_NONE;
 }
 
+/* As it is kept from now on. */
+static enum err_code clean_sample_labels(struct settings *settings, struct err *err)
+{
+    char list[SAMPLE_LABELS_BYTES];
+    enum err_code code = sample_labels_read(settings->tenant_sample_labels, list, err);
+    if (code)
+        return err_add(err, "tenant-sample-labels");
+    settings_set_text(&settings->tenant_sample_labels, list);
+    return ERR_NONE;
+}
+
 static enum err_code check_together(struct settings *settings, struct err *err)
 {
+    enum err_code code = clean_sample_labels(settings, err);
+    if (code)
+        return code;
     if (!*settings->data_dir)
         return err_set(err, ERR_INVALID, "--data-dir is empty");
     if (!*settings->tls_cert != !*settings->tls_key)

@@ -65,6 +65,7 @@ struct settings {
     int tenant_uploads_per_minute;
     int64_t tenant_profile_retention_s; /* 0: for ever */
     uint64_t tenant_max_upload_bytes;
+    char *tenant_sample_labels;                 /* api/sample_labels.h */
     uint64_t tenant_limits[TENANT_LIMIT_COUNT]; /* api/tenant_limits.h */
     uint64_t max_profile_bytes;                 /* after decompression */
     uint64_t max_profile_samples;

@@ -9,6 +9,8 @@
 #include "lib/base/mem.h"
 #include "lib/io/pg.h"
 
+enum { LABELS_TEXT_BYTES = 4096 }; /* as a person writes them */
+
 enum err_code tenant_begin(struct pg_connection *connection, int64_t tenant_id, struct arena *arena,
                            struct err *err)
 {
@@ -27,7 +29,8 @@ static enum err_code write_tenant(struct request *request, struct response *resp
     int64_t tenant_id = request->principal.tenant_id;
     enum err_code code = pg_query_values(
         connection, tenant_id,
-        "SELECT id, name, rfc3339(created_at), limits::text FROM tenant WHERE id = $1",
+        "SELECT id, name, rfc3339(created_at), limits::text, sample_labels FROM tenant"
+        " WHERE id = $1",
         request->arena, &row, err, PG_I64(tenant_id));
     if (!code)
         code = quota_read(request->server, connection, tenant_id, request->arena, &quota, err);
@@ -39,6 +42,9 @@ static enum err_code write_tenant(struct request *request, struct response *resp
     answer_cell_i64(&answer, "id", row, 0, 0);
     answer_cell_text(&answer, "name", row, 0, 1);
     answer_cell_text(&answer, "created_at", row, 0, 2);
+    answer_text(&answer, "sample_labels",
+                pg_is_null(row, 0, 4) ? tenant_limits_default_labels(request->server->tenant_limits)
+                                      : pg_get_text(row, 0, 4));
     answer_open(&answer, "usage", '{');
     answer_i64(&answer, "bytes_stored", quota.bytes_stored);
     answer_close(&answer, '}');
@@ -69,27 +75,74 @@ static enum err_code rename_tenant(struct request *request, struct pg_connection
                         request->arena, NULL, err, PG_I64(tenant_id), PG_TEXT(name));
     if (code == ERR_CONFLICT)
         return err_set(err, ERR_CONFLICT, "Another tenant has that name: choose a different one");
+    return code ? code : audit_record(connection, request, "tenant.rename", name, err);
+}
+
+/* labels: NULL for the server's default. */
+static enum err_code set_sample_labels(struct request *request, struct pg_connection *connection,
+                                       const char *labels, struct err *err)
+{
+    const int64_t tenant_id = request->principal.tenant_id;
+    enum err_code code = pg_query_values(
+        connection, tenant_id, "UPDATE tenant SET sample_labels = $2 WHERE id = $1", request->arena,
+        NULL, err, PG_I64(tenant_id), labels ? PG_TEXT(labels) : PG_NULL);
+    return code ? code
+                : audit_record(connection, request, "tenant.sample_labels",
+                               labels ? labels : "the server's default", err);
+}
+
+struct wish {
+    const char *name; /* NULL: as it is */
+    bool has_labels;
+    const char *labels; /* a clean list; NULL: the server's default */
+};
+
+static enum err_code read_wish(struct request *request, struct wish *wish, struct err *err)
+{
+    static const char *const known[] = {"name", "sample_labels", NULL};
+    struct json_body *body = NULL;
+    const char *labels = NULL;
+    enum err_code code = json_body_parse(request, known, &body, err);
+    if (code)
+        return code;
+    wish->has_labels = json_body_has(body, "sample_labels");
+    if (!wish->has_labels || json_body_has(body, "name"))
+        code = json_body_text(body, "name", 1, TENANT_MAX_NAME_BYTES, &wish->name, err);
     if (!code)
-        code = audit_record(connection, request, "tenant.rename", name, err);
+        code = json_body_text(body, "sample_labels", 0, LABELS_TEXT_BYTES, &labels, err);
+    if (code || !labels)
+        return code;
+    char *list = arena_new(request->arena, char, SAMPLE_LABELS_BYTES);
+    wish->labels = list;
+    code = sample_labels_read(labels, list, err);
+    return code ? err_add(err, "sample_labels") : ERR_NONE;
+}
+
+static enum err_code change_tenant(struct request *request, struct pg_connection *connection,
+                                   const struct wish *wish, struct err *err)
+{
+    enum err_code code =
+        tenant_begin(connection, request->principal.tenant_id, request->arena, err);
+    if (!code && wish->name)
+        code = rename_tenant(request, connection, wish->name, err);
+    if (!code && wish->has_labels)
+        code = set_sample_labels(request, connection, wish->labels, err);
     return code ? code : pg_commit(connection, err);
 }
 
 enum err_code tenant_patch(struct request *request, struct response *response, struct err *err)
 {
-    static const char *const known[] = {"name", NULL};
-    const char *name = "";
-    struct json_body *body = NULL;
+    struct wish wish = {0};
     pg_auto connection = NULL;
-    enum err_code code = json_body_parse(request, known, &body, err);
-    if (!code)
-        code = json_body_text(body, "name", 1, TENANT_MAX_NAME_BYTES, &name, err);
+    enum err_code code = read_wish(request, &wish, err);
     if (!code)
         code = pg_take(request->server->database, &connection, err);
     if (!code)
-        code = tenant_begin(connection, request->principal.tenant_id, request->arena, err);
-    if (!code)
-        code = rename_tenant(request, connection, name, err);
-    return code ? code : write_tenant(request, response, connection, err);
+        code = change_tenant(request, connection, &wish, err);
+    if (code)
+        return code;
+    tenant_limits_forget(request->server->tenant_limits, request->principal.tenant_id);
+    return write_tenant(request, response, connection, err);
 }
 
 /* ---- the audit log, newest first; the cursor is the last id that was shown ---- */

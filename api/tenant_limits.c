@@ -79,14 +79,21 @@ struct known {
 struct tenant_limits_memory {
     pthread_mutex_t mutex;
     struct known sets[SET_COUNT][WAYS];
-    uint64_t forget_count; /* what was read before a change must not be kept */
+    uint64_t forget_count;                   /* what was read before a change must not be kept */
+    char sample_labels[SAMPLE_LABELS_BYTES]; /* the default */
 };
 
-struct tenant_limits_memory *tenant_limits_create(void)
+struct tenant_limits_memory *tenant_limits_create(const char *sample_labels)
 {
     struct tenant_limits_memory *memory = mem_new(struct tenant_limits_memory, 1);
     pthread_mutex_init(&memory->mutex, NULL);
+    snprintf(memory->sample_labels, sizeof(memory->sample_labels), "%s", sample_labels);
     return memory;
+}
+
+const char *tenant_limits_default_labels(const struct tenant_limits_memory *memory)
+{
+    return memory->sample_labels;
 }
 
 void tenant_limits_destroy(struct tenant_limits_memory *memory)
@@ -160,12 +167,18 @@ static enum err_code read_again(const struct server *server, int64_t tenant_id,
     struct pg_result *row;
     enum err_code code = pg_take(server->database, &connection, err);
     if (!code)
-        code =
-            pg_query_values(connection, tenant_id, "SELECT limits::text FROM tenant WHERE id = $1",
-                            arena, &row, err, PG_I64(tenant_id));
-    if (!code)
-        resolve(server->settings, pg_row_count(row) ? pg_get_text(row, 0, 0) : "{}", ret_limits);
-    return code;
+        code = pg_query_values(connection, tenant_id,
+                               "SELECT limits::text, sample_labels FROM tenant WHERE id = $1",
+                               arena, &row, err, PG_I64(tenant_id));
+    if (code)
+        return code;
+    const bool has_row = pg_row_count(row) > 0;
+    resolve(server->settings, has_row ? pg_get_text(row, 0, 0) : "{}", ret_limits);
+    const char *labels = has_row && !pg_is_null(row, 0, 1)
+                             ? pg_get_text(row, 0, 1)
+                             : tenant_limits_default_labels(server->tenant_limits);
+    snprintf(ret_limits->sample_labels, sizeof(ret_limits->sample_labels), "%s", labels);
+    return ERR_NONE;
 }
 
 enum err_code tenant_limits_get(const struct server *server, int64_t tenant_id,

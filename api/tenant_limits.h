@@ -9,6 +9,7 @@
 #ifndef API_TENANT_LIMITS_H
 #define API_TENANT_LIMITS_H
 
+#include "api/sample_labels.h"
 #include "lib/base/err.h"
 
 #include <stdbool.h>
@@ -42,15 +43,18 @@ enum { TENANT_LIMITS_S = 10, TENANT_LIMITS_TEXT_BYTES = 160 };
 
 struct tenant_limits {
     int64_t values[TENANT_LIMIT_COUNT];
-    bool is_own[TENANT_LIMIT_COUNT]; /* set for the tenant */
+    bool is_own[TENANT_LIMIT_COUNT];         /* set for the tenant */
+    char sample_labels[SAMPLE_LABELS_BYTES]; /* api/sample_labels.h */
 };
 
-struct tenant_limits_memory *tenant_limits_create(void);
+/* sample_labels: of tenants that say nothing of it, as sample_labels_read has it. */
+struct tenant_limits_memory *tenant_limits_create(const char *sample_labels);
 void tenant_limits_destroy(struct tenant_limits_memory *memory); /* NULL is a no-op */
 
 /* Handles: ERR_DATABASE, ERR_BUSY (nothing is known yet). */
 enum err_code tenant_limits_get(const struct server *server, int64_t tenant_id,
                                 struct tenant_limits *ret_limits, struct err *err) MUST_USE;
+const char *tenant_limits_default_labels(const struct tenant_limits_memory *memory);
 /* They were changed, by this process. */
 void tenant_limits_forget(struct tenant_limits_memory *memory, int64_t tenant_id);
 

@@ -18,9 +18,9 @@ enum {
     OPTION_USAGE
 };
 
-static const char *const nouns[] = {"tenant", "user",    "token", "invite",   "login-link",
-                                    "report", "share",   "audit", "profiles", "retention",
-                                    "backup", "restore", "store", "help",     NULL};
+static const char *const nouns[] = {
+    "tenant", "team",     "user",      "token",  "invite",  "login-link", "report", "share",
+    "audit",  "profiles", "retention", "backup", "restore", "store",      "help",   NULL};
 
 const struct argp_option admin_options[] = {
     {"tenant", OPTION_TENANT, "ID", 0, "Tenant to act on, by its number", 0},
@@ -96,7 +96,7 @@ static error_t parse(int key, char *text, struct argp_state *state)
 static const struct argp argp = {
     .options = admin_options,
     .parser = parse,
-    .args_doc = "tenant|user|token|invite|login-link|report|share|audit|profiles|backup|"
+    .args_doc = "tenant|team|user|token|invite|login-link|report|share|audit|profiles|backup|"
                 "restore|store ...",
     .doc = "Administer a team or, with an operator's token, the whole server.\v"
            "perfolio admin help lists all it can do; --help behind any of it explains that.",

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #define TENANTS "/api/v1/admin/tenants"
+#define TEAM "/api/v1/tenant"
 
 /* clang-format off */
 const struct admin_call admin_calls[] = {
@@ -32,6 +33,14 @@ const struct admin_call admin_calls[] = {
      .summary = "delete a tenant and all that it has",
      .method = "DELETE", .path = TENANTS "/%s",
      .uses = TAKES_ID | NEEDS_YES},
+    {.noun = "team", .verb = "show",
+     .summary = "show your own tenant with its usage and limits",
+     .method = "GET", .path = TEAM},
+    {.noun = "team", .verb = "set",
+     .arguments = "KEY=VALUE...",
+     .summary = "change its name or sample_labels, the labels of samples that make series",
+     .method = "PATCH", .path = TEAM,
+     .uses = TAKES_PAIRS},
     {.noun = "user", .verb = "list",
      .arguments = "[--tenant ID]",
      .summary = "list the users of your tenant, or of another one",

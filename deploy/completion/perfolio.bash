@@ -94,7 +94,7 @@ _perfolio()
         ;;
     admin)
         options='--help --tenant --role --scopes --expires --reason --name --start --end --keep --position --yes --json'
-        words='tenant user token invite login-link report share audit profiles retention backup restore store help'
+        words='tenant team user token invite login-link report share audit profiles retention backup restore store help'
         files=
         ;;
     completion)

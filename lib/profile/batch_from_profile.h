@@ -36,7 +36,7 @@ struct batch_source {
 
 struct batch_options {
     const struct batch_limits *limits; /* NULL: all defaults */
-    /* Text labels of samples that become labels of series. */
+    /* Text labels of samples that become labels of series; clean names (batch_labels.h). */
     const struct span *series_labels;
     uint32_t series_label_count;
 };

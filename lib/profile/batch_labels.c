@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-enum { QUOTED_BYTES = 100 };
+enum { QUOTED_BYTES = 100, COMPARED_BYTES = 1024 };
 
 struct batch_limits batch_limits_resolve(const struct batch_limits *limits)
 {
@@ -57,12 +57,19 @@ size_t batch_labels_clean_name(struct span name, char *ret_name)
     return size;
 }
 
+bool batch_labels_becomes(struct span sender_name, struct span name)
+{
+    if (span_equal(sender_name, name))
+        return true;
+    char clean[COMPARED_BYTES + 1];
+    return sender_name.size <= COMPARED_BYTES && sender_name.size + 1 >= name.size &&
+           span_equal(span_of(clean, batch_labels_clean_name(sender_name, clean)), name);
+}
+
 bool batch_labels_is_service(struct span name)
 {
-    static const char service[] = "service_name";
-    char clean[sizeof(service)];
-    return name.size == sizeof(service) - 1 &&
-           span_equal_text(span_of(clean, batch_labels_clean_name(name, clean)), service);
+    const struct span service = SPAN_LITERAL("service_name");
+    return name.size == service.size && batch_labels_becomes(name, service);
 }
 
 static int quoted_size(struct span name)

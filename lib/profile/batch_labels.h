@@ -42,6 +42,9 @@ bool batch_labels_is_name(struct span name);
  * its size; 0 for an empty name. */
 size_t batch_labels_clean_name(struct span name, char *ret_name);
 
+/* Does a sender's name become this one, which is clean? */
+bool batch_labels_becomes(struct span sender_name, struct span name);
+
 /* Is it service_name for series? */
 bool batch_labels_is_service(struct span name);
 

@@ -3,6 +3,7 @@
 #include "lib/base/digest.h"
 #include "lib/base/map.h"
 #include "lib/base/mem.h"
+#include "lib/profile/batch_labels.h"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -227,7 +228,7 @@ static void find_names(struct collector *collector, const struct span *names)
         else if (span_equal_text(text, "trace_id"))
             collector->trace_id = key;
         for (uint32_t j = 0; j < collector->name_count; j++) {
-            if (collector->names[j] == PROFILE_NONE && span_equal(text, names[j]))
+            if (collector->names[j] == PROFILE_NONE && batch_labels_becomes(text, names[j]))
                 collector->names[j] = key;
         }
     }

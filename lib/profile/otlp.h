@@ -10,14 +10,14 @@
  * nothing does, samples that have field 2 and no timestamps are 1.9's, whose values those are, and
  * all else is read as 1.10.
  *
- * Series: labels are the attributes of resource and scope and, of a sample's, those that the
- * options name; text, integers, booleans and doubles, not bytes or lists. Of one attribute that
- * several give, the sample's is taken before the profile's, the resource's and the scope's. Labels
- * have the names of lib/profile/batch_labels.h; names are cut at their limit, values too:
- * then they end in "#" and 16 digits of their SHA-256, so that those that begin alike differ.
- * service_name is always there, and no other attribute takes its place: the sample's service.name,
- * else the resource's, else "unknown_service", with ":" and the resource's process.executable.name
- * where it has one. All other attributes of samples stay with them.
+ * Series: labels are the attributes of resource and scope (text, integers, booleans and doubles,
+ * not bytes or lists) and, of a sample's, those that the options name (text and booleans). Of one
+ * attribute that several give, the sample's is taken before the profile's, the resource's and the
+ * scope's. Labels have the names of lib/profile/batch_labels.h; names are cut at their limit,
+ * values too: then they end in "#" and 16 digits of their SHA-256, so that those that begin alike
+ * differ. service_name is always there, and no other attribute takes its place: the sample's
+ * service.name, else the resource's, else "unknown_service", with ":" and the resource's
+ * process.executable.name where it has one. All other attributes of samples stay with them.
  *
  * Types: "samples:count" with a period of "cpu:nanoseconds" becomes
  * process_cpu:cpu:nanoseconds:cpu:nanoseconds, values times period. All others keep their type; the
@@ -40,8 +40,9 @@
 enum otlp_encoding { OTLP_PROTOBUF, OTLP_JSON };
 
 struct otlp_options {
-    /* Attributes of samples that become labels of series, besides service.name. */
-    const char *const *series_attributes;
+    /* Attributes of samples that become labels of series, besides service.name; numbers never do.
+     * Clean names (lib/profile/batch_labels.h). */
+    const struct span *series_attributes;
     size_t series_attribute_count;
     const struct profile_limits *limits;      /* NULL: all defaults */
     const struct batch_limits *series_limits; /* as above; its types and profiles are not used */

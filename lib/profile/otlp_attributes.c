@@ -66,6 +66,7 @@ static void set_double(struct otlp_decoder *decoder, struct otlp_attribute *attr
     if (memcmp(&again, &number, sizeof(number)) != 0)
         size = snprintf(text, sizeof(text), "%.17g", number);
     attribute->kind = OTLP_TEXT;
+    attribute->is_double = true;
     attribute->text = otlp_intern(decoder, span_of(text, (size_t)size));
 }
 
@@ -73,6 +74,7 @@ static void set_text(struct otlp_decoder *decoder, struct otlp_attribute *attrib
                      struct span text)
 {
     attribute->kind = OTLP_TEXT;
+    attribute->is_double = false;
     attribute->text = otlp_intern(decoder, text);
 }
 
@@ -142,7 +144,7 @@ enum otlp_role otlp_role_of(const struct otlp_decoder *decoder, struct span key)
                  {"process.executable.build_id.htlhash", ROLE_BUILD_ID_HTLHASH}};
     const struct otlp_options *options = decoder->options;
     for (size_t i = 0; i < options->series_attribute_count; i++)
-        if (span_equal_text(key, options->series_attributes[i]))
+        if (batch_labels_becomes(key, options->series_attributes[i]))
             return span_equal_text(key, "service.name") ? ROLE_SERVICE : ROLE_SERIES;
     for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
         if (span_equal_text(key, known[i].key))

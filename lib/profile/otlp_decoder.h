@@ -36,6 +36,7 @@ struct otlp_attribute {
     int64_t number; /* OTLP_NUMBER */
     enum otlp_kind kind;
     enum otlp_role role;
+    bool is_double; /* as OTLP_TEXT */
 };
 
 /* An attribute on its way to a label. */

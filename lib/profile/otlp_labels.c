@@ -100,7 +100,9 @@ static enum err_code collect(struct otlp_decoder *decoder, struct span list,
         const struct otlp_attribute *attribute = &decoder->attributes[index];
         const bool is_empty = attribute->kind == OTLP_NOTHING || attribute->kind == OTLP_LIST ||
                               attribute->text == 0 || attribute->key == 0;
-        const bool is_series = attribute->role == ROLE_SERVICE || attribute->role == ROLE_SERIES;
+        const bool is_number = attribute->kind == OTLP_NUMBER || attribute->is_double;
+        const bool is_series =
+            attribute->role == ROLE_SERVICE || (attribute->role == ROLE_SERIES && !is_number);
         uint32_t *items = is_series ? collected->series : collected->plain;
         uint32_t *count = is_series ? &collected->series_count : &collected->plain_count;
         if (is_empty || has_key(decoder, items, *count, attribute->key))

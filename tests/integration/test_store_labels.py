@@ -3,11 +3,13 @@ answer of the store: what it says equals a plain recomputation (tests/oracle/sto
 after compaction, and shares of the same profile agree."""
 
 import gzip
+import json
 import random
 
 import pytest
 
 from people import Tenant
+from test_ingest_wire import JSON, OTLP, PROTO, PUSH, push_protobuf
 from test_store import (BEGIN, CPU, CPU_NAMES, HEAP, HEAP_NAMES, HOUR, MATCHERS, NAMES, Source, compact, is_unknown,
                         make_sources, parameters)
 
@@ -369,3 +371,95 @@ def test_a_window_without_samples_is_empty_whatever_the_labels(server):
     answer = client.get("/api/v1/query", query={**window, "group_by": "thread", "label": "thread=x",
                                                 "report": "top"})
     assert answer.status == 200 and answer.json()["functions"] == []
+
+
+# ---- labels of samples that make series ----
+
+SPLIT = [(("main", "a"), {"endpoint": "/x", "thread": "t1"}, 3), (("main", "b"), {"endpoint": "/y"}, 5),
+         (("main", "a"), {"endpoint": 7}, 11), (("main",), {}, 13)]
+SPLIT_SERIES = {"/x": 3, "/y": 5, "": 24}
+
+
+def pprof_with_labels():
+    samples = [(stack, [(name, value) if isinstance(value, str) else (name, value, "")
+                        for name, value in labels.items()], [value]) for stack, labels, value in SPLIT]
+    return make_labelled([("samples", "count")], BEGIN, samples, ("samples", "count"))
+
+
+def otlp_with_labels():
+    profile = otlp_maker.Profile(("samples", "count"), BEGIN, {("main", "a"): 1, ("main", "b"): 1, ("main",): 1})
+    document = json.loads(otlp_maker.Request([({"service.name": "app"}, [profile])]).json())
+    table = document["dictionary"]
+    stacks = {stack: index for index, stack in enumerate([(), ("main", "a"), ("main", "b"), ("main",)])}
+    samples = []
+    for stack, labels, value in SPLIT:
+        indices = []
+        for name, of_name in labels.items():
+            table["stringTable"].append({"endpoint": "end.point"}.get(name, name))
+            table["attributeTable"].append({
+                "keyStrindex": len(table["stringTable"]) - 1,
+                "value": {"stringValue": of_name} if isinstance(of_name, str) else {"intValue": str(of_name)}})
+            indices.append(len(table["attributeTable"]) - 1)
+        samples.append({"stackIndex": stacks[stack], "attributeIndices": indices, "values": [str(value)]})
+    document["resourceProfiles"][0]["scopeProfiles"][0]["profiles"][0]["samples"] = samples
+    return json.dumps(document).encode()
+
+
+def send_labelled(client, wire):
+    if wire == "api":
+        return client.post("/api/v1/profiles", pprof_with_labels(), query={"label": "service_name=app"})
+    if wire == "ingest":
+        return client.post("/ingest", pprof_with_labels(), query={"name": "app", "format": "pprof"})
+    if wire == "push":
+        body = push_protobuf([({"service_name": "app"}, [pprof_with_labels()])])
+        return client.post(PUSH, body, headers={"Content-Type": PROTO})
+    return client.post(OTLP, otlp_with_labels(), headers={"Content-Type": JSON})
+
+
+@pytest.mark.parametrize("wire", ["api", "ingest", "push", "otlp"])
+def test_chosen_labels_of_samples_make_series(server, wire):
+    tenant = Tenant(server)
+    owner, client = tenant.user("owner"), tenant.api("ingest", "read")
+    name = "end_point" if wire == "otlp" else "endpoint"
+    assert owner.get("/api/v1/tenant").json()["sample_labels"] == ""
+    changed = owner.patch("/api/v1/tenant", json={"sample_labels": "end.point, endpoint, other"})
+    assert changed.json()["sample_labels"] == "end_point,endpoint,other", changed
+    assert send_labelled(client, wire).status == 200
+    window = {"start": BEGIN, "end": BEGIN + HOUR}
+    series = client.get("/api/v1/series", query=window).json()["data"]
+    assert sorted(one.get(name, "") for one in series) == sorted(SPLIT_SERIES)
+    assert not any("thread" in one for one in series)
+    for value, total in SPLIT_SERIES.items():
+        answer = client.get("/api/v1/query", query={
+            **window, "query": f'{{service_name="app",{name}="{value}"}}', "report": "top"})
+        assert answer.json()["total"] == total, answer.json()
+    answer = client.get("/api/v1/query", query={
+        **window, "query": '{service_name="app"}', "report": "folded", "label": "thread=t1"})
+    assert answer.text == "main;a 3\n", "it stays with its sample"
+
+
+def test_without_a_choice_labels_stay_with_samples(start_server):
+    server = start_server("--tenant-sample-labels", "endpoint")
+    tenant = Tenant(server)
+    owner, client = tenant.user("owner"), tenant.api("ingest", "read")
+    window = {"start": BEGIN, "end": BEGIN + HOUR}
+    assert owner.get("/api/v1/tenant").json()["sample_labels"] == "endpoint"
+    token = owner.post("/api/v1/tokens", json={"name": "a", "scopes": ["admin", "read"]}).json()["token"]
+    for wish, kept in (("sample_labels=", ""), ("sample_labels=null", "endpoint"), ("sample_labels=", "")):
+        done = server.cli("admin", "team", "set", wish, environment={"PERFOLIO_TOKEN": token})
+        assert done.returncode == 0 and owner.get("/api/v1/tenant").json()["sample_labels"] == kept, done
+    assert send_labelled(client, "api").status == 200
+    assert len(client.get("/api/v1/series", query=window).json()["data"]) == 1
+    for wrong, word in (("thread.name", "thread.name"), ("a,span_id", "span_id"),
+                        (",".join(f"n{i}" for i in range(17)), "16"), (7, "sample_labels")):
+        answer = owner.patch("/api/v1/tenant", json={"sample_labels": wrong})
+        assert answer.status in (400, 413) and word in answer.json()["detail"], answer
+    assert client.patch("/api/v1/tenant", json={"sample_labels": ""}).status == 403
+    assert tenant.user("viewer").patch("/api/v1/tenant", json={"sample_labels": ""}).status == 403
+
+
+def test_series_of_labels_count_as_series(server):
+    tenant = Tenant(server, active_series=2)
+    assert tenant.user("owner").patch("/api/v1/tenant", json={"sample_labels": "endpoint"}).status == 200
+    answer = send_labelled(tenant.api("ingest", "read"), "api")
+    assert answer.status == 429 and "active_series is 2" in answer.json()["detail"], answer

@@ -410,7 +410,7 @@ static void samples_of_several_services_are_several_series(void **state)
         {.stack = 2, .attributes = {3, 5}, .values = {3}, .times = {1, 2}},
         {.stack = 1, .attributes = {6}, .values = {4}},
     };
-    static const char *const names[] = {"region"};
+    const struct span names[] = {SPAN_LITERAL("region")};
     const struct otlp_options options = {.series_attributes = names, .series_attribute_count = 1};
     struct otlp_result result;
     buf_auto request;
