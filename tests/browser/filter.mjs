@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { axeFindings, tableRows, viewReady, withPage } from "./harness.mjs";
+import { axeFindings, soon, tableRows, viewReady, withPage } from "./harness.mjs";
 import { cpuProfile, cpuSamples, topOf, totalOf } from "./profiles.mjs";
 import { root } from "./server.mjs";
 
@@ -271,8 +271,32 @@ export async function testFilter(runner, browser, server) {
         assert.ok((await said()).startsWith(`${first}, total ${count(value)} (`), await said());
       }
       assert.deepEqual(await axeFindings(page), []);
+      // What is seen of either half stands in the address, until another function is looked from.
+      const pictures = async () => (await viewReady(page), page.$$eval(".sandwich-half .icicle canvas:first-of-type", (all) => all.map((canvas) => canvas.toDataURL())));
+      const whole = await pictures();
+      for (const [half, key, keys] of [[0, "za", "+dd"], [1, "zb", "+a"]]) {
+        await page.locator(".sandwich-half .icicle").nth(half).focus();
+        for (const one of keys) await page.keyboard.press(one);
+        await page.waitForFunction((key) => /^[0-9a-f]{16}:0/.test(new URL(location.href).searchParams.get(key)), key);
+      }
+      const seen = await page.evaluate(async () => {
+        let last = "";
+        for (;;) {
+          await new Promise((resolve) => setTimeout(resolve, 300)); // until it has come to rest
+          if (location.search === last) return last;
+          last = location.search;
+        }
+      });
+      const moved = await pictures();
+      assert.ok(moved.every((picture, half) => picture !== whole[half]));
+      await page.goto(`${server.url}/p/${shared.id}${seen}`);
+      await page.waitForSelector(".sandwich-half");
+      await soon(async () => assert.deepEqual((await pictures()).map((one, half) => one === moved[half]), [true, true], seen));
+      await page.locator(".sandwich-half .icicle").nth(1).focus();
+      await page.keyboard.press("ArrowDown");
       await page.keyboard.press("Enter");
       await page.waitForFunction((old) => new URL(location.href).searchParams.get("m") !== old, name);
+      assert.doesNotMatch(page.url(), /[?&]z[ab]=/, "the parts were that function's");
       await page.click(".rows .row:nth-child(3) button");
       assert.ok(escape(new URL(page.url()).searchParams.get("m")));
     }),

@@ -11,18 +11,35 @@ const random = (below) => (seed = (Math.imul(seed, 1664525) + 1013904223) >>> 0)
 const pick = (values) => values[random(values.length)];
 const often = (share, value) => (random(100) < share ? value : "");
 
+/** The hash of a path of one function, by the words of web/src/model/path.ts. */
+function pathHash(name) {
+  const half = (base) => {
+    let hash = base;
+    for (const byte of Buffer.from(name)) hash = Math.imul(hash ^ byte, 0x01000193);
+    hash = ((hash << 5) | (hash >>> 27)) + 0x9e3779b9;
+    hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b);
+    hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2ae35);
+    return ((hash ^ (hash >>> 16)) >>> 0).toString(16).padStart(8, "0");
+  };
+  return half(0x811c9dc5) + half(0x9747b28c);
+}
+
 function randomQuery(names, isDiff) {
   const views = ["icicle", "flame", "table", "sandwich", "icicle", "flame", "table", "sandwich", "graph", "peek", "labels", "comments"];
   const view = pick(views);
   const rule = () => pick([`focus:^${pick(names)}$`, "hide:runtime", "ignore:json", "~hide:main", "only:go", `merge:${pick(names)}`, "recursion:.", "show:main|json|http"]);
   const from = random(80) / 100;
+  const marked = often(view === "sandwich" ? 80 : 40, pick(names));
+  const half = () => often(60, marked && `${pathHash(marked.replaceAll("\\", ""))}:${from}-${from + (1 + random(19)) / 100}`);
   const columns = isDiff ? ["before,cum", "flatbefore,flat,flatchange", "change,file"] : ["flat", "cum,file,binary", "flat,cum,file"];
   const settings = {
     v: view === "icicle" ? "" : view,
     b: often(50, pick(views.filter((other) => other !== view))),
     st: often(50, pick(["samples", "cpu"])),
     q: often(30, pick(["json", "^main", "runtime|sort", "nothing at all", "("])),
-    m: often(40, pick(names)),
+    m: marked.replaceAll("\\", ""),
+    za: half(),
+    zb: half(),
     w: often(30, `${from}-${from + (1 + random(19)) / 100}`),
     g: often(20, pick(["file", "line", "binary"])),
     c: isDiff ? "" : often(40, pick(["binary", "runtime", "value"])),

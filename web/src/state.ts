@@ -8,6 +8,7 @@
  *
  *   sv=2   v=<view>   b=<second view>   st=<sample type>   q=<search>   m=<marked function>
  *   z=<path hash>   root=<path hash>   w=<from>-<to>   g=<group>   c=<colour>   norm=1   p=filtered   s=[-]<column>
+ *   za=, zb=<path hash>[:<from>-<to>]: what is seen of a sandwich's callers (above) and callees (below)
  *   co=<columns of the table, with commas>   gn=<functions in the call graph>   x=<rules, see model/chain.ts>
  *   lb=<rule of a label, see model/labels.ts>, once for each
  *
@@ -34,6 +35,12 @@ export interface SeenPart {
   to: number;
 }
 
+/** What is seen of one half of a sandwich: the frame by its path from the function that is looked from, and a part of it. */
+export interface SeenHalf {
+  zoom: string;
+  window: SeenPart | null;
+}
+
 export interface ViewState {
   view: View;
   /** What stands beside it, or "". */
@@ -47,6 +54,9 @@ export interface ViewState {
   zoom: string;
   /** Path hash of the node whose "other" boxes were opened: the tree is made for what is below it. */
   root: string;
+  /** null is the whole of each. */
+  above: SeenHalf | null;
+  below: SeenHalf | null;
   /** The part of the frame zoomed to that is seen, as shares of its width; null is the whole. */
   window: SeenPart | null;
   group: string;
@@ -77,6 +87,8 @@ export const defaultState: ViewState = {
   marked: "",
   zoom: "",
   root: "",
+  above: null,
+  below: null,
   window: null,
   group: "function",
   colour: "package",
@@ -90,7 +102,7 @@ export const defaultState: ViewState = {
   extra: [],
 };
 
-const known = new Set(["sv", "v", "b", "st", "q", "m", "z", "root", "w", "g", "c", "norm", "p", "s", "co", "gn", "x", "lb"]);
+const known = new Set(["sv", "v", "b", "st", "q", "m", "z", "root", "za", "zb", "w", "g", "c", "norm", "p", "s", "co", "gn", "x", "lb"]);
 
 /** upgraders[n] turns parameters of version n into those of version n + 1, in place. */
 const upgraders: Record<number, (parameters: URLSearchParams) => void> = {
@@ -126,8 +138,17 @@ function parseWindow(text: string | null): SeenPart | null {
   return from < to && to <= 1 ? { from, to } : null;
 }
 
+function parseHalf(text: string | null): SeenHalf | null {
+  const [hash, part] = (text ?? "").split(":");
+  const zoom = asPathHash(hash);
+  return zoom ? { zoom, window: parseWindow(part ?? null) } : null;
+}
+
 /** Nine digits, a billionth of the width: finer than any screen shows of a million boxes. */
 const formatShare = (share: number) => share.toFixed(9).replace(/\.?0+$/, "");
+
+const formatWindow = ({ from, to }: SeenPart) => `${formatShare(from)}-${formatShare(to)}`;
+const formatHalf = ({ zoom, window }: SeenHalf) => (window ? `${zoom}:${formatWindow(window)}` : zoom);
 
 const asPathHash = (text: string | null) => (text && /^[0-9a-f]{16}$/.test(text) ? text : "");
 const asView = (text: string | null): View | "" => (views.includes(text as View) ? (text as View) : "");
@@ -146,6 +167,8 @@ export function parseState(query: string): ViewState {
     marked: parameters.get("m") ?? "",
     zoom: asPathHash(parameters.get("z")),
     root: asPathHash(parameters.get("root")),
+    above: parseHalf(parameters.get("za")),
+    below: parseHalf(parameters.get("zb")),
     window: parseWindow(parameters.get("w")),
     group: parameters.get("g") || defaultState.group,
     colour: colour && colourModes.includes(colour) ? colour : defaultState.colour,
@@ -170,7 +193,9 @@ export function formatState(state: ViewState): string {
   if (state.marked) parameters.set("m", state.marked);
   if (state.zoom) parameters.set("z", state.zoom);
   if (state.root) parameters.set("root", state.root);
-  if (state.window) parameters.set("w", `${formatShare(state.window.from)}-${formatShare(state.window.to)}`);
+  if (state.above) parameters.set("za", formatHalf(state.above));
+  if (state.below) parameters.set("zb", formatHalf(state.below));
+  if (state.window) parameters.set("w", formatWindow(state.window));
   if (state.group !== defaultState.group) parameters.set("g", state.group);
   if (state.colour !== defaultState.colour) parameters.set("c", state.colour);
   if (state.isNormalised) parameters.set("norm", "1");

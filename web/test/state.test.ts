@@ -36,6 +36,8 @@ test("every combination comes back as it was", () => {
       marked: pick(texts),
       zoom: pick(["", "0123456789abcdef", "ffffffffffffffff"]),
       root: pick(["", "0123456789abcdef"]),
+      above: pick([null, { zoom: "0123456789abcdef", window: null }, { zoom: "fedcba9876543210", window: randomWindow() }]),
+      below: pick([null, { zoom: "0123456789abcdef", window: null }, { zoom: "fedcba9876543210", window: randomWindow() }]),
       window: pick([null, { from: 0, to: 0.5 }, randomWindow(), { from: 0.25, to: 1 }]),
       group: pick([...groups, "label:thread id"]),
       colour: pick(colourModes),
@@ -77,7 +79,7 @@ test("links of version 1 keep their meaning", () => {
   const link = "?v=both&st=alloc_space&q=json&m=main.run&z=0123456789abcdef&g=line&norm=1&s=-cum&sv=1";
   const state: ViewState = {
     view: "table", beside: "icicle", sampleType: "alloc_space", search: "json", marked: "main.run", zoom: "0123456789abcdef", root: "",
-    window: null, group: "line", colour: "package", isNormalised: true, isOfFiltered: false, rules: [], labels: [],
+    above: null, below: null, window: null, group: "line", colour: "package", isNormalised: true, isOfFiltered: false, rules: [], labels: [],
     sort: { column: "cum", descending: true }, columns: [], graphNodes: 60, extra: [],
   };
   assert.deepEqual(parseState(link), state);

@@ -2,12 +2,13 @@
  * sandwich: one function with all its callers above and all it calls below, from wherever it stands in
  * the tree. Recursion counts once: only the outermost of its frames is looked from.
  */
-import { useMemo, useState } from "preact/hooks";
+import { useMemo, useRef, useState } from "preact/hooks";
 import type { Flame } from "../model/flame.ts";
+import { findByPathHash, pathHash } from "../model/path.ts";
+import type { SeenHalf, SeenPart } from "../state.ts";
 import type { FrameColours } from "../model/frame_colours.ts";
 import type { Pattern } from "../model/regex.ts";
 import { search, type SearchResult } from "../model/search.ts";
-import type { Part } from "../model/window.ts";
 import { Loading } from "../ui/kit.tsx";
 import { Icicle } from "./icicle.tsx";
 import type { Look } from "./icicle_draw.ts";
@@ -22,14 +23,20 @@ interface SandwichProps {
   unit: string;
   palette: Look;
   pattern: Pattern | null;
+  above: SeenHalf | null;
+  below: SeenHalf | null;
+  onSeen: (half: "above" | "below", seen: SeenHalf | null) => void;
   hovered: string;
   onHover: (name: string) => void;
   onChoose: (name: string) => void;
   onMenu: (name: string, x: number, y: number) => void;
 }
 
-interface HalfProps extends Omit<SandwichProps, "name" | "callers" | "callees"> {
+interface HalfProps extends Omit<SandwichProps, "name" | "callers" | "callees" | "above" | "below" | "onSeen"> {
   flame: Flame;
+  /** null is the whole. */
+  seen: SeenHalf | null;
+  onSeen: (seen: SeenHalf | null) => void;
   label: string;
   isFlipped: boolean;
 }
@@ -43,11 +50,22 @@ function marksOf(flame: Flame, pattern: Pattern | null): SearchResult | null {
   }
 }
 
-function Half({ flame, label, colours, unit, palette, isFlipped, pattern, hovered, onHover, onChoose, onMenu }: HalfProps) {
+function Half({ flame, label, colours, unit, palette, isFlipped, pattern, seen, onSeen, hovered, onHover, onChoose, onMenu }: HalfProps) {
   const [cursor, setCursor] = useState(1);
   const marks = useMemo(() => marksOf(flame, pattern), [flame, pattern]);
   const nameOf = (node: number) => flame.frames.name(flame.frame[node]);
-  const [seen, setSeen] = useState<{ node: number; part: Part | null }>({ node: 1, part: null });
+  /** What was moved to by hand is that very node, and needs no search. */
+  const moved = useRef<{ flame: Flame; hash: string; node: number } | null>(null);
+  const findNode = (hash: string) => (moved.current?.flame === flame && moved.current.hash === hash ? moved.current.node : findByPathHash(flame, hash));
+  // A path that is not here, of another function or grouping, means the whole.
+  const found = useMemo(() => (seen ? findNode(seen.zoom) : -1), [flame, seen?.zoom]);
+  const zoom = Math.max(1, found);
+  const see = (at: number, window: SeenPart | null) => {
+    const node = Math.max(1, at);
+    const hash = pathHash(flame, node);
+    moved.current = { flame, hash, node };
+    onSeen(node > 1 || window ? { zoom: hash, window } : null);
+  };
   return (
     <section class="sandwich-half" aria-label={label}>
       <h3>{label}</h3>
@@ -59,14 +77,14 @@ function Half({ flame, label, colours, unit, palette, isFlipped, pattern, hovere
         isFlipped={isFlipped}
         hasMinimap={false}
         hasRoot={false}
-        zoom={Math.min(seen.node, flame.nodeCount - 1)}
-        part={seen.part}
+        zoom={Math.min(zoom, flame.nodeCount - 1)}
+        part={found > 0 ? seen!.window : null}
         cursorId={`${label.toLowerCase()}-cursor`}
         marks={marks}
         cursor={Math.min(cursor, flame.nodeCount - 1)}
         onCursor={setCursor}
         onZoom={(node) => node > 1 && onChoose(nameOf(node))}
-        onPart={(node, part) => setSeen({ node, part })}
+        onPart={see}
         hovered={hovered}
         onHover={(node) => onHover(node > 0 ? nameOf(node) : "")}
         onMenu={(node, x, y) => node > 0 && onMenu(nameOf(node), x, y)}
@@ -75,7 +93,7 @@ function Half({ flame, label, colours, unit, palette, isFlipped, pattern, hovere
   );
 }
 
-function Sandwich({ name, callers, callees, ...rest }: SandwichProps) {
+function Sandwich({ name, callers, callees, above, below, onSeen, ...rest }: SandwichProps) {
   if (!name)
     return (
       <div class="sandwich-empty">
@@ -93,8 +111,8 @@ function Sandwich({ name, callers, callees, ...rest }: SandwichProps) {
     );
   return (
     <div class="sandwich">
-      <Half {...rest} key={`callers of ${name}`} flame={callers} label="Callers" isFlipped />
-      <Half {...rest} key={`callees of ${name}`} flame={callees} label="Callees" isFlipped={false} />
+      <Half {...rest} key={`callers of ${name}`} flame={callers} label="Callers" isFlipped seen={above} onSeen={(seen) => onSeen("above", seen)} />
+      <Half {...rest} key={`callees of ${name}`} flame={callees} label="Callees" isFlipped={false} seen={below} onSeen={(seen) => onSeen("below", seen)} />
     </div>
   );
 }
@@ -108,6 +126,9 @@ export function SandwichPane(props: PaneProps) {
       onHover={onHoverName}
       name={state.marked}
       pattern={pattern}
+      above={state.above}
+      below={state.below}
+      onSeen={(half, seen) => update({ [half]: seen }, "replace")}
       onChoose={(name) => update({ marked: name })}
       onMenu={openMenu}
     />

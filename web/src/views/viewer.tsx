@@ -54,7 +54,8 @@ export function useViewState(initial = ""): [ViewState, Update] {
     return () => removeEventListener("popstate", follow);
   }, []);
   const update: Update = (patch, how = "push") => {
-    const next = { ...latest.current, ...patch };
+    const halves = "marked" in patch ? { above: null, below: null } : {}; // they are of the function
+    const next = { ...latest.current, ...halves, ...patch };
     writeAddress(location.pathname + formatState(next), how);
     latest.current = next;
     setState(next);
@@ -183,7 +184,7 @@ export interface ViewerProps {
 const choiceOf = (group: string) => ({ value: group, label: `by ${group.replace(/^label:/, "")}` });
 
 /** For another tree, where frames have other paths. */
-const wholeTree = { zoom: "", root: "", window: null };
+const wholeTree = { zoom: "", root: "", above: null, below: null, window: null };
 /** What a link asks of the server, and may have from another profile. */
 const plainTree = { sampleType: "", group: "function", labels: [] };
 const namesNothing = ({ status }: Problem, { sampleType, group, labels, root }: ViewState) =>
