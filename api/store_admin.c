@@ -78,6 +78,7 @@ static uint64_t write_result(const struct report *report, const struct store_che
         answer_i64(report->json, "objects", (int64_t)result->object_count);
         answer_i64(report->json, "blocks", (int64_t)result->block_count);
         answer_i64(report->json, "bytes", (int64_t)result->byte_count);
+        answer_i64(report->json, "unmarked", (int64_t)result->unmarked_count);
         return problems;
     }
     printf("%" PRIu64 " objects, %" PRIu64 " blocks, %" PRIu64 " bytes read", result->object_count,
@@ -86,6 +87,9 @@ static uint64_t write_result(const struct report *report, const struct store_che
         if (result->problem_counts[i])
             printf(", %" PRIu64 " %s", result->problem_counts[i], problem_names[i]);
     printf("%s\n", problems ? "" : ": all is whole");
+    if (result->unmarked_count)
+        printf("%" PRIu64 " parts that could not be read once are merged from now on\n",
+               result->unmarked_count);
     return problems;
 }
 

@@ -138,7 +138,7 @@ const struct admin_call admin_calls[] = {
      .uses = TAKES_ID | NEEDS_YES | TAKES_WINDOW,
      .result = "id"},
     {.noun = "profiles", .verb = "deleted",
-     .summary = "list what was deleted of them, and since when no object of that time has rows of it",
+     .summary = "list what was deleted of them, and since when no object has any of it",
      .method = "GET", .path = "/api/v1/deletions",
      .uses = IS_PAGED,
      .columns = {"id", "query", "start_ns", "end_ns", "requested_at", "done_at"}},
@@ -184,8 +184,10 @@ const struct admin_program admin_programs[] = {
     {.noun = "store",
      .arguments = "verify|stats [--json] [SETTINGS]",
      .summary = "read and check all continuous profiles, or say how much there is",
-     .text = "verify ends with status 1 when something is broken, missing, different from the\n"
-             "catalogue or nobody's; --json prints the answer for programs.\n\n" SETTINGS_TEXT},
+     .text =
+         "verify ends with status 1 when something is broken, missing, different from the\n"
+         "catalogue or nobody's; what could not be read once and is whole now is merged from then\n"
+         "on. --json prints the answer for programs.\n\n" SETTINGS_TEXT},
     {0},
 };
 

@@ -13,6 +13,7 @@ struct source {
     const struct block_granule *granule;
     struct deleted_windows deleted; /* of the series; its own */
     bool is_whole;                  /* all of its profiles are wanted */
+    bool is_lost;                   /* it cannot be read */
 };
 
 /* A profile of the granule in hand. */
@@ -115,7 +116,7 @@ static enum err_code list_of_input(struct merging *merging, uint32_t input)
         };
         whole_count += !is_cut;
     }
-    const bool is_told = options->deleted && options->deletions[input].count;
+    const bool is_told = options->losses || (options->deleted && options->deletions[input].count);
     struct dictionary_use *use = &merging->uses[input];
     if (merging->source_count == before)
         use->what = DICTIONARY_NONE;
@@ -199,7 +200,8 @@ static enum err_code note_use(const struct merging *merging, const struct source
     struct dictionary_use *use = &merging->uses[source->input];
     if (use->what == DICTIONARY_ALL)
         return ERR_NONE;
-    if (source->is_whole && !(source->granule->flags & BLOCK_HAS_LABEL_SETS))
+    if (source->is_whole && !(source->granule->flags & BLOCK_HAS_LABEL_SETS) &&
+        !merging->options->losses)
         return note_totals(merging, source, use);
     return note_rows(merging, source, use);
 }
@@ -218,8 +220,17 @@ static enum err_code find_uses(const struct merging *merging, uint32_t block_cou
         use->series = arena_new(merging->arena, bool, dictionary->series_count);
     }
     enum err_code code = ERR_NONE;
-    for (uint32_t i = 0; i < merging->source_count && !code; i++)
-        code = note_use(merging, &merging->sources[i]);
+    for (uint32_t i = 0; i < merging->source_count && !code; i++) {
+        struct source *source = &merging->sources[i];
+        struct block_losses *losses = merging->options->losses;
+        code = note_use(merging, source);
+        if (code != ERR_CORRUPT || !losses)
+            continue;
+        source->is_lost = true;
+        losses->profile_count += source->granule->profile_count;
+        losses->row_count += source->granule->row_count;
+        code = ERR_NONE;
+    }
     return code;
 }
 
@@ -230,7 +241,7 @@ static void drop_empty_sources(struct merging *merging)
     for (uint32_t i = 0; i < merging->source_count; i++) {
         const struct source *source = &merging->sources[i];
         const struct dictionary_use *use = &merging->uses[source->input];
-        if (use->what == DICTIONARY_ALL || use->series[source->series])
+        if (!source->is_lost && (use->what == DICTIONARY_ALL || use->series[source->series]))
             merging->sources[kept++] = *source;
     }
     merging->source_count = kept;

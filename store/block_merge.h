@@ -13,6 +13,12 @@
 #include "store/block_read.h"
 #include "store/deleted.h"
 
+/* What could not be read. */
+struct block_losses {
+    uint64_t profile_count;
+    uint64_t row_count;
+};
+
 struct block_merge_options {
     int64_t tenant_id;
     int level; /* of zstd */
@@ -21,6 +27,8 @@ struct block_merge_options {
     struct block_sink sink;
     struct deleted *deleted;             /* NULL: nothing is */
     const struct deleted_ids *deletions; /* of each block */
+    /* Granules that cannot be read are left out and added to it; NULL: they are ERR_CORRUPT. */
+    struct block_losses *losses;
 };
 
 /* *ret_summary has no rows and nothing was written when there are none. Handles: ERR_CORRUPT (which

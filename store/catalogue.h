@@ -1,7 +1,7 @@
 /*
- * catalogue: the tables of api/migrations/0008_store.sql, 0010_ingest_usage.sql, 0012_deletion.sql
- * and 0014_retention.sql: which segments and blocks exist, what was sent, what is deleted and how
- * long the rest is kept.
+ * catalogue: the tables of api/migrations/0008_store.sql, 0010_ingest_usage.sql, 0012_deletion.sql,
+ * 0014_retention.sql and 0016_mending.sql: which segments and blocks exist, what was sent, what is
+ * deleted, how long the rest is kept, and what cannot be read.
  *
  * The only file of this room that knows SQL. A flush is one transaction: catalogue_begin_flush says
  * which batches are new and locks them, then the segment is put, catalogue_commit_flush makes it
@@ -159,7 +159,40 @@ enum {
     CATALOGUE_LEVELS = 4, /* 1: of segments, 2: ten minutes, 3: an hour, 4: a day */
     /* A merge of which nothing is heard for longer may be begun by another, and is then lost. */
     CATALOGUE_LEASE_S = 120,
+    /* What cannot be read for so long is given up where a deletion waits for it. */
+    CATALOGUE_LOSS_DAYS = 7,
     CATALOGUE_GRACE_S = 120 /* what was swapped stays that long, for questions that began before */
+};
+
+/* Why no merge takes a part. */
+enum catalogue_why {
+    CATALOGUE_SOUND, /* one does */
+    CATALOGUE_UNREADABLE,
+    CATALOGUE_MISSING,
+    CATALOGUE_TOO_LARGE /* alone */
+};
+
+/* A part that is marked, and is to be looked at again. */
+struct catalogue_mark {
+    enum catalogue_why why;
+    bool is_shared; /* other tenants' parts are in the object */
+    bool may_go;    /* it is told of a deletion and has been marked for CATALOGUE_LOSS_DAYS */
+    uint64_t row_count;
+    int64_t begin_ns;
+    int64_t end_ns;
+};
+
+/* What stays marked of a segment's part whose blocks are swapped: it has an object of its own. */
+struct catalogue_rest {
+    const char *object_key;
+    const uint64_t *lengths; /* of its blocks, one after the other */
+    uint32_t count;
+    uint64_t bytes;
+    uint64_t row_count;
+    int64_t begin_ns;
+    int64_t end_ns;
+    enum catalogue_why why;
+    bool is_rewritten; /* nothing is in it of which the part was told that it is deleted */
 };
 
 /* Blocks that one writer merges now. */
@@ -172,6 +205,7 @@ struct catalogue_claim {
     int64_t *ids;          /* of the segments or blocks, distinct */
     uint32_t id_count;
     bool is_rewrite; /* one block, of which something is deleted: it stays on its level */
+    struct catalogue_mark mark;                 /* sound, or the claim is of one marked part */
     const struct catalogue_deletion *deletions; /* that places name, by id */
     uint32_t deletion_count;
     struct catalogue_rules rules; /* the tenant's */
@@ -184,7 +218,8 @@ struct catalogue_claim {
  * first, and those of which something is deleted at once; else a block of which something is
  * deleted; else blocks of one level in one window, once there are 16 or the window is over; else a
  * block of which a rule of retention is due, or that has not been looked at with the rules that
- * there are. retention_s is of tenants without one of their own. *ret_claim is in arena.
+ * there are; else a part that is marked and due to be looked at again. retention_s is of tenants
+ * without one of their own. *ret_claim is in arena.
  */
 enum err_code catalogue_claim(struct pg_pool *jobs, struct arena *arena, int64_t writer_id,
                               int64_t retention_s, struct catalogue_claim *ret_claim,
@@ -208,13 +243,14 @@ struct catalogue_block {
 };
 
 /*
- * Swaps the claimed blocks for these, at `level`, in one transaction. Handles: ERR_CONFLICT (the
- * lease was lost, this writer was ended, or the tenant is gone: what was written is nobody's).
+ * Swaps the claimed blocks for these, at `level`, and for the rest (or NULL) of a claim of one
+ * marked part of a segment, in one transaction. Handles: ERR_CONFLICT (the lease was lost, this
+ * writer was ended, or the tenant is gone: what was written is nobody's).
  */
 enum err_code catalogue_swap(struct pg_pool *jobs, struct arena *arena, int64_t writer_id,
                              const struct catalogue_claim *claim, uint32_t level,
                              const struct catalogue_block *blocks, uint32_t count,
-                             struct err *err) MUST_USE;
+                             const struct catalogue_rest *rest, struct err *err) MUST_USE;
 /* A claimed block alone in its window becomes one of `level` as it is. Handles: as catalogue_swap.
  */
 enum err_code catalogue_promote(struct pg_pool *jobs, struct arena *arena, int64_t writer_id,
@@ -225,10 +261,14 @@ enum err_code catalogue_promote(struct pg_pool *jobs, struct arena *arena, int64
 enum err_code catalogue_postpone(struct pg_pool *jobs, struct arena *arena, int64_t writer_id,
                                  const struct catalogue_claim *claim, int64_t due_ns,
                                  struct err *err) MUST_USE;
-/* One of the claimed (owner) cannot be read: it is not claimed any more. */
-enum err_code catalogue_mark_broken(struct pg_pool *jobs, struct arena *arena,
+/* One of the claimed (owner) cannot be merged: it is looked at again after a minute, then after
+ * twice as long each time, up to a day. The claim is given up. */
+enum err_code catalogue_mark_broken(struct pg_pool *jobs, struct arena *arena, int64_t writer_id,
                                     const struct catalogue_claim *claim, int64_t owner,
-                                    struct err *err) MUST_USE;
+                                    enum catalogue_why why, struct err *err) MUST_USE;
+/* The claimed part that was marked is whole again: merges take it. */
+enum err_code catalogue_unmark(struct pg_pool *jobs, struct arena *arena, int64_t writer_id,
+                               const struct catalogue_claim *claim, struct err *err) MUST_USE;
 
 /* Says that the writer lives, ends those that have not for a minute, and forgets what was swapped
  * long enough ago: its objects go to object_trash. */

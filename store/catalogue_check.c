@@ -18,9 +18,10 @@ enum err_code catalogue_list_all(struct pg_pool *database, struct arena *arena,
         code = pg_query(
             connection, PG_NO_TENANT,
             "SELECT object_key, 0::bigint, NULL::text, level::bigint, deletions::text, tenant_id,"
-            " row_count, begin_ns, end_ns, bytes FROM block UNION ALL "
+            " row_count, begin_ns, end_ns, bytes, is_broken FROM block UNION ALL "
             "SELECT s.object_key, t.first_byte, t.lengths::text, 0::bigint, t.deletions::text,"
-            " t.tenant_id, t.row_count, t.begin_ns, t.end_ns, s.bytes FROM segment_tenant t"
+            " t.tenant_id, t.row_count, t.begin_ns, t.end_ns, s.bytes, t.is_broken"
+            " FROM segment_tenant t"
             " JOIN segment s ON s.id = t.segment_id ORDER BY 1, 2",
             NULL, 0, arena, &result, err);
     if (code)
@@ -37,6 +38,7 @@ enum err_code catalogue_list_all(struct pg_pool *database, struct arena *arena,
         entry->begin_ns = pg_get_i64(result, row, 7);
         entry->end_ns = pg_get_i64(result, row, 8);
         entry->object_bytes = (uint64_t)pg_get_i64(result, row, 9);
+        entry->is_marked = pg_get_bool(result, row, 10);
     }
     *ret_entries = entries;
     *ret_count = (uint32_t)rows;

@@ -16,6 +16,7 @@ struct catalogue_entry {
     int64_t begin_ns;
     int64_t end_ns;
     uint64_t object_bytes; /* of the whole object */
+    bool is_marked;        /* no merge could read it */
 };
 
 /* All, those of one object one after the other; in arena. */
@@ -25,6 +26,9 @@ enum err_code catalogue_list_all(struct pg_pool *database, struct arena *arena,
 /* Is there a row for the object? */
 enum err_code catalogue_knows(struct pg_pool *database, const char *object_key, bool *ret_knows,
                               struct err *err) MUST_USE;
+/* The tenant's part of the object is whole: merges take it, if it was marked. */
+enum err_code catalogue_unmark_object(struct pg_pool *database, const char *object_key,
+                                      int64_t tenant_id, bool *ret_did, struct err *err) MUST_USE;
 /* Of these keys those that neither a row, nor the trash, nor a writer that has not ended knows. */
 enum err_code catalogue_find_orphans(struct pg_pool *database, struct arena *arena,
                                      const char *const *keys, uint32_t count,

@@ -4,23 +4,13 @@
 #include "lib/base/mem.h"
 #include "lib/io/pg.h"
 #include "store/catalogue_claims.h"
+#include "store/catalogue_marks.h"
 #include "store/catalogue_places.h"
 
 #include <inttypes.h>
 
 /* A claim's segments are open together, which takes a few times their bytes. */
 enum { LIST_MAX_BYTES = 64 << 20, CLAIM_MAX_BYTES = 32 << 20 };
-
-static const char *id_list(struct arena *arena, const int64_t *ids, uint32_t count)
-{
-    buf_auto list;
-    buf_init(&list, LIST_MAX_BYTES);
-    buf_append_byte(&list, '{');
-    for (uint32_t i = 0; i < count; i++)
-        buf_printf(&list, "%s%" PRId64, i ? "," : "", ids[i]);
-    buf_append_byte(&list, '}');
-    return arena_strndup(arena, list.data, list.size);
-}
 
 /* ---- claims ---- */
 
@@ -151,10 +141,14 @@ enum err_code catalogue_claim(struct pg_pool *jobs, struct arena *arena, int64_t
         code = catalogue_claim_expiry(connection, arena, writer_id, retention_s, &result, err);
         is_expiry = !code && pg_row_count(result) > 0;
     }
+    struct catalogue_mark mark = {.why = CATALOGUE_SOUND};
+    if (!code && pg_row_count(result) == 0)
+        code = catalogue_claim_marked(connection, arena, writer_id, &mark, &result, err);
     if (code)
         return code;
     read_claim(arena, result, ret_claim);
-    ret_claim->is_rewrite = is_rewrite || is_expiry;
+    ret_claim->mark = mark;
+    ret_claim->is_rewrite = is_rewrite || is_expiry || mark.why;
     ret_claim->is_expiry = is_expiry;
     if (is_expiry)
         ret_claim->retention_key = pg_get_i64(result, 0, 7);
@@ -208,8 +202,8 @@ enum err_code catalogue_renew(struct pg_pool *jobs, int64_t writer_id,
               " WHERE tenant_id = $1 AND segment_id = ANY ($2::bigint[]) AND leased_by = $3"
               " AND NOT is_swapped";
     const struct pg_value values[] = {PG_I64(claim->tenant_id),
-                                      PG_TEXT(id_list(arena, claim->ids, claim->id_count)),
-                                      PG_I64(writer_id), PG_I64(CATALOGUE_LEASE_S)};
+                                      PG_TEXT(catalogue_id_list(arena, claim)), PG_I64(writer_id),
+                                      PG_I64(CATALOGUE_LEASE_S)};
     enum err_code code = pg_take(jobs, &connection, err);
     if (!code)
         code = pg_query_values(connection, PG_NO_TENANT,
@@ -235,8 +229,7 @@ static enum err_code take_inputs(struct pg_connection *connection, struct arena 
             : "UPDATE segment_tenant SET is_swapped = true, leased_by = NULL WHERE tenant_id = $1"
               " AND segment_id = ANY ($2::bigint[]) AND leased_by = $3 AND NOT is_swapped";
     const struct pg_value values[] = {PG_I64(claim->tenant_id),
-                                      PG_TEXT(id_list(arena, claim->ids, claim->id_count)),
-                                      PG_I64(writer_id)};
+                                      PG_TEXT(catalogue_id_list(arena, claim)), PG_I64(writer_id)};
     enum err_code code = pg_query(connection, PG_NO_TENANT, sql, values, 3, arena, &result, err);
     return code ? code : catalogue_check_count(pg_affected(result), claim->id_count, err);
 }
@@ -259,7 +252,8 @@ static enum err_code insert_block(struct pg_connection *connection, struct arena
 
 enum err_code catalogue_swap(struct pg_pool *jobs, struct arena *arena, int64_t writer_id,
                              const struct catalogue_claim *claim, uint32_t level,
-                             const struct catalogue_block *blocks, uint32_t count, struct err *err)
+                             const struct catalogue_block *blocks, uint32_t count,
+                             const struct catalogue_rest *rest, struct err *err)
 {
     pg_auto connection = NULL;
     enum err_code code = pg_take(jobs, &connection, err);
@@ -273,6 +267,8 @@ enum err_code catalogue_swap(struct pg_pool *jobs, struct arena *arena, int64_t 
         code = take_inputs(connection, arena, writer_id, claim, err);
     for (uint32_t i = 0; i < count && !code; i++)
         code = insert_block(connection, arena, writer_id, claim->tenant_id, level, &blocks[i], err);
+    if (!code && rest)
+        code = catalogue_insert_rest(connection, arena, writer_id, claim, rest, err);
     return code ? code : pg_commit(connection, err);
 }
 
@@ -290,21 +286,6 @@ enum err_code catalogue_promote(struct pg_pool *jobs, struct arena *arena, int64
                                arena, &result, err, PG_I64(level), PG_I64(claim->ids[0]),
                                PG_I64(writer_id));
     return code ? code : catalogue_check_count(pg_affected(result), 1, err);
-}
-
-enum err_code catalogue_mark_broken(struct pg_pool *jobs, struct arena *arena,
-                                    const struct catalogue_claim *claim, int64_t owner,
-                                    struct err *err)
-{
-    pg_auto connection = NULL;
-    struct pg_result *result;
-    enum err_code code = pg_take(jobs, &connection, err);
-    const char *sql = claim->level ? "UPDATE block SET is_broken = true WHERE id = $1"
-                                     " AND tenant_id = $2"
-                                   : "UPDATE segment_tenant SET is_broken = true"
-                                     " WHERE segment_id = $1 AND tenant_id = $2";
-    const struct pg_value values[] = {PG_I64(owner), PG_I64(claim->tenant_id)};
-    return code ? code : pg_query(connection, PG_NO_TENANT, sql, values, 2, arena, &result, err);
 }
 
 /* ---- tidying ---- */

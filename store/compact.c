@@ -6,6 +6,7 @@
 #include "lib/io/object.h"
 #include "store/block_merge.h"
 #include "store/catalogue.h"
+#include "store/mend.h"
 #include "store/open_blocks.h"
 #include "store/retention.h"
 #include "store/writer.h"
@@ -19,9 +20,11 @@ enum { ZSTD_LEVEL = 1, DAY_HOURS = 24, DAYS_MAX = 4096, RENEW_S = 15 };
 struct compaction {
     const struct upkeep_options *options;
     const struct catalogue_claim *claim;
+    const struct compact_plan *plan;
     int64_t writer_id;
     struct arena *arena;
     struct open_block *opened;
+    uint32_t *places; /* of each block, its place in the claim */
     const struct block **blocks;
     uint32_t count;
     struct retention *retention;
@@ -49,11 +52,14 @@ static enum err_code stay_alive(struct compaction *compaction)
 
 /* ---- inputs ---- */
 
-static enum err_code mark_broken(struct compaction *compaction, uint32_t place)
+static enum err_code mark_broken(struct compaction *compaction, uint32_t place,
+                                 enum catalogue_why why)
 {
     struct err err;
+    const struct catalogue_claim *claim = compaction->claim;
+    open_blocks_forget(compaction->options->blocks, claim->tenant_id, &claim->places[place]);
     (void)!catalogue_mark_broken(compaction->options->jobs_database, compaction->arena,
-                                 compaction->claim, compaction->claim->owners[place], &err);
+                                 compaction->writer_id, claim, claim->owners[place], why, &err);
     return ERR_CORRUPT;
 }
 
@@ -61,19 +67,24 @@ static enum err_code open_inputs(struct compaction *compaction)
 {
     const struct catalogue_claim *claim = compaction->claim;
     compaction->opened = arena_new(compaction->arena, struct open_block, claim->count);
+    compaction->places = arena_new(compaction->arena, uint32_t, claim->count);
     compaction->blocks = arena_new(compaction->arena, const struct block *, claim->count);
     compaction->deletions = arena_new(compaction->arena, struct deleted_ids, claim->count);
     for (uint32_t i = 0; i < claim->count; i++) {
-        struct open_block *opened = &compaction->opened[i];
+        struct open_block *opened = &compaction->opened[compaction->count];
+        if (compaction->plan->is_left_out && compaction->plan->is_left_out[i])
+            continue;
         enum err_code code = stay_alive(compaction);
         if (code)
             return code;
         code = open_blocks_take(compaction->options->blocks, claim->tenant_id, &claim->places[i],
                                 opened, compaction->err);
         if (code == ERR_CORRUPT || code == ERR_NOT_FOUND)
-            return mark_broken(compaction, i);
+            return mark_broken(compaction, i,
+                               code == ERR_CORRUPT ? CATALOGUE_UNREADABLE : CATALOGUE_MISSING);
         if (code)
             return code;
+        compaction->places[compaction->count] = i;
         compaction->deletions[compaction->count] = claim->places[i].deletions;
         compaction->blocks[compaction->count++] = opened->block;
     }
@@ -149,7 +160,7 @@ static enum err_code find_broken(struct compaction *compaction)
         struct err err;
         if (block_verify(compaction->blocks[i], &err) == ERR_CORRUPT) {
             *compaction->err = err;
-            return mark_broken(compaction, i);
+            return mark_broken(compaction, compaction->places[i], CATALOGUE_UNREADABLE);
         }
     }
     return ERR_CORRUPT;
@@ -168,17 +179,24 @@ static int32_t day_of_hour(int32_t hour)
     return hour / DAY_HOURS - (hour % DAY_HOURS < 0);
 }
 
+/* Blocks that are merged with each other. */
+struct group {
+    uint32_t first;
+    uint32_t end;
+};
+
 /* The distinct days of all granules, in order. */
-static uint32_t list_days(const struct compaction *compaction, int32_t **ret_days)
+static uint32_t list_days(const struct compaction *compaction, struct group group,
+                          int32_t **ret_days)
 {
     size_t most = 0, found = 0;
-    for (uint32_t i = 0; i < compaction->count; i++) {
+    for (uint32_t i = group.first; i < group.end; i++) {
         uint32_t count;
         block_granules(compaction->blocks[i], &count);
         most += count;
     }
     int32_t *days = arena_new(compaction->arena, int32_t, most);
-    for (uint32_t i = 0; i < compaction->count; i++) {
+    for (uint32_t i = group.first; i < group.end; i++) {
         uint32_t count;
         const struct block_granule *granules = block_granules(compaction->blocks[i], &count);
         for (uint32_t j = 0; j < count; j++) {
@@ -222,7 +240,7 @@ static int64_t last_of_day(int32_t day)
     return day >= INT64_MAX / DAY_NS ? INT64_MAX : (day + INT64_C(1)) * DAY_NS - 1;
 }
 
-static enum err_code write_output(struct compaction *compaction, int32_t day)
+static enum err_code write_output(struct compaction *compaction, struct group group, int32_t day)
 {
     char id[DIGEST_ID_BYTES];
     struct output output = {.compaction = compaction};
@@ -242,9 +260,11 @@ static enum err_code write_output(struct compaction *compaction, int32_t day)
         .last_ns = last_of_day(day),
         .sink = {.append = append_to_object, .context = &output},
         .deleted = compaction->deleted,
-        .deletions = compaction->deletions,
+        .deletions = compaction->deletions + group.first,
+        .losses = compaction->plan->losses,
     };
-    code = block_merge(compaction->blocks, compaction->count, &options, &summary, err);
+    code = block_merge(compaction->blocks + group.first, group.end - group.first, &options,
+                       &summary, err);
     if (code || !summary.granule_count) {
         object_writer_abort(output.object);
         return code;
@@ -267,16 +287,26 @@ static enum err_code write_output(struct compaction *compaction, int32_t day)
     return ERR_NONE;
 }
 
-static enum err_code merge_inputs(struct compaction *compaction)
+/* For each day a block more. */
+static void make_room(struct compaction *compaction, uint32_t count)
+{
+    const struct catalogue_block *before = compaction->outputs;
+    compaction->outputs = arena_new(compaction->arena, struct catalogue_block,
+                                    compaction->output_count + (size_t)count);
+    for (uint32_t i = 0; i < compaction->output_count; i++)
+        compaction->outputs[i] = before[i];
+}
+
+static enum err_code merge_group(struct compaction *compaction, struct group group)
 {
     int32_t *days;
-    const uint32_t count = list_days(compaction, &days);
+    const uint32_t count = list_days(compaction, group, &days);
     if (count > DAYS_MAX)
         return err_set(compaction->err, ERR_TOO_LARGE, "profiles of %" PRIu32 " days at once",
                        count);
-    compaction->outputs = arena_new(compaction->arena, struct catalogue_block, count);
+    make_room(compaction, count);
     for (uint32_t i = 0; i < count; i++) {
-        enum err_code code = write_output(compaction, days[i]);
+        enum err_code code = write_output(compaction, group, days[i]);
         if (code == ERR_CORRUPT)
             return find_broken(compaction);
         if (code)
@@ -285,9 +315,19 @@ static enum err_code merge_inputs(struct compaction *compaction)
     return ERR_NONE;
 }
 
+static enum err_code merge_inputs(struct compaction *compaction)
+{
+    if (!compaction->plan->is_apart)
+        return merge_group(compaction, (struct group){0, compaction->count});
+    enum err_code code = ERR_NONE;
+    for (uint32_t i = 0; i < compaction->count && !code; i++)
+        code = merge_group(compaction, (struct group){i, i + 1});
+    return code;
+}
+
 static uint32_t next_level(const struct catalogue_claim *claim)
 {
-    if (claim->is_rewrite)
+    if (claim->is_rewrite && claim->level)
         return claim->level;
     return claim->level < CATALOGUE_LEVELS ? claim->level + 1 : CATALOGUE_LEVELS;
 }
@@ -308,17 +348,20 @@ static enum err_code discard_outputs(struct compaction *compaction)
     return code ? code : ERR_TOO_LARGE;
 }
 
-static enum err_code merge_claim(const struct upkeep_options *options, int64_t writer_id,
-                                 const struct catalogue_claim *claim, struct err *err)
+enum err_code compact_merge(const struct upkeep_options *options, int64_t writer_id,
+                            const struct catalogue_claim *claim, const struct compact_plan *plan,
+                            struct err *err)
 {
     arena_auto arena = arena_create();
     struct compaction compaction = {.options = options,
                                     .claim = claim,
+                                    .plan = plan,
                                     .writer_id = writer_id,
                                     .arena = arena,
                                     .renewed_ns = clock_monotonic_ns(),
                                     .err = err};
-    if (claim->level && claim->count == 1 && !claim->deletion_count && !claim->is_expiry)
+    if (claim->level && claim->count == 1 && !claim->deletion_count && !claim->is_expiry &&
+        !claim->mark.why)
         return catalogue_promote(options->jobs_database, arena, writer_id, claim, next_level(claim),
                                  err);
     enum err_code code = open_inputs(&compaction);
@@ -337,10 +380,10 @@ static enum err_code merge_claim(const struct upkeep_options *options, int64_t w
         return catalogue_postpone(options->jobs_database, arena, writer_id, claim, due_ns, err);
     if (!code)
         code = catalogue_swap(options->jobs_database, arena, writer_id, claim, next_level(claim),
-                              compaction.outputs, compaction.output_count, err);
+                              compaction.outputs, compaction.output_count, plan->rest, err);
     for (uint32_t i = 0; i < claim->count && !code; i++)
         open_blocks_forget(options->blocks, claim->tenant_id, &claim->places[i]);
-    if (code && compaction.may_have_put)
+    if (code && (compaction.may_have_put || plan->rest))
         writer_end(options->writer, writer_id);
     return code;
 }
@@ -377,13 +420,24 @@ static bool can_halve(const struct catalogue_claim *claim, uint32_t size)
 }
 
 /* As no merge can take it, none is to try: it is told, and read as it is. */
-static enum err_code set_aside(const struct upkeep_options *options,
-                               const struct catalogue_claim *claim, uint32_t id, struct err *err)
+static enum err_code set_aside(const struct upkeep_options *options, int64_t writer_id,
+                               const struct catalogue_claim *claim, struct err *err)
 {
     arena_auto arena = arena_create();
     if (options->report)
         options->report(options->report_context, "compaction", err);
-    return catalogue_mark_broken(options->jobs_database, arena, claim, claim->ids[id], err);
+    return catalogue_mark_broken(options->jobs_database, arena, writer_id, claim, claim->ids[0],
+                                 CATALOGUE_TOO_LARGE, err);
+}
+
+static enum err_code merge_part(const struct upkeep_options *options, int64_t writer_id,
+                                const struct catalogue_claim *part, struct err *err)
+{
+    static const struct compact_plan together = {0}, apart = {.is_apart = true};
+    enum err_code code = compact_merge(options, writer_id, part, &together, err);
+    if (code == ERR_TOO_LARGE && part->id_count == 1 && part->count > 1)
+        code = compact_merge(options, writer_id, part, &apart, err);
+    return code;
 }
 
 enum err_code compact_claim(const struct upkeep_options *options, int64_t writer_id,
@@ -391,21 +445,23 @@ enum err_code compact_claim(const struct upkeep_options *options, int64_t writer
 {
     uint32_t size = claim->id_count;
     enum err_code code = ERR_NONE;
+    if (claim->mark.why)
+        return mend_claim(options, writer_id, claim, err);
     for (uint32_t first = 0; first < claim->id_count && !code;) {
         const struct catalogue_claim rest = part_of(claim, first, claim->id_count - first);
         const struct catalogue_claim part = part_of(claim, first, size);
         if (size < claim->id_count)
             code = catalogue_renew(options->jobs_database, writer_id, &rest, err);
         if (!code)
-            code = merge_claim(options, writer_id, &part, err);
+            code = merge_part(options, writer_id, &part, err);
         if (code == ERR_TOO_LARGE && can_halve(claim, size)) {
             size = (size + 1) / 2;
             code = ERR_NONE;
             continue;
         }
         if (code == ERR_TOO_LARGE) {
-            size = 1;
-            code = set_aside(options, claim, first, err);
+            const struct catalogue_claim one = part_of(claim, first, size = 1);
+            code = set_aside(options, writer_id, &one, err);
         }
         first += size;
         const uint32_t left = claim->id_count - first;

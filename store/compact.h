@@ -6,18 +6,34 @@
  * is marked, and left out of later merges; the rest of it is still read by questions. Private to
  * the room.
  *
- * Blocks that are too large together (their values' sum, their days) are merged in halves; one that
- * is so alone moves up as it is, or is marked, so that it stands in no other's way.
+ * Blocks that are too large together (their values' sum, their days) are merged in halves, at last
+ * each by itself; one that is so alone moves up as it is, or is marked, so that it stands in no
+ * other's way.
  */
 #ifndef STORE_COMPACT_H
 #define STORE_COMPACT_H
 
 #include "store/upkeep.h"
 
+struct block_losses;
 struct catalogue_claim;
+struct catalogue_rest;
 
-/* Merges and swaps. Handles: ERR_CONFLICT (the lease was lost: somebody else does it), ERR_CORRUPT
- * (an input was marked). */
+/* How a claim becomes blocks, other than as all do. */
+struct compact_plan {
+    bool is_apart;                     /* what each place has, by itself */
+    const bool *is_left_out;           /* of each place; NULL: none is */
+    const struct catalogue_rest *rest; /* has been put, and is swapped in; NULL: there is none */
+    struct block_losses *losses;       /* what cannot be read is left out and added; or NULL */
+};
+
+/* Merges and swaps, all at once. Handles: as compact_claim, ERR_TOO_LARGE. */
+enum err_code compact_merge(const struct upkeep_options *options, int64_t writer_id,
+                            const struct catalogue_claim *claim, const struct compact_plan *plan,
+                            struct err *err) MUST_USE;
+
+/* Merges and swaps; or mends (store/mend.h). Handles: ERR_CONFLICT (the lease was lost: somebody
+ * else does it), ERR_CORRUPT (an input was marked). */
 enum err_code compact_claim(const struct upkeep_options *options, int64_t writer_id,
                             const struct catalogue_claim *claim, struct err *err) MUST_USE;
 

@@ -48,7 +48,8 @@ void open_blocks_give(struct open_block *opened);
 /* Keeps the bytes of a block that was just written; takes them. */
 void open_blocks_keep(struct open_blocks *blocks, int64_t tenant_id, const char *object_key,
                       uint64_t offset, struct buf *bytes);
-/* Of a block that others have replaced nothing is kept; who reads it still may go on. */
+/* Of a block that others have replaced, or that cannot be read, nothing is kept; who reads it still
+ * may go on, who comes later opens the object anew. */
 void open_blocks_forget(struct open_blocks *blocks, int64_t tenant_id,
                         const struct catalogue_place *place);
 

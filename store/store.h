@@ -445,15 +445,17 @@ struct store_check {
 
 struct store_check_result {
     uint64_t object_count;
-    uint64_t block_count; /* that are whole */
-    uint64_t byte_count;  /* of these */
+    uint64_t block_count;    /* that are whole */
+    uint64_t byte_count;     /* of these */
+    uint64_t unmarked_count; /* parts that could not be merged and are whole now */
     uint64_t problem_counts[STORE_PROBLEM_COUNT];
 };
 
 /*
  * Reads every byte that the catalogue names, verifies all checksums and compares what is there with
  * what the catalogue says. What is merged or deleted meanwhile is no problem, nor what a server
- * that runs has just put. Handles: what objects and database do; problems are no errors.
+ * that runs has just put. What could not be read once, and is whole now, is merged from then on.
+ * Handles: what objects and database do; problems are no errors.
  */
 enum err_code store_verify(const struct store_check *check, struct store_check_result *ret_result,
                            struct err *err) MUST_USE;

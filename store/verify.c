@@ -95,6 +95,17 @@ static enum err_code compare(struct verification *verification, const struct cat
                                       entry->row_count, entry->begin_ns, entry->end_ns));
 }
 
+/* As it can be read by now, merges take it. */
+static enum err_code unmark(struct verification *verification, const struct catalogue_entry *entry)
+{
+    bool did = false;
+    enum err_code code =
+        catalogue_unmark_object(verification->check->database, entry->places[0].object_key,
+                                entry->tenant_id, &did, verification->err);
+    verification->result.unmarked_count += did;
+    return code;
+}
+
 /* Of the places of an entry each is looked at: what is broken harms nobody else. */
 static enum err_code verify_entry(struct verification *verification,
                                   const struct catalogue_entry *entry)
@@ -114,7 +125,10 @@ static enum err_code verify_entry(struct verification *verification,
         if (code)
             return code;
     }
-    return is_whole ? compare(verification, entry, &sums) : ERR_NONE;
+    if (!is_whole)
+        return ERR_NONE;
+    enum err_code code = entry->is_marked ? unmark(verification, entry) : ERR_NONE;
+    return code ? code : compare(verification, entry, &sums);
 }
 
 static enum err_code verify_entries(struct verification *verification,

@@ -1,4 +1,4 @@
-"""kill -9 of everything while profiles come in, are compacted, deleted and expire, some by rules: each batch that was
+"""kill -9 of everything while profiles come in, are compacted, mended, deleted and expire, some by rules: each batch that was
 acknowledged counts once, however often it was sent; one that was not counts once or not at all; what a
 deletion that was acknowledged meant never comes back; and when all is quiet no object is left that the
 catalogue does not know.
@@ -176,6 +176,11 @@ class Hurry(threading.Thread):
         "(SELECT id FROM store_writer WHERE seen_at < now() - interval '5 s')",
         "UPDATE segment_tenant SET leased_until = now() - interval '1 second' WHERE leased_by IN "
         "(SELECT id FROM store_writer WHERE seen_at < now() - interval '5 s')",
+        # Some parts get an object of their own, as what is too large does; then they are whole again.
+        "UPDATE segment_tenant SET broken_why = 'unreadable', retry_at = now() WHERE is_broken AND random() < 0.05",
+        "UPDATE segment_tenant SET is_broken = true, broken_why = 'too large', broken_since = now(),"
+        " retry_at = now() WHERE NOT is_swapped AND NOT is_broken AND retry_count = 0 AND random() < 0.2",
+        "UPDATE segment_tenant SET retry_count = 1 WHERE NOT is_broken AND random() < 0.2",
     ]
 
     def __init__(self, server):

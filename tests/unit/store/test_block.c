@@ -502,6 +502,83 @@ static void merged_blocks_hold_what_all_held(void **state)
     }
 }
 
+/* All granules but one, as a block. */
+static void lines_without(struct lines *lines, const struct block *block, uint32_t left_out)
+{
+    struct block_cursor *cursor = block_cursor_create();
+    uint32_t count;
+    const struct block_granule *granules = block_granules(block, &count);
+    for (uint32_t i = 0; i < count; i++) {
+        struct block_rows rows;
+        struct err err;
+        if (i == left_out)
+            continue;
+        assert_int_equal(block_read_rows(block, &granules[i], cursor, true, &rows, &err), 0);
+        lines_of_granule(lines, block_dictionary(block), &rows);
+    }
+    block_cursor_destroy(cursor);
+    lines_sort(lines);
+}
+
+static void a_granule_that_cannot_be_read_is_lost_alone(void **state)
+{
+    (void)state;
+    uint64_t seed = 1914;
+    for (int round = 0; round < ROUNDS; round++) {
+        struct random_shape shape = random_shape(&seed);
+        shape.sample_count = 300 + random_below(&seed, 300);
+        shape.label_set_count = 1 + random_below(&seed, 5) * (uint32_t)(round % 2);
+        shape.has_timestamps = round % 3 == 0;
+        struct batch *batch = random_batch(&seed, &shape);
+        struct written written, merged = {0};
+        struct block *block, *kept;
+        struct lines wanted = {0}, read = {0};
+        struct block_losses losses = {0};
+        struct err err = {0};
+        uint32_t count;
+        write_block(&written, batch, 0);
+        assert_int_equal(open_block(&written, &block), ERR_NONE);
+        const struct block_granule *granules = block_granules(block, &count);
+        const uint32_t lost = random_below(&seed, count);
+        lines_without(&wanted, block, lost);
+        uint64_t at = granules[lost].offset;
+        for (uint32_t i = random_below(&seed, BLOCK_ROWS + 1); i > 0; i--)
+            at += block_align(granules[lost].extent_bytes[i - 1]);
+        written.bytes.data[at] ^= 1;
+        struct block_merge_options options = {
+            .tenant_id = TENANT,
+            .begin_ns = INT64_MIN,
+            .last_ns = INT64_MAX,
+            .sink = {.append = append_to_buf, .context = &merged.bytes},
+        };
+        const struct block *const blocks[] = {block};
+        buf_init(&merged.bytes, 1u << 30);
+        assert_int_equal(block_merge(blocks, 1, &options, &merged.summary, &err), ERR_CORRUPT);
+        buf_clear(&merged.bytes);
+        options.losses = &losses;
+        assert_int_equal(block_merge(blocks, 1, &options, &merged.summary, &err), 0);
+        assert_int_equal(losses.row_count, granules[lost].row_count);
+        assert_int_equal(losses.profile_count, granules[lost].profile_count);
+        merged.span = buf_span(&merged.bytes);
+        if (count == 1)
+            assert_int_equal(merged.span.size, 0);
+        if (merged.span.size) {
+            assert_int_equal(open_block(&merged, &kept), ERR_NONE);
+            lines_of_block(&read, kept);
+            assert_same_lines(&wanted, &read);
+            check_names(kept, &read);
+            block_close(kept);
+        }
+        assert_int_equal(read.count, wanted.count);
+        lines_fini(&wanted);
+        lines_fini(&read);
+        block_close(block);
+        buf_fini(&written.bytes);
+        buf_fini(&merged.bytes);
+        batch_destroy(batch);
+    }
+}
+
 /* A batch of many days as a block for each: together little more than the batch's own block. */
 static void blocks_of_days_hold_what_their_rows_need(void **state)
 {
@@ -648,6 +725,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_block_holds_what_the_batch_held),
         cmocka_unit_test(merged_blocks_hold_what_all_held),
+        cmocka_unit_test(a_granule_that_cannot_be_read_is_lost_alone),
         cmocka_unit_test(blocks_of_days_hold_what_their_rows_need),
         cmocka_unit_test(deleted_profiles_leave_nothing_behind),
         cmocka_unit_test(totals_and_ranges_are_the_sums_of_their_rows),

@@ -1,8 +1,8 @@
 /*
- * Disks that fail under the store: every call of every kind that a flush, a merge, a deletion and
- * an expiry make fails once, or is lost as a power cut loses what was not synced. What was
- * acknowledged is there once, what was deleted is not, and when all is quiet no object is left that
- * nobody knows.
+ * Disks that fail under the store: every call of every kind that a flush, a merge, a deletion, an
+ * expiry and the mending of a broken part make fails once, or is lost as a power cut loses what was
+ * not synced. What was acknowledged is there once, what was deleted is not, and when all is quiet
+ * no object is left that nobody knows.
  *
  * PERFOLIO_TEST_DATABASE is a libpq connection text of a superuser, and a database with the store's
  * tables; without it all is skipped. tests/integration/test_store_faults.py sets it.
@@ -16,6 +16,7 @@
 #include "lib/io/pg.h"
 #include "lib/profile/batch_from_profile.h"
 #include "lib/profile/folded.h"
+#include "store/block_format.h"
 #include "store/compact.h"
 #include "store/flush.h"
 #include "store/open_blocks.h"
@@ -30,6 +31,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 enum { BATCHES_MAX = 4096, NTH_MAX = 4, DAY_S = 86400 };
 
@@ -119,7 +121,9 @@ static void move_to_last_moment(const struct batch *batch)
     ((struct batch_profile *)(uintptr_t)batch->profiles)->time_ns = INT64_MAX - 1;
 }
 
-static enum err_code append(struct fixture *fixture, uint32_t number, int64_t age_s)
+/* Borrows id. */
+static void make_item(struct fixture *fixture, uint32_t number, int64_t age_s,
+                      uint8_t id[STORE_BATCH_ID_BYTES], struct flush_item *item)
 {
     char label[16];
     snprintf(label, sizeof(label), "%u", number);
@@ -130,23 +134,30 @@ static enum err_code append(struct fixture *fixture, uint32_t number, int64_t ag
                                   .label_count = 1,
                                   .time_ns =
                                       clock_wall_ns() - (is_last ? 0 : age_s) * CLOCK_NS_PER_S};
-    uint8_t id[STORE_BATCH_ID_BYTES] = {0};
     struct batch *batch;
-    struct flush_item item = {.batch_id = id};
+    *item = (struct flush_item){.batch_id = id};
+    memset(id, 0, STORE_BATCH_ID_BYTES);
     memcpy(id, &number, sizeof(number));
     assert_int_equal(
         folded_decode(span_text("main;work 1\n"), NULL, &source.profile, &fixture->err), ERR_NONE);
     assert_int_equal(batch_from_profile(&source, NULL, &batch, &fixture->err), ERR_NONE);
     if (is_last)
         move_to_last_moment(batch);
-    buf_init(&item.block, 1 << 20);
-    assert_int_equal(
-        block_write_batch(batch, fixture->tenant_id, 0, &item.block, &item.summary, &fixture->err),
-        ERR_NONE);
+    buf_init(&item->block, 1 << 20);
+    assert_int_equal(block_write_batch(batch, fixture->tenant_id, 0, &item->block, &item->summary,
+                                       &fixture->err),
+                     ERR_NONE);
+    batch_destroy(batch);
+}
+
+static enum err_code append(struct fixture *fixture, uint32_t number, int64_t age_s)
+{
+    uint8_t id[STORE_BATCH_ID_BYTES];
+    struct flush_item item;
+    make_item(fixture, number, age_s, id, &item);
     enum err_code code =
         flusher_append(fixture->flusher, fixture->tenant_id, &item, 1, &fixture->err);
     buf_fini(&item.block);
-    batch_destroy(batch);
     return code;
 }
 
@@ -265,6 +276,28 @@ static void tidy(struct fixture *fixture)
     ask(fixture, "DELETE FROM object_trash");
 }
 
+/* Of the segment that was put last. */
+static void spoil_newest(struct fixture *fixture, long at)
+{
+    arena_auto arena = arena_create();
+    pg_auto connection = NULL;
+    struct pg_result *result;
+    assert_int_equal(pg_take(fixture->owner, &connection, &fixture->err), ERR_NONE);
+    assert_int_equal(pg_query(connection, PG_NO_TENANT,
+                              "SELECT object_key FROM segment ORDER BY id DESC LIMIT 1", NULL, 0,
+                              arena, &result, &fixture->err),
+                     ERR_NONE);
+    const char *path = arena_printf(arena, "%s/%s", fixture->path, pg_get_text(result, 0, 0));
+    assert_int_equal(chmod(path, 0600), 0);
+    FILE *file = fopen(path, "r+b");
+    assert_non_null(file);
+    assert_int_equal(fseek(file, at, SEEK_SET), 0);
+    const int byte = fgetc(file);
+    assert_int_equal(fseek(file, at, SEEK_SET), 0);
+    assert_int_equal(fputc(byte ^ 1, file), byte ^ 1);
+    assert_int_equal(fclose(file), 0);
+}
+
 /* ---- steps ---- */
 
 static void step_flush(struct fixture *fixture)
@@ -278,13 +311,10 @@ static void step_merge(struct fixture *fixture)
     work_all(fixture);
 }
 
-static void step_delete(struct fixture *fixture)
+static void tell_deletion(struct fixture *fixture, const char *selector)
 {
-    char selector[40];
-    uint32_t number = fixture->count - 1;
     arena_auto arena = arena_create();
     pg_auto connection = NULL;
-    snprintf(selector, sizeof(selector), "{batch=\"%u\"}", number);
     struct catalogue_deletion deletion = {.selector = selector, .end_ns = INT64_MAX};
     assert_int_equal(pg_take(fixture->jobs, &connection, &fixture->err), ERR_NONE);
     assert_int_equal(pg_begin(connection, PG_NO_TENANT, &fixture->err), ERR_NONE);
@@ -292,6 +322,14 @@ static void step_delete(struct fixture *fixture)
         catalogue_add_deletion(connection, arena, fixture->tenant_id, &deletion, &fixture->err),
         ERR_NONE);
     assert_int_equal(pg_commit(connection, &fixture->err), ERR_NONE);
+}
+
+static void step_delete(struct fixture *fixture)
+{
+    char selector[40];
+    uint32_t number = fixture->count - 1;
+    snprintf(selector, sizeof(selector), "{batch=\"%u\"}", number);
+    tell_deletion(fixture, selector);
     fixture->is_there[number] = false;
     work_all(fixture);
 }
@@ -326,8 +364,41 @@ static void step_rule(struct fixture *fixture)
     tidy(fixture);
 }
 
-static void (*const steps[])(struct fixture *) = {step_flush, step_merge, step_delete, step_expire,
-                                                  step_rule};
+/* Two in one segment, of which the second cannot be read: a merge has marked them. */
+static void prepare_broken(struct fixture *fixture)
+{
+    struct flush_item items[2];
+    uint8_t ids[2][STORE_BATCH_ID_BYTES];
+    bool did;
+    for (uint32_t i = 0; i < 2; i++)
+        make_item(fixture, fixture->count + i, 60, ids[i], &items[i]);
+    const long first_byte = (long)items[0].block.size + (long)sizeof(struct block_header);
+    assert_int_equal(flusher_append(fixture->flusher, fixture->tenant_id, items, 2, &fixture->err),
+                     ERR_NONE);
+    for (uint32_t i = 0; i < 2; i++) {
+        buf_fini(&items[i].block);
+        fixture->is_there[fixture->count++] = true;
+    }
+    spoil_newest(fixture, first_byte);
+    make_due(fixture);
+    assert_int_equal(work(fixture, &did), ERR_CORRUPT);
+}
+
+/* The first is merged, the second gets an object of its own, and is given up for a deletion. */
+static void step_mend(struct fixture *fixture)
+{
+    ask(fixture, "UPDATE segment_tenant SET retry_at = now()");
+    work_all(fixture);
+    tell_deletion(fixture, "{batch=\"none\"}");
+    ask(fixture, "UPDATE segment_tenant SET retry_at = now(),"
+                 " broken_since = now() - interval '8 days' WHERE is_broken");
+    work_all(fixture);
+    fixture->is_there[fixture->count - 1] = false;
+    tidy(fixture);
+}
+
+static void (*const steps[])(struct fixture *) = {step_flush,  step_merge, step_delete,
+                                                  step_expire, step_rule,  step_mend};
 enum { STEP_COUNT = sizeof(steps) / sizeof(steps[0]) };
 
 /* What each step finds: an old batch and a new one, in blocks but for the merge. */
@@ -339,6 +410,8 @@ static void prepare(struct fixture *fixture, int step)
         make_due(fixture);
         work_all(fixture);
     }
+    if (steps[step] == step_mend)
+        prepare_broken(fixture);
 }
 
 static enum err_code visit(void *context, const char *key, uint64_t size, int64_t modified_ns,

@@ -1,0 +1,190 @@
+"""Parts that no merge could take are looked at again: what reads whole by then is merged, what does not
+keeps nobody else's bytes, and a deletion that waits for it is done at last."""
+
+import threading
+
+import pytest
+
+import stored
+from people import Tenant
+from test_store import BEGIN, CPU_NAMES, HOUR, compact, folded, objects_of, otlp_maker, rows_of, until
+from test_store_check import verify
+from test_store_deletion import delete, is_aged, is_done, push, strings_of
+
+pytestmark = pytest.mark.skipif(stored.is_in_bucket(), reason="files are changed and removed")
+
+
+def execute(server, sql):
+    with server.database().cursor() as cursor:
+        cursor.execute(sql)
+
+
+def keep_from_merging(server):
+    execute(server, "ALTER TABLE segment_tenant ALTER leased_until SET DEFAULT now() + interval '1 hour'")
+
+
+def let_merge(server):
+    execute(server, "ALTER TABLE segment_tenant ALTER leased_until DROP DEFAULT;"
+                    "UPDATE segment_tenant SET leased_until = NULL")
+
+
+def retry(server, days=0):
+    """What is marked is due, and was marked so many days earlier."""
+    for table in ("segment_tenant", "block"):
+        execute(server, f"UPDATE {table} SET retry_at = now(), broken_since = broken_since -"
+                        f" interval '{days} days' WHERE is_broken")
+    return is_aged(server)
+
+
+def marks(server):
+    return rows_of(server, "SELECT broken_why FROM segment_tenant WHERE is_broken AND NOT is_swapped UNION ALL"
+                           " SELECT broken_why FROM block WHERE is_broken AND swapped_at IS NULL")
+
+
+def push_together(server, senders):
+    """Each at once, until all are in one segment; the names that they have there."""
+    for number in range(50):
+        threads = [threading.Thread(target=push, args=(client, f"pod={pod}{number}", BEGIN))
+                   for client, pod in senders]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        parts = rows_of(server, "SELECT sum(cardinality(lengths)) FROM segment_tenant GROUP BY segment_id")
+        if len(senders) in parts:
+            execute(server, "CREATE TEMP TABLE one AS SELECT segment_id AS id FROM segment_tenant GROUP BY"
+                            f" segment_id HAVING sum(cardinality(lengths)) = {len(senders)};"
+                            "DELETE FROM segment WHERE id NOT IN (SELECT id FROM one)")
+            return number
+    raise AssertionError("no segment has all")
+
+
+def place_of(server, key, pod):
+    """First byte and length of the block of a pod."""
+    for first, lengths in places_of(server, key):
+        for length in lengths:
+            if pod.encode() in strings_of(server.objects.read(key)[first:first + length]):
+                return first, length
+            first += length
+    raise AssertionError(pod)
+
+
+def places_of(server, key):
+    with server.database().cursor() as cursor:
+        cursor.execute("SELECT first_byte, lengths FROM segment_tenant t JOIN segment s ON s.id = segment_id"
+                       " WHERE object_key = %s", [key])
+        return cursor.fetchall()
+
+
+def values(client):
+    answer, rows = folded(client, CPU_NAMES[0], BEGIN, BEGIN + 9)
+    return sum(rows.values()), "perfolio-warning" in answer.headers
+
+
+def test_a_broken_block_keeps_nobody_elses_bytes(start_server):
+    server = start_server("--jobs-interval", "1s")
+    tenant = Tenant(server)
+    client, other = tenant.api("ingest", "read", "admin"), Tenant(server).api("ingest", "read")
+    keep_from_merging(server)
+    number = push_together(server, [(client, "Good"), (tenant.api("ingest"), "Bad"), (other, "Other")])
+    segment, = rows_of(server, "SELECT object_key FROM segment")
+    first, length = place_of(server, segment, f"Bad{number}")
+    server.stop()
+    data = bytearray(server.objects.read(segment))
+    data[first + 70] ^= 1  # of the times of CPU_NAMES[1]: its totals can be read, and all else
+    server.objects.write(segment, bytes(data))
+    server.start()
+    let_merge(server)
+    until(lambda: is_aged(server) and marks(server) == {"unreadable"}, "it is not marked")
+    until(lambda: retry(server) and segment not in objects_of(server), "the segment is left")
+    rest, = server.objects.keys("segment/")
+    assert server.objects.read(rest) == bytes(data[first:first + length])
+    assert values(other) == (1, False) and values(client) == (2, False)
+    assert marks(server) == {"unreadable"}
+    gone = delete(client, '{pod=~"Good.*"}')
+    made = delete(client, CPU_NAMES[0] + '{pod=~"Bad.*"}')
+    until(lambda: retry(server) and len(server.objects.keys("block/")) == 1, "what is whole is not deleted")
+    assert is_done(client, made) is None and rest in objects_of(server)
+    assert client.get("/api/v1/query", query={"query": CPU_NAMES[0], "start": BEGIN, "end": BEGIN + 9}).status == 404
+    until(lambda: retry(server, days=8) and is_done(client, made) and is_done(client, gone)
+          and rest not in objects_of(server), "a deletion waits for ever for what is broken")
+    assert values(client) == (0, False) and values(other) == (1, False)
+    assert any("job=deletion" in line and f"1 samples of tenant {tenant.id}" in line and rest in line
+               for line in server.log().splitlines())
+    assert verify(server)["problems"] == []
+
+
+@pytest.mark.parametrize("is_told", [False, True])
+def test_what_was_missing_is_merged_when_it_is_back(start_server, is_told):
+    """By itself after a while, or at once when somebody verifies."""
+    server = start_server("--jobs-interval", "1s")
+    client = Tenant(server).api("ingest", "read", "admin")
+    keep_from_merging(server)
+    push(client, "pod=a", BEGIN)
+    push(client, "pod=b", BEGIN + 1)
+    server.stop()
+    path = server.objects.path / server.objects.oldest("segment/")
+    path.rename(server.data_dir / "away")
+    server.start()
+    let_merge(server)
+    until(lambda: is_aged(server) and marks(server) == {"missing"}, "it is not marked")
+    until(lambda: retry(server) and rows_of(server, "SELECT retry_count FROM segment_tenant WHERE is_broken"
+                                                    " AND retry_count > 2"), "it is not looked for")
+    assert values(client) == (1, True)
+    made = delete(client, '{pod="b"}')
+    (server.data_dir / "away").rename(path)
+    assert values(client) == (1, False)
+    if is_told:
+        assert verify(server)["unmarked"] == 1 and verify(server)["unmarked"] == 0
+    else:
+        until(lambda: retry(server) and not marks(server), "it is not found again")
+    compact(server)
+    assert len(objects_of(server)) == 1 and values(client) == (1, False) and is_done(client, made)
+
+
+def test_what_is_gone_is_given_up_for_a_deletion(start_server):
+    """A block of a day, which is no segment's part: nothing else is lost with it."""
+    server = start_server("--jobs-interval", "1s")
+    client = Tenant(server).api("ingest", "read", "admin")
+    for day in range(2):
+        push(client, "pod=a", BEGIN + day * 24 * HOUR)
+    compact(server)
+    server.stop()
+    lost, = rows_of(server_started(server), "SELECT object_key FROM block ORDER BY begin_ns LIMIT 1")
+    (server.objects.path / lost).unlink()
+    made = delete(client, '{pod="a"}', end=BEGIN + HOUR)
+    until(lambda: retry(server) and marks(server) == {"missing"}, "it is not marked")
+    assert is_done(client, made) is None
+    until(lambda: retry(server, days=8) and is_done(client, made), "a deletion waits for ever")
+    assert len(objects_of(server)) == 1 and verify(server)["problems"] == []
+
+
+def server_started(server):
+    server.start()
+    return server
+
+
+def test_of_what_is_too_large_to_be_merged_something_is_deleted(start_server):
+    server = start_server("--jobs-interval", "1s")
+    client, other = Tenant(server).api("ingest", "read", "admin"), Tenant(server).api("ingest", "read")
+    days = [otlp_maker.Profile(("samples", "count"), BEGIN - i * 24 * HOUR, {("main",): 3}, 10,
+                               ("cpu", "nanoseconds")) for i in range(4100)]
+    request = otlp_maker.Request([({"service.name": "kept"}, days),
+                                  ({"service.name": "Secret"}, days[:5])]).json()
+    keep_from_merging(server)
+    for who in (client, other):
+        answer = who.post("/v1development/profiles", body=request, headers={"Content-Type": "application/json"})
+        assert answer.status == 200, answer
+    before = objects_of(server)
+    let_merge(server)
+    until(lambda: is_aged(server) and marks(server) == {"too large"}, "it is not marked")
+    made = delete(client, '{service_name="Secret"}')
+    until(lambda: retry(server) and is_done(client, made), "what is too large is not written anew")
+    until(lambda: is_aged(server) and len(before & objects_of(server)) == 1, "the old bytes are left")
+    assert marks(server) == {"too large"}
+    for who, count in ((client, 4100), (other, 4105)):
+        answer, rows = folded(who, '{service_name=~".+"}', BEGIN - 4100 * 24 * HOUR, BEGIN + 1)
+        assert rows == {("main",): 30 * count} and "perfolio-warning" not in answer.headers
+    new, = objects_of(server) - before
+    assert b"Secret" not in strings_of(server.objects.read(new))
+    assert verify(server)["problems"] == []
