@@ -9,13 +9,24 @@
 #include "store/row_sums.h"
 
 #include <inttypes.h>
+#include <pthread.h>
+#include <stdatomic.h>
+
+/* Most questions (values over time, series, lists) need none: made for the first that does. */
+struct late_hashes {
+    pthread_mutex_t mutex;
+    struct arena *arena; /* NULL: not made yet */
+    uint64_t seed;
+    struct stack_hashes made;
+    const struct stack_hashes *_Atomic ready;
+};
 
 struct block {
     struct block_source source;
     struct arena *arena;
     struct block_footer footer;
     struct dictionary dictionary;
-    struct stack_hashes hashes;
+    struct late_hashes *hashes;
     const struct block_granule *granules;
 };
 
@@ -185,6 +196,9 @@ enum err_code block_open(struct block_source source, int64_t tenant_id, uint64_t
     struct block *block = mem_new(struct block, 1);
     block->source = source;
     block->arena = arena_create();
+    block->hashes = arena_new(block->arena, struct late_hashes, 1);
+    block->hashes->seed = seed;
+    pthread_mutex_init(&block->hashes->mutex, NULL);
     buf_auto room;
     buf_init(&room, (size_t)2 * BLOCK_SECTION_MAX_BYTES);
     enum err_code code = read_footer(block, tenant_id, &room, err);
@@ -194,7 +208,6 @@ enum err_code block_open(struct block_source source, int64_t tenant_id, uint64_t
         block_close(block);
         return code;
     }
-    stack_hashes_create(block->arena, &block->dictionary, seed, &block->hashes);
     *ret_block = block;
     return ERR_NONE;
 }
@@ -205,6 +218,8 @@ void block_close(struct block *block)
         return;
     if (block->source.close)
         block->source.close(block->source.context);
+    pthread_mutex_destroy(&block->hashes->mutex);
+    arena_destroy(block->hashes->arena);
     arena_destroy(block->arena);
     mem_free(block);
 }
@@ -216,7 +231,18 @@ const struct dictionary *block_dictionary(const struct block *block)
 
 const struct stack_hashes *block_hashes(const struct block *block)
 {
-    return &block->hashes;
+    struct late_hashes *hashes = block->hashes;
+    const struct stack_hashes *ready = atomic_load_explicit(&hashes->ready, memory_order_acquire);
+    if (ready)
+        return ready;
+    pthread_mutex_lock(&hashes->mutex);
+    if (!hashes->arena) {
+        hashes->arena = arena_create();
+        stack_hashes_create(hashes->arena, &block->dictionary, hashes->seed, &hashes->made);
+        atomic_store_explicit(&hashes->ready, &hashes->made, memory_order_release);
+    }
+    pthread_mutex_unlock(&hashes->mutex);
+    return &hashes->made;
 }
 
 const struct block_granule *block_granules(const struct block *block, uint32_t *ret_count)
@@ -245,7 +271,9 @@ uint64_t block_opening_bytes(const struct block *block)
 
 size_t block_memory(const struct block *block)
 {
-    return sizeof(*block) + arena_bytes(block->arena);
+    const size_t hash_count =
+        (size_t)block->dictionary.stacks.stack_count + block->dictionary.tables->location_count;
+    return sizeof(*block) + arena_bytes(block->arena) + hash_count * sizeof(struct stack_hash);
 }
 
 /* ---- granules ---- */

@@ -49,7 +49,8 @@ const struct block_footer *block_footer(const struct block *block);
 const char *block_name(const struct block *block);
 /* What opening it has read of its source. */
 uint64_t block_opening_bytes(const struct block *block);
-/* Bytes of memory that the open block takes. */
+/* Bytes of memory that the open block takes, its stacks' hashes included, which are made when they
+ * are first asked for. */
 size_t block_memory(const struct block *block);
 
 /* Room for what is read of granules, kept from one to the next. */

@@ -1,5 +1,6 @@
 #include "store/range.h"
 
+#include "lib/base/flight_cache.h"
 #include "lib/base/map.h"
 #include "lib/base/mem.h"
 #include "lib/profile/label_filter.h"
@@ -35,7 +36,11 @@ struct range {
     const struct store_range_query *query;
     enum store_rule rule;
     uint32_t step_count;
+    struct stack_filters *filters;
+    struct stack_filter_question question;
     const bool **keeps; /* per block in use: per stack; NULL: not yet known */
+    struct flight_entry **keeps_entries;
+    uint32_t keeps_count; /* blocks in use */
     size_t keeps_bytes;
     struct row_labels *labels;
     struct group *groups; /* by the number of the labels */
@@ -145,14 +150,13 @@ static void add_value(struct range *range, uint32_t group, uint32_t step, int64_
 static enum err_code find_keeps(struct range *range, const struct walk_task *task,
                                 const bool **ret_keeps)
 {
-    const struct dictionary *dictionary = block_dictionary(task->block);
     const bool **keeps = &range->keeps[task->block_index];
     enum err_code code = ERR_NONE;
     if (!*keeps) {
-        code = stack_filter_apply(range->query->filter, range->walk->resolver,
-                                  range->query->query.tenant_id, dictionary, range->walk->arena,
-                                  &range->walk->statistics.names, keeps, range->walk->err);
-        range->keeps_bytes += dictionary->stacks.stack_count;
+        code = stack_filters_ref(range->filters, &range->question, task->block,
+                                 &range->walk->statistics.names,
+                                 &range->keeps_entries[task->block_index], keeps, range->walk->err);
+        range->keeps_bytes += block_dictionary(task->block)->stacks.stack_count;
     }
     *ret_keeps = *keeps;
     return code;
@@ -460,6 +464,9 @@ static void make_answer(struct range *range)
 
 static void range_fini(struct range *range)
 {
+    for (uint32_t i = 0; i < range->keeps_count; i++)
+        flight_cache_unref(range->keeps_entries[i]);
+    range->keeps_count = 0;
     row_labels_destroy(range->labels);
     range->labels = NULL;
     mem_free(range->groups);
@@ -484,10 +491,12 @@ static enum err_code answer_range(struct walk *walk, void *context)
         return err_set(walk->err, ERR_INVALID,
                        "moments: %s is no delta: what it tells is of its profiles' begins",
                        walk->types[0].name);
-    range->keeps = arena_new(walk->arena, const bool *, walk->block_count);
-    range->snapshot_counts = arena_new(walk->arena, uint32_t, range->step_count);
-    range->keeps_bytes = 0;
     range_fini(range); /* of another try */
+    range->keeps = arena_new(walk->arena, const bool *, walk->block_count);
+    range->keeps_entries = arena_new(walk->arena, struct flight_entry *, walk->block_count);
+    range->keeps_count = walk->block_count;
+    range->keeps_bytes = 0;
+    range->snapshot_counts = arena_new(walk->arena, uint32_t, range->step_count);
     range->labels =
         row_labels_create(walk->arena, range->query->query.label_filter, range->query->group_by,
                           range->query->group_by_count, ROW_LABELS_TEXTS);
@@ -511,7 +520,13 @@ enum err_code range_make(const struct walk_source *source, struct arena *arena,
     struct range range = {
         .query = query,
         .step_count = (uint32_t)step_count,
+        .filters = source->filters,
+        .question = {.filter = query->filter,
+                     .resolver = source->resolver,
+                     .tenant_id = query->query.tenant_id},
     };
+    if (query->filter)
+        range.question.rules = stack_filter_tell(arena, query->filter);
     enum err_code code =
         walk_run(source, &query->query, WALK_TASKS, arena, answer_range, &range, err);
     range_fini(&range);

@@ -14,17 +14,19 @@
 #include "store/range.h"
 #include "store/selector.h"
 #include "store/series_list.h"
+#include "store/stack_filter.h"
 #include "store/upkeep.h"
 #include "store/verify.h"
 #include "store/walk.h"
 #include "store/writer.h"
 
-enum { BLOCK_MAX_BYTES = 256 << 20 };
+enum { BLOCK_MAX_BYTES = 256 << 20, FILTERS_PART = 4 /* of what is kept of answers */ };
 
 struct store {
     struct store_options options;
     struct open_blocks *blocks;
     struct answers *answers;
+    struct stack_filters *filters;
     struct flusher *flusher;
     struct writer *writer;
     struct upkeep *upkeep;
@@ -44,7 +46,9 @@ enum err_code store_open(const struct store_options *options, struct store **ret
     store->options = *options;
     store->writer = writer_create(options->jobs_database, options->name);
     store->blocks = open_blocks_create(options->objects, options->cache_bytes);
-    store->answers = answers_create(options->answer_bytes);
+    const size_t filter_bytes = options->answer_bytes / FILTERS_PART;
+    store->answers = answers_create(options->answer_bytes - filter_bytes);
+    store->filters = stack_filters_create(filter_bytes);
     const struct flush_options flush = {
         .objects = options->objects,
         .jobs_database = options->jobs_database,
@@ -84,6 +88,7 @@ void store_close(struct store *store)
     upkeep_destroy(store->upkeep);
     writer_destroy(store->writer);
     answers_destroy(store->answers);
+    stack_filters_destroy(store->filters);
     open_blocks_destroy(store->blocks);
     mem_free(store);
 }
@@ -214,7 +219,8 @@ static struct walk_source source_of(struct store *store)
                                 .database = store->options.database,
                                 .resolver = store->options.resolver,
                                 .answers = store->answers,
-                                .retention_s = store->options.retention_s};
+                                .retention_s = store->options.retention_s,
+                                .filters = store->filters};
 }
 
 enum err_code store_merge(struct store *store, struct arena *arena, const struct store_query *query,
@@ -234,7 +240,7 @@ void store_answer_fini(struct store_answer *answer)
 
 size_t store_answer_bytes(struct store *store)
 {
-    return answers_bytes(store->answers);
+    return answers_bytes(store->answers) + stack_filters_bytes(store->filters);
 }
 
 enum err_code store_list_series(struct store *store, struct arena *arena,

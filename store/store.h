@@ -89,7 +89,7 @@ struct store_options {
     int flush_requests;            /* so many that wait need no more company; 0: any number */
     size_t max_waiting_bytes;      /* of batches that wait for a flush; 0: 64 MiB */
     size_t cache_bytes;            /* of open blocks; 0: 192 MiB */
-    size_t answer_bytes;           /* of merged profiles, for the same question again; 0: none */
+    size_t answer_bytes;           /* of what is kept for the same question again; 0: nothing */
     const struct frame_resolver *resolver; /* outlives the store; NULL: nobody knows names */
     /* Told what background work could not do; it is tried again. Any thread. May be NULL. */
     void (*report)(void *context, const char *work, const struct err *err);

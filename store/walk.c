@@ -507,8 +507,8 @@ static enum err_code parse_selectors(struct walk *walk)
 
 static void walk_fini(struct walk *walk)
 {
-    for (uint32_t i = 0; i < walk->block_count; i++)
-        flight_cache_unref(walk->state->entries[i]);
+    for (uint32_t i = walk->block_count; i > 0; i--) /* where not all stay, those merged last do */
+        flight_cache_unref(walk->state->entries[i - 1]);
     map_bytes_fini(&walk->state->type_numbers);
     map_bytes_fini(&walk->state->series_numbers);
     buf_fini(&walk->state->text);

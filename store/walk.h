@@ -14,6 +14,7 @@
 
 struct answers;
 struct open_blocks;
+struct stack_filters;
 
 /* Where questions are answered from. */
 struct walk_source {
@@ -22,6 +23,7 @@ struct walk_source {
     const struct frame_resolver *resolver;
     struct answers *answers;
     int64_t retention_s; /* of tenants without one of their own; 0: for ever */
+    struct stack_filters *filters;
 };
 
 enum walk_kind {

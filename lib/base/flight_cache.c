@@ -25,6 +25,7 @@ struct flight_entry {
     enum entry_state state;
     bool is_listed; /* found by key, and holds one reference for that */
     size_t reference_count;
+    int64_t used_ns; /* monotonic: when it was asked for last */
     void *value;
     size_t bytes;
     struct err failure;
@@ -36,11 +37,17 @@ struct flight_cache {
     size_t max_bytes;
     size_t bytes;
     uint64_t made_count;
+    int64_t hold_ns;
     void (*destroy)(void *value);
     struct flight_entry *newest;
     struct flight_entry *oldest;
     struct flight_entry *buckets[BUCKET_COUNT];
 };
+
+void flight_cache_hold(struct flight_cache *cache, int64_t hold_ns)
+{
+    cache->hold_ns = hold_ns;
+}
 
 static uint32_t hash_key(const char *key)
 {
@@ -128,15 +135,30 @@ static void free_all(struct flight_entry *garbage)
     }
 }
 
+/* To forget what is in use would free nothing, and whoever asks for it next would make it twice. */
+static bool can_go(const struct flight_entry *entry)
+{
+    return entry->state == ENTRY_READY && entry->reference_count == 1;
+}
+
 static void evict(struct flight_cache *cache, struct flight_entry **garbage)
 {
-    struct flight_entry *entry = cache->oldest;
-    while (entry && cache->bytes > cache->max_bytes) {
-        struct flight_entry *newer = entry->newer;
-        if (entry->state == ENTRY_READY)
+    const int64_t since_ns = cache->hold_ns ? clock_monotonic_ns() - cache->hold_ns : INT64_MAX;
+    for (struct flight_entry *entry = cache->oldest, *newer; entry; entry = newer) {
+        if (cache->bytes <= cache->max_bytes || entry->used_ns > since_ns)
+            break;
+        newer = entry->newer;
+        if (can_go(entry))
             unlist(cache, entry, garbage);
-        entry = newer;
     }
+}
+
+static void note_use(struct flight_cache *cache, struct flight_entry *entry)
+{
+    if (cache->hold_ns)
+        entry->used_ns = clock_monotonic_ns();
+    list_remove(cache, entry);
+    list_add_newest(cache, entry);
 }
 
 static struct flight_entry *entry_create(struct flight_cache *cache, const char *key, uint32_t hash)
@@ -151,6 +173,7 @@ static struct flight_entry *entry_create(struct flight_cache *cache, const char 
     entry->next_in_bucket = cache->buckets[hash % BUCKET_COUNT];
     cache->buckets[hash % BUCKET_COUNT] = entry;
     list_add_newest(cache, entry);
+    entry->used_ns = cache->hold_ns ? clock_monotonic_ns() : 0;
     return entry;
 }
 
@@ -229,8 +252,7 @@ enum err_code flight_cache_ref_within(struct flight_cache *cache, const char *ke
     enum err_code code;
     if (entry) {
         entry->reference_count++;
-        list_remove(cache, entry);
-        list_add_newest(cache, entry);
+        note_use(cache, entry);
         code = wait_for(cache, entry, patience, err);
         pthread_mutex_unlock(&cache->mutex);
     } else {
@@ -252,8 +274,7 @@ struct flight_entry *flight_cache_try(struct flight_cache *cache, const char *ke
     struct flight_entry *entry = table_find(cache, key, hash_key(key));
     if (entry && entry->state == ENTRY_READY) {
         entry->reference_count++;
-        list_remove(cache, entry);
-        list_add_newest(cache, entry);
+        note_use(cache, entry);
     } else {
         entry = NULL;
     }
@@ -270,11 +291,17 @@ void flight_cache_unref(struct flight_entry *entry)
 {
     if (!entry)
         return;
-    pthread_mutex_lock(&entry->cache->mutex);
-    bool is_last = release(entry);
-    pthread_mutex_unlock(&entry->cache->mutex);
-    if (is_last)
-        entry_free(entry);
+    struct flight_cache *cache = entry->cache;
+    struct flight_entry *garbage = NULL;
+    pthread_mutex_lock(&cache->mutex);
+    if (release(entry))
+        garbage = entry; /* it is not listed, so nobody else finds it */
+    else if (cache->bytes > cache->max_bytes)
+        evict(cache, &garbage);
+    if (entry->is_listed && cache->bytes > cache->max_bytes && can_go(entry))
+        unlist(cache, entry, &garbage); /* all others are in use, or held */
+    pthread_mutex_unlock(&cache->mutex);
+    free_all(garbage);
 }
 
 void flight_cache_forget(struct flight_cache *cache, const char *key)

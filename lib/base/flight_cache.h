@@ -2,9 +2,9 @@
  * flight_cache: costly values by key, made once (single flight), kept within a bound of bytes.
  *
  * Of many threads that ask for the same absent value one makes it, the others wait for it. The
- * least recently used are dropped when all together pass the bound; what is in use stays valid
- * until its last user has given it back. Failures go to all who waited and are not kept.
- * Threads: any.
+ * least recently used are dropped when all together pass the bound; what is in use stays, found by
+ * others too, until its last user has given it back. Failures go to all who waited and are not
+ * kept. Threads: any.
  */
 #ifndef LIB_BASE_FLIGHT_CACHE_H
 #define LIB_BASE_FLIGHT_CACHE_H
@@ -23,6 +23,13 @@ enum { FLIGHT_WAIT_S = 60 };
 
 /* destroy frees a value; it runs on whichever thread uses the value last. */
 struct flight_cache *flight_cache_create(size_t max_bytes, void (*destroy)(void *value));
+/*
+ * For values that are asked for again and again in turn, such as all parts of what many questions
+ * are about: when those together pass the bound, to drop the one unused for longest would drop each
+ * just before it is asked for. What was used within hold_ns stays then, and the newest goes. To be
+ * called before the cache is used.
+ */
+void flight_cache_hold(struct flight_cache *cache, int64_t hold_ns);
 /* NULL is a no-op. Nothing may be in use any more. */
 void flight_cache_destroy(struct flight_cache *cache);
 

@@ -9,6 +9,7 @@
 struct rule {
     enum filter_action action;
     struct regex *regex;
+    struct span pattern;
 };
 
 struct filter {
@@ -48,6 +49,7 @@ static enum err_code add_frame_rule(struct arena *arena, const struct filter_rul
         return code;
     arena_on_destroy(arena, destroy_regex, rule->regex);
     rule->action = from->action;
+    rule->pattern = from->pattern;
     filter->rule_count++;
     return ERR_NONE;
 }
@@ -182,4 +184,16 @@ enum err_code filter_apply(const struct filter *filter, const struct profile *pr
     if (filter->labels)
         ret_result->labels = label_match_create(arena, filter->labels, profile);
     return ERR_NONE;
+}
+
+void filter_append_rules(const struct filter *filter, struct buf *text)
+{
+    buf_append_u64(text, filter->rule_count);
+    for (size_t i = 0; i < filter->rule_count; i++) {
+        buf_append_u32(text, (uint32_t)filter->rules[i].action);
+        buf_append_u64(text, filter->rules[i].pattern.size);
+        buf_append_span(text, filter->rules[i].pattern);
+    }
+    if (filter->labels)
+        label_filter_append_rules(filter->labels, text);
 }

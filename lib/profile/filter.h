@@ -49,6 +49,9 @@ enum err_code filter_create(struct arena *arena, const struct filter_rule *rules
 /* "focus", "ignore", "hide", "show", "label". */
 const char *filter_action_name(enum filter_action action);
 
+/* What tells this filter from others that keep other samples or frames; appended. */
+void filter_append_rules(const struct filter *filter, struct buf *text);
+
 /*
  * What a filter says of one profile, looked up per location and line. line_is_hidden has one byte
  * per profile line. verdicts has one byte per location: a set of FILTER_LOCATION_*.

@@ -91,6 +91,42 @@ static void drops_what_was_unused_for_longest(void **state)
     assert_int_equal(made_count, 4);
 }
 
+static void what_is_in_use_stays_for_others_past_the_bound(void **state)
+{
+    struct err err = {0};
+    struct flight_entry *entries[3];
+    char values[3][2] = {"a", "b", "c"};
+    for (size_t i = 0; i < 3; i++)
+        assert_int_equal(
+            flight_cache_ref(*state, values[i], make_100_bytes, values[i], &entries[i], &err), 0);
+    assert_int_equal(flight_cache_bytes(*state), 300);
+    touch(*state, "a");
+    assert_int_equal(made_count, 3);
+    for (size_t i = 0; i < 3; i++)
+        flight_cache_unref(entries[i]);
+    assert_int_equal(flight_cache_bytes(*state), 200);
+    assert_int_equal(destroyed_count, 1);
+}
+
+static void what_was_used_lately_stays_and_the_newest_goes(void **state)
+{
+    flight_cache_hold(*state, INT64_C(3600) * 1000000000);
+    touch(*state, "a");
+    touch(*state, "b");
+    touch(*state, "c");
+    assert_int_equal(flight_cache_bytes(*state), 200);
+    touch(*state, "a");
+    touch(*state, "b");
+    assert_int_equal(made_count, 3);
+    touch(*state, "c");
+    assert_int_equal(made_count, 4);
+    flight_cache_hold(*state, 1); /* a nanosecond */
+    touch(*state, "c");
+    assert_int_equal(made_count, 5);
+    touch(*state, "c");
+    assert_int_equal(made_count, 5);
+}
+
 static void keeps_what_is_in_use_after_it_was_dropped(void **state)
 {
     struct err err = {0};
@@ -244,6 +280,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(makes_a_value_once, start, stop),
         cmocka_unit_test_setup_teardown(drops_what_was_unused_for_longest, start, stop),
         cmocka_unit_test_setup_teardown(keeps_what_is_in_use_after_it_was_dropped, start, stop),
+        cmocka_unit_test_setup_teardown(what_is_in_use_stays_for_others_past_the_bound, start,
+                                        stop),
+        cmocka_unit_test_setup_teardown(what_was_used_lately_stays_and_the_newest_goes, start,
+                                        stop),
         cmocka_unit_test_setup_teardown(a_value_past_the_bound_is_used_and_not_kept, start, stop),
         cmocka_unit_test_setup_teardown(forgets_one_key_and_no_other_that_begins_like_it, start,
                                         stop),
