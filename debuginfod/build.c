@@ -5,6 +5,7 @@
 #include "debuginfod/dwarf_build.h"
 #include "debuginfod/elf_input.h"
 #include "debuginfod/elf_symbols.h"
+#include "debuginfod/go_table.h"
 #include "lib/base/mem.h"
 
 #include <elf.h>
@@ -23,6 +24,7 @@ struct build {
     struct code_map code;
     struct symbol_table_writer *writer;
     enum demangle_names names;
+    struct go_result go;
     struct build_report *report;
 };
 
@@ -48,18 +50,32 @@ static void take_id(struct build *build)
     facts->builder_version = BUILD_VERSION;
 }
 
+/* Tools that take the code out of a Go program cut its segment to what is left; the table says how
+ * far the code went. */
+static void widen_to_go(const struct go_result *go, struct symbol_segment *segment)
+{
+    uint64_t end = segment->address + segment->memory_bytes;
+    if (!(segment->flags & PF_X) || segment->address > go->code_begin || end >= go->code_end)
+        return;
+    if (segment->file_bytes == segment->memory_bytes)
+        segment->file_bytes = go->code_end - segment->address;
+    segment->memory_bytes = go->code_end - segment->address;
+}
+
 static void take_segments(struct build *build)
 {
     for (uint32_t i = 0; i < build->elf->program_header_count; i++) {
         const struct elf_program_header *header = &build->elf->program_headers[i];
-        if (header->type == PT_LOAD)
-            symbol_table_writer_segment(
-                build->writer, &(struct symbol_segment){.offset = header->file_offset,
-                                                        .address = header->address,
-                                                        .file_bytes = header->file_bytes,
-                                                        .memory_bytes = header->memory_bytes,
-                                                        .alignment = header->alignment,
-                                                        .flags = header->flags});
+        if (header->type != PT_LOAD)
+            continue;
+        struct symbol_segment segment = {.offset = header->file_offset,
+                                         .address = header->address,
+                                         .file_bytes = header->file_bytes,
+                                         .memory_bytes = header->memory_bytes,
+                                         .alignment = header->alignment,
+                                         .flags = header->flags};
+        widen_to_go(&build->go, &segment);
+        symbol_table_writer_segment(build->writer, &segment);
     }
 }
 
@@ -141,6 +157,31 @@ static enum err_code add_dwarf(struct build *build, struct err *err)
     return ERR_NONE;
 }
 
+/* A table that cannot be read leaves the program to DWARF and symbols. */
+static void add_go(struct build *build)
+{
+    struct symbol_table_facts *facts = &build->report->facts;
+    struct go_result *result = &build->go;
+    struct err err;
+    char text[ERR_MESSAGE_BYTES];
+    enum err_code code = go_table_add(build->elf, build->writer, result, &err);
+    if (code)
+        say(build, err.message);
+    if (code || !result->function_count)
+        return;
+    build->names = DEMANGLE_GO;
+    facts->quality |= SYMBOL_HAS_GO | SYMBOL_HAS_LINES;
+    if (!result->has_unknown_calls)
+        facts->quality |= SYMBOL_HAS_INLINES;
+    else
+        say(build, "what is inlined is not in the file: its data was taken out");
+    if (result->broken_functions) {
+        snprintf(text, sizeof(text), "%u functions of Go's table are broken",
+                 result->broken_functions);
+        say(build, text);
+    }
+}
+
 static enum err_code add_symbols(struct build *build, struct err *err)
 {
     uint32_t count;
@@ -163,6 +204,7 @@ static enum err_code add_all(struct build *build, struct err *err)
         return code;
     code_map_init(&build->code, build->elf);
     take_id(build);
+    add_go(build);
     take_segments(build);
     code = add_dwarf(build, err);
     if (!code)

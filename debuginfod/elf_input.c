@@ -323,6 +323,36 @@ struct elf_section *elf_input_find(struct elf_input *elf, const char *name)
     return NULL;
 }
 
+const struct elf_section *elf_input_named(const struct elf_input *elf, const char *name)
+{
+    for (uint32_t i = 0; i < elf->section_count; i++) {
+        if (span_equal_text(elf->sections[i].name, name))
+            return &elf->sections[i];
+    }
+    return NULL;
+}
+
+struct span elf_input_at(const struct elf_input *elf, uint64_t address)
+{
+    for (uint32_t i = 0; i < elf->section_count; i++) {
+        const struct elf_section *section = &elf->sections[i];
+        uint64_t offset = address - section->address;
+        if ((section->flags & SHF_ALLOC) && !(section->flags & SHF_COMPRESSED) &&
+            address >= section->address && offset < section->stored.size)
+            return span_of(section->stored.data + offset, section->stored.size - offset);
+    }
+    for (uint32_t i = 0; !elf->section_count && i < elf->program_header_count; i++) {
+        const struct elf_program_header *segment = &elf->program_headers[i];
+        uint64_t offset = address - segment->address;
+        if (segment->type == PT_LOAD && address >= segment->address &&
+            offset < segment->file_bytes &&
+            is_inside(elf->file, segment->file_offset, segment->file_bytes))
+            return span_of(elf->file.data + segment->file_offset + offset,
+                           (size_t)(segment->file_bytes - offset));
+    }
+    return (struct span){NULL, 0};
+}
+
 /* Allocated sections one after the other: what the kernel's loader and elfutils agree on. */
 static void place_sections(struct elf_input *elf)
 {

@@ -92,6 +92,11 @@ void elf_input_close(struct elf_input *elf); /* NULL is a no-op */
 /* The section of that name, ".debug_x" also where it is called ".zdebug_x"; NULL: there is none, or
  * it has no bytes in this file. */
 struct elf_section *elf_input_find(struct elf_input *elf, const char *name);
+/* As elf_input_find by the whole name, also a section without bytes. */
+const struct elf_section *elf_input_named(const struct elf_input *elf, const char *name);
+/* What the program has at an address, to the end of the section, or where there are no sections of
+ * the segment; empty when the file does not have it. */
+struct span elf_input_at(const struct elf_input *elf, uint64_t address);
 /* Its bytes, inflated if need be, valid until elf_input_forget. Handles: ERR_INVALID,
  * ERR_UNSUPPORTED (another compression). */
 enum err_code elf_input_read(struct elf_input *elf, struct elf_section *section,
