@@ -68,8 +68,6 @@ extern const struct command help_command;
 /* main.c's table; ends with NULL. */
 extern const struct command *const cli_commands[];
 
-#define CLI_VERSION "0.1.0"
-
 /* Arguments that are no options, collected by a parser with cli_texts_add. */
 struct cli_texts {
     const char **texts;

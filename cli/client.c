@@ -3,6 +3,7 @@
 #include "cli/account.h"
 #include "cli/link.h"
 #include "cli/terminal.h"
+#include "cli/version.h"
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
 
@@ -52,7 +53,7 @@ enum err_code client_create(const struct account *account, const char *base,
                        base);
     struct http_client_settings settings = {
         .ca_file = is_own ? account->ca_file : NULL,
-        .user_agent = "perfolio-cli",
+        .user_agent = CLI_USER_AGENT,
     };
     struct http_client *http;
     enum err_code code = http_client_create(&settings, &http, err);

@@ -1,4 +1,5 @@
 #include "cli/cli.h"
+#include "cli/version.h"
 #include "lib/base/mem.h"
 
 #include <stdlib.h>

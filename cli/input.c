@@ -4,6 +4,7 @@
 #include "cli/link.h"
 #include "cli/progress.h"
 #include "cli/terminal.h"
+#include "cli/version.h"
 #include "lib/base/mem.h"
 #include "lib/io/http_client.h"
 #include "lib/profile/format.h"
@@ -200,7 +201,7 @@ static enum err_code fetch(const char *url, int stall_timeout_s, struct terminal
                            struct arena *arena, struct input *input, struct err *err)
 {
     struct http_client_settings settings = {
-        .user_agent = "perfolio-cli",
+        .user_agent = CLI_USER_AGENT,
         .max_redirects = MAX_REDIRECTS,
         .stall_timeout_s = stall_timeout_s,
     };

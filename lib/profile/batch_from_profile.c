@@ -90,10 +90,30 @@ static void want_text(struct making *making, struct span text)
     making->text_bytes[next] = text;
 }
 
+/* Few are another text than the profile has: the others are not looked for. */
+static bool has_other_part(const struct making *making, uint32_t string, struct span *ret_part)
+{
+    const struct span text = profile_string(making->profile, string);
+    *ret_part = batch_type_part(making->scratch, text);
+    return ret_part->data != text.data;
+}
+
+static void want_type(struct making *making, struct profile_value_type type)
+{
+    struct span part;
+    if (has_other_part(making, type.type, &part))
+        want_text(making, part);
+    if (has_other_part(making, type.unit, &part))
+        want_text(making, part);
+}
+
 static void want_texts(struct making *making)
 {
+    want_type(making, making->profile->period_type);
     for (uint32_t i = 0; i < making->profile->value_type_count; i++)
         want_text(making, batch_type_name(making->profile, making->name, i));
+    for (uint32_t i = 0; i < making->profile->value_type_count; i++)
+        want_type(making, making->profile->value_types[i]);
     for (uint32_t i = 0; i < making->sample_labels.group_count; i++) {
         const struct group *group = &making->groups[i];
         for (size_t j = 0; j < group->label_count; j++) {
@@ -267,12 +287,23 @@ static bool is_delta(const struct making *making, struct span name, uint32_t val
     return kind == BATCH_KIND_DELTA;
 }
 
+static struct profile_value_type clean_type(const struct making *making,
+                                            struct profile_value_type type)
+{
+    struct span part;
+    if (has_other_part(making, type.type, &part))
+        type.type = string_of(making, part);
+    if (has_other_part(making, type.unit, &part))
+        type.unit = string_of(making, part);
+    return type;
+}
+
 static void set_type(const struct making *making, uint32_t value_type, struct batch_type *type)
 {
     struct span name = batch_type_name(making->profile, making->name, value_type);
     type->name = string_of(making, name);
-    type->sample_type = making->profile->value_types[value_type];
-    type->period_type = making->profile->period_type;
+    type->sample_type = clean_type(making, making->profile->value_types[value_type]);
+    type->period_type = clean_type(making, making->profile->period_type);
     type->is_delta = is_delta(making, name, value_type);
 }
 
@@ -408,7 +439,7 @@ enum err_code batch_from_profile(const struct batch_source *source,
     if (batch_type_take_delta_prefix(&making.name))
         making.is_ready = true;
     if (making.name.size == 0)
-        making.name = batch_type_derive_name(making.profile, NULL);
+        making.name = batch_type_part(scratch, batch_type_derive_name(making.profile, NULL));
     making.batch = arena_new(making.profile->arena, struct batch, 1);
     making.batch->arena = making.profile->arena;
     enum err_code code = check_name(&making, err);

@@ -1,5 +1,7 @@
 #include "lib/profile/batch_type.h"
 
+#include "lib/base/mem.h"
+
 /* A rule's text may be the whole of a type, or stand anywhere in it, or at its start. */
 enum match { MATCH_WHOLE, MATCH_PART, MATCH_START };
 
@@ -110,6 +112,16 @@ bool batch_type_take_delta_prefix(struct span *name)
         return false;
     *name = span_of(name->data + prefix.size, name->size - prefix.size);
     return true;
+}
+
+struct span batch_type_part(struct arena *arena, struct span part)
+{
+    if (!part.size || !memchr(part.data, ':', part.size))
+        return part;
+    char *clean = arena_strndup(arena, part.data, part.size);
+    for (size_t i = 0; i < part.size; i++)
+        clean[i] = clean[i] == ':' ? '_' : clean[i];
+    return span_of(clean, part.size);
 }
 
 struct span batch_type_name(const struct profile *profile, struct span name, uint32_t value_type)

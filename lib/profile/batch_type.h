@@ -24,6 +24,9 @@
  * "/debug/pprof/heap?seconds=30" have, and those since the start do not), its name began with
  * "godeltaprof_", or the protocol says so. Everything else, CPU time first of all, is measured
  * during the profile and nothing before: a delta.
+ * THE PARTS are told apart by ':'. One that has a ':' of its own, as perf's event "cycles:u" does,
+ * has '_' in its place.
+ *
  * Threads: any.
  */
 #ifndef LIB_PROFILE_BATCH_TYPE_H
@@ -44,6 +47,9 @@ struct span batch_type_derive_name(const struct profile *profile, const struct s
 
 /* Takes the start "godeltaprof_" off *name; true when it was there. */
 bool batch_type_take_delta_prefix(struct span *name);
+
+/* part as it stands in a type's name: itself, or a copy in arena. */
+struct span batch_type_part(struct arena *arena, struct span part);
 
 /* name for one of the profile's value types: that "wall" of "cpu" is process_cpu. */
 struct span batch_type_name(const struct profile *profile, struct span name, uint32_t value_type);

@@ -285,11 +285,22 @@ static void name_type(struct otlp_decoder *decoder, const struct otlp_profile *p
     type->name = otlp_intern(decoder, name);
 }
 
-static bool find_type(const struct otlp_decoder *decoder, const struct otlp_value_type *type,
+static bool find_part(struct otlp_decoder *decoder, uint64_t index, uint32_t *ret_string)
+{
+    if (!otlp_find_string(decoder, index, ret_string))
+        return false;
+    const struct span text = decoder->strings[*ret_string];
+    const struct span part = batch_type_part(decoder->scratch, text);
+    if (part.data != text.data)
+        *ret_string = otlp_intern(decoder, part);
+    return true;
+}
+
+static bool find_type(struct otlp_decoder *decoder, const struct otlp_value_type *type,
                       struct profile_value_type *ret_type)
 {
-    return otlp_find_string(decoder, type->type, &ret_type->type) &&
-           otlp_find_string(decoder, type->unit, &ret_type->unit);
+    return find_part(decoder, type->type, &ret_type->type) &&
+           find_part(decoder, type->unit, &ret_type->unit);
 }
 
 static bool is_type(const struct otlp_decoder *decoder, struct profile_value_type type,

@@ -277,7 +277,7 @@ static enum err_code read_config(struct arena *arena, struct span text, struct b
                          &names[i]);
     }
     source->kinds = kinds;
-    source->name = batch_type_derive_name(profile, names);
+    source->name = batch_type_part(profile->arena, batch_type_derive_name(profile, names));
     if (!json_is_object(root) && !json_is_null(root))
         code = err_set(err, ERR_INVALID, "sample_type_config is no JSON object");
     json_tree_free(root, text);

@@ -8,9 +8,11 @@ import re
 import pytest
 
 from people import Tenant
+from test_ingest_wire import JSON, OTLP, PROTO, PUSH, push_protobuf
 from test_store import (BEGIN, CPU, CPU_NAMES, HOUR, MATCHERS, NAMES, Source, compact, is_unknown,
                         make_profile, make_sources, send)
 
+import otlp_maker
 import store_oracle
 
 MINUTE = 60 * 10**9
@@ -263,3 +265,31 @@ def test_what_cannot_be_told_over_time_is_refused(server, options, status, wante
 def test_wrong_parameters_are_named(server, path, options, wanted):
     answer = Tenant(server).api("read").get(path, query=options)
     assert answer.status == 400 and wanted in answer.json()["detail"], answer
+
+
+@pytest.mark.parametrize("wire", ["api", "ingest", "push", "otlp"])
+def test_a_colon_in_a_type_parts_nothing(server, wire):
+    """perf's events have one: "cycles:u"."""
+    client = Tenant(server).api("ingest", "read")
+    stacks = {("main",): [7]}
+    profile = make_profile([("cycles:u", "a:b")], BEGIN, stacks, ("x:y", "count"), 1)
+    if wire == "api":
+        answer = client.post("/api/v1/profiles", profile)
+    elif wire == "ingest":
+        answer = client.post("/ingest", profile, query={"name": "app", "format": "pprof"})
+    elif wire == "push":
+        answer = client.post(PUSH, push_protobuf([({"service_name": "app"}, [profile])]),
+                             headers={"Content-Type": PROTO})
+    else:
+        one = otlp_maker.Profile(("cycles:u", "a:b"), BEGIN, {("main",): 7}, 1, ("x:y", "count"))
+        answer = client.post(OTLP, otlp_maker.Request([({"service.name": "app"}, [one])]).json(),
+                             headers={"Content-Type": JSON})
+    assert answer.status == 200, answer
+    window = {"start": BEGIN, "end": BEGIN + HOUR}
+    found = client.get("/api/v1/profile_types", query=window).json()["data"]
+    assert len(found) == 1 and ":" not in found[0]["name"], found
+    parts = [found[0][part] for part in ("sample_type", "sample_unit", "period_type", "period_unit")]
+    assert parts == ["cycles_u", "a_b", "x_y", "count"]
+    name = ":".join([found[0]["name"], *parts])
+    answer = client.get("/api/v1/query", query={**window, "query": name, "report": "folded"})
+    assert answer.text == "main 7\n", answer

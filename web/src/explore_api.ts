@@ -2,6 +2,7 @@
 import {
   change, diffMode, getDiffTopAt, getFlameAt, getJson, getTopAt, labelParameters, queryOf, viewParameters, type Created, type FlameQuery, type ShareSettings,
 } from "./api.ts";
+import { inTurn } from "./in_turn.ts";
 import type { Asked } from "./model/explore_state.ts";
 import type { LabelsAnswer, LabelsQuestion } from "./model/labels.ts";
 import type { Span } from "./model/moment.ts";
@@ -127,4 +128,4 @@ export const getSampleLabels = (source: Source, query: Pick<ViewQuery, "sampleTy
 
 /** Samples keep the labels that are named. */
 export const shareAnswer = (asked: Asked, settings: ShareSettings, labels: readonly string[]) =>
-  change<Created>("POST", "/api/v1/shares" + queryOf({ ...askedBy(asked), ...settings, keep_label: labels }));
+  inTurn(() => change<Created>("POST", "/api/v1/shares" + queryOf({ ...askedBy(asked), ...settings, keep_label: labels })));

@@ -1,0 +1,24 @@
+/* in_turn: what the server did not take for want of a turn or of room (503) is asked again when it says so. */
+
+const TRIES_MAX = 5;
+const LONGEST_S = 30;
+
+const sleep = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms));
+
+const secondsOf = (error: unknown): number | null => {
+  const { status, retryAfter } = (error ?? {}) as { status?: unknown; retryAfter?: unknown };
+  return status === 503 && typeof retryAfter === "number" ? retryAfter : null;
+};
+
+/** A Problem of status 503 with a time to come back says that nothing was done: so ask may be called again. */
+export async function inTurn<T>(ask: () => Promise<T>, pause: (ms: number) => Promise<void> = sleep): Promise<T> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await ask();
+    } catch (error) {
+      const seconds = secondsOf(error);
+      if (seconds === null || seconds > LONGEST_S || attempt === TRIES_MAX) throw error;
+      await pause(seconds * 1000);
+    }
+  }
+}
