@@ -62,6 +62,19 @@ export async function testAccount(runner, browser, server) {
       await page.waitForURL(`${server.url}/d/${needle.id}..${other.id}`);
       await viewReady(page);
 
+      // Keys: to a side of the comparison, then through the team's list, which has the newest first.
+      await page.keyboard.press("[");
+      await page.waitForURL(`${server.url}/p/${needle.id}`);
+      await viewReady(page);
+      await page.keyboard.press("2");
+      const ids = (await server.call("GET", "/api/v1/shares?limit=50", { token: server.token })).json.shares.map(({ id }) => id);
+      const newer = ids[ids.indexOf(needle.id) - 1];
+      await page.keyboard.press("]");
+      await page.waitForURL(`${server.url}/p/${newer}?v=table&sv=2`);
+      await viewReady(page);
+      await page.keyboard.press("[");
+      await page.waitForURL(`${server.url}/p/${needle.id}?v=table&sv=2`);
+
       await page.goto(`${server.url}/p/${needle.id}`);
       await viewReady(page);
       await page.click("button:has-text('Settings')");

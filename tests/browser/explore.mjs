@@ -314,6 +314,16 @@ export async function testExplore(runner, browser, server) {
       await page.waitForURL(/profile=/);
       await viewReady(page);
       await soon(async () => assert.ok((await page.textContent(".foot-total")).startsWith(`${(value / 1e9).toPrecision(3)} s in`)));
+      // Older and newer by keys, until the list ends.
+      const opened = () => new URL(page.url()).searchParams.get("profile");
+      const rows = (await server.call("GET", `/api/v1/profiles?query=${encodeURIComponent(type)}&start=${window.from / 1000}&end=${window.to / 1000}&limit=50`, { token: server.token })).json.data.map(({ id }) => id);
+      assert.equal(opened(), rows[0]);
+      for (const [key, id] of [["[", rows[1]], ["[", rows[2]], ["]", rows[1]], ["]", rows[0]]]) {
+        await page.keyboard.press(key);
+        await page.waitForFunction((id) => new URL(location.href).searchParams.get("profile") === id, id);
+      }
+      await page.keyboard.press("]");
+      await page.waitForSelector("text=There is no newer profile in the window");
       await page.click("text=Back to all of them");
       await viewReady(page);
       await soon(async () => assert.equal(await page.textContent(".foot-total"), shown));

@@ -89,7 +89,7 @@ export function DiffPage({ a, b, session }: { a: string; b: string; session: Ses
         loadLabels={(labels, signal) => getDiffLabels(a, b, question, labels, signal)}
         labelKeys={[...new Set([before, after].flatMap(({ share }) => share?.sample_labels ?? []))]}
         onFlame={setFlame}
-        extraKeys={{ y: copyLink, x: () => location.assign(swapped), "%": normalise }}
+        extraKeys={{ y: copyLink, x: () => location.assign(swapped), "%": normalise, "[": () => location.assign(`/p/${a}${query}`), "]": () => location.assign(`/p/${b}${query}`) }}
         tools={
           <Button class="toggle" aria-pressed={state.isNormalised} onClick={normalise} title="Scale both sides to the same total (%)">
             Normalise

@@ -4,7 +4,7 @@
  */
 import { useCallback, useEffect, useState } from "preact/hooks";
 import type { Session } from "../api.ts";
-import { getRows, getSampleLabels, getTree, type Made, type Source } from "../explore_api.ts";
+import { getRows, getSampleLabels, getTree, listStored, type Made, type Source } from "../explore_api.ts";
 import { FirstProfile } from "../explore/first_profile.tsx";
 import { GroupMenu, useLabelNames } from "../explore/group_menu.tsx";
 import { MadeLine } from "../explore/made_line.tsx";
@@ -17,10 +17,11 @@ import style from "../explore/explore.css?text";
 import { askedOf, formatExplore, halves, parseExplore, pinned, type ExploreState, type Selection } from "../model/explore_state.ts";
 import type { Flame } from "../model/flame.ts";
 import { formatLabels, labelsOfView } from "../model/labels.ts";
+import { neighbourIn, type Way } from "../model/neighbour.ts";
 import type { ServedRules } from "../model/served_rules.ts";
 import { describeStackRules, stackRulesOf } from "../model/stack_rules.ts";
 import { formatState, type ViewState } from "../state.ts";
-import { Button, copyText, Empty, useTitle } from "../ui/kit.tsx";
+import { asProblem, Button, copyText, Empty, say, useTitle } from "../ui/kit.tsx";
 import { useMustSignIn } from "../ui/must_sign_in.ts";
 import { isSignedIn, Shell } from "../ui/shell.tsx";
 import { addStyle } from "../ui/style.ts";
@@ -152,6 +153,18 @@ function Page({ session }: { session: Session }) {
   const compare = () => change(baseline ? { baseline: null } : { ...halves(selection, nowMs), profile: "" });
   const swap = () => baseline && change({ selection: baseline, baseline: selection });
   const copyLink = () => void copyText(location.origin + location.pathname + formatState({ ...view, extra: formatExplore(pinned(explore, nowMs), view.extra) }), "Link");
+  /** From all to the newest alone, from one to the one beside it. */
+  const step = (way: Way) => {
+    const load = async (after: string) => {
+      const { data, next } = await listStored(askedOf(selection, nowMs), after);
+      return { ids: data.map(({ id }) => id), next };
+    };
+    if (baseline) return;
+    neighbourIn(load, profile, way).then(
+      (id) => (id ? change({ profile: id }) : say(id === null ? "This profile is not in the window" : `There is no ${way} profile in the window`)),
+      (error) => say(asProblem(error).message),
+    );
+  };
   const source = sourceOf(explore, nowMs);
   const isEmpty = [after, before].some((known) => known?.range.isCurrent && known.range.value!.series.length === 0);
   const isWrong = after.queryError !== "" || (before?.queryError ?? "") !== "";
@@ -195,7 +208,7 @@ function Page({ session }: { session: Session }) {
           <p>{baseline ? "One of the sides" : "The window"} has no profile of this type with these labels.</p>
         </Empty>
       ) : (
-        selection.query && !isWrong && <Seen key={source.kind} {...{ nowMs, source, view, update }} labelKeys={names.value ?? []} extraKeys={{ y: copyLink, x: swap }} />
+        selection.query && !isWrong && <Seen key={source.kind} {...{ nowMs, source, view, update }} labelKeys={names.value ?? []} extraKeys={{ y: copyLink, x: swap, "[": () => step("older"), "]": () => step("newer") }} />
       )}
       {isSharing && <ShareAnswer view={shareView(view)} labels={labelsOfView(view.labels, view.group)} asked={source.kind === "diff" ? [source.before, source.after] : [askedOf(selection, nowMs)]} onClose={() => setSharing(false)} />}
     </Shell>

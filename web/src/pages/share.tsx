@@ -1,11 +1,12 @@
 /* share: one profile: what it is, and the viewer. */
 import { useCallback, useEffect, useState } from "preact/hooks";
-import { getFlame, getLabels, getShare, getTop, Problem, unlockShare, type Session, type Share, type Visibility } from "../api.ts";
+import { getFlame, getLabels, getShare, getTop, lostScript, Problem, unlockShare, type Session, type Share, type Visibility } from "../api.ts";
 import { formatLabels } from "../model/labels.ts";
 import type { ServedRules } from "../model/served_rules.ts";
+import type { Way } from "../model/neighbour.ts";
 import { deleteTokenOf } from "../model/remembered.ts";
 import { formatAgo, formatBytes, formatCount, formatDate, formatValue } from "../model/units.ts";
-import { asProblem, Button, ErrorLine, Field, Menu, ProblemView, useTitle } from "../ui/kit.tsx";
+import { asProblem, Button, ErrorLine, Field, Menu, ProblemView, say, useTitle } from "../ui/kit.tsx";
 import { copyLink } from "../ui/copy_link.ts";
 import { Icon } from "../ui/icons.tsx";
 import { later } from "../ui/later.tsx";
@@ -188,6 +189,11 @@ export function SharePage({ id, session }: { id: string; session: Session | null
     (signal: AbortSignal, rules?: ServedRules, group?: string) => getFlame(id, { ...question, ...treeOf(state, group), rules }, signal),
     [id, question.sampleType, question.group, state.root, formatLabels(question.labels)],
   );
+  const step = (way: Way) =>
+    void import("./neighbour.ts")
+      .catch(async () => Promise.reject(await lostScript()))
+      .then(({ stepShare }) => stepShare(id, way, session))
+      .catch((error) => say(asProblem(error).message));
   if (problem)
     return (
       <Shell session={session}>
@@ -211,7 +217,7 @@ export function SharePage({ id, session }: { id: string; session: Session | null
         labelKeys={share?.sample_labels}
         comments={(props) => share && <comments.Component {...props} share={share} session={session} onCount={setCommentCount} />}
         commentCount={commentCount ?? share?.reader_comments}
-        extraKeys={{ y: copyLink }}
+        extraKeys={{ y: copyLink, "[": () => step("older"), "]": () => step("newer") }}
       />
     </Shell>
   );

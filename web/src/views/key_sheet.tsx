@@ -30,6 +30,7 @@ const keysFor = (kinds: typeof inOrder): [string, string][] => [
   ["e", "Save this view as a file"],
   ["x", "Swap sides (comparison)"],
   ["%", "Normalise (comparison)"],
+  ["[  ]", "Older, newer profile of the list; in a comparison the side before, after"],
   ["?", "This sheet"],
 ];
 

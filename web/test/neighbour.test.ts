@@ -1,0 +1,23 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { neighbourIn } from "../src/model/neighbour.ts";
+
+test("what stands beside something is found over the ends of pages, and no page is asked for twice", async () => {
+  const pages = [["e", "d"], [], ["c"], ["b", "a"]];
+  const asked: number[] = [];
+  const load = async (cursor: string) => {
+    const at = Number(cursor);
+    asked.push(at);
+    return { ids: pages[at], next: at + 1 < pages.length ? String(at + 1) : null };
+  };
+  const beside = async (id: string) => [await neighbourIn(load, id, "older"), await neighbourIn(load, id, "newer")];
+  assert.deepEqual(await beside("e"), ["d", ""]);
+  assert.deepEqual(await beside("d"), ["c", "e"]);
+  assert.deepEqual(await beside("b"), ["a", "c"]);
+  assert.deepEqual(await beside("a"), ["", "b"]);
+  assert.deepEqual(await beside("z"), [null, null]);
+  assert.deepEqual(await beside(""), ["e", "e"]);
+  asked.length = 0;
+  await neighbourIn(load, "e", "older");
+  assert.deepEqual(asked, [0]);
+});
