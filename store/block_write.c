@@ -308,7 +308,8 @@ static void append_section(struct block_writer *writer, enum block_section secti
     place->flat_bytes = flat->size;
     struct err err;
     if (!writer->level || flat->size == 0 ||
-        compress_zstd(buf_span(flat), writer->level, &writer->pending, &err) ||
+        compress_zstd_with(writer->columns.zstd, buf_span(flat), writer->level, &writer->pending,
+                           &err) ||
         writer->pending.size - begin >= flat->size) {
         writer->pending.size = begin;
         buf_append_span(&writer->pending, buf_span(flat));

@@ -14,11 +14,13 @@ void column_writer_init(struct column_writer *writer, int level, enum pack_effor
     writer->effort = effort;
     buf_init(&writer->packed, BLOCK_SECTION_MAX_BYTES);
     writer->level = level;
+    writer->zstd = level ? compress_zstd_writer_create() : NULL;
 }
 
 void column_writer_fini(struct column_writer *writer)
 {
     buf_fini(&writer->packed);
+    compress_zstd_writer_destroy(writer->zstd);
 }
 
 static void set_u32(struct buf *output, size_t at, size_t number)
@@ -34,7 +36,7 @@ void column_append_bytes(struct column_writer *writer, struct buf *output, struc
     buf_append_u32(output, 0);
     if (writer->level && bytes.size >= SMALLEST_TO_COMPRESS) {
         struct err err;
-        if (!compress_zstd(bytes, writer->level, output, &err)) {
+        if (!compress_zstd_with(writer->zstd, bytes, writer->level, output, &err)) {
             const size_t stored = output->size - begin - SIZES_BYTES;
             if (stored + bytes.size / SAVING_WORTH_IT < bytes.size) {
                 set_u32(output, begin, stored);

@@ -14,7 +14,8 @@
 
 struct column_writer {
     struct buf packed;
-    int level; /* of zstd; 0: none */
+    struct compress_zstd_writer *zstd; /* NULL: not needed */
+    int level;                         /* of zstd; 0: none */
     enum pack_effort effort;
 };
 

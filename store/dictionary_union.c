@@ -44,7 +44,6 @@ struct building {
     struct growing series_labels;
     struct stack_hash_set frames;
     struct stack_hash_set stacks;
-    struct growing stack_nodes;  /* by number in stacks */
     uint32_t *place_of_location; /* sorted number by unsorted one */
 };
 
@@ -423,88 +422,58 @@ static const uint32_t *place_series(struct building *building, struct dictionary
 
 /* ---- stacks ---- */
 
-/* The node of the union for one of the input's: what leads to it is looked up from the nearest
- * caller that is known on. */
-static uint32_t take_node(struct building *building, const struct input *input,
-                          struct stacks_builder *builder, uint32_t *nodes, uint32_t *way,
-                          uint32_t end)
+static void add_path(const struct building *building, const struct input *input, uint32_t node,
+                     struct stack_paths *paths)
 {
     const struct stacks *from = &input->dictionary->stacks;
-    uint32_t depth = 0;
-    uint32_t at = end;
-    for (; nodes[at] == PROFILE_NONE; at = from->parents[at])
-        way[depth++] = at;
-    uint32_t node = nodes[at];
-    while (depth--) {
-        const uint32_t location = input->locations[from->frames[way[depth]]];
-        node = stacks_builder_child(builder, node, building->place_of_location[location]);
-        nodes[way[depth]] = node;
-    }
-    return node;
-}
-
-static uint32_t deepest_of(const struct stacks *stacks)
-{
-    uint32_t deepest = 0;
-    for (uint32_t i = 0; i < stacks->node_count; i++)
-        deepest = stacks->depths[i] > deepest ? stacks->depths[i] : deepest;
-    return deepest;
+    const uint32_t depth = from->depths[node];
+    uint32_t *frames = stack_paths_add(paths, depth);
+    for (uint32_t at = depth; at-- > 0; node = from->parents[node])
+        frames[at] = building->place_of_location[input->locations[from->frames[node]]];
 }
 
 /* Most stacks have come in an input before: their hashes tell, without a look at their frames. */
 static void take_stacks(struct building *building, const struct input *input,
-                        struct stacks_builder *builder, uint32_t *node_of_stack)
+                        struct stack_paths *paths, uint32_t *path_of_stack)
 {
     const struct stacks *from = &input->dictionary->stacks;
-    arena_auto scratch = arena_create();
-    uint32_t *nodes = new_numbers(scratch, from->node_count);
-    uint32_t *way = arena_new_raw(scratch, uint32_t, deepest_of(from) + (size_t)1);
-    nodes[STACKS_ROOT] = STACKS_ROOT;
     for (uint32_t i = 0; i < from->stack_count; i++) {
-        node_of_stack[i] = STACKS_ROOT;
+        path_of_stack[i] = 0;
         if (i && input->use && !input->use->stacks[i])
             continue;
         const uint32_t before = building->stacks.count;
-        const uint32_t number = stack_hash_set_add(&building->stacks, input->hashes->stacks[i]);
-        if (number == before) {
-            const uint32_t node = take_node(building, input, builder, nodes, way, from->nodes[i]);
-            stacks_builder_end(builder, node);
-            *(uint32_t *)append_items(&building->stack_nodes, 1) = node;
-        }
-        node_of_stack[i] = ((const uint32_t *)building->stack_nodes.items)[number];
+        path_of_stack[i] = stack_hash_set_add(&building->stacks, input->hashes->stacks[i]);
+        if (path_of_stack[i] == before)
+            add_path(building, input, from->nodes[i], paths);
     }
 }
 
 static enum err_code unite_stacks(struct building *building, struct dictionary_union *result,
                                   struct dictionary_numbers *numbers, struct err *err)
 {
-    struct stacks_builder *builder = stacks_builder_create();
-    uint32_t **nodes = arena_new(building->scratch, uint32_t *, building->input_count);
+    struct stack_paths *paths = stack_paths_create();
+    uint32_t **stacks = arena_new(building->scratch, uint32_t *, building->input_count);
     for (uint32_t i = 0; i < building->input_count; i++) {
         const struct input *input = &building->inputs[i];
         if (!input->is_needed)
             continue;
-        nodes[i] = arena_new_raw(building->arena, uint32_t, input->dictionary->stacks.stack_count);
-        take_stacks(building, input, builder, nodes[i]);
+        stacks[i] = arena_new_raw(building->arena, uint32_t, input->dictionary->stacks.stack_count);
+        take_stacks(building, input, paths, stacks[i]);
     }
-    const uint32_t count = stacks_builder_node_count(builder);
-    enum err_code code = ERR_NONE;
-    if (count == STACKS_NODES_MAX) {
-        code = err_set(err, ERR_TOO_LARGE, "stacks of more than %d frames", STACKS_NODES_MAX);
-    } else {
-        uint32_t *stack_of_node = arena_new_raw(building->scratch, uint32_t, count);
-        stacks_builder_finish(builder, building->arena, &result->dictionary.stacks, stack_of_node);
-        for (uint32_t i = 0; i < building->input_count; i++) {
-            if (!building->inputs[i].is_needed)
-                continue;
-            const uint32_t stacks = building->inputs[i].dictionary->stacks.stack_count;
-            for (uint32_t j = 0; j < stacks; j++)
-                nodes[i][j] = stack_of_node[nodes[i][j]];
-            numbers[i].stacks = nodes[i];
-        }
+    uint32_t *stack_of_path = arena_new_raw(building->scratch, uint32_t, building->stacks.count);
+    const bool fits =
+        stack_paths_finish(paths, building->arena, &result->dictionary.stacks, stack_of_path);
+    for (uint32_t i = 0; i < building->input_count && fits; i++) {
+        if (!building->inputs[i].is_needed)
+            continue;
+        const uint32_t count = building->inputs[i].dictionary->stacks.stack_count;
+        for (uint32_t j = 0; j < count; j++)
+            stacks[i][j] = stack_of_path[stacks[i][j]];
+        numbers[i].stacks = stacks[i];
     }
-    stacks_builder_destroy(builder);
-    return code;
+    stack_paths_destroy(paths);
+    return fits ? ERR_NONE
+                : err_set(err, ERR_TOO_LARGE, "stacks of more than %d frames", STACKS_NODES_MAX);
 }
 
 /* ---- all ---- */
@@ -591,7 +560,6 @@ enum err_code dictionary_union_create(struct arena *arena, const struct block *c
         .sample_labels.size = sizeof(struct profile_label),
         .series.size = sizeof(struct batch_series),
         .series_labels.size = sizeof(struct batch_label),
-        .stack_nodes.size = sizeof(uint32_t),
     };
     struct dictionary_union result = {0};
     stack_hash_set_init(&building.frames);
@@ -600,7 +568,6 @@ enum err_code dictionary_union_create(struct arena *arena, const struct block *c
     enum err_code code = unite(&building, &result, err);
     stack_hash_set_fini(&building.frames);
     stack_hash_set_fini(&building.stacks);
-    mem_free(building.stack_nodes.items);
     map_bytes_fini(&building.strings_by_text);
     for (size_t i = 0; i < sizeof(building.by_bytes) / sizeof(building.by_bytes[0]); i++)
         map_bytes_fini(&building.by_bytes[i]);

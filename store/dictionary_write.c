@@ -30,6 +30,13 @@ static size_t shared_bytes(struct span a, struct span b)
 {
     const size_t most = a.size < b.size ? a.size : b.size;
     size_t count = 0;
+    for (; count + sizeof(uint64_t) <= most; count += sizeof(uint64_t)) {
+        uint64_t x, y;
+        memcpy(&x, a.data + count, sizeof(x));
+        memcpy(&y, b.data + count, sizeof(y));
+        if (x != y)
+            break;
+    }
     while (count < most && a.data[count] == b.data[count])
         count++;
     return count;

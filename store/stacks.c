@@ -1,198 +1,266 @@
+/*
+ * Paths are put in order by a quicksort that looks at one frame of each at a time (Bentley and
+ * Sedgewick, "Fast Algorithms for Sorting and Searching Strings"), so what paths have in common is
+ * looked at once; a tree that is made node by node costs a look-up per frame instead, which misses
+ * the caches.
+ */
 #include "store/stacks.h"
 
-#include "lib/base/map.h"
 #include "lib/base/mem.h"
 
-#include <stdlib.h>
+enum { FIRST_CAPACITY = 1024, FEW = 12 };
 
-enum { FIRST_CAPACITY = 1024 };
-
-struct node {
-    uint32_t parent;
-    uint32_t frame;
-};
-
-struct stacks_builder {
-    struct node *nodes;
-    uint8_t *is_end; /* one per node */
+struct stack_paths {
+    uint32_t *frames; /* of all, from the root on */
+    uint64_t frame_count;
+    uint64_t frame_capacity;
+    uint64_t *starts; /* of each path, and the end of the last */
     uint32_t count;
     uint32_t capacity;
-    struct map_u64 children; /* parent and frame to node */
 };
 
-static void append_node(struct stacks_builder *builder, uint32_t parent, uint32_t frame)
+struct stack_paths *stack_paths_create(void)
 {
-    if (builder->count == builder->capacity) {
-        builder->capacity = builder->capacity ? builder->capacity * 2 : FIRST_CAPACITY;
-        builder->nodes = mem_resize(builder->nodes, builder->capacity, sizeof(*builder->nodes));
-        builder->is_end = mem_resize(builder->is_end, builder->capacity, 1);
-    }
-    builder->is_end[builder->count] = 0;
-    builder->nodes[builder->count++] = (struct node){.parent = parent, .frame = frame};
+    struct stack_paths *paths = mem_new(struct stack_paths, 1);
+    paths->capacity = FIRST_CAPACITY;
+    paths->starts = mem_new(uint64_t, paths->capacity);
+    return paths;
 }
 
-struct stacks_builder *stacks_builder_create(void)
+void stack_paths_destroy(struct stack_paths *paths)
 {
-    struct stacks_builder *builder = mem_new(struct stacks_builder, 1);
-    append_node(builder, STACKS_ROOT, STACKS_NO_FRAME);
-    builder->is_end[STACKS_ROOT] = 1;
-    return builder;
-}
-
-void stacks_builder_destroy(struct stacks_builder *builder)
-{
-    if (!builder)
+    if (!paths)
         return;
-    map_u64_fini(&builder->children);
-    mem_free(builder->nodes);
-    mem_free(builder->is_end);
-    mem_free(builder);
+    mem_free(paths->frames);
+    mem_free(paths->starts);
+    mem_free(paths);
 }
 
-uint32_t stacks_builder_child(struct stacks_builder *builder, uint32_t parent, uint32_t frame)
+uint32_t *stack_paths_add(struct stack_paths *paths, uint32_t depth)
 {
-    if (builder->count >= STACKS_NODES_MAX)
-        return parent;
-    const uint32_t node =
-        map_u64_add(&builder->children, (uint64_t)parent << 32 | frame, builder->count);
-    if (node == builder->count)
-        append_node(builder, parent, frame);
-    return node;
-}
-
-void stacks_builder_end(struct stacks_builder *builder, uint32_t node)
-{
-    builder->is_end[node] = 1;
-}
-
-uint32_t stacks_builder_node_count(const struct stacks_builder *builder)
-{
-    return builder->count;
-}
-
-/* ---- into preorder ---- */
-
-static int compare_frames(const void *a, const void *b)
-{
-    const struct node *x = a, *y = b;
-    return (x->frame > y->frame) - (x->frame < y->frame);
-}
-
-/*
- * All nodes by parent, those of one parent by frame: starts[i] is where the children of node i
- * begin. Here "parent" of an entry is its own number in the builder: that of its parent is known by
- * the place.
- */
-static struct node *list_children(const struct stacks_builder *builder, struct arena *arena,
-                                  uint32_t *starts)
-{
-    const uint32_t count = builder->count;
-    struct node *children = arena_new_raw(arena, struct node, count);
-    memset(starts, 0, (count + (size_t)1) * sizeof(*starts));
-    for (uint32_t i = 1; i < count; i++)
-        starts[builder->nodes[i].parent + 1]++;
-    for (uint32_t i = 0; i < count; i++)
-        starts[i + 1] += starts[i];
-    uint32_t *next = arena_new_raw(arena, uint32_t, count);
-    memcpy(next, starts, count * sizeof(*next));
-    for (uint32_t i = 1; i < count; i++) {
-        const struct node node = builder->nodes[i];
-        children[next[node.parent]++] = (struct node){.parent = i, .frame = node.frame};
+    if (paths->frame_count + depth > paths->frame_capacity || !paths->frames) {
+        paths->frame_capacity = (paths->frame_count + depth) * 2 + FIRST_CAPACITY;
+        paths->frames = mem_resize(paths->frames, paths->frame_capacity, sizeof(uint32_t));
     }
-    for (uint32_t i = 0; i < count; i++) {
-        if (starts[i + 1] - starts[i] > 1)
-            qsort(children + starts[i], starts[i + 1] - starts[i], sizeof(*children),
-                  compare_frames);
+    if (paths->count + 1 == paths->capacity) {
+        paths->capacity *= 2;
+        paths->starts = mem_resize(paths->starts, paths->capacity, sizeof(uint64_t));
     }
-    return children;
+    uint32_t *frames = paths->frames + paths->frame_count;
+    paths->frame_count += depth;
+    paths->starts[++paths->count] = paths->frame_count;
+    return frames;
 }
 
-struct order {
-    const struct stacks_builder *builder;
-    uint32_t *parents;
-    uint32_t *frames;
-    uint32_t *depths;
-    uint32_t *nodes;
-    uint32_t *stack_of_node;
-    uint32_t node_count;
-    uint32_t stack_count;
+/* ---- in order ---- */
+
+struct entry {
+    uint64_t key; /* the frame in hand, and one; 0: the path has ended */
+    uint32_t path;
 };
 
-/* Puts a node of the builder next; what its parent and depth are in the new order is known. */
-static uint32_t put_node(struct order *order, uint32_t node, uint32_t parent, uint32_t depth)
-{
-    const uint32_t place = order->node_count++;
-    order->parents[place] = parent;
-    order->frames[place] = order->builder->nodes[node].frame;
-    order->depths[place] = depth;
-    if (order->builder->is_end[node]) {
-        order->stack_of_node[node] = order->stack_count;
-        order->nodes[order->stack_count++] = place;
-    }
-    return place;
-}
-
-/* Where the walk is in the children of one node. */
-struct level {
-    uint32_t next;
-    uint32_t end;
-    uint32_t place;
+/* Entries whose paths are the same up to depth. */
+struct group {
+    uint32_t first;
+    uint32_t count;
+    uint32_t depth;
+    bool has_keys; /* of that depth */
 };
 
-static void put_all(struct order *order, const struct node *children, const uint32_t *starts)
+struct sorting {
+    const struct stack_paths *paths;
+    struct entry *entries;
+    struct group *groups; /* to be sorted yet */
+    uint32_t group_count;
+    uint32_t group_capacity;
+    uint64_t random;
+};
+
+static inline uint64_t key_at(const struct stack_paths *paths, uint32_t path, uint32_t depth)
 {
-    uint32_t depth = 0, capacity = FIRST_CAPACITY;
-    struct level *levels = mem_new(struct level, capacity);
-    levels[0] = (struct level){
-        .next = starts[0], .end = starts[1], .place = put_node(order, STACKS_ROOT, STACKS_ROOT, 0)};
-    for (;;) {
-        struct level *level = &levels[depth];
-        if (level->next == level->end) {
-            if (depth-- == 0)
-                break;
-            continue;
-        }
-        const uint32_t node = children[level->next++].parent;
-        const uint32_t place = put_node(order, node, level->place, depth + 1);
-        if (++depth == capacity) {
-            capacity *= 2;
-            levels = mem_resize(levels, capacity, sizeof(*levels));
-        }
-        levels[depth] =
-            (struct level){.next = starts[node], .end = starts[node + 1], .place = place};
+    const uint64_t at = paths->starts[path] + depth;
+    return at < paths->starts[path + 1] ? paths->frames[at] + UINT64_C(1) : 0;
+}
+
+static void push(struct sorting *sorting, struct group group)
+{
+    if (group.count < 2)
+        return;
+    if (sorting->group_count == sorting->group_capacity) {
+        sorting->group_capacity *= 2;
+        sorting->groups =
+            mem_resize(sorting->groups, sorting->group_capacity, sizeof(struct group));
     }
-    mem_free(levels);
+    sorting->groups[sorting->group_count++] = group;
 }
 
-static uint32_t count_ends(const struct stacks_builder *builder)
+static bool is_before(const struct stack_paths *paths, uint32_t a, uint32_t b, uint32_t depth)
 {
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < builder->count; i++)
-        count += builder->is_end[i];
-    return count;
+    for (;; depth++) {
+        const uint64_t x = key_at(paths, a, depth), y = key_at(paths, b, depth);
+        if (x != y || !x)
+            return x < y;
+    }
 }
 
-void stacks_builder_finish(const struct stacks_builder *builder, struct arena *arena,
-                           struct stacks *ret_stacks, uint32_t *stack_of_node)
+static void sort_few(const struct sorting *sorting, const struct group *group)
+{
+    struct entry *entries = sorting->entries + group->first;
+    for (uint32_t i = 1; i < group->count; i++) {
+        const struct entry entry = entries[i];
+        uint32_t at = i;
+        for (; at && is_before(sorting->paths, entry.path, entries[at - 1].path, group->depth);
+             at--)
+            entries[at] = entries[at - 1];
+        entries[at] = entry;
+    }
+}
+
+/* At random, so that nobody can send stacks for which all are bad. */
+static uint64_t choose_key(struct sorting *sorting, const struct group *group)
+{
+    uint64_t keys[3];
+    for (int i = 0; i < 3; i++) {
+        sorting->random ^= sorting->random << 13;
+        sorting->random ^= sorting->random >> 7;
+        sorting->random ^= sorting->random << 17;
+        keys[i] = sorting->entries[group->first + sorting->random % group->count].key;
+    }
+    const uint64_t least = keys[0] < keys[1] ? keys[0] : keys[1];
+    const uint64_t most = keys[0] < keys[1] ? keys[1] : keys[0];
+    return keys[2] < least ? least : keys[2] > most ? most : keys[2];
+}
+
+static void exchange(struct entry *a, struct entry *b)
+{
+    const struct entry kept = *a;
+    *a = *b;
+    *b = kept;
+}
+
+/* Those before the chosen key, with it, and behind it. */
+static void split(struct sorting *sorting, const struct group *group)
+{
+    struct entry *entries = sorting->entries + group->first;
+    const uint64_t key = choose_key(sorting, group);
+    uint32_t low = 0, high = group->count;
+    for (uint32_t at = 0; at < high;) {
+        if (entries[at].key < key)
+            exchange(&entries[low++], &entries[at++]);
+        else if (entries[at].key > key)
+            exchange(&entries[at], &entries[--high]);
+        else
+            at++;
+    }
+    push(sorting, (struct group){group->first, low, group->depth, true});
+    if (key)
+        push(sorting, (struct group){group->first + low, high - low, group->depth + 1, false});
+    push(sorting, (struct group){group->first + high, group->count - high, group->depth, true});
+}
+
+static void sort_group(struct sorting *sorting, const struct group *group)
+{
+    if (group->count <= FEW) {
+        sort_few(sorting, group);
+        return;
+    }
+    struct entry *entries = sorting->entries + group->first;
+    for (uint32_t i = 0; !group->has_keys && i < group->count; i++)
+        entries[i].key = key_at(sorting->paths, entries[i].path, group->depth);
+    split(sorting, group);
+}
+
+static struct entry *sort_paths(const struct stack_paths *paths, struct arena *scratch)
+{
+    struct sorting sorting = {
+        .paths = paths,
+        .entries = arena_new(scratch, struct entry, paths->count),
+        .groups = mem_new(struct group, FIRST_CAPACITY),
+        .group_capacity = FIRST_CAPACITY,
+        .random = (uint64_t)(uintptr_t)paths | 1,
+    };
+    for (uint32_t i = 0; i < paths->count; i++)
+        sorting.entries[i].path = i;
+    push(&sorting, (struct group){.count = paths->count});
+    while (sorting.group_count) {
+        const struct group group = sorting.groups[--sorting.group_count];
+        sort_group(&sorting, &group);
+    }
+    mem_free(sorting.groups);
+    return sorting.entries;
+}
+
+/* ---- as a tree ---- */
+
+static uint32_t depth_of(const struct stack_paths *paths, uint32_t path)
+{
+    return (uint32_t)(paths->starts[path + 1] - paths->starts[path]);
+}
+
+static uint32_t common_depth(const struct stack_paths *paths, uint32_t a, uint32_t b)
+{
+    const uint32_t *x = paths->frames + paths->starts[a], *y = paths->frames + paths->starts[b];
+    const uint32_t depth_of_a = depth_of(paths, a), depth_of_b = depth_of(paths, b);
+    const uint32_t most = depth_of_a < depth_of_b ? depth_of_a : depth_of_b;
+    uint32_t depth = 0;
+    while (depth < most && x[depth] == y[depth])
+        depth++;
+    return depth;
+}
+
+/* Per entry what it has in common with the one before; *ret_count: nodes in all, with the root. */
+static uint32_t *find_common(const struct stack_paths *paths, const struct entry *entries,
+                             struct arena *scratch, uint64_t *ret_count, uint32_t *ret_deepest)
+{
+    uint32_t *common = arena_new_raw(scratch, uint32_t, paths->count);
+    *ret_count = 1;
+    *ret_deepest = 0;
+    for (uint32_t i = 0; i < paths->count; i++) {
+        const uint32_t depth = depth_of(paths, entries[i].path);
+        common[i] = i ? common_depth(paths, entries[i - 1].path, entries[i].path) : 0;
+        *ret_count += depth - common[i];
+        *ret_deepest = depth > *ret_deepest ? depth : *ret_deepest;
+    }
+    return common;
+}
+
+bool stack_paths_finish(const struct stack_paths *paths, struct arena *arena,
+                        struct stacks *ret_stacks, uint32_t *stack_of_path)
 {
     arena_auto scratch = arena_create();
-    uint32_t *starts = arena_new_raw(scratch, uint32_t, builder->count + (size_t)1);
-    const struct node *children = list_children(builder, scratch, starts);
-    struct order order = {
-        .builder = builder,
-        .parents = arena_new_raw(arena, uint32_t, builder->count),
-        .frames = arena_new_raw(arena, uint32_t, builder->count),
-        .depths = arena_new_raw(arena, uint32_t, builder->count),
-        .nodes = arena_new_raw(arena, uint32_t, count_ends(builder)),
-        .stack_of_node = stack_of_node,
-    };
-    put_all(&order, children, starts);
+    const struct entry *entries = sort_paths(paths, scratch);
+    uint64_t count;
+    uint32_t deepest;
+    const uint32_t *common = find_common(paths, entries, scratch, &count, &deepest);
+    if (count > STACKS_NODES_MAX)
+        return false;
+    uint32_t *parents = arena_new_raw(arena, uint32_t, count);
+    uint32_t *frames = arena_new_raw(arena, uint32_t, count);
+    uint32_t *depths = arena_new_raw(arena, uint32_t, count);
+    uint32_t *ends = arena_new_raw(arena, uint32_t, paths->count + (size_t)1);
+    uint32_t *way = arena_new_raw(scratch, uint32_t, deepest + (size_t)1);
+    parents[0] = depths[0] = ends[0] = way[0] = STACKS_ROOT;
+    frames[0] = STACKS_NO_FRAME;
+    uint32_t node_count = 1, stack_count = 1;
+    for (uint32_t i = 0; i < paths->count; i++) {
+        const uint32_t path = entries[i].path, depth = depth_of(paths, path);
+        for (uint32_t at = common[i]; at < depth; at++) {
+            parents[node_count] = way[at];
+            frames[node_count] = paths->frames[paths->starts[path] + at];
+            depths[node_count] = at + 1;
+            way[at + 1] = node_count++;
+        }
+        if (depth > common[i])
+            ends[stack_count++] = way[depth];
+        stack_of_path[path] = stack_count - 1; /* the one before it, where they are the same */
+    }
     *ret_stacks = (struct stacks){
-        .node_count = order.node_count,
-        .stack_count = order.stack_count,
-        .parents = order.parents,
-        .frames = order.frames,
-        .depths = order.depths,
-        .nodes = order.nodes,
+        .node_count = node_count,
+        .stack_count = stack_count,
+        .parents = parents,
+        .frames = frames,
+        .depths = depths,
+        .nodes = ends,
     };
+    return true;
 }

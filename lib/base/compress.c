@@ -231,18 +231,48 @@ enum err_code compress_gzip(struct span bytes, int level, struct buf *output, st
     return ERR_NONE;
 }
 
-enum err_code compress_zstd(struct span bytes, int level, struct buf *output, struct err *err)
+struct compress_zstd_writer {
+    ZSTD_CCtx *context;
+};
+
+struct compress_zstd_writer *compress_zstd_writer_create(void)
+{
+    struct compress_zstd_writer *writer = mem_new(struct compress_zstd_writer, 1);
+    writer->context = ZSTD_createCCtx();
+    return writer;
+}
+
+void compress_zstd_writer_destroy(struct compress_zstd_writer *writer)
+{
+    if (!writer)
+        return;
+    ZSTD_freeCCtx(writer->context);
+    mem_free(writer);
+}
+
+enum err_code compress_zstd_with(struct compress_zstd_writer *writer, struct span bytes, int level,
+                                 struct buf *output, struct err *err)
 {
     size_t room, made = 0;
+    if (!writer->context)
+        return err_set(err, ERR_INTERNAL, "no memory for a zstd writer");
     uint8_t *data = reserve_up_to(output, ZSTD_compressBound(bytes.size), &room);
     if (data)
-        made = ZSTD_compress(data, room, bytes.data, bytes.size, level);
+        made = ZSTD_compressCCtx(writer->context, data, room, bytes.data, bytes.size, level);
     if (!data || ZSTD_isError(made)) {
         output->has_failed = true;
         return err_set(err, ERR_TOO_LARGE, "does not fit in %zu bytes as zstd", output->max_size);
     }
     buf_commit(output, made);
     return ERR_NONE;
+}
+
+enum err_code compress_zstd(struct span bytes, int level, struct buf *output, struct err *err)
+{
+    struct compress_zstd_writer *writer = compress_zstd_writer_create();
+    enum err_code code = compress_zstd_with(writer, bytes, level, output, err);
+    compress_zstd_writer_destroy(writer);
+    return code;
 }
 
 bool compress_can_expand_to(struct span zstd, size_t flat_size)

@@ -5,7 +5,7 @@
  * bomb costs time and memory in proportion to the bound at most, and to what it really holds if
  * that is less; it ends as ERR_TOO_LARGE. gzip (RFC 1952) may have any number of members and zstd
  * (RFC 8878) any number of frames, skippable ones included; both are read to the end, checksums
- * verified. The only file that includes libdeflate, zstd and zlib. Threads: any; no state is kept.
+ * verified. The only file that includes libdeflate, zstd and zlib. Threads: any.
  */
 #ifndef LIB_BASE_COMPRESS_H
 #define LIB_BASE_COMPRESS_H
@@ -49,6 +49,14 @@ enum err_code compress_gzip(struct span bytes, int level, struct buf *output,
                             struct err *err) MUST_USE;
 enum err_code compress_zstd(struct span bytes, int level, struct buf *output,
                             struct err *err) MUST_USE;
+
+/* The same for many small pieces: the tables that zstd works with are made once. Of one thread at a
+ * time. */
+struct compress_zstd_writer;
+struct compress_zstd_writer *compress_zstd_writer_create(void);
+void compress_zstd_writer_destroy(struct compress_zstd_writer *writer); /* NULL is a no-op */
+enum err_code compress_zstd_with(struct compress_zstd_writer *writer, struct span bytes, int level,
+                                 struct buf *output, struct err *err) MUST_USE;
 
 /* One zstd frame of exactly flat_size bytes into flat: for columns of stored data, many and small.
  * False when it is anything else. */

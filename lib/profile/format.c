@@ -101,7 +101,7 @@ static enum err_code sniff(struct span text, enum format *ret_format, struct err
     if (text_input_is_binary(text)) {
         /* One that is cut short fails the sniffing, but its reader says best what is wrong. */
         *ret_format = FORMAT_PPROF;
-        if (pprof_sniff(text) || text.data[0] == PPROF_FIRST_TAG)
+        if (text.data[0] == PPROF_FIRST_TAG || pprof_sniff(text))
             return ERR_NONE;
         if (memchr(text.data, '\0', text.size))
             return err_set(err, ERR_UNSUPPORTED,
