@@ -210,13 +210,17 @@ static enum err_code print_table(struct asking *query, struct client *client, st
         code = client_get_json(client, (const char *)path.data, &json, err);
     if (code) {
         question_point(cli, &query->question, err);
+        if (code == ERR_NOT_FOUND)
+            question_tell_newest(cli, client, &query->question);
         return code;
     }
     code = report_from_json(json, cli->arena, &report, err);
     if (code)
         return code;
-    if (!report.function_count)
+    if (!report.function_count) {
         terminal_warn(&cli->terminal, "nothing in this window matches");
+        question_tell_newest(cli, client, &query->question);
+    }
     if (query->view.is_json)
         report_print_json(&report);
     else

@@ -211,3 +211,29 @@ void question_point(const struct cli *cli, const struct question *question, cons
             terminal_style(&cli->terminal, stderr, STYLE_RED),
             terminal_style(&cli->terminal, stderr, STYLE_RESET));
 }
+
+void question_tell_newest(struct cli *cli, struct client *client, const struct question *question)
+{
+    if (question->start || question->end)
+        return;
+    const struct question any = {.selector = question->selector,
+                                 .start = "1900-01-01T00:00:00Z",
+                                 .end = "2150-01-01T00:00:00Z"};
+    json_auto_t *list = NULL;
+    struct err ignored;
+    buf_auto path;
+    buf_init(&path, PATH_MAX_BYTES);
+    buf_append_text(&path, "/api/v1/profiles");
+    client_append_parameter(&path, "limit", "1");
+    question_append(&path, &any);
+    buf_append_byte(&path, 0);
+    if (buf_failed(&path) || client_get_json(client, (const char *)path.data, &list, &ignored))
+        return;
+    const json_t *newest = json_array_get(json_object_get(list, "data"), 0);
+    const char *time = client_text(newest, "time", "");
+    if (time[0])
+        terminal_warn(&cli->terminal,
+                      "without --start a query is of the last hour; the newest profile of this "
+                      "selector begins at %s: use --start %s",
+                      time, time);
+}

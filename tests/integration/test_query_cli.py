@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from conftest import ROOT
+from people import Tenant
 from test_cli import cli  # noqa: F401
 from test_store import BEGIN, CPU_NAMES, HEAP_NAMES, HOUR
 from test_store_shares import FIRST, SECOND_HOUR, Filled, compared, cums, folded
@@ -175,7 +176,23 @@ def test_a_wrong_side_is_named_before_anything_is_shared(ask, filled):
 def test_an_empty_answer_says_so(ask, cli):  # noqa: F811
     result = ask("query", 'cpu{pod="nobody"}')
     assert result.returncode == 0 and "nothing in this window matches" in result.log
+    assert "--start" not in result.log
     assert cli("query", "cpu", token=None).returncode == 4
+
+
+def test_an_empty_answer_says_where_the_newest_profile_is(server, cli):  # noqa: F811
+    tenant = Tenant(server)
+    token = tenant.make_token("ingest", "read")["token"]
+    for time in ("2021-03-04T05:06:07.089Z", "2021-03-03T00:00:00Z"):
+        assert tenant.api("ingest").post("/api/v1/profiles", b"main;work 7\n", query={
+            "label": "pod=a", "time": time}).status == 200
+    hint = "begins at 2021-03-04T05:06:07.089Z: use --start 2021-03-04T05:06:07.089Z"
+    result = cli("query", 'samples:count{pod="a"}', token=token)
+    assert result.returncode == 0 and hint in result.log, result
+    result = cli("query", 'samples:count{pod="a"}', "--start", "2021-03-04T05:06:07.089Z", token=token)
+    assert result.returncode == 0 and "work" in result.out and "--start" not in result.log, result
+    result = cli("query", 'samples:count{pod="b"}', token=token)
+    assert result.returncode == 0 and "--start" not in result.log, result
 
 
 def test_what_is_broken_is_warned_of(start_server, cli):  # noqa: F811
