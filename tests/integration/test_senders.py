@@ -172,3 +172,14 @@ def test_senders_are_written_by_themselves_and_outlive_the_server(start_server):
     server.stop()
     server.start()
     assert wait_until(lambda: count() == 0)
+
+
+def test_the_command_lines_version_is_told(server, tmp_path):
+    tenant = Tenant(server)
+    file = tmp_path / "old.folded"
+    file.write_bytes(b"main;work 7\n")
+    environment = {"PERFOLIO_TOKEN": tenant.make_token("ingest")["token"]}
+    done = server.cli("push", str(file), "--series", "service_name=app", environment=environment)
+    assert done.returncode == 0, done
+    version = server.cli("version").stdout.decode().split()[1]
+    assert f"perfolio-cli/{version}" in tenant.api("read").get("/api/v1/senders").text
