@@ -4,8 +4,10 @@
 #include "debuginfod/demangle.h"
 #include "debuginfod/dwarf_build.h"
 #include "debuginfod/elf_input.h"
+#include "debuginfod/elf_relocate.h"
 #include "debuginfod/elf_symbols.h"
 #include "debuginfod/go_table.h"
+#include "debuginfod/mini_debuginfo.h"
 #include "lib/base/mem.h"
 
 #include <elf.h>
@@ -21,6 +23,7 @@ struct build {
     struct dwarf_file *dwarf_alternate;
     struct dwarf_file *split_files[BUILD_MAX_SPLIT];
     uint32_t split_count;
+    struct buf mini_bytes; /* what .gnu_debugdata holds; names are borrowed from it */
     struct code_map code;
     struct symbol_table_writer *writer;
     enum demangle_names names;
@@ -138,7 +141,9 @@ static void say_dwarf_problems(struct build *build, const struct dwarf_result *r
 static enum err_code add_dwarf(struct build *build, struct err *err)
 {
     struct symbol_table_facts *facts = &build->report->facts;
-    enum err_code code = open_dwarf(build, err);
+    enum err_code code = elf_relocate(build->elf, err);
+    if (!code)
+        code = open_dwarf(build, err);
     if (code)
         return code;
     struct dwarf_inputs inputs = {.file = build->dwarf,
@@ -152,7 +157,8 @@ static enum err_code add_dwarf(struct build *build, struct err *err)
     if (result.line_ranges)
         facts->quality |= SYMBOL_HAS_LINES;
     say_dwarf_problems(build, &result);
-    if (build->dwarf->sections[DWARF_INFO].size && !result.function_ranges && !result.line_ranges)
+    if ((build->dwarf->sections[DWARF_INFO].size || build->dwarf->sections[DWARF_LINE].size) &&
+        !result.function_ranges && !result.line_ranges)
         say(build, "it has DWARF, but nothing could be read of it");
     return ERR_NONE;
 }
@@ -182,8 +188,28 @@ static void add_go(struct build *build)
     }
 }
 
+/* A file within the file, with symbols of the same addresses. */
+static enum err_code add_mini(struct build *build, struct err *err)
+{
+    struct span packed;
+    struct elf_input *mini;
+    uint32_t count;
+    enum err_code code = elf_input_read_name(build->elf, ".gnu_debugdata", &packed, err);
+    if (code || !packed.size)
+        return code;
+    code = mini_debuginfo_expand(packed, &build->mini_bytes, err);
+    if (!code)
+        code = elf_input_open(build->arena, buf_span(&build->mini_bytes), false, &mini, err);
+    if (!code)
+        code = elf_symbols_add(mini, ".symtab", &build->code, build->writer, &count, err);
+    if (!code && count)
+        build->report->facts.quality |= SYMBOL_HAS_MINI;
+    return code;
+}
+
 static enum err_code add_symbols(struct build *build, struct err *err)
 {
+    struct err mini_err;
     uint32_t count;
     enum err_code code =
         elf_symbols_add(build->elf, ".symtab", &build->code, build->writer, &count, err);
@@ -191,6 +217,8 @@ static enum err_code add_symbols(struct build *build, struct err *err)
         return code;
     if (count)
         build->report->facts.quality |= SYMBOL_HAS_SYMTAB;
+    if (add_mini(build, &mini_err))
+        say(build, mini_err.message);
     code = elf_symbols_add(build->elf, ".dynsym", &build->code, build->writer, &count, err);
     if (!code && count)
         build->report->facts.quality |= SYMBOL_HAS_DYNSYM;
@@ -230,6 +258,7 @@ static void close_all(struct build *build)
     elf_input_close(build->alternate);
     elf_input_close(build->elf);
     symbol_table_writer_destroy(build->writer);
+    buf_fini(&build->mini_bytes);
 }
 
 enum err_code build_table(const struct build_inputs *inputs, struct buf *output,
@@ -238,6 +267,7 @@ enum err_code build_table(const struct build_inputs *inputs, struct buf *output,
     arena_auto arena = arena_create();
     *ret_report = (struct build_report){0};
     struct build build = {.inputs = inputs, .arena = arena, .report = ret_report};
+    buf_init(&build.mini_bytes, MINI_DEBUGINFO_MAX_BYTES);
     build.writer = symbol_table_writer_create(
         &(struct symbol_table_writer_options){.demangle = demangle_name, .context = &build.names});
     enum err_code code = add_all(&build, err);

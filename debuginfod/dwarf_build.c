@@ -157,6 +157,27 @@ static void build_unit(struct build *build, struct dwarf_unit *unit)
     build->result->broken_units += !is_good;
 }
 
+/* Lines that no unit leads to: all there is of assembly without units, and of a file with
+ * .debug_line alone. What a unit had already is dropped by whoever was first. */
+static void build_lines(struct build *build)
+{
+    struct dwarf_file *file = build->inputs->file;
+    struct dwarf_unit unit = {.file = file, .address_bytes = 8, .offset_bytes = 4, .is_open = true};
+    if (file->unit_count || !file->sections[DWARF_LINE].size)
+        return;
+    build->unit = &unit;
+    for (uint64_t offset = 0; offset != DWARF_NO_OFFSET;
+         offset = dwarf_lines_next(file->sections[DWARF_LINE], offset)) {
+        unit.line_offset = offset;
+        unit.lines = NULL;
+        build->scopes.count = 0;
+        build->result->unit_count++;
+        build->result->broken_units += !dwarf_lines_run(&unit, build->code, &build->rows);
+        join(build);
+    }
+    build->unit = NULL;
+}
+
 void dwarf_build(const struct dwarf_inputs *inputs, const struct code_map *code,
                  struct symbol_table_writer *writer, struct dwarf_result *ret_result)
 {
@@ -167,6 +188,7 @@ void dwarf_build(const struct dwarf_inputs *inputs, const struct code_map *code,
         if (unit->type != DWARF_UNIT_TYPE && unit->type != DWARF_UNIT_SPLIT_TYPE)
             build_unit(&build, unit);
     }
+    build_lines(&build);
     for (size_t i = 0; i < build.orphan_count; i++)
         symbol_table_writer_range(writer, build.orphans[i].begin, build.orphans[i].end, SYMBOL_NONE,
                                   build.orphans[i].file, build.orphans[i].line);

@@ -1,0 +1,209 @@
+#include "debuginfod/elf_relocate.h"
+
+#include "debuginfod/cursor.h"
+#include "debuginfod/elf_input.h"
+#include "lib/base/mem.h"
+
+#include <elf.h>
+
+enum operation {
+    OPERATION_UNKNOWN,
+    OPERATION_NONE,
+    OPERATION_SET,
+    OPERATION_ADD,
+    OPERATION_SUBTRACT
+};
+
+struct rule {
+    uint16_t machine;
+    uint16_t type;
+    uint8_t bytes;
+    enum operation operation;
+};
+
+static const struct rule rules[] = {
+    {EM_X86_64, R_X86_64_NONE, 0, OPERATION_NONE},
+    {EM_X86_64, R_X86_64_64, 8, OPERATION_SET},
+    {EM_X86_64, R_X86_64_32, 4, OPERATION_SET},
+    {EM_X86_64, R_X86_64_32S, 4, OPERATION_SET},
+    {EM_X86_64, R_X86_64_DTPOFF32, 4, OPERATION_NONE}, /* of variables of threads */
+    {EM_X86_64, R_X86_64_DTPOFF64, 8, OPERATION_NONE},
+    {EM_386, R_386_NONE, 0, OPERATION_NONE},
+    {EM_386, R_386_32, 4, OPERATION_SET},
+    {EM_386, R_386_TLS_LDO_32, 4, OPERATION_NONE},
+    {EM_AARCH64, R_AARCH64_NONE, 0, OPERATION_NONE},
+    {EM_AARCH64, R_AARCH64_ABS64, 8, OPERATION_SET},
+    {EM_AARCH64, R_AARCH64_ABS32, 4, OPERATION_SET},
+    {EM_ARM, R_ARM_NONE, 0, OPERATION_NONE},
+    {EM_ARM, R_ARM_ABS32, 4, OPERATION_SET},
+    {EM_ARM, R_ARM_TLS_LDO32, 4, OPERATION_NONE},
+    {EM_RISCV, R_RISCV_NONE, 0, OPERATION_NONE},
+    {EM_RISCV, R_RISCV_32, 4, OPERATION_SET},
+    {EM_RISCV, R_RISCV_64, 8, OPERATION_SET},
+    {EM_RISCV, R_RISCV_ADD8, 1, OPERATION_ADD},
+    {EM_RISCV, R_RISCV_ADD16, 2, OPERATION_ADD},
+    {EM_RISCV, R_RISCV_ADD32, 4, OPERATION_ADD},
+    {EM_RISCV, R_RISCV_ADD64, 8, OPERATION_ADD},
+    {EM_RISCV, R_RISCV_SUB8, 1, OPERATION_SUBTRACT},
+    {EM_RISCV, R_RISCV_SUB16, 2, OPERATION_SUBTRACT},
+    {EM_RISCV, R_RISCV_SUB32, 4, OPERATION_SUBTRACT},
+    {EM_RISCV, R_RISCV_SUB64, 8, OPERATION_SUBTRACT},
+};
+
+static const struct rule *find_rule(uint16_t machine, uint32_t type)
+{
+    for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); i++) {
+        if (rules[i].machine == machine && rules[i].type == type)
+            return &rules[i];
+    }
+    return NULL;
+}
+
+/* The value of a symbol: that of its section and its own. */
+static bool read_value(const struct elf_input *elf, struct span symbols, uint32_t number,
+                       uint64_t *ret_value)
+{
+    unsigned bytes = elf->is_64_bit ? sizeof(Elf64_Sym) : sizeof(Elf32_Sym);
+    struct cursor cursor = cursor_at(symbols, (uint64_t)number * bytes);
+    uint64_t value = 0;
+    uint16_t section;
+    cursor_skip(&cursor, 4);
+    if (elf->is_64_bit) {
+        cursor_skip(&cursor, 2);
+        section = cursor_u16(&cursor);
+        value = cursor_u64(&cursor);
+    } else {
+        value = cursor_u32(&cursor);
+        cursor_skip(&cursor, 6);
+        section = cursor_u16(&cursor);
+    }
+    if (section != SHN_UNDEF && section < elf->section_count)
+        value += elf->sections[section].address;
+    *ret_value = value;
+    return !cursor.has_failed;
+}
+
+struct relocation {
+    uint64_t offset;
+    uint32_t symbol;
+    uint32_t type;
+    int64_t addend;
+    bool has_addend; /* else it stands where the value goes */
+};
+
+static struct relocation read_relocation(const struct elf_input *elf, bool has_addend,
+                                         struct cursor *cursor)
+{
+    struct relocation relocation = {.has_addend = has_addend};
+    if (elf->is_64_bit) {
+        relocation.offset = cursor_u64(cursor);
+        relocation.type = cursor_u32(cursor);
+        relocation.symbol = cursor_u32(cursor);
+        relocation.addend = has_addend ? (int64_t)cursor_u64(cursor) : 0;
+    } else {
+        relocation.offset = cursor_u32(cursor);
+        uint32_t info = cursor_u32(cursor);
+        relocation.type = info & 0xff;
+        relocation.symbol = info >> 8;
+        relocation.addend = has_addend ? (int32_t)cursor_u32(cursor) : 0;
+    }
+    return relocation;
+}
+
+static void put(const struct relocation *relocation, const struct rule *rule, uint64_t value,
+                uint8_t *place)
+{
+    uint64_t old = 0, number = value + (uint64_t)relocation->addend;
+    memcpy(&old, place, rule->bytes);
+    if (rule->operation == OPERATION_ADD || !relocation->has_addend)
+        number = old + number;
+    else if (rule->operation == OPERATION_SUBTRACT)
+        number = old - number;
+    memcpy(place, &number, rule->bytes);
+}
+
+static enum err_code relocate_section(struct elf_input *elf, struct span relocations,
+                                      bool has_addend, struct span symbols,
+                                      struct elf_section *target, uint8_t *bytes, struct err *err)
+{
+    struct cursor cursor = cursor_of(relocations);
+    while (cursor_left(&cursor)) {
+        struct relocation relocation = read_relocation(elf, has_addend, &cursor);
+        const struct rule *rule = find_rule(elf->machine, relocation.type);
+        uint64_t value;
+        if (cursor.has_failed)
+            break;
+        if (!rule)
+            return err_set(err, ERR_UNSUPPORTED,
+                           "relocations of type %u of machine %u in %.*s are not known",
+                           relocation.type, elf->machine, SPAN_PRINT(target->name));
+        if (rule->operation == OPERATION_NONE)
+            continue;
+        if (relocation.offset > target->flat.size ||
+            target->flat.size - relocation.offset < rule->bytes ||
+            !read_value(elf, symbols, relocation.symbol, &value))
+            return err_set(err, ERR_INVALID, "a relocation of %.*s lies outside of it",
+                           SPAN_PRINT(target->name));
+        put(&relocation, rule, value, bytes + relocation.offset);
+    }
+    return ERR_NONE;
+}
+
+/* The section's own memory: bytes of the file cannot be changed. */
+static uint8_t *own_bytes(struct elf_section *section)
+{
+    if (!section->owned) {
+        section->owned = mem_alloc(section->flat.size, 1);
+        memcpy(section->owned, section->flat.data, section->flat.size);
+        section->flat.data = section->owned;
+    }
+    return section->owned;
+}
+
+/* .debug_aranges and the like are of no use here. */
+static bool is_wanted(struct span name)
+{
+    static const char *const names[] = {"info",     "line", "ranges",
+                                        "rnglists", "addr", "str_offsets"};
+    size_t prefix = span_starts_with(name, ".zdebug_") ? 8 : 7;
+    if (prefix == 7 && !span_starts_with(name, ".debug_"))
+        return false;
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        if (span_equal_text(span_of(name.data + prefix, name.size - prefix), names[i]))
+            return true;
+    }
+    return false;
+}
+
+static enum err_code relocate_by(struct elf_input *elf, struct elf_section *relocations,
+                                 struct err *err)
+{
+    if (relocations->info >= elf->section_count || relocations->link >= elf->section_count)
+        return ERR_NONE;
+    struct elf_section *target = &elf->sections[relocations->info];
+    struct span bytes, symbols, flat;
+    if (!target->stored.size || !is_wanted(target->name))
+        return ERR_NONE;
+    enum err_code code = elf_input_read(elf, relocations, &bytes, err);
+    if (!code)
+        code = elf_input_read(elf, &elf->sections[relocations->link], &symbols, err);
+    if (!code)
+        code = elf_input_read(elf, target, &flat, err);
+    if (code || !bytes.size || !flat.size)
+        return code;
+    return relocate_section(elf, bytes, relocations->type == SHT_RELA, symbols, target,
+                            own_bytes(target), err);
+}
+
+enum err_code elf_relocate(struct elf_input *elf, struct err *err)
+{
+    for (uint32_t i = 0; elf->type == ET_REL && i < elf->section_count; i++) {
+        struct elf_section *section = &elf->sections[i];
+        if (section->type != SHT_RELA && section->type != SHT_REL)
+            continue;
+        enum err_code code = relocate_by(elf, section, err);
+        if (code)
+            return code;
+    }
+    return ERR_NONE;
+}

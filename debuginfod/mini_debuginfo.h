@@ -1,0 +1,18 @@
+/*
+ * mini_debuginfo: .gnu_debugdata, the symbol table that some distributions leave in stripped files:
+ * an ELF file in xz. The door to liblzma.
+ * https://sourceware.org/gdb/onlinedocs/gdb/MiniDebugInfo.html
+ */
+#ifndef DEBUGINFOD_MINI_DEBUGINFO_H
+#define DEBUGINFOD_MINI_DEBUGINFO_H
+
+#include "lib/base/buf.h"
+#include "lib/base/err.h"
+
+enum { MINI_DEBUGINFO_MAX_BYTES = 256 << 20 };
+
+/* Expands bytes into output, which has a maximum. Handles: ERR_INVALID, ERR_TOO_LARGE. */
+enum err_code mini_debuginfo_expand(struct span bytes, struct buf *output,
+                                    struct err *err) MUST_USE;
+
+#endif
