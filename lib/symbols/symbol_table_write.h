@@ -21,7 +21,7 @@
  * limit of symbol_table_facts.h refuses is remembered and said by finish; until then all calls do
  * nothing and give SYMBOL_NONE, so that a builder checks once, at the end.
  *
- * Memory: 32 bytes a range, 24 a distinct node, 40 a distinct function; names are compressed as
+ * Memory: 24 bytes a range, 18 a node, 40 a distinct function; names are compressed as
  * they come and not kept. Threads: a writer belongs to one thread.
  */
 #ifndef LIB_SYMBOLS_SYMBOL_TABLE_WRITE_H
@@ -69,9 +69,10 @@ struct symbol_table_writer *
 symbol_table_writer_create(const struct symbol_table_writer_options *options);
 void symbol_table_writer_destroy(struct symbol_table_writer *writer);
 
-/* The number of a file or function or node, an old one where there is its equal. Bytes are not
- * borrowed. An empty path, a function without a name, and a node without a function or deeper than
- * SYMBOL_DEPTH_MAX are SYMBOL_NONE; a node whose parent is SYMBOL_NONE is an outermost function. */
+/* The number of a file or function or node, an old one where there is its equal (of nodes: where it
+ * came not long ago). Bytes are not borrowed. An empty path, a function without a name, and a node
+ * without a function or deeper than SYMBOL_DEPTH_MAX are SYMBOL_NONE; a node whose parent is
+ * SYMBOL_NONE is an outermost function. */
 uint32_t symbol_table_writer_file(struct symbol_table_writer *writer, struct span path);
 uint32_t symbol_table_writer_function(struct symbol_table_writer *writer,
                                       const struct symbol_function *function);

@@ -46,7 +46,7 @@ struct symbol_table_writer {
     struct symbol_strings_writer names;
     struct symbol_slots file_slots;
     struct symbol_slots function_slots;
-    struct symbol_slots node_slots;
+    uint32_t *recent_nodes; /* by their hash, the last one of each */
     struct symbol_writer_file *files;
     struct symbol_writer_function *functions;
     struct symbol_writer_node *nodes;

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs the benchmarks and prints a table; build/bench/results.csv keeps the same rows.
 
-  tests/bench/run.py [PART …]     parts: decode flame formats upload slow-disk memory load; agents
+  tests/bench/run.py [PART …]     parts: decode flame formats symbols upload slow-disk memory load; agents
   BENCH_SECONDS=60                how long each round of "load" takes
 
 The part "agents" (agents.py) takes ten minutes and runs only when it is named.
@@ -162,6 +162,10 @@ def part_formats():
     run_c_bench("bench_formats")
 
 
+def part_symbols():
+    run_c_bench("bench_symbols")
+
+
 def part_upload():
     with Running() as server:
         sync_ms = fdatasync_p50_ms(server.data_dir)
@@ -274,7 +278,7 @@ def part_load():
     row("accepted with 200 clients / with 8", ratio, "", ">= 0.70", ratio >= 0.7)
 
 
-PARTS = {"decode": part_decode, "flame": part_flame, "formats": part_formats,
+PARTS = {"decode": part_decode, "flame": part_flame, "formats": part_formats, "symbols": part_symbols,
          "upload": part_upload, "slow-disk": part_slow_disk, "memory": part_memory, "load": part_load}
 LONG_PARTS = {"agents": lambda: agents.part(sys.modules[__name__])}
 

@@ -4,9 +4,11 @@
 #define TESTS_UNIT_LIB_SYMBOLS_RANDOM_TABLE_H
 
 #include "lib/base/buf.h"
+#include "lib/base/crc32c.h"
 #include "lib/base/mem.h"
 #include "lib/symbols/symbol_names.h"
 #include "lib/symbols/symbol_table.h"
+#include "lib/symbols/symbol_table_format.h"
 #include "lib/symbols/symbol_table_write.h"
 
 #include <inttypes.h>
@@ -298,6 +300,35 @@ static inline bool symbols_say(struct symbol_cursor *cursor, struct symbol_names
                    SPAN_PRINT(path), frame->line);
     }
     return true;
+}
+
+/* Makes the checksums right for what is there now, so that what lies behind them is reached. */
+static inline void symbols_seal(uint8_t *bytes, size_t size)
+{
+    struct symbol_table_header header;
+    if (size < sizeof(header))
+        return;
+    memcpy(&header, bytes, sizeof(header));
+    const size_t places = sizeof(header);
+    if (header.section_count > (size - places) / sizeof(struct symbol_table_section_place))
+        return;
+    for (uint32_t i = 0; i < header.section_count; i++) {
+        struct symbol_table_section_place place;
+        memcpy(&place, bytes + places + i * sizeof(place), sizeof(place));
+        const uint64_t padded = (place.bytes + 63) / 64 * 64;
+        if (place.offset > size || padded > size - place.offset)
+            continue;
+        place.crc = crc32c(span_of(bytes + place.offset, (size_t)padded));
+        memcpy(bytes + places + i * sizeof(place), &place, sizeof(place));
+    }
+    header.crc = 0;
+    memcpy(bytes, &header, sizeof(header));
+    const size_t head =
+        (places + header.section_count * sizeof(struct symbol_table_section_place) + 63) / 64 * 64;
+    if (head > size)
+        return;
+    header.crc = crc32c(span_of(bytes, head));
+    memcpy(bytes, &header, sizeof(header));
 }
 
 #endif

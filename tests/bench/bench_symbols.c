@@ -1,0 +1,330 @@
+/*
+ * bench_symbols [TABLE…]: symbol tables, CPU time of one thread. Prints rows of tests/bench/run.py:
+ * name,figure,unit,goal,met.
+ *
+ * Without an argument a table is made here, always the same, of the size that the debug information
+ * of a large C++ program has: 150,000 functions, a million inlined calls, 1.6 million ranges. With
+ * arguments, tables that were made of real files. Addresses are drawn from what a table knows; each
+ * is resolved to its whole chain of inlined functions, without names.
+ */
+#include "lib/base/clock.h"
+#include "lib/base/mem.h"
+#include "lib/symbols/symbol_names.h"
+#include "lib/symbols/symbol_table.h"
+#include "lib/symbols/symbol_table_write.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum {
+    RUNS = 5,
+    ADDRESSES = 1000000,
+    BATCH = 200000,
+    FUNCTIONS = 150000,
+    RANGES = 1640000,
+    TABLE_MAX_BYTES = 1 << 30
+};
+
+/* xorshift64*, so that every machine makes the same table. */
+static uint64_t random_state;
+
+static uint64_t next_random(void)
+{
+    random_state ^= random_state >> 12;
+    random_state ^= random_state << 25;
+    random_state ^= random_state >> 27;
+    return random_state * UINT64_C(2685821657736338717);
+}
+
+static uint32_t below(uint32_t limit)
+{
+    return (uint32_t)(next_random() >> 33) % limit;
+}
+
+static void die(const struct err *err)
+{
+    fprintf(stderr, "%s\n", err->message);
+    exit(1);
+}
+
+/* ---- a table as a C++ program's ---- */
+
+struct made_function {
+    uint32_t number;
+    uint32_t file;
+    uint32_t line;
+};
+
+static struct made_function make_function(struct symbol_table_writer *writer, uint32_t number)
+{
+    char path[96], name[160], linkage_name[160];
+    const uint32_t class = number / 9;
+    snprintf(path, sizeof(path), "/build/source/src/module%u/component_%u.cc", class / 700,
+             class / 11);
+    snprintf(name, sizeof(name),
+             "example::module%u::Handler%u<std::shared_ptr<example::Item%u> >::method%u(int, "
+             "std::allocator<char> const&) const",
+             class / 700, class, class % 97, number);
+    snprintf(linkage_name, sizeof(linkage_name),
+             "_ZNK7example8module%u9Handler%uISt10shared_ptrINS_4Item%uEEE8method%uEiRKSaIcE",
+             class / 700, class, class % 97, number);
+    struct made_function function = {.file = symbol_table_writer_file(writer, span_text(path)),
+                                     .line = 10 + number % 11 * 37};
+    const struct symbol_function given = {.linkage_name = span_text(linkage_name),
+                                          .name = span_text(name),
+                                          .file = function.file,
+                                          .line = function.line};
+    function.number = symbol_table_writer_function(writer, &given);
+    return function;
+}
+
+struct walk {
+    struct symbol_table_writer *writer;
+    const struct made_function *functions;
+    uint64_t address;
+    uint32_t left; /* ranges of the function */
+};
+
+/* Some ranges of a function's own code, and calls that were inlined between them. */
+static void make_body(struct walk *walk, uint32_t node, const struct made_function *function,
+                      uint32_t depth)
+{
+    uint32_t line = function->line + below(4);
+    for (uint32_t part = 1 + below(4); part && walk->left; part--) {
+        if (depth < 12 && below(5) < 3) {
+            const uint32_t popular = below(FUNCTIONS / 8);
+            const struct made_function *inlined =
+                &walk->functions[below(3) ? popular : below(FUNCTIONS)];
+            make_body(
+                walk,
+                symbol_table_writer_node(walk->writer, node, inlined->number, function->file, line),
+                inlined, depth + 1);
+        }
+        if (walk->left == 0)
+            return;
+        const uint64_t end = walk->address + 2 + below(16);
+        symbol_table_writer_range(walk->writer, walk->address, end, node, function->file, line);
+        walk->address = end;
+        walk->left--;
+        line += below(5);
+    }
+}
+
+static void make_ranges(struct symbol_table_writer *writer, const struct made_function *functions)
+{
+    struct walk walk = {.writer = writer, .functions = functions, .address = 0x400000};
+    for (uint32_t i = 0; i < FUNCTIONS; i++) {
+        const uint32_t root =
+            symbol_table_writer_node(writer, SYMBOL_NONE, functions[i].number, SYMBOL_NONE, 0);
+        walk.left = 1 + below(2 * RANGES / FUNCTIONS);
+        while (walk.left)
+            make_body(&walk, root, &functions[i], 0);
+        walk.address = (walk.address + 15) / 16 * 16;
+    }
+}
+
+static void make_table(struct buf *output)
+{
+    const struct symbol_table_facts facts = {.quality = SYMBOL_HAS_DWARF};
+    struct symbol_table_writer *writer = symbol_table_writer_create(NULL);
+    struct made_function *functions = mem_new(struct made_function, FUNCTIONS);
+    struct err err;
+    random_state = 12345;
+    for (uint32_t i = 0; i < FUNCTIONS; i++)
+        functions[i] = make_function(writer, i);
+    make_ranges(writer, functions);
+    if (symbol_table_writer_finish(writer, &facts, output, &err))
+        die(&err);
+    mem_free(functions);
+    symbol_table_writer_destroy(writer);
+}
+
+/* ---- rows ---- */
+
+static void print_row(const char *what, const char *part, double figure, const char *unit)
+{
+    printf("\"symbols, %s: %s\",%.3f,%s,,\n", what, part, figure, unit);
+}
+
+static void print_goal(const char *what, const char *part, double figure, const char *unit,
+                       double goal, bool is_most)
+{
+    const bool is_met = is_most ? figure <= goal : figure >= goal;
+    printf("\"symbols, %s: %s\",%.3f,%s,%s %g,%s\n", what, part, figure, unit,
+           is_most ? "at most" : "at least", goal, is_met ? "yes" : "no");
+}
+
+/* ---- measuring ---- */
+
+static int compare_addresses(const void *a, const void *b)
+{
+    const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+static int compare_times(const void *a, const void *b)
+{
+    const int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* Addresses that have an answer. */
+static uint64_t *draw_addresses(const struct symbol_table *table)
+{
+    const struct symbol_table_sizes sizes = symbol_table_sizes(table);
+    uint64_t *addresses = mem_new(uint64_t, ADDRESSES);
+    struct symbol_cursor cursor;
+    symbol_cursor_init(&cursor, table);
+    random_state = 98765;
+    for (uint32_t i = 0; i < ADDRESSES;) {
+        addresses[i] =
+            sizes.first_address + next_random() % (sizes.end_address - sizes.first_address);
+        i += symbol_cursor_find(&cursor, addresses[i]) > 0;
+    }
+    return addresses;
+}
+
+struct answer {
+    int64_t ns;      /* the middle of the runs */
+    uint64_t frames; /* of one run */
+};
+
+static struct answer resolve(const struct symbol_table *table, const uint64_t *addresses,
+                             uint32_t count)
+{
+    struct symbol_cursor cursor;
+    int64_t times[RUNS];
+    struct answer answer = {0};
+    for (int run = 0; run < RUNS; run++) {
+        symbol_cursor_init(&cursor, table);
+        answer.frames = 0;
+        const int64_t start = clock_thread_cpu_ns();
+        for (uint32_t i = 0; i < count; i++)
+            answer.frames += symbol_cursor_find(&cursor, addresses[i]);
+        times[run] = clock_thread_cpu_ns() - start;
+    }
+    qsort(times, RUNS, sizeof(times[0]), compare_times);
+    answer.ns = times[RUNS / 2];
+    return answer;
+}
+
+static double millions_per_second(uint32_t count, int64_t ns)
+{
+    return (double)count * 1e3 / (double)ns;
+}
+
+static void bench_lookups(const char *what, const struct symbol_table *table)
+{
+    uint64_t *addresses = draw_addresses(table);
+    struct answer answer = resolve(table, addresses, ADDRESSES);
+    print_row(what, "frames of an address", (double)answer.frames / ADDRESSES, "");
+    print_goal(what, "random", millions_per_second(ADDRESSES, answer.ns), "M/s", 2, false);
+    qsort(addresses, BATCH, sizeof(addresses[0]), compare_addresses);
+    answer = resolve(table, addresses, BATCH);
+    print_goal(what, "200000 sorted", millions_per_second(BATCH, answer.ns), "M/s", 5, false);
+    mem_free(addresses);
+}
+
+static void bench_names(const char *what, const struct symbol_table *table)
+{
+    const uint32_t count = symbol_table_sizes(table).functions;
+    struct symbol_names *names = symbol_names_create(table);
+    size_t bytes = 0;
+    const int64_t start = clock_thread_cpu_ns();
+    for (uint32_t i = 0; i < count; i++) {
+        struct symbol_name name;
+        struct err err;
+        if (symbol_names_function(names, i, &name, &err))
+            die(&err);
+        bytes += name.full.size;
+    }
+    const int64_t ns = clock_thread_cpu_ns() - start;
+    print_row(what, "full names", (double)bytes / 1e6, "MB");
+    print_row(what, "names, all in order", millions_per_second(count, ns), "M/s");
+    symbol_names_destroy(names);
+}
+
+static double resident_mib(void)
+{
+    char line[256];
+    double kib = 0;
+    FILE *status = fopen("/proc/self/status", "re");
+    if (!status)
+        return 0;
+    while (fgets(line, sizeof(line), status)) {
+        if (strncmp(line, "VmRSS:", 6) == 0)
+            kib = strtod(line + 6, NULL);
+    }
+    fclose(status);
+    return kib / 1024;
+}
+
+static void bench_table(const char *what, const struct symbol_table *table)
+{
+    const struct symbol_table_sizes sizes = symbol_table_sizes(table);
+    struct err err;
+    print_row(what, "records", sizes.records, "");
+    print_row(what, "nodes", sizes.nodes, "");
+    print_row(what, "functions", sizes.functions, "");
+    print_row(what, "size", (double)sizes.bytes / 1e6, "MB");
+    print_goal(what, "size of a record", (double)sizes.bytes / sizes.records, "bytes", 9.8, true);
+    bench_lookups(what, table);
+    bench_names(what, table);
+    print_goal(what, "resident after all that", resident_mib(), "MiB", 64, true);
+    const int64_t start = clock_thread_cpu_ns();
+    if (symbol_table_verify(table, &err))
+        die(&err);
+    print_row(what, "verify", (double)(clock_thread_cpu_ns() - start) / 1e9, "CPU s");
+}
+
+static void bench_file(const char *path)
+{
+    struct symbol_table *table;
+    struct err err;
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0 || symbol_table_open_fd(fd, &table, &err)) {
+        fprintf(stderr, "%s: %s\n", path, fd < 0 ? "cannot be opened" : err.message);
+        exit(1);
+    }
+    close(fd);
+    bench_table(path, table);
+    symbol_table_close(table);
+}
+
+/* Written to a file, so that the reader has it from a mapping as a server does. */
+static void bench_made(void)
+{
+    char path[] = "/tmp/bench_symbols.XXXXXX";
+    struct buf bytes;
+    buf_init(&bytes, TABLE_MAX_BYTES);
+    const int64_t start = clock_thread_cpu_ns();
+    make_table(&bytes);
+    print_row("made", "writing", (double)(clock_thread_cpu_ns() - start) / 1e9, "CPU s");
+    print_row("made", "resident after writing", resident_mib(), "MiB");
+    const int fd = mkstemp(path);
+    struct symbol_table *table;
+    struct err err;
+    if (fd < 0 || write(fd, bytes.data, bytes.size) != (ssize_t)bytes.size || unlink(path) < 0) {
+        perror(path);
+        exit(1);
+    }
+    buf_fini(&bytes);
+    mem_trim();
+    if (symbol_table_open_fd(fd, &table, &err))
+        die(&err);
+    close(fd);
+    bench_table("made", table);
+    symbol_table_close(table);
+}
+
+int main(int count, char **arguments)
+{
+    for (int i = 1; i < count; i++)
+        bench_file(arguments[i]);
+    if (count == 1)
+        bench_made();
+    return 0;
+}
