@@ -1,5 +1,6 @@
 #include "api/query.h"
 
+#include "api/objects.h"
 #include "api/query_answers.h"
 #include "api/question_memory.h"
 #include "api/report_write.h"
@@ -18,6 +19,7 @@
 #include "store/store.h"
 
 #include <inttypes.h>
+#include <unistd.h>
 
 enum {
     TOP_ROWS_DEFAULT = 100,
@@ -121,15 +123,25 @@ static const char *tell_limit(const struct request *request, const struct tenant
 
 /*
  * Half of the workers for one tenant's questions: a crowd of them keeps others waiting, but neither
- * other tenants nor who asks for something else. What is not a GET is not put aside: without a turn
- * it is told to come again.
+ * other tenants nor who asks for something else. Without a bucket that they wait for, no more than
+ * there are processors: more at once are answered no sooner, and each holds memory meanwhile.
  */
+static int most_questions(const struct settings *settings)
+{
+    const long processors = sysconf(_SC_NPROCESSORS_ONLN);
+    const int useful = processors > 2 ? (int)processors : 2;
+    int most = settings->worker_threads / 2;
+    if (!objects_are_in_s3(settings) && most > useful)
+        most = useful;
+    return most > 1 ? most : 1;
+}
+
+/* What is not a GET is not put aside: without a turn it is told to come again. */
 static enum err_code take_turn(struct request *request, struct err *err)
 {
     if (request->turn.key) /* handled again, or beside a share that has one */
         return report_take_turn(request, request->turn.key, err);
-    const int workers = request->server->settings->worker_threads;
-    request->turn.most = workers / 2 > 1 ? workers / 2 : 1;
+    request->turn.most = most_questions(request->server->settings);
     const char *key = arena_printf(request->arena, "tenant %" PRId64, request->principal.tenant_id);
     return report_take_turn(request, key, err);
 }

@@ -169,7 +169,7 @@ static const struct knob knobs[] = {
     KNOB("profile-cache-bytes", KNOB_SIZE, profile_cache_bytes, 0, TIB, "0",
          "decoded profiles kept for the next view; 0 is an eighth of the machine's memory, from "
          "64MiB to 256MiB"),
-    KNOB("query-cache-bytes", KNOB_SIZE, query_cache_bytes, 0, TIB, "64MiB",
+    KNOB("query-cache-bytes", KNOB_SIZE, query_cache_bytes, 0, TIB, "32MiB",
          "answers to questions kept for who asks the same again: half of it merged profiles, half "
          "finished reports; 0 keeps none"),
     KNOB("session-lifetime", KNOB_DURATION, session_lifetime_s, 60, 3650 * DAY, "30d",

@@ -2,10 +2,10 @@
  * turns: how many workers may be busy for one share, and for slow work altogether.
  *
  * Reports and answers that have to be computed take a turn first. One share has few turns at a
- * time, one tenant's questions about continuous profiles half of the workers, and all together
- * leave some workers free, so that whoever asks for something else is answered whatever is computed
- * or waited for. Who finds no turn waits without a worker: the request is put aside, and handled
- * again from the start when a turn is handed to it, first come, first served. Threads: any.
+ * time, one tenant's questions about continuous profiles half of the workers at most, and all
+ * together leave some workers free, so that whoever asks for something else is answered whatever is
+ * computed or waited for. Who finds no turn waits without a worker: the request is put aside, and
+ * handled again from the start when a turn is handed to it, first come, first served. Threads: any.
  */
 #ifndef API_TURNS_H
 #define API_TURNS_H

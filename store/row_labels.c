@@ -36,8 +36,12 @@ struct row_labels {
     /* The series in hand: */
     const struct dictionary *dictionary;
     uint32_t series;
+    bool has_own;           /* may samples of the block have one of the labels that count? */
+    bool goes_by_series;    /* what counts is the same for all its rows */
     uint32_t *group_of_set; /* NOT_KNOWN: not yet looked at */
     uint32_t set_capacity;
+    uint32_t *known_sets; /* those that are known */
+    uint32_t known_count;
     struct label_words *words;  /* of the label set in hand */
     struct label_words *chosen; /* of them those that are asked for; room for as many */
     uint32_t word_count;
@@ -110,6 +114,7 @@ void row_labels_destroy(struct row_labels *labels)
     map_bytes_fini(&labels->groups);
     mem_free(labels->group);
     mem_free(labels->group_of_set);
+    mem_free(labels->known_sets);
     mem_free(labels->words);
     mem_free(labels->chosen);
     buf_fini(&labels->key);
@@ -117,27 +122,90 @@ void row_labels_destroy(struct row_labels *labels)
 
 /* ---- what a row has ---- */
 
+static bool is_id_name(struct span key)
+{
+    return span_equal_text(key, trace_id_name) || span_equal_text(key, span_id_name);
+}
+
+static bool has_key(const struct span *keys, size_t count, struct span key)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (span_equal(keys[i], key))
+            return true;
+    }
+    return false;
+}
+
+/* Ids are of samples alone. */
+static bool may_be_own(const struct row_labels *labels, const struct dictionary *dictionary)
+{
+    struct span keys[ROW_LABELS_NAMES_MAX + LABEL_RULES_MAX];
+    size_t count = labels->filter ? label_filter_keys(labels->filter, keys) : 0;
+    for (size_t i = 0; i < labels->name_count; i++)
+        keys[count++] = labels->names[i];
+    for (size_t i = 0; i < count; i++) {
+        if (is_id_name(keys[i]))
+            return true;
+    }
+    for (uint32_t i = 0; count && i < dictionary->sample_label_count; i++) {
+        const uint32_t key = dictionary->sample_labels[i].key;
+        const bool is_new = i == 0 || key != dictionary->sample_labels[i - 1].key;
+        if (is_new && has_key(keys, count, dictionary->tables->strings[key]))
+            return true;
+    }
+    return false;
+}
+
+/* Where a name is nowhere, the message tells which there are in rows. */
+static bool has_all_names(const struct row_labels *labels)
+{
+    const struct dictionary *dictionary = labels->dictionary;
+    const struct batch_series *series = &dictionary->series[labels->series];
+    size_t found = 0;
+    for (uint32_t i = 0; i < series->label_count; i++) {
+        const struct batch_label *label = &dictionary->series_labels[series->first_label + i];
+        found +=
+            has_key(labels->names, labels->name_count, dictionary->tables->strings[label->name]);
+    }
+    return found == labels->name_count;
+}
+
+static void begin_dictionary(struct row_labels *labels, const struct dictionary *dictionary)
+{
+    labels->dictionary = dictionary;
+    labels->has_own = labels->kind == ROW_LABELS_ALL || may_be_own(labels, dictionary);
+    if (labels->set_capacity >= dictionary->label_set_count)
+        return;
+    labels->set_capacity = dictionary->label_set_count;
+    mem_free(labels->group_of_set);
+    mem_free(labels->known_sets);
+    labels->group_of_set = mem_new(uint32_t, labels->set_capacity);
+    labels->known_sets = mem_new(uint32_t, labels->set_capacity);
+    labels->known_count = 0;
+    for (uint32_t i = 0; i < labels->set_capacity; i++)
+        labels->group_of_set[i] = NOT_KNOWN;
+}
+
 void row_labels_begin(struct row_labels *labels, const struct block *block,
                       const struct block_granule *granule)
 {
     const struct dictionary *dictionary = block_dictionary(block);
     if (labels->dictionary == dictionary && labels->series == granule->series)
         return;
-    labels->dictionary = dictionary;
+    if (labels->dictionary != dictionary)
+        begin_dictionary(labels, dictionary);
     labels->series = granule->series;
-    if (labels->set_capacity < dictionary->label_set_count) {
-        labels->set_capacity = dictionary->label_set_count;
-        mem_free(labels->group_of_set);
-        labels->group_of_set = mem_new(uint32_t, labels->set_capacity);
-    }
-    for (uint32_t i = 0; i < dictionary->label_set_count; i++)
-        labels->group_of_set[i] = NOT_KNOWN;
+    labels->goes_by_series =
+        !labels->has_own && (labels->kind == ROW_LABELS_TEXTS || has_all_names(labels));
+    for (uint32_t i = 0; i < labels->known_count; i++)
+        labels->group_of_set[labels->known_sets[i]] = NOT_KNOWN;
+    labels->known_count = 0;
 }
 
 bool row_labels_wants_rows(const struct row_labels *labels, const struct block_granule *granule)
 {
     return (labels->filter || labels->name_count || labels->kind == ROW_LABELS_ALL) &&
-           (granule->flags & BLOCK_HAS_LABEL_SETS);
+           (granule->flags & BLOCK_HAS_LABEL_SETS) && !labels->goes_by_series;
 }
 
 static void add_word(struct row_labels *labels, const struct label_words *word)
@@ -343,9 +411,10 @@ static uint32_t find_group(struct row_labels *labels, uint32_t label_set)
 uint32_t row_labels_group(struct row_labels *labels, uint32_t label_set)
 {
     uint32_t *group = &labels->group_of_set[label_set];
-    if (*group == NOT_KNOWN)
-        *group = find_group(labels, label_set);
-    return *group;
+    if (*group != NOT_KNOWN)
+        return *group;
+    labels->known_sets[labels->known_count++] = label_set;
+    return *group = find_group(labels, label_set);
 }
 
 /* ---- for answers ---- */
@@ -361,7 +430,7 @@ size_t row_labels_memory(const struct row_labels *labels)
 {
     return labels->bytes + labels->group_capacity * sizeof(*labels->group) +
            labels->groups.capacity * sizeof(struct map_bytes_slot) +
-           labels->set_capacity * sizeof(uint32_t);
+           labels->set_capacity * 2 * sizeof(uint32_t);
 }
 
 const char *row_labels_describe_absent(const struct row_labels *labels)

@@ -36,7 +36,8 @@ void row_labels_destroy(struct row_labels *labels); /* what is not in the arena;
 /* The granule's rows are asked from now on. */
 void row_labels_begin(struct row_labels *labels, const struct block *block,
                       const struct block_granule *granule);
-/* Must each row of it be looked at? Else all are as those without labels of their own: set 0. */
+/* Must each row of it be looked at? Else all are as those without labels of their own: set 0. That
+ * is so where the labels that count are of series alone, in all of the block. */
 bool row_labels_wants_rows(const struct row_labels *labels, const struct block_granule *granule);
 /* The group of the rows with this label set, or ROW_LABELS_LEFT_OUT. */
 uint32_t row_labels_group(struct row_labels *labels, uint32_t label_set);
