@@ -280,18 +280,41 @@ enum err_code query_merge(const struct request *request, const struct store_quer
     return store_merge(request->server->store, request->arena, query, ret_answer, err);
 }
 
-const char *query_describe_missing(struct arena *arena, const struct store_statistics *read)
+static const char *describe_broken(struct arena *arena, const struct store_statistics *read)
 {
     if (!read->broken_count)
-        return NULL;
-    char *text = arena_printf(arena,
-                              "%" PRIu32 " of the parts to be read %s broken and left out of the "
-                              "answer; the first: %s",
-                              read->broken_count, read->broken_count == 1 ? "is" : "are",
-                              read->broken_message);
+        return "";
+    return arena_printf(arena,
+                        "%" PRIu32 " of the parts to be read %s broken and left out of the "
+                        "answer; the first: %s",
+                        read->broken_count, read->broken_count == 1 ? "is" : "are",
+                        read->broken_message);
+}
+
+static const char *describe_totals(struct arena *arena, const struct store_statistics *read)
+{
+    const char *cut = "", *unlabelled = "";
+    if (read->cut_count)
+        cut = arena_printf(arena,
+                           "%" PRIu32 " hours, counted by series and block, are left out: of these "
+                           "totals alone are kept; let windows and steps begin and end at full "
+                           "hours",
+                           read->cut_count);
+    if (read->unlabelled_count)
+        unlabelled = arena_printf(arena,
+                                  "%sof %" PRIu32 " hours, counted by series and block, labels of "
+                                  "samples are not kept any more",
+                                  *cut ? "; " : "", read->unlabelled_count);
+    return arena_printf(arena, "%s%s", cut, unlabelled);
+}
+
+const char *query_describe_missing(struct arena *arena, const struct store_statistics *read)
+{
+    const char *broken = describe_broken(arena, read), *totals = describe_totals(arena, read);
+    char *text = arena_printf(arena, "%s%s%s", broken, *broken && *totals ? "; " : "", totals);
     for (char *at = text; *at; at++)
         *at = *at < ' ' || *at > '~' ? '?' : *at;
-    return text;
+    return *text ? text : NULL;
 }
 
 void query_add_statistics(struct request *request, struct response *response,
@@ -301,10 +324,12 @@ void query_add_statistics(struct request *request, struct response *response,
                  arena_printf(request->arena,
                               "blocks=%" PRIu32 ", granules=%" PRIu32 ", series=%" PRIu32
                               ", profiles=%" PRIu64 ", rows=%" PRIu64 ", bytes=%" PRIu64
-                              ", unnamed=%" PRIu32 ", us=%" PRId64,
+                              ", unnamed=%" PRIu32 ", totals=%" PRIu32 ", cut=%" PRIu32
+                              ", us=%" PRId64,
                               read->block_count, read->granule_count, read->series_count,
                               read->profile_count, read->row_count, read->bytes_read,
-                              read->names.unknown_count, (clock_monotonic_ns() - begin_ns) / 1000));
+                              read->names.unknown_count, read->totals_count, read->cut_count,
+                              (clock_monotonic_ns() - begin_ns) / 1000));
     const char *missing = query_describe_missing(request->arena, read);
     if (missing)
         response_add(request, response, "perfolio-warning", missing);

@@ -92,7 +92,8 @@ static enum err_code owner_begin(struct request *request, bool is_change, struct
 /* ---- what there is ---- */
 
 #define RULE_SELECT                                                                                \
-    "SELECT id, row_number() OVER (ORDER BY position, id), selector, keep_s, rfc3339(created_at)"  \
+    "SELECT id, row_number() OVER (ORDER BY position, id), selector, keep_s,"                      \
+    " rfc3339(created_at), totals_s"                                                               \
     " FROM retention_rule WHERE tenant_id = $1"
 
 static void write_rule(struct answer *answer, const struct pg_result *rows, int row)
@@ -102,6 +103,7 @@ static void write_rule(struct answer *answer, const struct pg_result *rows, int 
     answer_cell_i64(answer, "position", rows, row, 1);
     answer_cell_text(answer, "query", rows, row, 2);
     answer_cell_i64(answer, "keep_s", rows, row, 3);
+    answer_cell_i64(answer, "totals_s", rows, row, 5);
     answer_cell_text(answer, "created_at", rows, row, 4);
     answer_close(answer, '}');
 }
@@ -144,7 +146,9 @@ struct wish {
     const char *selector;
     const char *keep; /* as it was written */
     int64_t keep_s;
-    int64_t position; /* 0: where it is, or the last */
+    const char *totals; /* NULL: none */
+    int64_t totals_s;   /* 0: none */
+    int64_t position;   /* 0: where it is, or the last */
 };
 
 static enum err_code read_duration(const char *name, const char *text, int64_t *ret_s,
@@ -166,9 +170,18 @@ static enum err_code read_duration(const char *name, const char *text, int64_t *
                          name);
 }
 
+static enum err_code read_totals(struct wish *wish, struct err *err)
+{
+    enum err_code code = read_duration("totals", wish->totals, &wish->totals_s, err);
+    if (code || (wish->keep_s && wish->totals_s > wish->keep_s))
+        return code;
+    return err_set(err, ERR_INVALID,
+                   "totals is how old they become, which is more than keep, and not forever");
+}
+
 static enum err_code read_wish(struct request *request, struct wish *wish, struct err *err)
 {
-    static const char *const known[] = {"query", "keep", "position", NULL};
+    static const char *const known[] = {"query", "keep", "totals", "position", NULL};
     struct json_body *body = NULL;
     *wish = (struct wish){0};
     enum err_code code = json_body_parse(request, known, &body, err);
@@ -180,6 +193,10 @@ static enum err_code read_wish(struct request *request, struct wish *wish, struc
         code = json_body_text(body, "keep", 1, KEEP_MAX_BYTES, &wish->keep, err);
     if (!code)
         code = read_duration("keep", wish->keep, &wish->keep_s, err);
+    if (!code)
+        code = json_body_text(body, "totals", 0, KEEP_MAX_BYTES, &wish->totals, err);
+    if (!code && wish->totals)
+        code = read_totals(wish, err);
     if (!code)
         code = json_body_i64(body, "position", 1, RULES_MAX, 0, &wish->position, err);
     return code;
@@ -219,14 +236,15 @@ static enum err_code put_rule(struct request *request, const struct owner *owner
                               const struct wish *wish, int64_t *ret_id, struct err *err)
 {
     struct pg_result *row;
-    enum err_code code =
-        pg_query_values(owner->connection, owner->pg_tenant,
-                        "INSERT INTO retention_rule (tenant_id, position, selector, keep_s)"
-                        " SELECT $1, coalesce(max(position), 0) + 1, $2, $3 FROM retention_rule"
-                        " WHERE tenant_id = $1 ON CONFLICT (tenant_id, md5(selector))"
-                        " DO UPDATE SET keep_s = excluded.keep_s RETURNING id",
-                        request->arena, &row, err, PG_I64(owner->tenant_id),
-                        PG_TEXT(wish->selector), PG_I64(wish->keep_s));
+    enum err_code code = pg_query_values(
+        owner->connection, owner->pg_tenant,
+        "INSERT INTO retention_rule (tenant_id, position, selector, keep_s, totals_s)"
+        " SELECT $1, coalesce(max(position), 0) + 1, $2, $3, nullif($4::bigint, 0) FROM "
+        "retention_rule"
+        " WHERE tenant_id = $1 ON CONFLICT (tenant_id, md5(selector))"
+        " DO UPDATE SET keep_s = excluded.keep_s, totals_s = excluded.totals_s RETURNING id",
+        request->arena, &row, err, PG_I64(owner->tenant_id), PG_TEXT(wish->selector),
+        PG_I64(wish->keep_s), PG_I64(wish->totals_s));
     if (!code)
         code = check_count(request, owner, err);
     if (code)
@@ -249,7 +267,8 @@ static enum err_code set_rule(struct request *request, struct response *response
     if (!code)
         code = audit_record_for(
             owner.connection, request, owner.tenant_id, "retention.set",
-            arena_printf(request->arena, "%.*s %s", AUDIT_SELECTOR_BYTES, wish.selector, wish.keep),
+            arena_printf(request->arena, "%.*s %s%s%s", AUDIT_SELECTOR_BYTES, wish.selector,
+                         wish.keep, wish.totals ? ", totals " : "", wish.totals ? wish.totals : ""),
             err);
     if (!code)
         code = pg_query_values(owner.connection, owner.pg_tenant,

@@ -12,6 +12,7 @@ enum {
     OPTION_START,
     OPTION_END,
     OPTION_KEEP,
+    OPTION_TOTALS,
     OPTION_POSITION,
     OPTION_YES,
     OPTION_JSON,
@@ -32,6 +33,7 @@ const struct argp_option admin_options[] = {
     {"start", OPTION_START, "TIME", 0, "Profiles that begin then or later (the first)", 0},
     {"end", OPTION_END, "TIME", 0, "Profiles that begin before (the last, too)", 0},
     {"keep", OPTION_KEEP, "DURATION", 0, "Of a rule: 3d, 90d, 1y or forever", 0},
+    {"totals", OPTION_TOTALS, "DURATION", 0, "Of a rule: how old totals of each hour become", 0},
     {"position", OPTION_POSITION, "N", 0, "Of a rule: 1 is the first (where it is, or last)", 0},
     {"yes", OPTION_YES, NULL, 0, "Do what cannot be undone", 0},
     {"json", OPTION_JSON, NULL, 0, "Print the server's answer", 0},
@@ -68,6 +70,9 @@ static error_t parse(int key, char *text, struct argp_state *state)
         return 0;
     case OPTION_KEEP:
         admin->keep = text;
+        return 0;
+    case OPTION_TOTALS:
+        admin->totals = text;
         return 0;
     case OPTION_POSITION:
         admin->position = text;

@@ -25,6 +25,7 @@ struct admin {
     const char *start;
     const char *end;
     const char *keep;
+    const char *totals;
     const char *position;
     bool is_json;
     bool is_confirmed;

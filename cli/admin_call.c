@@ -50,7 +50,7 @@ static const char *find_useless_option(const struct admin *admin, const struct a
         {"tenant", admin->tenant},     {"role", admin->role},     {"scopes", admin->scopes},
         {"expires", admin->expires},   {"reason", admin->reason}, {"name", admin->name},
         {"start", admin->start},       {"end", admin->end},       {"keep", admin->keep},
-        {"position", admin->position},
+        {"position", admin->position}, {"totals", admin->totals},
     };
     for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++) {
         if (options[i].is_given && !(call->uses & admin_option_uses(options[i].name)))
@@ -114,6 +114,8 @@ static bool fill_body(struct admin *admin, const struct admin_call *call, json_t
         if (!admin->keep)
             return false;
         json_object_set_new(body, "keep", json_string(admin->keep));
+        if (admin->totals)
+            json_object_set_new(body, "totals", json_string(admin->totals));
         if (admin->position)
             json_object_set_new(body, "position", value_of(admin->position));
     }

@@ -57,6 +57,7 @@ static void append_question(const struct walk *walk, struct buf *words)
     const struct store_query *query = walk->query;
     buf_append_u64(words, walk->statistics.names.generation);
     buf_append_u32(words, query->profile != NULL);
+    buf_append_u32(words, walk->statistics.cut_count); /* which the answer tells */
     buf_append_u32(words, query->wants_all_labels);
     buf_append_u64(words, query->label_name_count);
     for (size_t i = 0; i < query->label_name_count; i++)
@@ -74,9 +75,10 @@ static void append_tasks(const struct walk *walk, struct digest_stream *stream)
         const struct walk_task *task = &walk->tasks[i];
         const char *name = block_name(task->block);
         const struct block_granule *first = block_granules(task->block, &count);
-        const uint32_t numbers[] = {(uint32_t)(task->granule - first) + 1, task->first, task->end};
+        const uint32_t numbers[] = {(uint32_t)(task->granule - first) + 1, task->first, task->end,
+                                    task->are_totals};
         if (task->block != block) {
-            const uint32_t size[] = {0, (uint32_t)strlen(name), 0};
+            const uint32_t size[] = {0, (uint32_t)strlen(name), 0, 0};
             digest_stream_append(stream, span_of(size, sizeof(size)));
             digest_stream_append(stream, span_of(name, strlen(name)));
         }

@@ -100,7 +100,8 @@ enum block_granule_flag {
     BLOCK_ARE_POSITIVE = 1 << 0, /* every value is at least 1 */
     BLOCK_ARE_DISTINCT = 1 << 1, /* no two rows of one stack and ordinal */
     BLOCK_HAS_LABEL_SETS = 1 << 2,
-    BLOCK_HAS_TIMESTAMPS = 1 << 3
+    BLOCK_HAS_TIMESTAMPS = 1 << 3,
+    BLOCK_ARE_TOTALS = 1 << 4 /* no single profile can be told (totals.h) */
 };
 
 struct block_granule {

@@ -2,6 +2,8 @@
 
 #include "lib/base/mem.h"
 #include "store/dictionary_union.h"
+#include "store/rule.h"
+#include "store/totals.h"
 
 #include <stdlib.h>
 
@@ -12,6 +14,7 @@ struct source {
     uint32_t input;
     const struct block_granule *granule;
     struct deleted_windows deleted; /* of the series; its own */
+    bool are_totals;                /* what its hour has together is all that is kept */
     bool is_whole;                  /* all of its profiles are wanted */
     bool is_lost;                   /* it cannot be read */
 };
@@ -37,6 +40,7 @@ struct gathered {
     int64_t *timestamps;
     uint64_t timestamp_count;
     bool has_label_sets;
+    bool are_totals; /* of what will be left of it */
 };
 
 struct merging {
@@ -77,8 +81,8 @@ static enum err_code find_deleted(struct merging *merging, uint32_t input, uint3
                      block_dictionary(merging->blocks[input]), series, &found, merging->err);
     if (code)
         return code;
+    *windows = found;
     windows->windows = arena_new(merging->arena, struct deleted_window, found.count);
-    windows->count = found.count;
     for (uint32_t i = 0; i < found.count; i++)
         windows->windows[i] = found.windows[i];
     return ERR_NONE;
@@ -103,6 +107,10 @@ static enum err_code list_of_input(struct merging *merging, uint32_t input)
         }
         if (code || deleted_has_all(&windows, granule->begin_ns, granule->end_ns))
             continue;
+        const bool are_totals = deleted_leaves_totals(&windows, granule);
+        if (granule->flags & BLOCK_ARE_TOTALS &&
+            deleted_has_any(&windows, granule->begin_ns, granule->end_ns))
+            continue; /* no part of it can be told */
         const bool is_cut = granule->begin_ns < options->begin_ns ||
                             granule->end_ns > options->last_ns ||
                             deleted_has_any(&windows, granule->begin_ns, granule->end_ns);
@@ -113,8 +121,9 @@ static enum err_code list_of_input(struct merging *merging, uint32_t input)
             .granule = granule,
             .deleted = windows,
             .is_whole = !is_cut,
+            .are_totals = are_totals,
         };
-        whole_count += !is_cut;
+        whole_count += !is_cut && !(are_totals && granule->flags & BLOCK_HAS_LABEL_SETS);
     }
     const bool is_told = options->losses || (options->deleted && options->deletions[input].count);
     struct dictionary_use *use = &merging->uses[input];
@@ -189,7 +198,7 @@ static enum err_code note_rows(const struct merging *merging, const struct sourc
         if (!is_wanted(merging, source, &rows.profiles[rows.ordinals[i]]))
             continue;
         use->stacks[rows.stacks[i]] = true;
-        if (rows.label_sets)
+        if (rows.label_sets && !source->are_totals)
             use->label_sets[rows.label_sets[i]] = true;
     }
     return ERR_NONE;
@@ -200,8 +209,8 @@ static enum err_code note_use(const struct merging *merging, const struct source
     struct dictionary_use *use = &merging->uses[source->input];
     if (use->what == DICTIONARY_ALL)
         return ERR_NONE;
-    if (source->is_whole && !(source->granule->flags & BLOCK_HAS_LABEL_SETS) &&
-        !merging->options->losses)
+    if (source->is_whole && !merging->options->losses &&
+        (source->are_totals || !(source->granule->flags & BLOCK_HAS_LABEL_SETS)))
         return note_totals(merging, source, use);
     return note_rows(merging, source, use);
 }
@@ -306,8 +315,9 @@ static void gather_rows(const struct merging *merging, const struct source *sour
             gathered->stacks[row] = numbers->stacks[rows->stacks[i]];
             gathered->ordinals[row] = number;
             gathered->values[row] = rows->values[i];
-            gathered->label_sets[row] =
-                rows->label_sets ? numbers->label_sets[rows->label_sets[i]] : 0;
+            gathered->label_sets[row] = rows->label_sets && !source->are_totals
+                                            ? numbers->label_sets[rows->label_sets[i]]
+                                            : 0;
             gathered->has_label_sets |= gathered->label_sets[row] != 0;
             gather_timestamps(gathered, rows, i, at);
             gathered->row_count++;
@@ -432,7 +442,10 @@ static enum err_code write_gathered(struct merging *merging, const struct source
         .values = values,
         .label_sets = gathered->has_label_sets ? label_sets : NULL,
     };
-    if (gathered->timestamps)
+    if (gathered->are_totals)
+        totals_reduce(gathered->arena, rule_of_type(&merging->united.dictionary, source->series),
+                      &rows);
+    else if (gathered->timestamps)
         order_timestamps(gathered, order, &rows);
     return block_writer_append(merging->writer, &rows, merging->err);
 }
@@ -450,6 +463,7 @@ static enum err_code merge_granule(struct merging *merging, const struct source 
                                              merging->cursor, true, &rows, merging->err);
         if (code)
             return code;
+        gathered.are_totals |= sources[i].are_totals;
         gather_rows(merging, &sources[i], &rows, &gathered);
     }
     return gathered.profile_count ? write_gathered(merging, sources, &gathered) : ERR_NONE;

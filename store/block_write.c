@@ -235,6 +235,8 @@ static void find_details(const struct block_rows *rows, struct block_granule *gr
         granule->timestamp_count += rows->timestamp_counts[i];
     if (granule->timestamp_count)
         granule->flags |= BLOCK_HAS_TIMESTAMPS;
+    if (rows->are_totals)
+        granule->flags |= BLOCK_ARE_TOTALS;
 }
 
 static void append_extents(struct block_writer *writer, const struct block_rows *rows,

@@ -51,6 +51,7 @@ struct block_rows {
     const uint32_t *label_sets;       /* NULL: all 0 */
     const uint32_t *timestamp_counts; /* NULL: no timestamps */
     const int64_t *timestamps;        /* those of all rows */
+    bool are_totals;                  /* no single profile can be told (totals.h) */
 };
 
 /* Granules come in order of series, then hour. Handles: what the sink does. */

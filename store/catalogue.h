@@ -1,7 +1,7 @@
 /*
  * catalogue: the tables of api/migrations/0008_store.sql, 0010_ingest_usage.sql, 0012_deletion.sql,
- * 0014_retention.sql and 0016_mending.sql: which segments and blocks exist, what was sent, what is
- * deleted, how long the rest is kept, and what cannot be read.
+ * 0014_retention.sql, 0016_mending.sql and 0017_totals.sql: which segments and blocks exist, what
+ * was sent, what is deleted, how long the rest is kept, and what cannot be read.
  *
  * The only file of this room that knows SQL. A flush is one transaction: catalogue_begin_flush says
  * which batches are new and locks them, then the segment is put, catalogue_commit_flush makes it
@@ -93,10 +93,12 @@ struct catalogue_deletion {
     int64_t end_ns;
 };
 
-/* Profiles that it finds are kept for keep_s by their begin; 0: for ever. */
+/* Profiles that it finds are kept for keep_s by their begin; 0: for ever. Then until totals_s what
+ * each hour has together is; 0: nothing is. */
 struct catalogue_rule {
     const char *selector;
     int64_t keep_s;
+    int64_t totals_s;
 };
 
 /* How long a tenant keeps profiles: the first rule that finds a series counts. */

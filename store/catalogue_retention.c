@@ -12,7 +12,8 @@ enum err_code catalogue_load_rules(struct pg_connection *connection, struct aren
     enum err_code code = pg_query_values(
         connection, pg_tenant,
         "SELECT coalesce(t.profile_retention_s, $2), (extract(epoch FROM now()) * 1e9)::bigint,"
-        " r.selector, r.keep_s FROM tenant t LEFT JOIN retention_rule r ON r.tenant_id = t.id"
+        " r.selector, r.keep_s, coalesce(r.totals_s, 0) FROM tenant t LEFT JOIN retention_rule r "
+        "ON r.tenant_id = t.id"
         " WHERE t.id = $1 ORDER BY r.position, r.id",
         arena, &result, err, PG_I64(tenant_id), PG_I64(retention_s));
     *ret_rules = (struct catalogue_rules){0};
@@ -24,7 +25,8 @@ enum err_code catalogue_load_rules(struct pg_connection *connection, struct aren
         .rules = rules, .default_s = pg_get_i64(result, 0, 0), .now_ns = pg_get_i64(result, 0, 1)};
     for (int row = 0; row < rows && !pg_is_null(result, row, 2); row++)
         rules[ret_rules->count++] = (struct catalogue_rule){.selector = pg_get_text(result, row, 2),
-                                                            .keep_s = pg_get_i64(result, row, 3)};
+                                                            .keep_s = pg_get_i64(result, row, 3),
+                                                            .totals_s = pg_get_i64(result, row, 4)};
     return ERR_NONE;
 }
 

@@ -32,7 +32,7 @@ struct compaction {
     struct deleted_ids *deletions; /* of each block */
     struct catalogue_block *outputs;
     uint32_t output_count;
-    int64_t shortest_s; /* that anything is kept which an expiry leaves; INT64_MAX: for ever */
+    int64_t due_ns; /* when a rule is due next on what an expiry leaves; INT64_MAX: never */
     int64_t renewed_ns;
     bool is_due;       /* something is too old */
     bool may_have_put; /* outputs that no row names, should this fail */
@@ -93,37 +93,44 @@ static enum err_code open_inputs(struct compaction *compaction)
 
 /* ---- what is too old ---- */
 
-/* A series and its first granule. A rule is due on a block that is looked at for its sake once all
- * of the block is too old for it, so that each is due once; other merges leave out what they can.
- */
+/* Granules of a series. A rule is due on a block that is looked at for its sake once all of the
+ * block is too old for it, so that each is due once; other merges do what they can. */
 static enum err_code look_at_series(struct compaction *compaction, const struct block *block,
-                                    const struct block_granule *first)
+                                    const struct block_granule *granules, uint32_t count)
 {
+    const int64_t end_ns = block_footer(block)->end_ns;
     const bool is_expiry = compaction->claim->is_expiry;
-    const int64_t age_ns = is_expiry ? block_footer(block)->end_ns : first->begin_ns;
-    int64_t keep_s = 0;
+    const int64_t age_ns = is_expiry ? end_ns : granules[0].begin_ns;
+    struct retention_times times;
+    bool are_totals = true;
+    for (uint32_t i = 0; i < count; i++)
+        are_totals = are_totals && granules[i].flags & BLOCK_ARE_TOTALS;
     enum err_code code = retention_find(compaction->retention, block_dictionary(block),
-                                        first->series, &keep_s, compaction->err);
+                                        granules[0].series, &times, compaction->err);
     if (code)
         return code;
-    if (age_ns < retention_cutoff(compaction->retention, keep_s))
-        compaction->is_due = true;
-    else if (keep_s && keep_s < compaction->shortest_s)
-        compaction->shortest_s = keep_s;
+    const bool is_past = age_ns < times.gone_before_ns;
+    const bool is_reduced = !are_totals && age_ns < times.totals_before_ns;
+    compaction->is_due |= is_past || is_reduced;
+    const int64_t due_ns = retention_next_due(&times, are_totals || is_reduced, end_ns);
+    if (!is_past && due_ns < compaction->due_ns)
+        compaction->due_ns = due_ns;
     return ERR_NONE;
 }
 
 static enum err_code look_at_block(struct compaction *compaction, const struct block *block)
 {
-    uint32_t count, series = UINT32_MAX;
+    uint32_t count;
     enum err_code code = ERR_NONE;
     const struct block_granule *granules = block_granules(block, &count);
     if (block_footer(block)->begin_ns >= retention_latest_cutoff(compaction->retention))
         return ERR_NONE;
-    for (uint32_t i = 0; i < count && !code; i++) {
-        if (granules[i].series != series)
-            code = look_at_series(compaction, block, &granules[i]);
-        series = granules[i].series;
+    for (uint32_t i = 0; i < count && !code;) {
+        uint32_t end = i;
+        while (end < count && granules[end].series == granules[i].series)
+            end++;
+        code = look_at_series(compaction, block, &granules[i], end - i);
+        i = end;
     }
     return code;
 }
@@ -134,23 +141,13 @@ static enum err_code find_expired(struct compaction *compaction)
     const struct catalogue_claim *claim = compaction->claim;
     enum err_code code =
         retention_create(compaction->arena, &claim->rules, &compaction->retention, compaction->err);
-    compaction->shortest_s = INT64_MAX;
+    compaction->due_ns = INT64_MAX;
     for (uint32_t i = 0; i < compaction->count && !code; i++)
         code = look_at_block(compaction, compaction->blocks[i]);
     if (!code && (compaction->is_due || claim->deletion_count))
         code = deleted_create(compaction->arena, claim->deletions, claim->deletion_count,
                               compaction->retention, &compaction->deleted, compaction->err);
     return code;
-}
-
-static int64_t next_due(const struct compaction *compaction, int64_t end_ns)
-{
-    int64_t due_ns;
-    if (compaction->shortest_s == INT64_MAX ||
-        __builtin_mul_overflow(compaction->shortest_s, CLOCK_NS_PER_S, &due_ns) ||
-        __builtin_add_overflow(end_ns, due_ns, &due_ns))
-        return INT64_MAX;
-    return due_ns;
 }
 
 /* Something in them is broken: which? */
@@ -282,7 +279,7 @@ static enum err_code write_output(struct compaction *compaction, struct group gr
         .begin_ns = summary.begin_ns,
         .end_ns = summary.end_ns,
         .retention_key = is_expiry ? compaction->claim->retention_key : 0,
-        .retention_due_ns = is_expiry ? next_due(compaction, summary.end_ns) : INT64_MAX,
+        .retention_due_ns = is_expiry ? compaction->due_ns : INT64_MAX,
     };
     return ERR_NONE;
 }
@@ -368,8 +365,6 @@ enum err_code compact_merge(const struct upkeep_options *options, int64_t writer
     if (!code)
         code = find_expired(&compaction);
     const bool is_early = !code && claim->is_expiry && !compaction.deleted;
-    const int64_t due_ns =
-        is_early ? next_due(&compaction, block_footer(compaction.blocks[0])->end_ns) : 0;
     if (!code && !is_early)
         code = merge_inputs(&compaction);
     for (uint32_t i = 0; i < compaction.count; i++)
@@ -377,7 +372,8 @@ enum err_code compact_merge(const struct upkeep_options *options, int64_t writer
     if (code == ERR_TOO_LARGE)
         code = discard_outputs(&compaction);
     if (!code && is_early)
-        return catalogue_postpone(options->jobs_database, arena, writer_id, claim, due_ns, err);
+        return catalogue_postpone(options->jobs_database, arena, writer_id, claim,
+                                  compaction.due_ns, err);
     if (!code)
         code = catalogue_swap(options->jobs_database, arena, writer_id, claim, next_level(claim),
                               compaction.outputs, compaction.output_count, plan->rest, err);

@@ -1,6 +1,8 @@
 #include "store/deleted.h"
 
+#include "lib/base/clock.h"
 #include "lib/base/mem.h"
+#include "store/block_format.h"
 #include "store/catalogue.h"
 #include "store/retention.h"
 #include "store/selector.h"
@@ -79,16 +81,18 @@ bool deleted_can_have(const struct deleted *deleted, const struct deleted_ids *i
 /* What is too old is a window, too. */
 static enum err_code find_expired(const struct deleted *deleted,
                                   const struct dictionary *dictionary, uint32_t series,
-                                  uint32_t *count, struct err *err)
+                                  uint32_t *count, int64_t *totals_before_ns, struct err *err)
 {
-    int64_t keep_s = 0;
-    enum err_code code = deleted->retention
-                             ? retention_find(deleted->retention, dictionary, series, &keep_s, err)
-                             : ERR_NONE;
-    if (!code && keep_s)
-        deleted->room[(*count)++] =
-            (struct deleted_window){INT64_MIN, retention_cutoff(deleted->retention, keep_s)};
-    return code;
+    struct retention_times times;
+    if (!deleted->retention)
+        return ERR_NONE;
+    enum err_code code = retention_find(deleted->retention, dictionary, series, &times, err);
+    if (code)
+        return code;
+    *totals_before_ns = times.totals_before_ns;
+    if (times.gone_before_ns > INT64_MIN)
+        deleted->room[(*count)++] = (struct deleted_window){INT64_MIN, times.gone_before_ns};
+    return ERR_NONE;
 }
 
 enum err_code deleted_find(struct deleted *deleted, const struct deleted_ids *ids,
@@ -110,11 +114,23 @@ enum err_code deleted_find(struct deleted *deleted, const struct deleted_ids *id
         if (matches && count < deleted->count)
             deleted->room[count++] = one->window;
     }
-    enum err_code code = find_expired(deleted, dictionary, series, &count, err);
+    int64_t totals_before_ns = INT64_MIN;
+    enum err_code code = find_expired(deleted, dictionary, series, &count, &totals_before_ns, err);
     if (code)
         return code;
-    *ret_windows = (struct deleted_windows){deleted->room, unite(deleted->room, count)};
+    *ret_windows = (struct deleted_windows){.windows = deleted->room,
+                                            .count = unite(deleted->room, count),
+                                            .has_totals = totals_before_ns > INT64_MIN,
+                                            .totals_before_ns = totals_before_ns};
     return ERR_NONE;
+}
+
+bool deleted_leaves_totals(const struct deleted_windows *windows,
+                           const struct block_granule *granule)
+{
+    return granule->flags & BLOCK_ARE_TOTALS ||
+           (windows->has_totals &&
+            granule->hour < windows->totals_before_ns / CLOCK_NS_PER_S / 3600);
 }
 
 bool deleted_has_any(const struct deleted_windows *windows, int64_t first_ns, int64_t last_ns)

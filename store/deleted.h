@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 struct arena;
+struct block_granule;
 struct catalogue_deletion;
 struct deleted;
 struct dictionary;
@@ -36,7 +37,14 @@ struct deleted_window {
 struct deleted_windows {
     struct deleted_window *windows;
     uint32_t count;
+    bool has_totals; /* of hours that begin before totals_before_ns totals alone are kept */
+    int64_t totals_before_ns;
 };
+
+/* Is what the granule's hour has together all that is kept of it, or all that is to be told? Then
+ * it is deleted as a whole, if any of it is. */
+bool deleted_leaves_totals(const struct deleted_windows *windows,
+                           const struct block_granule *granule);
 
 /* In arena, with room for the windows of one series. retention is kept; NULL: nothing is too old.
  * Handles: ERR_INVALID (a selector). */

@@ -177,7 +177,7 @@ static enum err_code add_tasks(struct merge *merge)
     for (uint32_t i = 0; i < walk->task_count && !code; i++) {
         struct walk_task *task = &walk->tasks[i];
         row_labels_begin(merge->labels, task->block, task->granule);
-        if (row_labels_wants_rows(merge->labels, task->granule)) {
+        if (!task->are_totals && row_labels_wants_rows(merge->labels, task->granule)) {
             code = add_rows(merge, task);
             continue;
         }
@@ -278,7 +278,8 @@ static enum err_code add_snapshots(struct merge *merge, struct walk_task *task,
     struct block_rows rows;
     uint64_t bytes;
     row_labels_begin(merge->labels, task->block, task->granule);
-    const bool wants_labels = row_labels_wants_rows(merge->labels, task->granule);
+    const bool wants_labels =
+        !task->are_totals && row_labels_wants_rows(merge->labels, task->granule);
     enum err_code code = read_rows(merge, task, wants_labels, &rows, &bytes);
     const bool is_read = !code;
     code = note_read(merge, task, bytes, code);

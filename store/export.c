@@ -454,7 +454,9 @@ enum err_code export_write(const struct walk_source *source, struct arena *arena
 {
     struct store_statistics statistics = {0};
     struct job job = {.sink = sink, .statistics = &statistics};
-    enum err_code code = walk_run(source, query, WALK_TASKS, arena, answer, &job, err);
+    struct store_query walked = *query;
+    walked.is_of_profiles = true;
+    enum err_code code = walk_run(source, &walked, WALK_TASKS, arena, answer, &job, err);
     if (!code && !statistics.profile_count && !statistics.broken_count)
         code = walk_explain_nothing(source, query, arena, err);
     if (!code)

@@ -150,6 +150,7 @@ enum err_code profile_list_make(const struct walk_source *source, struct arena *
 {
     struct listing listing = {.query = query, .wanted = query->max_profiles + 1};
     struct store_query walked = query->query;
+    walked.is_of_profiles = true;
     if (query->after && query->after->time_ns < walked.end_ns)
         walked.end_ns = query->after->time_ns + 1;
     enum err_code code = walk_run(source, &walked, WALK_TASKS, arena, answer_list, &listing, err);

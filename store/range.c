@@ -1,5 +1,6 @@
 #include "store/range.h"
 
+#include "lib/base/clock.h"
 #include "lib/base/flight_cache.h"
 #include "lib/base/map.h"
 #include "lib/base/mem.h"
@@ -54,6 +55,7 @@ struct range {
     uint32_t last_sum;         /* profiles come in order of time */
     uint32_t *snapshot_counts; /* per step */
     struct differences differences;
+    struct map_u64 cut_hours; /* totals alone, of more than one step */
     /* Of the granule in hand: */
     int64_t *values; /* per profile */
     uint32_t value_capacity;
@@ -167,6 +169,14 @@ static bool is_in_one_step(const struct range *range, const struct walk_task *ta
 {
     return range->rule != STORE_DIFFERENCE && walk_is_whole(task) &&
            step_of(range, task->granule->begin_ns) == step_of(range, task->granule->end_ns);
+}
+
+/* What is known of an hour as a whole alone is of no step when steps divide it. */
+static bool is_cut(const struct range *range, const struct walk_task *task)
+{
+    int64_t first_ns, last_ns;
+    walk_find_hour(task->granule, &first_ns, &last_ns);
+    return task->are_totals && step_of(range, first_ns) != step_of(range, last_ns);
 }
 
 static enum err_code read_whole(struct range *range, struct walk_task *task, uint32_t group)
@@ -345,10 +355,17 @@ static enum err_code read_rows(struct range *range, struct walk_task *task, bool
 
 static enum err_code read_task(struct range *range, struct walk_task *task)
 {
+    if (is_cut(range, task)) {
+        walk_note_cut(range->walk, task);
+        if (range->rule != STORE_DIFFERENCE)
+            return ERR_NONE;
+        map_u64_add(&range->cut_hours, (uint32_t)task->granule->hour, 0);
+    }
     row_labels_begin(range->labels, task->block, task->granule);
-    const bool wants_labels = row_labels_wants_rows(range->labels, task->granule);
-    const bool wants_moments =
-        range->query->is_by_moments && (task->granule->flags & BLOCK_HAS_TIMESTAMPS);
+    const bool wants_labels =
+        !task->are_totals && row_labels_wants_rows(range->labels, task->granule);
+    const bool wants_moments = !task->are_totals && range->query->is_by_moments &&
+                               (task->granule->flags & BLOCK_HAS_TIMESTAMPS);
     if (wants_labels || wants_moments || range->rule == STORE_DIFFERENCE)
         return read_rows(range, task, wants_labels, wants_moments);
     const uint32_t group = row_labels_group(range->labels, 0);
@@ -360,9 +377,18 @@ static enum err_code read_task(struct range *range, struct walk_task *task)
 
 /* ---- series by series ---- */
 
+static uint32_t hour_of(int64_t time_ns)
+{
+    const int64_t hour_ns = 3600 * CLOCK_NS_PER_S;
+    return (uint32_t)(time_ns / hour_ns - (time_ns % hour_ns < 0));
+}
+
+/* Snapshots of an hour that is left out tell what later ones are to be compared with. */
 static void add_gain(void *context, uint32_t key, int64_t time_ns, int64_t value)
 {
     struct range *range = context;
+    if (map_u64_find(&range->cut_hours, hour_of(time_ns)) != MAP_ABSENT)
+        return;
     add_value(range, key / 2, step_of(range, time_ns), key % 2 ? value : 0);
 }
 
@@ -389,6 +415,8 @@ static void begin_series(struct range *range)
     map_u64_fini(&range->sum_numbers);
     range->sum_numbers = (struct map_u64){0};
     range->sum_count = range->last_sum = 0;
+    map_u64_fini(&range->cut_hours);
+    range->cut_hours = (struct map_u64){0};
     memset(range->snapshot_counts, 0, range->step_count * sizeof(*range->snapshot_counts));
 }
 
@@ -474,6 +502,8 @@ static void range_fini(struct range *range)
     range->group_capacity = range->group_count = 0;
     map_u64_fini(&range->sum_numbers);
     range->sum_numbers = (struct map_u64){0};
+    map_u64_fini(&range->cut_hours);
+    range->cut_hours = (struct map_u64){0};
     differences_fini(&range->differences);
 }
 

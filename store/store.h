@@ -204,6 +204,7 @@ struct store_query {
     const struct span *selectors;
     size_t selector_count;
     const struct store_profile_id *profile; /* its series alone, as it is; NULL: all */
+    bool is_of_profiles;                    /* single ones: what is kept as totals alone is none */
     /* Rows whose labels it keeps: their own, trace_id and span_id, and those of their series that
      * they do not have themselves. NULL: all. Of merges and values over time. */
     const struct label_filter *label_filter;
@@ -267,6 +268,11 @@ struct store_statistics {
     uint64_t bytes_read;        /* of blocks that are open already, too */
     uint32_t broken_count;      /* blocks and granules that cannot be read: they are left out */
     const char *broken_message; /* of the first; in the arena; NULL when there is none */
+    /* Hours of which totals alone are kept, by series and block: those in the answer, and those
+     * that are left out, since they are not in the window, or in one step, as a whole. */
+    uint32_t totals_count;
+    uint32_t cut_count;
+    uint32_t unlabelled_count; /* of totals_count with a label filter: samples have no labels */
     struct store_names names;
 };
 

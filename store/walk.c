@@ -218,6 +218,10 @@ static void add_task(struct walk *walk, struct series_in_hand *hand, struct walk
     walk->statistics.profile_count += task->end - task->first;
     if (walk->state->kind == WALK_SERIES)
         return;
+    if (task->are_totals) {
+        walk->statistics.totals_count++;
+        walk->statistics.unlabelled_count += walk->query->label_filter != NULL;
+    }
     walk->tasks =
         grow(walk->tasks, walk->task_count, &walk->state->task_capacity, sizeof(*walk->tasks));
     walk->tasks[walk->task_count++] = *task;
@@ -262,6 +266,33 @@ static enum err_code look_at_rest(struct walk *walk, struct series_in_hand *hand
     return ERR_NONE;
 }
 
+/* An hour whose profiles cannot be told from each other is all or nothing, however many blocks have
+ * a part of it; that there are any is told of all the time from a block's first to its last. */
+static enum err_code look_at_totals(struct walk *walk, struct series_in_hand *hand,
+                                    struct walk_task *task)
+{
+    const struct store_query *query = walk->query;
+    const struct block_granule *granule = task->granule;
+    int64_t first_ns, last_ns;
+    walk_find_hour(granule, &first_ns, &last_ns);
+    const bool is_whole = first_ns >= query->start_ns && last_ns < query->end_ns;
+    const bool is_cut = deleted_has_any(&hand->deleted, granule->begin_ns, granule->end_ns);
+    if (is_cut && (granule->flags & BLOCK_ARE_TOTALS ||
+                   deleted_has_all(&hand->deleted, granule->begin_ns, granule->end_ns)))
+        return ERR_NONE;
+    if (walk->state->kind == WALK_TASKS && (!is_whole || query->is_of_profiles || query->profile)) {
+        walk->statistics.cut_count++;
+        return ERR_NONE;
+    }
+    if (is_cut)
+        return look_at_rest(walk, hand, task);
+    note_time(walk, granule->begin_ns, granule->end_ns);
+    task->first = 0;
+    task->end = granule->profile_count;
+    add_task(walk, hand, task);
+    return ERR_NONE;
+}
+
 static enum err_code take_in_hand(struct walk *walk, const struct deleted_ids *deletions,
                                   const struct walk_task *task, struct series_in_hand *hand)
 {
@@ -284,6 +315,9 @@ static enum err_code look_at_granule(struct walk *walk, const struct deleted_ids
         code = take_in_hand(walk, deletions, task, hand);
     if (code || !hand->matches || (walk->state->kind == WALK_SERIES && hand->has_number))
         return code;
+    task->are_totals = deleted_leaves_totals(&hand->deleted, granule);
+    if (task->are_totals)
+        return look_at_totals(walk, hand, task);
     if (deleted_has_any(&hand->deleted, granule->begin_ns, granule->end_ns))
         return look_at_rest(walk, hand, task);
     code = find_profiles(walk, task);
@@ -454,6 +488,25 @@ enum err_code walk_check_limits(const struct walk *walk, size_t bytes)
         return refuse_cost(walk, "is not answered within the time that it may take",
                            query->texts.time);
     return take_memory(walk, bytes);
+}
+
+void walk_find_hour(const struct block_granule *granule, int64_t *ret_first_ns,
+                    int64_t *ret_last_ns)
+{
+    const int64_t hour_ns = 3600 * CLOCK_NS_PER_S;
+    *ret_first_ns = granule->hour < INT64_MIN / hour_ns ? INT64_MIN : granule->hour * hour_ns;
+    *ret_last_ns = granule->hour >= INT64_MAX / hour_ns
+                       ? INT64_MAX
+                       : (granule->hour + INT64_C(1)) * hour_ns - 1;
+}
+
+void walk_note_cut(struct walk *walk, const struct walk_task *task)
+{
+    const uint32_t profile_count = task->end - task->first;
+    walk->statistics.cut_count++;
+    walk->statistics.totals_count--;
+    walk->statistics.profile_count -= profile_count;
+    walk->series[task->series].profile_count -= profile_count;
 }
 
 enum err_code walk_note_read(struct walk *walk, struct walk_task *task, uint64_t row_count,

@@ -39,7 +39,8 @@ struct walk_task {
     uint32_t series;
     uint32_t first; /* ordinals first <= o < end */
     uint32_t end;
-    bool is_broken; /* it was to be read and could not: the answer is without it */
+    bool are_totals; /* of single profiles and their labels nothing is to be told */
+    bool is_broken;  /* it was to be read and could not: the answer is without it */
 };
 
 struct walk {
@@ -93,6 +94,13 @@ enum err_code walk_check_limits(const struct walk *walk, size_t bytes) MUST_USE;
 /* A task was read, or could not be (code): what is broken is counted, and passed over. */
 enum err_code walk_note_read(struct walk *walk, struct walk_task *task, uint64_t row_count,
                              uint64_t bytes, enum err_code code) MUST_USE;
+
+/* The first and the last moment of the granule's hour. */
+void walk_find_hour(const struct block_granule *granule, int64_t *ret_first_ns,
+                    int64_t *ret_last_ns);
+
+/* An hour of which totals alone are kept does not fit the question: the answer is without it. */
+void walk_note_cut(struct walk *walk, const struct walk_task *task);
 
 /* Is the window all of the task's granule? */
 static inline bool walk_is_whole(const struct walk_task *task)

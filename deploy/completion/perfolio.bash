@@ -93,7 +93,7 @@ _perfolio()
         files=
         ;;
     admin)
-        options='--help --tenant --role --scopes --expires --reason --name --start --end --keep --position --yes --json'
+        options='--help --tenant --role --scopes --expires --reason --name --start --end --keep --totals --position --yes --json'
         words='tenant team user token invite login-link report share audit profiles retention backup restore store help'
         files=
         ;;

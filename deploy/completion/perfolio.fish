@@ -125,6 +125,7 @@ complete -c perfolio -n '__fish_seen_subcommand_from admin' -l name -x -d 'Name 
 complete -c perfolio -n '__fish_seen_subcommand_from admin' -l start -x -d 'Profiles that begin then or later (the first)'
 complete -c perfolio -n '__fish_seen_subcommand_from admin' -l end -x -d 'Profiles that begin before (the last, too)'
 complete -c perfolio -n '__fish_seen_subcommand_from admin' -l keep -x -d 'Of a rule – 3d, 90d, 1y or forever'
+complete -c perfolio -n '__fish_seen_subcommand_from admin' -l totals -x -d 'Of a rule – how old totals of each hour become'
 complete -c perfolio -n '__fish_seen_subcommand_from admin' -l position -x -d 'Of a rule – 1 is the first (where it is, or last)'
 complete -c perfolio -n '__fish_seen_subcommand_from admin' -l yes -d 'Do what cannot be undone'
 complete -c perfolio -n '__fish_seen_subcommand_from admin' -l json -d 'Print the server’s answer'

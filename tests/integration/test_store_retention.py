@@ -3,16 +3,17 @@ and goes from the objects; the rest equals a recomputation without it (tests/ora
 before and after merging."""
 
 import random
+import re
 import time
 
 import pytest
 
 from people import Tenant
 from test_cli import cli  # noqa: F401
-from test_store import (CPU_NAMES, HOUR, MATCHERS, NAMES, compact, folded, is_unknown, make_sources,
-                        objects_of, rows_of, send, store_oracle, until)
+from test_store import (CPU, CPU_NAMES, HOUR, MATCHERS, NAMES, compact, folded, is_unknown, make_sources,
+                        objects_of, pprof_maker, rows_of, send, store_oracle, until)
 from test_store_check import verify
-from test_store_deletion import ALL, is_aged, push
+from test_store_deletion import ALL, delete, is_aged, push
 
 DAY = 24 * HOUR
 MINUTE = 60 * 10**9
@@ -62,6 +63,9 @@ class Team:
             return time_ns < moment
         self.oracle.profiles = [one for one in self.oracle.profiles if not is_past(one)]
 
+    def check_unknown(self, answer, name, start, end):
+        assert is_unknown(answer, self.oracle, name, (start, end))
+
     def check(self, rng, begin, rounds):
         for _ in range(rounds):
             name = rng.choice(NAMES)
@@ -70,8 +74,8 @@ class Team:
             end = start + rng.choice([1, MINUTE, HOUR, 3 * HOUR, 20 * HOUR])
             answer = self.client.get("/api/v1/query", query={
                 "query": name + selector, "start": start, "end": end, "report": "folded"})
-            if self.oracle.lacks(name, start, end):
-                assert is_unknown(answer, self.oracle, name, (start, end))
+            if answer.status == 404 or self.oracle.lacks(name, start, end):
+                self.check_unknown(answer, name, start, end)
                 continue
             assert answer.status == 200, answer
             rows = {tuple(line.rpartition(" ")[0].split(";")): int(line.rpartition(" ")[2])
@@ -117,6 +121,141 @@ def test_answers_equal_a_recomputation_of_what_is_kept(start_server, seed):
     server.stop()
     server.start()
     team.check(rng, begin, 30)
+
+
+class Totals(Team):
+    """Rules that keep totals until all that there is, in order of time: as many as stay the first."""
+
+    def set_totals(self, matcher, moment):
+        selector, matches = matcher
+        keep(self.client, selector or ALL, age_of(moment), totals="300d")
+        self.rules.append((matches, moment))
+
+        def until_of(kind, labels):
+            return next((moment for matches, moment in self.rules if matches(labels)), 0) // HOUR * HOUR
+        self.oracle.totals_until = until_of
+
+    def check_unknown(self, answer, name, start, end):
+        """Of hours that are totals, types are said to be there between the first and the last profile."""
+        assert answer.status in (200, 404), answer
+        assert self.oracle.merge(name, lambda labels: True, start, end) == {}
+
+    def plot(self, rng, begin, rounds):
+        for _ in range(rounds):
+            name, (selector, matches) = rng.choice(NAMES), rng.choice(MATCHERS)
+            start = begin + rng.randrange(-1, 7) * HOUR + rng.choice([0, 0, 1700 * 10**9])
+            step = rng.choice([10 * MINUTE, HOUR, 90 * MINUTE, 3 * HOUR])
+            end = start + rng.randrange(1, 5) * step
+            answer = self.client.get("/api/v1/query_range", query={
+                "query": name + selector, "start": start, "end": end, "step": f"{step // 10**9}s",
+                "group_by": "pod"})
+            if answer.status == 404 or self.oracle.lacks(name, start, end):
+                self.check_unknown(answer, name, start, end)
+                continue
+            assert answer.status == 200, answer
+            wanted = self.oracle.over_time(name, matches, start, end, step, ["pod"])
+            found = {(one["labels"]["pod"],): {(when * 10**6 - start) // step: value
+                                               for when, value in one["points"]}
+                     for one in answer.json()["series"]}
+            assert found == wanted, (name, selector, start, end, step)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_hours_of_which_totals_are_kept_answer_as_a_whole(start_server, seed):
+    """Merges and plots of whole hours are as before; an hour that is cut is left out and that is said."""
+    rng = random.Random(seed)
+    server = start_server("--jobs-interval", "1s")
+    team, sources = Totals(server), make_sources(rng)
+    begin = begin_of_day(9)
+    for number in range(3):
+        for _ in range(70):
+            slot = begin + rng.randrange(6 * 12) * 5 * MINUTE
+            send(team.client, team.oracle, rng.choice(sources), slot + rng.randrange(5 * MINUTE))
+        if number < 2:
+            team.set_totals(MATCHERS[1 + number], begin + (3 + 2 * number) * HOUR + 30 * MINUTE)
+        team.check(rng, begin, 50)
+        team.plot(rng, begin, 30)
+        if number:
+            compact(server)
+            team.check(rng, begin, 50)
+            team.plot(rng, begin, 30)
+    team.set_totals(("", lambda labels: True), begin + 2 * DAY)
+    team.check(rng, begin, 60)
+    until(lambda: is_reduced(server), "a block is not reduced")
+    team.check(rng, begin, 100)
+    team.plot(rng, begin, 60)
+    assert verify(server)["problems"] == []
+
+
+def is_reduced(server):
+    """All blocks have been looked at with the rules that there are."""
+    return not rows_of(server, "SELECT 1 FROM block WHERE swapped_at IS NULL AND retention_key <> "
+                               "retention_key(tenant_id, 0)") and not rows_of(server, "SELECT 1 FROM segment")
+
+
+def count_rows(server):
+    return int(min(rows_of(server, "SELECT sum(row_count) FROM block WHERE swapped_at IS NULL")))
+
+
+def totals_and_cut(answer):
+    return [int(number) for number in
+            re.search(r"totals=(\d+), cut=(\d+)", answer.headers["perfolio-statistics"]).groups()]
+
+
+def test_of_hours_that_are_totals_single_profiles_labels_and_parts_are_gone(start_server):
+    server = start_server("--jobs-interval", "1s")
+    tenant = Tenant(server)
+    client = tenant.api("ingest", "read", "admin")
+    begin = begin_of_day(9)
+    for hour in range(4):
+        for i in range(50):
+            labels = [("thread", f"t{i}")]
+            maker = pprof_maker.Maker(CPU)
+            where = maker.location([(maker.function("main", "main.c"), 1)])
+            maker.sample([where], [1, 10], labels)
+            maker.scalars(time=begin + hour * HOUR + i * MINUTE, duration=10**9, period=1,
+                          period_type=("cpu", "nanoseconds"))
+            assert client.post("/api/v1/profiles", body=maker.bytes(), query={"label": "pod=a"}).status == 200
+    compact(server)
+    keep(client, '{pod="a"}', "3d", totals="300d")
+    day = {"query": CPU_NAMES[0], "start": begin, "end": begin + DAY}
+
+    def check():
+        answer, rows = folded(client, CPU_NAMES[0], begin, begin + DAY)
+        assert rows == {("main",): 200} and "perfolio-warning" not in answer.headers
+        assert totals_and_cut(answer)[0] >= 4 and totals_and_cut(answer)[1] == 0
+        for start, end, value, cut in ((30 * MINUTE, 3 * HOUR, 100, 1), (HOUR + 1, 2 * HOUR - 1, 0, 1),
+                                       (HOUR, 3 * HOUR + MINUTE, 100, 1), (5 * MINUTE, 4 * HOUR - 1, 100, 2)):
+            for _ in range(2):  # and that which was kept
+                answer, rows = folded(client, CPU_NAMES[0], begin + start, begin + end)
+                assert sum(rows.values()) == value, (start, end)
+                assert "are left out" in answer.headers["perfolio-warning"]
+                assert totals_and_cut(answer)[1] >= cut
+        assert client.get("/api/v1/profiles", query=day).json()["data"] == []
+        answer = client.get("/api/v1/query", query={**day, "label": "thread=t1", "report": "folded"})
+        assert answer.text == "" and "labels of samples are not" in answer.headers["perfolio-warning"]
+        plot = client.get("/api/v1/query_range", query={**day, "step": "1h"}).json()
+        assert [value for _, value in plot["series"][0]["points"]] == 4 * [50]
+        plot = client.get("/api/v1/query_range", query={**day, "step": "10m"}).json()
+        assert plot["series"] == [] and plot["statistics"]["cut"] >= 4
+        plot = client.get("/api/v1/query_range", query={**day, "step": "10m", "focus": "main"}).json()
+        assert plot["series"] == []
+
+    check()
+    until(lambda: is_reduced(server), "a block is not reduced")
+    check()
+    rows = count_rows(server)
+    assert 8 <= rows < 40  # of two types, with 50 profiles in an hour
+    # A part of an hour cannot be told from what else a block has of it.
+    delete(client, '{pod="a"}', begin + HOUR + MINUTE, begin + HOUR + 2 * MINUTE)
+    left = folded(client, CPU_NAMES[0], begin, begin + DAY)[1]
+    assert 150 <= left["main",] < 200
+    until(lambda: count_rows(server) < rows, "a deleted hour is left")
+    assert folded(client, CPU_NAMES[0], begin, begin + DAY)[1] == left
+    keep(client, '{pod="a"}', "3d", totals="5d")
+    assert folded(client, CPU_NAMES[0], begin, begin + DAY)[1] == {}
+    until(lambda: is_aged(server) and not blocks_of(server, tenant), "totals that are past are left")
+    assert verify(server)["problems"] == []
 
 
 def blocks_of(server, tenant):
@@ -219,6 +358,9 @@ def test_what_no_rule_can_keep_is_refused(server):
     ({"query": '{env="dev"}', "keep": "soon"}, "keep"),
     ({"query": '{env="dev"}', "keep": "0"}, "keep"),
     ({"query": '{env="dev"}', "keep": "101y"}, "keep"),
+    ({"query": '{env="dev"}', "keep": "3d", "totals": "3d"}, "totals"),
+    ({"query": '{env="dev"}', "keep": "3d", "totals": "forever"}, "totals"),
+    ({"query": '{env="dev"}', "keep": "forever", "totals": "1y"}, "totals"),
     ({"query": '{env=}', "keep": "3d"}, "query: expected a value in quotes"),
     ({"query": '{env="dev"}', "keep": "3d", "position": 0}, "position"),
     ({"query": '{env="dev"}', "keep": "3d", "for": "x"}, "for"),
@@ -246,11 +388,13 @@ def test_the_command_line_sets_lists_and_removes(cli, server):  # noqa: F811
     tenant = Tenant(server)
     which = ["--tenant", str(tenant.id)]
     made = cli("admin", "retention", "set", '{env="dev"}', "--keep", "3d", *which).out.strip()
-    cli("admin", "retention", "set", '{service_name="checkout"}', "--keep=90d", "--position=1", *which)
+    cli("admin", "retention", "set", '{service_name="checkout"}', "--keep=90d", "--totals=1y",
+        "--position=1", *which)
     assert rules_of(tenant.api("admin")) == [(1, '{service_name="checkout"}', 90 * 86400),
                                             (2, '{env="dev"}', 3 * 86400)]
     listed = cli("admin", "retention", "list", *which).out.splitlines()
     assert listed[1].split()[:4] == ["1", str(int(made) + 1), '{service_name="checkout"}', str(90 * 86400)]
+    assert listed[1].split()[4] == str(365 * 86400)
     cli("admin", "retention", "remove", made, *which)
     assert len(rules_of(tenant.api("admin"))) == 1
     audit = tenant.user("owner").get("/api/v1/audit").json()["entries"]

@@ -12,6 +12,8 @@ import collections
 import fractions
 import math
 
+HOUR = 3600 * 10**9
+
 
 def rule_of(type_name):
     sample_type = type_name.split(":")[1]
@@ -40,6 +42,16 @@ def value_of(labels, own, name):
 class Oracle:
     def __init__(self):
         self.profiles = []  # (type, labels, time, rows)
+        # Of hours that end by then what they have together is all that is kept.
+        self.totals_until = lambda type_name, labels: 0
+
+    def are_totals(self, name, labels, time_ns):
+        return (time_ns // HOUR + 1) * HOUR <= self.totals_until(name, labels)
+
+    def is_cut(self, name, labels, time_ns, start_ns, end_ns):
+        """Are its hour's totals alone kept, and is that hour not in the window as a whole?"""
+        hour = time_ns // HOUR * HOUR
+        return self.are_totals(name, labels, time_ns) and not (start_ns <= hour and hour + HOUR <= end_ns)
 
     def add(self, labels, type_name, time_ns, stacks):
         self.profiles.append((type_name, dict(labels), time_ns, rows_of(stacks)))
@@ -50,11 +62,12 @@ class Oracle:
                          if not (start_ns <= one[2] < end_ns and matches(one[0], one[1]))]
 
     def chosen(self, type_name, matches, start_ns, end_ns):
-        """The profiles of each series, in order of time."""
+        """The profiles of each series, in order of time: hours that are totals whole or not at all."""
         series = collections.defaultdict(list)
         for name, labels, time_ns, rows in self.profiles:
             if name == type_name and matches(labels) and start_ns <= time_ns < end_ns:
-                series[tuple(sorted(labels.items()))].append((time_ns, rows))
+                if not self.is_cut(name, labels, time_ns, start_ns, end_ns):
+                    series[tuple(sorted(labels.items()))].append((time_ns, rows))
         return [(dict(labels), sorted(profiles, key=lambda one: one[0]))
                 for labels, profiles in series.items()]
 
@@ -72,6 +85,8 @@ class Oracle:
         """(time, type, labels as sorted pairs): stacks; matches(type, labels)."""
         found = collections.defaultdict(collections.Counter)
         for name, labels, time_ns, rows in self.profiles:
+            if self.are_totals(name, labels, time_ns):
+                continue
             if start_ns <= time_ns < end_ns and matches(name, labels):
                 for stack, _, value in rows:
                     found[time_ns, name, tuple(sorted(labels.items()))][stack] += value
@@ -84,6 +99,12 @@ class Oracle:
         groups = collections.defaultdict(lambda: collections.defaultdict(fractions.Fraction))
         rule = rule_of(type_name)
         for labels, profiles in self.chosen(type_name, matches, start_ns, end_ns):
+            hours = {time_ns // HOUR for time_ns, _ in profiles if self.are_totals(type_name, labels, time_ns)}
+            cut = {hour for hour in hours if (hour * HOUR - start_ns) // step_ns
+                   != (hour * HOUR + HOUR - 1 - start_ns) // step_ns}
+            if rule != "difference":
+                profiles = [one for one in profiles if one[0] // HOUR not in cut]
+
             def key_of(stack, own):
                 if keeps_labels is None or keeps_labels(labels, own):
                     return (tuple(value_of(labels, own, name) for name in group_by),
@@ -91,6 +112,8 @@ class Oracle:
                 return None
             snapshots = collections.Counter((time_ns - start_ns) // step_ns for time_ns, _ in profiles)
             for time_ns, (group, is_kept), value in told(rule, profiles, key_of):
+                if time_ns // HOUR in cut:
+                    continue
                 step = (time_ns - start_ns) // step_ns
                 divisor = snapshots[step] if rule == "mean" else 1
                 groups[group][step] += fractions.Fraction(value if is_kept else 0, divisor)
