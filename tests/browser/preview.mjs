@@ -158,6 +158,25 @@ export async function testPreview(runner, browser, server) {
       await agrees("");
       await page.selectOption(".preview [aria-label='Sample type']", { label: "samples" });
       await agrees("sample_type=samples");
+      // Of labels, of which one side has none: what each value holds before and after, of the first the same as the server's.
+      for (const mode of ["absolute", "normalised"]) {
+        const { labels } = (await server.call("GET", `/api/v1/diff/labels?limit=0&a=${a.id}&b=${b.id}&sample_type=samples&mode=${mode}`, { token: server.token })).json;
+        const known = labels.flatMap((label) => [...label.values, label.without].map((value) => JSON.stringify([label.key, value.total_a, value.total_b])));
+        await page.keyboard.press("7");
+        await page.waitForSelector(".label-section");
+        await soon(async () => {
+          await viewReady(page);
+          const shown = await page.$$eval(".label-section", (all) => all.flatMap((section) => [...section.querySelectorAll(".label-value .label-amount")].map((amount) => {
+            const [before, after] = amount.title.split(" → ").map((text) => Number(/^[\d,]+/.exec(text)[0].replaceAll(",", "")));
+            return JSON.stringify([section.ariaLabel.replace("Label ", ""), before, after]);
+          })));
+          assert.ok(shown.length > 10);
+          for (const row of shown) assert.ok(known.includes(row), `${mode}: ${row} is not among ${known.slice(0, 12)}`);
+        });
+        await page.keyboard.press("%");
+      }
+      await page.keyboard.press("2");
+      await viewReady(page);
       await page.selectOption(".preview [aria-label=Group]", "label:thread");
       await agrees("sample_type=samples&group_by=label:thread");
       await page.keyboard.press("x");

@@ -41,7 +41,7 @@ function randomQuery(names, isDiff) {
     za: half(),
     zb: half(),
     w: often(30, `${from}-${from + (1 + random(19)) / 100}`),
-    g: often(20, pick(["file", "line", "binary"])),
+    g: often(20, pick(["file", "line", "binary", "address", "label:thread"])),
     c: isDiff ? "" : often(40, pick(["binary", "runtime", "value"])),
     norm: isDiff ? often(40, "1") : "",
     p: often(30, "filtered"),

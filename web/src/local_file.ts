@@ -74,8 +74,8 @@ export class LocalFile {
     return reply.pair;
   }
 
-  async labels(sampleType: string, question: LabelsQuestion): Promise<LabelsAnswer> {
-    const reply = await this.ask({ sampleType, question });
+  async labels(sampleType: string, question: LabelsQuestion, isNormalised: boolean): Promise<LabelsAnswer> {
+    const reply = await this.ask({ sampleType, question, isNormalised });
     if (!("counted" in reply)) throw new Error("The browser counted no labels.");
     return reply.counted;
   }

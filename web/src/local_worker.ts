@@ -2,8 +2,9 @@
  * local_worker: reads a file, or two to compare them, beside the page and makes trees of it; nothing leaves
  * the browser. local_file.ts is the other side.
  */
-import { encodeFlame, type TreeWish } from "./local/encode_flame.ts";
+import { encodeFlame, scaleOf, unitOf, type Side, type TreeWish } from "./local/encode_flame.ts";
 import { splitPair } from "./local/folded.ts";
+import { joinLabels } from "./local/join_labels.ts";
 import { countLabels, labelKeys } from "./local/labels.ts";
 import { readProfile, unpack } from "./local/read.ts";
 import { findRedactable, redact, type Redactable } from "./local/redact.ts";
@@ -16,7 +17,7 @@ import type { LabelsAnswer, LabelsQuestion } from "./model/labels.ts";
 export type LocalRequest =
   | { id: number; files: readonly Blob[] }
   | { id: number; sampleType: string; tree: TreeWish }
-  | { id: number; sampleType: string; question: LabelsQuestion }
+  | { id: number; sampleType: string; question: LabelsQuestion; isNormalised: boolean }
   /** Folded stacks with two values each. */
   | { id: number; paired: Blob }
   /** wish: what to leave out of it; null: what could be. */
@@ -55,6 +56,13 @@ async function readAll(files: readonly Blob[]): Promise<LocalSummary | null> {
   return { labelKeys: [...new Set(profiles.flatMap(labelKeys))], notes: [...new Set(profiles.flatMap(({ notes }) => notes))] };
 }
 
+function count(sides: readonly Side[], question: LabelsQuestion, isNormalised: boolean): LabelsAnswer {
+  if (sides.length === 1) return countLabels(sides[0].profile, sides[0].type, question).answer;
+  const keys = profiles.flatMap(labelKeys);
+  const [a, b] = sides.map(({ profile, type }) => countLabels(profile, type, { ...question, limit: 0 }, keys));
+  return joinLabels([a, b], [sides[0].factor, sides[1].factor * scaleOf(sides, isNormalised)], unitOf(sides), question.limit);
+}
+
 async function answer(request: LocalRequest): Promise<LocalReply> {
   const { id } = request;
   if ("files" in request) return { id, summary: await readAll(request.files) };
@@ -65,7 +73,7 @@ async function answer(request: LocalRequest): Promise<LocalReply> {
   if ("paired" in request) return { id, pair: splitPair(new TextDecoder().decode(await unpack(request.paired))).map((text) => new Blob([text])) as [Blob, Blob] };
   if (profiles.length === 0) throw new LocalError("No file has been read.");
   const sides = findSides(profiles, request.sampleType);
-  if ("question" in request) return { id, counted: countLabels(sides[0].profile, sides[0].type, request.question) };
+  if ("question" in request) return { id, counted: count(sides, request.question, request.isNormalised) };
   return { id, flame: encodeFlame(sides, request.tree) };
 }
 

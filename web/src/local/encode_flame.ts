@@ -69,6 +69,19 @@ function checkLabel(profiles: readonly LocalProfile[], keys: readonly string[], 
   throw new LocalError(`“${label}” is neither function, file, line, address or binary nor a label of this profile${known}.`);
 }
 
+/** The unit of both sides' values. */
+export function unitOf(sides: readonly Side[]): string {
+  const { profile, type } = sides.find(({ factor }) => factor === 1)!;
+  return profile.sampleTypes[type].unit;
+}
+
+/** What makes each side's values those of the tree, their unit aside. */
+export function scaleOf(sides: readonly Side[], isNormalised: boolean): number {
+  if (sides.length < 2 || !isNormalised) return 1;
+  const [before, after] = sides.map(totalOf);
+  return after ? before / after : 0;
+}
+
 function totalOf({ profile: { values, sampleTypes }, type, factor }: Side): number {
   let total = 0;
   for (let i = type; i < values.length; i += sampleTypes.length) total += values[i];
@@ -88,7 +101,7 @@ export function encodeFlame(sides: readonly Side[], wish: TreeWish): ArrayBuffer
   const labelFrames = label === null ? null : new LabelFrames(label, frames);
   const totals = sides.map(totalOf);
   const [baseTotal, ownTotal] = isDiff ? totals : [0, totals[0]];
-  const scale = isDiff && wish.isNormalised ? (ownTotal ? baseTotal / ownTotal : 0) : 1;
+  const scale = scaleOf(sides, wish.isNormalised);
   const builder = new Builder(1024, 0, isDiff);
   sides.forEach(({ profile, type, factor }, side) => {
     const { start, stack } = grouped.stacks[side];
@@ -105,7 +118,6 @@ export function encodeFlame(sides: readonly Side[], wish: TreeWish): ArrayBuffer
     }
   });
   const { profile, type } = sides[sides.length - 1];
-  const finest = sides.find(({ factor }) => factor === 1)!;
   return writeFlame({
     tree: builder.finish(),
     frames,
@@ -114,7 +126,7 @@ export function encodeFlame(sides: readonly Side[], wish: TreeWish): ArrayBuffer
     isCut: false,
     metadata: {
       sample_type: profile.sampleTypes[type].type,
-      unit: finest.profile.sampleTypes[finest.type].unit,
+      unit: unitOf(sides),
       sample_types: profile.sampleTypes,
       sample_type_index: type,
       group_by: wish.group || "function",

@@ -170,9 +170,16 @@ function describe(name: string, key: Key, kept: Counted, labels: LocalLabels, li
   };
 }
 
-export function countLabels(profile: LocalProfile, type: number, question: LabelsQuestion): LabelsAnswer {
+/** An answer, and of how many samples it is. */
+export interface SideCount {
+  answer: LabelsAnswer;
+  samples: number;
+}
+
+/** known: keys that rules may name. */
+export function countLabels(profile: LocalProfile, type: number, question: LabelsQuestion, known = labelKeys(profile)): SideCount {
   const { labels, values, start, sampleTypes } = profile;
-  const isKept = labelTest(profile, question.rules, labelKeys(profile));
+  const isKept = labelTest(profile, question.rules, known);
   const focus = question.focus.map((text) => frameTest(profile, text));
   const ignore = question.ignore.map((text) => frameTest(profile, text));
   const keys = new Map<number, Key>();
@@ -198,5 +205,6 @@ export function countLabels(profile: LocalProfile, type: number, question: Label
   }
   const described = [...keys].map(([id, key]) => describe(labels.strings[id], key, kept, labels, question.limit));
   described.sort((a, b) => bySize({ total: a.total! }, { total: b.total! }) || (a.key < b.key ? -1 : 1));
-  return { unit: sampleTypes[type].unit, total, kept: kept.total, labels: described, label_count: described.length, truncated: false };
+  const answer = { unit: sampleTypes[type].unit, total, kept: kept.total, labels: described, label_count: described.length, truncated: false };
+  return { answer, samples: kept.samples };
 }

@@ -106,7 +106,7 @@ export function Preview({ files, isRedacted, onFiles, onSwap }: PreviewProps) {
         flameKey={[...files.flatMap(({ name, lastModified }) => [name, lastModified]), sampleType, group, isNormalised, formatLabels(labels)].join("\n")}
         load={(_, __, other) => local.flame(sampleType, { group: other ?? group, labels, isNormalised })}
         loadRows={() => Promise.resolve([])}
-        loadLabels={isDiff ? undefined : (question) => local.labels(sampleType, question)}
+        loadLabels={(question) => local.labels(sampleType, question, isNormalised)}
         labelKeys={summary.labelKeys}
         onFlame={setFlame}
         extraKeys={isDiff ? { "%": normalise, x: onSwap } : undefined}

@@ -1,0 +1,65 @@
+/* join_labels: what both sides of a local comparison count of their labels, as one answer (lib/profile/labels.h); without histograms. */
+import type { Label, LabelCount, LabelsAnswer, LabelValue } from "../model/labels.ts";
+import type { SideCount } from "./labels.ts";
+
+/** What makes each side's values those of the comparison. */
+export type Factors = readonly [a: number, b: number];
+
+function joinCount(a: LabelCount | undefined, b: LabelCount | undefined, factors: Factors): LabelCount {
+  const [total_a, total_b] = [a, b].map((count, side) => Math.round((count?.total ?? 0) * factors[side]));
+  return { total_a, total_b, samples_a: a?.samples ?? 0, samples_b: b?.samples ?? 0 };
+}
+
+const sizeOf = ({ total_a = 0, total_b = 0 }: LabelCount) => Math.max(Math.abs(total_a), Math.abs(total_b));
+const bySize = (x: LabelCount, y: LabelCount) => sizeOf(y) - sizeOf(x);
+
+/** Of both lists those of one name together. */
+function pairUp<T>(a: readonly T[], b: readonly T[], nameOf: (item: T) => string): [a: T | undefined, b: T | undefined][] {
+  const ofB = new Map(b.map((item) => [nameOf(item), item]));
+  const pairs = a.map((item): [T, T | undefined] => [item, ofB.get(nameOf(item))]);
+  const namesOfA = new Set(a.map(nameOf));
+  return [...pairs, ...b.filter((item) => !namesOfA.has(nameOf(item))).map((item): [undefined, T] => [undefined, item])];
+}
+
+function sumOf(values: readonly LabelValue[]): LabelCount {
+  const sum = { total_a: 0, total_b: 0, samples_a: 0, samples_b: 0 };
+  for (const value of values) for (const name of Object.keys(sum) as (keyof typeof sum)[]) sum[name] += value[name] ?? 0;
+  return sum;
+}
+
+/** A side without the label has all that it kept without it. */
+const withoutIt = (label: Label | undefined, { answer, samples }: SideCount): LabelCount => label?.without ?? { total: answer.kept, samples };
+
+function joinLabel(pair: readonly [Label | undefined, Label | undefined], sides: readonly [SideCount, SideCount], factors: Factors, limit: number): Label {
+  const [a, b] = pair;
+  const known = (b ?? a)!;
+  const isNumeric = pair.every((label) => !label || label.is_numeric);
+  const unit = isNumeric && pair.every((label) => !label || label.unit === known.unit) ? known.unit : undefined;
+  const values = pairUp(a?.values ?? [], b?.values ?? [], ({ value, unit }) => JSON.stringify([value, unit]))
+    .map(([x, y]): LabelValue => ({ ...(y ?? x)!, total: undefined, samples: undefined, ...joinCount(x, y, factors) }))
+    .sort(bySize);
+  const shown = limit ? values.slice(0, limit) : values;
+  const rest = values.slice(shown.length);
+  const [withA, withB] = pair.map((label) => label?.samples_with ?? 0);
+  const { total_a, total_b } = joinCount(a, b, factors);
+  return {
+    key: known.key,
+    is_numeric: isNumeric,
+    unit,
+    total_a, total_b,
+    samples_with_a: withA,
+    samples_with_b: withB,
+    without: { value: null, filter: known.without.filter, ...joinCount(withoutIt(a, sides[0]), withoutIt(b, sides[1]), factors) },
+    value_count: values.length,
+    values: shown,
+    other: rest.length ? { value_count: rest.length, ...sumOf(rest) } : null,
+  };
+}
+
+/** Both sides hold all values of each label. */
+export function joinLabels(sides: readonly [SideCount, SideCount], factors: Factors, unit: string, limit: number): LabelsAnswer {
+  const [a, b] = sides.map(({ answer }) => answer);
+  const labels = pairUp(a.labels, b.labels, ({ key }) => key).map((pair) => joinLabel(pair, sides, factors, limit)).sort(bySize);
+  const [total, kept] = (["total", "kept"] as const).map((name) => [a, b].map((answer, side) => Math.round((answer[name] ?? 0) * factors[side])));
+  return { unit, total_a: total[0], total_b: total[1], kept_a: kept[0], kept_b: kept[1], labels, label_count: labels.length, truncated: false };
+}
