@@ -60,7 +60,10 @@ static enum err_code compact_once(struct upkeep *upkeep, bool *ret_did, struct e
     if (code || !claim.count)
         return code;
     *ret_did = true;
-    return compact_claim(options, writer_id, &claim, err);
+    code = compact_claim(options, writer_id, &claim, err);
+    if (claim.level) /* merging blocks took much memory, and will not again for long */
+        mem_trim();
+    return code;
 }
 
 static void compact_all(struct upkeep *upkeep)
