@@ -111,7 +111,7 @@ static void print_bash(void)
     puts("    esac\n"
          "    if [[ $word == -* ]]; then\n"
          "        mapfile -t COMPREPLY < <(compgen -W \"$options\" -- \"$word\")\n"
-         "    elif [ -n \"$words\" ]; then\n"
+         "    elif [ -n \"$words\" ] && [ \"$COMP_CWORD\" -eq 2 ]; then\n"
          "        mapfile -t COMPREPLY < <(compgen -W \"$words\" -- \"$word\")\n"
          "    elif [ -n \"$files\" ]; then\n"
          "        mapfile -t COMPREPLY < <(compgen -f -- \"$word\")\n"
@@ -157,7 +157,8 @@ static void print_zsh_command(const struct command *command)
         fputs(" \\\n            '1:word:(", stdout);
         print_words(command->words, " ");
         fputs(")'", stdout);
-    } else if (command->arguments == ARGUMENTS_FILES || command->arguments == ARGUMENTS_BOTH) {
+    }
+    if (command->arguments == ARGUMENTS_FILES || command->arguments == ARGUMENTS_BOTH) {
         fputs(" \\\n            '*:profile:_files'", stdout);
     }
     puts("\n        ;;");

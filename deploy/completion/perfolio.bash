@@ -5,7 +5,7 @@ _perfolio()
     local options words files
     COMPREPLY=()
     if [ "$COMP_CWORD" -eq 1 ]; then
-        mapfile -t COMPREPLY < <(compgen -W 'push diff top query export usage get delete list open merge login logout admin completion version help' -- "$word")
+        mapfile -t COMPREPLY < <(compgen -W 'push diff top query export usage get delete list open merge debuginfo login logout admin completion version help' -- "$word")
         return
     fi
     case $previous in
@@ -82,6 +82,11 @@ _perfolio()
         words=''
         files=yes
         ;;
+    debuginfo)
+        options='--help --output --force --alternate-file --names --quiet'
+        words='build check show'
+        files=yes
+        ;;
     login)
         options='--help --ca-file --token-file --anonymous'
         words=''
@@ -115,7 +120,7 @@ _perfolio()
     esac
     if [[ $word == -* ]]; then
         mapfile -t COMPREPLY < <(compgen -W "$options" -- "$word")
-    elif [ -n "$words" ]; then
+    elif [ -n "$words" ] && [ "$COMP_CWORD" -eq 2 ]; then
         mapfile -t COMPREPLY < <(compgen -W "$words" -- "$word")
     elif [ -n "$files" ]; then
         mapfile -t COMPREPLY < <(compgen -f -- "$word")

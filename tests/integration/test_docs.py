@@ -77,6 +77,8 @@ def test_a_command_of_the_readme(command, server, profiled_program, tmp_path):
 MANUAL = ROOT / "deploy/man"
 # What perfolio.1 explains whole: they take nothing that a page of their own could tell.
 WITHOUT_PAGE = {"version", "help"}
+# Programs of their own, whose pages are beside those of perfolio's commands.
+PROGRAMS = {"symbolize"}
 
 
 def said(*arguments):
@@ -105,7 +107,7 @@ def test_each_command_has_a_page_and_no_page_is_of_none():
     names = commands_of_the_program()
     assert {"push", "open", "logout", "completion", *WITHOUT_PAGE} <= set(names)
     pages = {path.stem.partition("-")[2] for path in MANUAL.glob("perfolio-*.1")}
-    assert pages == set(names) - WITHOUT_PAGE
+    assert pages - PROGRAMS == set(names) - WITHOUT_PAGE
     general, _, also = (MANUAL / "perfolio.1").read_text().partition(".Sh SEE ALSO")
     for name in names:
         assert re.search(rf"^\.It Cm {name}\b", general, re.M), name
@@ -113,8 +115,8 @@ def test_each_command_has_a_page_and_no_page_is_of_none():
             assert f".Xr perfolio-{name} 1" in general and f".Xr perfolio-{name} 1" in also, name
 
 
-@pytest.mark.parametrize("command", sorted(path.stem.partition("-")[2]
-                                           for path in MANUAL.glob("perfolio-*.1")))
+@pytest.mark.parametrize("command", sorted({path.stem.partition("-")[2]
+                                            for path in MANUAL.glob("perfolio-*.1")} - PROGRAMS))
 def test_a_page_has_the_options_of_its_command_and_no_others(command):
     page = (MANUAL / f"perfolio-{command}.1").read_text()
     options = options_of(command)

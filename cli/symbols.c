@@ -1,0 +1,184 @@
+#include "cli/symbols.h"
+
+#include "lib/base/digest.h"
+#include "lib/base/os.h"
+#include "lib/symbols/symbol_builder.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <sys/mman.h>
+
+/* ---- building ---- */
+
+static enum err_code open_file(const char *path, int *ret_fd, struct err *err)
+{
+    *ret_fd = os_openat(AT_FDCWD, path, O_RDONLY, 0);
+    if (*ret_fd >= 0)
+        return ERR_NONE;
+    return err_set_errno(err, errno == ENOENT ? ERR_NOT_FOUND : ERR_IO, "%s", path);
+}
+
+static void warn_of(struct cli *cli, const char *path, const struct symbol_builder_report *report)
+{
+    if (report->broken_units)
+        terminal_warn(&cli->terminal, "%s: %u units are broken and were left out", path,
+                      report->broken_units);
+    if (report->problem[0])
+        terminal_warn(&cli->terminal, "%s: %s", path, report->problem);
+    if (report->warning[0])
+        terminal_warn(&cli->terminal, "%s", report->warning);
+}
+
+enum err_code symbols_build(struct cli *cli, const char *path, const char *alternate, int output_fd,
+                            struct err *err)
+{
+    fd_auto input_fd = -1;
+    fd_auto alternate_fd = -1;
+    enum err_code code = open_file(path, &input_fd, err);
+    if (!code && alternate)
+        code = open_file(alternate, &alternate_fd, err);
+    if (code)
+        return code;
+    const struct symbol_builder_options options = {
+        .input_fd = input_fd, .output_fd = output_fd, .alternate_fd = alternate_fd};
+    struct symbol_builder_report report;
+    code = symbol_builder_run(&options, &report, err);
+    if (code)
+        return err_add(err, "%s", path);
+    warn_of(cli, path, &report);
+    return ERR_NONE;
+}
+
+static enum err_code build_and_open(struct cli *cli, const char *path, const char *alternate,
+                                    struct symbol_table **ret_table, struct err *err)
+{
+    fd_auto memory_fd = memfd_create("symbols", MFD_CLOEXEC);
+    if (memory_fd < 0)
+        return err_set_errno(err, ERR_IO, "no memory for a symbol table");
+    enum err_code code = symbols_build(cli, path, alternate, memory_fd, err);
+    return code ? code : symbol_table_open_fd(memory_fd, ret_table, err);
+}
+
+enum err_code symbols_open(struct cli *cli, const char *path, const char *alternate,
+                           struct symbol_table **ret_table, struct err *err)
+{
+    fd_auto fd = -1;
+    struct symbol_table *table = NULL;
+    enum err_code code = open_file(path, &fd, err);
+    if (code)
+        return code;
+    code = symbol_table_open_fd(fd, &table, err);
+    if (code == ERR_INVALID) {
+        code = build_and_open(cli, path, alternate, &table, err);
+        if (code)
+            return code;
+    }
+    if (!code)
+        code = symbol_table_verify(table, err);
+    if (code) {
+        symbol_table_close(table);
+        return err_add(err, "%s", path);
+    }
+    *ret_table = table;
+    return ERR_NONE;
+}
+
+/* ---- facts ---- */
+
+static void print_id(const struct symbol_table_facts *facts)
+{
+    char hex[2 * SYMBOL_ID_MAX_BYTES + 1];
+    switch (facts->id_kind) {
+    case SYMBOL_ID_GNU:
+    case SYMBOL_ID_TEXT_HASH:
+        digest_hex(span_of(facts->id, facts->id_bytes), hex);
+        printf("  id         %s%s\n", hex,
+               facts->id_kind == SYMBOL_ID_GNU ? "" : " (hash of .text: it has no build id)");
+        break;
+    case SYMBOL_ID_GO:
+        fputs("  id         ", stdout);
+        terminal_print_clean(stdout, span_of(facts->id, facts->id_bytes));
+        puts(" (Go's)");
+        break;
+    case SYMBOL_ID_NONE:
+        puts("  id         none");
+        break;
+    }
+}
+
+static void print_quality(const struct symbol_table_facts *facts)
+{
+    static const struct {
+        enum symbol_quality quality;
+        const char *word;
+    } words[] = {{SYMBOL_HAS_DWARF, "DWARF"},    {SYMBOL_HAS_GO, "Go's own table"},
+                 {SYMBOL_HAS_LINES, "lines"},    {SYMBOL_HAS_INLINES, "inlined calls"},
+                 {SYMBOL_HAS_SYMTAB, ".symtab"}, {SYMBOL_HAS_MINI, ".gnu_debugdata"},
+                 {SYMBOL_HAS_DYNSYM, ".dynsym"}, {SYMBOL_IS_PARTIAL, "incomplete"}};
+    const char *separator = "  has        ";
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+        if (!(facts->quality & words[i].quality))
+            continue;
+        printf("%s%s", separator, words[i].word);
+        separator = ", ";
+    }
+    putchar('\n');
+}
+
+void symbols_print_facts(const char *path, const struct symbol_table *table)
+{
+    const struct symbol_table_facts *facts = symbol_table_facts(table);
+    const struct symbol_table_sizes sizes = symbol_table_sizes(table);
+    terminal_print_clean(stdout, span_text(path));
+    putchar('\n');
+    print_id(facts);
+    print_quality(facts);
+    printf("  functions  %u\n  files      %u\n  addresses  0x%" PRIx64 " to 0x%" PRIx64
+           ", %u places\n  table      %" PRIu64 " bytes\n",
+           sizes.functions, sizes.files, sizes.first_address, sizes.end_address, sizes.records,
+           sizes.bytes);
+}
+
+/* ---- addresses ---- */
+
+static enum err_code print_frame(const struct symbol_frame *frame, struct symbol_names *names,
+                                 enum symbol_name_mode mode, struct err *err)
+{
+    struct symbol_name name;
+    struct span path = SPAN_LITERAL("??");
+    buf_auto text;
+    buf_init(&text, 2 * SYMBOL_NAME_MAX_BYTES);
+    enum err_code code = symbol_names_function(names, frame->function, &name, err);
+    if (code)
+        return code;
+    symbol_name_append(&name, mode, &text);
+    if (text.size == 0)
+        buf_append_text(&text, "??");
+    if (frame->file != SYMBOL_NONE)
+        code = symbol_names_file(names, frame->file, &path, err);
+    if (code)
+        return code;
+    terminal_print_clean(stdout, buf_span(&text));
+    fputs(" at ", stdout);
+    terminal_print_clean(stdout, path);
+    printf(":%u\n", frame->line);
+    return ERR_NONE;
+}
+
+enum err_code symbols_print_address(struct symbol_cursor *cursor, struct symbol_names *names,
+                                    enum symbol_name_mode mode, uint64_t address, struct err *err)
+{
+    const uint32_t count = symbol_cursor_find(cursor, address);
+    printf("0x%" PRIx64 ": ", address);
+    if (count == 0)
+        puts("?? at ??:0");
+    for (uint32_t i = 0; i < count; i++) {
+        if (i)
+            fputs(" (inlined by) ", stdout);
+        const enum err_code code = print_frame(&cursor->frames[i], names, mode, err);
+        if (code)
+            return code;
+    }
+    return ERR_NONE;
+}

@@ -1,0 +1,136 @@
+"""perfolio debuginfo: symbol tables from the command line, without a server."""
+
+import os
+import re
+import subprocess
+
+import pytest
+
+from conftest import PERFOLIO
+
+SOURCE = r"""
+#include <stddef.h>
+volatile int sink;
+extern "C" inline __attribute__((always_inline)) long leaf(long x)
+{
+    sink = (int)x;
+    return x * 3 + sink;
+}
+namespace deep {
+__attribute__((noinline)) long entry(long x, const char *text)
+{
+    long y = leaf(x);
+    if (text != NULL)
+        y += leaf(y + 1);
+    return y;
+}
+}
+int main(int argc, char **argv) { return (int)deep::entry(argc, argv[0]) & 1; }
+"""
+
+
+def run(*arguments, **options):
+    return subprocess.run([str(argument) for argument in arguments], capture_output=True, text=True,
+                          timeout=120, check=False, **options)
+
+
+@pytest.fixture
+def perfolio(tmp_path):
+    def call(*arguments, **options):
+        return run(PERFOLIO, "debuginfo", *arguments, cwd=tmp_path,
+                   env={"HOME": str(tmp_path), "PATH": os.environ["PATH"]}, **options)
+
+    return call
+
+
+@pytest.fixture
+def program(tmp_path):
+    (tmp_path / "main.cc").write_text(SOURCE)
+    path = tmp_path / "program"
+    done = run("g++", "-O2", "-g", "-Wl,--build-id", tmp_path / "main.cc", "-o", path)
+    assert done.returncode == 0, done.stderr
+    return path
+
+
+def code_of(program, name):
+    """Every address of a function, as readelf has its symbol."""
+    symbols = run("readelf", "-sW", program).stdout
+    found = re.search(rf"^ +\d+: ([0-9a-f]+) +(\d+) FUNC .* {name}$", symbols, re.M)
+    begin = int(found.group(1), 16)
+    return range(begin, begin + int(found.group(2)))
+
+
+def without_inner_names(text):
+    """binutils may give the innermost of several frames the name of the symbol, the outermost's."""
+    return re.sub(r"^(0x\w+): .*( at .*\n \(inlined by\))", r"\1:\2", text, flags=re.M)
+
+
+def test_a_table_says_what_addr2line_says_of_every_address(perfolio, program, tmp_path):
+    built = perfolio("build", program, "-o", "program.symbols")
+    assert built.returncode == 0, built.stderr
+    assert (tmp_path / "program.symbols").stat().st_size < program.stat().st_size
+    addresses = "".join(f"{address:#x}\n" for name in ("main", "_ZN4deep5entryElPKc")
+                        for address in code_of(program, name))
+    theirs = run("addr2line", "-Cafip", "-e", program, input=addresses)
+    expected = re.sub(r" \(discriminator \d+\)", "", theirs.stdout)
+    expected = re.sub(r"^0x0*", "0x", expected, flags=re.M)
+    for what in ("program.symbols", program):
+        said = perfolio("show", what, "-", input=addresses)
+        assert said.returncode == 0, said.stderr
+        assert without_inner_names(said.stdout) == without_inner_names(expected)
+        assert re.search(r": leaf at .*main.cc:\d+\n \(inlined by\) deep::entry", said.stdout)
+
+
+def test_names_have_modes(perfolio, program):
+    address = hex(code_of(program, "_ZN4deep5entryElPKc")[0])
+    for mode, name in (("full", "deep::entry(long, char const*)"), ("simple", "deep::entry"),
+                       ("none", "_ZN4deep5entryElPKc")):
+        said = perfolio("show", "--names", mode, program, address[2:])
+        assert said.stdout.splitlines()[-1].partition(" at ")[0].removeprefix(f"{address}: ") \
+            .removeprefix(" (inlined by) ") == name
+    assert perfolio("show", program, "0xffffffff").stdout == "0xffffffff: ?? at ??:0\n"
+
+
+def test_check_tells_what_a_file_has(perfolio, program, tmp_path):
+    build_id = re.search(r"Build ID: (\w+)", run("readelf", "-nW", program).stdout).group(1)
+    said = perfolio("check", program)
+    assert said.returncode == 0, said.stderr
+    assert build_id in said.stdout and "DWARF, lines, inlined calls" in said.stdout
+    assert run("strip", "-g", program).returncode == 0
+    said = perfolio("check", program)
+    assert ".symtab" in said.stdout and "DWARF" not in said.stdout
+    (tmp_path / "text").write_text("no program")
+    several = perfolio("check", program, tmp_path / "text", "absent")
+    assert several.returncode == 7 and build_id in several.stdout
+    assert "text: " in several.stderr and "absent: " in several.stderr
+
+
+def test_a_changed_table_is_noticed(perfolio, program, tmp_path):
+    table = tmp_path / "program.symbols"
+    assert perfolio("build", program, "-o", table).returncode == 0
+    assert perfolio("check", "-q", table).stdout == ""
+    again = perfolio("build", program, "-o", table)
+    assert again.returncode == 1 and "--force" in again.stderr
+    assert perfolio("build", "-f", program, "-o", table).returncode == 0
+    content = bytearray(table.read_bytes())
+    content[len(content) // 2] ^= 1
+    table.write_bytes(content)
+    said = perfolio("check", table)
+    assert said.returncode == 1 and "damaged symbol table" in said.stderr
+
+
+@pytest.mark.parametrize("arguments, status, words", [
+    ([], 2, "say what to do"), (["look", "x"], 2, "say what to do"), (["check"], 2, "name a file"),
+    (["build", "x"], 2, "-o"), (["build", "x", "y", "-o", "z"], 2, "one file"),
+    (["show", "x"], 2, "addresses"), (["show", "--names", "all", "x", "1"], 2, "full, simple, none"),
+    (["build", "absent", "-o", "z"], 5, "absent"),
+])
+def test_mistakes_are_explained(perfolio, tmp_path, arguments, status, words):
+    said = perfolio(*arguments)
+    assert said.returncode == status and words in said.stderr
+    assert not (tmp_path / "z").exists()
+
+
+def test_an_address_that_is_none_is_said(perfolio, program):
+    said = perfolio("show", program, "main")
+    assert said.returncode == 2 and "main is no hexadecimal address" in said.stderr
