@@ -14,6 +14,7 @@
 #include "api/senders.h"
 #include "api/settings.h"
 #include "api/share.h"
+#include "api/symbol_tables.h"
 #include "api/tenant_limits.h"
 #include "api/turns.h"
 #include "api/worker.h"
@@ -99,6 +100,11 @@ static enum err_code write_senders(struct jobs *jobs, struct err *err)
     return senders_jobs_run(jobs->server, err);
 }
 
+static enum err_code write_symbol_needs(struct jobs *jobs, struct err *err)
+{
+    return symbol_tables_write_needs(jobs->server, err);
+}
+
 static enum err_code refresh_gauges(struct jobs *jobs, struct err *err)
 {
     return gauges_refresh(jobs->server->gauges, err);
@@ -128,6 +134,7 @@ static void *jobs_main(void *context)
         run_job(jobs, "shares", sweep);
         run_job(jobs, "identity", clean_identity);
         run_job(jobs, "senders", write_senders);
+        run_job(jobs, "symbol needs", write_symbol_needs);
         run_job(jobs, "gauges", refresh_gauges);
     }
     return NULL;
@@ -252,6 +259,7 @@ static enum err_code build(struct server *server, const struct server_start *sta
     server->auth = auth_create(AUTH_ENTRIES);
     server->tenant_limits = tenant_limits_create(settings->tenant_sample_labels);
     server->senders = senders_create();
+    server->symbol_tables = symbol_tables_create();
     server->admission = admission_memory_create(clock_monotonic_ns);
     server->profiles = profile_cache_create((size_t)settings->profile_cache_bytes);
     server->shares = share_memory_create(settings->max_heavy_memory);
@@ -272,6 +280,7 @@ static void tear_down(struct server *server)
     share_memory_destroy(server->shares);
     profile_cache_destroy(server->profiles);
     admission_memory_destroy(server->admission);
+    symbol_tables_destroy(server->symbol_tables);
     senders_destroy(server->senders);
     tenant_limits_destroy(server->tenant_limits);
     auth_destroy(server->auth);

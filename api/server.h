@@ -22,6 +22,7 @@ struct senders;
 struct settings;
 struct share_memory;
 struct store;
+struct symbol_tables;
 struct tenant_limits_memory;
 struct question_memory;
 struct turns;
@@ -41,7 +42,8 @@ struct server {
     struct query_answers *query_answers;        /* api/query_answers.h: finished reports */
     struct profile_cache *profiles; /* api/profile_cache.h: decoded profiles, single flight */
     struct share_memory *shares;    /* api/share.h: counted views, cookie key, finished answers */
-    struct senders *senders;        /* api/senders.h: who has sent profiles lately */
+    struct symbol_tables *symbol_tables;     /* api/symbol_tables.h: names of addresses */
+    struct senders *senders;                 /* api/senders.h: who has sent profiles lately */
     struct question_memory *question_memory; /* api/question_memory.h: of all questions together */
     struct turns *turns;      /* api/turns.h: who may keep workers busy with reports */
     struct metrics *metrics;  /* api/metrics.h */

@@ -8,7 +8,7 @@ from people import Tenant
 PROFILE = b"main;work 10\n"
 # Tables of the server as a whole; they name no tenant.
 UNSCOPED = {"object_folder", "object_trash", "schema_migration", "segment", "server_secret",
-            "store_writer"}
+            "store_writer", "symbol_generation_public", "symbol_table_public"}
 
 
 @pytest.fixture(scope="module")
@@ -39,6 +39,17 @@ def tenants(server):
                            "0, 1, 1, 1 FROM store_writer", [tenant.id, f"block/x/{tenant.id}"])
             cursor.execute("INSERT INTO store_deletion (tenant_id, selector, begin_ns, end_ns) "
                            "VALUES (%s, '{pod=\"x\"}', 0, 1)", [tenant.id])
+            digest = b"\0" * 32
+            cursor.execute("INSERT INTO symbol_table (tenant_id, build_id, object_key, bytes, sha256, quality, "
+                           "quality_rank, builder_version, broken_units, functions, source) "
+                           "VALUES (%s, 'ab', %s, 1, %s, 1, 1, 1, 0, 1, 'table')",
+                           [tenant.id, f"symbols/x{tenant.id}", digest])
+            cursor.execute("INSERT INTO debug_file (tenant_id, build_id, kind, object_key, bytes, sha256) "
+                           "VALUES (%s, 'ab', 'debuginfo', %s, 1, %s)",
+                           [tenant.id, f"debuginfo/x{tenant.id}", digest])
+            cursor.execute("INSERT INTO symbol_need (tenant_id, build_id) VALUES (%s, 'ab')", [tenant.id])
+            cursor.execute("INSERT INTO symbol_job (tenant_id, kind, key, build_id, run_after) "
+                           "VALUES (%s, 'fetch', %s, 'ab', 'infinity')", [tenant.id, f"x {tenant.id}"])
         assert tenant.api("admin").post("/api/v1/retention",
                                         json={"query": '{pod="x"}', "keep": "3d"}).status == 200
         made.append(tenant)

@@ -1,0 +1,304 @@
+#include "api/symbol_tables.h"
+
+#include "api/server.h"
+#include "api/symbol_needs.h"
+#include "lib/base/clock.h"
+#include "lib/base/digest.h"
+#include "lib/base/flight_cache.h"
+#include "lib/base/log.h"
+#include "lib/base/mem.h"
+#include "lib/base/os.h"
+#include "lib/io/object.h"
+#include "lib/io/pg.h"
+#include "lib/symbols/symbol_table.h"
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdio.h>
+
+enum {
+    GENERATION_SLOTS = 1024, /* of teams that ask; two that meet in one ask the database oftener */
+    FOUND_MAX_BYTES = 8 << 20,
+    KEY_BYTES = SYMBOL_TABLES_ID_BYTES + 64,
+};
+
+/* What the database said of one team's build id in one generation. */
+struct found {
+    char object_key[OBJECT_KEY_MAX_BYTES + 1]; /* "": no table */
+    bool is_public;
+};
+
+struct opened {
+    char key[OBJECT_KEY_MAX_BYTES + 1];
+    struct symbol_table *table; /* NULL: damaged */
+};
+
+struct generation {
+    int64_t tenant_id; /* 0: free */
+    uint64_t number;
+    int64_t asked_ns; /* monotonic; 0: ask again */
+};
+
+struct symbol_tables {
+    struct flight_cache *found;
+    struct flight_cache *opened;
+    struct symbol_needs *needs;
+    pthread_mutex_t mutex; /* guards generations */
+    struct generation generations[GENERATION_SLOTS];
+};
+
+static void destroy_found(void *value)
+{
+    mem_free(value);
+}
+
+static void destroy_opened(void *value)
+{
+    struct opened *opened = value;
+    symbol_table_close(opened->table);
+    mem_free(opened);
+}
+
+struct symbol_tables *symbol_tables_create(void)
+{
+    struct symbol_tables *tables = mem_new(struct symbol_tables, 1);
+    tables->found = flight_cache_create(FOUND_MAX_BYTES, destroy_found);
+    tables->opened = flight_cache_create(SYMBOL_TABLES_MAPPED_BYTES, destroy_opened);
+    tables->needs = symbol_needs_create();
+    pthread_mutex_init(&tables->mutex, NULL);
+    return tables;
+}
+
+void symbol_tables_destroy(struct symbol_tables *tables)
+{
+    if (!tables)
+        return;
+    flight_cache_destroy(tables->found);
+    flight_cache_destroy(tables->opened);
+    symbol_needs_destroy(tables->needs);
+    pthread_mutex_destroy(&tables->mutex);
+    mem_free(tables);
+}
+
+struct symbol_needs *symbol_tables_needs(struct symbol_tables *tables)
+{
+    return tables->needs;
+}
+
+static bool is_hex(struct span text)
+{
+    for (size_t i = 0; i < text.size; i++) {
+        uint8_t byte = text.data[i];
+        if (!((byte >= '0' && byte <= '9') || (byte >= 'a' && byte <= 'f') ||
+              (byte >= 'A' && byte <= 'F')))
+            return false;
+    }
+    return text.size % 2 == 0;
+}
+
+bool symbol_tables_id(struct span build_id, char ret_id[SYMBOL_TABLES_ID_BYTES])
+{
+    bool is_hexadecimal = is_hex(build_id);
+    if (build_id.size == 0 || build_id.size >= SYMBOL_TABLES_ID_BYTES ||
+        (!is_hexadecimal && build_id.size > SYMBOL_ID_MAX_BYTES))
+        return false;
+    if (!is_hexadecimal) {
+        digest_hex(build_id, ret_id);
+        return true;
+    }
+    for (size_t i = 0; i < build_id.size; i++) {
+        uint8_t byte = build_id.data[i];
+        ret_id[i] = (char)(byte >= 'A' && byte <= 'F' ? byte + ('a' - 'A') : byte);
+    }
+    ret_id[build_id.size] = '\0';
+    return true;
+}
+
+/* ---- generations ---- */
+
+static enum err_code ask_generation(struct server *server, int64_t tenant_id, uint64_t *ret_number,
+                                    struct err *err)
+{
+    arena_auto arena = arena_create();
+    pg_auto connection = NULL;
+    struct pg_result *rows;
+    enum err_code code = pg_take(server->database, &connection, err);
+    if (!code)
+        code = pg_query_values(connection, tenant_id,
+                               "SELECT generation + coalesce((SELECT generation FROM"
+                               " symbol_generation WHERE tenant_id = $1), 0)"
+                               " FROM symbol_generation_public",
+                               arena, &rows, err, PG_I64(tenant_id));
+    if (!code)
+        *ret_number = (uint64_t)pg_get_i64(rows, 0, 0);
+    return code;
+}
+
+static struct generation *generation_of(struct symbol_tables *tables, int64_t tenant_id)
+{
+    return &tables->generations[(uint64_t)tenant_id % GENERATION_SLOTS];
+}
+
+uint64_t symbol_tables_generation(struct server *server, int64_t tenant_id)
+{
+    struct symbol_tables *tables = server->symbol_tables;
+    struct generation *slot = generation_of(tables, tenant_id);
+    const int64_t now_ns = clock_monotonic_ns();
+    uint64_t number = 1;
+    struct err ignored;
+    pthread_mutex_lock(&tables->mutex);
+    if (slot->tenant_id == tenant_id)
+        number = slot->number;
+    const bool is_fresh =
+        slot->tenant_id == tenant_id && slot->asked_ns && now_ns - slot->asked_ns < CLOCK_NS_PER_S;
+    if (!is_fresh && slot->tenant_id == tenant_id)
+        slot->asked_ns = now_ns; /* one asks, others go on with what was known */
+    pthread_mutex_unlock(&tables->mutex);
+    if (is_fresh || ask_generation(server, tenant_id, &number, &ignored))
+        return number;
+    pthread_mutex_lock(&tables->mutex);
+    if (slot->tenant_id != tenant_id)
+        *slot = (struct generation){.tenant_id = tenant_id, .number = number, .asked_ns = now_ns};
+    else if (slot->number < number)
+        slot->number = number;
+    number = slot->number;
+    pthread_mutex_unlock(&tables->mutex);
+    return number;
+}
+
+void symbol_tables_forget(struct server *server, int64_t tenant_id)
+{
+    struct symbol_tables *tables = server->symbol_tables;
+    struct generation *slot = generation_of(tables, tenant_id);
+    pthread_mutex_lock(&tables->mutex);
+    if (slot->tenant_id == tenant_id)
+        slot->asked_ns = 0;
+    pthread_mutex_unlock(&tables->mutex);
+}
+
+/* ---- tables ---- */
+
+struct search {
+    struct server *server;
+    int64_t tenant_id;
+    const char *id;
+};
+
+static enum err_code find_table(void *context, void **ret_value, size_t *ret_bytes, struct err *err)
+{
+    const struct search *search = context;
+    arena_auto arena = arena_create();
+    pg_auto connection = NULL;
+    struct pg_result *rows;
+    enum err_code code = pg_take(search->server->database, &connection, err);
+    if (!code)
+        code = pg_query_values(
+            connection, search->tenant_id,
+            "SELECT object_key, false AS is_public, quality_rank FROM symbol_table"
+            " WHERE tenant_id = $1 AND build_id = $2 UNION ALL"
+            " SELECT object_key, true, quality_rank FROM symbol_table_public WHERE build_id = $2"
+            " ORDER BY quality_rank DESC, is_public LIMIT 1",
+            arena, &rows, err, PG_I64(search->tenant_id), PG_TEXT(search->id));
+    if (code)
+        return code;
+    struct found *found = mem_new(struct found, 1);
+    if (pg_row_count(rows)) {
+        snprintf(found->object_key, sizeof(found->object_key), "%s", pg_get_text(rows, 0, 0));
+        found->is_public = pg_get_bool(rows, 0, 1);
+    }
+    *ret_value = found;
+    *ret_bytes = sizeof(*found);
+    return ERR_NONE;
+}
+
+/* A damaged table is one that nobody has: answers go on without its names. */
+static void report_damage(const char *key, const struct err *err)
+{
+    char text[ERR_MESSAGE_BYTES + 16];
+    log_event(LOG_ERROR, "a symbol table cannot be read", "object=%s error=%s", key,
+              log_quote(err->message, text, sizeof(text)));
+}
+
+struct opening {
+    struct server *server;
+    const char *key;
+};
+
+static enum err_code open_table(void *context, void **ret_value, size_t *ret_bytes, struct err *err)
+{
+    const struct opening *opening = context;
+    fd_auto fd = -1;
+    uint64_t size;
+    struct symbol_table *table = NULL;
+    enum err_code code = object_open(opening->server->objects, opening->key, &fd, &size, err);
+    if (code)
+        return code;
+    code = symbol_table_open_fd(fd, &table, err);
+    if (code == ERR_IO)
+        return code;
+    if (code)
+        report_damage(opening->key, err);
+    struct opened *opened = mem_new(struct opened, 1);
+    snprintf(opened->key, sizeof(opened->key), "%s", opening->key);
+    opened->table = table;
+    *ret_value = opened;
+    *ret_bytes = sizeof(*opened) + (size_t)size;
+    return ERR_NONE;
+}
+
+static enum err_code ref_object(struct server *server, const struct found *found,
+                                struct symbol_tables_ref *ret_ref, struct err *err)
+{
+    struct opening opening = {.server = server, .key = found->object_key};
+    struct flight_entry *entry;
+    enum err_code code = flight_cache_ref(server->symbol_tables->opened, found->object_key,
+                                          open_table, &opening, &entry, err);
+    if (code)
+        return code;
+    const struct opened *opened = flight_cache_get(entry);
+    *ret_ref = (struct symbol_tables_ref){
+        .table = opened->table, .key = opened->key, .is_public = found->is_public, .entry = entry};
+    return ERR_NONE;
+}
+
+static enum err_code ref_found(struct server *server, const struct search *search,
+                               const char *found_key, struct symbol_tables_ref *ret_ref,
+                               struct err *err)
+{
+    struct flight_cache *cache = server->symbol_tables->found;
+    struct flight_entry *entry;
+    struct search wanted = *search;
+    enum err_code code = flight_cache_ref(cache, found_key, find_table, &wanted, &entry, err);
+    if (code)
+        return code;
+    const struct found *found = flight_cache_get(entry);
+    if (*found->object_key)
+        code = ref_object(server, found, ret_ref, err);
+    if (code == ERR_NOT_FOUND)
+        flight_cache_forget(cache, found_key);
+    flight_cache_unref(entry);
+    return code;
+}
+
+enum err_code symbol_tables_ref(struct server *server, int64_t tenant_id, struct span build_id,
+                                struct symbol_tables_ref *ret_ref, struct err *err)
+{
+    char id[SYMBOL_TABLES_ID_BYTES], key[KEY_BYTES];
+    *ret_ref = (struct symbol_tables_ref){0};
+    if (!symbol_tables_id(build_id, id))
+        return ERR_NONE;
+    snprintf(key, sizeof(key), "%" PRId64 ".%" PRIu64 ".%s", tenant_id,
+             symbol_tables_generation(server, tenant_id), id);
+    const struct search search = {.server = server, .tenant_id = tenant_id, .id = id};
+    enum err_code code = ref_found(server, &search, key, ret_ref, err);
+    /* Replaced a moment ago, and this process has not heard yet. */
+    if (code == ERR_NOT_FOUND)
+        code = ref_found(server, &search, key, ret_ref, err);
+    return code == ERR_NOT_FOUND ? ERR_NONE : code;
+}
+
+void symbol_tables_unref(struct symbol_tables_ref *ref)
+{
+    flight_cache_unref(ref->entry);
+    *ref = (struct symbol_tables_ref){0};
+}

@@ -1,0 +1,118 @@
+/*
+ * symbol_tables: the symbol tables that a team may see: its own and the public ones, found by build
+ * id, open and mapped while they are in use.
+ *
+ * A build id is text as senders give it: hexadecimal of a note's bytes, or Go's own text, which
+ * becomes the hexadecimal of its bytes. Of a team's own table and the public one the better counts,
+ * the own one where they are equal (symbol_quality_rank). Open tables are kept by
+ * SYMBOL_TABLES_MAPPED_BYTES of mappings, of which only what was read is resident; one thread opens
+ * a table, others wait. Threads: any.
+ */
+#ifndef API_SYMBOL_TABLES_H
+#define API_SYMBOL_TABLES_H
+
+#include "lib/base/buf.h"
+#include "lib/base/err.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct arena;
+struct flight_entry;
+struct pg_connection;
+struct server;
+struct symbol_table;
+struct symbol_tables;
+
+enum {
+    SYMBOL_TABLES_ID_BYTES = 257,        /* a build id in hexadecimal, with NUL */
+    SYMBOL_TABLES_FILE_CHARACTERS = 255, /* of a binary's name */
+    SYMBOL_TABLES_STATUS_MAX = 1000,     /* binaries of one status */
+    SYMBOL_TABLES_KEY_BYTES = 160,
+};
+#define SYMBOL_TABLES_MAPPED_BYTES (UINT64_C(4) << 30)
+
+struct symbol_tables *symbol_tables_create(void);
+void symbol_tables_destroy(struct symbol_tables *tables); /* NULL is a no-op */
+
+/* The key of a build id as senders give it; false when it is none: empty, or too long. */
+bool symbol_tables_id(struct span build_id, char ret_id[SYMBOL_TABLES_ID_BYTES]);
+
+/* ---- tables ---- */
+
+/* A table in use, zeros where there is none. */
+struct symbol_tables_ref {
+    const struct symbol_table *table; /* NULL: there is none that the team may see */
+    const char *key; /* of these very bytes, for what is kept of them; lives as long as the ref */
+    bool is_public;
+    struct flight_entry *entry;
+};
+
+/*
+ * The table of a build id, which the caller gives back. None is no error. Handles: ERR_DATABASE,
+ * ERR_IO, ERR_CORRUPT, ERR_BUSY (what flight_cache_ref and object_open handle).
+ */
+enum err_code symbol_tables_ref(struct server *server, int64_t tenant_id, struct span build_id,
+                                struct symbol_tables_ref *ret_ref, struct err *err) MUST_USE;
+/* A ref of zeros is a no-op. */
+void symbol_tables_unref(struct symbol_tables_ref *ref);
+
+/*
+ * Grows whenever tables that the team may see have changed, on whichever server: asked of the
+ * database once a second at most, so that it may be behind for that long, and stays what it was
+ * while the database is away. Never 0, which is the generation of those who know no names.
+ */
+uint64_t symbol_tables_generation(struct server *server, int64_t tenant_id);
+/* What this process changed itself: the next question asks the database. */
+void symbol_tables_forget(struct server *server, int64_t tenant_id);
+
+/* ---- what is missing ---- */
+
+struct symbol_tables_binary {
+    struct span build_id; /* as the sender gave it; empty: it has none */
+    struct span file;
+};
+
+/*
+ * Notes that somebody wants names of these binaries and there is no table. Costs a look into
+ * memory; what was not noted in the last minutes is written soon by the background work. What does
+ * not fit is left out: whoever asks again notes it again.
+ */
+void symbol_tables_need(struct server *server, int64_t tenant_id,
+                        const struct symbol_tables_binary *binaries, uint32_t count);
+
+enum symbol_tables_state {
+    SYMBOL_TABLES_READY,   /* there is a table */
+    SYMBOL_TABLES_PENDING, /* it is being fetched or built, or waits for that */
+    SYMBOL_TABLES_MISSING
+};
+
+struct symbol_tables_status {
+    enum symbol_tables_state state;
+    const char *build_id;  /* as in symbol_tables_id; "" where it has none */
+    const char *file;      /* as asked */
+    const char *reason;    /* of what is missing, for people; "" otherwise */
+    int64_t next_retry_ms; /* since 1970; 0: nobody will try by itself */
+};
+
+/*
+ * The state of each of the binaries, of which there are SYMBOL_TABLES_STATUS_MAX at most (what is
+ * above is left out); ret_states has count entries and its texts live in arena. Handles:
+ * ERR_DATABASE, ERR_BUSY.
+ */
+enum err_code symbol_tables_status(struct server *server, int64_t tenant_id,
+                                   const struct symbol_tables_binary *binaries, uint32_t count,
+                                   struct arena *arena,
+                                   const struct symbol_tables_status **ret_states,
+                                   struct err *err) MUST_USE;
+/*
+ * Appends {"complete": …, "pending": […], "missing": [{"build_id", "file", "reason",
+ * "next_retry"}]} of them, the value of "symbolization" in answers.
+ */
+void symbol_tables_write_status(const struct symbol_tables_status *states, uint32_t count,
+                                struct buf *json);
+
+/* Writes what was noted. Called by background work, often. */
+enum err_code symbol_tables_write_needs(struct server *server, struct err *err) MUST_USE;
+
+#endif
