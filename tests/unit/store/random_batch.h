@@ -290,7 +290,8 @@ static inline int lines_compare(const void *a, const void *b)
 
 static inline void lines_sort(struct lines *lines)
 {
-    qsort(lines->lines, lines->count, sizeof(*lines->lines), lines_compare);
+    if (lines->count)
+        qsort(lines->lines, lines->count, sizeof(*lines->lines), lines_compare);
 }
 
 static inline void lines_fini(struct lines *lines)
