@@ -117,9 +117,9 @@ check:
 	sh tests/lint/check.sh
 
 UNIT_PROGRAMS := $(patsubst tests/%.c,$(OUT)/tests/%,$(UNIT_C))
-$(OUT)/tests/unit/%: $(OUT)/tests/unit/%.o $(OUT)/cli.a $(OUT)/api.a $(OUT)/store.a $(OUT)/lib.a
+$(OUT)/tests/unit/%: $(OUT)/tests/unit/%.o $(OUT)/cli.a $(OUT)/api.a $(OUT)/store.a $(OUT)/debuginfod.a $(OUT)/lib.a
 	$(call say,LINK,$@)
-	$(Q)$(CC) $(LDFLAGS) $^ $(LDLIBS) -lcmocka -o $@
+	$(Q)$(CC) $(LDFLAGS) $^ $(LDLIBS) $(DEBUG_LIBS) -lcmocka -o $@
 unit:
 	BUILD=$(BUILD) $(PYTHON) tests/run.py unit
 unit-programs: $(UNIT_PROGRAMS)
@@ -133,9 +133,9 @@ browser: all
 	$(PYTHON) tests/run.py browser
 
 FUZZ_PROGRAMS := $(patsubst tests/%.c,build/fuzz/tests/%,$(FUZZ_C))
-build/fuzz/tests/fuzz/%: build/fuzz/tests/fuzz/%.o build/fuzz/api.a build/fuzz/store.a build/fuzz/lib.a
+build/fuzz/tests/fuzz/%: build/fuzz/tests/fuzz/%.o build/fuzz/api.a build/fuzz/store.a build/fuzz/debuginfod.a build/fuzz/lib.a
 	$(call say,LINK,$@)
-	$(Q)clang -fsanitize=fuzzer $(LDFLAGS) $^ $(LDLIBS) -o $@
+	$(Q)clang -fsanitize=fuzzer $(LDFLAGS) $^ $(LDLIBS) $(DEBUG_LIBS) -o $@
 fuzz-programs: $(FUZZ_PROGRAMS)
 # FUZZ_SECONDS=900 for the long run; new inputs are kept beside the seeds only when they are merged.
 FUZZ_SECONDS ?= 60

@@ -148,6 +148,26 @@ struct root {
     struct dwarf_value split_name;
 };
 
+static bool is_c_family(uint64_t language)
+{
+    switch (language) {
+    case DW_LANG_C89:
+    case DW_LANG_C:
+    case DW_LANG_C99:
+    case DW_LANG_C11:
+    case DW_LANG_C17:
+    case DW_LANG_C_plus_plus:
+    case DW_LANG_C_plus_plus_03:
+    case DW_LANG_C_plus_plus_11:
+    case DW_LANG_C_plus_plus_14:
+    case DW_LANG_C_plus_plus_17:
+    case DW_LANG_C_plus_plus_20:
+        return true;
+    default:
+        return false;
+    }
+}
+
 static void take_root_attribute(struct dwarf_unit *unit, struct root *root, uint16_t name,
                                 const struct dwarf_value *value)
 {
@@ -161,6 +181,9 @@ static void take_root_attribute(struct dwarf_unit *unit, struct root *root, uint
     case DW_AT_dwo_name:
     case DW_AT_GNU_dwo_name:
         root->split_name = *value;
+        break;
+    case DW_AT_language:
+        unit->has_code_in_types = !is_c_family(value->number);
         break;
     case DW_AT_stmt_list:
         unit->line_offset = value->number;
@@ -203,6 +226,7 @@ static bool read_root(struct dwarf_unit *unit)
     if (cursor.has_failed || !abbrev)
         return false;
     set_split_bases(unit);
+    unit->has_code_in_types = true;
     struct root root = {0};
     for (uint32_t i = 0; i < abbrev->attribute_count; i++) {
         const struct dwarf_attribute *attribute =

@@ -99,6 +99,7 @@ struct dwarf_unit {
     uint8_t offset_bytes;
     bool is_open;
     bool is_broken;
+    bool has_code_in_types; /* also of types outside of functions: not so in C and C++ */
 };
 
 struct dwarf_file {

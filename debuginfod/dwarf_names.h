@@ -5,7 +5,12 @@
 #define DEBUGINFOD_DWARF_NAMES_H
 
 enum {
-    DW_TAG_compile_unit = 0x11,
+    DW_TAG_array_type = 0x01,
+    DW_TAG_class_type = 0x02,
+    DW_TAG_enumeration_type = 0x04,
+    DW_TAG_structure_type = 0x13,
+    DW_TAG_subroutine_type = 0x15,
+    DW_TAG_union_type = 0x17,
     DW_TAG_inlined_subroutine = 0x1d,
     DW_TAG_subprogram = 0x2e,
 };
@@ -16,6 +21,7 @@ enum {
     DW_AT_stmt_list = 0x10,
     DW_AT_low_pc = 0x11,
     DW_AT_high_pc = 0x12,
+    DW_AT_language = 0x13,
     DW_AT_comp_dir = 0x1b,
     DW_AT_abstract_origin = 0x31,
     DW_AT_decl_file = 0x3a,
@@ -84,6 +90,20 @@ enum {
     DW_FORM_GNU_str_index = 0x1f02,
     DW_FORM_GNU_ref_alt = 0x1f20,
     DW_FORM_GNU_strp_alt = 0x1f21,
+};
+
+enum {
+    DW_LANG_C89 = 0x01,
+    DW_LANG_C = 0x02,
+    DW_LANG_C_plus_plus = 0x04,
+    DW_LANG_C99 = 0x0c,
+    DW_LANG_C_plus_plus_03 = 0x19,
+    DW_LANG_C_plus_plus_11 = 0x1a,
+    DW_LANG_C11 = 0x1d,
+    DW_LANG_C_plus_plus_14 = 0x21,
+    DW_LANG_C_plus_plus_17 = 0x2a,
+    DW_LANG_C_plus_plus_20 = 0x2b,
+    DW_LANG_C17 = 0x2c,
 };
 
 enum { DW_LNCT_path = 1, DW_LNCT_directory_index = 2 };

@@ -174,6 +174,83 @@ bool dwarf_value_read(const struct dwarf_unit *unit, const struct dwarf_attribut
     return !cursor->has_failed;
 }
 
+/* How the value of a form is skipped; numbers up to 16 are its bytes. */
+enum skip {
+    SKIP_SLOWLY = 17,
+    SKIP_ADDRESS,
+    SKIP_OFFSET,
+    SKIP_LEB,
+    SKIP_TEXT,
+    SKIP_BLOCK,
+    SKIP_BLOCK1
+};
+
+static const uint8_t skips[] = {
+    [0] = SKIP_SLOWLY,
+    [DW_FORM_addr] = SKIP_ADDRESS,
+    [2] = SKIP_SLOWLY,
+    [DW_FORM_block2] = SKIP_SLOWLY,
+    [DW_FORM_block4] = SKIP_SLOWLY,
+    [DW_FORM_data2] = 2,
+    [DW_FORM_data4] = 4,
+    [DW_FORM_data8] = 8,
+    [DW_FORM_string] = SKIP_TEXT,
+    [DW_FORM_block] = SKIP_BLOCK,
+    [DW_FORM_block1] = SKIP_BLOCK1,
+    [DW_FORM_data1] = 1,
+    [DW_FORM_flag] = 1,
+    [DW_FORM_sdata] = SKIP_LEB,
+    [DW_FORM_strp] = SKIP_OFFSET,
+    [DW_FORM_udata] = SKIP_LEB,
+    [DW_FORM_ref_addr] = SKIP_SLOWLY,
+    [DW_FORM_ref1] = 1,
+    [DW_FORM_ref2] = 2,
+    [DW_FORM_ref4] = 4,
+    [DW_FORM_ref8] = 8,
+    [DW_FORM_ref_udata] = SKIP_LEB,
+    [DW_FORM_indirect] = SKIP_SLOWLY,
+    [DW_FORM_sec_offset] = SKIP_OFFSET,
+    [DW_FORM_exprloc] = SKIP_BLOCK,
+    [DW_FORM_flag_present] = 0,
+    [DW_FORM_strx] = SKIP_LEB,
+    [DW_FORM_addrx] = SKIP_LEB,
+};
+
+static bool skip_leb(struct cursor *cursor)
+{
+    while (cursor->next < cursor->end) {
+        if (!(*cursor->next++ & 0x80))
+            return true;
+    }
+    return cursor_fail(cursor);
+}
+
+static bool skip_value(const struct dwarf_unit *unit, const struct dwarf_attribute *attribute,
+                       struct cursor *cursor)
+{
+    uint8_t how = attribute->form < sizeof(skips) ? skips[attribute->form] : SKIP_SLOWLY;
+    struct dwarf_value value;
+    switch (how) {
+    case SKIP_SLOWLY:
+        return dwarf_value_read(unit, attribute, cursor, &value);
+    case SKIP_ADDRESS:
+        return cursor_skip(cursor, unit->address_bytes);
+    case SKIP_OFFSET:
+        return cursor_skip(cursor, unit->offset_bytes);
+    case SKIP_LEB:
+        return skip_leb(cursor);
+    case SKIP_TEXT:
+        cursor_text(cursor);
+        return !cursor->has_failed;
+    case SKIP_BLOCK:
+        return cursor_skip(cursor, cursor_uleb(cursor));
+    case SKIP_BLOCK1:
+        return cursor_skip(cursor, cursor_u8(cursor));
+    default:
+        return cursor_skip(cursor, how);
+    }
+}
+
 bool dwarf_entry_skip(const struct dwarf_unit *unit, const struct dwarf_abbrev *abbrev,
                       struct cursor *cursor)
 {
@@ -182,9 +259,8 @@ bool dwarf_entry_skip(const struct dwarf_unit *unit, const struct dwarf_abbrev *
                                        (uint64_t)abbrev->address_count * unit->address_bytes +
                                        (uint64_t)abbrev->offset_count * unit->offset_bytes);
     const struct dwarf_attribute *attribute = unit->abbrevs->attributes + abbrev->first_attribute;
-    struct dwarf_value value;
     for (uint32_t i = 0; i < abbrev->attribute_count; i++) {
-        if (!dwarf_value_read(unit, &attribute[i], cursor, &value))
+        if (!skip_value(unit, &attribute[i], cursor))
             return false;
     }
     return true;

@@ -140,16 +140,28 @@ static enum err_code spawn(struct run *run, struct err *err)
     return err_set_errno(err, ERR_INTERNAL, "cannot run %s", path);
 }
 
-/* Reads the report until it is complete or the time is up. The writing end closes with the process.
- */
-static enum err_code read_report(struct run *run, struct err *err)
+/* False: there is no more, or no more room for it. */
+static bool read_piece(struct run *run)
+{
+    ssize_t size;
+    do {
+        size = read(run->report_fd, run->report + run->report_size,
+                    REPORT_MAX_BYTES - run->report_size);
+    } while (size < 0 && errno == EINTR);
+    if (size > 0)
+        run->report_size += (size_t)size;
+    return size > 0 && run->report_size < REPORT_MAX_BYTES;
+}
+
+/* Reads the report until the process has ended or the time is up. */
+static enum err_code read_report(struct run *run, int process_fd, struct err *err)
 {
     int64_t deadline_ms = clock_monotonic_ns() / CLOCK_NS_PER_MS + run->wall_ms;
+    struct pollfd fds[] = {{.fd = process_fd, .events = POLLIN},
+                           {.fd = run->report_fd, .events = POLLIN}};
     for (;;) {
         int64_t left_ms = deadline_ms - clock_monotonic_ns() / CLOCK_NS_PER_MS;
-        struct pollfd poll_fd = {.fd = run->report_fd, .events = POLLIN};
-        int ready =
-            left_ms > 0 ? poll(&poll_fd, 1, left_ms > INT32_MAX ? INT32_MAX : (int)left_ms) : 0;
+        int ready = left_ms > 0 ? poll(fds, 2, left_ms > INT32_MAX ? INT32_MAX : (int)left_ms) : 0;
         if (ready == 0)
             return err_set(err, ERR_TIMEOUT, "building its symbol table took more than %lld s",
                            (long long)(run->wall_ms / 1000));
@@ -157,13 +169,22 @@ static enum err_code read_report(struct run *run, struct err *err)
             return err_set_errno(err, ERR_INTERNAL, "poll");
         if (ready < 0)
             continue;
-        ssize_t size = read(run->report_fd, run->report + run->report_size,
-                            REPORT_MAX_BYTES - run->report_size);
-        if (size < 0 && errno == EINTR)
-            continue;
-        if (size <= 0 || (run->report_size += (size_t)size) == REPORT_MAX_BYTES)
+        if (fds[1].revents && !read_piece(run))
+            fds[1].fd = -1; /* the end of the report is not yet that of the process */
+        if (run->report_size == REPORT_MAX_BYTES)
+            return err_set(err, ERR_INTERNAL,
+                           "the builder of symbol tables did not report what it did, but more");
+        if (fds[0].revents && !fds[1].revents)
             return ERR_NONE;
     }
+}
+
+static enum err_code wait_for_report(struct run *run, struct err *err)
+{
+    fd_auto process_fd = pidfd_open(run->pid, 0);
+    if (process_fd < 0)
+        return err_set_errno(err, ERR_INTERNAL, "pidfd_open");
+    return read_report(run, process_fd, err);
 }
 
 static enum err_code explain_death(const struct run *run, int status, struct err *err)
@@ -308,7 +329,7 @@ enum err_code symbol_builder_run(const struct symbol_builder_options *options,
     enum err_code code = start(&run, err);
     if (code)
         return code;
-    code = read_report(&run, err);
+    code = wait_for_report(&run, err);
     code = finish(&run, code, &report, err);
     close(run.report_fd);
     if (!code)

@@ -1,0 +1,168 @@
+#include "tests/unit/test.h"
+
+#include "lib/base/clock.h"
+#include "lib/symbols/symbol_builder.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Shell scripts in the place of perfolio-symbolize: descriptor 5 is the report. */
+struct fixture {
+    char folder[64];
+    char program[96];
+    char file[96];
+};
+
+static int create_folder(void **state)
+{
+    static struct fixture fixture;
+    snprintf(fixture.folder, sizeof(fixture.folder), "/tmp/perfolio-builder-XXXXXX");
+    if (!mkdtemp(fixture.folder))
+        return -1;
+    snprintf(fixture.program, sizeof(fixture.program), "%s/program", fixture.folder);
+    snprintf(fixture.file, sizeof(fixture.file), "%s/file", fixture.folder);
+    *state = &fixture;
+    return 0;
+}
+
+static int remove_folder(void **state)
+{
+    struct fixture *fixture = *state;
+    unlink(fixture->program);
+    unlink(fixture->file);
+    return rmdir(fixture->folder);
+}
+
+static void write_program(const struct fixture *fixture, const char *script)
+{
+    unlink(fixture->program);
+    FILE *file = fopen(fixture->program, "w");
+    assert_non_null(file);
+    fprintf(file, "#!/bin/sh\n%s\n", script);
+    assert_int_equal(fclose(file), 0);
+    assert_int_equal(chmod(fixture->program, 0755), 0);
+}
+
+static enum err_code run(const struct fixture *fixture, const char *script, int64_t wall_ms,
+                         struct symbol_builder_report *report, struct err *err)
+{
+    write_program(fixture, script);
+    int fd = open(fixture->file, O_RDWR | O_CREAT, 0600);
+    assert_true(fd >= 0);
+    struct symbol_builder_options options = {.program = fixture->program,
+                                             .input_fd = fd,
+                                             .output_fd = fd,
+                                             .alternate_fd = -1,
+                                             .wall_ms = wall_ms};
+    *err = (struct err){0};
+    enum err_code code = symbol_builder_run(&options, report, err);
+    close(fd);
+    return code;
+}
+
+static void every_death_of_the_builder_is_a_reason(void **state)
+{
+    static const struct {
+        const char *script;
+        enum err_code code;
+        const char *text;
+    } cases[] = {
+        {"kill -SEGV $$", ERR_INVALID, "died of this file"},
+        {"kill -SYS $$", ERR_INVALID, "what its sandbox refuses"},
+        {"kill -ABRT $$", ERR_TOO_LARGE, "of memory"},
+        {"kill -XCPU $$", ERR_TIMEOUT, "of processor time"},
+        {"kill -KILL $$", ERR_TIMEOUT, "of processor time"},
+        {"exit 7", ERR_INTERNAL, "status 7"},
+        {"exit 0", ERR_INTERNAL, "did not report"},
+        {"echo rubbish >&5", ERR_INTERNAL, "did not report"},
+        {"echo quality many >&5; echo done >&5", ERR_INTERNAL, "did not report"},
+        {"echo ranges 3 >&5", ERR_INTERNAL, "did not report"},
+        {"yes quality 3 | head -c 100000 >&5", ERR_INTERNAL, "did not report"},
+        {"echo failed invalid no ELF file >&5; exit 1", ERR_INVALID, "no ELF file"},
+        {"echo failed not-found stripped >&5; exit 1", ERR_NOT_FOUND, "stripped"},
+        {"echo failed forbidden come in >&5; exit 1", ERR_INTERNAL, "come in"},
+        {"printf 'failed invalid a\\033[31mb\\377\\n' >&5; exit 1", ERR_INVALID, "a?[31mb?"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct symbol_builder_report report;
+        struct err err;
+        assert_int_equal(run(*state, cases[i].script, 60000, &report, &err), cases[i].code);
+        if (!strstr(err.message, cases[i].text))
+            fail_msg("%s: %s", cases[i].script, err.message);
+    }
+}
+
+static void a_builder_that_hangs_is_stopped(void **state)
+{
+    struct symbol_builder_report report;
+    struct err err;
+    assert_int_equal(run(*state, "exec sleep 1000", 50, &report, &err), ERR_TIMEOUT);
+    assert_int_equal(run(*state, "exec 5>&-; exec sleep 1000", 50, &report, &err), ERR_TIMEOUT);
+}
+
+static void a_report_is_read(void **state)
+{
+    struct symbol_builder_report report;
+    struct err err;
+    assert_int_equal(run(*state,
+                         "echo quality 7 >&5; echo broken_units 2 >&5; echo functions 11 >&5; "
+                         "echo ranges 13 >&5; echo table_bytes 17 >&5; echo problem some text >&5; "
+                         "echo warning none >&5; echo done >&5",
+                         60000, &report, &err),
+                     ERR_NONE);
+    assert_int_equal(report.quality, 7);
+    assert_int_equal(report.broken_units, 2);
+    assert_int_equal(report.functions, 11);
+    assert_int_equal(report.ranges, 13);
+    assert_int_equal(report.table_bytes, 17);
+    assert_string_equal(report.problem, "some text");
+    assert_string_equal(report.warning, "none");
+}
+
+static void it_gets_its_files_and_no_others(void **state)
+{
+    struct symbol_builder_report report;
+    struct err err;
+    int other = open("/dev/null", O_RDONLY); /* not to be inherited, though it could be */
+    assert_true(other >= 0);
+    assert_int_equal(run(*state,
+                         "for fd in 6 7 8 9; do [ -e /proc/$$/fd/$fd ] && exit 9; done; "
+                         "[ -e /proc/$$/fd/3 ] && [ -e /proc/$$/fd/4 ] && [ -z \"$HOME\" ] && "
+                         "echo done >&5",
+                         60000, &report, &err),
+                     ERR_NONE);
+    close(other);
+}
+
+static void a_program_that_is_not_there_is_said(void **state)
+{
+    const struct fixture *fixture = *state;
+    struct symbol_builder_options options = {.program = "/nonexistent/perfolio-symbolize",
+                                             .input_fd = 0,
+                                             .output_fd = 1,
+                                             .alternate_fd = -1};
+    struct symbol_builder_report report;
+    struct err err;
+    (void)fixture;
+    assert_int_equal(symbol_builder_run(&options, &report, &err), ERR_INTERNAL);
+    assert_non_null(strstr(err.message, "/nonexistent/perfolio-symbolize"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(every_death_of_the_builder_is_a_reason, create_folder,
+                                        remove_folder),
+        cmocka_unit_test_setup_teardown(a_builder_that_hangs_is_stopped, create_folder,
+                                        remove_folder),
+        cmocka_unit_test_setup_teardown(a_report_is_read, create_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(it_gets_its_files_and_no_others, create_folder,
+                                        remove_folder),
+        cmocka_unit_test(a_program_that_is_not_there_is_said),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
