@@ -166,11 +166,15 @@ void symbol_cursor_take_record(struct symbol_cursor *cursor)
     read_next(cursor);
 }
 
+static const symbol_u32 *group_offsets(const struct symbol_table *table)
+{
+    return (const symbol_u32 *)table->sections[SYMBOL_SECTION_GROUP_OFFSETS].data;
+}
+
 void symbol_cursor_begin_group(struct symbol_cursor *cursor, uint32_t group)
 {
     const struct symbol_table *table = cursor->table;
-    const symbol_u32 *offsets =
-        (const symbol_u32 *)table->sections[SYMBOL_SECTION_GROUP_OFFSETS].data;
+    const symbol_u32 *offsets = group_offsets(table);
     const bool is_sound = offsets[group] <= table->last_record_offset;
     cursor->group = group;
     cursor->group_end =
@@ -178,6 +182,7 @@ void symbol_cursor_begin_group(struct symbol_cursor *cursor, uint32_t group)
     cursor->begin = cursor->next = symbol_group_address(table, group);
     cursor->left = is_sound ? symbol_group_records(table, group) : 0;
     cursor->at = table->sections[SYMBOL_SECTION_RECORDS].data + (is_sound ? offsets[group] : 0);
+    __builtin_prefetch(cursor->at + 64); /* most groups end in the line behind */
     cursor->is_gap = true;
     cursor->node = 0;
     cursor->file = 0;
@@ -207,9 +212,23 @@ static uint32_t search_group(const struct symbol_table *table, uint32_t key)
     for (uint32_t i = table->level_count; i-- > 0;) {
         const struct symbol_level *level = &table->levels[i];
         const uint32_t first = at * SYMBOL_SEARCH_WIDTH;
+        if (i == 0) /* comes while the keys do */
+            __builtin_prefetch(group_offsets(table) + first);
         at = first + count_up_to(level->keys + first, level->count - first, key) - 1;
     }
     return at;
+}
+
+/* The nodes of a group's records are near each other: those of the first one's come while the
+ * others are gone through. */
+static void prefetch_node(const struct symbol_table *table, uint32_t node)
+{
+    const symbol_u32 *offsets =
+        (const symbol_u32 *)table->sections[SYMBOL_SECTION_NODE_OFFSETS].data;
+    const uint32_t offset =
+        node < table->header.node_count ? offsets[node / SYMBOL_NODE_GROUP] : UINT32_MAX;
+    if (offset <= table->last_node_offset)
+        __builtin_prefetch(table->sections[SYMBOL_SECTION_NODES].data + offset);
 }
 
 static void find_group(struct symbol_cursor *cursor, uint32_t key)
@@ -247,6 +266,10 @@ uint32_t symbol_cursor_find(struct symbol_cursor *cursor, uint64_t address)
         table->group_count == 0)
         return 0;
     find_group(cursor, (uint32_t)key);
+    if (cursor->left && cursor->next <= (uint32_t)key) {
+        symbol_cursor_take_record(cursor);
+        prefetch_node(table, cursor->node);
+    }
     while (cursor->left && cursor->next <= (uint32_t)key)
         symbol_cursor_take_record(cursor);
     return frame_record(cursor);
