@@ -328,9 +328,11 @@ def test_modes_of_a_diff_are_those_of_the_document(admin, made):
     modes = {path: parameter["schema"]["enum"] for path, item in paths.items()
              for parameter in item.get("get", {}).get("parameters", [])
              if parameter.get("name") == "mode"}
-    assert set(modes) == {"/api/v1/diff", "/api/v1/diff/top", "/api/v1/diff/labels"}
+    assert set(modes) == {"/api/v1/diff", "/api/v1/diff/top", "/api/v1/diff/labels",
+                          "/d/{a}..{b}.json"}
     for path, documented in modes.items():
-        refused = admin.get(path, query={**pair, "mode": "relative"})
+        sides = pair if "{a}" not in path else {}
+        refused = admin.get(path.format(**pair), query={**sides, "mode": "relative"})
         assert refused.status == 400
         named = refused.json()["detail"].partition("mode must be ")[2]
         assert set(re.findall(r"\b(?!or\b)\w+", named)) == set(documented), named
