@@ -87,7 +87,9 @@ $(OUT)/perfolio-symbolize: $(OUT)/debuginfod/main.o $(OUT)/debuginfod.a $(OUT)/l
 	$(Q)$(CC) $(LDFLAGS) $^ $(LDLIBS) $(DEBUG_LIBS) -o $@
 
 # Web pages, migrations and the preview font travel inside the server.
-WEB_SOURCES := $(shell find web -type f -not -path 'web/node_modules/*' -not -path 'web/dist/*')
+# Their folders are among what these are made of: one that loses a file is newer, too.
+WEB_SOURCES := $(shell find web -type f -not -path 'web/node_modules/*' -not -path 'web/dist/*') \
+               $(shell find web/src web/public -type d)
 web: web/dist/.done
 web/node_modules/.done: web/package.json web/package-lock.json
 	cd web && npm ci --no-audit --no-fund
@@ -95,7 +97,8 @@ web/node_modules/.done: web/package.json web/package-lock.json
 web/dist/.done: web/node_modules/.done $(WEB_SOURCES) deploy/licenses/DejaVuSans.txt
 	cd web && npm run --silent build
 	@touch $@
-$(GEN)/assets.S: api/embed.sh web/dist/.done $(wildcard api/migrations/*.sql) api/openapi.yaml
+$(GEN)/assets.S: api/embed.sh web/dist/.done api/migrations $(wildcard api/migrations/*.sql) \
+                 api/openapi.yaml
 	@mkdir -p $(@D)
 	$(Q)sh api/embed.sh > $@
 $(OUT)/assets.o: $(GEN)/assets.S
