@@ -25,7 +25,7 @@
     " (SELECT count(*) FROM app_user u WHERE u.tenant_id = t.id),"                                 \
     " (SELECT count(*) FROM token k WHERE k.tenant_id = t.id),"                                    \
     " (SELECT coalesce(sum(bytes_stored), 0) FROM tenant_usage g WHERE g.tenant_id = t.id),"       \
-    " t.profile_retention_s, t.limits::text"                                                       \
+    " t.profile_retention_s, t.limits::text, t.sample_labels"                                      \
     " FROM tenant t"
 
 static void write_tenant(struct answer *answer, const struct pg_result *rows, int row)
@@ -34,6 +34,7 @@ static void write_tenant(struct answer *answer, const struct pg_result *rows, in
     answer_cell_i64(answer, "id", rows, row, 0);
     answer_cell_text(answer, "name", rows, row, 1);
     answer_cell_text(answer, "created_at", rows, row, 2);
+    answer_cell_text(answer, "sample_labels", rows, row, 11);
     answer_open(answer, "quotas", '{');
     answer_cell_i64(answer, "max_bytes_stored", rows, row, 3);
     answer_cell_i64(answer, "uploads_per_minute", rows, row, 4);
@@ -124,9 +125,13 @@ enum err_code operator_get_tenant(struct request *request, struct response *resp
 
 /* ---- create and change ---- */
 
-static const char *const tenant_fields[] = {
-    "name", "max_bytes_stored", "uploads_per_minute", "max_upload_bytes", "profile_retention_s",
-    NULL};
+static const char *const tenant_fields[] = {"name",
+                                            "max_bytes_stored",
+                                            "uploads_per_minute",
+                                            "max_upload_bytes",
+                                            "profile_retention_s",
+                                            "sample_labels",
+                                            NULL};
 
 #define RETENTION_MAX_S INT64_C(3153600000) /* a hundred years */
 
@@ -136,7 +141,8 @@ struct tenant_wish {
     int64_t uploads_per_minute;
     int64_t max_upload_bytes;
     int64_t profile_retention_s;
-    const char *limits; /* JSON, of those that change */
+    const char *limits;        /* JSON, of those that change */
+    const char *sample_labels; /* a clean list; NULL: absent, or the server's setting */
 };
 
 /* A quota that is absent or null reads as -1; json_body_has tells them apart. */
@@ -160,6 +166,8 @@ static enum err_code read_tenant_wish(const struct json_body *body, size_t min_n
     if (!code)
         code = json_body_i64(body, "profile_retention_s", 0, RETENTION_MAX_S, -1,
                              &wish->profile_retention_s, err);
+    if (!code)
+        code = tenant_read_labels(body, arena, &wish->sample_labels, err);
     return code ? code : tenant_limits_read_wish(body, arena, &wish->limits, err);
 }
 
@@ -176,12 +184,14 @@ static enum err_code insert_tenant(struct request *request, struct pg_connection
     enum err_code code = pg_query_values(
         connection, PG_NO_TENANT,
         "INSERT INTO tenant (name, max_bytes_stored, uploads_per_minute, max_upload_bytes,"
-        " profile_retention_s, limits) VALUES ($1, nullif($2::bigint, -1), nullif($3::bigint, -1),"
-        " nullif($4::bigint, -1), nullif($5::bigint, -1), jsonb_strip_nulls($6::text::jsonb))"
+        " profile_retention_s, limits, sample_labels) VALUES ($1, nullif($2::bigint, -1), "
+        "nullif($3::bigint, -1),"
+        " nullif($4::bigint, -1), nullif($5::bigint, -1), jsonb_strip_nulls($6::text::jsonb), $7)"
         " RETURNING id",
         request->arena, &row, err, PG_TEXT(wish->name), PG_I64(wish->max_bytes_stored),
         PG_I64(wish->uploads_per_minute), PG_I64(wish->max_upload_bytes),
-        PG_I64(wish->profile_retention_s), PG_TEXT(wish->limits));
+        PG_I64(wish->profile_retention_s), PG_TEXT(wish->limits),
+        wish->sample_labels ? PG_TEXT(wish->sample_labels) : PG_NULL);
     if (code == ERR_CONFLICT)
         return refuse_taken_name(wish->name, err);
     if (code)
@@ -231,14 +241,16 @@ static enum err_code update_tenant(struct request *request, struct pg_connection
         " max_upload_bytes = CASE WHEN $7 THEN nullif($8::bigint, -1) ELSE max_upload_bytes END,"
         " profile_retention_s = CASE WHEN $9 THEN nullif($10::bigint, -1)"
         " ELSE profile_retention_s END,"
-        " limits = jsonb_strip_nulls(limits || $11::text::jsonb)"
+        " limits = jsonb_strip_nulls(limits || $11::text::jsonb),"
+        " sample_labels = CASE WHEN $12 THEN $13 ELSE sample_labels END"
         " WHERE id = $1 RETURNING name",
         request->arena, &row, err, PG_I64(id), wish->name ? PG_TEXT(wish->name) : PG_NULL,
         PG_BOOL(json_body_has(body, "max_bytes_stored")), PG_I64(wish->max_bytes_stored),
         PG_BOOL(json_body_has(body, "uploads_per_minute")), PG_I64(wish->uploads_per_minute),
         PG_BOOL(json_body_has(body, "max_upload_bytes")), PG_I64(wish->max_upload_bytes),
         PG_BOOL(json_body_has(body, "profile_retention_s")), PG_I64(wish->profile_retention_s),
-        PG_TEXT(wish->limits));
+        PG_TEXT(wish->limits), PG_BOOL(json_body_has(body, "sample_labels")),
+        wish->sample_labels ? PG_TEXT(wish->sample_labels) : PG_NULL);
     if (code == ERR_CONFLICT)
         return refuse_taken_name(wish->name ? wish->name : "", err);
     if (code)

@@ -6,6 +6,7 @@
 #include "api/server.h"
 #include "api/settings.h"
 #include "api/tenant.h"
+#include "api/tenant_limits.h"
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
 #include "lib/base/when.h"
@@ -231,6 +232,41 @@ static enum err_code move_rule(struct request *request, const struct owner *owne
         request->arena, err, PG_I64(owner->tenant_id), PG_I64(id), PG_I64(position));
 }
 
+/* Whether the rule is there already, as an operator set it: a team may still move it. */
+static enum err_code find_same(struct request *request, const struct owner *owner,
+                               const struct wish *wish, bool *ret_is_there, struct err *err)
+{
+    struct pg_result *row;
+    enum err_code code = pg_query_values(
+        owner->connection, owner->pg_tenant,
+        "SELECT 1 FROM retention_rule WHERE tenant_id = $1 AND md5(selector) = md5($2)"
+        " AND keep_s = $3 AND coalesce(totals_s, 0) = $4::bigint",
+        request->arena, &row, err, PG_I64(owner->tenant_id), PG_TEXT(wish->selector),
+        PG_I64(wish->keep_s), PG_I64(wish->totals_s));
+    if (!code)
+        *ret_is_there = pg_row_count(row) > 0;
+    return code;
+}
+
+/* Of what a team asks for itself. */
+static enum err_code check_length(struct request *request, const struct owner *owner,
+                                  const struct wish *wish, const struct tenant_limits *limits,
+                                  struct err *err)
+{
+    const int64_t most_s = limits->values[TENANT_LIMIT_RULE_KEEP_S];
+    const int64_t wanted_s = wish->totals_s ? wish->totals_s : wish->keep_s;
+    bool is_there = false;
+    if (most_s == 0 || (wanted_s && wanted_s <= most_s))
+        return ERR_NONE;
+    enum err_code code = find_same(request, owner, wish, &is_there, err);
+    if (code || is_there)
+        return code;
+    char limit[TENANT_LIMITS_TEXT_BYTES];
+    tenant_limits_tell(limits, TENANT_LIMIT_RULE_KEEP_S, limit);
+    return err_set(err, ERR_INVALID, "%s is longer than your team's rules may keep: %s",
+                   wish->totals_s ? "totals" : "keep", limit);
+}
+
 /* A selector has one rule: setting it again changes for how long, not its place. */
 static enum err_code put_rule(struct request *request, const struct owner *owner,
                               const struct wish *wish, int64_t *ret_id, struct err *err)
@@ -258,10 +294,16 @@ static enum err_code set_rule(struct request *request, struct response *response
     struct wish wish;
     struct pg_result *row;
     int64_t id = 0;
+    struct tenant_limits limits = {0};
     owner_auto owner = {0};
+    const bool is_team = request->route->scopes != SCOPE_OPERATOR;
     enum err_code code = read_wish(request, &wish, err);
+    if (!code && is_team) /* before a connection is held, since it may take one */
+        code = tenant_limits_get(request->server, request->principal.tenant_id, &limits, err);
     if (!code)
         code = owner_begin(request, true, &owner, err);
+    if (!code && is_team)
+        code = check_length(request, &owner, &wish, &limits, err);
     if (!code)
         code = put_rule(request, &owner, &wish, &id, err);
     if (!code)

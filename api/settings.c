@@ -152,6 +152,8 @@ static const struct knob knobs[] = {
          TIB, "1GiB", "that one question about continuous profiles may hold"),
     KNOB("tenant-query-read-bytes", KNOB_SIZE, tenant_limits[TENANT_LIMIT_QUERY_READ_BYTES], 1,
          1024 * TIB, "64GiB", "of stored profiles that one question may read"),
+    KNOB("tenant-rule-keep", KNOB_DURATION, tenant_limits[TENANT_LIMIT_RULE_KEEP_S], 0, 36500 * DAY,
+         "0", "the longest that a rule of retention which a team sets may keep; 0: any time"),
     KNOB("max-profile-bytes", KNOB_SIZE, max_profile_bytes, KIB, 64 * GIB, "512MiB",
          "of one profile after decompression"),
     KNOB("max-profile-samples", KNOB_COUNT, max_profile_samples, 1, INT64_C(4000000000), "8388608",

@@ -91,6 +91,21 @@ static enum err_code set_sample_labels(struct request *request, struct pg_connec
                                labels ? labels : "the server's default", err);
 }
 
+enum err_code tenant_read_labels(const struct json_body *body, struct arena *arena,
+                                 const char **ret_labels, struct err *err)
+{
+    const char *labels = NULL;
+    enum err_code code = json_body_text(body, "sample_labels", 0, LABELS_TEXT_BYTES, &labels, err);
+    if (code || !labels)
+        return code;
+    char *list = arena_new(arena, char, SAMPLE_LABELS_BYTES);
+    code = sample_labels_read(labels, list, err);
+    if (code)
+        return err_add(err, "sample_labels");
+    *ret_labels = list;
+    return ERR_NONE;
+}
+
 struct wish {
     const char *name; /* NULL: as it is */
     bool has_labels;
@@ -101,21 +116,13 @@ static enum err_code read_wish(struct request *request, struct wish *wish, struc
 {
     static const char *const known[] = {"name", "sample_labels", NULL};
     struct json_body *body = NULL;
-    const char *labels = NULL;
     enum err_code code = json_body_parse(request, known, &body, err);
     if (code)
         return code;
     wish->has_labels = json_body_has(body, "sample_labels");
     if (!wish->has_labels || json_body_has(body, "name"))
         code = json_body_text(body, "name", 1, TENANT_MAX_NAME_BYTES, &wish->name, err);
-    if (!code)
-        code = json_body_text(body, "sample_labels", 0, LABELS_TEXT_BYTES, &labels, err);
-    if (code || !labels)
-        return code;
-    char *list = arena_new(request->arena, char, SAMPLE_LABELS_BYTES);
-    wish->labels = list;
-    code = sample_labels_read(labels, list, err);
-    return code ? err_add(err, "sample_labels") : ERR_NONE;
+    return code ? code : tenant_read_labels(body, request->arena, &wish->labels, err);
 }
 
 static enum err_code change_tenant(struct request *request, struct pg_connection *connection,

@@ -19,12 +19,19 @@
 
 enum { TENANT_MAX_NAME_BYTES = 100 };
 
+struct arena;
+struct json_body;
 struct pg_connection;
 
 /* pg_begin for a tenant, whose row is locked first; arena must live until the next statement.
  * Handles: what pg_begin and pg_queue do. */
 enum err_code tenant_begin(struct pg_connection *connection, int64_t tenant_id, struct arena *arena,
                            struct err *err) MUST_USE;
+
+/* The body's "sample_labels" as they are kept, in arena; *ret_labels is untouched where it has
+ * none, or null: those of the server's setting. Handles: ERR_INVALID, ERR_TOO_LARGE. */
+enum err_code tenant_read_labels(const struct json_body *body, struct arena *arena,
+                                 const char **ret_labels, struct err *err) MUST_USE;
 
 enum err_code tenant_get(struct request *request, struct response *response, struct err *err);
 enum err_code tenant_patch(struct request *request, struct response *response, struct err *err);

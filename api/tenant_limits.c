@@ -40,6 +40,7 @@ static const struct limit_kind kinds[TENANT_LIMIT_COUNT] = {
                                          INT64_C(1) << 40},
     [TENANT_LIMIT_QUERY_READ_BYTES] = {"query_read_bytes", "tenant-query-read-bytes", 1,
                                        INT64_C(1) << 50},
+    [TENANT_LIMIT_RULE_KEEP_S] = {"rule_keep_s", "tenant-rule-keep", 0, INT64_C(3153600000)},
 };
 
 static int64_t setting_of(const struct settings *settings, enum tenant_limit limit)

@@ -1,5 +1,5 @@
 /*
- * tenant_limits: what a tenant may send to the store and ask of it, by name.
+ * tenant_limits: what a tenant may send to the store, ask of it and keep there, by name.
  *
  * A limit is a setting of the server (api/settings.h) unless the operator set it for the tenant
  * (the column tenant.limits; PATCH /api/v1/admin/tenants/{id}). They are read from the database
@@ -36,6 +36,7 @@ enum tenant_limit {
     TENANT_LIMIT_QUERY_TIME_S, /* by the clock */
     TENANT_LIMIT_QUERY_MEMORY_BYTES,
     TENANT_LIMIT_QUERY_READ_BYTES,
+    TENANT_LIMIT_RULE_KEEP_S, /* of a rule of retention that the team sets itself; 0: any */
     TENANT_LIMIT_COUNT
 };
 

@@ -101,8 +101,8 @@ static error_t parse(int key, char *text, struct argp_state *state)
 static const struct argp argp = {
     .options = admin_options,
     .parser = parse,
-    .args_doc = "tenant|team|user|token|invite|login-link|report|share|audit|profiles|backup|"
-                "restore|store ...",
+    .args_doc = "tenant|team|user|token|invite|login-link|report|share|audit|profiles|retention|"
+                "backup|restore|store ...",
     .doc = "Administer a team or, with an operator's token, the whole server.\v"
            "perfolio admin help lists all it can do; --help behind any of it explains that.",
 };

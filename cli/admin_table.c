@@ -25,7 +25,7 @@ const struct admin_call admin_calls[] = {
      .uses = TAKES_ID},
     {.noun = "tenant", .verb = "set",
      .arguments = "ID KEY=VALUE...",
-     .summary = "change its name or limits",
+     .summary = "change its name, limits or sample_labels",
      .method = "PATCH", .path = TENANTS "/%s",
      .uses = TAKES_ID | TAKES_PAIRS},
     {.noun = "tenant", .verb = "delete",

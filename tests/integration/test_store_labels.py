@@ -458,6 +458,29 @@ def test_without_a_choice_labels_stay_with_samples(start_server):
     assert tenant.user("viewer").patch("/api/v1/tenant", json={"sample_labels": ""}).status == 403
 
 
+def test_an_operator_chooses_labels_for_one_tenant(start_server):
+    server = start_server("--tenant-sample-labels", "region")
+    operator = server.api()
+    made = operator.post("/api/v1/admin/tenants", json={"name": "chosen", "sample_labels": "end.point,pod"})
+    assert made.status == 201 and made.json()["sample_labels"] == "end_point,pod", made
+    tenant = Tenant(server)
+    owner, path = tenant.user("owner"), f"/api/v1/admin/tenants/{tenant.id}"
+    assert operator.get(path).json()["sample_labels"] is None
+    for wish, own, counts in (("sample_labels=end.point", "end_point", "end_point"), ("sample_labels=", "", ""),
+                              ("sample_labels=null", None, "region"), ("sample_labels=endpoint", "endpoint", "endpoint")):
+        done = server.cli("admin", "tenant", "set", str(tenant.id), wish)
+        assert done.returncode == 0, done
+        assert operator.get(path).json()["sample_labels"] == own
+        assert owner.get("/api/v1/tenant").json()["sample_labels"] == counts
+    assert operator.patch(path, json={"active_series": 100}).json()["sample_labels"] == "endpoint"
+    answer = operator.patch(path, json={"sample_labels": "thread.name"})
+    assert answer.status == 400 and "sample_labels: 'thread.name' never" in answer.json()["detail"], answer
+    client = tenant.api("ingest", "read")
+    assert send_labelled(client, "api").status == 200
+    series = client.get("/api/v1/series", query={"start": BEGIN, "end": BEGIN + HOUR}).json()["data"]
+    assert sorted(one.get("endpoint", "") for one in series) == sorted(SPLIT_SERIES)
+
+
 def test_series_of_labels_count_as_series(server):
     tenant = Tenant(server, active_series=2)
     assert tenant.user("owner").patch("/api/v1/tenant", json={"sample_labels": "endpoint"}).status == 200

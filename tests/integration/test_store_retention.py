@@ -352,6 +352,40 @@ def test_what_no_rule_can_keep_is_refused(server):
     assert client.post("/api/v1/profiles", body=b"main 2\n", **old).status == 400
 
 
+def test_an_owners_rule_keeps_no_longer_than_the_operator_allows(start_server):
+    server = start_server("--tenant-rule-keep", "30d")
+    tenant = Tenant(server)
+    owner, operator = tenant.api("admin"), server.api()
+    path = f"/api/v1/admin/tenants/{tenant.id}"
+    assert owner.get("/api/v1/tenant").json()["quotas"]["rule_keep_s"] == 30 * 86400
+
+    def refuse(limit, where, what="keep", **more):
+        answer = owner.post("/api/v1/retention", json={"query": '{env="dev"}', **more})
+        assert answer.status == 400, answer
+        assert answer.json()["detail"] == (
+            f"{what} is longer than your team's rules may keep: rule_keep_s is {limit}, {where}"), answer
+
+    setting = "by the setting tenant-rule-keep"
+    keep(owner, '{env="dev"}', "30d")
+    keep(owner, '{env="test"}', "1d", totals="30d")
+    refuse(30 * 86400, setting, keep="2592001s")
+    refuse(30 * 86400, setting, keep="forever")
+    refuse(30 * 86400, setting, "totals", keep="1d", totals="2592001s")
+    assert operator.patch(path, json={"rule_keep_s": 3600}).status == 200
+    refuse(3600, "set for this team", keep="3601s")
+    keep(owner, '{env="test"}', "1h")
+    # What is there stays, and may be moved; the operator's own are as long as they like.
+    assert keep(owner, '{env="dev"}', "30d", position=2)["position"] == 2
+    wanted = {"query": '{env="prod"}', "keep": "1y", "totals": "2y"}
+    assert operator.post(path + "/retention", json=wanted).status == 200
+    assert owner.post("/api/v1/retention", json={**wanted, "position": 1}).status == 200
+    refuse(3600, "set for this team", **{**wanted, "keep": "366d", "what": "totals"})
+    assert rules_of(owner) == [(1, '{env="prod"}', 365 * 86400), (2, '{env="test"}', 3600),
+                               (3, '{env="dev"}', 30 * 86400)]
+    assert operator.patch(path, json={"rule_keep_s": 0}).status == 200
+    keep(owner, '{env="dev"}', "forever")
+
+
 @pytest.mark.parametrize("body, wanted", [
     ({"keep": "3d"}, "query"),
     ({"query": '{env="dev"}'}, "keep"),
