@@ -16,7 +16,7 @@ MAKEFLAGS := $(MAKEFLAGS) $(if $(findstring -j,$(MAKEFLAGS)),,-j$(shell nproc))
 .DEFAULT_GOAL := all
 .DELETE_ON_ERROR:
 .SUFFIXES:
-.PHONY: all run deps deps-test test check unit integration browser fuzz bench bench-agents bench-store \
+.PHONY: all run deps deps-test test check unit integration browser fuzz bench bench-agents bench-store bench-symbols \
         bench-web install clean test-crash test-fresh test-s3 interop format flags help web
 
 LIBRARIES := libh2o-evloop libpq openssl libzstd jansson libdeflate libpcre2-8 libxxhash inih libcurl \
@@ -64,7 +64,8 @@ $(OUT)/%.o: %.c
 	@mkdir -p $(@D)
 	$(call say,CC,$<)
 	$(Q)$(CC) $(CFLAGS) -MMD -MP -c $< -o $@
-build/release/lib/profile/pprof_%.o build/release/lib/profile/otlp_%.o build/release/store/%.o: CFLAGS += -O3
+build/release/lib/profile/pprof_%.o build/release/lib/profile/otlp_%.o build/release/store/%.o \
+    build/release/lib/symbols/symbol_cursor.o: CFLAGS += -O3
 # cmocka's macros pass enums as ints, of which clang complains and gcc does not.
 build/fuzz/tests/unit/%.o: CFLAGS += -Wno-sign-conversion
 $(OUT)/lib.a: $(call objects,$(LIB_C))
@@ -189,6 +190,9 @@ bench-agents: all bench-programs
 # The store, end to end, beside DuckDB from npm. BENCH_* make it short: see tests/bench/store.py.
 bench-store: all bench-programs tests/duckdb/node_modules/.done
 	$(PYTHON) tests/bench/store.py $(BENCH_PARTS)
+# Symbol tables of real files, beside llvm-gsymutil, llvm-symbolizer and gimli's addr2line.
+bench-symbols: all $(OUT)/tests/bench/bench_symbols
+	$(PYTHON) tests/bench/symbols.py $(BENCH_FILES)
 # Beside other viewers, which npm brings into build/bench-web/; never needed by anything else.
 bench-web: all
 	node tests/bench/web/run.mjs
@@ -204,7 +208,7 @@ format:
 clean:
 	rm -rf build web/dist
 help:
-	@echo 'make run | test | all | deps | install DESTDIR= PREFIX= | bench | bench-agents | bench-store | bench-web | fuzz FUZZ_SECONDS= | test-fresh | test-s3 | interop'
+	@echo 'make run | test | all | deps | install DESTDIR= PREFIX= | bench | bench-agents | bench-store | bench-symbols BENCH_FILES= | bench-web | fuzz FUZZ_SECONDS= | test-fresh | test-s3 | interop'
 	@echo 'parts of make test: check, unit, integration, browser.  BUILD=$(BUILD) (release debug asan tsan coverage)'
 
 -include $(shell find $(OUT) -name '*.d' 2>/dev/null)

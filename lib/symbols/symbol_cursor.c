@@ -8,8 +8,8 @@ enum { STEPS_BEFORE_SEARCH = 4 };
 
 /* ---- nodes and places ---- */
 
-bool symbol_table_node(const struct symbol_table *table, uint32_t number,
-                       struct symbol_node *ret_node)
+static inline bool read_node(const struct symbol_table *table, uint32_t number,
+                             struct symbol_node *ret_node)
 {
     if (number >= table->header.node_count)
         return false;
@@ -51,8 +51,8 @@ bool symbol_table_node(const struct symbol_table *table, uint32_t number,
     return true;
 }
 
-bool symbol_table_place(const struct symbol_table *table, uint32_t function,
-                        struct symbol_place *ret_place)
+static inline bool read_place(const struct symbol_table *table, uint32_t function,
+                              struct symbol_place *ret_place)
 {
     if (function >= table->header.function_count)
         return false;
@@ -63,6 +63,18 @@ bool symbol_table_place(const struct symbol_table *table, uint32_t function,
     ret_place->file = (uint32_t)(both & ((UINT64_C(1) << file_bits) - 1));
     ret_place->line = (uint32_t)(both >> file_bits);
     return true;
+}
+
+bool symbol_table_node(const struct symbol_table *table, uint32_t number,
+                       struct symbol_node *ret_node)
+{
+    return read_node(table, number, ret_node);
+}
+
+bool symbol_table_place(const struct symbol_table *table, uint32_t function,
+                        struct symbol_place *ret_place)
+{
+    return read_place(table, function, ret_place);
 }
 
 /* ---- frames ---- */
@@ -91,8 +103,7 @@ static uint32_t frame_callers(struct symbol_cursor *cursor, struct symbol_node n
         if (node.parent > number || count == SYMBOL_DEPTH_MAX)
             return 0;
         number -= node.parent;
-        if (!symbol_table_node(table, number, &node) ||
-            !symbol_table_place(table, node.function, &place))
+        if (!read_node(table, number, &node) || !read_place(table, node.function, &place))
             return 0;
         cursor->frames[count] = (struct symbol_frame){
             .function = node.function,
@@ -108,8 +119,8 @@ static void frame_node(struct symbol_cursor *cursor)
     struct symbol_place place;
     cursor->framed_node = cursor->node;
     cursor->frame_count = 0;
-    if (!symbol_table_node(cursor->table, cursor->node, &node) ||
-        !symbol_table_place(cursor->table, node.function, &place))
+    if (!read_node(cursor->table, cursor->node, &node) ||
+        !read_place(cursor->table, node.function, &place))
         return;
     cursor->frames[0].function = node.function;
     cursor->own_file = place.file;
@@ -142,7 +153,7 @@ static void read_next(struct symbol_cursor *cursor)
     cursor->next_is_other_node = number & 1;
 }
 
-void symbol_cursor_take_record(struct symbol_cursor *cursor)
+static inline void take_record(struct symbol_cursor *cursor)
 {
     cursor->begin = cursor->next;
     cursor->is_gap = false;
@@ -164,6 +175,11 @@ void symbol_cursor_take_record(struct symbol_cursor *cursor)
     }
     cursor->left--;
     read_next(cursor);
+}
+
+void symbol_cursor_take_record(struct symbol_cursor *cursor)
+{
+    take_record(cursor);
 }
 
 static const symbol_u32 *group_offsets(const struct symbol_table *table)
@@ -267,10 +283,10 @@ uint32_t symbol_cursor_find(struct symbol_cursor *cursor, uint64_t address)
         return 0;
     find_group(cursor, (uint32_t)key);
     if (cursor->left && cursor->next <= (uint32_t)key) {
-        symbol_cursor_take_record(cursor);
+        take_record(cursor);
         prefetch_node(table, cursor->node);
     }
     while (cursor->left && cursor->next <= (uint32_t)key)
-        symbol_cursor_take_record(cursor);
+        take_record(cursor);
     return frame_record(cursor);
 }

@@ -1,6 +1,8 @@
 /*
  * bench_symbols [TABLE…]: symbol tables, CPU time of one thread. Prints rows of tests/bench/run.py:
  * name,figure,unit,goal,met.
+ * bench_symbols --addresses COUNT TABLE: addresses that the table knows, hexadecimal, one a line.
+ * bench_symbols --resolve FILE TABLE: "random,sorted" in M/s of the addresses in such a file.
  *
  * Without an argument a table is made here, always the same, of the size that the debug information
  * of a large C++ program has: 150,000 functions, a million inlined calls, 1.6 million ranges. With
@@ -14,6 +16,7 @@
 #include "lib/symbols/symbol_table_write.h"
 
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -280,7 +283,7 @@ static void bench_table(const char *what, const struct symbol_table *table)
     print_row(what, "verify", (double)(clock_thread_cpu_ns() - start) / 1e9, "CPU s");
 }
 
-static void bench_file(const char *path)
+static struct symbol_table *open_file(const char *path)
 {
     struct symbol_table *table;
     struct err err;
@@ -290,7 +293,47 @@ static void bench_file(const char *path)
         exit(1);
     }
     close(fd);
+    return table;
+}
+
+static void bench_file(const char *path)
+{
+    struct symbol_table *table = open_file(path);
     bench_table(path, table);
+    symbol_table_close(table);
+}
+
+static void print_addresses(uint64_t count, const char *path)
+{
+    struct symbol_table *table = open_file(path);
+    uint64_t *addresses = draw_addresses(table);
+    for (uint64_t i = 0; i < count && i < ADDRESSES; i++)
+        printf("%" PRIx64 "\n", addresses[i]);
+    mem_free(addresses);
+    symbol_table_close(table);
+}
+
+static uint32_t read_addresses(const char *path, uint64_t *addresses)
+{
+    uint32_t count = 0;
+    FILE *file = fopen(path, "re");
+    while (file && count < ADDRESSES && fscanf(file, "%" SCNx64, &addresses[count]) == 1)
+        count++;
+    if (file)
+        fclose(file);
+    return count;
+}
+
+static void resolve_file(const char *path, const char *table_path)
+{
+    struct symbol_table *table = open_file(table_path);
+    uint64_t *addresses = mem_new(uint64_t, ADDRESSES);
+    const uint32_t count = read_addresses(path, addresses);
+    resolve(table, addresses, count);
+    const double random = millions_per_second(count, resolve(table, addresses, count).ns);
+    qsort(addresses, count, sizeof(addresses[0]), compare_addresses);
+    printf("%.4f,%.4f\n", random, millions_per_second(count, resolve(table, addresses, count).ns));
+    mem_free(addresses);
     symbol_table_close(table);
 }
 
@@ -322,6 +365,16 @@ static void bench_made(void)
 
 int main(int count, char **arguments)
 {
+    uint64_t addresses;
+    if (count == 4 && strcmp(arguments[1], "--addresses") == 0 &&
+        span_parse_u64(span_text(arguments[2]), &addresses)) {
+        print_addresses(addresses, arguments[3]);
+        return 0;
+    }
+    if (count == 4 && strcmp(arguments[1], "--resolve") == 0) {
+        resolve_file(arguments[2], arguments[3]);
+        return 0;
+    }
     for (int i = 1; i < count; i++)
         bench_file(arguments[i]);
     if (count == 1)
