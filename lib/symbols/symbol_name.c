@@ -228,15 +228,32 @@ static void append_simple(struct span full, struct buf *output)
     }
 }
 
+/* DWARF has the plain name of functions that no other unit can call: C++ and Rust with template
+ * arguments. Go's have brackets of other kinds first, C's have none. */
+static bool has_template_arguments(struct span name)
+{
+    for (size_t i = 0; i < name.size; i++) {
+        if (name.data[i] == '<')
+            return true;
+        if (name.data[i] == '(' || name.data[i] == '[')
+            return false;
+    }
+    return false;
+}
+
+static bool can_be_cut(const struct symbol_name *name)
+{
+    if (span_equal(name->full, name->linkage))
+        return has_template_arguments(name->full);
+    return span_starts_with(name->linkage, "_Z") || span_starts_with(name->linkage, "_R");
+}
+
 void symbol_name_append(const struct symbol_name *name, enum symbol_name_mode mode,
                         struct buf *output)
 {
-    const bool is_mangled =
-        !span_equal(name->full, name->linkage) &&
-        (span_starts_with(name->linkage, "_Z") || span_starts_with(name->linkage, "_R"));
     if (mode == SYMBOL_NAME_NONE)
         buf_append_span(output, name->linkage);
-    else if (mode == SYMBOL_NAME_SIMPLE && is_mangled)
+    else if (mode == SYMBOL_NAME_SIMPLE && can_be_cut(name))
         append_simple(name->full, output);
     else
         buf_append_span(output, name->full);

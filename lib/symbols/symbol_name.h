@@ -22,8 +22,8 @@ enum symbol_name_mode { SYMBOL_NAME_FULL, SYMBOL_NAME_SIMPLE, SYMBOL_NAME_NONE }
 /* "full", "simple" or "none"; false for other words. */
 bool symbol_name_mode_parse(struct span word, enum symbol_name_mode *ret_mode);
 
-/* Appends the name; never more bytes than name->full or name->linkage has. Names that were not
- * mangled (C, Go) are the same in every mode, but for the suffixes of clones. */
+/* Appends the name; never more bytes than name->full or name->linkage has. Names of C and Go are
+ * the same in every mode, but for the suffixes of clones. */
 void symbol_name_append(const struct symbol_name *name, enum symbol_name_mode mode,
                         struct buf *output);
 

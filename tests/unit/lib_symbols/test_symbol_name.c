@@ -88,7 +88,17 @@ static void leaves_names_that_were_not_mangled(void **state)
                 "runtime.(*mcache).refill");
     assert_name("f", "f.constprop.0", SYMBOL_NAME_SIMPLE, "f");
     assert_name("f", "f.constprop.0", SYMBOL_NAME_NONE, "f.constprop.0");
+    assert_name("main.F[go.shape.<-chan int]", "main.F[go.shape.<-chan int]", SYMBOL_NAME_SIMPLE,
+                "main.F[go.shape.<-chan int]");
     assert_name("", "", SYMBOL_NAME_SIMPLE, "");
+}
+
+static void cuts_template_arguments_of_plain_names(void **state)
+{
+    (void)state;
+    assert_name("write<int, A<B> >", "write<int, A<B> >", SYMBOL_NAME_SIMPLE, "write");
+    assert_name("operator<", "operator<", SYMBOL_NAME_SIMPLE, "operator<");
+    assert_name("operator()", "operator()", SYMBOL_NAME_SIMPLE, "operator()");
 }
 
 static void knows_its_modes(void **state)
@@ -107,6 +117,7 @@ int main(void)
         cmocka_unit_test(cuts_cxx_names),
         cmocka_unit_test(cuts_rust_names),
         cmocka_unit_test(leaves_names_that_were_not_mangled),
+        cmocka_unit_test(cuts_template_arguments_of_plain_names),
         cmocka_unit_test(knows_its_modes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
