@@ -13,6 +13,7 @@ enum {
     DEFAULT_STALL_TIMEOUT_S = 60,
     MAX_RETRY_AFTER_S = 86400,
     MAX_FIELD_BYTES = 256 << 10, /* all header lines of one answer */
+    MAX_HEADER_BYTES = 1 << 20,  /* with those of interim and redirecting answers before it */
     DEFAULT_ANSWER_BYTES = 64 << 20,
 };
 
@@ -21,6 +22,7 @@ struct http_client {
     struct http_client_settings settings;
     char *ca_file;
     char *user_agent;
+    char *proxy;
 };
 
 /* One request under way; what the callbacks share. */
@@ -32,7 +34,11 @@ struct transfer {
     uint64_t read_at; /* within the request's body */
     uint64_t max_answer_bytes;
     int file_errno; /* of reading the body or writing answer_fd */
+    size_t header_bytes;
     bool is_too_large;
+    bool has_long_header;
+    bool was_told;    /* of the header, to request->head */
+    bool was_stopped; /* by request->head */
     bool was_refused;
 };
 
@@ -101,6 +107,7 @@ enum err_code http_client_create(const struct http_client_settings *settings,
     client->settings = *settings;
     client->ca_file = settings->ca_file ? mem_strdup(settings->ca_file) : NULL;
     client->user_agent = mem_strdup(settings->user_agent ? settings->user_agent : "perfolio");
+    client->proxy = settings->proxy ? mem_strdup(settings->proxy) : NULL;
     *ret_client = client;
     return ERR_NONE;
 }
@@ -112,6 +119,7 @@ void http_client_destroy(struct http_client *client)
     curl_easy_cleanup(client->curl);
     mem_free(client->ca_file);
     mem_free(client->user_agent);
+    mem_free(client->proxy);
     mem_free(client);
 }
 
@@ -183,6 +191,21 @@ static size_t on_write(char *data, size_t size, size_t count, void *context)
     return 0;
 }
 
+/* Asks who sends what it thinks of the header, which is whole now. */
+static bool may_go_on(struct transfer *transfer)
+{
+    const struct http_client_request *request = transfer->request;
+    long status = 0;
+    curl_easy_getinfo(transfer->curl, CURLINFO_RESPONSE_CODE, &status);
+    if (!request->head || status < 200 || transfer->was_told)
+        return true;
+    transfer->was_told = true; /* what follows a chunked body is no header */
+    transfer->answer->status = (int)status;
+    transfer->was_stopped =
+        !request->head(request->head_context, transfer->answer, &transfer->max_answer_bytes);
+    return !transfer->was_stopped;
+}
+
 static size_t on_header(char *data, size_t size, size_t count, void *context)
 {
     struct transfer *transfer = context;
@@ -192,7 +215,11 @@ static size_t on_header(char *data, size_t size, size_t count, void *context)
         buf_clear(fields); /* an interim or redirecting answer came before */
     else
         buf_append_span(fields, line);
-    return buf_failed(fields) ? 0 : line.size;
+    transfer->header_bytes += line.size;
+    transfer->has_long_header = buf_failed(fields) || transfer->header_bytes > MAX_HEADER_BYTES;
+    if (transfer->has_long_header)
+        return 0;
+    return span_trim(line).size > 0 || may_go_on(transfer) ? line.size : 0;
 }
 
 static int on_progress(void *context, curl_off_t receive_total, curl_off_t received,
@@ -291,6 +318,8 @@ static void set_policy(CURL *curl, const struct http_client *client)
     curl_easy_setopt(curl, CURLOPT_FOLLOWLOCATION, settings->max_redirects ? 1L : 0L);
     curl_easy_setopt(curl, CURLOPT_MAXREDIRS, (long)settings->max_redirects);
     curl_easy_setopt(curl, CURLOPT_USERAGENT, client->user_agent);
+    if (client->proxy)
+        curl_easy_setopt(curl, CURLOPT_PROXY, client->proxy);
     if (client->ca_file) {
         curl_easy_setopt(curl, CURLOPT_CAINFO, client->ca_file);
         curl_easy_setopt(curl, CURLOPT_CAPATH, NULL); /* this file instead of the system's */
@@ -330,6 +359,11 @@ static enum err_code describe_failure(const struct transfer *transfer, CURLcode 
     if (transfer->is_too_large)
         return err_set(err, ERR_TOO_LARGE, "the answer of %s is larger than %llu bytes", origin,
                        (unsigned long long)transfer->max_answer_bytes);
+    if (transfer->has_long_header)
+        return err_set(err, ERR_TOO_LARGE, "the answer of %s has a header of more than %d bytes",
+                       origin, MAX_FIELD_BYTES);
+    if (transfer->was_stopped)
+        return err_set(err, ERR_CANCELLED, "the request to %s was cancelled", origin);
     if (transfer->was_refused)
         return err_set(err, ERR_FORBIDDEN, "%s is at an address that may not be connected to",
                        origin);

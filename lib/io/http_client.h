@@ -3,9 +3,10 @@
  *
  * There is no total deadline unless a request names one, so that a slow but moving transfer of any
  * size ends well: it fails when connecting takes too long or when nothing moves for a while.
- * Proxies are taken from the environment as curl does (https_proxy, no_proxy, …). Redirects are
- * followed only when the settings allow it, over http and https only, and never with the
- * Authorization field to another host. The peer's certificate and host name are always checked.
+ * Proxies are taken from the environment as curl does (https_proxy, no_proxy, …), unless the
+ * settings name one or none. Redirects are followed only when the settings allow it, over http and
+ * https only, and never with the Authorization field to another host. The peer's certificate and
+ * host name are always checked.
  *
  * A status of 400 and more is an answer, not an error. Nothing is retried here: the caller knows
  * what is safe to repeat; http_client_answer.was_sent helps it decide.
@@ -22,6 +23,7 @@
 #include <stdint.h>
 
 struct http_client;
+struct http_client_answer;
 struct sockaddr;
 
 enum { HTTP_CLIENT_NO_FD = -1 };
@@ -32,6 +34,7 @@ struct http_client_settings {
     int connect_timeout_ms; /* name look-up, TCP and TLS; 0: 15 s */
     int stall_timeout_s;    /* nothing sent or received for this long; 0: 60 s */
     int max_redirects;      /* 0: a 3xx is returned as it is */
+    const char *proxy;      /* NULL: the environment's; "": none; else its URL */
     /* Asked with the address of every connection before it is made (of the proxy where one is
      * used); false refuses it. NULL: all addresses. For fetching what a stranger names. */
     bool (*may_connect)(void *context, const struct sockaddr *address);
@@ -69,6 +72,12 @@ struct http_client_request {
      * initialisation: start from http_client_request_init. */
     int answer_fd;
 
+    /* Called once when an answer's header is there and nothing of its body, with status and fields;
+     * it may lower *max_answer_bytes. false cancels. NULL: not called. */
+    bool (*head)(void *context, const struct http_client_answer *answer,
+                 uint64_t *max_answer_bytes);
+    void *head_context;
+
     /* Called several times a second with bytes so far and totals (0: unknown); false cancels. */
     bool (*progress)(void *context, uint64_t sent, uint64_t send_total, uint64_t received,
                      uint64_t receive_total);
@@ -88,7 +97,8 @@ struct http_client_answer {
 void http_client_request_init(struct http_client_request *request, const char *method,
                               const char *url);
 
-/* ca_file and user_agent are copied. Handles: ERR_NOT_FOUND or ERR_IO (ca_file is not readable). */
+/* ca_file, user_agent and proxy are copied. Handles: ERR_NOT_FOUND or ERR_IO (ca_file is not
+ * readable). */
 enum err_code http_client_create(const struct http_client_settings *settings,
                                  struct http_client **ret_client, struct err *err) MUST_USE;
 void http_client_destroy(struct http_client *client); /* NULL is a no-op */
@@ -98,8 +108,8 @@ void http_client_destroy(struct http_client *client); /* NULL is a no-op */
  * http_client_answer_init and may reuse; it is filled as far as known on failure too (was_sent).
  * Handles: ERR_NETWORK (no name, no connection, broken off), ERR_UNAUTHENTICATED (the peer's
  * certificate is not trusted), ERR_TIMEOUT (connect, stall or deadline), ERR_TOO_LARGE (answer past
- * its cap), ERR_FORBIDDEN (may_connect said no), ERR_CANCELLED (by progress), ERR_INVALID (URL or
- * field), ERR_IO (reading the body, writing answer_fd).
+ * its cap, or its header), ERR_FORBIDDEN (may_connect said no), ERR_CANCELLED (by progress or
+ * head), ERR_INVALID (URL or field), ERR_IO (reading the body, writing answer_fd).
  */
 enum err_code http_client_send(struct http_client *client,
                                const struct http_client_request *request,

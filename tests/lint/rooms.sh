@@ -35,7 +35,7 @@ git ls-files --cached --others --exclude-standard 'lib/*.[ch]' 'store/*.[ch]' 'a
         door["h2o"] = "^api/http(_[a-z]+)?\\.[ch]$"
         door["libpq"] = "^lib/io/pg\\.c$"
         door["postgresql/"] = "^lib/io/pg\\.c$"
-        door["curl/"] = "^lib/io/http_client\\.c$"
+        door["curl/"] = "^lib/io/http_(client|url)\\.c$"
         door["jansson"] = "^(lib/profile/json_tree\\.h|api/[a-z_]+\\.c|cli/[a-z_]+\\.[ch])$"
         door["openssl/"] = "^(lib/base/digest\\.c|api/http(_[a-z]+)?\\.[ch]|api/tls_files\\.c)$"
         door["zstd"] = "^lib/base/compress\\.c$"

@@ -1,0 +1,464 @@
+#include "lib/io/debuginfod_client.h"
+
+#include "lib/base/clock.h"
+#include "lib/base/digest.h"
+#include "lib/base/mem.h"
+#include "lib/base/os.h"
+#include "lib/io/debuginfod_hosts.h"
+#include "lib/io/debuginfod_transfer.h"
+#include "lib/io/http_url.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+    CONNECT_MS = 5000,
+    FIRST_BYTE_MS = 20000,
+    WINDOW_MS = 10000,
+    WINDOW_BYTES = 100 << 10,
+    TOTAL_MS = 300000,
+    WAIT_MS = 500,
+    MAX_SECTION_BYTES = 64,
+    MAX_URL_BYTES = 2048,
+    MAX_AUTH_BYTES = 8192,
+};
+
+/* One question under way, and those who wait for its answer. */
+struct flight {
+    char *key;
+    struct flight *next;
+    int user_count;
+    bool is_over;
+    enum err_code code;
+    struct err err;
+    struct debuginfod_answer answer;
+};
+
+struct debuginfod_client {
+    struct debuginfod_client_settings settings;
+    struct arena *arena; /* of the settings' texts */
+    struct debuginfod_hosts *hosts;
+    pthread_mutex_t lock;
+    pthread_cond_t landed;
+    struct flight *flights;
+};
+
+static void set_usual(int *value, int usual)
+{
+    if (*value == 0)
+        *value = usual;
+}
+
+enum err_code debuginfod_client_create(const struct debuginfod_client_settings *settings,
+                                       struct debuginfod_client **ret_client, struct err *err)
+{
+    struct debuginfod_client *client = mem_new(struct debuginfod_client, 1);
+    struct debuginfod_client_settings *own = &client->settings;
+    struct arena *arena = client->arena = arena_create();
+    pthread_condattr_t attributes;
+    (void)err;
+    *own = *settings;
+    const char **hosts = arena_new(arena, const char *, settings->allowed_host_count + 1);
+    for (size_t i = 0; i < settings->allowed_host_count; i++)
+        hosts[i] = arena_strdup(arena, settings->allowed_hosts[i]);
+    own->allowed_hosts = hosts;
+    own->ca_file = settings->ca_file ? arena_strdup(arena, settings->ca_file) : NULL;
+    own->user_agent = settings->user_agent ? arena_strdup(arena, settings->user_agent) : NULL;
+    own->folder = arena_strdup(arena, settings->folder);
+    set_usual(&own->connect_ms, CONNECT_MS);
+    set_usual(&own->first_byte_ms, FIRST_BYTE_MS);
+    set_usual(&own->window_ms, WINDOW_MS);
+    set_usual(&own->window_bytes, WINDOW_BYTES);
+    set_usual(&own->total_ms, TOTAL_MS);
+    set_usual(&own->pause_unit_ms, 1000);
+    client->hosts = debuginfod_hosts_create();
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_mutex_init(&client->lock, NULL);
+    pthread_cond_init(&client->landed, &attributes);
+    pthread_condattr_destroy(&attributes);
+    *ret_client = client;
+    return ERR_NONE;
+}
+
+void debuginfod_client_destroy(struct debuginfod_client *client)
+{
+    if (!client)
+        return;
+    debuginfod_hosts_destroy(client->hosts);
+    pthread_cond_destroy(&client->landed);
+    pthread_mutex_destroy(&client->lock);
+    arena_destroy(client->arena);
+    mem_free(client);
+}
+
+/* ---- what may be asked ---- */
+
+/* RFC 9110: a token, and none of those that say how the request is framed or whose it is. */
+static bool is_field_name(const char *name, size_t size)
+{
+    static const char *const reserved[] = {
+        "Host",   "Connection",        "Content-Length", "TE",    "Upgrade",
+        "Expect", "Transfer-Encoding", "Trailer",        "Range", "Accept-Encoding"};
+    for (size_t i = 0; i < size; i++)
+        if (!isalnum((unsigned char)name[i]) && !strchr("!#$%&'*+-.^_`|~", name[i]))
+            return false;
+    for (size_t i = 0; i < sizeof(reserved) / sizeof(*reserved); i++)
+        if (strlen(reserved[i]) == size && strncasecmp(name, reserved[i], size) == 0)
+            return false;
+    return size > 0;
+}
+
+static enum err_code check_auth(const char *auth, struct err *err)
+{
+    const char *colon = strchr(auth, ':');
+    if (strlen(auth) > MAX_AUTH_BYTES)
+        return err_set(err, ERR_INVALID, "a header line has at most %d bytes", MAX_AUTH_BYTES);
+    for (const char *at = auth; *at; at++)
+        if ((unsigned char)*at < ' ' || *at == 127)
+            return err_set(err, ERR_INVALID,
+                           "a header line has no line breaks or control "
+                           "characters");
+    if (!colon || !is_field_name(auth, (size_t)(colon - auth)) ||
+        !colon[1 + strspn(colon + 1, " ")])
+        return err_set(err, ERR_INVALID,
+                       "a header that proves who asks is written as in \"Authorization: Bearer "
+                       "…\", and is none that HTTP itself needs");
+    return ERR_NONE;
+}
+
+enum err_code debuginfod_check_upstream(const struct debuginfod_client *client,
+                                        const struct debuginfod_upstream *upstream, struct err *err)
+{
+    arena_auto arena = arena_create();
+    struct http_url url;
+    if (strlen(upstream->url) > MAX_URL_BYTES)
+        return err_set(err, ERR_INVALID, "a URL has at most %d bytes", MAX_URL_BYTES);
+    enum err_code code = http_url_read(arena, upstream->url, &url, err);
+    if (!code && url.has_query)
+        code = err_set(err, ERR_INVALID, "a URL with a query: /buildid/… goes behind it");
+    if (!code && debuginfod_check_url(&client->settings, &url, err))
+        code = err->code = ERR_INVALID;
+    if (!code && upstream->auth)
+        code = check_auth(upstream->auth, err);
+    return code;
+}
+
+static bool is_section_name(const char *name)
+{
+    if (!name || !name[0] || strlen(name) > MAX_SECTION_BYTES)
+        return false;
+    for (const char *at = name; *at; at++)
+        if (!isalnum((unsigned char)*at) && !strchr("._-", *at))
+            return false;
+    return true;
+}
+
+static enum err_code check_request(const struct debuginfod_request *request, struct err *err)
+{
+    if (request->upstream_count > DEBUGINFOD_MAX_URLS)
+        return err_set(err, ERR_INVALID, "more than %d servers", DEBUGINFOD_MAX_URLS);
+    if (request->kind == DEBUGINFOD_SECTION && !is_section_name(request->section))
+        return err_set(err, ERR_INVALID, "not the name of a section");
+    if (request->build_id.size == 0)
+        return err_set(err, ERR_INVALID, "no build id");
+    return ERR_NONE;
+}
+
+/* "buildid/<id>/debuginfo" */
+static const char *make_path(struct arena *arena, const struct debuginfod_request *request)
+{
+    char *id = arena_alloc(arena, 2 * request->build_id.size + 1, 1);
+    digest_hex(request->build_id, id);
+    if (request->kind == DEBUGINFOD_SECTION)
+        return arena_printf(arena, "buildid/%s/section/%s", id, request->section);
+    return arena_printf(arena, "buildid/%s/%s", id,
+                        request->kind == DEBUGINFOD_DEBUGINFO ? "debuginfo" : "executable");
+}
+
+/* ---- one server ---- */
+
+static enum err_code rest(const struct debuginfod_client *client,
+                          const struct debuginfod_request *request, unsigned try_number,
+                          struct err *err)
+{
+    uint32_t chance;
+    digest_random(&chance, sizeof(chance));
+    int64_t left_ms =
+        debuginfod_pause_ms(try_number, chance) * client->settings.pause_unit_ms / 1000;
+    while (left_ms > 0) {
+        clock_sleep_ms(left_ms < WAIT_MS ? left_ms : WAIT_MS);
+        left_ms -= WAIT_MS;
+        if (request->may_go_on && !request->may_go_on(request->context))
+            return err_set(err, ERR_CANCELLED, "nobody waits for debug files any more");
+    }
+    return ERR_NONE;
+}
+
+/* One try, as a visit to the host. */
+static enum err_code visit(struct debuginfod_client *client, const char *host_name,
+                           const struct debuginfod_transfer *transfer, struct arena *arena,
+                           struct debuginfod_try *ret_try, struct err *err)
+{
+    struct debuginfod_host *host;
+    enum err_code code =
+        debuginfod_hosts_enter(client->hosts, host_name, transfer->request->may_go_on,
+                               transfer->request->context, &host, err);
+    if (code == ERR_BUSY) {
+        *ret_try = (struct debuginfod_try){.outcome = DEBUGINFOD_UNREACHABLE,
+                                           .reason = arena_strdup(arena, err->message)};
+        return ERR_NONE;
+    }
+    if (code)
+        return code;
+    code = debuginfod_transfer_try(transfer, arena, ret_try, err);
+    debuginfod_hosts_leave(client->hosts, host,
+                           code                  ? DEBUGINFOD_VISIT_GIVEN_UP
+                           : ret_try->is_failure ? DEBUGINFOD_VISIT_FAILED
+                                                 : DEBUGINFOD_VISIT_WELL);
+    return code;
+}
+
+static enum err_code ask_server(struct debuginfod_client *client,
+                                const struct debuginfod_request *request,
+                                const struct debuginfod_upstream *upstream, int fd,
+                                struct arena *arena, struct debuginfod_try *ret_try,
+                                struct err *err)
+{
+    struct http_url url;
+    enum err_code code = http_url_read(arena, upstream->url, &url, err);
+    if (code) {
+        *ret_try = (struct debuginfod_try){.outcome = DEBUGINFOD_REFUSED,
+                                           .reason = arena_strdup(arena, err->message)};
+        return ERR_NONE;
+    }
+    size_t size = strlen(upstream->url);
+    const char *slash = size > 0 && upstream->url[size - 1] == '/' ? "" : "/";
+    const struct debuginfod_transfer transfer = {
+        .settings = &client->settings,
+        .request = request,
+        .url = arena_printf(arena, "%s%s%s", upstream->url, slash, make_path(arena, request)),
+        .auth = upstream->auth,
+        .deadline_ns = clock_monotonic_ns() + client->settings.total_ms * CLOCK_NS_PER_MS,
+        .fd = fd,
+    };
+    const char *host_name = arena_printf(arena, "%s:%s", url.host, url.port);
+    for (unsigned try_number = 1; !code; try_number++) {
+        code = visit(client, host_name, &transfer, arena, ret_try, err);
+        if (code || !ret_try->may_help || try_number == DEBUGINFOD_TRIES ||
+            clock_monotonic_ns() >= transfer.deadline_ns)
+            break;
+        code = rest(client, request, try_number + 1, err);
+    }
+    return code;
+}
+
+/* ---- all servers ---- */
+
+/* What says more about why there is no file. */
+static int weight(enum debuginfod_outcome outcome)
+{
+    return outcome == DEBUGINFOD_UNREACHABLE ? 2 : outcome == DEBUGINFOD_REFUSED ? 1 : 0;
+}
+
+static void note(struct debuginfod_answer *answer, const struct debuginfod_try *did,
+                 size_t upstream)
+{
+    bool is_first = answer->reason[0] == '\0';
+    if (did->retry_after_s > answer->retry_after_s)
+        answer->retry_after_s = did->retry_after_s;
+    if (did->outcome == DEBUGINFOD_FOUND || is_first ||
+        weight(did->outcome) > weight(answer->outcome)) {
+        answer->outcome = did->outcome;
+        answer->upstream = upstream;
+        snprintf(answer->reason, sizeof(answer->reason), "%s", did->reason ? did->reason : "");
+    }
+}
+
+static void settle(struct debuginfod_answer *answer, size_t upstream_count)
+{
+    if (answer->outcome != DEBUGINFOD_ABSENT)
+        return;
+    if (upstream_count == 1)
+        snprintf(answer->reason, sizeof(answer->reason), "the debuginfod server does not have it");
+    else
+        snprintf(answer->reason, sizeof(answer->reason), "none of %zu debuginfod servers has it",
+                 upstream_count);
+}
+
+static enum err_code fetch(struct debuginfod_client *client,
+                           const struct debuginfod_request *request,
+                           struct debuginfod_answer *answer, struct err *err)
+{
+    arena_auto arena = arena_create();
+    fd_auto fd = os_openat(AT_FDCWD, client->settings.folder, O_TMPFILE | O_RDWR, 0600);
+    enum err_code code = ERR_NONE;
+    *answer = (struct debuginfod_answer){.outcome = DEBUGINFOD_ABSENT, .fd = -1};
+    if (fd < 0)
+        return err_set_errno(err, ERR_IO, "making a temporary file in %s", client->settings.folder);
+    for (size_t i = 0; i < request->upstream_count && answer->outcome != DEBUGINFOD_FOUND; i++) {
+        struct debuginfod_try did = {.outcome = DEBUGINFOD_ABSENT};
+        code = ask_server(client, request, &request->upstreams[i], fd, arena, &did, err);
+        if (code)
+            return code;
+        note(answer, &did, i);
+        answer->bytes = did.bytes;
+    }
+    settle(answer, request->upstream_count);
+    if (answer->outcome == DEBUGINFOD_FOUND) {
+        answer->fd = fd;
+        fd = -1;
+    }
+    return code;
+}
+
+/* ---- one question for all who have it ---- */
+
+/* All that decides what comes, also who asks: another's header may not open this file. */
+static char *make_key(struct arena *arena, const struct debuginfod_request *request)
+{
+    char *key = arena_printf(arena, "%s %llu", make_path(arena, request),
+                             (unsigned long long)request->max_bytes);
+    for (size_t i = 0; i < request->upstream_count; i++)
+        key = arena_printf(arena, "%s\n%s\n%s", key, request->upstreams[i].url,
+                           request->upstreams[i].auth ? request->upstreams[i].auth : "");
+    return key;
+}
+
+static struct flight *find_flight(struct debuginfod_client *client, const char *key)
+{
+    struct flight *flight = client->flights;
+    while (flight && strcmp(flight->key, key) != 0)
+        flight = flight->next;
+    return flight;
+}
+
+static void take_out(struct debuginfod_client *client, struct flight *flight)
+{
+    struct flight **at = &client->flights;
+    while (*at != flight)
+        at = &(*at)->next;
+    *at = flight->next;
+}
+
+/* With the lock held. */
+static void leave(struct flight *flight)
+{
+    if (--flight->user_count > 0)
+        return;
+    if (flight->answer.fd >= 0)
+        os_close(flight->answer.fd);
+    mem_free(flight->key);
+    mem_free(flight);
+}
+
+static enum err_code copy_answer(const struct flight *flight, struct debuginfod_answer *ret_answer,
+                                 struct err *err)
+{
+    *err = flight->err;
+    if (flight->code)
+        return flight->code;
+    struct debuginfod_answer answer = flight->answer;
+    if (answer.fd >= 0)
+        answer.fd = fcntl(flight->answer.fd, F_DUPFD_CLOEXEC, 0);
+    if (flight->answer.fd >= 0 && answer.fd < 0)
+        return err_set_errno(err, ERR_IO, "sharing a fetched file");
+    *ret_answer = answer;
+    return ERR_NONE;
+}
+
+static void lead(struct debuginfod_client *client, struct flight *flight,
+                 const struct debuginfod_request *request)
+{
+    struct debuginfod_answer answer;
+    struct err err = {0};
+    enum err_code code = fetch(client, request, &answer, &err);
+    pthread_mutex_lock(&client->lock);
+    take_out(client, flight); /* who comes later asks anew */
+    flight->code = code;
+    flight->err = err;
+    flight->answer = answer;
+    flight->is_over = true;
+    pthread_cond_broadcast(&client->landed);
+    pthread_mutex_unlock(&client->lock);
+}
+
+/* With the lock held; false when the request's owner wants no more. */
+static bool wait_for(struct debuginfod_client *client, const struct flight *flight,
+                     const struct debuginfod_request *request)
+{
+    bool may_go_on = true;
+    while (!flight->is_over && may_go_on) {
+        int64_t until_ns = clock_monotonic_ns() + WAIT_MS * CLOCK_NS_PER_MS;
+        struct timespec until = {.tv_sec = until_ns / CLOCK_NS_PER_S,
+                                 .tv_nsec = until_ns % CLOCK_NS_PER_S};
+        pthread_cond_timedwait(&client->landed, &client->lock, &until);
+        pthread_mutex_unlock(&client->lock);
+        may_go_on = !request->may_go_on || request->may_go_on(request->context);
+        pthread_mutex_lock(&client->lock);
+    }
+    return may_go_on;
+}
+
+/* Joins who asks the same, or asks. */
+static enum err_code fly(struct debuginfod_client *client, const char *key,
+                         const struct debuginfod_request *request, bool *ret_was_leader,
+                         struct debuginfod_answer *ret_answer, struct err *err)
+{
+    enum err_code code = ERR_NONE;
+    pthread_mutex_lock(&client->lock);
+    struct flight *flight = find_flight(client, key);
+    *ret_was_leader = !flight;
+    if (!flight) {
+        flight = mem_new(struct flight, 1);
+        *flight = (struct flight){.key = mem_strdup(key), .next = client->flights, .answer.fd = -1};
+        client->flights = flight;
+    }
+    flight->user_count++;
+    if (*ret_was_leader) {
+        pthread_mutex_unlock(&client->lock);
+        lead(client, flight, request);
+        pthread_mutex_lock(&client->lock);
+    } else if (!wait_for(client, flight, request)) {
+        code = err_set(err, ERR_CANCELLED, "nobody waits for debug files any more");
+        *ret_was_leader = true; /* as for its own end */
+    }
+    if (!code)
+        code = copy_answer(flight, ret_answer, err);
+    leave(flight);
+    pthread_mutex_unlock(&client->lock);
+    return code;
+}
+
+enum err_code debuginfod_fetch(struct debuginfod_client *client,
+                               const struct debuginfod_request *request,
+                               struct debuginfod_answer *ret_answer, struct err *err)
+{
+    arena_auto arena = arena_create();
+    bool was_leader = false;
+    enum err_code code = check_request(request, err);
+    if (code)
+        return code;
+    if (request->build_id.size > DEBUGINFOD_MAX_ID_BYTES || request->upstream_count == 0) {
+        *ret_answer = (struct debuginfod_answer){
+            .outcome = DEBUGINFOD_ABSENT,
+            .fd = -1,
+            .reason = "debuginfod servers know GNU build ids only, and this one is none"};
+        if (request->upstream_count == 0)
+            snprintf(ret_answer->reason, sizeof(ret_answer->reason),
+                     "no debuginfod server is asked");
+        return ERR_NONE;
+    }
+    const char *key = make_key(arena, request);
+    do {
+        code = fly(client, key, request, &was_leader, ret_answer, err);
+    } while (code == ERR_CANCELLED && !was_leader); /* the one who asked gave up, not this one */
+    return code;
+}

@@ -1,0 +1,32 @@
+/*
+ * debuginfod_hosts: which hosts are asked at the moment, and how they did lately: few requests at
+ * once to each, and none to one that fails again and again (debuginfod_manners.h). Threads: any.
+ */
+#ifndef LIB_IO_DEBUGINFOD_HOSTS_H
+#define LIB_IO_DEBUGINFOD_HOSTS_H
+
+#include "lib/base/err.h"
+
+#include <stdbool.h>
+
+struct debuginfod_hosts;
+struct debuginfod_host;
+
+struct debuginfod_hosts *debuginfod_hosts_create(void);
+void debuginfod_hosts_destroy(struct debuginfod_hosts *hosts); /* NULL is a no-op */
+
+/*
+ * Waits until name ("host:port") may be asked; *ret_host goes back with debuginfod_hosts_leave.
+ * Handles: ERR_BUSY (it is left alone for now), ERR_CANCELLED (may_go_on said no; NULL: always
+ * yes).
+ */
+enum err_code debuginfod_hosts_enter(struct debuginfod_hosts *hosts, const char *name,
+                                     bool (*may_go_on)(void *context), void *context,
+                                     struct debuginfod_host **ret_host, struct err *err) MUST_USE;
+
+enum debuginfod_visit { DEBUGINFOD_VISIT_WELL, DEBUGINFOD_VISIT_FAILED, DEBUGINFOD_VISIT_GIVEN_UP };
+
+void debuginfod_hosts_leave(struct debuginfod_hosts *hosts, struct debuginfod_host *host,
+                            enum debuginfod_visit visit);
+
+#endif

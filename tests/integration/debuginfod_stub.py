@@ -1,0 +1,229 @@
+"""A debuginfod server that does what a hostile or broken one may do, by the path's first part.
+
+http://127.0.0.1:PORT/<behaviour>/buildid/…; self.seen has a line per request and its fields.
+"""
+
+import gzip
+import io
+import socketserver
+import ssl
+import threading
+import time
+
+ELF = b"\177ELF" + bytes(range(256)) * 40
+DRIP_SECONDS = 0.2
+BOMB_BYTES = 64 << 20
+
+
+def head(status, *fields):
+    lines = [f"HTTP/1.1 {status}", *fields, "Connection: close"]
+    return "\r\n".join(lines).encode() + b"\r\n\r\n"
+
+
+def bomb():
+    """Many zeros in few bytes."""
+    packed = io.BytesIO()
+    with gzip.GzipFile(fileobj=packed, mode="wb", compresslevel=9) as file:
+        file.write(b"\177ELF")
+        for _ in range(BOMB_BYTES >> 22):
+            file.write(bytes(1 << 22))
+    return packed.getvalue()
+
+
+class Handler(socketserver.StreamRequestHandler):
+    def handle(self):
+        try:
+            self.answer()
+        except (OSError, ssl.SSLError):
+            pass  # the client had enough
+
+    def answer(self):
+        line = self.rfile.readline().decode().split()
+        fields = {}
+        while (field := self.rfile.readline().decode().strip()):
+            name, _, value = field.partition(":")
+            fields[name.lower()] = value.strip()
+        path = line[1]
+        stub = self.server.stub
+        with stub.lock:
+            stub.seen.append((path, fields))
+            turn = sum(1 for seen, _ in stub.seen if seen == path)
+        behaviour = path.split("/")[1]
+        getattr(self, behaviour, self.missing)(turn, path)
+
+    def send(self, data):
+        self.wfile.write(data)
+
+    def missing(self, turn, path):
+        self.send(head("404 Not Found", "Content-Length: 9") + b"not found")
+
+    def good(self, turn, path):
+        self.send(head("200 OK", f"Content-Length: {len(ELF)}", f"X-DEBUGINFOD-SIZE: {len(ELF)}") + ELF)
+
+    def slow_good(self, turn, path):
+        time.sleep(0.5)
+        self.good(turn, path)
+
+    def squeezed(self, turn, path):
+        packed = gzip.compress(ELF)
+        self.send(head("200 OK", "Content-Encoding: gzip", "Transfer-Encoding: chunked",
+                       f"X-DEBUGINFOD-SIZE: {len(ELF)}")
+                  + b"%x\r\n%s\r\n0\r\n\r\n" % (len(packed), packed))
+
+    def bomb(self, turn, path):
+        self.send(head("200 OK", "Content-Encoding: gzip") + self.server.stub.bomb)
+
+    def lying_bomb(self, turn, path):
+        self.send(head("200 OK", "Content-Encoding: gzip", "X-DEBUGINFOD-SIZE: 1000")
+                  + self.server.stub.bomb)
+
+    def twice_squeezed(self, turn, path):
+        packed = ELF
+        for _ in range(30):
+            packed = gzip.compress(packed)
+        self.send(head("200 OK", "Content-Encoding: " + ", ".join(["gzip"] * 30)) + packed)
+
+    def drip(self, turn, path):
+        self.send(head("200 OK", f"Content-Length: {len(ELF)}"))
+        for byte in ELF:
+            self.send(bytes([byte]))
+            time.sleep(DRIP_SECONDS)
+
+    def drip_header(self, turn, path):
+        for byte in head("200 OK", "X-A: " + "a" * 10000):
+            self.send(bytes([byte]))
+            time.sleep(DRIP_SECONDS)
+
+    def silent(self, turn, path):
+        self.server.stub.over.wait(30)
+
+    def endless_header(self, turn, path):
+        self.send(b"HTTP/1.1 200 OK\r\n")
+        while True:
+            self.send(b"X-More: " + b"m" * 1000 + b"\r\n")
+
+    def one_endless_line(self, turn, path):
+        self.send(b"HTTP/1.1 200 OK\r\nX-More: ")
+        while True:
+            self.send(b"m" * 65536)
+
+    def endless_interim(self, turn, path):
+        while True:
+            self.send(b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n" * 100)
+
+    def endless_body(self, turn, path):
+        self.send(head("200 OK") + b"\177ELF")
+        while True:
+            self.send(bytes(65536))
+
+    def endless_error(self, turn, path):
+        self.send(head("404 Not Found"))
+        while True:
+            self.send(bytes(65536))
+
+    def announces_much(self, turn, path):
+        self.send(head("200 OK", f"X-DEBUGINFOD-SIZE: {1 << 60}") + ELF)
+
+    def announces_little(self, turn, path):
+        self.send(head("200 OK", "X-DEBUGINFOD-SIZE: 100") + ELF)
+
+    def announces_more(self, turn, path):
+        self.send(head("200 OK", f"X-DEBUGINFOD-SIZE: {len(ELF) + 1}") + ELF)
+
+    def truncated(self, turn, path):
+        self.send(head("200 OK", f"Content-Length: {len(ELF)}") + ELF[:-100])
+
+    def broken_chunks(self, turn, path):
+        self.send(head("200 OK", "Transfer-Encoding: chunked") + b"fffffffffffffffff\r\n" + ELF)
+
+    def not_elf(self, turn, path):
+        self.send(head("200 OK", "Content-Length: 6") + b"<html>")
+
+    def not_http(self, turn, path):
+        self.send(b"\x00\x01\x02SSH-2.0-nothing\r\n\r\n")
+
+    def failing(self, turn, path):
+        self.send(head("503 Service Unavailable", "Content-Length: 0"))
+
+    def later(self, turn, path):
+        self.send(head("503 Service Unavailable", "Content-Length: 0", "Retry-After: 7200"))
+
+    def too_many(self, turn, path):
+        self.send(head("429 Too Many Requests", "Content-Length: 0", "Retry-After: 120"))
+
+    def flaky(self, turn, path):
+        if turn < 3:
+            self.failing(turn, path)
+        else:
+            self.good(turn, path)
+
+    def closed(self, turn, path):
+        self.send(head("403 Forbidden", "Content-Length: 0", "Set-Cookie: a=b"))
+
+    def to(self, target):
+        self.send(head("302 Found", f"Location: {target}", "Set-Cookie: tracked=1",
+                       "Content-Length: 0"))
+
+    def leads(self, turn, path):
+        self.to(self.server.stub.leads_to + path[len("/leads"):])
+
+    def leads_plainly(self, turn, path):
+        self.to(self.server.stub.leads_to)
+
+    def around(self, turn, path):
+        self.to(path)
+
+    def thrice(self, turn, path):
+        self.to("/twice" + path[len("/thrice"):])
+
+    def twice(self, turn, path):
+        self.to("/once" + path[len("/twice"):])
+
+    def once(self, turn, path):
+        self.to("/good" + path[len("/once"):])
+
+    def four_times(self, turn, path):
+        self.to("/thrice" + path[len("/four_times"):])
+
+
+class Listener(socketserver.ThreadingTCPServer):
+    allow_reuse_address = True
+    daemon_threads = True
+    request_queue_size = 64
+
+    def handle_error(self, request, client_address):
+        pass  # a client that will not talk to us is what tests want to see
+
+
+class Stub:
+    """with Stub() as stub: stub.url("good")"""
+
+    def __init__(self, host="127.0.0.1", certificate=None):
+        self.host, self.seen, self.leads_to = host, [], ""
+        self.lock, self.over, self.bomb = threading.Lock(), threading.Event(), b""
+        self.listener = Listener((host, 0), Handler)
+        self.listener.stub = self
+        self.port = self.listener.server_address[1]
+        self.scheme = "http"
+        if certificate:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(certificate)
+            self.listener.socket = context.wrap_socket(self.listener.socket, server_side=True)
+            self.scheme = "https"
+        self.thread = threading.Thread(target=self.listener.serve_forever, args=(0.05,), daemon=True)
+
+    def url(self, behaviour, host=None):
+        return f"{self.scheme}://{host or self.host}:{self.port}/{behaviour}"
+
+    def paths(self):
+        with self.lock:
+            return [path for path, _ in self.seen]
+
+    def __enter__(self):
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.over.set()
+        self.listener.shutdown()
+        self.listener.server_close()

@@ -1,0 +1,99 @@
+#include "tests/unit/test.h"
+
+#include "lib/base/clock.h"
+#include "lib/io/debuginfod_manners.h"
+
+static void what_is_absent_is_asked_for_ever_less_often(void **state)
+{
+    (void)state;
+    static const int64_t expected[] = {600, 3600, 21600, 86400, 86400, 86400};
+    for (unsigned i = 0; i < sizeof(expected) / sizeof(*expected); i++)
+        assert_int_equal(debuginfod_later_s(DEBUGINFOD_ABSENT, i + 1, 0), expected[i]);
+    assert_int_equal(debuginfod_later_s(DEBUGINFOD_ABSENT, 0, 0), 600);
+    assert_int_equal(debuginfod_later_s(DEBUGINFOD_ABSENT, UINT32_MAX, 0), 86400);
+    assert_int_equal(debuginfod_later_s(DEBUGINFOD_FOUND, 1, 0), 0);
+    assert_int_equal(debuginfod_later_s(DEBUGINFOD_REFUSED, 1, 0), 86400);
+}
+
+static void who_does_not_answer_is_asked_again_soon_but_not_before_it_said(void **state)
+{
+    (void)state;
+    static const int64_t expected[] = {60, 300, 1800, 1800};
+    for (unsigned i = 0; i < sizeof(expected) / sizeof(*expected); i++)
+        assert_int_equal(debuginfod_later_s(DEBUGINFOD_UNREACHABLE, i + 1, 0), expected[i]);
+    assert_int_equal(debuginfod_later_s(DEBUGINFOD_UNREACHABLE, 1, 30), 60);
+    assert_int_equal(debuginfod_later_s(DEBUGINFOD_UNREACHABLE, 1, 7200), 7200);
+    assert_int_equal(debuginfod_later_s(DEBUGINFOD_UNREACHABLE, 1, INT32_MAX), 86400);
+}
+
+static void pauses_grow_and_differ_by_chance(void **state)
+{
+    (void)state;
+    assert_int_equal(debuginfod_pause_ms(2, 0), 1000);
+    assert_int_equal(debuginfod_pause_ms(3, 0), 3000);
+    assert_int_equal(debuginfod_pause_ms(4, 0), 9000);
+    assert_int_equal(debuginfod_pause_ms(1000, 0), 9000);
+    assert_in_range(debuginfod_pause_ms(2, UINT32_MAX), 500, 501);
+    assert_in_range(debuginfod_pause_ms(3, UINT32_MAX / 2), 2250, 2251);
+}
+
+static void fail_times(struct debuginfod_breaker *breaker, int count, int64_t now_ns)
+{
+    for (int i = 0; i < count; i++) {
+        assert_true(debuginfod_breaker_may(breaker, now_ns));
+        debuginfod_breaker_note(breaker, true, now_ns);
+    }
+}
+
+static void a_host_that_fails_is_left_alone_then_one_asks(void **state)
+{
+    (void)state;
+    struct debuginfod_breaker breaker = {0};
+    const int64_t now = 5 * CLOCK_NS_PER_S, later = now + 60 * CLOCK_NS_PER_S;
+    fail_times(&breaker, 5, now);
+    assert_false(debuginfod_breaker_may(&breaker, now));
+    assert_false(debuginfod_breaker_may(&breaker, later - 1));
+    assert_true(debuginfod_breaker_may(&breaker, later));
+    assert_false(debuginfod_breaker_may(&breaker, later)); /* one asks already */
+    debuginfod_breaker_note(&breaker, true, later);
+    assert_false(debuginfod_breaker_may(&breaker, later + 1)); /* again for a minute */
+    assert_true(debuginfod_breaker_may(&breaker, later + 60 * CLOCK_NS_PER_S));
+    debuginfod_breaker_note(&breaker, false, later);
+    for (int i = 0; i < 3; i++)
+        assert_true(debuginfod_breaker_may(&breaker, later));
+}
+
+static void only_failures_in_a_row_count(void **state)
+{
+    (void)state;
+    struct debuginfod_breaker breaker = {0};
+    for (int i = 0; i < 10; i++) {
+        fail_times(&breaker, 4, 0);
+        debuginfod_breaker_note(&breaker, false, 0);
+    }
+    assert_true(debuginfod_breaker_may(&breaker, 0));
+}
+
+static void who_gave_up_leaves_the_probe_to_the_next(void **state)
+{
+    (void)state;
+    struct debuginfod_breaker breaker = {0};
+    const int64_t later = 60 * CLOCK_NS_PER_S;
+    fail_times(&breaker, 5, 0);
+    assert_true(debuginfod_breaker_may(&breaker, later));
+    debuginfod_breaker_forgo(&breaker);
+    assert_true(debuginfod_breaker_may(&breaker, later));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_absent_is_asked_for_ever_less_often),
+        cmocka_unit_test(who_does_not_answer_is_asked_again_soon_but_not_before_it_said),
+        cmocka_unit_test(pauses_grow_and_differ_by_chance),
+        cmocka_unit_test(a_host_that_fails_is_left_alone_then_one_asks),
+        cmocka_unit_test(only_failures_in_a_row_count),
+        cmocka_unit_test(who_gave_up_leaves_the_probe_to_the_next),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
