@@ -3,26 +3,52 @@
 #include "api/decode_gate.h"
 #include "api/machine.h"
 #include "api/metrics.h"
+#include "api/naming.h"
 #include "api/server.h"
 #include "api/settings.h"
 #include "api/share.h"
 #include "api/share_memory.h"
 #include "api/share_summary.h"
+#include "api/symbol_tables.h"
 #include "lib/base/flight_cache.h"
 #include "lib/base/mem.h"
 #include "lib/base/os.h"
 #include "lib/io/object.h"
 #include "lib/profile/profile.h"
+#include "lib/profile/symbolize.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <sys/mman.h>
 
 struct profile_cache {
     struct flight_cache *flights;
 };
 
-static void destroy_profile(void *value)
+struct cached {
+    struct profile *profile;
+    const struct symbolize_binary *binaries; /* that have addresses without names */
+    uint32_t binary_count;
+    bool wants_names;         /* from tables: some have none, or no lines */
+    struct flight_entry *raw; /* that a profile with names borrows from; NULL: it is itself raw */
+};
+
+static void destroy_cached(void *value)
 {
-    profile_destroy(value);
+    struct cached *cached = value;
+    profile_destroy(cached->profile);
+    flight_cache_unref(cached->raw);
+    mem_free(cached);
+}
+
+static struct cached *cached_create(struct profile *profile, size_t *ret_bytes)
+{
+    struct cached *cached = mem_new(struct cached, 1);
+    cached->profile = profile;
+    cached->binary_count = symbolize_find_binaries(profile, profile->arena, &cached->binaries);
+    cached->wants_names = symbolize_wants(profile, SYMBOLIZE_WITHOUT_LINES);
+    *ret_bytes = sizeof(*cached) + arena_bytes(profile->arena);
+    return cached;
 }
 
 struct profile_cache *profile_cache_create(size_t max_bytes)
@@ -30,7 +56,7 @@ struct profile_cache *profile_cache_create(size_t max_bytes)
     struct profile_cache *cache = mem_new(struct profile_cache, 1);
     if (max_bytes == 0)
         max_bytes = machine_share_of_memory(8, 64 << 20, 256 << 20);
-    cache->flights = flight_cache_create(max_bytes, destroy_profile);
+    cache->flights = flight_cache_create(max_bytes, destroy_cached);
     return cache;
 }
 
@@ -104,8 +130,7 @@ static enum err_code decode_share(void *context, void **ret_value, size_t *ret_b
     code = decode_object(job->server, job->share, fd, (size_t)size, &profile, err);
     if (code)
         return code;
-    *ret_value = profile;
-    *ret_bytes = arena_bytes(profile->arena);
+    *ret_value = cached_create(profile, ret_bytes);
     return ERR_NONE;
 }
 
@@ -117,14 +142,68 @@ enum err_code profile_cache_ref(struct server *server, const struct share *share
                             err);
 }
 
+/* ---- with names ---- */
+
+struct name_job {
+    struct server *server;
+    const struct share *share;
+    enum symbol_name_mode mode;
+    struct flight_entry **raw; /* is taken */
+};
+
+static enum err_code name_profile(void *context, void **ret_value, size_t *ret_bytes,
+                                  struct err *err)
+{
+    const struct name_job *job = context;
+    const struct cached *raw = flight_cache_get(*job->raw);
+    struct arena *arena = arena_create();
+    struct profile *named = arena_new(arena, struct profile, 1);
+    enum err_code code = naming_profile(job->server->naming, job->share->tenant_id, job->mode,
+                                        raw->profile, arena, named, err);
+    if (code) {
+        arena_destroy(arena);
+        return code;
+    }
+    named->arena = arena;
+    struct cached *cached = mem_new(struct cached, 1);
+    *cached = (struct cached){.profile = named,
+                              .binaries = raw->binaries,
+                              .binary_count = raw->binary_count,
+                              .raw = *job->raw};
+    *job->raw = NULL;
+    *ret_value = cached;
+    *ret_bytes = sizeof(*cached) + arena_bytes(arena);
+    return ERR_NONE;
+}
+
+enum err_code profile_cache_ref_named(struct server *server, const struct share *share,
+                                      enum symbol_name_mode mode, struct flight_entry **ret_entry,
+                                      struct err *err)
+{
+    profile_cache_auto raw = NULL;
+    enum err_code code = profile_cache_ref(server, share, &raw, err);
+    if (code)
+        return code;
+    const struct cached *cached = flight_cache_get(raw);
+    if (!cached->wants_names) {
+        *ret_entry = raw;
+        raw = NULL;
+        return ERR_NONE;
+    }
+    char key[128];
+    snprintf(key, sizeof(key), "%s names %d %" PRIu64, share->id, (int)mode,
+             symbol_tables_generation(server, share->tenant_id));
+    struct name_job job = {.server = server, .share = share, .mode = mode, .raw = &raw};
+    return flight_cache_ref(server->profiles->flights, key, name_profile, &job, ret_entry, err);
+}
+
 /* context is what *ret_value shall be; it is NULL afterwards. */
 static enum err_code take_profile(void *context, void **ret_value, size_t *ret_bytes,
                                   struct err *err)
 {
     struct profile **profile = context;
     (void)err;
-    *ret_value = *profile;
-    *ret_bytes = arena_bytes((*profile)->arena);
+    *ret_value = cached_create(*profile, ret_bytes);
     *profile = NULL;
     return ERR_NONE;
 }
@@ -140,7 +219,16 @@ void profile_cache_keep(struct profile_cache *cache, const char *share_id, struc
 
 const struct profile *profile_cache_get(const struct flight_entry *entry)
 {
-    return flight_cache_get(entry);
+    const struct cached *cached = flight_cache_get(entry);
+    return cached->profile;
+}
+
+const struct symbolize_binary *profile_cache_binaries(const struct flight_entry *entry,
+                                                      uint32_t *ret_count)
+{
+    const struct cached *cached = flight_cache_get(entry);
+    *ret_count = cached->binary_count;
+    return cached->binaries;
 }
 
 void profile_cache_unref(struct flight_entry *entry)

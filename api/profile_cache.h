@@ -10,6 +10,7 @@
 #define API_PROFILE_CACHE_H
 
 #include "lib/base/err.h"
+#include "lib/symbols/symbol_name.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -20,6 +21,7 @@ struct profile_cache;
 struct server;
 struct share;
 struct share_cost;
+struct symbolize_binary;
 
 /* 0 means an eighth of the machine's memory, from 64 to 256 MiB. A profile larger than that is
  * decoded, used and dropped. */
@@ -34,6 +36,14 @@ void profile_cache_destroy(struct profile_cache *cache);
  */
 enum err_code profile_cache_ref(struct server *server, const struct share *share,
                                 struct flight_entry **ret_entry, struct err *err) MUST_USE;
+/* The same with the names that its addresses have by now (api/naming.h): made once per generation
+ * of the team's symbol tables. Handles: ERR_DATABASE too. */
+enum err_code profile_cache_ref_named(struct server *server, const struct share *share,
+                                      enum symbol_name_mode mode, struct flight_entry **ret_entry,
+                                      struct err *err) MUST_USE;
+/* The binaries some of whose addresses came without names. */
+const struct symbolize_binary *profile_cache_binaries(const struct flight_entry *entry,
+                                                      uint32_t *ret_count);
 /* Keeps a profile that was decoded when its share was made, as whoever made a share looks at it
  * next. The cache destroys it. */
 void profile_cache_keep(struct profile_cache *cache, const char *share_id, struct profile *profile);

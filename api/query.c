@@ -1,5 +1,6 @@
 #include "api/query.h"
 
+#include "api/naming.h"
 #include "api/objects.h"
 #include "api/query_answers.h"
 #include "api/question_memory.h"
@@ -267,6 +268,7 @@ void query_want_labels(const struct request *request, const struct report *repor
 {
     struct span *label = arena_new(request->arena, struct span, 1);
     *label = report->label_key;
+    query->resolver = naming_resolver(request->server->naming, report->names);
     query->wants_all_labels = report->kind->counts_labels && !label->size;
     if (!label->size && !view_find_label(report->group_by, label))
         return;

@@ -1,12 +1,20 @@
 #include "api/query_answers.h"
 
+#include "api/naming.h"
 #include "api/query.h"
 #include "api/server.h"
+#include "api/symbol_tables.h"
+#include "lib/base/clock.h"
 #include "lib/base/compress.h"
 #include "lib/base/flight_cache.h"
 #include "lib/base/mem.h"
+#include "lib/profile/symbolize.h"
 
-enum { KEY_MAX_BYTES = 1 << 20 };
+enum { KEY_MAX_BYTES = 1 << 20, STATUS_MAX_BYTES = 8 << 20 };
+
+/* Why addresses have no names may change without any table's change: for so long it is what it was
+ * when the report was made. */
+static const int64_t status_age_ns = 10 * CLOCK_NS_PER_S;
 
 struct query_answers {
     struct flight_cache *cache;
@@ -18,6 +26,7 @@ struct finished {
     bool is_zstd;
     struct store_answer answer; /* without a profile */
     char *type;                 /* answer.type */
+    int64_t made_ns;
     _Atomic uint32_t reader_count;
 };
 
@@ -86,11 +95,22 @@ static const char *key_of(const struct query_ask *ask, const char *identity)
     return buf_failed(&key) ? NULL : arena_strndup(ask->request->arena, key.data, key.size);
 }
 
+static bool is_outdated(const struct finished *finished)
+{
+    return finished->answer.statistics.names.unknown_count &&
+           clock_monotonic_ns() - finished->made_ns > status_age_ns;
+}
+
 static bool has_finished(void *context, const char *identity)
 {
     struct query_ask *ask = context;
     const char *key = key_of(ask, identity);
     ask->entry = key ? flight_cache_try(cache_of(ask), key) : NULL;
+    if (ask->entry && is_outdated(flight_cache_get(ask->entry))) {
+        flight_cache_unref(ask->entry);
+        flight_cache_forget(cache_of(ask), key);
+        ask->entry = NULL;
+    }
     if (ask->entry)
         arena_on_destroy(ask->request->arena, unref, ask->entry);
     return ask->entry != NULL;
@@ -104,14 +124,34 @@ void query_ask_watch(struct query_ask *ask, struct store_query *query)
 
 /* ---- making ---- */
 
+/* What names the answer lacks still; NULL where that cannot be found out now. */
+static const char *describe_names(const struct query_ask *ask)
+{
+    arena_auto scratch = arena_create();
+    struct request *request = ask->request;
+    const struct symbolize_binary *binaries;
+    const struct symbol_tables_status *states;
+    uint32_t count = symbolize_find_binaries(ask->answer->profile, scratch, &binaries);
+    struct err ignored;
+    buf_auto json;
+    buf_init(&json, STATUS_MAX_BYTES);
+    if (naming_find_states(request->server, request->principal.tenant_id, binaries, count, scratch,
+                           &states, &count, &ignored))
+        return NULL;
+    symbol_tables_write_status(states, count, &json);
+    return buf_failed(&json) ? NULL : arena_strndup(request->arena, json.data, json.size);
+}
+
 static enum err_code write_body(const struct query_ask *ask, struct buf *body, struct err *err)
 {
     const struct profile *const profiles[2] = {ask->answer->profile, NULL};
+    struct report report = *ask->report;
+    report.symbolization = describe_names(ask);
     if (!ask->is_zstd)
-        return report_write_profiles(ask->report, profiles, body, err);
+        return report_write_profiles(&report, profiles, body, err);
     buf_auto plain;
     buf_init(&plain, REPORT_MAX_BYTES);
-    enum err_code code = report_write_profiles(ask->report, profiles, &plain, err);
+    enum err_code code = report_write_profiles(&report, profiles, &plain, err);
     return code ? code : compress_zstd(buf_span(&plain), COMPRESS_ZSTD_FAST, body, err);
 }
 
@@ -137,6 +177,7 @@ static enum err_code make_finished(void *context, void **ret_value, size_t *ret_
     struct finished *finished = mem_new(struct finished, 1);
     finished->body = copy_exactly(&body);
     finished->is_zstd = ask->is_zstd;
+    finished->made_ns = clock_monotonic_ns();
     finished->type = mem_strdup(ask->answer->type);
     finished->answer = (struct store_answer){
         .rule = ask->answer->rule, .type = finished->type, .statistics = ask->answer->statistics};

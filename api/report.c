@@ -1,12 +1,14 @@
 #include "api/report.h"
 
 #include "api/decode_gate.h"
+#include "api/naming.h"
 #include "api/profile_cache.h"
 #include "api/query.h"
 #include "api/report_diff.h"
 #include "api/server.h"
 #include "api/settings.h"
 #include "api/share_access.h"
+#include "api/share_names.h"
 #include "api/share_summary.h"
 #include "api/share_views.h"
 #include "api/turns.h"
@@ -57,6 +59,7 @@ static enum err_code check_names(struct request *request, unsigned parameters, s
         known[count++] = "key";
     if (parameters & REPORT_TAKES_LIMIT)
         known[count++] = "limit";
+    known[count++] = "names";
     if (parameters & REPORT_TAKES_DEPTH)
         known[count++] = "depth";
     if (parameters & REPORT_TAKES_ROOT)
@@ -116,6 +119,17 @@ static enum err_code read_root(const struct request *request, struct report *rep
     return ERR_NONE;
 }
 
+static enum err_code read_names(const struct request *request, struct report *report,
+                                struct err *err)
+{
+    struct span word;
+    report->names = naming_mode_default;
+    if (!request_query(request, "names", &word) || !word.size ||
+        symbol_name_mode_parse(word, &report->names))
+        return ERR_NONE;
+    return err_set(err, ERR_INVALID, "names must be full, simple or none");
+}
+
 static void read_page(struct request *request, struct report *report)
 {
     struct view_state *state = arena_new(request->arena, struct view_state, 1);
@@ -162,6 +176,8 @@ enum err_code report_read(struct request *request, const struct report_kind *kin
         code = request_query_i64(request, "depth", 0, INT32_MAX, 0, &report->depth, err);
     if (!code)
         code = read_root(request, report, err);
+    if (!code)
+        code = read_names(request, report, err);
     if (!code && (parameters & REPORT_TAKES_MODE))
         code = report_diff_read_mode(request, report, err);
     if (!code && (parameters & REPORT_TAKES_FUNCTION) &&
@@ -212,6 +228,11 @@ void report_append_question(const struct report *report, struct buf *key)
         buf_append_text(key, " m=");
         buf_append_url(key, report->marked);
     }
+    if (report->names != naming_mode_default)
+        buf_printf(key, " names=%d", (int)report->names);
+    if (report->generation || report->symbolization)
+        buf_printf(key, " symbols=%" PRIu64 " %s", report->generation,
+                   report->symbolization ? report->symbolization : "");
     if (report->has_root)
         buf_printf(key, " root=%" PRIx64, report->root);
     for (size_t i = 0; i < report->rule_count; i++) {
@@ -323,9 +344,11 @@ static enum err_code write_from_cache(const struct report *report, struct buf *b
 {
     profile_cache_auto first = NULL;
     profile_cache_auto second = NULL;
-    enum err_code code = profile_cache_ref(report->server, &report->shares[0], &first, err);
+    enum err_code code =
+        profile_cache_ref_named(report->server, &report->shares[0], report->names, &first, err);
     if (!code && report->share_count == 2)
-        code = profile_cache_ref(report->server, &report->shares[1], &second, err);
+        code = profile_cache_ref_named(report->server, &report->shares[1], report->names, &second,
+                                       err);
     if (code)
         return code;
     const struct profile *profiles[2] = {profile_cache_get(first),
@@ -418,10 +441,14 @@ enum err_code report_take_turn(struct request *request, const char *share_id, st
 }
 
 enum err_code report_respond(struct request *request, struct response *response,
-                             const struct report *report, struct err *err)
+                             struct report *report, struct err *err)
 {
     if (report_diff_has_query(report))
         return report_diff_respond(request, response, report, err);
+    enum err_code code = share_names_describe(request, report->shares, report->share_count,
+                                              &report->generation, &report->symbolization, err);
+    if (code)
+        return code;
     const struct share *shares = report->shares;
     const bool is_pair = report->share_count == 2;
     const struct share *most_closed = &shares[is_pair && share_access_is_open(&shares[0])];
@@ -440,7 +467,7 @@ enum err_code report_respond(struct request *request, struct response *response,
     const char *key = report_key(request->arena, report, making.is_zstd);
     struct flight_entry *entry = flight_cache_try(answers, key);
     if (!entry) {
-        enum err_code code = report_take_turn(request, report->shares[0].id, err);
+        code = report_take_turn(request, report->shares[0].id, err);
         if (!code)
             code = flight_cache_ref(answers, key, make_answer, &making, &entry, err);
         if (code)

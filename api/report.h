@@ -2,7 +2,8 @@
  * report: what is computed from shares: parameters read in one place, answers kept and shared.
  *
  * Parameters, the same for every report: sample_type (name or index), group_by (function, file,
- * line, address, binary, or a label), focus, ignore, hide, show (expressions of lib/base/regex.h),
+ * line, address, binary, or a label), names (full, simple, none: how functions are called that
+ * symbol tables name), focus, ignore, hide, show (expressions of lib/base/regex.h),
  * label (key=value of lib/profile/label_filter.h), each of which may be repeated, limit. Each error
  * names the parameter. Pictures take the address of a page too (api/view_state.h).
  *
@@ -19,6 +20,7 @@
 #include "lib/profile/diff.h"
 #include "lib/profile/filter.h"
 #include "lib/profile/view.h"
+#include "lib/symbols/symbol_name.h"
 
 struct profile;
 struct report;
@@ -52,10 +54,13 @@ struct report {
     struct span group_by;
     struct filter_rule rules[FILTER_RULES_MAX];
     size_t rule_count;
-    int64_t limit; /* rows or nodes; its meaning is the kind's */
-    int64_t depth; /* levels; 0: all */
-    bool has_root; /* the tree is made for what is below one node … */
-    uint64_t root; /* … of that path (lib/profile/path_hash.h) */
+    enum symbol_name_mode names;
+    const char *symbolization; /* JSON: what names the shares lack; NULL: not told */
+    uint64_t generation;       /* of the symbol tables that their names are from */
+    int64_t limit;             /* rows or nodes; its meaning is the kind's */
+    int64_t depth;             /* levels; 0: all */
+    bool has_root;             /* the tree is made for what is below one node … */
+    uint64_t root;             /* … of that path (lib/profile/path_hash.h) */
     struct span function;
     struct span label_key; /* empty: all */
     enum diff_mode mode;
@@ -120,6 +125,6 @@ enum err_code report_take_turn(struct request *request, const char *share_id,
 
 /* Answers: from the client's own copy (304), from memory, or newly made. */
 enum err_code report_respond(struct request *request, struct response *response,
-                             const struct report *report, struct err *err) MUST_USE;
+                             struct report *report, struct err *err) MUST_USE;
 
 #endif

@@ -171,7 +171,8 @@ static enum err_code write_sides(struct request *request, struct response *respo
             code = merge_side(request, report, i, &sides, missing, err);
             continue;
         }
-        code = profile_cache_ref(request->server, &report->shares[i], &sides.entries[i], err);
+        code = profile_cache_ref_named(request->server, &report->shares[i], report->names,
+                                       &sides.entries[i], err);
         if (!code)
             sides.profiles[i] = profile_cache_get(sides.entries[i]);
     }

@@ -7,6 +7,7 @@
 #include "api/report.h"
 #include "api/report_merge.h"
 #include "api/report_write.h"
+#include "api/share_names.h"
 #include "lib/base/mem.h"
 #include "lib/profile/call_graph.h"
 #include "lib/profile/flame.h"
@@ -170,6 +171,8 @@ static const struct route routes[] = {
     {HTTP_GET, "/api/v1/shares/{id}/top", ACCESS_PUBLIC, 0, READ_FLAGS, 0, get_top},
     {HTTP_GET, "/api/v1/shares/{id}/callers", ACCESS_PUBLIC, 0, READ_FLAGS, 0, get_callers},
     {HTTP_GET, "/api/v1/shares/{id}/labels", ACCESS_PUBLIC, 0, READ_FLAGS, 0, get_labels},
+    {HTTP_GET, "/api/v1/shares/{id}/symbolization", ACCESS_PUBLIC, 0, READ_FLAGS, 0,
+     share_names_handle},
     {HTTP_GET, "/api/v1/diff", ACCESS_PUBLIC, 0, READ_FLAGS, 0, get_diff},
     {HTTP_GET, "/api/v1/diff/top", ACCESS_PUBLIC, 0, READ_FLAGS, 0, get_diff_top},
     {HTTP_GET, "/api/v1/diff/labels", ACCESS_PUBLIC, 0, READ_FLAGS, 0, get_diff_labels},

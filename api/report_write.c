@@ -36,6 +36,11 @@ static enum err_code make_flame(const struct report *report, struct arena *arena
     return code;
 }
 
+static struct span symbolization_of(const struct report *report)
+{
+    return report->symbolization ? span_text(report->symbolization) : (struct span){0};
+}
+
 static enum err_code write_flame_binary(const struct report *report, struct arena *arena,
                                         const struct profile *profile, const struct view *view,
                                         struct buf *output, struct err *err)
@@ -44,7 +49,8 @@ static enum err_code write_flame_binary(const struct report *report, struct aren
     const struct flame *flame;
     enum err_code code = make_flame(report, arena, view, &flame, err);
     struct flame_binary_options options = {.rules = report->rules,
-                                           .rule_count = report->rule_count};
+                                           .rule_count = report->rule_count,
+                                           .symbolization = symbolization_of(report)};
     if (report->share_count == 1)
         options.title = span_text(report->shares[0].title);
     return code ? code : flame_binary_write(flame, &options, output, err);
@@ -57,7 +63,9 @@ static enum err_code write_flame_json(const struct report *report, struct arena 
     (void)profile;
     const struct flame *flame;
     enum err_code code = make_flame(report, arena, view, &flame, err);
-    return code ? code : export_json(flame, (uint32_t)report->depth, output, err);
+    return code
+               ? code
+               : export_json(flame, (uint32_t)report->depth, symbolization_of(report), output, err);
 }
 
 static enum err_code check_json(const struct buf *output, struct err *err)
@@ -101,10 +109,20 @@ static uint32_t shown_count(const struct report *report, uint32_t row_count)
     return report->limit && report->limit < row_count ? (uint32_t)report->limit : row_count;
 }
 
-static void append_end(uint32_t row_count, uint32_t shown, struct buf *json)
+/* The last member of an answer, and its end. */
+static void append_symbolization(const struct report *report, struct buf *json)
 {
-    buf_printf(json, "],\"function_count\":%" PRIu32 ",\"truncated\":%s}", row_count,
+    if (report->symbolization)
+        buf_printf(json, ",\"symbolization\":%s", report->symbolization);
+    buf_append_byte(json, '}');
+}
+
+static void append_end(const struct report *report, uint32_t row_count, uint32_t shown,
+                       struct buf *json)
+{
+    buf_printf(json, "],\"function_count\":%" PRIu32 ",\"truncated\":%s", row_count,
                shown < row_count ? "true" : "false");
+    append_symbolization(report, json);
 }
 
 static enum err_code write_top(const struct report *report, struct arena *arena,
@@ -124,7 +142,7 @@ static enum err_code write_top(const struct report *report, struct arena *arena,
         buf_printf(json, ",\"flat\":%" PRId64 ",\"cum\":%" PRId64 "}", row->flat[VIEW_SIDE_B],
                    row->cum[VIEW_SIDE_B]);
     }
-    append_end(top->row_count, shown, json);
+    append_end(report, top->row_count, shown, json);
     return check_json(json, err);
 }
 
@@ -150,7 +168,7 @@ static enum err_code write_diff_top(const struct report *report, struct arena *a
                    row->flat[VIEW_SIDE_A], row->flat[VIEW_SIDE_B], top_delta(row->flat),
                    row->cum[VIEW_SIDE_A], row->cum[VIEW_SIDE_B], top_delta(row->cum));
     }
-    append_end(top->row_count, shown, json);
+    append_end(report, top->row_count, shown, json);
     return check_json(json, err);
 }
 
@@ -184,7 +202,7 @@ static enum err_code write_callers(const struct report *report, struct arena *ar
                view->total[VIEW_SIDE_B], callers->flat[VIEW_SIDE_B], callers->cum[VIEW_SIDE_B]);
     append_edges(report, view, "callers", callers->callers, callers->caller_count, json);
     append_edges(report, view, "callees", callers->callees, callers->callee_count, json);
-    buf_append_byte(json, '}');
+    append_symbolization(report, json);
     return check_json(json, err);
 }
 

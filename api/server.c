@@ -7,6 +7,7 @@
 #include "api/identity.h"
 #include "api/limiter.h"
 #include "api/metrics.h"
+#include "api/naming.h"
 #include "api/objects.h"
 #include "api/profile_cache.h"
 #include "api/query_answers.h"
@@ -206,6 +207,7 @@ static enum err_code open_store(struct server *server, struct err *err)
         .retention_s = server->settings->tenant_profile_retention_s,
         .report = report_store,
         .answer_bytes = (size_t)server->settings->query_cache_bytes / 2,
+        .resolver = naming_resolver(server->naming, naming_mode_default),
     };
     return store_open(&options, &server->store, err);
 }
@@ -261,6 +263,7 @@ static enum err_code build(struct server *server, const struct server_start *sta
     server->senders = senders_create();
     server->symbol_tables = symbol_tables_create();
     server->admission = admission_memory_create(clock_monotonic_ns);
+    server->naming = naming_create(server, 0);
     server->profiles = profile_cache_create((size_t)settings->profile_cache_bytes);
     server->shares = share_memory_create(settings->max_heavy_memory);
     server->question_memory = question_memory_create(settings->max_query_memory);
@@ -279,6 +282,7 @@ static void tear_down(struct server *server)
     query_answers_destroy(server->query_answers);
     share_memory_destroy(server->shares);
     profile_cache_destroy(server->profiles);
+    naming_destroy(server->naming);
     admission_memory_destroy(server->admission);
     symbol_tables_destroy(server->symbol_tables);
     senders_destroy(server->senders);

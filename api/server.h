@@ -15,6 +15,7 @@ struct gauges;
 struct http_server;
 struct limiter;
 struct metrics;
+struct naming;
 struct object_store;
 struct pg_pool;
 struct profile_cache;
@@ -41,6 +42,7 @@ struct server {
     struct tenant_limits_memory *tenant_limits; /* api/tenant_limits.h */
     struct query_answers *query_answers;        /* api/query_answers.h: finished reports */
     struct profile_cache *profiles; /* api/profile_cache.h: decoded profiles, single flight */
+    struct naming *naming;          /* api/naming.h: names of addresses */
     struct share_memory *shares;    /* api/share.h: counted views, cookie key, finished answers */
     struct symbol_tables *symbol_tables;     /* api/symbol_tables.h: names of addresses */
     struct senders *senders;                 /* api/senders.h: who has sent profiles lately */

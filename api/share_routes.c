@@ -14,6 +14,7 @@
 #include "api/share_access.h"
 #include "api/share_admin.h"
 #include "api/share_list.h"
+#include "api/share_names.h"
 #include "api/share_settings.h"
 #include "api/share_views.h"
 #include "api/tenant.h"
@@ -29,6 +30,8 @@
 /* What one request may bring; larger profiles come in parts (api/upload.h). */
 static const size_t upload_body_bytes = 8 << 20;
 static const size_t json_body_bytes = 256 * 1024;
+
+enum { SHARE_JSON_MAX_BYTES = 8 << 20 };
 
 static enum err_code create_share(struct request *request, struct response *response,
                                   struct err *err)
@@ -68,13 +71,21 @@ static enum err_code count_comments(struct request *request, struct share *share
 static enum err_code answer_share(struct request *request, struct share *share,
                                   struct response *response, struct err *err)
 {
+    uint64_t generation;
+    const char *symbolization;
     enum err_code code = count_comments(request, share, err);
+    if (!code)
+        code = share_names_describe(request, share, 1, &generation, &symbolization, err);
     if (code)
         return code;
     bool is_editor = share_access_check_edit(request, share, err) == ERR_NONE;
     buf_auto json;
-    buf_init(&json, 4 << 20);
+    buf_init(&json, SHARE_JSON_MAX_BYTES);
     share_append_json(request, share, is_editor, &json);
+    if (!buf_failed(&json) && symbolization) {
+        json.size--; /* its end */
+        buf_printf(&json, ",\"symbolization\":%s}", symbolization);
+    }
     response->may_compress = true;
     response_add(request, response, "cache-control", "private, no-cache");
     return response_buf(request, response, 200, "application/json", &json, err);

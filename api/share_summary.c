@@ -3,10 +3,12 @@
 #include "lib/base/map.h"
 #include "lib/base/mem.h"
 #include "lib/profile/profile.h"
+#include "lib/profile/symbolize.h"
 
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdio.h>
+#include <string.h>
 
 static void append_value_type(struct buf *buf, const struct profile *profile,
                               const struct profile_value_type *value_type)
@@ -133,6 +135,24 @@ static void append_build_ids(struct buf *buf, const struct profile *profile)
     buf_printf(buf, "],\"build_id_count\":%" PRIu32, count);
 }
 
+static void append_unnamed(struct buf *buf, const struct profile *profile, struct arena *arena)
+{
+    const struct symbolize_binary *binaries;
+    const uint32_t found = symbolize_find_binaries(profile, arena, &binaries);
+    uint32_t count = 0;
+    buf_append_text(buf, ",\"unnamed\":[");
+    for (uint32_t i = 0; i < found && count < SHARE_SUMMARY_UNNAMED; i++) {
+        if (binaries[i].build_id.size + binaries[i].file.size > SHARE_SUMMARY_UNNAMED_BYTES)
+            continue;
+        buf_append_text(buf, count++ ? ",{\"build_id\":" : "{\"build_id\":");
+        buf_append_json(buf, binaries[i].build_id);
+        buf_append_text(buf, ",\"file\":");
+        buf_append_json(buf, binaries[i].file);
+        buf_append_byte(buf, '}');
+    }
+    buf_append_byte(buf, ']');
+}
+
 /* In the order in which samples first have them. */
 static void append_sample_labels(struct buf *buf, const struct profile *profile,
                                  struct arena *arena)
@@ -180,6 +200,7 @@ enum err_code share_summary_append(const struct profile *profile, uint64_t decod
     append_value_type(buf, profile, &profile->period_type);
     append_comments(buf, profile);
     append_build_ids(buf, profile);
+    append_unnamed(buf, profile, arena);
     append_sample_labels(buf, profile, arena);
     buf_append_byte(buf, '}');
     if (buf_failed(buf))
@@ -233,6 +254,34 @@ enum err_code share_summary_read_total(const char *summary, struct span wanted, 
                                           .unit = copy_member(arena, type, "unit")};
     json_decref(root);
     return is_whole ? ERR_NONE : err_set(err, ERR_CORRUPT, "the summary of a share has no totals");
+}
+
+bool share_summary_has_build_ids(const char *summary)
+{
+    return !strstr(summary, "\"build_ids\":[]");
+}
+
+bool share_summary_read_unnamed(const char *summary, struct arena *arena,
+                                const struct symbolize_binary **ret_binaries, uint32_t *ret_count)
+{
+    *ret_count = 0;
+    *ret_binaries = NULL;
+    if (strstr(summary, "\"unnamed\":[]")) /* nearly all: without reading the rest */
+        return true;
+    json_t *root = json_loads(summary, JSON_ALLOW_NUL, NULL);
+    const json_t *list = json_object_get(root, "unnamed");
+    const size_t count = json_array_size(list);
+    struct symbolize_binary *binaries = arena_new(arena, struct symbolize_binary, count);
+    for (size_t i = 0; i < count; i++) {
+        const json_t *item = json_array_get(list, i);
+        binaries[i] = (struct symbolize_binary){.build_id = copy_member(arena, item, "build_id"),
+                                                .file = copy_member(arena, item, "file")};
+    }
+    *ret_binaries = binaries;
+    *ret_count = (uint32_t)count;
+    const bool is_told = json_is_array(list);
+    json_decref(root);
+    return is_told;
 }
 
 struct span share_summary_default_sample_type(struct span summary)

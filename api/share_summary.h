@@ -6,12 +6,13 @@
  *    "sample_types":[{"type","unit"}],"default_sample_type":"cpu","default_sample_type_index":1,
  *    "totals":[…],"sample_count","location_count","function_count","time_ns","duration_ns",
  *    "period","period_type":{"type","unit"},"comments":[…],"comment_count","build_ids":[…],
- *    "build_id_count","sample_labels":["thread",…]}
+ *    "build_id_count","unnamed":[{"build_id","file"}],"sample_labels":["thread",…]}
  *
  * cost tells what looking at it will take: memory for decoding, memory of the decoded profile,
  * frames of all stacks with inlined calls. totals are sums per sample type, whole numbers in its
- * own unit, null where reports refuse to add them (profile_can_add). Comments, build ids and the
- * names of labels are listed up to a bound; the counts are of all of them.
+ * own unit, null where reports refuse to add them (profile_can_add). unnamed are the binaries some
+ * of whose addresses came without a name; summaries of earlier versions do not tell them. Comments,
+ * build ids and the names of labels are listed up to a bound; the counts are of all of them.
  */
 #ifndef API_SHARE_SUMMARY_H
 #define API_SHARE_SUMMARY_H
@@ -24,6 +25,7 @@
 
 struct arena;
 struct profile;
+struct symbolize_binary;
 
 struct share_cost {
     uint64_t decode_bytes; /* while it is decoded */
@@ -38,6 +40,8 @@ enum {
     SHARE_SUMMARY_COMMENTS = 100,
     SHARE_SUMMARY_COMMENT_BYTES = 65536,
     SHARE_SUMMARY_BUILD_IDS = 256,
+    SHARE_SUMMARY_UNNAMED = 256,
+    SHARE_SUMMARY_UNNAMED_BYTES = 1024,
     SHARE_SUMMARY_LABELS = 64,
     SHARE_SUMMARY_LABEL_BYTES = 200
 };
@@ -61,6 +65,12 @@ struct share_total {
  * ERR_CORRUPT (no summary of ours). */
 enum err_code share_summary_read_total(const char *summary, struct span wanted, struct arena *arena,
                                        struct share_total *ret_total, struct err *err) MUST_USE;
+
+/* The binaries that a summary tells as unnamed, in arena; false if it does not tell. */
+bool share_summary_read_unnamed(const char *summary, struct arena *arena,
+                                const struct symbolize_binary **ret_binaries, uint32_t *ret_count);
+/* Are there build ids in it, or does it not tell? */
+bool share_summary_has_build_ids(const char *summary);
 
 /* The text of default_sample_type in a summary, as JSON with its quotes; "\"\"" if absent. */
 struct span share_summary_default_sample_type(struct span summary);

@@ -12,6 +12,7 @@
 #include "lib/base/buf.h"
 #include "lib/base/err.h"
 #include "lib/base/patience.h"
+#include "lib/profile/symbolize.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -40,21 +41,6 @@ struct frame_question {
     uint32_t address_count;
 };
 
-/* A call at an address. */
-struct store_frame {
-    struct span function;    /* as people read it; not empty */
-    struct span system_name; /* as linkers do; empty: the same */
-    struct span file;        /* may be empty */
-    int64_t line;            /* of the call; 0: unknown */
-    int64_t start_line;      /* of the function */
-};
-
-/* What an address is: inlined calls leaf first, the function that they are in last. */
-struct store_frames {
-    const struct store_frame *frames;
-    uint32_t count; /* 0: not known, or not yet */
-};
-
 /*
  * Who knows names, asked when a question is answered, never when profiles come in: what gets its
  * names late has them in old profiles too. Filters of functions match these names. A store asks for
@@ -69,7 +55,8 @@ struct frame_resolver {
      * until the call after this one of the same thread. Not to know is no error. Handles: any; it
      * is that of the whole question. */
     enum err_code (*resolve)(void *context, const struct frame_question *question,
-                             struct arena *arena, struct store_frames *answers, struct err *err);
+                             struct arena *arena, struct symbolize_frames *answers,
+                             struct err *err);
 };
 
 /* What became of the addresses without names that an answer needed. */
@@ -218,9 +205,10 @@ struct store_query {
      * there already, and none is made. NULL: one is made. */
     bool (*has_answer)(void *context, const char *identity);
     void *has_answer_context;
-    int64_t start_ns;                  /* profiles that begin at start_ns and later … */
-    int64_t end_ns;                    /* … and before end_ns */
-    int64_t cpu_deadline_ns;           /* of this thread's clock; 0: none */
+    const struct frame_resolver *resolver; /* who knows names, for once; NULL: the store's own */
+    int64_t start_ns;                      /* profiles that begin at start_ns and later … */
+    int64_t end_ns;                        /* … and before end_ns */
+    int64_t cpu_deadline_ns;               /* of this thread's clock; 0: none */
     struct patience patience;          /* a deadline of the clock's, and whether anybody waits */
     size_t max_memory;                 /* 0: 1 GiB */
     uint64_t max_read_bytes;           /* of stored profiles, and to open what has them; 0: any */

@@ -576,7 +576,8 @@ static enum err_code run_once(struct walk_state *state, const struct store_query
                               enum err_code (*answer)(struct walk *walk, void *context),
                               void *context, struct err *err)
 {
-    const struct frame_resolver *resolver = state->source->resolver;
+    const struct frame_resolver *resolver =
+        query->resolver ? query->resolver : state->source->resolver;
     struct walk walk = {.query = query,
                         .arena = arena,
                         .first_ns = INT64_MAX,

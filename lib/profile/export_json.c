@@ -124,7 +124,7 @@ static void append_tree(struct writer *writer)
         buf_append_text(writer->output, "]}");
 }
 
-static void append_head(struct writer *writer, uint32_t omitted_count)
+static void append_head(struct writer *writer, uint32_t omitted_count, struct span symbolization)
 {
     const struct flame *flame = writer->flame;
     const struct view *view = flame->view;
@@ -149,15 +149,20 @@ static void append_head(struct writer *writer, uint32_t omitted_count)
                    flame->cut_hidden_count, flame->cut_value);
     else
         buf_append_text(output, ",\"cut\":null");
-    buf_printf(output, ",\"omitted_nodes\":%" PRIu32 ",\"root\":", omitted_count);
+    buf_printf(output, ",\"omitted_nodes\":%" PRIu32, omitted_count);
+    if (symbolization.size) {
+        buf_append_text(output, ",\"symbolization\":");
+        buf_append_span(output, symbolization);
+    }
+    buf_append_text(output, ",\"root\":");
 }
 
-enum err_code export_json(const struct flame *flame, uint32_t max_depth, struct buf *output,
-                          struct err *err)
+enum err_code export_json(const struct flame *flame, uint32_t max_depth, struct span symbolization,
+                          struct buf *output, struct err *err)
 {
     struct writer writer = {.flame = flame, .max_depth = max_depth, .output = output};
     make_fragments(&writer);
-    append_head(&writer, measure_depths(&writer));
+    append_head(&writer, measure_depths(&writer), symbolization);
     append_tree(&writer);
     buf_append_text(output, "}\n");
     bool has_failed = buf_failed(output) || buf_failed(&writer.fragments.text);

@@ -3,6 +3,7 @@
  *
  *   {"sample_type":"cpu","unit":"nanoseconds","sample_type_index":1,"group_by":"function",
  *    "total":123,"kept":123,"node_count":9,"cut":null,"omitted_nodes":0,
+ *    "symbolization":{…},
  *    "root":{"name":"root","value":123,"self":0,"children":[
  *      {"name":"main.main","file":"main.go","line":12,"mapping":"app","flags":["inlined"],
  *       "value":123,"self":3,"children":[…]}]}}
@@ -22,9 +23,10 @@
 
 struct flame;
 
-/* Appends to output. max_depth is in levels below the root, 0: all. Handles: ERR_TOO_LARGE
+/* Appends to output. max_depth is in levels below the root, 0: all; symbolization is JSON
+ * as it is, or empty. Handles: ERR_TOO_LARGE
  * (output's maximum). */
-enum err_code export_json(const struct flame *flame, uint32_t max_depth, struct buf *output,
-                          struct err *err) MUST_USE;
+enum err_code export_json(const struct flame *flame, uint32_t max_depth, struct span symbolization,
+                          struct buf *output, struct err *err) MUST_USE;
 
 #endif

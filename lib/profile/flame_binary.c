@@ -334,6 +334,10 @@ static void put_metadata(struct writer *writer, const struct flame_binary_option
     put_json_text(&json, "drop_frames", profile_string(view->profile, view->profile->drop_frames));
     buf_printf(&json, ",\"drop_frames_failed\":%s", view->drop_frames_failed ? "true" : "false");
     put_json_filters(&json, options);
+    if (options && options->symbolization.size) {
+        buf_append_text(&json, ",\"symbolization\":");
+        buf_append_span(&json, options->symbolization);
+    }
     buf_append_byte(&json, '}');
     writer->output->has_failed |= buf_failed(&json);
     put_section(writer, SECTION_METADATA, json.data, json.size);

@@ -25,7 +25,8 @@
  * Metadata: {"sample_type", "unit", "sample_types":[{"type","unit"}], "default_sample_type",
  * "sample_type_index", "group_by", "title", "description", "total", "kept", "base_total",
  * "base_kept", "normalised", "cut":{"nodes","value"}|null, "drop_frames", "drop_frames_failed",
- * "filters":[{"action","pattern"}]}; total is before filtering, the header's too; kept is after.
+ * "filters":[{"action","pattern"}], "symbolization":…}; total is before filtering, the header's
+ * too; kept is after.
  */
 #ifndef LIB_PROFILE_FLAME_BINARY_H
 #define LIB_PROFILE_FLAME_BINARY_H
@@ -42,6 +43,7 @@ struct flame_binary_options {
     struct span description;
     const struct filter_rule *rules;
     size_t rule_count;
+    struct span symbolization; /* JSON: what names are missing; empty: not told */
 };
 
 /* Appends to output, whose size must be a multiple of 8. options may be NULL. Handles:

@@ -143,7 +143,7 @@ static void measure_drawing(const char *name, enum drawing drawing, const struct
         else if (drawing == DRAW_SVG)
             code = picture_svg(flame, NULL, &output, &err);
         else if (drawing == DRAW_JSON)
-            code = export_json(flame, 0, &output, &err);
+            code = export_json(flame, 0, (struct span){0}, &output, &err);
         else
             code = export_folded(flame->view, &output, &err);
         int64_t spent_ns = clock_thread_cpu_ns() - start_ns;

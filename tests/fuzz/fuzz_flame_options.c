@@ -53,7 +53,7 @@ static void report(struct arena *arena, const struct view *view, uint32_t max_no
                                   &err) == ERR_NONE);
     buf_auto output;
     buf_init(&output, 1 << 20);
-    fuzz_check(export_json(flame, 3, &output, &err) == ERR_NONE);
+    fuzz_check(export_json(flame, 3, (struct span){0}, &output, &err) == ERR_NONE);
 }
 
 static void report_labels(struct arena *arena, const struct view *view, struct span key)

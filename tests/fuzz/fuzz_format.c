@@ -58,7 +58,7 @@ static void export_all(const struct view *view, const struct flame *flame)
     buf_init(&output, OUTPUT_MAX);
     fuzz_check(export_folded(view, &output, &err) == ERR_NONE);
     buf_clear(&output);
-    fuzz_check(export_json(flame, 0, &output, &err) == ERR_NONE);
+    fuzz_check(export_json(flame, 0, (struct span){0}, &output, &err) == ERR_NONE);
     fuzz_check(span_is_utf8(buf_span(&output)));
     buf_clear(&output);
     fuzz_check(picture_svg(flame, NULL, &output, &err) == ERR_NONE);

@@ -363,6 +363,7 @@ ROWS = [
     *of_share("GET", "/api/v1/shares/{id}/top", "/api/v1/shares/{0}/top"),
     *of_share("GET", "/api/v1/shares/{id}/callers", "/api/v1/shares/{0}/callers?fn=work"),
     *of_share("GET", "/api/v1/shares/{id}/labels", "/api/v1/shares/{0}/labels"),
+    *of_share("GET", "/api/v1/shares/{id}/symbolization", "/api/v1/shares/{0}/symbolization"),
     *of_share("GET", "/api/v1/diff", "/api/v1/diff?a={0}&b={1}"),
     *of_share("GET", "/api/v1/diff/top", "/api/v1/diff/top?a={0}&b={1}"),
     *of_share("GET", "/api/v1/diff/labels", "/api/v1/diff/labels?a={0}&b={1}"),

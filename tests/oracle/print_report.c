@@ -119,7 +119,8 @@ static void print_flame(struct arena *arena, const struct view *view, uint32_t m
     buf_init(&json, FILE_BYTES_MAX);
     const struct flame *flame;
     struct err err;
-    if (flame_create(arena, view, max_nodes, &flame, &err) || export_json(flame, 0, &json, &err))
+    if (flame_create(arena, view, max_nodes, &flame, &err) ||
+        export_json(flame, 0, (struct span){0}, &json, &err))
         fail("flame", &err);
     fwrite(json.data, 1, json.size, stdout);
 }

@@ -69,7 +69,8 @@ static void an_export_that_does_not_fit_is_refused(void **state)
     buf_init(&text, 8);
     assert_int_equal(export_folded(view, &text, &err), ERR_TOO_LARGE);
     buf_clear(&text);
-    assert_int_equal(export_json(flame_of(arena, view), 0, &text, &err), ERR_TOO_LARGE);
+    assert_int_equal(export_json(flame_of(arena, view), 0, (struct span){0}, &text, &err),
+                     ERR_TOO_LARGE);
     profile_destroy(profile);
 }
 
@@ -78,7 +79,7 @@ static json_t *json_of(const struct flame *flame, uint32_t max_depth)
     buf_auto text;
     struct err err;
     buf_init(&text, 1 << 20);
-    assert_int_equal(export_json(flame, max_depth, &text, &err), ERR_NONE);
+    assert_int_equal(export_json(flame, max_depth, (struct span){0}, &text, &err), ERR_NONE);
     json_error_t error;
     json_t *json = json_loadb((const char *)text.data, text.size, 0, &error);
     if (!json)

@@ -32,7 +32,7 @@ struct knowing {
 };
 
 static enum err_code resolve(void *context, const struct frame_question *question,
-                             struct arena *arena, struct store_frames *answers, struct err *err)
+                             struct arena *arena, struct symbolize_frames *answers, struct err *err)
 {
     struct knowing *knowing = context;
     knowing->questions++;
@@ -45,14 +45,15 @@ static enum err_code resolve(void *context, const struct frame_question *questio
         assert_true(i == 0 || question->addresses[i] > question->addresses[i - 1]);
         for (size_t j = 0; j < knowing->count; j++) {
             const struct place *place = &knowing->places[j];
-            struct store_frame *frames = arena_new(arena, struct store_frame, 3);
+            struct symbolize_frame *frames = arena_new(arena, struct symbolize_frame, 3);
             uint32_t count = 0;
             for (; count < 3 && place->functions[count]; count++)
-                frames[count] = (struct store_frame){.function = span_text(place->functions[count]),
-                                                     .file = SPAN_LITERAL("app.c"),
-                                                     .line = 10 + count};
+                frames[count] =
+                    (struct symbolize_frame){.function = span_text(place->functions[count]),
+                                             .file = SPAN_LITERAL("app.c"),
+                                             .line = 10 + count};
             if (place->address == question->addresses[i])
-                answers[i] = (struct store_frames){.frames = frames, .count = count};
+                answers[i] = (struct symbolize_frames){.frames = frames, .count = count};
         }
     }
     return ERR_NONE;
