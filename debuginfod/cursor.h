@@ -30,7 +30,8 @@ static inline struct cursor cursor_at(struct span bytes, uint64_t offset)
 {
     struct cursor cursor = cursor_of(bytes);
     cursor.has_failed = offset > bytes.size;
-    cursor.next = cursor.has_failed ? cursor.end : cursor.next + offset;
+    if (offset)
+        cursor.next = cursor.has_failed ? cursor.end : cursor.next + offset;
     return cursor;
 }
 
@@ -50,7 +51,8 @@ static inline bool cursor_skip(struct cursor *cursor, uint64_t size)
 {
     if (size > cursor_left(cursor))
         return cursor_fail(cursor);
-    cursor->next += size;
+    if (size) /* next may be NULL */
+        cursor->next += size;
     return true;
 }
 

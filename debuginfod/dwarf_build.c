@@ -85,10 +85,13 @@ static uint64_t smaller(uint64_t a, uint64_t b)
 /* Two ascending lists become one: addresses with a scope, a row, or both. */
 static void join(struct build *build)
 {
-    const struct dwarf_scope *scope = build->scopes.scopes;
-    const struct dwarf_scope *scopes_end = scope + build->scopes.count;
-    const struct dwarf_row *row = build->rows.rows, *rows_end = row + build->rows.count;
+    const struct dwarf_scope *scope = build->scopes.scopes, *scopes_end = scope;
+    const struct dwarf_row *row = build->rows.rows, *rows_end = row;
     uint64_t at = 0;
+    if (build->scopes.count)
+        scopes_end += build->scopes.count;
+    if (build->rows.count)
+        rows_end += build->rows.count;
     for (;;) {
         while (scope < scopes_end && scope->end <= at)
             scope++;

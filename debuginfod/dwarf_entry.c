@@ -57,7 +57,7 @@ static void take_attribute(struct dwarf_entry *entry, uint16_t name,
 bool dwarf_entry_read(const struct dwarf_unit *unit, const struct dwarf_abbrev *abbrev,
                       struct cursor *cursor, struct dwarf_entry *ret_entry)
 {
-    const struct dwarf_attribute *attribute = unit->abbrevs->attributes + abbrev->first_attribute;
+    const struct dwarf_attribute *attribute = dwarf_attributes(unit, abbrev);
     *ret_entry = (struct dwarf_entry){0};
     for (uint32_t i = 0; i < abbrev->attribute_count; i++) {
         struct dwarf_value value;

@@ -157,6 +157,12 @@ struct dwarf_unit *dwarf_file_unit_at(struct dwarf_file *file, uint64_t offset);
 
 /* NULL: there is no such code. */
 const struct dwarf_abbrev *dwarf_abbrev_find(const struct dwarf_abbrevs *abbrevs, uint64_t code);
+/* Its attributes; NULL when it has none. */
+static inline const struct dwarf_attribute *dwarf_attributes(const struct dwarf_unit *unit,
+                                                             const struct dwarf_abbrev *abbrev)
+{
+    return abbrev->attribute_count ? &unit->abbrevs->attributes[abbrev->first_attribute] : NULL;
+}
 /* Moves the cursor over one value. False, and the cursor failed: cut short or of an unknown form.
  */
 bool dwarf_value_read(const struct dwarf_unit *unit, const struct dwarf_attribute *attribute,

@@ -88,7 +88,7 @@ static bool is_type(uint16_t tag)
 static bool skip_type(struct walk *walk, const struct dwarf_abbrev *abbrev, bool *ret_is_skipped)
 {
     const struct dwarf_unit *unit = walk->unit;
-    const struct dwarf_attribute *attribute = unit->abbrevs->attributes + abbrev->first_attribute;
+    const struct dwarf_attribute *attribute = dwarf_attributes(unit, abbrev);
     const uint8_t *info = unit->file->sections[DWARF_INFO].data;
     struct dwarf_value value;
     *ret_is_skipped = false;

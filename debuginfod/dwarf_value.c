@@ -258,7 +258,7 @@ bool dwarf_entry_skip(const struct dwarf_unit *unit, const struct dwarf_abbrev *
         return cursor_skip(cursor, abbrev->fixed_bytes +
                                        (uint64_t)abbrev->address_count * unit->address_bytes +
                                        (uint64_t)abbrev->offset_count * unit->offset_bytes);
-    const struct dwarf_attribute *attribute = unit->abbrevs->attributes + abbrev->first_attribute;
+    const struct dwarf_attribute *attribute = dwarf_attributes(unit, abbrev);
     for (uint32_t i = 0; i < abbrev->attribute_count; i++) {
         if (!skip_value(unit, &attribute[i], cursor))
             return false;

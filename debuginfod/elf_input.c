@@ -252,8 +252,9 @@ static enum err_code inflate(const struct elf_input *elf, struct elf_section *se
         return err_set(err, ERR_UNSUPPORTED,
                        "section %.*s is compressed by method %u, which is unknown",
                        SPAN_PRINT(section->name), packed->method);
-    if (packed->method == COMPRESSED_ZLIB &&
-        packed->flat_bytes / DEFLATE_RATIO_MAX > packed->bytes.size)
+    if (packed->method == COMPRESSED_ZLIB
+            ? packed->flat_bytes / DEFLATE_RATIO_MAX > packed->bytes.size
+            : !compress_can_expand_to(packed->bytes, (size_t)packed->flat_bytes))
         return err_set(err, ERR_INVALID, "section %.*s claims more than its bytes can hold",
                        SPAN_PRINT(section->name));
     uint8_t *flat = mem_alloc((size_t)packed->flat_bytes, 1);

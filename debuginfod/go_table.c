@@ -59,7 +59,8 @@ static void step(struct table *table, struct program *program)
         return;
     }
     program->has_started = true;
-    program->value += change & 1 ? -(int64_t)(change >> 1) - 1 : (int64_t)(change >> 1);
+    uint64_t half = change >> 1;
+    program->value = (int64_t)((uint64_t)program->value + (change & 1 ? ~half : half));
     program->end += cursor_uleb(&program->cursor) * table->header.quantum;
 }
 

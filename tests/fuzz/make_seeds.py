@@ -6,9 +6,14 @@ import gzip
 import json
 import pathlib
 import struct
+import sys
 import zlib
 
 CORPUS = pathlib.Path(__file__).resolve().parent / "corpus"
+# Seeds of fuzz_symbolize but its Go program are what gcc 12, clang 14 and binutils 2.40 make of a few
+# lines, and are not made here again.
+sys.path.insert(0, str(CORPUS.parents[1] / "oracle"))
+import go_table_maker  # noqa: E402
 
 
 # --- pprof -----------------------------------------------------------------------------------
@@ -386,6 +391,9 @@ def main():
                   "plain": b"not compressed"}
     for name, data in compressed.items():
         write("fuzz_compress", name, data)
+    for version in go_table_maker.MAGICS:
+        write("fuzz_go_table", version, go_table_maker.table(version))
+    write("fuzz_symbolize", "go", go_table_maker.elf(go_table_maker.table("1.20")))
     for name, text in S3_XML.items():
         write("fuzz_s3_xml", name, text)
     for name, data in pyroscope().items():

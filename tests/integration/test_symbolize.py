@@ -2,13 +2,17 @@
 
 import os
 import pathlib
+import random
 import re
 import shutil
 import subprocess
+import sys
 
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests" / "oracle"))
+import go_table_maker  # noqa: E402
 BUILD = ROOT / "build" / os.environ.get("BUILD", "release")
 SYMBOLIZE = BUILD / "perfolio-symbolize"
 PRINT = BUILD / "tests" / "oracle" / "print_symbols"
@@ -479,3 +483,68 @@ fn main() {
     assert count > 1000 and len(wrong) <= count / 1000
     names = {frame[0] for chain in look_up(table, places(table)) for frame in chain}
     assert "main::main" in {re.sub(r"\[\w+\]", "", name) for name in names}
+
+
+@pytest.mark.parametrize("version", sorted(go_table_maker.MAGICS))
+def test_each_layout_of_gos_table_is_read(tmp_path, version):
+    binary = tmp_path / "program"
+    binary.write_bytes(go_table_maker.elf(go_table_maker.table(version)))
+    table, said = symbolize(binary)
+    assert said == ""
+    rows = go_table_maker.expected()
+    chains = look_up(table, [hex(row[0]) for row in rows])
+    assert [[(name, file, int(line)) for name, _, file, line in chain] for chain in chains] == \
+        [[row[1:]] for row in rows]
+    if GO:
+        assert compare_with_go(binary, table) > 10
+
+
+# ---- hostile files ----
+
+def mutate(data, generator, sections):
+    """A few bytes changed: anywhere, in the headers, or in one of the sections."""
+    data = bytearray(data)
+    begin, size = generator.choice([(0, len(data)), (0, 64), (len(data) - 4096, 4096), *sections])
+    for _ in range(generator.choice([1, 3, 30, 300])):
+        at = min(max(begin + generator.randrange(max(size, 1)), 0), len(data) - 1)
+        data[at] = generator.choice([0, 1, 0x7f, 0x80, 0xff, generator.randrange(256)])
+    if generator.random() < 0.1:
+        del data[generator.randrange(len(data)):]
+    return data
+
+
+@pytest.mark.parametrize("kind", ["plain", "zlib", "zstd", "object", "go"])
+def test_mutated_files_give_a_table_or_a_reason(source, kind):
+    """PERFOLIO_MUTATIONS=2000 for the long run, over all kinds together."""
+    if kind == "go":
+        binary = source / "program"
+        binary.write_bytes(go_table_maker.elf(go_table_maker.table("1.20")))
+    elif kind == "object":
+        binary = source / "main.o"
+        assert run("gcc", "-O2", "-g", "-c", "main.c", "-o", binary, cwd=source).returncode == 0
+    else:
+        binary = compile_c(source)
+        if kind != "plain" and run("objcopy", f"--compress-debug-sections={kind}", binary).returncode:
+            pytest.skip("this objcopy cannot do that")
+    data = binary.read_bytes()
+    sections = [(int(offset, 16), int(size, 16)) for offset, size in
+                re.findall(r"\](?: \.\S+)? +\w+ +[0-9a-f]{16} ([0-9a-f]+) ([0-9a-f]+)",
+                           sections_of(binary))]
+    assert len(sections) >= 3
+    generator = random.Random(kind)
+    outcomes = set()
+    for _ in range(int(os.environ.get("PERFOLIO_MUTATIONS", "200")) // 5):
+        binary.write_bytes(mutate(data, generator, sections))
+        table = source / "mutated.symbols"
+        done = run(SYMBOLIZE, "-q", "-m", "512", "-c", "20", "-o", table, binary, timeout=300)
+        outcomes.add(done.returncode)
+        kept = source / "kept"
+        kept.write_bytes(binary.read_bytes())
+        assert done.returncode in (0, 1), done
+        assert "the builder" not in done.stderr, (done.stderr, kept)
+        if done.returncode == 0:
+            assert run(PRINT, table, input="0x1000\n").returncode == 0
+        else:
+            assert done.stderr and not table.exists()
+        table.unlink(missing_ok=True)
+    assert 0 in outcomes
