@@ -19,7 +19,8 @@
 enum { PIECE_BYTES = 1 << 20, PATH_ROOM = OBJECT_KEY_MAX_BYTES + 16, DELETE_AT_ONCE = 1000 };
 
 /* What perfoliod puts; a bucket without a prefix may hold more. */
-static const char *const kinds[] = {"share/", "part/", "segment/", "block/"};
+static const char *const kinds[] = {"share/", "part/",    "segment/",
+                                    "block/", "symbols/", "debuginfo/"};
 enum { KIND_COUNT = sizeof(kinds) / sizeof(kinds[0]) };
 
 static enum err_code list_all(struct object_store *objects, object_visit *visit, void *context,
@@ -57,7 +58,10 @@ static enum err_code find_wanted(struct taking *taking, struct pg_connection *co
                                   "SELECT object_key FROM share WHERE state = 'live' UNION ALL "
                                   "SELECT object_key FROM upload_part UNION ALL "
                                   "SELECT object_key FROM segment UNION ALL "
-                                  "SELECT object_key FROM block",
+                                  "SELECT object_key FROM block UNION ALL "
+                                  "SELECT object_key FROM symbol_table UNION ALL "
+                                  "SELECT object_key FROM symbol_table_public UNION ALL "
+                                  "SELECT object_key FROM debug_file WHERE object_key <> ''",
                                   NULL, 0, taking->arena, &rows, err);
     if (code)
         return code;

@@ -147,14 +147,21 @@ enum err_code quota_take_completion(struct request *request, struct err *err)
     return code ? code : take_rate(request, &quota, err);
 }
 
+enum err_code quota_charge_tenant(const struct server *server, struct pg_connection *connection,
+                                  int64_t tenant_id, int64_t bytes, struct arena *arena,
+                                  struct err *err)
+{
+    return pg_queue_values(connection, tenant_id,
+                           "SELECT tenant_usage_charge($1::bigint, $2::bigint, $3::bigint)", arena,
+                           err, PG_I64(tenant_id), PG_I64(bytes),
+                           PG_I64(default_max_bytes(server->settings, tenant_id)));
+}
+
 enum err_code quota_charge(struct request *request, struct pg_connection *connection, int64_t bytes,
                            struct err *err)
 {
-    int64_t tenant_id = request->principal.tenant_id;
-    return pg_queue_values(connection, tenant_id,
-                           "SELECT tenant_usage_charge($1::bigint, $2::bigint, $3::bigint)",
-                           request->arena, err, PG_I64(tenant_id), PG_I64(bytes),
-                           PG_I64(default_max_bytes(request->server->settings, tenant_id)));
+    return quota_charge_tenant(request->server, connection, request->principal.tenant_id, bytes,
+                               request->arena, err);
 }
 
 /* What the subscriber has announced and not sent. Others who ask wait for this transaction. */

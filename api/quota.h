@@ -58,6 +58,11 @@ enum err_code quota_take_completion(struct request *request, struct err *err) MU
 enum err_code quota_charge(struct request *request, struct pg_connection *connection, int64_t bytes,
                            struct err *err) MUST_USE;
 
+/* The same for a tenant without a request: background work, as perfolio_server. */
+enum err_code quota_charge_tenant(const struct server *server, struct pg_connection *connection,
+                                  int64_t tenant_id, int64_t bytes, struct arena *arena,
+                                  struct err *err) MUST_USE;
+
 /*
  * In the transaction that announces an anonymous upload of so many bytes: what one address
  * announces and does not send is bounded, since it takes room from all. The row keeps

@@ -2,6 +2,7 @@
 
 #include "api/badge.h"
 #include "api/comment.h"
+#include "api/debuginfo.h"
 #include "api/deletion.h"
 #include "api/export.h"
 #include "api/health.h"
@@ -31,7 +32,7 @@ static const struct route_table *const joined[] = {
     &badge_routes,    &oembed_routes,       &profile_routes,      &query_routes,
     &export_routes,   &series_routes,       &profile_list_routes, &query_range_routes,
     &otlp_in_routes,  &pyroscope_in_routes, &usage_routes,        &senders_routes,
-    &deletion_routes, &retention_routes,    &page_routes,
+    &deletion_routes, &retention_routes,    &debuginfo_routes,    &page_routes,
 };
 
 enum { TABLE_COUNT = sizeof(joined) / sizeof(*joined), METHOD_COUNT = HTTP_OPTIONS + 1 };

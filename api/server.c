@@ -2,6 +2,7 @@
 
 #include "api/admission.h"
 #include "api/auth.h"
+#include "api/debuginfo_jobs.h"
 #include "api/gauges.h"
 #include "api/http.h"
 #include "api/identity.h"
@@ -35,7 +36,7 @@
 #include <unistd.h>
 
 enum {
-    JOBS_CONNECTIONS = 3,
+    JOBS_CONNECTIONS = 4,
     LIMITER_ENTRIES = 1 << 16,
     AUTH_ENTRIES = 1 << 12,
 };
@@ -101,11 +102,6 @@ static enum err_code write_senders(struct jobs *jobs, struct err *err)
     return senders_jobs_run(jobs->server, err);
 }
 
-static enum err_code write_symbol_needs(struct jobs *jobs, struct err *err)
-{
-    return symbol_tables_write_needs(jobs->server, err);
-}
-
 static enum err_code refresh_gauges(struct jobs *jobs, struct err *err)
 {
     return gauges_refresh(jobs->server->gauges, err);
@@ -135,7 +131,6 @@ static void *jobs_main(void *context)
         run_job(jobs, "shares", sweep);
         run_job(jobs, "identity", clean_identity);
         run_job(jobs, "senders", write_senders);
-        run_job(jobs, "symbol needs", write_symbol_needs);
         run_job(jobs, "gauges", refresh_gauges);
     }
     return NULL;
@@ -277,6 +272,7 @@ static enum err_code build(struct server *server, const struct server_start *sta
 static void tear_down(struct server *server)
 {
     http_server_destroy(server->http);
+    debuginfo_jobs_stop(server->debuginfo_jobs);
     store_close(server->store);
     gauges_destroy(server->gauges);
     query_answers_destroy(server->query_answers);
@@ -347,6 +343,8 @@ enum err_code server_run(const struct settings *settings, const struct server_st
     enum err_code code = build(&server, start, err);
     if (!code)
         code = http_server_start(server.http, err);
+    if (!code)
+        code = debuginfo_jobs_start(&server, &server.debuginfo_jobs, err);
     if (!code)
         code = jobs_start(&jobs, &server, err);
     if (!code) {

@@ -11,6 +11,7 @@
 
 struct admission_memory;
 struct auth;
+struct debuginfo_jobs;
 struct gauges;
 struct http_server;
 struct limiter;
@@ -45,6 +46,7 @@ struct server {
     struct naming *naming;          /* api/naming.h: names of addresses */
     struct share_memory *shares;    /* api/share.h: counted views, cookie key, finished answers */
     struct symbol_tables *symbol_tables;     /* api/symbol_tables.h: names of addresses */
+    struct debuginfo_jobs *debuginfo_jobs;   /* api/debuginfo_jobs.h: builds them */
     struct senders *senders;                 /* api/senders.h: who has sent profiles lately */
     struct question_memory *question_memory; /* api/question_memory.h: of all questions together */
     struct turns *turns;      /* api/turns.h: who may keep workers busy with reports */

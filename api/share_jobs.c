@@ -288,7 +288,10 @@ static enum err_code sweep_batch(struct sweep *sweep, struct err *err)
         " AND NOT EXISTS (SELECT 1 FROM upload_part p WHERE p.upload_id = substr(key, 6, 22)"
         "  AND p.object_key = key)"
         " AND NOT EXISTS (SELECT 1 FROM upload u WHERE key LIKE 'share/%'"
-        "  AND u.completing_until > now())",
+        "  AND u.completing_until > now())"
+        " AND NOT EXISTS (SELECT 1 FROM symbol_table t WHERE t.object_key = key)"
+        " AND NOT EXISTS (SELECT 1 FROM symbol_table_public t WHERE t.object_key = key)"
+        " AND NOT EXISTS (SELECT 1 FROM debug_file f WHERE f.object_key = key)",
         sweep->arena, &result, err,
         PG_SPAN(text_array(sweep->arena, sweep->keys, sweep->key_count)));
     for (int row = 0; !code && row < pg_row_count(result); row++)
@@ -318,9 +321,10 @@ static enum err_code sweep_orphans(struct job *job, struct err *err)
     struct sweep *sweep = arena_new(job->arena, struct sweep, 1);
     *sweep = (struct sweep){.job = job, .before_ns = clock_wall_ns() - orphan_age_ns};
     sweep->arena = arena_create();
-    enum err_code code = object_list(job->server->objects, "share/", visit_object, sweep, err);
-    if (!code)
-        code = object_list(job->server->objects, "part/", visit_object, sweep, err);
+    static const char *const prefixes[] = {"share/", "part/", "symbols/", "debuginfo/"};
+    enum err_code code = ERR_NONE;
+    for (size_t i = 0; !code && i < sizeof(prefixes) / sizeof(prefixes[0]); i++)
+        code = object_list(job->server->objects, prefixes[i], visit_object, sweep, err);
     if (!code)
         code = sweep_batch(sweep, err);
     /* In a bucket they tell by their age whether anybody goes on; in a folder only a start does. */

@@ -163,7 +163,7 @@ static void answer_begun(struct request *request, const struct upload *upload, c
                               upload->id, upload->part_bytes, upload->part_count,
                               clock_format(upload->expires_ms * CLOCK_NS_PER_MS, expires), token);
     response_add(request, response, "location",
-                 arena_printf(request->arena, "/api/v1/uploads/%s", upload->id));
+                 arena_printf(request->arena, "%s/%s", request->route->pattern, upload->id));
     response_add(request, response, "cache-control", "no-store");
     response_bytes(response, 201, "application/json", span_text(json));
 }
@@ -197,7 +197,7 @@ static enum err_code check_rights(struct request *request, const struct upload *
 {
     const struct principal *principal = &request->principal;
     if (principal->kind != PRINCIPAL_ANONYMOUS && principal->tenant_id == upload->tenant_id &&
-        principal_has(principal, SCOPE_SHARE))
+        principal_has(principal, request->route->scopes))
         return ERR_NONE;
     uint8_t hash[DIGEST_BYTES];
     struct span token = request_field(request, "x-perfolio-upload-token");
@@ -210,10 +210,16 @@ static enum err_code check_rights(struct request *request, const struct upload *
                    upload->id);
 }
 
+enum err_code upload_find_mine(struct request *request, struct span id, struct upload *ret_upload,
+                               struct err *err)
+{
+    enum err_code code = find_upload(request, id, ret_upload, err);
+    return code ? code : check_rights(request, ret_upload, err);
+}
+
 static enum err_code find_mine(struct request *request, struct upload *ret_upload, struct err *err)
 {
-    enum err_code code = find_upload(request, request->path_params[0], ret_upload, err);
-    return code ? code : check_rights(request, ret_upload, err);
+    return upload_find_mine(request, request->path_params[0], ret_upload, err);
 }
 
 static enum err_code insert_part(struct request *request, const struct upload *upload, int64_t part,
@@ -417,6 +423,13 @@ static const struct route routes[] = {
      UPLOAD_PART_BYTES, put_part},
     {HTTP_POST, "/api/v1/uploads/{id}/complete", ACCESS_ANONYMOUS, SCOPE_SHARE, ROUTE_LIMIT_404,
      1024, complete_upload},
+    /* The same for debug files, by those who may send no shares; api/debuginfo.h completes them. */
+    {HTTP_POST, UPLOAD_DEBUGINFO_PATH, ACCESS_SCOPES, SCOPE_DEBUGINFO, 0, 16384, begin_upload},
+    {HTTP_GET, UPLOAD_DEBUGINFO_PATH "/{id}", ACCESS_SCOPES, SCOPE_DEBUGINFO, 0, 0, show_upload},
+    {HTTP_DELETE, UPLOAD_DEBUGINFO_PATH "/{id}", ACCESS_SCOPES, SCOPE_DEBUGINFO, 0, 0,
+     delete_upload},
+    {HTTP_PUT, UPLOAD_DEBUGINFO_PATH "/{id}/parts/{n}", ACCESS_SCOPES, SCOPE_DEBUGINFO, 0,
+     UPLOAD_PART_BYTES, put_part},
 };
 
 const struct route_table upload_routes = {routes, sizeof(routes) / sizeof(*routes)};

@@ -7,6 +7,8 @@
  * last part (anonymous_upload_lifetime_s without an account). Completing streams the parts into one
  * object, decodes it and makes the share (api/share.h); completing again names the share that it
  * became, with the same delete token.
+ * Debug files come the same way, below UPLOAD_DEBUGINFO_PATH, with the scope debuginfo; what they
+ * become is told to api/debuginfo.h.
  * Threads: any.
  */
 #ifndef API_UPLOAD_H
@@ -15,6 +17,7 @@
 #include "api/routes.h"
 
 #define UPLOAD_PART_BYTES INT64_C(4194304)
+#define UPLOAD_DEBUGINFO_PATH "/api/v1/debuginfo/uploads"
 
 extern const struct route_table upload_routes;
 

@@ -153,13 +153,17 @@ static enum err_code share_object(struct request *request, const struct upload *
     return code;
 }
 
-enum err_code upload_assemble(struct request *request, const struct upload *upload,
-                              const struct share_settings *settings, const char *delete_token,
-                              struct response *response, struct err *err)
+void upload_unclaim(struct request *request, const struct upload *upload)
+{
+    struct err ignored;
+    if (set_claim(request, upload, false, &ignored))
+        return; /* the claim ends by itself */
+}
+
+enum err_code upload_join(struct request *request, const struct upload *upload, const char *key,
+                          uint8_t ret_sha256[DIGEST_BYTES], struct err *err)
 {
     struct upload_parts parts;
-    char id[DIGEST_ID_BYTES], key[SHARE_OBJECT_KEY_BYTES];
-    uint8_t sha256[DIGEST_BYTES];
     /* Without a claim first: whoever asks too early keeps nobody from putting parts, nor from being
      * told which are missing. */
     enum err_code code = read_all_parts(request, upload, &parts, err);
@@ -167,6 +171,20 @@ enum err_code upload_assemble(struct request *request, const struct upload *uplo
         code = set_claim(request, upload, true, err);
     if (code)
         return code;
+    code = read_all_parts(request, upload, &parts, err); /* some may have been put again */
+    if (!code)
+        code = join_parts(request, upload, &parts, key, ret_sha256, err);
+    if (code)
+        upload_unclaim(request, upload);
+    return code;
+}
+
+enum err_code upload_assemble(struct request *request, const struct upload *upload,
+                              const struct share_settings *settings, const char *delete_token,
+                              struct response *response, struct err *err)
+{
+    char id[DIGEST_ID_BYTES], key[SHARE_OBJECT_KEY_BYTES];
+    uint8_t sha256[DIGEST_BYTES];
     digest_random_id(id);
     share_object_key(id, key);
     struct share_source source = {.is_stored = true,
@@ -174,13 +192,11 @@ enum err_code upload_assemble(struct request *request, const struct upload *uplo
                                   .delete_token = delete_token,
                                   .sha256 = sha256,
                                   .upload_id = upload->id};
-    code = read_all_parts(request, upload, &parts, err); /* some may have been put again */
-    if (!code)
-        code = join_parts(request, upload, &parts, key, sha256, err);
-    if (!code)
-        code = share_object(request, upload, settings, &source, key, response, err);
-    struct err ignored;
-    if (code && set_claim(request, upload, false, &ignored))
-        return code; /* the claim ends by itself */
+    enum err_code code = upload_join(request, upload, key, sha256, err);
+    if (code)
+        return code;
+    code = share_object(request, upload, settings, &source, key, response, err);
+    if (code)
+        upload_unclaim(request, upload);
     return code;
 }

@@ -5,6 +5,7 @@
 #define API_UPLOAD_ASSEMBLE_H
 
 #include "api/request.h"
+#include "lib/base/digest.h"
 
 struct share_settings;
 
@@ -27,6 +28,10 @@ struct upload_parts {
     const char **keys;
 };
 
+/* The upload of an id that the request's principal may go on with. Handles: ERR_NOT_FOUND. */
+enum err_code upload_find_mine(struct request *request, struct span id, struct upload *ret_upload,
+                               struct err *err) MUST_USE;
+
 enum err_code upload_parts_read(struct request *request, const struct upload *upload,
                                 struct upload_parts *ret_parts, struct err *err) MUST_USE;
 
@@ -39,5 +44,14 @@ enum err_code upload_parts_read(struct request *request, const struct upload *up
 enum err_code upload_assemble(struct request *request, const struct upload *upload,
                               const struct share_settings *settings, const char *delete_token,
                               struct response *response, struct err *err) MUST_USE;
+
+/*
+ * Claims the upload and joins its parts into the object of that key; the claim lasts for two
+ * minutes, in which the caller deletes the upload's row or gives the claim back (upload_unclaim).
+ * After a failure neither claim nor object is left. Handles: as upload_assemble.
+ */
+enum err_code upload_join(struct request *request, const struct upload *upload, const char *key,
+                          uint8_t ret_sha256[DIGEST_BYTES], struct err *err) MUST_USE;
+void upload_unclaim(struct request *request, const struct upload *upload);
 
 #endif

@@ -9,12 +9,13 @@
 
 #include "lib/base/buf.h"
 #include "lib/base/err.h"
+#include "lib/symbols/symbol_builder.h"
 #include "lib/symbols/symbol_table_write.h"
 
 #include <stdint.h>
 
 enum {
-    BUILD_VERSION = 1,     /* goes up when a table of the same file would get better */
+    BUILD_VERSION = SYMBOL_BUILDER_VERSION,
     BUILD_MAX_SPLIT = 256, /* .dwo files of one build */
 };
 

@@ -3,6 +3,7 @@
 #include "lib/base/buf.h"
 #include "lib/base/clock.h"
 #include "lib/base/os.h"
+#include "lib/base/patience.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -23,6 +24,7 @@ enum {
     PARKING_FD = FIRST_FD + MAX_FDS, /* above all numbers that the builder will have */
     REPORT_MAX_BYTES = 4096,
     DEFAULT_CPU_S = 60,
+    POLL_MAX_MS = 250, /* between looks at the patience */
 };
 #define DEFAULT_MEMORY_BYTES (UINT64_C(4) << 30)
 #define DEFAULT_OUTPUT_BYTES (UINT64_C(1) << 30)
@@ -161,7 +163,12 @@ static enum err_code read_report(struct run *run, int process_fd, struct err *er
                            {.fd = run->report_fd, .events = POLLIN}};
     for (;;) {
         int64_t left_ms = deadline_ms - clock_monotonic_ns() / CLOCK_NS_PER_MS;
-        int ready = left_ms > 0 ? poll(fds, 2, left_ms > INT32_MAX ? INT32_MAX : (int)left_ms) : 0;
+        int ready =
+            left_ms > 0 ? poll(fds, 2, left_ms > POLL_MAX_MS ? POLL_MAX_MS : (int)left_ms) : 0;
+        if (ready == 0 && patience_is_over(run->options->patience))
+            return err_set(err, ERR_CANCELLED, "building its symbol table was given up");
+        if (ready == 0 && left_ms > POLL_MAX_MS)
+            continue;
         if (ready == 0)
             return err_set(err, ERR_TIMEOUT, "building its symbol table took more than %lld s",
                            (long long)(run->wall_ms / 1000));

@@ -13,22 +13,26 @@
 
 #include <stdint.h>
 
+struct patience;
+
 enum {
+    SYMBOL_BUILDER_VERSION = 1,     /* goes up when a table of the same file would get better */
     SYMBOL_BUILDER_SPLIT_MAX = 256, /* split files of one build */
     SYMBOL_BUILDER_TEXT_BYTES = 512,
 };
 
 struct symbol_builder_options {
-    const char *program;     /* path of perfolio-symbolize; NULL: beside this executable */
-    int input_fd;            /* a regular file, as all of them; read from its beginning */
-    int output_fd;           /* written from where it stands */
-    int alternate_fd;        /* dwz's shared file; -1: none */
-    const int *split_fds;    /* .dwo files */
-    uint32_t split_fd_count; /* at most SYMBOL_BUILDER_SPLIT_MAX */
-    uint64_t memory_bytes;   /* of the process's address space; 0: 4 GiB */
-    uint64_t output_bytes;   /* 0: 1 GiB */
-    uint32_t cpu_s;          /* 0: 60 */
-    int64_t wall_ms;         /* 0: four times cpu_s */
+    const char *program;             /* path of perfolio-symbolize; NULL: beside this executable */
+    int input_fd;                    /* a regular file, as all of them; read from its beginning */
+    int output_fd;                   /* written from where it stands */
+    int alternate_fd;                /* dwz's shared file; -1: none */
+    const int *split_fds;            /* .dwo files */
+    uint32_t split_fd_count;         /* at most SYMBOL_BUILDER_SPLIT_MAX */
+    uint64_t memory_bytes;           /* of the process's address space; 0: 4 GiB */
+    uint64_t output_bytes;           /* 0: 1 GiB */
+    uint32_t cpu_s;                  /* 0: 60 */
+    int64_t wall_ms;                 /* 0: four times cpu_s */
+    const struct patience *patience; /* when it is over, the build is; NULL: without end */
 };
 
 struct symbol_builder_report {
@@ -46,8 +50,8 @@ struct symbol_builder_report {
 /*
  * Builds. Handles: ERR_INVALID (the file is damaged or no ELF file; the builder died of it),
  * ERR_UNSUPPORTED, ERR_TOO_LARGE (a limit, memory among them), ERR_TIMEOUT (of the clock or the
- * processor), ERR_NOT_FOUND (it names nothing: a stripped file). What was written to output_fd by
- * a build that failed is of no use.
+ * processor), ERR_CANCELLED (the patience is over), ERR_NOT_FOUND (it names nothing: a stripped
+ * file). What was written to output_fd by a build that failed is of no use.
  */
 enum err_code symbol_builder_run(const struct symbol_builder_options *options,
                                  struct symbol_builder_report *ret_report,

@@ -7,8 +7,12 @@ route is not done before it is said who may use it.
 
 import gzip
 import json
+import pathlib
 import re
+import shutil
 import subprocess
+import tempfile
+import time
 import urllib.parse
 
 import pytest
@@ -29,6 +33,7 @@ EVERYBODY = ["anonymous"] + HOME + FOREIGN
 
 READERS = ["viewer", "member", "owner", "token:read", "token:share", "token:all"]
 SHARERS = ["member", "owner", "token:share", "token:all"]
+DEBUGGERS = ["member", "owner", "token:debuginfo", "token:all"]
 ADMINS = ["owner", "token:admin", "token:all"]
 INGESTERS = ["member", "owner", "token:ingest", "token:all"] + FOREIGN
 SCOPES = {"token:all": ["ingest", "read", "share", "debuginfo", "admin"]}
@@ -120,6 +125,41 @@ class World:
         if with_part:
             assert self.maker.put(f"/api/v1/uploads/{upload}/parts/0", body=PROFILE).status == 204
         return upload
+
+    def new_debug_upload(self, with_part=False):
+        answer = self.maker.post("/api/v1/debuginfo/uploads", json={"size": len(PROFILE), "filename": MARK})
+        assert answer.status == 201, answer
+        upload = answer.json()["id"]
+        if with_part:
+            assert self.maker.put(f"/api/v1/debuginfo/uploads/{upload}/parts/0", body=PROFILE).status == 204
+        return upload
+
+    def symbol_table(self):
+        """A table of /bin/true, its build id, and its path; home has it."""
+        if "table" not in self.cached:
+            folder = pathlib.Path(tempfile.mkdtemp())
+            program, table = folder / "program", folder / "table"
+            subprocess.run(["gcc", "-g", "-x", "c", "-Wl,--build-id=0xaa5a", "-o", program, "-"],
+                           input="int main(void) { return 0; }", text=True, check=True)
+            subprocess.run([PERFOLIOD.parent / "perfolio-symbolize", "-q", "-o", table, program], check=True)
+            self.cached["table"] = table.read_bytes()
+            self.cached["program"] = program.read_bytes()
+            shutil.rmtree(folder)
+        answer = self.maker.post("/api/v1/debuginfo/aa5a/table", body=self.cached["table"], query={"file": MARK})
+        assert answer.status in (200, 201), answer
+        return self.cached["table"]
+
+    def debug_files(self):
+        """Home's files of the build id aa5a, built."""
+        self.symbol_table()
+        for kind in ("debuginfo", "executable"):
+            answer = self.maker.post(f"/api/v1/debuginfo/aa5a/{kind}", body=self.cached["program"],
+                                     query={"file": MARK})
+            assert answer.status in (200, 202), answer
+        deadline = time.monotonic() + 60
+        while "waiting" in self.maker.get("/api/v1/debuginfo/aa5a").text:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
 
     def new_user(self):
         return self.home.add_user("viewer", name=MARK, password=None)["id"]
@@ -215,6 +255,21 @@ def ask_stored(path):
         world.store_profile()
         return path, {}
     return question
+
+
+def ask_debuginfo(method, what, make, **options):
+    """About the build id that home has something of."""
+    def question(world):
+        made = make(world)
+        return f"/api/v1/debuginfo/aa5a{what}", {key: value(made) for key, value in options.items()}
+    return Row(method, "/api/v1/debuginfo/{id}" + what, DEBUGGERS + FOREIGN, question, is_theirs=True)
+
+
+def ask_buildid(kind):
+    def question(world):
+        world.debug_files()
+        return f"/buildid/aa5a/{kind}", {}
+    return Row("GET", f"/buildid/{{id}}/{kind}", DEBUGGERS, question, foreign=(404,))
 
 
 def page(pattern, path=None, may=EVERYBODY):
@@ -416,6 +471,24 @@ ROWS = [
         ask=lambda world: (world.new_comment(), {})),
     Row("GET", "/s/{id}", EVERYBODY, lambda world: (f"/s/{world.link('team')}", {}),
         "of a team's share: it leads to the page, which asks"),
+    # ---- debug information ----
+    Row("GET", "/api/v1/debuginfo", DEBUGGERS + FOREIGN, is_theirs=True),
+    ask_debuginfo("GET", "", World.symbol_table),
+    Row("DELETE", "/api/v1/debuginfo/{id}", DEBUGGERS, foreign=(404,),
+        ask=lambda world: (world.symbol_table(), ("/api/v1/debuginfo/aa5a", {}))[1]),
+    ask_debuginfo("POST", "/table", World.symbol_table, body=lambda table: table),
+    ask_debuginfo("POST", "/debuginfo", lambda _: None, body=lambda _: unique("x").encode()),
+    ask_debuginfo("POST", "/executable", lambda _: None, body=lambda _: unique("x").encode()),
+    ask_buildid("debuginfo"),
+    ask_buildid("executable"),
+    Row("POST", "/api/v1/debuginfo/uploads", DEBUGGERS + FOREIGN,
+        lambda world: ("/api/v1/debuginfo/uploads", {"json": {"size": 1000, "filename": "x"}})),
+    Row("GET", "/api/v1/debuginfo/uploads/{id}", DEBUGGERS, foreign=(404,),
+        ask=lambda world: (f"/api/v1/debuginfo/uploads/{world.new_debug_upload()}", {})),
+    Row("DELETE", "/api/v1/debuginfo/uploads/{id}", DEBUGGERS, foreign=(404,),
+        ask=lambda world: (f"/api/v1/debuginfo/uploads/{world.new_debug_upload()}", {})),
+    Row("PUT", "/api/v1/debuginfo/uploads/{id}/parts/{n}", DEBUGGERS, foreign=(404,),
+        ask=lambda world: (f"/api/v1/debuginfo/uploads/{world.new_debug_upload()}/parts/0", {"body": PROFILE})),
     Row("POST", "/api/v1/uploads", ["anonymous"] + SHARERS + FOREIGN,
         lambda world: ("/api/v1/uploads", {"json": {"size": 1000, "filename": "x"}})),
     Row("GET", "/api/v1/uploads/{id}", SHARERS, foreign=(404,), anonymous=(404,),

@@ -1,0 +1,289 @@
+#include "api/debuginfo.h"
+
+#include "api/answer.h"
+#include "api/audit.h"
+#include "api/debuginfo_table.h"
+#include "api/http.h"
+#include "api/quota.h"
+#include "api/server.h"
+#include "api/tenant.h"
+#include "lib/base/clock.h"
+#include "lib/base/mem.h"
+#include "lib/base/os.h"
+#include "lib/io/object.h"
+#include "lib/io/pg.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { LIST_DEFAULT = 100, LIST_MAX = 1000 };
+
+enum err_code debuginfo_path_id(const struct request *request, char ret_id[SYMBOL_TABLES_ID_BYTES],
+                                struct err *err)
+{
+    const struct span text = request->path_params[0];
+    /* Go's own text is longer in hexadecimal: only hexadecimal keeps its length. */
+    if (!symbol_tables_id(text, ret_id) || strlen(ret_id) != text.size)
+        return err_set(err, ERR_INVALID,
+                       "a build id is an even number of hexadecimal digits, at most %d",
+                       SYMBOL_TABLES_ID_BYTES - 1);
+    return ERR_NONE;
+}
+
+/* ---- what there is ---- */
+
+#define TABLE_SELECT                                                                               \
+    "SELECT build_id, quality, functions, bytes, source, file, problem, broken_units,"             \
+    " builder_version, rfc3339(created_at), quality_rank FROM symbol_table WHERE tenant_id = $1"
+
+static void write_table(struct answer *answer, const struct pg_result *rows, int row)
+{
+    answer_cell_text(answer, "source", rows, row, 4);
+    debuginfo_write_quality(answer, (uint32_t)pg_get_i64(rows, row, 1));
+    answer_cell_i64(answer, "quality_rank", rows, row, 10);
+    answer_cell_i64(answer, "functions", rows, row, 2);
+    answer_cell_i64(answer, "bytes", rows, row, 3);
+    answer_cell_text(answer, "file", rows, row, 5);
+    answer_cell_text(answer, "problem", rows, row, 6);
+    answer_cell_i64(answer, "broken_units", rows, row, 7);
+    answer_cell_i64(answer, "builder_version", rows, row, 8);
+    answer_cell_text(answer, "created_at", rows, row, 9);
+}
+
+static enum err_code list(struct request *request, struct response *response, struct err *err)
+{
+    static const char *const known[] = {"limit", "after", NULL};
+    struct span after = SPAN_LITERAL("");
+    struct pg_result *rows;
+    pg_auto connection = NULL;
+    int64_t limit = LIST_DEFAULT;
+    enum err_code code = request_check_query(request, known, err);
+    if (!code)
+        code = request_query_i64(request, "limit", 1, LIST_MAX, LIST_DEFAULT, &limit, err);
+    request_query(request, "after", &after);
+    if (!code)
+        code = pg_take(request->server->database, &connection, err);
+    if (!code)
+        code = pg_query_values(connection, request->principal.tenant_id,
+                               TABLE_SELECT " AND build_id > $2 ORDER BY build_id LIMIT $3",
+                               request->arena, &rows, err, PG_I64(request->principal.tenant_id),
+                               PG_SPAN(after), PG_I64(limit + 1));
+    if (code)
+        return code;
+    const int count = pg_row_count(rows);
+    const bool has_more = count > limit;
+    answer_auto answer;
+    answer_init(&answer);
+    answer_open(&answer, NULL, '{');
+    answer_open(&answer, "tables", '[');
+    for (int row = 0; row < count - has_more; row++) {
+        answer_open(&answer, NULL, '{');
+        answer_cell_text(&answer, "build_id", rows, row, 0);
+        write_table(&answer, rows, row);
+        answer_close(&answer, '}');
+    }
+    answer_close(&answer, ']');
+    answer_text(&answer, "next", has_more ? pg_get_text(rows, count - 2, 0) : NULL);
+    answer_close(&answer, '}');
+    return answer_send(&answer, request, response, 200, err);
+}
+
+static void write_files(struct answer *answer, const struct pg_result *rows)
+{
+    answer_open(answer, "files", '[');
+    for (int row = 0; row < pg_row_count(rows); row++) {
+        answer_open(answer, NULL, '{');
+        answer_cell_text(answer, "kind", rows, row, 0);
+        answer_cell_text(answer, "state", rows, row, 1);
+        answer_cell_text(answer, "reason", rows, row, 2);
+        answer_cell_i64(answer, "bytes", rows, row, 3);
+        answer_cell_text(answer, "sha256", rows, row, 4);
+        answer_cell_text(answer, "file", rows, row, 5);
+        answer_cell_text(answer, "created_at", rows, row, 6);
+        answer_close(answer, '}');
+    }
+    answer_close(answer, ']');
+}
+
+static const char *state_name(enum symbol_tables_state state)
+{
+    return state == SYMBOL_TABLES_READY     ? "ready"
+           : state == SYMBOL_TABLES_PENDING ? "pending"
+                                            : "missing";
+}
+
+static enum err_code read_own(struct request *request, const char *id, struct pg_result **ret_table,
+                              struct pg_result **ret_files, struct err *err)
+{
+    const int64_t tenant_id = request->principal.tenant_id;
+    pg_auto connection = NULL;
+    enum err_code code = pg_take(request->server->database, &connection, err);
+    if (!code)
+        code = pg_query_values(connection, tenant_id, TABLE_SELECT " AND build_id = $2",
+                               request->arena, ret_table, err, PG_I64(tenant_id), PG_TEXT(id));
+    if (!code)
+        code = pg_query_values(connection, tenant_id,
+                               "SELECT kind, state, reason, bytes, encode(sha256, 'hex'), file,"
+                               " rfc3339(created_at) FROM debug_file"
+                               " WHERE tenant_id = $1 AND build_id = $2 ORDER BY id",
+                               request->arena, ret_files, err, PG_I64(tenant_id), PG_TEXT(id));
+    return code;
+}
+
+/* 200 for any build id: of one that nobody knows there is nothing but its state. */
+static enum err_code show(struct request *request, struct response *response, struct err *err)
+{
+    char id[SYMBOL_TABLES_ID_BYTES];
+    struct pg_result *table, *files;
+    const struct symbol_tables_status *states;
+    enum err_code code = debuginfo_path_id(request, id, err);
+    if (!code)
+        code = read_own(request, id, &table, &files, err);
+    const struct symbol_tables_binary binary = {.build_id = span_text(id)};
+    if (!code)
+        code = symbol_tables_status(request->server, request->principal.tenant_id, &binary, 1,
+                                    request->arena, &states, err);
+    if (code)
+        return code;
+    char retry[CLOCK_TEXT_BYTES];
+    answer_auto answer;
+    answer_init(&answer);
+    answer_open(&answer, NULL, '{');
+    answer_text(&answer, "build_id", id);
+    answer_text(&answer, "state", state_name(states->state));
+    answer_text(&answer, "reason", states->state == SYMBOL_TABLES_MISSING ? states->reason : "");
+    answer_text(&answer, "next_retry",
+                states->next_retry_ms ? clock_format(states->next_retry_ms * CLOCK_NS_PER_MS, retry)
+                                      : NULL);
+    if (pg_row_count(table)) {
+        answer_open(&answer, "table", '{');
+        write_table(&answer, table, 0);
+        answer_close(&answer, '}');
+    } else {
+        answer_null(&answer, "table");
+    }
+    write_files(&answer, files);
+    answer_close(&answer, '}');
+    return answer_send(&answer, request, response, 200, err);
+}
+
+/* ---- deleting ---- */
+
+static enum err_code delete_rows(struct request *request, struct pg_connection *connection,
+                                 const char *id, struct err *err)
+{
+    const int64_t tenant_id = request->principal.tenant_id;
+    struct pg_result *rows;
+    enum err_code code = pg_query_values(
+        connection, tenant_id,
+        "WITH tables AS (DELETE FROM symbol_table WHERE tenant_id = $1 AND build_id = $2"
+        "  RETURNING bytes),"
+        " files AS (DELETE FROM debug_file WHERE tenant_id = $1 AND build_id = $2"
+        "  RETURNING bytes),"
+        " gone AS (SELECT bytes FROM tables UNION ALL SELECT bytes FROM files)"
+        " SELECT count(*), coalesce(sum(bytes), 0)::bigint FROM gone",
+        request->arena, &rows, err, PG_I64(tenant_id), PG_TEXT(id));
+    if (code)
+        return code;
+    if (pg_get_i64(rows, 0, 0) == 0)
+        return err_set(err, ERR_NOT_FOUND, "your team has no debug information of %s", id);
+    return quota_give_back(connection, tenant_id, pg_get_i64(rows, 0, 1), request->arena, err);
+}
+
+static enum err_code delete_all(struct request *request, struct response *response, struct err *err)
+{
+    char id[SYMBOL_TABLES_ID_BYTES];
+    pg_auto connection = NULL;
+    enum err_code code = debuginfo_path_id(request, id, err);
+    if (!code)
+        code = pg_take(request->server->database, &connection, err);
+    if (!code)
+        code = tenant_begin(connection, request->principal.tenant_id, request->arena, err);
+    if (!code)
+        code = delete_rows(request, connection, id, err);
+    if (!code)
+        code = audit_record(connection, request, "debuginfo.delete", id, err);
+    if (!code)
+        code = pg_commit(connection, err);
+    if (code)
+        return code;
+    symbol_tables_forget(request->server, request->principal.tenant_id);
+    return answer_nothing(request, response);
+}
+
+/* ---- debuggers ---- */
+
+static enum err_code find_file(struct request *request, const char *id, const char *kind,
+                               const char **ret_key, const char **ret_file, struct err *err)
+{
+    struct pg_result *rows;
+    pg_auto connection = NULL;
+    enum err_code code = pg_take(request->server->database, &connection, err);
+    if (!code)
+        code = pg_query_values(connection, request->principal.tenant_id,
+                               "SELECT object_key, file FROM debug_file WHERE tenant_id = $1"
+                               " AND build_id = $2 AND kind = $3 AND state = 'built'"
+                               " ORDER BY bytes DESC, id DESC LIMIT 1",
+                               request->arena, &rows, err, PG_I64(request->principal.tenant_id),
+                               PG_TEXT(id), PG_TEXT(kind));
+    if (code)
+        return code;
+    if (pg_row_count(rows) == 0)
+        return err_set(err, ERR_NOT_FOUND, "your team has uploaded no %s of %s", kind, id);
+    *ret_key = pg_get_text(rows, 0, 0);
+    *ret_file = pg_get_text(rows, 0, 1);
+    return ERR_NONE;
+}
+
+static enum err_code serve(struct request *request, const char *kind, struct response *response,
+                           struct err *err)
+{
+    char id[SYMBOL_TABLES_ID_BYTES];
+    const char *key = NULL, *file = NULL;
+    fd_auto fd = -1;
+    uint64_t size;
+    enum err_code code = debuginfo_path_id(request, id, err);
+    if (!code)
+        code = find_file(request, id, kind, &key, &file, err);
+    if (!code)
+        code = object_open(request->server->objects, key, &fd, &size, err);
+    if (code)
+        return code;
+    response_add(request, response, "x-debuginfod-size",
+                 arena_printf(request->arena, "%" PRIu64, size));
+    response_add(request, response, "cache-control", "private, max-age=86400");
+    response_file(response, 200, "application/octet-stream", fd, size);
+    fd = -1;
+    return ERR_NONE;
+}
+
+static enum err_code serve_debuginfo(struct request *request, struct response *response,
+                                     struct err *err)
+{
+    return serve(request, "debuginfo", response, err);
+}
+
+static enum err_code serve_executable(struct request *request, struct response *response,
+                                      struct err *err)
+{
+    return serve(request, "executable", response, err);
+}
+
+#define DEBUGINFO "/api/v1/debuginfo"
+
+static const struct route routes[] = {
+    {HTTP_GET, DEBUGINFO, ACCESS_SCOPES, SCOPE_DEBUGINFO, 0, 0, list},
+    {HTTP_POST, DEBUGINFO "/{id}/table", ACCESS_SCOPES, SCOPE_DEBUGINFO, 0, HTTP_MAX_BODY_BYTES,
+     debuginfo_post_table},
+    {HTTP_POST, DEBUGINFO "/{id}/debuginfo", ACCESS_SCOPES, SCOPE_DEBUGINFO, 0, HTTP_MAX_BODY_BYTES,
+     debuginfo_post_debuginfo},
+    {HTTP_POST, DEBUGINFO "/{id}/executable", ACCESS_SCOPES, SCOPE_DEBUGINFO, 0,
+     HTTP_MAX_BODY_BYTES, debuginfo_post_executable},
+    {HTTP_GET, DEBUGINFO "/{id}", ACCESS_SCOPES, SCOPE_DEBUGINFO, 0, 0, show},
+    {HTTP_DELETE, DEBUGINFO "/{id}", ACCESS_SCOPES, SCOPE_DEBUGINFO, 0, 0, delete_all},
+    {HTTP_GET, "/buildid/{id}/debuginfo", ACCESS_SCOPES, SCOPE_DEBUGINFO, 0, 0, serve_debuginfo},
+    {HTTP_GET, "/buildid/{id}/executable", ACCESS_SCOPES, SCOPE_DEBUGINFO, 0, 0, serve_executable},
+};
+
+const struct route_table debuginfo_routes = {routes, sizeof(routes) / sizeof(*routes)};

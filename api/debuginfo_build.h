@@ -1,0 +1,40 @@
+/*
+ * debuginfo_build: one claimed job: from a debug file to a symbol table in its place. For
+ * api/debuginfo_jobs.c.
+ */
+#ifndef API_DEBUGINFO_BUILD_H
+#define API_DEBUGINFO_BUILD_H
+
+#include "lib/base/err.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct arena;
+struct patience;
+struct server;
+
+struct debuginfo_job {
+    int64_t id;
+    int64_t fence;
+    int64_t tenant_id;
+    const char *build_id;
+    int64_t try_count;
+    int64_t file_id; /* of debug_file */
+    const char *object_key;
+    const char *file;
+};
+
+enum { DEBUGINFO_BUILD_MAX_TRIES = 5 };
+
+/*
+ * Builds, and ends the job: its row is gone, and its file has a table or a reason. The files are
+ * those of the job's team. Handles: ERR_CANCELLED (the patience is over), ERR_CONFLICT (the job
+ * belongs to somebody else by now): nothing was changed. Any other error is the machine's: the job
+ * is to be tried again.
+ */
+enum err_code debuginfo_build(struct server *server, const struct debuginfo_job *job,
+                              const struct patience *patience, struct arena *arena,
+                              struct err *err) MUST_USE;
+
+#endif

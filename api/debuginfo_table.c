@@ -1,0 +1,190 @@
+#include "api/debuginfo_table.h"
+
+#include "api/answer.h"
+#include "api/quota.h"
+#include "api/server.h"
+#include "lib/io/object.h"
+#include "lib/io/pg.h"
+#include "lib/symbols/symbol_table.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+static enum err_code check_id(const struct debuginfo_table *table, struct err *err)
+{
+    char id[2 * SYMBOL_ID_MAX_BYTES + 1];
+    const struct symbol_table_facts *facts = &table->facts;
+    if (facts->id_kind == SYMBOL_ID_NONE || facts->id_bytes == 0)
+        return err_set(err, ERR_INVALID, "the file has no build id, so that no profile names it");
+    digest_hex(span_of(facts->id, facts->id_bytes), id);
+    if (strcmp(id, table->id) != 0)
+        return err_set(err, ERR_INVALID, "it is of another binary: its build id is %s", id);
+    return ERR_NONE;
+}
+
+enum err_code debuginfo_table_read(struct debuginfo_table *table, struct err *err)
+{
+    struct symbol_table *opened;
+    enum err_code code = symbol_table_open(table->bytes, &opened, err);
+    if (code == ERR_CORRUPT || code == ERR_INVALID)
+        return err_set(err, ERR_INVALID, "it is no sound symbol table");
+    if (code)
+        return code;
+    code = symbol_table_verify(opened, err);
+    if (code == ERR_CORRUPT)
+        code = err_set(err, ERR_INVALID, "it is no sound symbol table");
+    table->facts = *symbol_table_facts(opened);
+    table->functions = symbol_table_sizes(opened).functions;
+    symbol_table_close(opened);
+    return code ? code : check_id(table, err);
+}
+
+enum err_code debuginfo_table_put(struct server *server, struct debuginfo_table *table,
+                                  struct err *err)
+{
+    char random[DIGEST_ID_BYTES];
+    digest_random_id(random);
+    snprintf(table->object_key, sizeof(table->object_key), "symbols/%s", random);
+    digest_sha256(table->bytes, table->sha256);
+    return object_put(server->objects, table->object_key, table->bytes, err);
+}
+
+void debuginfo_discard(struct server *server, const char *object_key)
+{
+    struct err ignored;
+    if (object_delete(server->objects, object_key, &ignored))
+        return;
+}
+
+static enum err_code find_old(struct pg_connection *connection, const struct debuginfo_table *table,
+                              struct arena *arena, struct pg_result **ret_rows, struct err *err)
+{
+    /* First, since two who find none would both be the first. */
+    enum err_code code = pg_queue_values(
+        connection, table->tenant_id,
+        "SELECT pg_advisory_xact_lock(hashtextextended('symbol table ' || $1 || ' ' || $2, 0))",
+        arena, err, PG_I64(table->tenant_id), PG_TEXT(table->id));
+    if (code)
+        return code;
+    if (table->tenant_id == DEBUGINFO_PUBLIC)
+        return pg_query_values(connection, PG_NO_TENANT,
+                               "SELECT quality_rank, builder_version, bytes, sha256"
+                               " FROM symbol_table_public WHERE build_id = $1",
+                               arena, ret_rows, err, PG_TEXT(table->id));
+    return pg_query_values(connection, table->tenant_id,
+                           "SELECT quality_rank, builder_version, bytes, sha256"
+                           " FROM symbol_table WHERE tenant_id = $1 AND build_id = $2",
+                           arena, ret_rows, err, PG_I64(table->tenant_id), PG_TEXT(table->id));
+}
+
+/* A stripped file never hides a better one; of equals the later stays, unless an older builder made
+ * it. */
+static bool is_better(const struct pg_result *old, const struct debuginfo_table *table)
+{
+    const int64_t rank = symbol_quality_rank(&table->facts), old_rank = pg_get_i64(old, 0, 0);
+    if (rank != old_rank)
+        return rank > old_rank;
+    return table->facts.builder_version >= pg_get_i64(old, 0, 1) &&
+           !span_equal(pg_get_bytes(old, 0, 3), span_of(table->sha256, DIGEST_BYTES));
+}
+
+#define TABLE_COLUMNS                                                                              \
+    "build_id, object_key, bytes, sha256, quality, quality_rank, builder_version, broken_units,"   \
+    " functions, source, file, problem"
+#define TABLE_VALUES                                                                               \
+    "$1, $2, $3, $4, $5::bigint::integer, $6::bigint::integer, $7::bigint::integer,"               \
+    " $8::bigint::integer, $9, $10, left($11, 255), left($12, 600)"
+#define TABLE_REPLACE                                                                              \
+    " DO UPDATE SET object_key = excluded.object_key, bytes = excluded.bytes,"                     \
+    " sha256 = excluded.sha256, quality = excluded.quality,"                                       \
+    " quality_rank = excluded.quality_rank, builder_version = excluded.builder_version,"           \
+    " broken_units = excluded.broken_units, functions = excluded.functions,"                       \
+    " source = excluded.source, file = excluded.file, problem = excluded.problem,"                 \
+    " created_at = now()"
+
+enum { TABLE_VALUE_COUNT = 12 };
+
+static enum err_code write_row(struct pg_connection *connection,
+                               const struct debuginfo_table *table, struct arena *arena,
+                               struct err *err)
+{
+    const struct symbol_table_facts *facts = &table->facts;
+    const struct pg_value values[TABLE_VALUE_COUNT + 1] = {
+        PG_TEXT(table->id),
+        PG_TEXT(table->object_key),
+        PG_I64((int64_t)table->bytes.size),
+        PG_BYTES(span_of(table->sha256, DIGEST_BYTES)),
+        PG_I64(facts->quality & INT32_MAX),
+        PG_I64(symbol_quality_rank(facts)),
+        PG_I64(facts->builder_version & INT32_MAX),
+        PG_I64(facts->broken_units & INT32_MAX),
+        PG_I64(table->functions),
+        PG_TEXT(table->source),
+        PG_TEXT(table->file),
+        PG_TEXT(table->problem),
+        PG_I64(table->tenant_id),
+    };
+    if (table->tenant_id == DEBUGINFO_PUBLIC)
+        return pg_queue(connection, PG_NO_TENANT,
+                        "INSERT INTO symbol_table_public (" TABLE_COLUMNS ") VALUES (" TABLE_VALUES
+                        ") ON CONFLICT (build_id)" TABLE_REPLACE,
+                        values, TABLE_VALUE_COUNT, arena, err);
+    return pg_queue(connection, table->tenant_id,
+                    "INSERT INTO symbol_table (" TABLE_COLUMNS ", tenant_id) VALUES (" TABLE_VALUES
+                    ", $13) ON CONFLICT (tenant_id, build_id)" TABLE_REPLACE,
+                    values, TABLE_VALUE_COUNT + 1, arena, err);
+}
+
+static enum err_code charge(struct server *server, struct pg_connection *connection,
+                            const struct debuginfo_table *table, int64_t delta, struct arena *arena,
+                            struct err *err)
+{
+    if (table->tenant_id == DEBUGINFO_PUBLIC || delta == 0)
+        return ERR_NONE;
+    return delta > 0 ? quota_charge_tenant(server, connection, table->tenant_id, delta, arena, err)
+                     : quota_give_back(connection, table->tenant_id, -delta, arena, err);
+}
+
+enum err_code debuginfo_table_store(struct server *server, struct pg_connection *connection,
+                                    const struct debuginfo_table *table, struct arena *arena,
+                                    bool *ret_is_stored, struct err *err)
+{
+    struct pg_result *old;
+    enum err_code code = find_old(connection, table, arena, &old, err);
+    if (code)
+        return code;
+    const bool is_first = pg_row_count(old) == 0;
+    *ret_is_stored = false;
+    if (!is_first && !is_better(old, table))
+        return ERR_NONE;
+    code = write_row(connection, table, arena, err);
+    if (!code)
+        code =
+            charge(server, connection, table,
+                   (int64_t)table->bytes.size - (is_first ? 0 : pg_get_i64(old, 0, 2)), arena, err);
+    if (!code && table->tenant_id != DEBUGINFO_PUBLIC)
+        code = pg_queue_values(connection, table->tenant_id,
+                               "DELETE FROM symbol_need WHERE tenant_id = $1 AND build_id = $2",
+                               arena, err, PG_I64(table->tenant_id), PG_TEXT(table->id));
+    *ret_is_stored = !code;
+    return code;
+}
+
+void debuginfo_write_quality(struct answer *answer, uint32_t quality)
+{
+    static const struct {
+        uint32_t bit;
+        const char *name;
+    } names[] = {
+        {SYMBOL_HAS_DWARF, "dwarf"},     {SYMBOL_HAS_LINES, "lines"},
+        {SYMBOL_HAS_INLINES, "inlines"}, {SYMBOL_HAS_GO, "go"},
+        {SYMBOL_HAS_SYMTAB, "symtab"},   {SYMBOL_HAS_MINI, "mini"},
+        {SYMBOL_HAS_DYNSYM, "dynsym"},   {SYMBOL_IS_PARTIAL, "partial"},
+    };
+    answer_open(answer, "quality", '[');
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        if (quality & names[i].bit)
+            answer_text(answer, NULL, names[i].name);
+    answer_close(answer, ']');
+}

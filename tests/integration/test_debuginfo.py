@@ -1,0 +1,309 @@
+"""Debug information that teams send: symbol tables, debug files, their jobs, and debuggers that fetch them."""
+
+import contextlib
+import hashlib
+import http.server
+import os
+import re
+import shutil
+import subprocess
+import threading
+import time
+
+import pytest
+
+from conftest import BUILD, Api
+from people import Tenant
+
+SYMBOLIZE = BUILD / "perfolio-symbolize"
+SOURCE = """
+volatile int sink;
+static inline __attribute__((always_inline)) int inner(int x) { sink += x; return sink; }
+__attribute__((noinline)) int outer(int x) { return inner(x) * 3; }
+int main(int argc, char **argv) { (void)argv; return outer(argc) & 1; }
+"""
+PART = 4 << 20
+
+
+def run(*arguments):
+    done = subprocess.run([str(argument) for argument in arguments], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def compile_with_id(folder, build_id, name="program", *flags):
+    """An ELF file with that build id and debug information."""
+    source = folder / f"{name}.c"
+    source.write_text(SOURCE)
+    binary = folder / name
+    run("gcc", "-O2", "-g", *flags, f"-Wl,--build-id=0x{build_id}", source, "-o", binary)
+    return binary
+
+
+def table_of(binary):
+    table = binary.parent / (binary.name + ".symbols")
+    run(SYMBOLIZE, "-q", "-o", table, binary)
+    return table.read_bytes()
+
+
+def stripped(binary):
+    """Only the symbols that the linker needs at run time."""
+    target = binary.parent / (binary.name + ".stripped")
+    run("strip", "-o", target, binary)
+    return target
+
+
+@pytest.fixture
+def tenant(server):
+    return Tenant(server)
+
+
+def path(build_id, what=""):
+    return f"/api/v1/debuginfo/{build_id}" + (f"/{what}" if what else "")
+
+
+def wait_built(client, build_id, state="built"):
+    """The status, once no file waits any more."""
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        status = client.get(path(build_id)).json()
+        if status["files"] and all(file["state"] != "waiting" for file in status["files"]):
+            assert {file["state"] for file in status["files"]} == {state}, status
+            return status
+        time.sleep(0.05)
+    raise AssertionError(status)
+
+
+def in_parts(client, data, name="program"):
+    begun = client.post("/api/v1/debuginfo/uploads", json={"size": len(data), "filename": name})
+    assert begun.status == 201, begun
+    upload = begun.json()
+    assert begun.headers["location"] == f"/api/v1/debuginfo/uploads/{upload['id']}"
+    for part in range(upload["part_count"]):
+        piece = data[part * PART:(part + 1) * PART]
+        assert client.put(f"/api/v1/debuginfo/uploads/{upload['id']}/parts/{part}", body=piece).status == 204
+    return upload["id"]
+
+
+def stored_bytes(server, tenant):
+    with server.database().cursor() as cursor:
+        cursor.execute("SELECT coalesce(sum(bytes_stored), 0) FROM tenant_usage WHERE tenant_id = %s", [tenant.id])
+        return cursor.fetchone()[0]
+
+
+def test_a_table_is_taken_and_listed(server, tenant, tmp_path):
+    client = tenant.api("debuginfo")
+    table = table_of(compile_with_id(tmp_path, "aa01"))
+    answer = client.post(path("AA01", "table"), body=table, query={"file": "/usr/bin/program"})
+    assert answer.status == 201, answer.text
+    assert answer.json()["is_stored"] and {"dwarf", "lines", "inlines"} <= set(answer.json()["quality"])
+    listed = client.get("/api/v1/debuginfo").json()["tables"]
+    assert [(each["build_id"], each["source"], each["file"], each["bytes"]) for each in listed] == [
+        ("aa01", "table", "/usr/bin/program", len(table))]
+    status = client.get(path("aa01")).json()
+    assert status["state"] == "ready" and status["table"]["functions"] == answer.json()["functions"] > 0
+    assert stored_bytes(server, tenant) == len(table)
+
+
+def test_what_is_no_table_or_another_binarys_is_refused(server, tenant, tmp_path):
+    client = tenant.api("debuginfo")
+    table = table_of(compile_with_id(tmp_path, "aa02"))
+    damaged = bytearray(table)
+    damaged[len(table) // 2] ^= 0xff
+    for body in (b"\x7fELF", bytes(damaged), table[:-1], table + b"x"):
+        answer = client.post(path("aa02", "table"), body=body)
+        assert answer.status == 400 and "no sound symbol table" in answer.json()["detail"], answer.text
+    other = client.post(path("aa03", "table"), body=table)
+    assert other.status == 400 and "its build id is aa02" in other.json()["detail"]
+    assert client.get("/api/v1/debuginfo").json()["tables"] == []
+    assert stored_bytes(server, tenant) == 0
+
+
+@pytest.mark.parametrize("build_id", ["x", "abc", "00" * 129, "aa%2F"])
+def test_what_is_no_build_id_is_refused(tenant, build_id):
+    assert tenant.api("debuginfo").get(path(build_id)).status == 400
+
+
+def test_a_debug_file_becomes_a_table(server, tenant, tmp_path):
+    client = tenant.api("debuginfo")
+    binary = compile_with_id(tmp_path, "aa04")
+    data = binary.read_bytes()
+    sent = client.post(path("aa04", "debuginfo"), body=data, query={"file": "program"})
+    assert sent.status == 202, sent.text
+    assert sent.json()["sha256"] == hashlib.sha256(data).hexdigest()
+    status = wait_built(client, "aa04")
+    assert status["state"] == "ready" and status["table"]["source"] == "file"
+    assert "inlines" in status["table"]["quality"] and status["table"]["file"] == "program"
+    # The builder is the same one: so are the bytes.
+    assert status["table"]["bytes"] == len(table_of(binary))
+    assert stored_bytes(server, tenant) == len(data) + status["table"]["bytes"]
+    again = client.post(path("aa04", "debuginfo"), body=data)
+    assert again.status == 200 and again.json()["state"] == "built"
+    assert stored_bytes(server, tenant) == len(data) + status["table"]["bytes"]
+
+
+def test_parts_become_a_file_or_a_table(server, tenant, tmp_path):
+    client = tenant.api("debuginfo")
+    binary = compile_with_id(tmp_path, "aa05")
+    padding = tmp_path / "padding"
+    padding.write_bytes(os.urandom(PART + 17))
+    run("objcopy", "--add-section", f".padding={padding}", binary)
+    data = binary.read_bytes()
+    upload = in_parts(client, data)
+    early = client.post("/api/v1/debuginfo/uploads", json={"size": len(data)}).json()["id"]
+    missing = client.post(path("aa05", "executable"), query={"upload": early})
+    assert missing.status == 409 and "missing" in missing.json()["detail"]
+    assert client.delete(f"/api/v1/debuginfo/uploads/{early}").status == 204
+    sent = client.post(path("aa05", "executable"), query={"upload": upload})
+    assert sent.status == 202, sent.text
+    status = wait_built(client, "aa05")
+    assert status["files"][0]["file"] == "program" and status["files"][0]["bytes"] == len(data)
+    assert client.post(path("aa05", "executable"), query={"upload": upload}).status == 404
+    table = table_of(compile_with_id(tmp_path, "aa06", "other"))
+    assert client.post(path("aa06", "table"), query={"upload": in_parts(client, table)}).status == 201
+    assert stored_bytes(server, tenant) == len(data) + status["table"]["bytes"] + len(table)
+
+
+def test_better_replaces_worse_and_never_the_other_way(server, tenant, tmp_path):
+    client = tenant.api("debuginfo")
+    binary = compile_with_id(tmp_path, "aa07", "program", "-rdynamic")
+    worse, better = table_of(stripped(binary)), table_of(binary)
+    assert client.post(path("aa07", "table"), body=worse).json()["quality"] == ["dynsym"]
+    assert client.post(path("aa07", "table"), body=better).json()["is_stored"]
+    late = client.post(path("aa07", "table"), body=worse)
+    assert late.status == 200 and not late.json()["is_stored"]
+    assert "dwarf" in client.get(path("aa07")).json()["table"]["quality"]
+    client.post(path("aa07", "executable"), body=stripped(binary).read_bytes())
+    assert "dwarf" in wait_built(client, "aa07")["table"]["quality"]
+    assert stored_bytes(server, tenant) == len(better) + stripped(binary).stat().st_size
+
+
+def test_a_file_of_no_use_is_remembered_with_its_reason(server, tenant, tmp_path):
+    client = tenant.api("debuginfo")
+    other = compile_with_id(tmp_path, "aa08").read_bytes()
+    for build_id, body, reason in (("bb01", b"no ELF file at all", "ELF"), ("bb02", other, "build id is aa08")):
+        assert client.post(path(build_id, "debuginfo"), body=body).status == 202
+        status = wait_built(client, build_id, "failed")
+        assert status["state"] == "missing" and reason in status["reason"], status
+        again = client.post(path(build_id, "debuginfo"), body=body)
+        assert again.status == 400 and "tried before" in again.json()["detail"] and reason in again.text
+        assert client.get(f"/buildid/{build_id}/debuginfo").status == 404
+    assert stored_bytes(server, tenant) == 0
+
+
+def test_two_teams_have_their_own_of_one_build_id(server, tmp_path):
+    teams = [Tenant(server), Tenant(server)]
+    clients = [team.api("debuginfo") for team in teams]
+    binary = compile_with_id(tmp_path, "aa09", "program", "-rdynamic")
+    tables = [table_of(binary), table_of(stripped(binary))]
+    for client, table in zip(clients, tables):
+        assert client.post(path("aa09", "table"), body=table).status == 201
+    assert [client.get(path("aa09")).json()["table"]["bytes"] for client in clients] == [
+        len(table) for table in tables]
+    assert clients[0].delete(path("aa09")).status == 204
+    assert clients[0].get(path("aa09")).json()["table"] is None
+    assert clients[1].get(path("aa09")).json()["table"]["bytes"] == len(tables[1])
+
+
+def test_what_others_have_looks_like_what_nobody_has(server, tmp_path):
+    owner, other = Tenant(server).api("debuginfo"), Tenant(server).api("debuginfo")
+    binary = compile_with_id(tmp_path, "aa0a").read_bytes()
+    assert owner.post(path("aa0a", "debuginfo"), body=binary).status == 202
+    wait_built(owner, "aa0a")
+
+    def seen(build_id):
+        answers = [other.get(path(build_id)), other.delete(path(build_id)),
+                   other.get(f"/buildid/{build_id}/debuginfo"), other.get(f"/buildid/{build_id}/executable"),
+                   other.post(path(build_id, "table"), body=b"x")]
+        return [(answer.status, re.sub(r'"(request_id|instance)":"[^"]*"', "", answer.text).replace(build_id, "ID"))
+                for answer in answers]
+    assert seen("aa0a") == seen("aa0b")
+    assert other.post(path("aa0a", "debuginfo"), body=binary).status == 202  # and not 200, as known
+
+
+def test_debuggers_fetch_what_was_sent(server, tenant, tmp_path):
+    client = tenant.api("debuginfo")
+    binary = compile_with_id(tmp_path, "aa0c" * 10)
+    build_id = "aa0c" * 10
+    debug = tmp_path / "program.debug"
+    run("objcopy", "--only-keep-debug", binary, debug)
+    assert client.post(path(build_id, "executable"), body=binary.read_bytes()).status == 202
+    assert client.post(path(build_id, "debuginfo"), body=debug.read_bytes()).status == 202
+    wait_built(client, build_id)
+    answer = client.get(f"/buildid/{build_id}/debuginfo")
+    assert answer.status == 200 and answer.body == debug.read_bytes()
+    assert answer.headers["x-debuginfod-size"] == str(debug.stat().st_size)
+    if not shutil.which("debuginfod-find"):
+        pytest.skip("no debuginfod-find")
+    headers = tmp_path / "headers"
+    headers.write_text(f"Authorization: Bearer {client.token}\n")
+    with plain_door(server) as url:
+        find_both(url, headers, build_id, {"executable": binary, "debuginfo": debug}, tmp_path)
+
+
+class Forward(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        answer = Api(self.server.target).get(self.path, headers={"Authorization": self.headers["Authorization"]})
+        self.send_response(answer.status)
+        for name in ("content-length", "x-debuginfod-size"):
+            if name in answer.headers:
+                self.send_header(name, answer.headers[name])
+        self.end_headers()
+        self.wfile.write(answer.body)
+
+    def log_message(self, *_):
+        pass
+
+
+@contextlib.contextmanager
+def plain_door(server):
+    """An http address that leads to the server: libdebuginfod cannot be told of another authority."""
+    door = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Forward)
+    door.target = server
+    thread = threading.Thread(target=door.serve_forever)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{door.server_port}/"
+    finally:
+        door.shutdown()
+        thread.join()
+        door.server_close()
+
+
+def find_both(url, headers, build_id, files, folder):
+    environment = {"DEBUGINFOD_URLS": url, "DEBUGINFOD_HEADERS_FILE": str(headers), "DEBUGINFOD_VERBOSE": "1",
+                   "DEBUGINFOD_CACHE_PATH": str(folder / "cache"), "PATH": os.environ["PATH"], "HOME": str(folder)}
+    for kind, file in files.items():
+        done = subprocess.run(["debuginfod-find", kind, build_id], env=environment, capture_output=True, text=True,
+                              check=False)
+        assert done.returncode == 0, done.stderr
+        with open(done.stdout.strip(), "rb") as found:
+            assert found.read() == file.read_bytes()
+
+
+def test_deleting_gives_room_and_objects_back(server, tenant, tmp_path):
+    client = tenant.api("debuginfo")
+    assert client.post(path("aa0d", "debuginfo"), body=compile_with_id(tmp_path, "aa0d").read_bytes()).status == 202
+    wait_built(client, "aa0d")
+    with server.database().cursor() as cursor:
+        cursor.execute("SELECT object_key FROM symbol_table WHERE tenant_id = %s UNION ALL "
+                       "SELECT object_key FROM debug_file WHERE tenant_id = %s", [tenant.id, tenant.id])
+        keys = [row[0] for row in cursor.fetchall()]
+    assert len(keys) == 2
+    assert client.delete(path("aa0d")).status == 204
+    assert client.delete(path("aa0d")).status == 404
+    assert stored_bytes(server, tenant) == 0
+    with server.database().cursor() as cursor:
+        for key in keys:
+            cursor.execute("SELECT count(*) FROM object_trash WHERE object_key = %s", [key])
+            assert cursor.fetchone()[0] == 1 or not (server.data_dir / "objects" / key).exists()
+
+
+def test_a_full_storage_says_so(server, tmp_path):
+    tenant = Tenant(server, max_bytes_stored=1000)
+    client = tenant.api("debuginfo")
+    table = table_of(compile_with_id(tmp_path, "aa0e"))
+    assert len(table) > 1000
+    answer = client.post(path("aa0e", "table"), body=table)
+    assert answer.status in (413, 429), answer.text
+    assert stored_bytes(server, tenant) == 0
