@@ -22,6 +22,7 @@ import { testLabels } from "./labels.mjs";
 import { testLooks } from "./looks.mjs";
 import { testPreview } from "./preview.mjs";
 import { testRedact } from "./redact.mjs";
+import { testRetention } from "./retention.mjs";
 import { testSenders } from "./senders.mjs";
 import { testStates } from "./states.mjs";
 import { testUpdated } from "./updated.mjs";
@@ -44,7 +45,7 @@ try {
   server = await Server.start();
   const lanes = [
     [testUpload, testViewer, testIcicle, testFilter, testExport, testGraph, testStates, testKeyboard, testDiff, testAccess, testAccount],
-    [testExplore, testSenders, testPreview, testRedact, testEmbed, testLabels, testComments, testContrast, testFirefox, testUpdated, testLooks],
+    [testExplore, testSenders, testRetention, testPreview, testRedact, testEmbed, testLabels, testComments, testContrast, testFirefox, testUpdated, testLooks],
   ];
   for (const lane of await Promise.allSettled(lanes.map(runInTurn))) if (lane.status === "rejected") throw lane.reason;
 } catch (error) {

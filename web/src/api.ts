@@ -339,8 +339,11 @@ export interface AuditEntry {
 export interface Tenant {
   id: number;
   name: string;
+  /** With commas between them. */
+  sample_labels: string;
   usage: { bytes_stored: number };
-  quotas: { max_bytes_stored: number; uploads_per_minute: number; max_upload_bytes: number };
+  /** rule_keep_s: 0 is any time. */
+  quotas: { max_bytes_stored: number; uploads_per_minute: number; max_upload_bytes: number; rule_keep_s: number };
 }
 
 export const listTokens = async () => (await getJson<{ tokens: Token[] }>("/api/v1/tokens")).tokens;

@@ -1,14 +1,18 @@
-/* settings: tokens, people, password, use and audit log of the team. */
+/* settings: tokens, people, password, use, retention and audit log of the team. */
 import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import * as api from "../api.ts";
 import { formatAgo, formatBytes, formatCount, formatDate } from "../model/units.ts";
 import { asProblem, Button, CopyField, ErrorLine, Field, IconButton, Loading, say, Select, useTitle } from "../ui/kit.tsx";
+import { later } from "../ui/later.tsx";
 import { SureButton } from "../ui/sure_button.tsx";
 import { Shell } from "../ui/shell.tsx";
 import { useMustSignIn } from "../ui/must_sign_in.ts";
 
 type Session = api.Session;
+
+const RetentionRules = later(async () => (await import("./retention.tsx")).RetentionRules).Component;
+const SampleLabels = later(async () => (await import("./retention.tsx")).SampleLabels).Component;
 
 const roleChoices = [
   { value: "viewer", label: "Viewer: reads" },
@@ -347,7 +351,7 @@ export function SettingsPage({ session }: { session: Session | null }) {
   if (!session?.user) return <Shell session={session}><Loading /></Shell>;
   const isOwner = session.scopes.includes("admin");
   const places: [string, string][] = [["tokens", "Tokens"], ["password", "Password"], ["team", "Team"]];
-  if (isOwner) places.push(["people", "People"], ["audit", "Audit log"]);
+  if (isOwner) places.push(["people", "People"], ["retention", "Retention"], ["series", "Series"], ["audit", "Audit log"]);
   return (
     <Shell session={session}>
       <div class="page-head">
@@ -360,7 +364,17 @@ export function SettingsPage({ session }: { session: Session | null }) {
       <Password hasOld={session.user.has_password} />
       <Use session={session} />
       {isOwner && <People />}
-      {isOwner && <Audit />}
+      {isOwner && (
+        <>
+          <Section id="retention" title="Retention" text="How long continuous profiles are kept. The first rule that finds a series counts.">
+            <RetentionRules />
+          </Section>
+          <Section id="series" title="Labels that make series" text="Samples that differ in these labels become series of their own, which can be listed and asked for fast. All other labels stay with their samples.">
+            <SampleLabels />
+          </Section>
+          <Audit />
+        </>
+      )}
     </Shell>
   );
 }

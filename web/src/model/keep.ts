@@ -1,0 +1,32 @@
+/* keep: how long profiles are kept, in seconds (0: for ever), as people read it and as the API takes it. */
+
+const day = 86_400;
+const units: [number, string, string][] = [
+  [365 * day, "y", "year"],
+  [day, "d", "day"],
+  [3600, "h", "hour"],
+  [60, "m", "minute"],
+  [1, "s", "second"],
+];
+
+/** The largest unit of which it is a whole number. */
+const unitOf = (seconds: number) => units.find(([size]) => seconds % size === 0)!;
+
+/** "90d", "1y", "forever". */
+export function keepText(seconds: number): string {
+  if (seconds === 0) return "forever";
+  const [size, letter] = unitOf(seconds);
+  return seconds / size + letter;
+}
+
+/** "90 days", "1 year", "for ever". */
+export function keepWords(seconds: number): string {
+  if (seconds === 0) return "for ever";
+  const [size, , name] = unitOf(seconds);
+  const count = seconds / size;
+  return `${count.toLocaleString("en")} ${name}${count === 1 ? "" : "s"}`;
+}
+
+/** What a rule does with what it finds. */
+export const ruleWords = (keep_s: number, totals_s: number | null): string =>
+  keep_s === 0 ? "kept for ever" : `kept ${keepWords(keep_s)}${totals_s ? `, then what each hour has together until it is ${keepWords(totals_s)} old` : ""}`;

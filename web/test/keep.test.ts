@@ -1,0 +1,21 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { keepText, keepWords, ruleWords } from "../src/model/keep.ts";
+
+test("durations are told in the largest unit that is whole", () => {
+  const cases: [number, string, string][] = [
+    [0, "forever", "for ever"],
+    [1, "1s", "1 second"],
+    [90, "90s", "90 seconds"],
+    [120, "2m", "2 minutes"],
+    [3600, "1h", "1 hour"],
+    [36 * 3600, "36h", "36 hours"],
+    [90 * 86400, "90d", "90 days"],
+    [365 * 86400, "1y", "1 year"],
+    [400 * 86400, "400d", "400 days"],
+    [730 * 86400 + 1, "63072001s", "63,072,001 seconds"],
+  ];
+  for (const [seconds, text, words] of cases) assert.deepEqual([keepText(seconds), keepWords(seconds)], [text, words]);
+  assert.equal(ruleWords(0, null), "kept for ever");
+  assert.equal(ruleWords(3600, 86400), "kept 1 hour, then what each hour has together until it is 1 day old");
+});
