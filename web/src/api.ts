@@ -52,6 +52,8 @@ export interface Share {
   sample_labels?: string[];
   /** Those that people wrote; comments are the file's. */
   reader_comments?: number;
+  /** What names are missing; absent where the profile came before that was told. */
+  symbolization?: { complete: boolean };
   can_edit: boolean;
   mine: boolean;
 }

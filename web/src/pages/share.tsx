@@ -49,11 +49,12 @@ function Facts({ share }: { share: Share }) {
 }
 
 const downloads = later(async () => (await import("./downloads.tsx")).Downloads);
+const missingNames = later(async () => (await import("./missing_names.tsx")).MissingNames, () => <></>);
 const dialogs = later(async () => (await import("./share_dialogs.tsx")).ShareDialog);
 
 export type Opened = "edit" | "compare" | "report";
 
-function ShareHeader({ share, session, onChanged }: { share: Share; session: Session | null; onChanged: () => void }) {
+function ShareHeader({ share, session, onChanged, onNames }: { share: Share; session: Session | null; onChanged: () => void; onNames: () => void }) {
   const [opened, setOpened] = useState<Opened | null>(null);
   const mayEdit = share.can_edit || deleteTokenOf(share.id) !== "";
   return (
@@ -71,6 +72,7 @@ function ShareHeader({ share, session, onChanged }: { share: Share; session: Ses
         </div>
       </div>
       <Facts share={share} />
+      {share.symbolization?.complete === false && <missingNames.Component id={share.id} onNames={onNames} />}
       {share.description && <Markdown text={share.description} />}
       {share.comments?.length > 0 && (
         <details class="comments">
@@ -183,6 +185,7 @@ export function SharePage({ id, session }: { id: string; session: Session | null
   const { share, problem, reload } = useShare(id);
   const [state, update] = useViewState();
   const [commentCount, setCommentCount] = useState<number>();
+  const [nameCount, setNameCount] = useState(0); // how often names came
   useTitle(share ? nameOf(share) : "");
   const question = { sampleType: state.sampleType, group: state.group, labels: state.labels };
   const load = useCallback(
@@ -202,13 +205,13 @@ export function SharePage({ id, session }: { id: string; session: Session | null
     );
   return (
     <Shell session={session} isViewer>
-      {share ? <ShareHeader share={share} session={session} onChanged={reload} /> : <HeaderLoading />}
+      {share ? <ShareHeader share={share} session={session} onChanged={reload} onNames={() => setNameCount((count) => count + 1)} /> : <HeaderLoading />}
       <Viewer
         isReady={share !== null}
         state={state}
         update={update}
         opensOthers
-        flameKey={`${state.sampleType}\n${state.group}\n${state.root}\n${formatLabels(state.labels)}`}
+        flameKey={`${nameCount}\n${state.sampleType}\n${state.group}\n${state.root}\n${formatLabels(state.labels)}`}
         load={load}
         loadRows={(signal, rules) => getTop(id, { ...question, rules }, signal)}
         loadLabels={(labels, signal) => getLabels(id, state.sampleType, labels, signal)}
