@@ -8,10 +8,12 @@
 
 enum { NOTE_GNU_BUILD_ID = 3, NOTE_GO_BUILD_ID = 4 };
 
+/* Go counts the zeros that fill up a note's name into its size. */
 static bool is_named(struct span name, const char *text)
 {
     size_t length = strlen(text) + 1;
-    return name.size == length && memcmp(name.data, text, length) == 0;
+    return name.size >= length && name.size <= ((length + 3) & ~(size_t)3) &&
+           memcmp(name.data, text, length) == 0;
 }
 
 static void take_id(struct elf_id *id, enum elf_id_kind kind, struct span bytes)

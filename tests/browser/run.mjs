@@ -25,6 +25,7 @@ import { testRedact } from "./redact.mjs";
 import { testRetention } from "./retention.mjs";
 import { testSenders } from "./senders.mjs";
 import { testStates } from "./states.mjs";
+import { testSymbols } from "./symbols.mjs";
 import { testUpdated } from "./updated.mjs";
 import { testUpload } from "./upload.mjs";
 import { testViewer } from "./viewer.mjs";
@@ -45,7 +46,7 @@ try {
   server = await Server.start();
   const lanes = [
     [testUpload, testViewer, testIcicle, testFilter, testExport, testGraph, testStates, testKeyboard, testDiff, testAccess, testAccount],
-    [testExplore, testSenders, testRetention, testPreview, testRedact, testEmbed, testLabels, testComments, testContrast, testFirefox, testUpdated, testLooks],
+    [testExplore, testSenders, testRetention, testPreview, testRedact, testEmbed, testLabels, testSymbols, testComments, testContrast, testFirefox, testUpdated, testLooks],
   ];
   for (const lane of await Promise.allSettled(lanes.map(runInTurn))) if (lane.status === "rejected") throw lane.reason;
 } catch (error) {
