@@ -1,10 +1,11 @@
+#include "cli/debuginfo_upload.h"
 #include "cli/save.h"
 #include "cli/symbols.h"
 #include "lib/base/mem.h"
 
 #include <stdlib.h>
 
-enum { OPTION_NAMES = 0x200, OPTION_ALTERNATE };
+enum { OPTION_NAMES = 0x200, OPTION_ALTERNATE, OPTION_RAW, OPTION_EXECUTABLE, OPTION_JSON };
 
 struct debuginfo {
     struct cli *cli;
@@ -14,13 +15,23 @@ struct debuginfo {
     const char *alternate;
     enum symbol_name_mode names;
     bool is_forced;
+    const char *raw_kind; /* NULL: a table goes */
+    bool is_json;
 };
 
-static const char *const verbs[] = {"build", "check", "show", NULL};
+static const char *const verbs[] = {"build", "check", "show", "upload", NULL};
 
 static const struct argp_option options[] = {
     {"output", 'o', "FILE", 0, "Of build: where the table goes", 0},
-    {"force", 'f', NULL, 0, "Replace a file that is there", 0},
+    {"force", 'f', NULL, 0,
+     "Replace a file that is there; of upload: send also what the server has already", 0},
+    {"raw", OPTION_RAW, NULL, 0,
+     "Of upload: send the file with debug information itself, for debuggers to fetch; the server "
+     "builds the table",
+     0},
+    {"executable", OPTION_EXECUTABLE, NULL, 0, "Of upload: --raw, and the file is the binary", 0},
+    {"json", OPTION_JSON, NULL, 0,
+     "Of upload, and of check with a build id: one line of JSON for each", 0},
     {"alternate-file", OPTION_ALTERNATE, "FILE", 0,
      "The shared file of dwz, which .gnu_debugaltlink names", 0},
     {"names", OPTION_NAMES, "MODE", 0,
@@ -40,7 +51,7 @@ static void check_arguments(const struct debuginfo *debuginfo, const struct argp
     for (size_t i = 0; verbs[i]; i++)
         is_known = is_known || is_verb(debuginfo, verbs[i]);
     if (!is_known)
-        argp_error(state, "say what to do: build, check or show");
+        argp_error(state, "say what to do: build, check, show or upload");
     if (debuginfo->texts.count == 0)
         argp_error(state, "name a file");
     if (is_verb(debuginfo, "build") && !debuginfo->output)
@@ -63,6 +74,15 @@ static error_t parse(int key, char *text, struct argp_state *state)
         return 0;
     case 'q':
         debuginfo->cli->terminal.is_quiet = true;
+        return 0;
+    case OPTION_RAW:
+        debuginfo->raw_kind = debuginfo->raw_kind ? debuginfo->raw_kind : "debuginfo";
+        return 0;
+    case OPTION_EXECUTABLE:
+        debuginfo->raw_kind = "executable";
+        return 0;
+    case OPTION_JSON:
+        debuginfo->is_json = true;
         return 0;
     case OPTION_ALTERNATE:
         debuginfo->alternate = text;
@@ -88,11 +108,15 @@ static error_t parse(int key, char *text, struct argp_state *state)
 static const struct argp argp = {
     .options = options,
     .parser = parse,
-    .args_doc = "build FILE -o TABLE\ncheck FILE|TABLE...\nshow FILE|TABLE ADDRESS...|-",
-    .doc = "Make symbol tables of files with debug information, and look into them. Nothing leaves "
-           "this computer.\v"
-           "A symbol table has the functions, files, lines and inlined calls of a binary's "
-           "addresses and nothing else; it is a small part of the debug information.",
+    .args_doc = "build FILE -o TABLE\ncheck FILE|TABLE|BUILD_ID...\n"
+                "show FILE|TABLE ADDRESS...|-\nupload FILE|TABLE...",
+    .doc =
+        "Make symbol tables of files with debug information, look into them, and upload them, so "
+        "that profiles get names. Nothing leaves this computer but with upload: the table, "
+        "which is built here, or with --raw the file. Of a build id, check tells what the "
+        "server has.\v"
+        "A symbol table has the functions, files, lines and inlined calls of a binary's "
+        "addresses and nothing else; it is a small part of the debug information.",
 };
 
 /* ---- verbs ---- */
@@ -111,9 +135,21 @@ static enum err_code build(struct debuginfo *debuginfo, struct err *err)
     return code;
 }
 
+static struct debuginfo_upload upload_of(const struct debuginfo *debuginfo)
+{
+    return (struct debuginfo_upload){.cli = debuginfo->cli,
+                                     .alternate = debuginfo->alternate,
+                                     .raw_kind = debuginfo->raw_kind,
+                                     .is_forced = debuginfo->is_forced,
+                                     .is_json = debuginfo->is_json};
+}
+
 static enum err_code check_file(struct debuginfo *debuginfo, const char *path, struct err *err)
 {
     struct symbol_table *table;
+    const struct debuginfo_upload upload = upload_of(debuginfo);
+    if (debuginfo_upload_is_id(path))
+        return debuginfo_upload_show(&upload, path, err);
     const enum err_code code =
         symbols_open(debuginfo->cli, path, debuginfo->alternate, &table, err);
     if (code)
@@ -124,19 +160,28 @@ static enum err_code check_file(struct debuginfo *debuginfo, const char *path, s
     return ERR_NONE;
 }
 
+static enum err_code upload_file(struct debuginfo *debuginfo, const char *path, struct err *err)
+{
+    const struct debuginfo_upload upload = upload_of(debuginfo);
+    return debuginfo_upload_file(&upload, path, err);
+}
+
 /* All of them, whatever one of them is; the first that fails decides the status. */
-static enum err_code check(struct debuginfo *debuginfo, struct err *err)
+static enum err_code each(struct debuginfo *debuginfo,
+                          enum err_code (*act)(struct debuginfo *debuginfo, const char *path,
+                                               struct err *err),
+                          struct err *err)
 {
     enum err_code result = ERR_NONE;
     for (size_t i = 0; i < debuginfo->texts.count; i++) {
-        struct err each;
-        const enum err_code code = check_file(debuginfo, debuginfo->texts.texts[i], &each);
+        struct err own;
+        const enum err_code code = act(debuginfo, debuginfo->texts.texts[i], &own);
         if (!code)
             continue;
         if (result)
-            terminal_fail(&debuginfo->cli->terminal, "%s", each.message);
+            terminal_fail(&debuginfo->cli->terminal, "%s", own.message);
         else
-            *err = each;
+            *err = own;
         result = result ? result : code;
     }
     return result;
@@ -203,7 +248,9 @@ static enum err_code run(struct cli *cli, int argc, char **argv, struct err *err
     if (is_verb(&debuginfo, "build"))
         code = build(&debuginfo, err);
     else if (is_verb(&debuginfo, "check"))
-        code = check(&debuginfo, err);
+        code = each(&debuginfo, check_file, err);
+    else if (is_verb(&debuginfo, "upload"))
+        code = each(&debuginfo, upload_file, err);
     else
         code = show(&debuginfo, err);
     return code ? code : cli_flush(err);
@@ -211,7 +258,7 @@ static enum err_code run(struct cli *cli, int argc, char **argv, struct err *err
 
 const struct command debuginfo_command = {
     .name = "debuginfo",
-    .summary = "make symbol tables of debug information, and look into them",
+    .summary = "make symbol tables of debug information, upload them, look into them",
     .argp = &argp,
     .arguments = ARGUMENTS_FILES,
     .words = verbs,

@@ -28,6 +28,7 @@ struct parts {
     struct terminal *terminal;
     const struct input *input;
     struct arena *arena;
+    const char *path; /* of uploads in parts */
     struct upload_state state;
     uint64_t part_bytes;
     uint64_t part_count;
@@ -141,7 +142,7 @@ static enum err_code look_up(struct parts *parts, struct err *err)
     if (!parts->state.id)
         return ERR_NOT_FOUND;
     request_init(&request, "GET",
-                 arena_printf(parts->arena, "/api/v1/uploads/%s", parts->state.id));
+                 arena_printf(parts->arena, "%s/%s", parts->path, parts->state.id));
     add_upload_token(&request, parts);
     enum err_code code = client_send_json(parts->client, &request, &answer, err);
     if (code == ERR_GONE || code == ERR_UNAUTHENTICATED || code == ERR_FORBIDDEN)
@@ -179,7 +180,7 @@ static enum err_code begin(struct parts *parts, const char *filename, struct err
     char *text = json_dumps(body, JSON_COMPACT);
     struct client_request request;
     char key[DIGEST_ID_BYTES];
-    request_init(&request, "POST", "/api/v1/uploads");
+    request_init(&request, "POST", parts->path);
     make_repeatable(&request, key);
     request.http.body_kind = HTTP_CLIENT_BODY_BYTES;
     request.http.body = span_text(text);
@@ -212,7 +213,7 @@ static enum err_code put_part(struct parts *parts, uint64_t part, struct err *er
                                 .total = parts->input->bytes};
     struct client_request request;
     request_init(&request, "PUT",
-                 arena_printf(parts->arena, "/api/v1/uploads/%s/parts/%llu", parts->state.id,
+                 arena_printf(parts->arena, "%s/%s/parts/%llu", parts->path, parts->state.id,
                               (unsigned long long)part));
     request.http.body_kind = HTTP_CLIENT_BODY_FILE;
     request.http.body_fd = parts->input->fd;
@@ -263,13 +264,12 @@ static void announce_keeping(const struct parts *parts)
         interrupt_set_text(arena_printf(parts->arena, KEPT_TEXT "\n", (const char *)name.data));
 }
 
-static enum err_code send_parts(struct parts *parts, const struct upload_settings *settings,
-                                json_t **ret_share, struct err *err)
+static enum err_code put_parts(struct parts *parts, const char *filename, struct err *err)
 {
     enum err_code code = look_up(parts, err);
     if (code == ERR_NOT_FOUND) {
         parts->sent_before = 0;
-        code = begin(parts, settings->filename, err);
+        code = begin(parts, filename, err);
     }
     if (!code)
         announce_keeping(parts);
@@ -277,8 +277,11 @@ static enum err_code send_parts(struct parts *parts, const struct upload_setting
         if (!parts->is_received[part])
             code = put_part(parts, part, err);
     }
-    if (!code)
-        code = complete(parts, settings, ret_share, err);
+    return code;
+}
+
+static void end_parts(const struct parts *parts, enum err_code code)
+{
     /* What can go on later is kept; what the server refuses for good is not. */
     if (!code || code == ERR_INVALID || code == ERR_UNSUPPORTED || code == ERR_TOO_LARGE ||
         code == ERR_NOT_FOUND || code == ERR_GONE)
@@ -286,6 +289,62 @@ static enum err_code send_parts(struct parts *parts, const struct upload_setting
     else if (parts->state.id)
         terminal_note(parts->terminal, KEPT_TEXT, parts->input->name);
     interrupt_set_text(NULL);
+}
+
+static enum err_code send_parts(struct parts *parts, const struct upload_settings *settings,
+                                json_t **ret_share, struct err *err)
+{
+    enum err_code code = put_parts(parts, settings->filename, err);
+    if (!code)
+        code = complete(parts, settings, ret_share, err);
+    end_parts(parts, code);
+    return code;
+}
+
+enum err_code upload_debuginfo(struct client *client, struct terminal *terminal,
+                               const struct input *input, const char *path, const char *file,
+                               json_t **ret_answer, struct err *err)
+{
+    arena_auto arena = arena_create();
+    const bool has_parts = input->bytes > UPLOAD_PART_BYTES;
+    struct progress progress = {
+        .terminal = terminal, .name = input->filename, .total = input->bytes};
+    struct parts parts = {.client = client,
+                          .terminal = terminal,
+                          .input = input,
+                          .arena = arena,
+                          .path = "/api/v1/debuginfo/uploads"};
+    struct client_request request;
+    buf_auto target;
+    buf_init(&target, MAX_QUERY_BYTES);
+    buf_append_text(&target, path);
+    client_append_parameter(&target, "file", file);
+    enum err_code code = ERR_NONE;
+    if (has_parts)
+        code = upload_state_find(arena_printf(arena, "%s debuginfo", client_base(client)), input,
+                                 arena, &parts.state, err);
+    if (!code && has_parts)
+        code = put_parts(&parts, input->filename, err);
+    if (!code && has_parts)
+        client_append_parameter(&target, "upload", parts.state.id);
+    buf_append_byte(&target, 0);
+    if (!code && buf_failed(&target))
+        code = err_set(err, ERR_TOO_LARGE, "the name of %s is too long", input->name);
+    if (!code) {
+        request_init(&request, "POST", (const char *)target.data);
+        if (!has_parts) {
+            request.http.body_kind = HTTP_CLIENT_BODY_FILE;
+            request.http.body_fd = input->fd;
+            request.http.body_bytes = input->bytes;
+            request.is_repeatable = true; /* the same bytes again change nothing */
+            progress_of_upload(&progress, &request.http);
+            client_request_add(&request, "Content-Type", "application/octet-stream");
+        }
+        code = client_send_json(client, &request, ret_answer, err);
+    }
+    if (has_parts)
+        end_parts(&parts, code);
+    terminal_progress_end(terminal);
     return code;
 }
 
@@ -311,8 +370,11 @@ enum err_code upload_share(struct client *client, struct terminal *terminal,
         code = post_whole(client, terminal, input, settings, ret_share, err);
     } else {
         arena_auto arena = arena_create();
-        struct parts parts = {
-            .client = client, .terminal = terminal, .input = input, .arena = arena};
+        struct parts parts = {.client = client,
+                              .terminal = terminal,
+                              .input = input,
+                              .arena = arena,
+                              .path = "/api/v1/uploads"};
         code = upload_state_find(client_base(client), input, arena, &parts.state, err);
         if (!code)
             code = send_parts(&parts, settings, ret_share, err);

@@ -45,6 +45,14 @@ enum err_code upload_share(struct client *client, struct terminal *terminal,
                            const struct input *input, const struct upload_settings *settings,
                            json_t **ret_share, struct err *err) MUST_USE;
 
+/*
+ * Sends input to path, which begins with /api/v1/debuginfo/, in parts where it is large; file is
+ * what the server shall call it. The caller owns *ret_answer. Handles: as upload_share.
+ */
+enum err_code upload_debuginfo(struct client *client, struct terminal *terminal,
+                               const struct input *input, const char *path, const char *file,
+                               json_t **ret_answer, struct err *err) MUST_USE;
+
 /* "?title=…&label=…" of what is set, or nothing; appended. */
 void upload_append_query(struct buf *text, const struct upload_settings *settings);
 

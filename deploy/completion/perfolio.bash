@@ -83,8 +83,8 @@ _perfolio()
         files=yes
         ;;
     debuginfo)
-        options='--help --output --force --alternate-file --names --quiet'
-        words='build check show'
+        options='--help --output --force --raw --executable --json --alternate-file --names --quiet'
+        words='build check show upload'
         files=yes
         ;;
     login)

@@ -3,6 +3,7 @@
 import contextlib
 import hashlib
 import http.server
+import json
 import os
 import re
 import shutil
@@ -307,3 +308,50 @@ def test_a_full_storage_says_so(server, tmp_path):
     answer = client.post(path("aa0e", "table"), body=table)
     assert answer.status in (413, 429), answer.text
     assert stored_bytes(server, tenant) == 0
+
+
+@pytest.fixture
+def perfolio(server, tenant, tmp_path):
+    token = tenant.make_token("debuginfo")["token"]
+
+    def call(*arguments, status=0):
+        done = server.cli("debuginfo", *arguments, environment={
+            "PERFOLIO_TOKEN": token, "HOME": str(tmp_path), "XDG_STATE_HOME": str(tmp_path / "state")})
+        assert done.returncode == status, done.stderr.decode()
+        return done.stdout.decode()
+
+    return call
+
+
+def test_the_command_line_uploads_tables_and_skips_what_is_there(tenant, perfolio, tmp_path):
+    client = tenant.api("debuginfo")
+    binary = compile_with_id(tmp_path, "aa10", "program", "-rdynamic")
+    told = json.loads(perfolio("upload", "--json", stripped(binary)))
+    assert (told["build_id"], told["outcome"], told["quality"]) == ("aa10", "uploaded", ["dynsym"])
+    assert perfolio("upload", binary).strip().endswith("aa10  uploaded")
+    assert client.get(path("aa10")).json()["table"]["file"] == "program"
+    for again in (binary, stripped(binary)):
+        assert "has it" in perfolio("upload", again)
+    assert "has it" in perfolio("upload", "--force", stripped(binary))
+    checked = perfolio("check", "aa10")
+    assert "ready" in checked and "inlines" in checked
+    assert json.loads(perfolio("check", "--json", "aaff"))["state"] == "missing"
+    assert "DWARF" in perfolio("check", binary)
+    perfolio("upload", tmp_path / "nothing", binary, status=5)
+
+
+def test_the_command_line_sends_files_whole_and_in_parts(tenant, perfolio, tmp_path):
+    client = tenant.api("debuginfo")
+    small = compile_with_id(tmp_path, "aa11", "small")
+    large = compile_with_id(tmp_path, "aa12", "large")
+    padding = tmp_path / "padding"
+    padding.write_bytes(os.urandom(PART + 17))
+    run("objcopy", "--add-section", f".padding={padding}", large)
+    perfolio("upload", "--raw", small, large)
+    perfolio("upload", "--executable", small)
+    for build_id, binary in (("aa11", small), ("aa12", large)):
+        wait_built(client, build_id)
+        assert client.get(f"/buildid/{build_id}/debuginfo").body == binary.read_bytes()
+    assert client.get("/buildid/aa11/executable").body == small.read_bytes()
+    assert "has it" in perfolio("upload", "--raw", large)
+    assert "has it" in perfolio("upload", large)

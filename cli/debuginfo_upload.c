@@ -1,0 +1,248 @@
+#include "cli/debuginfo_upload.h"
+
+#include "cli/client.h"
+#include "cli/input.h"
+#include "cli/symbols.h"
+#include "cli/upload.h"
+#include "lib/base/digest.h"
+#include "lib/base/mem.h"
+#include "lib/base/os.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+/* A file, and its table, which is made here in any case: it tells the build id and how good it is.
+ */
+struct candidate {
+    const char *path;
+    char id[2 * SYMBOL_ID_MAX_BYTES + 1];
+    struct symbol_table_facts facts;
+    struct input input; /* what goes: the table, or the file */
+};
+
+static void candidate_fini(struct candidate *candidate)
+{
+    input_close(&candidate->input);
+}
+
+#define candidate_auto __attribute__((cleanup(candidate_fini))) struct candidate
+
+static const char *kind_of(const struct debuginfo_upload *upload)
+{
+    return upload->raw_kind ? upload->raw_kind : "table";
+}
+
+static enum err_code read_facts(struct candidate *candidate, int table_fd, struct err *err)
+{
+    struct symbol_table *table;
+    enum err_code code = symbol_table_open_fd(table_fd, &table, err);
+    if (code)
+        return code;
+    candidate->facts = *symbol_table_facts(table);
+    symbol_table_close(table);
+    const struct symbol_table_facts *facts = &candidate->facts;
+    if (facts->id_kind == SYMBOL_ID_NONE || facts->id_bytes == 0)
+        return err_set(err, ERR_INVALID,
+                       "%s has no build id, so that no profile could name it: link it with "
+                       "-Wl,--build-id",
+                       candidate->path);
+    digest_hex(span_of(facts->id, facts->id_bytes), candidate->id);
+    return ERR_NONE;
+}
+
+/* The table in fd: the file's own bytes where it is one already, else built of it. */
+static enum err_code make_table(const struct debuginfo_upload *upload, const char *path,
+                                int *ret_fd, struct err *err)
+{
+    struct symbol_table *table = NULL;
+    *ret_fd = os_openat(AT_FDCWD, path, O_RDONLY, 0);
+    enum err_code code = *ret_fd < 0 ? err_set_errno(err, ERR_NOT_FOUND, "%s", path)
+                                     : symbol_table_open_fd(*ret_fd, &table, err);
+    symbol_table_close(table);
+    if (code != ERR_INVALID)
+        return code;
+    os_close(*ret_fd);
+    *ret_fd = memfd_create("symbols", MFD_CLOEXEC);
+    if (*ret_fd < 0)
+        return err_set_errno(err, ERR_IO, "no memory for a symbol table");
+    return symbols_build(upload->cli, path, upload->alternate, *ret_fd, err);
+}
+
+static enum err_code open_candidate(const struct debuginfo_upload *upload, const char *path,
+                                    struct candidate *candidate, struct err *err)
+{
+    struct cli *cli = upload->cli;
+    fd_auto table_fd = -1;
+    *candidate = (struct candidate){.path = path, .input = INPUT_NONE};
+    enum err_code code = input_open(path, 0, &cli->terminal, cli->arena, &candidate->input, err);
+    if (!code)
+        code = make_table(upload, path, &table_fd, err);
+    if (!code)
+        code = read_facts(candidate, table_fd, err);
+    if (code || upload->raw_kind)
+        return code;
+    const struct input file = candidate->input;
+    close(file.fd);
+    candidate->input = (struct input){.fd = table_fd, .name = file.name, .filename = file.filename};
+    table_fd = -1;
+    return input_measure(&candidate->input, err);
+}
+
+/* Would the server take it, or has it what is not worse? */
+static enum err_code ask_server(const struct debuginfo_upload *upload, struct client *client,
+                                const struct candidate *candidate, bool *ret_is_wanted,
+                                struct err *err)
+{
+    json_auto_t *status = NULL;
+    const json_t *file;
+    size_t i;
+    enum err_code code = client_call_json(
+        client, "GET", arena_printf(upload->cli->arena, "/api/v1/debuginfo/%s", candidate->id),
+        NULL, &status, err);
+    if (code)
+        return code;
+    const json_t *table = json_object_get(status, "table");
+    const json_int_t rank = json_integer_value(json_object_get(table, "quality_rank"));
+    const json_int_t version = json_integer_value(json_object_get(table, "builder_version"));
+    const json_int_t own = symbol_quality_rank(&candidate->facts);
+    *ret_is_wanted = upload->is_forced || !table || rank < own ||
+                     (rank == own && version < candidate->facts.builder_version);
+    if (!upload->raw_kind || *ret_is_wanted)
+        return ERR_NONE;
+    /* Of a file not only its table is wanted: debuggers fetch it. */
+    *ret_is_wanted = true;
+    json_array_foreach(json_object_get(status, "files"), i, file)
+    {
+        if (strcmp(client_text(file, "kind", ""), upload->raw_kind) == 0 &&
+            json_integer_value(json_object_get(file, "bytes")) ==
+                (json_int_t)candidate->input.bytes)
+            *ret_is_wanted = false;
+    }
+    return ERR_NONE;
+}
+
+static void print_json(const json_t *answer)
+{
+    json_dumpf(answer, stdout, JSON_COMPACT | JSON_ENSURE_ASCII);
+    putchar('\n');
+}
+
+static void say(const struct debuginfo_upload *upload, const struct candidate *candidate,
+                const char *outcome, json_t *answer)
+{
+    if (upload->is_json) {
+        json_auto_t *line = answer ? json_incref(answer) : json_object();
+        json_object_set_new(line, "path", json_string(candidate->path));
+        json_object_set_new(line, "build_id", json_string(candidate->id));
+        json_object_set_new(line, "outcome", json_string(outcome));
+        print_json(line);
+        return;
+    }
+    if (upload->cli->terminal.is_quiet)
+        return;
+    terminal_print_clean(stdout, span_text(candidate->path));
+    printf("  %s  %s\n", candidate->id, outcome);
+}
+
+enum err_code debuginfo_upload_file(const struct debuginfo_upload *upload, const char *path,
+                                    struct err *err)
+{
+    struct cli *cli = upload->cli;
+    candidate_auto candidate = {.input = INPUT_NONE};
+    client_auto client = NULL;
+    json_auto_t *answer = NULL;
+    bool is_wanted = false;
+    enum err_code code = cli_connect(cli, NULL, &client, err);
+    if (!code)
+        code = open_candidate(upload, path, &candidate, err);
+    if (!code)
+        code = ask_server(upload, client, &candidate, &is_wanted, err);
+    if (code)
+        return code;
+    if (!is_wanted) {
+        say(upload, &candidate, "the server has it, or a better one", NULL);
+        return ERR_NONE;
+    }
+    code = upload_debuginfo(
+        client, &cli->terminal, &candidate.input,
+        arena_printf(cli->arena, "/api/v1/debuginfo/%s/%s", candidate.id, kind_of(upload)),
+        candidate.input.filename, &answer, err);
+    if (code)
+        return err_add(err, "%s", path);
+    const bool is_kept = json_is_false(json_object_get(answer, "is_stored"));
+    say(upload, &candidate,
+        upload->raw_kind ? "sent; its table is being built"
+        : is_kept        ? "the server has it, or a better one"
+                         : "uploaded",
+        answer);
+    return ERR_NONE;
+}
+
+/* ---- what the server has ---- */
+
+bool debuginfo_upload_is_id(const char *text)
+{
+    const size_t size = strlen(text);
+    return size >= 4 && size % 2 == 0 && size <= 2 * SYMBOL_ID_MAX_BYTES &&
+           strspn(text, "0123456789abcdefABCDEF") == size && access(text, F_OK) != 0;
+}
+
+static void print_status(const json_t *status, const char *build_id)
+{
+    const json_t *word, *file;
+    size_t i;
+    printf("%s\n  state      ", build_id);
+    terminal_print_clean(stdout, span_text(client_text(status, "state", "?")));
+    if (client_text(status, "reason", "")[0])
+        fputs(": ", stdout);
+    terminal_print_clean(stdout, span_text(client_text(status, "reason", "")));
+    putchar('\n');
+    if (client_text(status, "next_retry", "")[0]) {
+        fputs("  next try   ", stdout);
+        terminal_print_clean(stdout, span_text(client_text(status, "next_retry", "")));
+        putchar('\n');
+    }
+    const json_t *table = json_object_get(status, "table");
+    if (json_is_object(table))
+        printf("  table      %" JSON_INTEGER_FORMAT " functions, %" JSON_INTEGER_FORMAT " bytes:",
+               json_integer_value(json_object_get(table, "functions")),
+               json_integer_value(json_object_get(table, "bytes")));
+    json_array_foreach(json_object_get(table, "quality"), i, word)
+    {
+        putchar(' ');
+        terminal_print_clean(stdout,
+                             span_text(json_string_value(word) ? json_string_value(word) : "?"));
+    }
+    if (json_is_object(table))
+        putchar('\n');
+    json_array_foreach(json_object_get(status, "files"), i, file)
+    {
+        fputs("  file       ", stdout);
+        terminal_print_clean(stdout, span_text(client_text(file, "kind", "?")));
+        printf(", %" JSON_INTEGER_FORMAT " bytes, ",
+               json_integer_value(json_object_get(file, "bytes")));
+        terminal_print_clean(stdout, span_text(client_text(file, "state", "?")));
+        putchar('\n');
+    }
+}
+
+enum err_code debuginfo_upload_show(const struct debuginfo_upload *upload, const char *build_id,
+                                    struct err *err)
+{
+    client_auto client = NULL;
+    json_auto_t *status = NULL;
+    enum err_code code = cli_connect(upload->cli, NULL, &client, err);
+    if (!code)
+        code = client_call_json(client, "GET",
+                                arena_printf(upload->cli->arena, "/api/v1/debuginfo/%s", build_id),
+                                NULL, &status, err);
+    if (code)
+        return code;
+    if (upload->is_json)
+        print_json(status);
+    else
+        print_status(status, build_id);
+    return ERR_NONE;
+}
