@@ -22,6 +22,9 @@ struct build {
     struct dwarf_unit *unit; /* whose files rows name */
     struct dwarf_rows rows;
     struct dwarf_scopes scopes;
+    struct map_u64 splits_by_id; /* numbers in splits */
+    struct dwarf_unit **splits;
+    uint32_t split_count;
     struct range pending;
     /* Lines without a function come last: a table of lines may be shared by units, and the first
      * range that is added has the place. */
@@ -116,18 +119,29 @@ static void join(struct build *build)
     flush_pending(build);
 }
 
-static struct dwarf_unit *find_split(const struct build *build, struct dwarf_unit *skeleton)
+/* Split units by their ids. Opened without a skeleton, they have what does not need one. */
+static void index_splits(struct build *build)
 {
     for (uint32_t i = 0; i < build->inputs->split_file_count; i++) {
         struct dwarf_file *file = build->inputs->split_files[i];
+        build->splits = mem_resize(build->splits, build->split_count + file->unit_count + 1,
+                                   sizeof(*build->splits));
         for (uint32_t k = 0; k < file->unit_count; k++) {
-            struct dwarf_unit *unit = &file->units[k];
-            unit->skeleton = skeleton; /* reading its first entry already needs one */
-            if (dwarf_unit_open(unit) && unit->split_id == skeleton->split_id)
-                return unit;
+            if (!dwarf_unit_open(&file->units[k]) || !file->units[k].split_id)
+                continue;
+            map_u64_add(&build->splits_by_id, file->units[k].split_id, build->split_count);
+            build->splits[build->split_count++] = &file->units[k];
         }
     }
-    return NULL;
+}
+
+static struct dwarf_unit *find_split(const struct build *build, struct dwarf_unit *skeleton)
+{
+    uint32_t index = map_u64_find(&build->splits_by_id, skeleton->split_id);
+    if (index == MAP_ABSENT || build->splits[index]->skeleton)
+        return NULL;
+    build->splits[index]->skeleton = skeleton;
+    return build->splits[index];
 }
 
 /* The unit that has the entries: itself, or the one in a .dwo that it stands for. */
@@ -186,6 +200,7 @@ void dwarf_build(const struct dwarf_inputs *inputs, const struct code_map *code,
 {
     struct build build = {.inputs = inputs, .code = code, .writer = writer, .result = ret_result};
     *ret_result = (struct dwarf_result){.broken_units = inputs->file->lost_units};
+    index_splits(&build);
     for (uint32_t i = 0; i < inputs->file->unit_count; i++) {
         struct dwarf_unit *unit = &inputs->file->units[i];
         if (unit->type != DWARF_UNIT_TYPE && unit->type != DWARF_UNIT_SPLIT_TYPE)
@@ -196,6 +211,8 @@ void dwarf_build(const struct dwarf_inputs *inputs, const struct code_map *code,
         symbol_table_writer_range(writer, build.orphans[i].begin, build.orphans[i].end, SYMBOL_NONE,
                                   build.orphans[i].file, build.orphans[i].line);
     mem_free(build.orphans);
+    mem_free(build.splits);
+    map_u64_fini(&build.splits_by_id);
     dwarf_rows_fini(&build.rows);
     dwarf_scopes_fini(&build.scopes);
 }
