@@ -1,20 +1,22 @@
 """Names that come after the profile: what was uploaded raw shows functions once a table is there."""
 
-import hashlib
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
 
 import pytest
 
-import stored
 from conftest import BUILD, ROOT
-from test_shares import query_one, share, wait_for
+from people import Tenant
+from test_shares import problem, query_one, share, wait_for
+from test_store import BEGIN, CPU, CPU_NAMES, HOUR
 
 sys.path.insert(0, str(ROOT / "tests" / "oracle"))
+import pprof_maker  # noqa: E402
 import pprof_reader  # noqa: E402
 
 DATA = pathlib.Path(os.environ.get("PERFOLIO_SHARED", ROOT.parent / "shared")) / "data" / "symbolize"
@@ -27,20 +29,26 @@ def build_table(elf, folder):
     return table.read_bytes()
 
 
-def put_table(server, build_id, data, share_id):
-    """As uploads do, of the team whose share it is."""
-    if not isinstance(server.objects, stored.Folder):
-        pytest.skip("writes into the folder of objects")
-    digest = hashlib.sha256(data)
-    key = "symbols/" + digest.hexdigest()[:24]
-    path = server.objects.path / key
-    path.parent.mkdir(exist_ok=True, parents=True)
-    path.write_bytes(data)
-    query_one(server, "INSERT INTO symbol_table (tenant_id, build_id, object_key, bytes, sha256, quality,"
-              " quality_rank, builder_version, broken_units, functions, source)"
-              " VALUES ((SELECT tenant_id FROM share WHERE id = %s), %s, %s, %s, %s, 0, 100, 1, 0, 1, 'table')"
-              " ON CONFLICT (tenant_id, build_id) DO UPDATE SET object_key = excluded.object_key",
-              share_id, build_id, key, len(data), digest.digest())
+def send_table(client, build_id, data):
+    answer = client.post(f"/api/v1/debuginfo/{build_id}/table", data)
+    assert answer.status < 300, answer
+
+
+def id_of(elf):
+    """Of Go's note, in hexadecimal."""
+    notes = subprocess.run(["readelf", "-nW", elf], check=True, text=True, stdout=subprocess.PIPE).stdout
+    return re.search("GO BUILDID.*description data: ([0-9a-f ]+)", notes)[1].replace(" ", "")
+
+
+def put_table(server, client, elf, data, build_id):
+    """The table of a file whose own id may be another than the profile's, which somebody made up."""
+    send_table(client, id_of(elf), data)
+    if id_of(elf) == build_id:
+        return
+    columns = ("object_key, bytes, sha256, quality, quality_rank, builder_version, broken_units,"
+               " functions, source")
+    query_one(server, f"INSERT INTO symbol_table (tenant_id, build_id, {columns}) SELECT tenant_id, %s, {columns}"
+              " FROM symbol_table WHERE build_id = %s", build_id, id_of(elf))
 
 
 def frames_of(profile, location):
@@ -117,7 +125,7 @@ def test_an_old_permalink_gets_names(server, admin, tmp_path, name):
     generation = admin.get(status).json()["generation"]
     etag = {"if-none-match": first.headers["etag"]}
     assert admin.get(link, headers=etag).status == 304
-    put_table(server, elf.parent.name, build_table(elf, tmp_path), made["id"])
+    put_table(server, admin, elf, build_table(elf, tmp_path), elf.parent.name)
     wait_for(lambda: admin.get(status).json()["generation"] > generation)
     second = admin.get(link, headers=etag)
     assert second.status == 200 and second.json()["symbolization"] == {
@@ -131,3 +139,150 @@ def test_an_old_permalink_gets_names(server, admin, tmp_path, name):
     assert ([frames_of(after, at) for at in after.locations.values() if at["mapping_id"] != number] ==
             [frames_of(before, at) for at in before.locations.values() if at["mapping_id"] != number])
     assert admin.get(f"/api/v1/shares/{made['id']}/raw").body == raw
+
+
+# ---- programs made here ----
+
+C_SOURCE = """volatile int sink;
+static inline __attribute__((always_inline)) int inner(int x) { sink += x; return sink; }
+static inline __attribute__((always_inline)) int middle(int x)
+{
+    for (int i = 0; i < 4; i++)
+        sink += inner(x + i);
+    return sink;
+}
+__attribute__((noinline)) int outer(int x) { return middle(x) * inner(3); }
+int main(int argc, char **argv) { (void)argv; return outer(argc) & 1; }
+"""
+CXX_SOURCE = """volatile int sink;
+namespace app { template <class T> __attribute__((noinline)) T twice(T x) { sink += (int)x; return x * 2; } }
+int main(int argc, char **) { return app::twice<long>(argc) & 1; }
+"""
+BASE, OFFSET = 0x555555554000, 0x1000
+
+
+class Program:
+    """A binary of ours with its debug information, and a profile of every byte of its functions."""
+
+    def __init__(self, folder, build_id, source, suffix="c", functions=("outer", "main")):
+        self.elf, self.build_id = folder / "program", build_id
+        (folder / f"main.{suffix}").write_text(source)
+        compiler = "gcc" if suffix == "c" else "g++"
+        subprocess.run([compiler, "-O2", "-g", "-pie", f"-Wl,--build-id=0x{build_id}", f"main.{suffix}", "-o",
+                        self.elf], cwd=folder, check=True)
+        symbols = subprocess.run(["nm", "-S", self.elf], check=True, text=True, stdout=subprocess.PIPE).stdout
+        places = {line.split()[3]: line.split() for line in symbols.splitlines() if len(line.split()) == 4}
+        self.addresses = [int(places[name][0], 16) + at for name in functions
+                          for at in range(int(places[name][1], 16))]
+        self.table = build_table(self.elf, folder)
+
+    def profile(self, time_ns=BEGIN):
+        """Each address is a sample's leaf once, with a value of its own."""
+        maker = pprof_maker.Maker(CPU)
+        mapping = maker.mapping(str(self.elf), BASE + OFFSET, BASE + OFFSET + 0x1000, self.build_id, flags=0)
+        for i, address in enumerate(self.addresses):
+            maker.sample([maker.location((), mapping, BASE + address)], [1, 10 + i])
+        maker.scalars(time=time_ns, duration=10**10, period=1, period_type=("cpu", "nanoseconds"))
+        return maker.bytes()
+
+    def wanted(self):
+        """{address: [(function, file, line)]}, as elfutils says."""
+        done = subprocess.run(["eu-addr2line", "-e", self.elf, "-a", "-i", "-f"], text=True, check=True,
+                              input="".join(f"{address:#x}\n" for address in self.addresses),
+                              stdout=subprocess.PIPE)
+        answers, frames = {}, []
+        lines = iter(done.stdout.splitlines())
+        for line in lines:
+            if line.startswith("0x"):
+                frames = answers[int(line, 16)] = []
+                continue
+            file, number = next(lines).split(":")[:2]
+            frames.append((line.split()[0], file, int(number)))
+        return answers
+
+    def check(self, body, base):
+        """A pprof answer says of every address what elfutils does; {address: values}."""
+        profile = pprof_reader.Profile(body)
+        wanted, values = self.wanted(), {}
+        for sample in profile.samples:
+            (location,) = (profile.locations[number] for number in sample.stack)
+            address = location["address"] - base
+            assert frames_of(profile, location) == wanted[address], hex(address)
+            values[address] = sample.values[-1]
+        assert values == {address: 10 + i for i, address in enumerate(self.addresses)}
+
+
+@pytest.fixture
+def tenant(server):
+    return Tenant(server)
+
+
+needs_compiler = pytest.mark.skipif(not shutil.which("gcc") or not shutil.which("eu-addr2line"),
+                                    reason="no gcc, or no elfutils")
+
+
+@needs_compiler
+def test_shares_and_stored_profiles_say_what_elfutils_says(tenant, tmp_path):
+    program = Program(tmp_path, "ab" * 20, C_SOURCE)
+    client = tenant.api("ingest", "read", "share", "debuginfo")
+    link = share(client, program.profile())["id"]
+    assert client.post("/api/v1/profiles", program.profile(), query={"label": "pod=a"}).status == 200
+    question = {"query": CPU_NAMES[1] + "{}", "start": BEGIN, "end": BEGIN + HOUR}
+
+    def top(**options):
+        return client.get("/api/v1/query", query={**question, "report": "top", **options}).json()
+
+    before = top()
+    assert [entry["build_id"] for entry in before["symbolization"]["missing"]] == [program.build_id]
+    assert top(focus="^inner$")["kept"] == 0
+    send_table(client, program.build_id, program.table)
+    wait_for(lambda: top()["symbolization"]["complete"])
+    after = top()
+    assert after["total"] == before["total"] == sum(10 + i for i in range(len(program.addresses)))
+    inner = sum(10 + i for i, address in enumerate(program.addresses)
+                if "inner" in [frame[0] for frame in program.wanted()[address]])
+    assert inner and top(focus="^inner$")["kept"] == inner
+    assert {row["name"]: row["cum"] for row in after["functions"]}["inner"] == inner
+    # Whoever asked before must not get the old answer.
+    program.check(client.get(f"/p/{link}.pb.gz").body, BASE)
+    program.check(client.get("/api/v1/query", query={**question, "report": "pprof"}).body, 0)
+
+
+@needs_compiler
+def test_each_team_sees_its_own_names(server, tmp_path):
+    """Two programs of one build id; nobody sees another's."""
+    tables, clients, links = [], [], []
+    for i, word in enumerate(("inner", "outer")):
+        folder = tmp_path / str(i)
+        folder.mkdir()
+        program = Program(folder, "cd" * 20, C_SOURCE.replace(word, f"{word}{i}"),
+                          functions=(f"{word}{i}" if word == "outer" else "outer", "main"))
+        tables.append(program)
+        clients.append(Tenant(server).api("share", "read", "debuginfo"))
+        links.append(share(clients[i], program.profile())["id"])
+        send_table(clients[i], program.build_id, program.table)
+    stranger = Tenant(server).api("share", "read")
+    raw = share(stranger, tables[0].profile())["id"]
+    for i, names in enumerate(({"inner0", "outer"}, {"inner", "outer1"})):
+        wait_for(lambda: names <= {row["name"] for row in
+                                   clients[i].get(f"/api/v1/shares/{links[i]}/top").json()["functions"]})
+    answer = stranger.get(f"/api/v1/shares/{raw}/top").json()
+    assert [row["name"] for row in answer["functions"]] == ["[program]"]
+    assert len(answer["symbolization"]["missing"]) == 1
+
+
+@pytest.mark.skipif(not shutil.which("g++"), reason="no g++")
+def test_functions_are_called_as_asked(tenant, tmp_path):
+    mangled = "_ZN3app5twiceIlEET_S1_"
+    program = Program(tmp_path, "ef" * 20, CXX_SOURCE, "cc", (mangled, "main"))
+    client = tenant.api("ingest", "read", "share", "debuginfo")
+    send_table(client, program.build_id, program.table)
+    link = share(client, program.profile())["id"]
+    assert client.post("/api/v1/profiles", program.profile(), query={"label": "pod=a"}).status == 200
+    question = {"query": CPU_NAMES[1] + "{}", "start": BEGIN, "end": BEGIN + HOUR, "report": "top"}
+    for names, name in (("", "app::twice"), ("simple", "app::twice"), ("none", mangled),
+                        ("full", "long app::twice<long>(long)")):
+        for path, query in ((f"/api/v1/shares/{link}/top", {}), ("/api/v1/query", question)):
+            rows = client.get(path, query={**query, "names": names}).json()["functions"]
+            assert {row["name"] for row in rows} == {name, "main"}
+    problem(client.get(f"/api/v1/shares/{link}/top", query={"names": "short"}), 400, "full, simple or none")
