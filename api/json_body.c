@@ -132,3 +132,29 @@ enum err_code json_body_texts(const struct json_body *body, const char *name, si
     *ret_count = count;
     return ERR_NONE;
 }
+
+enum err_code json_body_objects(const struct json_body *body, const char *name, size_t max_count,
+                                const char *const *known, struct json_body *const **ret_objects,
+                                size_t *ret_count, struct err *err)
+{
+    const json_t *value = get_value(body, name);
+    size_t count = json_array_size(value);
+    enum err_code code = ERR_NONE;
+    if (value && !json_is_array(value))
+        return err_set(err, ERR_INVALID, "The field \"%s\" must be an array of objects", name);
+    if (count > max_count)
+        return err_set(err, ERR_INVALID, "The field \"%s\" has more than %zu objects", name,
+                       max_count);
+    struct json_body **objects = arena_new(body->arena, struct json_body *, count);
+    for (size_t i = 0; !code && i < count; i++) {
+        json_t *object = json_array_get(value, i);
+        if (!json_is_object(object))
+            return err_set(err, ERR_INVALID, "The field \"%s\" must be an array of objects", name);
+        code = check_fields(object, known, err);
+        objects[i] = arena_new(body->arena, struct json_body, 1);
+        *objects[i] = (struct json_body){.object = object, .arena = body->arena};
+    }
+    *ret_objects = objects;
+    *ret_count = count;
+    return code;
+}

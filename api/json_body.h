@@ -35,5 +35,10 @@ enum err_code json_body_i64(const struct json_body *body, const char *name, int6
 enum err_code json_body_texts(const struct json_body *body, const char *name, size_t max_count,
                               const char *const **ret_texts, size_t *ret_count,
                               struct err *err) MUST_USE;
+/* An array of at most max_count objects, whose fields are known ones; absent reads as none.
+ * Handles: ERR_INVALID. */
+enum err_code json_body_objects(const struct json_body *body, const char *name, size_t max_count,
+                                const char *const *known, struct json_body *const **ret_objects,
+                                size_t *ret_count, struct err *err) MUST_USE;
 
 #endif

@@ -5,15 +5,12 @@
 #include "api/settings.h"
 #include "api/store_admin.h"
 #include "api/supervisor.h"
+#include "api/version.h"
 #include "lib/base/log.h"
 #include "lib/io/pg.h"
 
 #include <stdio.h>
 #include <string.h>
-
-#ifndef PERFOLIO_VERSION
-#define PERFOLIO_VERSION "0.1.0"
-#endif
 
 struct command {
     const char *name;

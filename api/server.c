@@ -2,7 +2,9 @@
 
 #include "api/admission.h"
 #include "api/auth.h"
+#include "api/debuginfo_fetch.h"
 #include "api/debuginfo_jobs.h"
+#include "api/debuginfo_upstreams.h"
 #include "api/gauges.h"
 #include "api/http.h"
 #include "api/identity.h"
@@ -265,13 +267,16 @@ static enum err_code build(struct server *server, const struct server_start *sta
     server->query_answers = query_answers_create((size_t)settings->query_cache_bytes / 2);
     server->turns = turns_create(settings->worker_threads, settings->worker_queue);
     server->gauges = gauges_create(server);
-    code = open_store(server, err);
+    code = debuginfo_upstreams_open(settings, &server->debuginfod, err);
+    if (!code)
+        code = open_store(server, err);
     return code ? code : create_http(server, start, err);
 }
 
 static void tear_down(struct server *server)
 {
     http_server_destroy(server->http);
+    debuginfo_fetch_stop(server->debuginfo_fetch);
     debuginfo_jobs_stop(server->debuginfo_jobs);
     store_close(server->store);
     gauges_destroy(server->gauges);
@@ -280,6 +285,7 @@ static void tear_down(struct server *server)
     profile_cache_destroy(server->profiles);
     naming_destroy(server->naming);
     admission_memory_destroy(server->admission);
+    debuginfod_client_destroy(server->debuginfod);
     symbol_tables_destroy(server->symbol_tables);
     senders_destroy(server->senders);
     tenant_limits_destroy(server->tenant_limits);
@@ -345,6 +351,8 @@ enum err_code server_run(const struct settings *settings, const struct server_st
         code = http_server_start(server.http, err);
     if (!code)
         code = debuginfo_jobs_start(&server, &server.debuginfo_jobs, err);
+    if (!code)
+        code = debuginfo_fetch_start(&server, &server.debuginfo_fetch, err);
     if (!code)
         code = jobs_start(&jobs, &server, err);
     if (!code) {

@@ -11,7 +11,9 @@
 
 struct admission_memory;
 struct auth;
+struct debuginfo_fetch;
 struct debuginfo_jobs;
+struct debuginfod_client;
 struct gauges;
 struct http_server;
 struct limiter;
@@ -47,12 +49,14 @@ struct server {
     struct share_memory *shares;    /* api/share.h: counted views, cookie key, finished answers */
     struct symbol_tables *symbol_tables;     /* api/symbol_tables.h: names of addresses */
     struct debuginfo_jobs *debuginfo_jobs;   /* api/debuginfo_jobs.h: builds them */
+    struct debuginfo_fetch *debuginfo_fetch; /* api/debuginfo_fetch.h; NULL: nobody is asked */
     struct senders *senders;                 /* api/senders.h: who has sent profiles lately */
     struct question_memory *question_memory; /* api/question_memory.h: of all questions together */
-    struct turns *turns;      /* api/turns.h: who may keep workers busy with reports */
-    struct metrics *metrics;  /* api/metrics.h */
-    struct gauges *gauges;    /* api/gauges.h: what the parts hold, for metrics */
-    struct http_server *http; /* api/http.h */
+    struct turns *turns;                  /* api/turns.h: who may keep workers busy with reports */
+    struct debuginfod_client *debuginfod; /* api/debuginfo_upstreams.h; NULL: nobody is asked */
+    struct metrics *metrics;              /* api/metrics.h */
+    struct gauges *gauges;                /* api/gauges.h: what the parts hold, for metrics */
+    struct http_server *http;             /* api/http.h */
 };
 
 enum { SERVER_MAX_LISTENERS = 16 };

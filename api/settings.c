@@ -154,6 +154,20 @@ static const struct knob knobs[] = {
          1024 * TIB, "64GiB", "of stored profiles that one question may read"),
     KNOB("tenant-rule-keep", KNOB_DURATION, tenant_limits[TENANT_LIMIT_RULE_KEEP_S], 0, 36500 * DAY,
          "0", "the longest that a rule of retention which a team sets may keep; 0: any time"),
+    KNOB("debuginfod-urls", KNOB_TEXT, debuginfod_urls, 0, 0,
+         "https://debuginfod.elfutils.org/,https://debuginfod.debian.net/,"
+         "https://debuginfod.ubuntu.com/,https://debuginfod.fedoraproject.org/,"
+         "https://debuginfod.archlinux.org/,https://debuginfod.opensuse.org/",
+         "servers, with commas between them, that are asked for names of binaries of teams that do "
+         "not say otherwise, and so learn build ids; off: nobody is ever asked"),
+    KNOB(
+        "debuginfod-allow-host", KNOB_TEXT, debuginfod_allow_host, 0, 0, "",
+        "host or host:port, with commas between them, of debuginfod servers that may be asked over "
+        "http and at addresses that are not of the public Internet"),
+    KNOB("debuginfod-ca-file", KNOB_TEXT, debuginfod_ca_file, 0, 0, "",
+         "PEM file to trust for debuginfod servers instead of the system's authorities"),
+    KNOB("debuginfod-max-bytes", KNOB_SIZE, debuginfod_max_bytes, KIB, TIB, "2GiB",
+         "of one debug file that is fetched"),
     KNOB("max-profile-bytes", KNOB_SIZE, max_profile_bytes, KIB, 64 * GIB, "512MiB",
          "of one profile after decompression"),
     KNOB("max-profile-samples", KNOB_COUNT, max_profile_samples, 1, INT64_C(4000000000), "8388608",

@@ -69,12 +69,16 @@ struct settings {
     uint64_t tenant_limits[TENANT_LIMIT_COUNT]; /* api/tenant_limits.h */
     uint64_t max_profile_bytes;                 /* after decompression */
     uint64_t max_profile_samples;
-    uint64_t max_query_memory;    /* of all questions to the store; 0: by the machine */
-    uint64_t max_heavy_memory;    /* for large profiles that are in work; 0: by the machine */
-    int report_cpu_time_s;        /* one report may compute so long */
-    int report_wait_s;            /* and wait so long for its turn */
-    uint64_t profile_cache_bytes; /* decoded profiles kept for the next view; 0: by the machine */
-    uint64_t query_cache_bytes;   /* answers to questions kept for the same again */
+    char *debuginfod_urls;         /* words between commas; "off": nobody is ever asked */
+    char *debuginfod_allow_host;   /* words between commas: "host" or "host:port" */
+    char *debuginfod_ca_file;      /* "" for the system's */
+    uint64_t debuginfod_max_bytes; /* of one debug file */
+    uint64_t max_query_memory;     /* of all questions to the store; 0: by the machine */
+    uint64_t max_heavy_memory;     /* for large profiles that are in work; 0: by the machine */
+    int report_cpu_time_s;         /* one report may compute so long */
+    int report_wait_s;             /* and wait so long for its turn */
+    uint64_t profile_cache_bytes;  /* decoded profiles kept for the next view; 0: by the machine */
+    uint64_t query_cache_bytes;    /* answers to questions kept for the same again */
     int64_t session_lifetime_s;
     int64_t invitation_lifetime_s;
     int64_t upload_lifetime_s; /* of an unfinished upload in parts, since its last part */

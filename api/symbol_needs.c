@@ -153,11 +153,15 @@ enum err_code symbol_tables_write_needs(struct server *server, struct err *err)
             " fit AS (SELECT DISTINCT ON (t, b) t, b, f FROM asked JOIN room ON id = t"
             "  WHERE free > 0 OR EXISTS (SELECT FROM symbol_need n WHERE n.tenant_id = t"
             "   AND n.build_id = b) ORDER BY t, b)"
-            " INSERT INTO symbol_need (tenant_id, build_id, file) SELECT t, b, left(f, $3) FROM fit"
-            " ON CONFLICT (tenant_id, build_id) DO UPDATE SET last_at = now(),"
+            " INSERT INTO symbol_need (tenant_id, build_id, file, next_try_at)"
+            " SELECT t, b, left(f, $3), CASE WHEN $4 THEN now() END FROM fit"
+            " ON CONFLICT (tenant_id, build_id) DO UPDATE SET last_at = now(), next_try_at ="
+            " CASE WHEN symbol_need.reason = '' AND $4 THEN coalesce(symbol_need.next_try_at, "
+            "now())"
+            "  ELSE symbol_need.next_try_at END,"
             " file = CASE WHEN excluded.file <> '' THEN excluded.file ELSE symbol_need.file END",
             arena, NULL, err, PG_SPAN(buf_span(&json)), PG_I64(TENANT_MAX),
-            PG_I64(SYMBOL_TABLES_FILE_CHARACTERS));
+            PG_I64(SYMBOL_TABLES_FILE_CHARACTERS), PG_BOOL(server->debuginfod != NULL));
     return code ? err_add(err, "noting binaries without names") : ERR_NONE;
 }
 

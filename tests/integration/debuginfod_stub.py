@@ -60,6 +60,11 @@ class Handler(socketserver.StreamRequestHandler):
     def good(self, turn, path):
         self.send(head("200 OK", f"Content-Length: {len(ELF)}", f"X-DEBUGINFOD-SIZE: {len(ELF)}") + ELF)
 
+    def content(self, turn, path):
+        """What the test says, a real program."""
+        body = self.server.stub.content
+        self.send(head("200 OK", f"Content-Length: {len(body)}", f"X-DEBUGINFOD-SIZE: {len(body)}") + body)
+
     def slow_good(self, turn, path):
         time.sleep(0.5)
         self.good(turn, path)
@@ -201,6 +206,7 @@ class Stub:
     def __init__(self, host="127.0.0.1", certificate=None):
         self.host, self.seen, self.leads_to = host, [], ""
         self.lock, self.over, self.bomb = threading.Lock(), threading.Event(), b""
+        self.content = b""
         self.listener = Listener((host, 0), Handler)
         self.listener.stub = self
         self.port = self.listener.server_address[1]

@@ -50,6 +50,9 @@ def tenants(server):
             cursor.execute("INSERT INTO symbol_need (tenant_id, build_id) VALUES (%s, 'ab')", [tenant.id])
             cursor.execute("INSERT INTO symbol_job (tenant_id, kind, key, build_id, run_after) "
                            "VALUES (%s, 'fetch', %s, 'ab', 'infinity')", [tenant.id, f"x {tenant.id}"])
+            cursor.execute("INSERT INTO debuginfo_policy (tenant_id, mode) VALUES (%s, 'custom')", [tenant.id])
+            cursor.execute("INSERT INTO debuginfo_upstream (tenant_id, url, position, auth) "
+                           "VALUES (%s, 'https://x', 0, 'Authorization: x')", [tenant.id])
         assert tenant.api("admin").post("/api/v1/retention",
                                         json={"query": '{pod="x"}', "keep": "3d"}).status == 200
         made.append(tenant)
@@ -78,7 +81,7 @@ def set_tenant(cursor, value):
 
 
 def readable(cursor, table):
-    cursor.execute("SELECT has_table_privilege(%s, 'SELECT')", [table])
+    cursor.execute("SELECT has_any_column_privilege(%s, 'SELECT')", [table])
     return cursor.fetchone()[0]
 
 
@@ -178,6 +181,7 @@ def test_a_deletion_without_a_where_clause_is_of_the_own_profiles_alone(server, 
     "UPDATE audit_log SET action = 'x'",
     "SELECT * FROM server_secret",
     "SELECT * FROM login_code",
+    "SELECT auth FROM debuginfo_upstream",
     "UPDATE object_folder SET is_confirmed = false",
     "CREATE TABLE mine (x int)",
     "ALTER TABLE share DISABLE ROW LEVEL SECURITY",

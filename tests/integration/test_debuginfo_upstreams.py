@@ -1,0 +1,229 @@
+"""Teams choose their debuginfod servers; what those have becomes names, whenever it appears."""
+
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import time
+
+import pytest
+
+from conftest import free_port
+from debuginfod_stub import Stub
+from people import Tenant
+from test_debuginfod_client import build_id_of, is_scanned
+
+UPSTREAMS = "/api/v1/debuginfo/upstreams"
+SECRET = "Authorization: Bearer kept-for-this-host"
+SOURCE = r"""
+volatile int sink;
+static inline __attribute__((always_inline)) int leaf(int x) { sink = x; return x ^ sink; }
+__attribute__((noinline)) int entry_of_upstream(int x) { return leaf(x) + leaf(x + 1); }
+int main(int argc, char **argv) { (void)argv; return entry_of_upstream(argc) & 1; }
+"""
+
+
+def wait_for(what, seconds=60):
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        found = what()
+        if found:
+            return found
+        time.sleep(0.05)
+    raise AssertionError("it did not come")
+
+
+@pytest.fixture
+def stub():
+    with Stub() as made:
+        yield made
+
+
+@pytest.fixture
+def server(start_server):
+    """Asks servers on this machine, and by itself one that is not there."""
+    return start_server("--debuginfod-urls=http://127.0.0.1:1/", "--debuginfod-allow-host=127.0.0.1")
+
+
+def need(server, tenant, build_id):
+    """As a question about a profile would note it."""
+    with server.database().cursor() as cursor:
+        cursor.execute("INSERT INTO symbol_need (tenant_id, build_id, file, next_try_at) "
+                       "VALUES (%s, %s, 'program', now())", [tenant.id, build_id])
+
+
+def need_of(server, tenant, build_id):
+    with server.database().cursor() as cursor:
+        cursor.execute("SELECT reason, try_count, extract(epoch FROM next_try_at - now())::float FROM "
+                       "symbol_need WHERE tenant_id = %s AND build_id = %s", [tenant.id, build_id])
+        return cursor.fetchone()
+
+
+def tables_of(server, build_id):
+    """Whose tables there are: teams' numbers, and "public"."""
+    with server.database().cursor() as cursor:
+        cursor.execute("SELECT tenant_id::text FROM symbol_table WHERE build_id = %s AND source = 'upstream' "
+                       "UNION ALL SELECT 'public' FROM symbol_table_public WHERE build_id = %s",
+                       [build_id, build_id])
+        return [row[0] for row in cursor.fetchall()]
+
+
+def build_program(folder):
+    (folder / "main.c").write_text(SOURCE + f"/* {os.urandom(8).hex()} */\n"
+                                   f"char mark[] = \"{os.urandom(8).hex()}\";\n")
+    program = folder / "program"
+    subprocess.run(["gcc", "-O2", "-g", "-Wl,--build-id", "main.c", "-o", "program"], cwd=folder, check=True)
+    return program
+
+
+def test_the_choice_is_the_owners_and_headers_are_never_shown(server):
+    tenant = Tenant(server)
+    owner = tenant.user("owner")
+    public = {"mode": "public", "is_available": True, "upstreams": [], "public": ["http://127.0.0.1:1/"]}
+    assert owner.get(UPSTREAMS).json() == public
+    wanted = [{"url": "https://debuginfod.example.com/", "auth": SECRET}, {"url": "http://127.0.0.1:8002"}]
+    answer = owner.put(UPSTREAMS, json={"mode": "custom", "upstreams": wanted})
+    assert answer.status == 200, answer
+    assert answer.json() == {**public, "mode": "custom", "upstreams": [
+        {"url": "https://debuginfod.example.com/", "has_auth": True},
+        {"url": "http://127.0.0.1:8002", "has_auth": False}]}
+    assert owner.get(UPSTREAMS).json() == answer.json() and "kept-for" not in answer.text
+    # Named again without a header it keeps it, null removes it, a server that is not named goes.
+    answer = owner.put(UPSTREAMS, json={"mode": "custom", "upstreams": [
+        {"url": "http://127.0.0.1:8002"}, {"url": "https://debuginfod.example.com/"}]})
+    assert [row["has_auth"] for row in answer.json()["upstreams"]] == [False, True]
+    with server.database().cursor() as cursor:
+        cursor.execute("SELECT auth FROM debuginfo_upstream WHERE tenant_id = %s AND position = 1", [tenant.id])
+        assert cursor.fetchone() == (SECRET,)
+    answer = owner.put(UPSTREAMS, json={"mode": "custom", "upstreams": [
+        {"url": "https://debuginfod.example.com/", "auth": None}]})
+    assert answer.json()["upstreams"] == [{"url": "https://debuginfod.example.com/", "has_auth": False}]
+    assert owner.put(UPSTREAMS, json={"mode": "off"}).json() == {**public, "mode": "off"}
+    lines = [line["target"] for line in owner.get("/api/v1/audit").json()["entries"]
+             if line["action"] == "debuginfo.upstreams"]
+    assert lines[0] == "off" and "(new header)" in lines[-1] and "kept-for" not in json.dumps(lines)
+    assert Tenant(server).user("owner").get(UPSTREAMS).json() == public
+    assert "kept-for" not in server.log() + server.database_log()
+
+
+@pytest.mark.parametrize("wish, word", [
+    ({"mode": "some"}, "mode"),
+    ({"mode": "custom"}, "needs one"),
+    ({"mode": "off", "upstreams": [{"url": "https://a.example/"}]}, "go with the mode"),
+    ({"mode": "custom", "upstreams": [{"url": "http://a.example/"}]}, "https"),
+    ({"mode": "custom", "upstreams": [{"url": "https://10.1.2.3/"}]}, "public Internet"),
+    ({"mode": "custom", "upstreams": [{"url": "https://[::1]/"}]}, "public Internet"),
+    ({"mode": "custom", "upstreams": [{"url": "https://localhost/"}]}, "public Internet"),
+    ({"mode": "custom", "upstreams": [{"url": "file:///etc/passwd"}]}, "file"),
+    ({"mode": "custom", "upstreams": [{"url": "https://u:p@a.example/"}]}, "password"),
+    ({"mode": "custom", "upstreams": [{"url": "https://a.example/?x=1"}]}, "query"),
+    ({"mode": "custom", "upstreams": [{"url": "https://a.example/"}] * 2}, "twice"),
+    ({"mode": "custom", "upstreams": [{"url": f"https://{i}.example/"} for i in range(17)]}, "16"),
+    ({"mode": "custom", "upstreams": [{"url": "https://a.example/", "auth": "no header"}]}, "written as in"),
+    ({"mode": "custom", "upstreams": [{"url": "https://a.example/", "auth": "A: b\r\nHost: c"}]}, "line breaks"),
+    ({"mode": "custom", "upstreams": [{"url": "https://a.example/", "auth": "Host: c"}]}, "HTTP itself"),
+    ({"mode": "custom", "upstreams": [{"url": "https://a.example/", "more": 1}]}, "more"),
+    ({"mode": "custom", "upstreams": ["https://a.example/"]}, "objects"),
+])
+def test_wrong_choices_are_refused(admin_owner, wish, word):
+    answer = admin_owner.put(UPSTREAMS, json=wish)
+    assert answer.status == 400 and word in answer.json()["detail"], answer
+
+
+@pytest.fixture(scope="module")
+def admin_owner(cluster_template, session_folder, tmp_path_factory):
+    from conftest import Server, copy_template
+    folder = session_folder / "upstreams"
+    copy_template(cluster_template, folder)
+    instance = Server(folder, ["--debuginfod-urls=https://debuginfod.example.com/"]).start()
+    yield Tenant(instance).user("owner")
+    instance.stop()
+
+
+def test_late_arrival_and_who_sees_it(server, tmp_path):
+    """Nobody has it, the reason says so; the file appears, and the team that asks again gets names."""
+    if not shutil.which("debuginfod"):
+        pytest.skip("no debuginfod")
+    files, port = tmp_path / "files", free_port()
+    files.mkdir()
+    program = build_program(tmp_path)
+    build_id = build_id_of(program)
+    shutil.copy("/bin/true", files / "another")
+    process = subprocess.Popen(
+        ["debuginfod", "-d", str(tmp_path / "index.sqlite"), "-p", str(port), "-F", str(files), "-t", "1",
+         "-g", "0", "-c", "1", "--fdcache-mintmp=0"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        env={**os.environ, "DEBUGINFOD_URLS": "", "TMPDIR": str(tmp_path)})
+    try:
+        url = f"http://127.0.0.1:{port}"
+        wait_for(lambda: is_scanned(url))
+        mine, theirs = Tenant(server), Tenant(server)
+        owner = mine.user("owner")
+        assert owner.put(UPSTREAMS, json={"mode": "custom", "upstreams": [{"url": url}]}).status == 200
+        need(server, mine, build_id)
+        reason, tries, later_s = wait_for(lambda: (row := need_of(server, mine, build_id)) and row[0] and row)
+        assert (reason, tries) == ("the debuginfod server does not have it", 1) and 500 < later_s <= 600
+        shutil.copy(program, files / "program")
+        wait_for(lambda: subprocess.run(["curl", "-sf", "-o", "/dev/null", f"{url}/buildid/{build_id}/debuginfo"],
+                                        check=False).returncode == 0)
+        answer = mine.api("debuginfo").post("/api/v1/debuginfo/retry", json={"build_id": build_id})
+        assert (answer.status, answer.json()) == (202, {"count": 1})
+        assert wait_for(lambda: tables_of(server, build_id)) == [str(mine.id)]
+        wait_for(lambda: need_of(server, mine, build_id) is None)
+        assert theirs.api("debuginfo").post("/api/v1/debuginfo/retry", json={"build_id": build_id}).status == 404
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_public_servers_are_asked_once_for_all_teams(start_server, tmp_path, stub):
+    program = build_program(tmp_path)
+    build_id = build_id_of(program)
+    stub.content = program.read_bytes()
+    server = start_server(f"--debuginfod-urls={stub.url('content')}", "--debuginfod-allow-host=127.0.0.1")
+    teams = [Tenant(server) for _ in range(3)]
+    quiet = teams[2]
+    assert quiet.user("owner").put(UPSTREAMS, json={"mode": "off"}).status == 200
+    with server.database() as connection, connection.cursor() as cursor:
+        for team in teams:
+            cursor.execute("INSERT INTO symbol_need (tenant_id, build_id, file, next_try_at) "
+                           "VALUES (%s, %s, 'program', now())", [team.id, build_id])
+    assert wait_for(lambda: tables_of(server, build_id)) == ["public"]
+    wait_for(lambda: need_of(server, teams[0], build_id) is None and need_of(server, teams[1], build_id) is None)
+    assert len(stub.paths()) == 1
+    reason, _, later_s = wait_for(lambda: (row := need_of(server, quiet, build_id)) and row[0] and row)
+    assert "asks no debuginfod server" in reason and later_s is None
+
+
+def test_hostile_servers_end_in_a_reason_and_a_live_server(server, tmp_path, stub):
+    program = build_program(tmp_path)
+    stub.content = program.read_bytes()
+    stub.leads_to = "https://169.254.169.254/latest/meta-data"
+    wrong_id = "ab" * 20
+    for behaviour, word in (("content", "of no use"), ("not_elf", "not an ELF file"),
+                            ("announces_much", "at most"), ("leads_plainly", "leads to where it may not"),
+                            ("good", "of no use"), ("announces_little", "that it announced")):
+        tenant = Tenant(server)
+        owner = tenant.user("owner")
+        assert owner.put(UPSTREAMS, json={"mode": "custom", "upstreams": [
+            {"url": stub.url(behaviour), "auth": SECRET}]}).status == 200
+        need(server, tenant, wrong_id)
+        reason, tries, later_s = wait_for(lambda: (row := need_of(server, tenant, wrong_id)) and row[0] and row)
+        assert word in reason and tries == 1 and 86000 < later_s <= 86400, (behaviour, reason)
+        assert tables_of(server, wrong_id) == []
+    assert all(fields["authorization"] == "Bearer kept-for-this-host" for _, fields in stub.seen)
+    assert server.is_ready() and "kept-for" not in server.log()
+
+
+def test_nobody_is_asked_where_the_operator_says_so(start_server):
+    server = start_server("--debuginfod-urls=off")
+    owner = Tenant(server).user("owner")
+    assert owner.get(UPSTREAMS).json() == {"mode": "public", "is_available": False, "upstreams": [], "public": []}
+    answer = owner.put(UPSTREAMS, json={"mode": "custom", "upstreams": [{"url": "https://a.example/"}]})
+    assert answer.status == 409 and "operator" in answer.json()["detail"]
+    assert pathlib.Path(server.data_dir).is_dir()
+
+
+def test_a_wrong_setting_is_said_at_start(start_server):
+    server = start_server("--debuginfod-urls=http://a.example/", wait=False)
+    wait_for(lambda: "debuginfod-urls" in server.log() and "https" in server.log())
