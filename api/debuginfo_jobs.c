@@ -19,6 +19,8 @@ enum {
     POLL_MS = 2000, /* for jobs that other servers' requests made, and retries */
     KEEPER_MS = 1000,
     RETRY_S = 20, /* doubled with each try */
+    EXPIRE_S = 3600,
+    KEEP_DAYS = 30,
 };
 
 struct debuginfo_jobs {
@@ -31,6 +33,7 @@ struct debuginfo_jobs {
     int64_t fence;
     int64_t renewed_ns;
     int64_t last_tenant; /* whose turn was last; of the builder's thread */
+    int64_t expired_ns;  /* of the keeper's thread */
     atomic_bool should_stop;
 };
 
@@ -187,12 +190,45 @@ static void renew_if_due(struct debuginfo_jobs *jobs)
         report("renewing the lease of a symbol table", &err);
 }
 
+/* What nobody asks for any more, and failures that nobody will come back to. */
+static enum err_code expire(struct debuginfo_jobs *jobs, struct err *err)
+{
+    arena_auto arena = arena_create();
+    pg_auto connection = NULL;
+    enum err_code code = pg_take(jobs->server->jobs_database, &connection, err);
+    if (!code)
+        code = pg_query_values(connection, PG_NO_TENANT,
+                               "DELETE FROM symbol_need WHERE ctid IN (SELECT ctid FROM symbol_need"
+                               " WHERE last_at < now() - $1 * interval '1 day' LIMIT 10000"
+                               " FOR UPDATE SKIP LOCKED)",
+                               arena, NULL, err, PG_I64(KEEP_DAYS));
+    if (!code)
+        code = pg_query_values(connection, PG_NO_TENANT,
+                               "DELETE FROM debug_file WHERE ctid IN (SELECT ctid FROM debug_file"
+                               " WHERE state = 'failed' AND created_at < now() -"
+                               " $1 * interval '1 day' LIMIT 10000 FOR UPDATE SKIP LOCKED)",
+                               arena, NULL, err, PG_I64(KEEP_DAYS));
+    return code;
+}
+
+static void expire_if_due(struct debuginfo_jobs *jobs)
+{
+    struct err err;
+    const int64_t now_ns = clock_monotonic_ns();
+    if (jobs->expired_ns && now_ns - jobs->expired_ns < EXPIRE_S * CLOCK_NS_PER_S)
+        return;
+    jobs->expired_ns = now_ns;
+    if (expire(jobs, &err))
+        report("expiring symbol needs", &err);
+}
+
 static void *keeper_main(void *context)
 {
     struct debuginfo_jobs *jobs = context;
     do {
         struct err err;
         renew_if_due(jobs);
+        expire_if_due(jobs);
         if (symbol_tables_write_needs(jobs->server, &err))
             report("symbol needs", &err);
     } while (wait_for(jobs, KEEPER_MS, false));

@@ -1,0 +1,188 @@
+"""Jobs that build symbol tables: a builder that crashes, hangs or comes back too late, a server that is killed.
+
+The server runs from a folder of its own, where perfolio-symbolize is a script of the test, beside the real one.
+"""
+
+import os
+import pathlib
+import shutil
+import time
+
+import pytest
+
+from conftest import BUILD, PERFOLIOD, make_folder
+from people import Tenant
+from test_debuginfo import compile_with_id, path, stored_bytes, wait_built
+
+CRASH = "kill -SEGV $$"
+# Says that it runs, and goes on as the real one once it may; ends with the server.
+WAIT = """touch {folder}/running
+while [ ! -e {folder}/go ]; do [ -d /proc/$PPID ] || exit 1; sleep 0.05; done
+exec {folder}/real "$@"
+"""
+
+
+class Programs:
+    """perfoliod and a builder that the test writes."""
+
+    def __init__(self, folder):
+        self.folder = pathlib.Path(folder)
+        os.chmod(folder, 0o777)
+        self.perfoliod = self.folder / "perfoliod"
+        shutil.copy(PERFOLIOD, self.perfoliod)
+        shutil.copy(BUILD / "perfolio-symbolize", self.folder / "real")
+
+    def script(self, text):
+        builder = self.folder / "perfolio-symbolize"
+        builder.write_text("#!/bin/sh\n" + text.format(folder=self.folder) + "\n")
+        builder.chmod(0o755)
+
+    def wait_running(self):
+        deadline = time.monotonic() + 60
+        while not (self.folder / "running").exists():
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        (self.folder / "running").unlink()
+
+
+@pytest.fixture
+def programs():
+    folder = make_folder()
+    yield Programs(folder)
+    shutil.rmtree(folder)
+
+
+def send(client, folder, build_id):
+    binary = compile_with_id(folder, build_id, f"program-{build_id}").read_bytes()
+    assert client.post(path(build_id, "debuginfo"), body=binary).status == 202
+    return binary
+
+
+def execute(server, statement):
+    with server.database("perfolio_jobs").cursor() as cursor:
+        cursor.execute(statement)
+        assert cursor.rowcount == 1
+        cursor.connection.commit()
+
+
+def test_a_builder_that_crashes_is_a_reason(start_server, programs, tmp_path):
+    programs.script(CRASH)
+    server = start_server(program=programs.perfoliod)
+    tenant = Tenant(server)
+    client = tenant.api("debuginfo")
+    send(client, tmp_path, "aa20")
+    status = wait_built(client, "aa20", "failed")
+    assert "the builder of symbol tables died of this file" in status["reason"]
+    assert stored_bytes(server, tenant) == 0
+    programs.script(WAIT)
+    (programs.folder / "go").touch()
+    send(client, tmp_path, "aa21")
+    assert wait_built(client, "aa21")["state"] == "ready"
+
+
+def test_a_builder_that_hangs_holds_up_no_end_of_the_server(start_server, programs, tmp_path):
+    programs.script(WAIT)
+    server = start_server(program=programs.perfoliod)
+    client = Tenant(server).api("debuginfo")
+    send(client, tmp_path, "aa22")
+    programs.wait_running()
+    status = client.get(path("aa22")).json()
+    assert status["state"] == "pending" and status["files"][0]["state"] == "waiting"
+    server.stop(seconds=30)
+    (programs.folder / "go").touch()
+    server.start()
+    client.close()
+    assert wait_built(client, "aa22")["state"] == "ready"
+
+
+def test_a_server_that_is_killed_leaves_the_job_to_the_next(start_server, programs, tmp_path):
+    programs.script(WAIT)
+    server = start_server(program=programs.perfoliod)
+    client = Tenant(server).api("debuginfo")
+    send(client, tmp_path, "aa23")
+    programs.wait_running()
+    server.kill_all()
+    (programs.folder / "go").touch()
+    server.start()
+    client.close()
+    # Its lease would end by itself in a minute.
+    execute(server, "UPDATE symbol_job SET leased_until = now()")
+    assert wait_built(client, "aa23")["state"] == "ready"
+
+
+def test_who_comes_back_too_late_changes_nothing(start_server, programs, tmp_path):
+    programs.script(WAIT)
+    server = start_server(program=programs.perfoliod)
+    client = Tenant(server).api("debuginfo")
+    send(client, tmp_path, "aa24")
+    programs.wait_running()
+    # Another server has the job by now.
+    execute(server, "UPDATE symbol_job SET fence = fence + 1, leased_until = now() + interval '1 hour'")
+    (programs.folder / "go").touch()
+    send(client, tmp_path, "aa25")
+    wait_built(client, "aa25")  # so the first has ended
+    status = client.get(path("aa24")).json()
+    assert status["table"] is None and status["files"][0]["state"] == "waiting"
+    execute(server, "UPDATE symbol_job SET leased_until = now()")
+    assert wait_built(client, "aa24")["state"] == "ready"
+
+
+def test_teams_take_turns(start_server, programs, tmp_path):
+    """One team's many files do not hold up another's one for longer than one of them takes."""
+    programs.script(WAIT)
+    server = start_server(program=programs.perfoliod)
+    many, one = Tenant(server), Tenant(server)
+    for number in range(4):
+        send(many.api("debuginfo"), tmp_path, f"aa3{number}")
+    programs.wait_running()
+    send(one.api("debuginfo"), tmp_path, "aa38")
+    (programs.folder / "go").touch()
+    wait_built(one.api("debuginfo"), "aa38")
+    for number in range(4):
+        wait_built(many.api("debuginfo"), f"aa3{number}")
+    with server.database("perfolio_jobs").cursor() as cursor:
+        cursor.execute("SELECT tenant_id FROM symbol_table ORDER BY created_at")
+        assert [row[0] for row in cursor.fetchall()].index(one.id) <= 1
+
+
+def test_a_team_that_is_deleted_takes_its_files_along(start_server, programs, tmp_path):
+    programs.script(WAIT)
+    server = start_server(program=programs.perfoliod)
+    tenant = Tenant(server)
+    client = tenant.api("debuginfo")
+    send(client, tmp_path, "aa26")
+    programs.wait_running()
+    assert server.api().delete(f"/api/v1/admin/tenants/{tenant.id}").status in (200, 202, 204)
+    (programs.folder / "go").touch()
+    other = Tenant(server).api("debuginfo")
+    send(other, tmp_path, "aa27")
+    wait_built(other, "aa27")
+    with server.database("perfolio_jobs").cursor() as cursor:
+        for table in ("symbol_table", "debug_file", "symbol_job", "symbol_need", "symbol_generation"):
+            cursor.execute(f"SELECT count(*) FROM {table} WHERE tenant_id = %s", [tenant.id])
+            assert cursor.fetchone()[0] == 0, table
+
+
+def test_old_needs_and_failures_are_forgotten(start_server, programs, tmp_path):
+    programs.script(CRASH)
+    server = start_server(program=programs.perfoliod)
+    client = Tenant(server).api("debuginfo")
+    for build_id in ("aa40", "aa41"):
+        send(client, tmp_path, build_id)
+        wait_built(client, build_id, "failed")
+    execute(server, "UPDATE debug_file SET created_at = now() - interval '31 days' WHERE build_id = 'aa40'")
+    with server.database("perfolio_jobs").cursor() as cursor:
+        cursor.execute("INSERT INTO symbol_need (tenant_id, build_id, last_at) SELECT tenant_id, n.id, n.at FROM "
+                       "debug_file, (VALUES ('aa40', now() - interval '31 days'), ('aa42', now())) AS n (id, at) "
+                       "WHERE build_id = 'aa41'")
+        cursor.connection.commit()
+    server.restart()
+    client.close()
+    deadline = time.monotonic() + 60
+    while client.get(path("aa40")).json()["files"]:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    assert client.get(path("aa41")).json()["files"]
+    with server.database("perfolio_jobs").cursor() as cursor:
+        cursor.execute("SELECT build_id FROM symbol_need")
+        assert cursor.fetchall() == [("aa42",)]
