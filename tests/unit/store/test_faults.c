@@ -1,8 +1,8 @@
 /*
  * Disks that fail under the store: every call of every kind that a flush, a merge, a deletion, an
- * expiry and the mending of a broken part make fails once, or is lost as a power cut loses what was
- * not synced. What was acknowledged is there once, what was deleted is not, and when all is quiet
- * no object is left that nobody knows.
+ * expiry, a rule, totals and the mending of a broken part make fails once, or is lost as a power
+ * cut loses what was not synced. What was acknowledged is there once, what was deleted is not, what
+ * totals are kept of adds up as before, and when all is quiet no object is left that nobody knows.
  *
  * PERFOLIO_TEST_DATABASE is a libpq connection text of a superuser, and a database with the store's
  * tables; without it all is skipped. tests/integration/test_store_faults.py sets it.
@@ -21,6 +21,7 @@
 #include "store/flush.h"
 #include "store/open_blocks.h"
 #include "store/profile_list.h"
+#include "store/range.h"
 #include "store/verify.h"
 #include "store/walk.h"
 #include "store/writer.h"
@@ -45,6 +46,7 @@ struct fixture {
     int64_t tenant_id;
     bool is_there[BATCHES_MAX];
     bool is_old[BATCHES_MAX];
+    uint32_t totals_count; /* batches that are no single profiles any more */
     uint32_t count;
     bool has_failed; /* something did, and is to be done again on a disk that works */
     struct err err;
@@ -181,6 +183,23 @@ static void send(struct fixture *fixture, int64_t age_s)
     fixture->is_old[number] = age_s > DAY_S;
 }
 
+/* Of all that there is, what single profiles are not told of included. */
+static void check_sum(struct fixture *fixture, const struct walk_source *source, int64_t wanted)
+{
+    arena_auto arena = arena_create();
+    const struct store_range_query query = {
+        .query = {.tenant_id = fixture->tenant_id, .end_ns = INT64_MAX},
+        .step_ns = INT64_MAX,
+        .max_series = 1};
+    struct store_range range;
+    int64_t sum = 0;
+    if (range_make(source, arena, &query, &range, &fixture->err))
+        fail_msg("%s", fixture->err.message);
+    for (uint32_t i = 0; range.series_count && i < range.series[0].point_count; i++)
+        sum += range.series[0].points[i].value;
+    assert_int_equal(sum, wanted);
+}
+
 /* Each acknowledged batch is there once, and no other; read from the disk. */
 static void check(struct fixture *fixture)
 {
@@ -206,6 +225,7 @@ static void check(struct fixture *fixture)
                      i, fixture->count, found[i], fixture->is_there[i], list.profile_count,
                      list.statistics.block_count,
                      ask(fixture, "SELECT count(*) FROM segment_tenant"));
+    check_sum(fixture, &source, (int64_t)list.profile_count + fixture->totals_count);
     open_blocks_destroy(blocks);
 }
 
@@ -364,6 +384,27 @@ static void step_rule(struct fixture *fixture)
     tidy(fixture);
 }
 
+/* As above, but the hour's totals stay: when the rule is gone, what is in the object shows. */
+static void step_totals(struct fixture *fixture)
+{
+    char sql[200];
+    send(fixture, 10 * DAY_S);
+    send(fixture, 10 * DAY_S);
+    make_due(fixture);
+    work_all(fixture);
+    const uint32_t number = fixture->count - 1;
+    snprintf(sql, sizeof(sql),
+             "INSERT INTO retention_rule (tenant_id, position, selector, keep_s, totals_s) "
+             "VALUES (%" PRId64 ", 1, '{batch=\"%u\"}', 86400, 300 * 86400)",
+             fixture->tenant_id, number);
+    ask(fixture, sql);
+    fixture->is_there[number] = false;
+    fixture->totals_count++;
+    work_all(fixture);
+    ask(fixture, "DELETE FROM retention_rule");
+    tidy(fixture);
+}
+
 /* Two in one segment, of which the second cannot be read: a merge has marked them. */
 static void prepare_broken(struct fixture *fixture)
 {
@@ -397,8 +438,8 @@ static void step_mend(struct fixture *fixture)
     tidy(fixture);
 }
 
-static void (*const steps[])(struct fixture *) = {step_flush,  step_merge, step_delete,
-                                                  step_expire, step_rule,  step_mend};
+static void (*const steps[])(struct fixture *) = {step_flush, step_merge,  step_delete, step_expire,
+                                                  step_rule,  step_totals, step_mend};
 enum { STEP_COUNT = sizeof(steps) / sizeof(steps[0]) };
 
 /* What each step finds: an old batch and a new one, in blocks but for the merge. */
