@@ -1,7 +1,7 @@
-"""kill -9 of everything while profiles come in, are compacted, mended, deleted and expire, some by rules: each batch that was
-acknowledged counts once, however often it was sent; one that was not counts once or not at all; what a
-deletion that was acknowledged meant never comes back; and when all is quiet no object is left that the
-catalogue does not know.
+"""kill -9 of everything while profiles come in, are compacted, mended, deleted, expire, some by rules, and become
+totals: each batch that was acknowledged counts once, however often it was sent; one that was not counts once or
+not at all; what a deletion that was acknowledged meant never comes back; and when all is quiet no object is left
+that the catalogue does not know.
 
 PERFOLIO_CRASH_ROUNDS=1000 for the long run (`make test-crash`).
 """
@@ -95,6 +95,7 @@ class Ruled(Sender):
     """To a team that keeps, from round to round, one pod more for less time than it is old."""
 
     pods = 50
+    wish = {"keep": "1d"}
 
     def __init__(self, server, tenant, numbers, begin):
         super().__init__(server, tenant.make_token("ingest")["token"], numbers, begin)
@@ -106,8 +107,7 @@ class Ruled(Sender):
         while True:
             try:
                 api = self.server.api(self.tenant.make_token("admin")["token"])
-                answer = api.post("/api/v1/retention",
-                                  json={"query": f'{{pod="p{self.past}"}}', "keep": "1d"})
+                answer = api.post("/api/v1/retention", json={"query": f'{{pod="p{self.past}"}}', **self.wish})
                 if answer.status == 200:
                     break
                 assert answer.status in (500, 503), answer
@@ -124,6 +124,25 @@ class Ruled(Sender):
         assert acknowledged <= set(found), ("lost", sorted(acknowledged - set(found))[:10])
         assert not any(self.is_past(number) for number in found), "what is past is read"
         assert set(found) <= self.sent and set(found.values()) <= {1}
+
+
+class Totalled(Ruled):
+    """To a team that keeps of one pod more, from round to round, what its hour has together."""
+
+    wish = {"keep": "1d", "totals": "300d"}
+
+    def check(self):
+        acknowledged = set(self.acknowledged)
+        api = self.server.api(self.tenant.make_token("read")["token"])
+        found = counted(api, self.begin)
+        assert acknowledged <= set(found), ("lost", sorted(acknowledged - set(found))[:10])
+        assert set(found) <= self.sent and set(found.values()) <= {1}
+        single = api.get("/api/v1/profiles", query={
+            "query": "samples:count", "start": self.begin, "end": self.begin + 24 * HOUR, "limit": 10000}).json()["data"]
+        pods = {int(one["labels"]["pod"][1:]) for one in single}
+        assert not any(pod < self.past for pod in pods), "single profiles of totals are listed"
+        past = {number for number in acknowledged if self.is_past(number)}
+        assert len(single) >= min(len(acknowledged - past), 10000)
 
 
 class Deleter:
@@ -233,7 +252,8 @@ def test_each_acknowledged_batch_counts_once_after_kill_9_of_every_process(start
     brief = Tenant(server, profile_retention_s=3)
     fleeting = Fleeting(server, brief.make_token("ingest")["token"], numbers, begin)
     ruled = Ruled(server, Tenant(server), numbers, begin)
-    everybody = [*senders, *deleter.senders, fleeting, ruled]
+    totalled = Totalled(server, Tenant(server), numbers, begin)
+    everybody = [*senders, *deleter.senders, fleeting, ruled, totalled]
     hurry = Hurry(server)
     for thread in [*everybody, hurry]:
         thread.start()
@@ -244,6 +264,7 @@ def test_each_acknowledged_batch_counts_once_after_kill_9_of_every_process(start
         deletion = threading.Thread(target=deleter.delete)
         deletion.start()
         ruled.rule()
+        totalled.rule()
         time.sleep(random.choice([0, 0.005, 0.02, 0.3]))
         strike(server, victim)
         server.wait_ready()
@@ -251,6 +272,7 @@ def test_each_acknowledged_batch_counts_once_after_kill_9_of_every_process(start
         check(server.api(token), senders, begin)
         deleter.check()
         ruled.check()
+        totalled.check()
     for sender in everybody:
         sender.should_stop.set()
         sender.join()
@@ -273,11 +295,19 @@ def test_each_acknowledged_batch_counts_once_after_kill_9_of_every_process(start
     kept = {number for number in ruled.acknowledged if not ruled.is_past(number)}
     until(lambda: rows_of(server, "SELECT sum(row_count)::bigint FROM block WHERE swapped_at IS NULL AND "
                                   f"tenant_id = {ruled.tenant.id}") == {len(kept)}, "rows that are past are left")
+    # Their blocks are totals by now, whatever the rules say next.
+    until(lambda: not rows_of(server, "SELECT 1 FROM block WHERE swapped_at IS NULL AND retention_key <> "
+                                      f"retention_key(tenant_id, 0) AND tenant_id = {totalled.tenant.id}"),
+          "a block is not reduced")
+    with server.database().cursor() as cursor:
+        cursor.execute(f"DELETE FROM retention_rule WHERE tenant_id = {totalled.tenant.id}")
+    totalled.check()
     hurry.should_stop.set()
     hurry.join()
     check(server.api(token), senders, begin)
     deleter.check()
     ruled.check()
+    totalled.check()
     assert is_in_bucket() or verify(server)["problems"] == []
     # What was counted while it came to be stored is what there is.
     usage = server.api(token).get("/api/v1/usage").json()
