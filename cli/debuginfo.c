@@ -1,11 +1,19 @@
 #include "cli/debuginfo_upload.h"
+#include "cli/debuginfo_upstreams.h"
 #include "cli/save.h"
 #include "cli/symbols.h"
 #include "lib/base/mem.h"
 
 #include <stdlib.h>
 
-enum { OPTION_NAMES = 0x200, OPTION_ALTERNATE, OPTION_RAW, OPTION_EXECUTABLE, OPTION_JSON };
+enum {
+    OPTION_NAMES = 0x200,
+    OPTION_ALTERNATE,
+    OPTION_RAW,
+    OPTION_EXECUTABLE,
+    OPTION_JSON,
+    OPTION_HEADER
+};
 
 struct debuginfo {
     struct cli *cli;
@@ -17,9 +25,10 @@ struct debuginfo {
     bool is_forced;
     const char *raw_kind; /* NULL: a table goes */
     bool is_json;
+    const char *header_file;
 };
 
-static const char *const verbs[] = {"build", "check", "show", "upload", NULL};
+static const char *const verbs[] = {"build", "check", "show", "upload", "upstreams", "retry", NULL};
 
 static const struct argp_option options[] = {
     {"output", 'o', "FILE", 0, "Of build: where the table goes", 0},
@@ -31,7 +40,12 @@ static const struct argp_option options[] = {
      0},
     {"executable", OPTION_EXECUTABLE, NULL, 0, "Of upload: --raw, and the file is the binary", 0},
     {"json", OPTION_JSON, NULL, 0,
-     "Of upload, and of check with a build id: one line of JSON for each", 0},
+     "Of upload, upstreams, and check with a build id: one line of JSON for each", 0},
+    {"header-file", OPTION_HEADER, "FILE", 0,
+     "Of upstreams: its first line is a header that proves to these servers who asks; - is "
+     "standard "
+     "input",
+     0},
     {"alternate-file", OPTION_ALTERNATE, "FILE", 0,
      "The shared file of dwz, which .gnu_debugaltlink names", 0},
     {"names", OPTION_NAMES, "MODE", 0,
@@ -51,7 +65,9 @@ static void check_arguments(const struct debuginfo *debuginfo, const struct argp
     for (size_t i = 0; verbs[i]; i++)
         is_known = is_known || is_verb(debuginfo, verbs[i]);
     if (!is_known)
-        argp_error(state, "say what to do: build, check, show or upload");
+        argp_error(state, "say what to do: build, check, show, upload, upstreams or retry");
+    if (is_verb(debuginfo, "upstreams") || is_verb(debuginfo, "retry"))
+        return;
     if (debuginfo->texts.count == 0)
         argp_error(state, "name a file");
     if (is_verb(debuginfo, "build") && !debuginfo->output)
@@ -84,6 +100,9 @@ static error_t parse(int key, char *text, struct argp_state *state)
     case OPTION_JSON:
         debuginfo->is_json = true;
         return 0;
+    case OPTION_HEADER:
+        debuginfo->header_file = text;
+        return 0;
     case OPTION_ALTERNATE:
         debuginfo->alternate = text;
         return 0;
@@ -108,13 +127,17 @@ static error_t parse(int key, char *text, struct argp_state *state)
 static const struct argp argp = {
     .options = options,
     .parser = parse,
-    .args_doc = "build FILE -o TABLE\ncheck FILE|TABLE|BUILD_ID...\n"
-                "show FILE|TABLE ADDRESS...|-\nupload FILE|TABLE...",
+    .args_doc =
+        "build FILE -o TABLE\ncheck FILE|TABLE|BUILD_ID...\n"
+        "show FILE|TABLE ADDRESS...|-\nupload FILE|TABLE...\nupstreams [public|off|URL...]\n"
+        "retry [BUILD_ID...]",
     .doc =
         "Make symbol tables of files with debug information, look into them, and upload them, so "
         "that profiles get names. Nothing leaves this computer but with upload: the table, "
         "which is built here, or with --raw the file. Of a build id, check tells what the "
-        "server has.\v"
+        "server has. A server asks debuginfod servers for what nobody uploaded: upstreams shows "
+        "and "
+        "changes which ones, and retry has it ask now.\v"
         "A symbol table has the functions, files, lines and inlined calls of a binary's "
         "addresses and nothing else; it is a small part of the debug information.",
 };
@@ -249,6 +272,11 @@ static enum err_code run(struct cli *cli, int argc, char **argv, struct err *err
         code = build(&debuginfo, err);
     else if (is_verb(&debuginfo, "check"))
         code = each(&debuginfo, check_file, err);
+    else if (is_verb(&debuginfo, "upstreams"))
+        code = debuginfo_upstreams(cli, &debuginfo.texts, debuginfo.header_file, debuginfo.is_json,
+                                   err);
+    else if (is_verb(&debuginfo, "retry"))
+        code = debuginfo_retry(cli, &debuginfo.texts, err);
     else if (is_verb(&debuginfo, "upload"))
         code = each(&debuginfo, upload_file, err);
     else

@@ -83,8 +83,8 @@ _perfolio()
         files=yes
         ;;
     debuginfo)
-        options='--help --output --force --raw --executable --json --alternate-file --names --quiet'
-        words='build check show upload'
+        options='--help --output --force --raw --executable --json --header-file --alternate-file --names --quiet'
+        words='build check show upload upstreams retry'
         files=yes
         ;;
     login)

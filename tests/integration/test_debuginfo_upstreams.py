@@ -215,6 +215,35 @@ def test_hostile_servers_end_in_a_reason_and_a_live_server(server, tmp_path, stu
     assert server.is_ready() and "kept-for" not in server.log()
 
 
+def test_the_command_line(server, tmp_path):
+    tenant = Tenant(server)
+    token = tenant.make_token("admin", "debuginfo")["token"]
+
+    def cli(*arguments):
+        done = server.cli("debuginfo", *arguments, environment={"PERFOLIO_TOKEN": token})
+        done.stdout, done.stderr = done.stdout.decode(), done.stderr.decode()
+        return done
+
+    assert cli("upstreams").stdout == "public\n  http://127.0.0.1:1/\n"
+    header = tmp_path / "header"
+    header.write_text(SECRET + "\n")
+    shown = cli("upstreams", "https://a.example/", "http://127.0.0.1:2", "--header-file", str(header)).stdout
+    assert shown == "custom\n  https://a.example/  with a header\n  http://127.0.0.1:2  with a header\n"
+    # In another order, with the headers that they have.
+    shown = cli("upstreams", "http://127.0.0.1:2", "https://a.example/", "--json").stdout
+    assert [row["has_auth"] for row in json.loads(shown)["upstreams"]] == [True, True]
+    wrong = cli("upstreams", "http://a.example/")
+    assert wrong.returncode != 0 and "https" in wrong.stderr
+    wrong = cli("upstreams", "off", "--header-file", str(header))
+    assert wrong.returncode != 0 and "URLs" in wrong.stderr
+    assert cli("upstreams", "off").stdout == "off\n"
+    need(server, tenant, "cd" * 20)
+    wait_for(lambda: need_of(server, tenant, "cd" * 20)[0])
+    assert cli("retry").stdout == "asked for again: 1\n"
+    assert cli("retry", "cd" * 20).stdout == "cd" * 20 + " asked for again: 1\n"
+    assert cli("retry", "ef" * 20).returncode != 0
+
+
 def test_nobody_is_asked_where_the_operator_says_so(start_server):
     server = start_server("--debuginfod-urls=off")
     owner = Tenant(server).user("owner")
