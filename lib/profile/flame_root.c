@@ -9,6 +9,8 @@ struct search {
     const uint32_t *frames;   /* of the last stack */
     uint64_t count;
     uint64_t hash;
+    const struct frame *all; /* of the view */
+    enum path_hash_form form;
 };
 
 /* Only what the stack does not share with the last one is new. */
@@ -21,8 +23,8 @@ static bool find_in_stack(struct search *search, const uint32_t *frames, uint64_
     search->frames = frames;
     search->count = count;
     for (; depth < count; depth++) {
-        search->path[depth + 1] =
-            path_hash_child(search->path[depth], search->hashes[frames[depth]]);
+        search->path[depth + 1] = path_hash_step(search->path[depth], search->hashes[frames[depth]],
+                                                 &search->all[frames[depth]], search->form);
         if (path_hash_u64(search->path[depth + 1]) != search->hash)
             continue;
         *ret_depth = depth + 1;
@@ -55,9 +57,13 @@ enum err_code flame_root_find(const struct view *view, const uint32_t *order, ui
     struct path_hash *hashes = arena_new_raw(scratch, struct path_hash, view->frame_count);
     struct path_hash *path = arena_new(scratch, struct path_hash, (size_t)max_depth + 1);
     for (int form = 0; form < PATH_HASH_FORM_COUNT && code == ERR_NOT_FOUND; form++) {
-        struct search search = {.hash = hash, .hashes = hashes, .path = path};
+        struct search search = {.hash = hash,
+                                .hashes = hashes,
+                                .path = path,
+                                .all = view->frames,
+                                .form = (enum path_hash_form)form};
         for (uint32_t i = 0; i < view->frame_count; i++)
-            hashes[i] = path_hash_frame(&view->frames[i], view->group, (enum path_hash_form)form);
+            hashes[i] = path_hash_frame(&view->frames[i], view->group, search.form);
         code = find(&search, view, order, ret_root, err);
     }
     return code;

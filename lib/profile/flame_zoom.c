@@ -11,7 +11,9 @@ static uint32_t find_path(const struct flame *flame, uint64_t hash, enum path_ha
     for (uint32_t i = 0; i < flame->frame_count; i++)
         frames[i] = path_hash_frame(&flame->frames[i], flame->view->group, form);
     for (uint32_t i = 1; i < flame->node_count && !found; i++) {
-        paths[i] = path_hash_child(paths[flame->node_parent[i]], frames[flame->node_frame[i]]);
+        const uint32_t frame = flame->node_frame[i];
+        paths[i] = path_hash_step(paths[flame->node_parent[i]], frames[frame],
+                                  &flame->frames[frame], form);
         if (path_hash_u64(paths[i]) == hash)
             found = i;
     }
@@ -22,8 +24,10 @@ static uint32_t find_path(const struct flame *flame, uint64_t hash, enum path_ha
 
 uint32_t flame_find_path(const struct flame *flame, uint64_t hash)
 {
-    uint32_t found = find_path(flame, hash, PATH_HASH_OF_FRAMES);
-    return found ? found : find_path(flame, hash, PATH_HASH_OF_NAMES);
+    uint32_t found = 0;
+    for (int form = 0; form < PATH_HASH_FORM_COUNT && !found; form++)
+        found = find_path(flame, hash, (enum path_hash_form)form);
+    return found;
 }
 
 struct zoom {

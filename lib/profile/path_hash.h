@@ -12,7 +12,12 @@
  * digits, high half first.
  *
  * Links of earlier versions hold hashes of names alone, and of a name like "0x4f2a10 main.run" only
- * the address counted: PATH_HASH_OF_NAMES. They mean the first node that has one. Threads: any.
+ * the address counted: PATH_HASH_OF_NAMES. They mean the first node that has one.
+ *
+ * Links may also be of before addresses got names (PATH_HASH_OF_RAW): what lies in a file was
+ * called
+ * "[app]" then, or by its address, and had no inlined calls, which are on the path of their caller.
+ * Threads: any.
  */
 #ifndef LIB_PROFILE_PATH_HASH_H
 #define LIB_PROFILE_PATH_HASH_H
@@ -24,7 +29,12 @@ struct path_hash {
     uint32_t low;
 };
 
-enum path_hash_form { PATH_HASH_OF_FRAMES, PATH_HASH_OF_NAMES, PATH_HASH_FORM_COUNT };
+enum path_hash_form {
+    PATH_HASH_OF_FRAMES,
+    PATH_HASH_OF_NAMES,
+    PATH_HASH_OF_RAW,
+    PATH_HASH_FORM_COUNT
+};
 
 /* How many of a name's bytes are its address, or all of them. */
 static inline size_t path_hash_address_bytes(struct span name)
@@ -62,12 +72,39 @@ static inline void path_hash_add_place(struct path_hash *hash, const struct fram
     path_hash_add_more(hash, span_of(bytes, sizeof(bytes)));
 }
 
+/* Was the frame called by its binary? The kernel's and what its sender named have no file here. */
+static inline bool path_hash_was_raw(const struct frame *frame)
+{
+    return frame->mapping.size && frame->mapping.data[0] != '[';
+}
+
+/* "[app]" of "/usr/bin/app", at no place. */
+static inline struct path_hash path_hash_raw(const struct frame *frame, enum view_group group)
+{
+    struct path_hash hash = {.high = UINT32_C(0x811c9dc5), .low = UINT32_C(0x9747b28c)};
+    struct span name = frame->mapping;
+    for (size_t i = name.size; i-- > 0;) {
+        if (name.data[i] != '/')
+            continue;
+        name = span_of(name.data + i + 1, name.size - i - 1);
+        break;
+    }
+    path_hash_add(&hash, SPAN_LITERAL("["));
+    path_hash_add(&hash, name);
+    path_hash_add(&hash, SPAN_LITERAL("]"));
+    if (group == VIEW_BY_LINE)
+        path_hash_add_place(&hash, &(struct frame){0});
+    return hash;
+}
+
 static inline struct path_hash path_hash_frame(const struct frame *frame, enum view_group group,
                                                enum path_hash_form form)
 {
     struct path_hash hash = {.high = UINT32_C(0x811c9dc5), .low = UINT32_C(0x9747b28c)};
     struct span name = frame->name;
     const bool has_address = group == VIEW_BY_ADDRESS && frame->address;
+    if (form == PATH_HASH_OF_RAW && !has_address && path_hash_was_raw(frame))
+        return path_hash_raw(frame, group);
     if (form == PATH_HASH_OF_NAMES || has_address)
         name.size = path_hash_address_bytes(name);
     path_hash_add(&hash, name);
@@ -93,6 +130,15 @@ static inline struct path_hash path_hash_child(struct path_hash parent, struct p
 {
     return (struct path_hash){.high = path_hash_mix(parent.high, frame.high),
                               .low = path_hash_mix(parent.low, frame.low)};
+}
+
+/* The same in that form, where some frames are passed over. */
+static inline struct path_hash path_hash_step(struct path_hash parent, struct path_hash hash,
+                                              const struct frame *frame, enum path_hash_form form)
+{
+    if (form == PATH_HASH_OF_RAW && (frame->flags & FRAME_INLINED))
+        return parent;
+    return path_hash_child(parent, hash);
 }
 
 static inline uint64_t path_hash_u64(struct path_hash hash)

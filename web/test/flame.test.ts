@@ -230,6 +230,22 @@ test("a frame with an address is found again when its name has become known", ()
   for (const flame of [at(0x4f2a11, "main.run"), at(0x4f2a10, "main.run", "/bin/b")]) assert.notEqual(pathHash(flame, 2), "eed00152f71ad20e");
 });
 
+test("a link of before names came finds its frame, behind inlined calls", () => {
+  const app = { mapping: "/usr/bin/app" };
+  const deep = (group: string, [a, b, c]: string[], hasInlined: boolean) => {
+    const leaf = { ...app, name: c, address: 0x30, self: 1 };
+    const inner = hasInlined ? { ...app, name: b, address: 0x20, flags: 1, children: [leaf] } : leaf;
+    const outer = { ...app, name: b, address: 0x20, self: 1, children: [inner] };
+    const tree = { name: "root", children: [{ ...app, name: a, address: 0x10, self: 1, children: [outer] }] };
+    return decode(tree, { metadata: { group_by: group } });
+  };
+  for (const [group, names] of [["function", ["[app]", "[app]", "[app]"]], ["address", ["0x10 [app]", "0x20 [app]", "0x30 [app]"]]] as const) {
+    const raw = deep(group, [...names], false);
+    const named = deep(group, group === "address" ? ["0x10 main", "0x20 run", "0x30 leaf"] : ["main", "run", "leaf"], true);
+    for (const [before, after] of [[1, 1], [2, 2], [3, 4]]) assert.equal(findByPathHash(named, pathHash(raw, before)), after, group);
+  }
+});
+
 test("brothers of one name have hashes of their own, and hashes of names find the first", () => {
   const run = (file: string, line: number, self: number) => ({ name: "run", file, line, self });
   for (const group of ["line", "address"]) {

@@ -304,6 +304,36 @@ static void an_address_alone_names_a_frame(void **state)
                          old);
 }
 
+/* As web/test/flame.test.ts has it. */
+static void a_path_of_before_names_came_is_found(void **state)
+{
+    (void)state;
+    for (int by = 0; by <= VIEW_BY_ADDRESS; by++) {
+        const enum view_group group = (enum view_group)by;
+        const bool has_address = group == VIEW_BY_ADDRESS;
+        struct frame raw = at_address("[app]", 0, "/usr/bin/app");
+        struct frame named = at_address("run", 0, "/usr/bin/app");
+        named.file = SPAN_LITERAL("run.c");
+        named.line = 7;
+        if (has_address) {
+            raw = at_address("0x20 [app]", 0x20, "/usr/bin/app");
+            named = at_address("0x20 run", 0x20, "/usr/bin/app");
+        }
+        const struct path_hash old = path_hash_frame(&raw, group, PATH_HASH_OF_FRAMES);
+        const struct path_hash hash = path_hash_frame(&named, group, PATH_HASH_OF_RAW);
+        assert_true(path_hash_u64(old) == path_hash_u64(hash));
+        struct frame inlined = named;
+        inlined.flags = FRAME_INLINED;
+        assert_true(path_hash_u64(path_hash_step(old, hash, &inlined, PATH_HASH_OF_RAW)) ==
+                    path_hash_u64(old));
+        assert_true(path_hash_u64(path_hash_step(old, hash, &inlined, PATH_HASH_OF_FRAMES)) !=
+                    path_hash_u64(old));
+    }
+    const struct frame kernel = at_address("do_idle", 0, "[kernel.kallsyms]");
+    assert_true(path_hash_u64(path_hash_frame(&kernel, VIEW_BY_FUNCTION, PATH_HASH_OF_RAW)) ==
+                path_hash_u64(path_hash_frame(&kernel, VIEW_BY_FUNCTION, PATH_HASH_OF_FRAMES)));
+}
+
 static void brothers_of_one_name_have_paths_of_their_own(void **state)
 {
     (void)state;
@@ -510,6 +540,7 @@ int main(void)
         cmocka_unit_test(no_two_nodes_have_the_same_path),
         cmocka_unit_test(a_large_tree_is_cut_and_says_so),
         cmocka_unit_test(an_address_alone_names_a_frame),
+        cmocka_unit_test(a_path_of_before_names_came_is_found),
         cmocka_unit_test(brothers_of_one_name_have_paths_of_their_own),
         cmocka_unit_test(each_brother_is_found),
         cmocka_unit_test(what_is_below_a_node_can_be_had_alone),

@@ -13,8 +13,14 @@
  *
  * Links of earlier versions hold hashes of names alone, and of a name like "0x4f2a10 main.run" only
  * the address counted. They mean the first node that has one.
+ *
+ * Links may also be of before addresses got names: what lies in a file was called "[app]" then, or by its address, and had
+ * no inlined calls, which are on the path of their caller.
  */
-import type { Flame } from "./flame.ts";
+import { FrameFlag, type Flame } from "./flame.ts";
+
+/** Of frames, of names alone, of before names came. */
+type Form = 0 | 1 | 2;
 
 const bases = [0x811c9dc5, 0x9747b28c] as const;
 const prime = 0x01000193;
@@ -30,21 +36,26 @@ function addressOf(bytes: Uint8Array): Uint8Array {
 }
 
 /** What counts of a frame, in parts with a 0 between them. */
-function countedParts({ frames, metadata }: Flame, frame: number, namesOnly: boolean): (Uint8Array | number[])[] {
+function countedParts({ frames, metadata }: Flame, frame: number, form: Form): (Uint8Array | number[])[] {
   const name = frames.stringSpan(frames.nameId[frame]);
-  if (namesOnly) return [addressOf(name)];
+  if (form === 1) return [addressOf(name)];
   const file = (ids: Uint32Array | null) => (ids ? frames.stringSpan(ids[frame]) : []) as Uint8Array;
   const isByAddress = metadata.group_by === "address";
   if (isByAddress && frames.address(frame) !== 0n) return [addressOf(name), file(frames.mappingId)];
+  const mapping = form === 2 ? frames.mapping(frame) : "";
+  if (mapping && mapping[0] !== "[") {
+    const raw = new TextEncoder().encode(`[${mapping.slice(mapping.lastIndexOf("/") + 1)}]`);
+    return metadata.group_by === "line" ? [raw, [], [0, 0, 0, 0]] : [raw];
+  }
   if (!isByAddress && metadata.group_by !== "line") return [name];
   const line = frames.line(frame);
   return [name, file(frames.fileId), [line & 255, (line >> 8) & 255, (line >> 16) & 255, line >>> 24]];
 }
 
 /** Both halves of a frame's hash. */
-function hashFrame(flame: Flame, frame: number, namesOnly = false): [high: number, low: number] {
+function hashFrame(flame: Flame, frame: number, form: Form = 0): [high: number, low: number] {
   let [high, low]: [number, number] = [...bases];
-  countedParts(flame, frame, namesOnly).forEach((part, at) => {
+  countedParts(flame, frame, form).forEach((part, at) => {
     if (at > 0) {
       high = Math.imul(high, prime);
       low = Math.imul(low, prime);
@@ -79,14 +90,19 @@ export function pathHash(flame: Flame, node: number): string {
   return hex(high) + hex(low);
 }
 
-function find(flame: Flame, wantHigh: number, wantLow: number, namesOnly: boolean): number {
+function find(flame: Flame, wantHigh: number, wantLow: number, form: Form): number {
   const { frames, frame, parentDelta, nodeCount } = flame;
   const frameHigh = new Int32Array(frames.count);
   const frameLow = new Int32Array(frames.count);
-  for (let i = 0; i < frames.count; i++) [frameHigh[i], frameLow[i]] = hashFrame(flame, i, namesOnly);
+  for (let i = 0; i < frames.count; i++) [frameHigh[i], frameLow[i]] = hashFrame(flame, i, form);
   const high = new Int32Array(nodeCount);
   const low = new Int32Array(nodeCount);
   for (let i = 1; i < nodeCount; i++) {
+    if (form === 2 && frames.flags(frame[i]) & FrameFlag.Inlined) {
+      high[i] = high[i - parentDelta[i]];
+      low[i] = low[i - parentDelta[i]];
+      continue;
+    }
     high[i] = mix(high[i - parentDelta[i]], frameHigh[frame[i]]);
     low[i] = mix(low[i - parentDelta[i]], frameLow[frame[i]]);
     if (high[i] === wantHigh && low[i] === wantLow) return i;
@@ -94,10 +110,13 @@ function find(flame: Flame, wantHigh: number, wantLow: number, namesOnly: boolea
   return -1;
 }
 
-/** The first node of that hash, or -1. One or two linear loops. */
+/** The first node of that hash, or -1. One to three linear loops. */
 export function findByPathHash(flame: Flame, hash: string): number {
   if (!/^[0-9a-f]{16}$/.test(hash)) return -1;
   const half = (from: number) => parseInt(hash.slice(from, from + 8), 16) | 0;
-  const found = find(flame, half(0), half(8), false);
-  return found > 0 ? found : find(flame, half(0), half(8), true);
+  for (const form of [0, 1, 2] as const) {
+    const found = find(flame, half(0), half(8), form);
+    if (found > 0) return found;
+  }
+  return -1;
 }

@@ -1,0 +1,160 @@
+/* Names for addresses: what is asked, what of the profile stays and what makes place. */
+#include "tests/unit/test.h"
+
+#include "lib/base/mem.h"
+#include "lib/profile/profile_builder.h"
+#include "lib/profile/symbolize.h"
+
+/* Locations in the order of the profile: raw, known by name alone, known by line, and raw in
+ * another binary of which nobody knows anything. */
+enum { RAW, NAME_ALONE, WITH_LINE, UNKNOWN, LOCATION_COUNT };
+
+static struct profile *make(void)
+{
+    struct profile_builder *builder = profile_builder_create(NULL);
+    struct err err;
+    profile_builder_add_value_type(builder, SPAN_LITERAL("samples"), SPAN_LITERAL("count"));
+    const struct profile_mapping app = {
+        .start = 0x5000,
+        .limit = 0x6000,
+        .offset = 0x1000,
+        .filename = profile_builder_string(builder, SPAN_LITERAL("/usr/bin/app")),
+        .build_id = profile_builder_string(builder, SPAN_LITERAL("abc1"))};
+    const struct profile_mapping other = {
+        .start = 0x7000,
+        .limit = 0x8000,
+        .filename = profile_builder_string(builder, SPAN_LITERAL("/usr/lib/other"))};
+    const uint32_t name = profile_builder_string(builder, SPAN_LITERAL("from_sender"));
+    const struct profile_line line = {
+        .function = profile_builder_function(
+            builder, &(struct profile_function){.name = name, .system_name = name})};
+    struct profile_line placed = line;
+    placed.line = 12;
+    const uint32_t in_app = profile_builder_mapping(builder, &app);
+    const uint32_t in_other = profile_builder_mapping(builder, &other);
+    struct profile_location location = {.mapping = in_app, .address = 0x5030};
+    const uint32_t stack[LOCATION_COUNT] = {
+        profile_builder_location(builder, &location, NULL, 0),
+        profile_builder_location(
+            builder, &(struct profile_location){.mapping = in_app, .address = 0x5010}, &line, 1),
+        profile_builder_location(
+            builder, &(struct profile_location){.mapping = in_app, .address = 0x5020}, &placed, 1),
+        profile_builder_location(
+            builder, &(struct profile_location){.mapping = in_other, .address = 0x7040}, NULL, 0)};
+    profile_builder_add_sample(builder, stack, LOCATION_COUNT, &(int64_t){5}, NULL, 0);
+    struct profile *profile;
+    assert_int_equal(profile_builder_take(builder, &profile, &err), ERR_NONE);
+    profile_builder_destroy(builder);
+    return profile;
+}
+
+struct asked {
+    int64_t line; /* of answers */
+    uint32_t address_count;
+};
+
+static enum err_code answer(void *context, const struct symbolize_question *question,
+                            struct arena *arena, struct symbolize_frames *answers, struct err *err)
+{
+    struct asked *asked = context;
+    (void)err;
+    asked->address_count += question->address_count;
+    if (!span_equal_text(question->build_id, "abc1"))
+        return ERR_NONE;
+    for (uint32_t i = 0; i < question->address_count; i++) {
+        assert_true(question->addresses[i] >= 0x1010 && question->addresses[i] <= 0x1030);
+        struct symbolize_frame *frames = arena_new(arena, struct symbolize_frame, 2);
+        frames[0] = (struct symbolize_frame){
+            .function = SPAN_LITERAL("inner"), .file = SPAN_LITERAL("app.c"), .line = asked->line};
+        frames[1] = (struct symbolize_frame){.function = SPAN_LITERAL("outer"),
+                                             .system_name = SPAN_LITERAL("_Z5outer")};
+        answers[i] = (struct symbolize_frames){.frames = frames, .count = 2};
+    }
+    return ERR_NONE;
+}
+
+static const char *name_of(const struct profile *profile, uint32_t location, uint32_t line)
+{
+    const uint32_t at = profile->locations[location].first_line + line;
+    return (const char *)profile->strings[profile->functions[profile->lines[at].function].name]
+        .data;
+}
+
+static struct profile name_it(const struct profile *profile, enum symbolize_scope scope,
+                              int64_t line, struct symbolize_counts *counts)
+{
+    struct asked asked = {.line = line};
+    const struct symbolize_resolver resolver = {.context = &asked, .resolve = answer};
+    struct profile named;
+    struct err err;
+    *counts = (struct symbolize_counts){0};
+    assert_int_equal(
+        symbolize_profile(&resolver, scope, profile, profile->arena, &named, counts, &err),
+        ERR_NONE);
+    assert_int_equal(asked.address_count, counts->address_count);
+    return named;
+}
+
+static void what_has_no_name_gets_one(void **state)
+{
+    (void)state;
+    struct profile *profile = make();
+    struct symbolize_counts counts;
+    const struct profile named = name_it(profile, SYMBOLIZE_UNNAMED, 3, &counts);
+    assert_int_equal(counts.address_count, 2);
+    assert_int_equal(counts.unknown_count, 1);
+    assert_int_equal(named.locations[RAW].line_count, 2);
+    assert_string_equal(name_of(&named, RAW, 0), "inner");
+    assert_string_equal(name_of(&named, RAW, 1), "outer");
+    assert_string_equal(name_of(&named, NAME_ALONE, 0), "from_sender");
+    assert_int_equal(named.locations[UNKNOWN].line_count, 0);
+    const struct profile_mapping *mapping = &named.mappings[named.locations[RAW].mapping];
+    assert_true(mapping->has_functions && mapping->has_filenames && mapping->has_line_numbers &&
+                mapping->has_inline_frames);
+    assert_false(named.mappings[named.locations[UNKNOWN].mapping].has_functions);
+    /* The profile itself is as it was. */
+    assert_int_equal(profile->locations[RAW].line_count, 0);
+    assert_false(profile->mappings[profile->locations[RAW].mapping].has_functions);
+    profile_destroy(profile);
+}
+
+static void names_alone_make_place_for_lines_only(void **state)
+{
+    (void)state;
+    struct profile *profile = make();
+    struct symbolize_counts counts;
+    const struct profile named = name_it(profile, SYMBOLIZE_WITHOUT_LINES, 3, &counts);
+    assert_int_equal(counts.address_count, 3);
+    assert_string_equal(name_of(&named, NAME_ALONE, 0), "inner");
+    assert_string_equal(name_of(&named, WITH_LINE, 0), "from_sender");
+    const struct profile poor = name_it(profile, SYMBOLIZE_WITHOUT_LINES, 0, &counts);
+    assert_string_equal(name_of(&poor, RAW, 0), "inner");
+    assert_string_equal(name_of(&poor, NAME_ALONE, 0), "from_sender");
+    profile_destroy(profile);
+}
+
+static void binaries_without_names_are_told(void **state)
+{
+    (void)state;
+    struct profile *profile = make();
+    const struct symbolize_binary *binaries;
+    assert_int_equal(symbolize_find_binaries(profile, profile->arena, &binaries), 2);
+    assert_true(span_equal_text(binaries[0].build_id, "abc1"));
+    assert_int_equal(binaries[0].address_count, 1);
+    assert_true(span_equal_text(binaries[1].file, "/usr/lib/other"));
+    struct symbolize_counts counts;
+    const struct profile named = name_it(profile, SYMBOLIZE_UNNAMED, 3, &counts);
+    assert_int_equal(symbolize_find_binaries(&named, profile->arena, &binaries), 1);
+    assert_true(symbolize_wants(&named, SYMBOLIZE_UNNAMED));
+    profile_destroy(profile);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_has_no_name_gets_one),
+        cmocka_unit_test(names_alone_make_place_for_lines_only),
+        cmocka_unit_test(binaries_without_names_are_told),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
