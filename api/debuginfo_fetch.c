@@ -4,6 +4,7 @@
 #include "api/debuginfo_upstreams.h"
 #include "api/server.h"
 #include "api/settings.h"
+#include "api/symbol_tables.h"
 #include "api/tenant.h"
 #include "lib/base/clock.h"
 #include "lib/base/digest.h"
@@ -308,6 +309,28 @@ static enum err_code ask_for_both(struct hunt *hunt, const struct debuginfo_upst
     " build_id = $1 AND (tenant_id = $2 OR ($3 AND coalesce((SELECT mode FROM debuginfo_policy p"  \
     "  WHERE p.tenant_id = symbol_need.tenant_id), 'public') = 'public'))"
 
+/* A table of symbols alone does not end the need, but nobody is asked for better every hour. */
+static enum err_code settle_found(struct hunt *hunt, struct pg_connection *connection,
+                                  struct err *err)
+{
+    enum err_code code = pg_queue_values(
+        connection, PG_NO_TENANT,
+        "DELETE FROM symbol_need WHERE" SHARERS " AND (EXISTS (SELECT FROM symbol_table_public t"
+        "  WHERE t.build_id = $1 AND t.quality & $4::bigint::integer <> 0)"
+        " OR EXISTS (SELECT FROM symbol_table t WHERE t.tenant_id = symbol_need.tenant_id"
+        "  AND t.build_id = $1 AND t.quality & $4::bigint::integer <> 0))",
+        hunt->arena, err, PG_TEXT(hunt->build_id), PG_I64(hunt->tenant_id),
+        PG_BOOL(hunt->is_public), PG_I64(SYMBOL_TABLES_GOOD));
+    if (code)
+        return code;
+    return pg_queue_values(connection, PG_NO_TENANT,
+                           "UPDATE symbol_need SET try_count = try_count + 1,"
+                           " reason = 'the servers have symbols alone, no lines',"
+                           " next_try_at = now() + interval '1 day' WHERE" SHARERS,
+                           hunt->arena, err, PG_TEXT(hunt->build_id), PG_I64(hunt->tenant_id),
+                           PG_BOOL(hunt->is_public));
+}
+
 /* is_asked_no_more: until the team's servers change. */
 static enum err_code settle(struct hunt *hunt, bool is_asked_no_more, struct err *err)
 {
@@ -325,9 +348,7 @@ static enum err_code settle(struct hunt *hunt, bool is_asked_no_more, struct err
     if (!code && pg_affected(rows) != 1)
         code = err_set(err, ERR_CONFLICT, "the job went to another server");
     if (!code && hunt->outcome == DEBUGINFOD_FOUND)
-        code = pg_queue_values(connection, PG_NO_TENANT, "DELETE FROM symbol_need WHERE" SHARERS,
-                               hunt->arena, err, PG_TEXT(hunt->build_id), PG_I64(hunt->tenant_id),
-                               PG_BOOL(hunt->is_public));
+        code = settle_found(hunt, connection, err);
     else if (!code)
         code = pg_queue_values(
             connection, PG_NO_TENANT,

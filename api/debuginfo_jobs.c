@@ -208,6 +208,13 @@ static enum err_code expire(struct debuginfo_jobs *jobs, struct err *err)
                                " WHERE state = 'failed' AND created_at < now() -"
                                " $1 * interval '1 day' LIMIT 10000 FOR UPDATE SKIP LOCKED)",
                                arena, NULL, err, PG_I64(KEEP_DAYS));
+    /* Of servers that died, and nobody needs them any more. */
+    if (!code)
+        code = pg_query(connection, PG_NO_TENANT,
+                        "DELETE FROM symbol_job WHERE ctid IN (SELECT ctid FROM symbol_job"
+                        " WHERE kind = 'fetch' AND leased_until < now() - interval '1 hour'"
+                        " LIMIT 10000 FOR UPDATE SKIP LOCKED)",
+                        NULL, 0, arena, NULL, err);
     return code;
 }
 

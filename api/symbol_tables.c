@@ -26,6 +26,7 @@ enum {
 struct found {
     char object_key[OBJECT_KEY_MAX_BYTES + 1]; /* "": no table */
     bool is_public;
+    bool is_good;
 };
 
 struct opened {
@@ -194,9 +195,10 @@ static enum err_code find_table(void *context, void **ret_value, size_t *ret_byt
     if (!code)
         code = pg_query_values(
             connection, search->tenant_id,
-            "SELECT object_key, false AS is_public, quality_rank FROM symbol_table"
+            "SELECT object_key, false AS is_public, quality_rank, quality FROM symbol_table"
             " WHERE tenant_id = $1 AND build_id = $2 UNION ALL"
-            " SELECT object_key, true, quality_rank FROM symbol_table_public WHERE build_id = $2"
+            " SELECT object_key, true, quality_rank, quality FROM symbol_table_public WHERE "
+            "build_id = $2"
             " ORDER BY quality_rank DESC, is_public LIMIT 1",
             arena, &rows, err, PG_I64(search->tenant_id), PG_TEXT(search->id));
     if (code)
@@ -205,6 +207,7 @@ static enum err_code find_table(void *context, void **ret_value, size_t *ret_byt
     if (pg_row_count(rows)) {
         snprintf(found->object_key, sizeof(found->object_key), "%s", pg_get_text(rows, 0, 0));
         found->is_public = pg_get_bool(rows, 0, 1);
+        found->is_good = pg_get_i64(rows, 0, 3) & SYMBOL_TABLES_GOOD;
     }
     *ret_value = found;
     *ret_bytes = sizeof(*found);
@@ -272,8 +275,11 @@ static enum err_code ref_found(struct server *server, const struct search *searc
     if (code)
         return code;
     const struct found *found = flight_cache_get(entry);
+    const struct symbol_tables_binary binary = {.build_id = span_text(search->id)};
     if (*found->object_key)
         code = ref_object(server, found, ret_ref, err);
+    if (*found->object_key && !found->is_good)
+        symbol_tables_need(server, search->tenant_id, &binary, 1);
     if (code == ERR_NOT_FOUND)
         flight_cache_forget(cache, found_key);
     flight_cache_unref(entry);

@@ -13,6 +13,7 @@
 
 #include "lib/base/buf.h"
 #include "lib/base/err.h"
+#include "lib/symbols/symbol_table_facts.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -38,6 +39,9 @@ void symbol_tables_destroy(struct symbol_tables *tables); /* NULL is a no-op */
 /* The key of a build id as senders give it; false when it is none: empty, or too long. */
 bool symbol_tables_id(struct span build_id, char ret_id[SYMBOL_TABLES_ID_BYTES]);
 
+/* Tables with any of these need no better one: others are looked for although there is a table. */
+enum { SYMBOL_TABLES_GOOD = SYMBOL_HAS_LINES | SYMBOL_HAS_INLINES | SYMBOL_HAS_GO };
+
 /* ---- tables ---- */
 
 /* A table in use, zeros where there is none. */
@@ -49,7 +53,8 @@ struct symbol_tables_ref {
 };
 
 /*
- * The table of a build id, which the caller gives back. None is no error. Handles: ERR_DATABASE,
+ * The table of a build id, which the caller gives back. None is no error; one that is not good is
+ * noted as a need (symbol_tables_need), so that a better one is looked for. Handles: ERR_DATABASE,
  * ERR_IO, ERR_CORRUPT, ERR_BUSY (what flight_cache_ref and object_open handle).
  */
 enum err_code symbol_tables_ref(struct server *server, int64_t tenant_id, struct span build_id,

@@ -179,6 +179,23 @@ def test_better_replaces_worse_and_never_the_other_way(server, tenant, tmp_path)
     assert stored_bytes(server, tenant) == len(better) + stripped(binary).stat().st_size
 
 
+def test_symbols_alone_do_not_end_the_search_for_better(server, tenant, tmp_path):
+    client = tenant.api("debuginfo")
+    binary = compile_with_id(tmp_path, "aa0f", "program", "-rdynamic")
+
+    def needs():
+        with server.database("perfolio_jobs").cursor() as cursor:
+            cursor.execute("SELECT build_id FROM symbol_need WHERE tenant_id = %s", [tenant.id])
+            return [row[0] for row in cursor.fetchall()]
+    with server.database("perfolio_jobs").cursor() as cursor:
+        cursor.execute("INSERT INTO symbol_need (tenant_id, build_id) VALUES (%s, 'aa0f')", [tenant.id])
+        cursor.connection.commit()
+    assert client.post(path("aa0f", "table"), body=table_of(stripped(binary))).status == 201
+    assert needs() == ["aa0f"]
+    assert client.post(path("aa0f", "table"), body=table_of(binary)).status == 201
+    assert needs() == []
+
+
 def test_a_file_of_no_use_is_remembered_with_its_reason(server, tenant, tmp_path):
     client = tenant.api("debuginfo")
     other = compile_with_id(tmp_path, "aa08").read_bytes()
