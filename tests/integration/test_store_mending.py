@@ -10,6 +10,7 @@ from people import Tenant
 from test_store import BEGIN, CPU_NAMES, HOUR, compact, folded, objects_of, otlp_maker, rows_of, until
 from test_store_check import verify
 from test_store_deletion import delete, is_aged, is_done, push, strings_of
+from test_store_retention import MINUTE, begin_of_day, is_reduced, keep
 
 pytestmark = pytest.mark.skipif(stored.is_in_bucket(), reason="files are changed and removed")
 
@@ -187,4 +188,46 @@ def test_of_what_is_too_large_to_be_merged_something_is_deleted(start_server):
         assert rows == {("main",): 30 * count} and "perfolio-warning" not in answer.headers
     new, = objects_of(server) - before
     assert b"Secret" not in strings_of(server.objects.read(new))
+    assert verify(server)["problems"] == []
+
+
+@pytest.mark.parametrize("is_missing", [False, True])
+def test_what_was_broken_when_it_came_to_be_totals_becomes_so_when_it_is_whole(start_server, is_missing):
+    server = start_server("--jobs-interval", "1s")
+    client = Tenant(server).api("ingest", "read", "admin")
+    begin = begin_of_day(9)
+    window = {"query": CPU_NAMES[0], "start": begin, "end": begin + HOUR}
+    for i in range(5):
+        push(client, "pod=a", begin + i * MINUTE)
+    compact(server)
+    key, = rows_of(server, "SELECT object_key FROM block WHERE swapped_at IS NULL")
+    whole = server.objects.read(key)
+    server.stop()
+    if is_missing:
+        (server.objects.path / key).rename(server.data_dir / "away")
+    else:
+        server.objects.write(key, whole[:70] + bytes([whole[70] ^ 1]) + whole[71:])
+    server.start()
+    keep(client, '{pod="a"}', "3d", totals="300d")
+    until(lambda: is_aged(server) and marks(server) == {"missing" if is_missing else "unreadable"},
+          "it is not marked")
+    until(lambda: retry(server) and rows_of(server, "SELECT retry_count FROM block WHERE is_broken"
+                                                    " AND retry_count > 1"), "it is not looked at again")
+    # It is no single profiles to anybody, though the object has them, and nothing is given up.
+    assert client.get("/api/v1/profiles", query=window).json()["data"] == []
+    answer = client.get("/api/v1/query", query={**window, "report": "folded"})
+    assert (answer.text, "perfolio-warning" in answer.headers) == (("", True) if is_missing else
+                                                                   ("main;work 5\n", False)), answer
+    until(lambda: retry(server, days=8) and rows_of(server, "SELECT retry_count FROM block WHERE is_broken"
+                                                            " AND retry_count > 2"), "it is not looked at again")
+    assert marks(server)
+    if is_missing:
+        (server.data_dir / "away").rename(server.objects.path / key)
+    else:
+        server.objects.write(key, whole)
+    until(lambda: retry(server) and not marks(server) and is_reduced(server), "it is not reduced")
+    assert folded(client, CPU_NAMES[0], begin, begin + HOUR)[1] == {("main", "work"): 5}
+    assert client.get("/api/v1/profiles", query=window).json()["data"] == []
+    until(lambda: is_aged(server) and key not in objects_of(server), "single profiles are left")
+    assert rows_of(server, "SELECT row_count FROM block WHERE swapped_at IS NULL") == {2}
     assert verify(server)["problems"] == []

@@ -258,6 +258,48 @@ def test_of_hours_that_are_totals_single_profiles_labels_and_parts_are_gone(star
     assert verify(server)["problems"] == []
 
 
+def test_labels_that_make_series_outlive_their_samples(start_server):
+    """Those of the others go with the profiles."""
+    server = start_server("--jobs-interval", "1s")
+    tenant = Tenant(server)
+    client = tenant.api("ingest", "read", "admin")
+    assert tenant.user("owner").patch("/api/v1/tenant", json={"sample_labels": "endpoint"}).status == 200
+    begin = begin_of_day(9)
+    for i in range(6):
+        maker = pprof_maker.Maker(CPU)
+        where = maker.location([(maker.function("main", "main.c"), 1)])
+        for number, endpoint in enumerate(["/a", "/b", "/c"]):
+            maker.sample([where], [10 ** number, 1], [("endpoint", endpoint), ("thread", f"t{i}")])
+        maker.sample([where], [1000, 1], [("thread", f"t{i}")])
+        maker.scalars(time=begin + i * MINUTE, duration=10**9, period=1, period_type=("cpu", "nanoseconds"))
+        assert client.post("/api/v1/profiles", body=maker.bytes(), query={"label": "pod=a"}).status == 200
+    compact(server)
+    window = {"start": begin, "end": begin + HOUR}
+    keep(client, '{endpoint=~"/a|/b"}', "3d", totals="300d")
+
+    def check():
+        for endpoint, value in (("/a", 6), ("/b", 60), ("/c", 600), ("", 6000)):
+            _, rows = folded(client, f'{CPU_NAMES[0]}{{endpoint="{endpoint}"}}', begin, begin + HOUR)
+            assert rows == {("main",): value}
+        plot = client.get("/api/v1/query_range", query={
+            "query": CPU_NAMES[0], **window, "step": "1h", "group_by": "endpoint"}).json()
+        assert {one["labels"]["endpoint"]: one["points"][0][1] for one in plot["series"]} == {
+            "/a": 6, "/b": 60, "/c": 600, "": 6000}
+        answer = client.get("/api/v1/query", query={
+            "query": CPU_NAMES[0], **window, "label": "thread=t1", "report": "folded"})
+        assert answer.text == "main 1100\n" and "perfolio-warning" in answer.headers
+        listed = client.get("/api/v1/profiles", query={"query": CPU_NAMES[0], **window}).json()["data"]
+        assert sorted(one["labels"].get("endpoint", "") for one in listed) == 6 * [""] + 6 * ["/c"]
+
+    check()
+    until(lambda: is_reduced(server), "a block is not reduced")
+    assert count_rows(server) == 2 * (2 + 12)  # of two types: two totals, and six profiles of the other two
+    check()
+    # Chosen no more: what comes now has one series, what there is stays as it was divided.
+    assert tenant.user("owner").patch("/api/v1/tenant", json={"sample_labels": ""}).status == 200
+    check()
+
+
 def blocks_of(server, tenant):
     return rows_of(server, f"SELECT object_key FROM block WHERE tenant_id = {tenant.id} AND swapped_at IS NULL")
 
