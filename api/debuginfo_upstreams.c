@@ -140,6 +140,25 @@ enum err_code debuginfo_upstreams_of(const struct server *server, struct pg_conn
 
 /* ---- what there is ---- */
 
+enum err_code debuginfo_upstreams_are_public(const struct request *request, int64_t tenant_id,
+                                             bool *ret_are_public, struct err *err)
+{
+    struct pg_result *rows;
+    pg_auto connection = NULL;
+    *ret_are_public = false;
+    if (is_off(request->server->settings))
+        return ERR_NONE;
+    enum err_code code = pg_take(request->server->database, &connection, err);
+    if (!code)
+        code = pg_query_values(connection, tenant_id,
+                               "SELECT FROM debuginfo_policy WHERE tenant_id = $1"
+                               " AND mode <> 'public'",
+                               request->arena, &rows, err, PG_I64(tenant_id));
+    if (!code)
+        *ret_are_public = pg_row_count(rows) == 0;
+    return code;
+}
+
 static void write_urls(struct answer *answer, const struct pg_result *rows)
 {
     answer_open(answer, "upstreams", '[');

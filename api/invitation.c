@@ -3,6 +3,7 @@
 #include "api/answer.h"
 #include "api/audit.h"
 #include "api/auth.h"
+#include "api/debuginfo_upstreams.h"
 #include "api/json_body.h"
 #include "api/password.h"
 #include "api/server.h"
@@ -246,6 +247,9 @@ enum err_code invitation_look(struct request *request, struct response *response
         code = json_body_text(body, "token", 1, 200, &token, err);
     if (!code)
         code = find(request, token, &found, err);
+    bool is_asked_publicly = false;
+    if (!code)
+        code = debuginfo_upstreams_are_public(request, found.tenant_id, &is_asked_publicly, err);
     if (code)
         return code;
     answer_auto answer;
@@ -253,6 +257,7 @@ enum err_code invitation_look(struct request *request, struct response *response
     answer_open(&answer, NULL, '{');
     answer_text(&answer, "email", found.email);
     answer_text(&answer, "role", auth_role_name(found.role));
+    answer_bool(&answer, "asks_public_debuginfod", is_asked_publicly);
     answer_close(&answer, '}');
     return answer_send(&answer, request, response, 200, err);
 }

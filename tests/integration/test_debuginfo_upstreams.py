@@ -107,6 +107,16 @@ def test_the_choice_is_the_owners_and_headers_are_never_shown(server):
     assert "kept-for" not in server.log() + server.database_log()
 
 
+def test_the_invitation_says_who_learns_build_ids(server):
+    tenant = Tenant(server)
+    owner = tenant.user("owner")
+    url = owner.post("/api/v1/invitations", json={"email": "new@example.com", "role": "member"}).json()["url"]
+    for mode, is_told in (("public", True), ("off", False)):
+        assert owner.put(UPSTREAMS, json={"mode": mode}).status == 200
+        looked = server.anonymous().post("/api/v1/invitations/look", json={"token": url.partition("#")[2]})
+        assert looked.json()["asks_public_debuginfod"] is is_told, looked
+
+
 @pytest.mark.parametrize("wish, word", [
     ({"mode": "some"}, "mode"),
     ({"mode": "custom"}, "needs one"),

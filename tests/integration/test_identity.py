@@ -380,7 +380,8 @@ def test_invitations_are_for_one_use(server, tenant, owner):
     browser = Browser(server)
     for _ in range(2):  # looking uses nothing up
         looked = browser.post("/api/v1/invitations/look", json={"token": token})
-        assert looked.status == 200 and looked.json() == {"email": email, "role": "member"}
+        assert looked.status == 200 and looked.json() == {
+            "email": email, "role": "member", "asks_public_debuginfod": False}
     wish = {"token": token, "password": "a fine password", "name": "Ada"}
     problem(browser.post("/api/v1/invitations/accept", json={**wish, "password": "short"}), 400,
             "invalid")

@@ -320,6 +320,8 @@ export interface User {
 export interface Invited {
   email: string;
   role: string;
+  /** Build ids of the team's binaries are told to public debuginfod servers, for their names. */
+  asks_public_debuginfod: boolean;
 }
 
 export interface Invitation {

@@ -128,6 +128,12 @@ function JoinForm({ token, invitation, onSpent }: { token: string; invitation: I
       <Field label="Password" hint="At least 10 characters; a sentence is easier to keep than a riddle.">
         {(id) => <input id={id} type="password" autocomplete="new-password" required minLength={10} value={password} onInput={(event) => setPassword(event.currentTarget.value)} />}
       </Field>
+      {invitation.asks_public_debuginfod && (
+        <p class="hint">
+          Where a profile has addresses without names, this server asks public debuginfod servers for them. They learn build ids of your team's binaries,
+          nothing else. Owners can turn that off: <code>perfolio debuginfo upstreams off</code>.
+        </p>
+      )}
       <ErrorLine error={error} />
       <div class="actions">
         <Button look="primary" type="submit">Join</Button>
