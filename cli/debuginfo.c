@@ -128,14 +128,15 @@ static const struct argp argp = {
     .options = options,
     .parser = parse,
     .args_doc =
-        "build FILE -o TABLE\ncheck FILE|TABLE|BUILD_ID...\n"
+        "build FILE -o TABLE\ncheck FILE|TABLE|PROFILE|BUILD_ID...\n"
         "show FILE|TABLE ADDRESS...|-\nupload FILE|TABLE...\nupstreams [public|off|URL...]\n"
         "retry [BUILD_ID...]",
     .doc =
         "Make symbol tables of files with debug information, look into them, and upload them, so "
         "that profiles get names. Nothing leaves this computer but with upload: the table, "
-        "which is built here, or with --raw the file. Of a build id, check tells what the "
-        "server has. A server asks debuginfod servers for what nobody uploaded: upstreams shows "
+        "which is built here, or with --raw the file. Of a build id, and of a "
+        "profile's binaries, check tells what the server has. A server asks debuginfod servers for "
+        "what nobody uploaded: upstreams shows "
         "and "
         "changes which ones, and retry has it ask now.\v"
         "A symbol table has the functions, files, lines and inlined calls of a binary's "
@@ -173,6 +174,8 @@ static enum err_code check_file(struct debuginfo *debuginfo, const char *path, s
     const struct debuginfo_upload upload = upload_of(debuginfo);
     if (debuginfo_upload_is_id(path))
         return debuginfo_upload_show(&upload, path, err);
+    if (debuginfo_upload_may_be_profile(path))
+        return debuginfo_upload_show_profile(&upload, path, err);
     const enum err_code code =
         symbols_open(debuginfo->cli, path, debuginfo->alternate, &table, err);
     if (code)

@@ -7,6 +7,7 @@
 #include "lib/base/digest.h"
 #include "lib/base/mem.h"
 #include "lib/base/os.h"
+#include "lib/profile/profile.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -245,4 +246,75 @@ enum err_code debuginfo_upload_show(const struct debuginfo_upload *upload, const
     else
         print_status(status, build_id);
     return ERR_NONE;
+}
+
+/* ---- profiles ---- */
+
+bool debuginfo_upload_may_be_profile(const char *path)
+{
+    char head[8] = "";
+    fd_auto fd = os_openat(AT_FDCWD, path, O_RDONLY, 0);
+    if (fd < 0 || os_pread(fd, head, sizeof(head), 0) < 4)
+        return false;
+    return memcmp(head, "\177ELF", 4) != 0 && memcmp(head, "PFSYMTB1", sizeof(head)) != 0;
+}
+
+/* As the server has it: hexadecimal, of Go's own id that of its text. NULL: it is none. */
+static const char *server_id(struct arena *arena, struct span build_id)
+{
+    const char *text = arena_strndup(arena, build_id.data, build_id.size);
+    if (build_id.size == 0 || build_id.size > 2 * SYMBOL_ID_MAX_BYTES)
+        return NULL;
+    if (build_id.size % 2 == 0 && strspn(text, "0123456789abcdefABCDEF") == build_id.size)
+        return text;
+    if (build_id.size > SYMBOL_ID_MAX_BYTES)
+        return NULL;
+    char *hex = arena_new(arena, char, 2 * build_id.size + 1);
+    digest_hex(build_id, hex);
+    return hex;
+}
+
+static bool came_before(const struct profile *profile, uint32_t number)
+{
+    const struct profile_mapping *mapping = &profile->mappings[number];
+    for (uint32_t i = 0; i < number; i++) {
+        const struct profile_mapping *other = &profile->mappings[i];
+        if (other->build_id == mapping->build_id && other->filename == mapping->filename)
+            return true;
+    }
+    return false;
+}
+
+static enum err_code show_mapping(const struct debuginfo_upload *upload,
+                                  const struct profile *profile,
+                                  const struct profile_mapping *mapping, struct err *err)
+{
+    const struct span file = profile_string(profile, mapping->filename);
+    const char *id = server_id(upload->cli->arena, profile_string(profile, mapping->build_id));
+    if (!upload->is_json) {
+        terminal_print_clean(stdout, file.size ? file : SPAN_LITERAL("a binary without a name"));
+        fputs(id ? ": " : ": no build id, so that no debug information can be found\n", stdout);
+    }
+    return id ? debuginfo_upload_show(upload, id, err) : ERR_NONE;
+}
+
+enum err_code debuginfo_upload_show_profile(const struct debuginfo_upload *upload, const char *path,
+                                            struct err *err)
+{
+    struct cli *cli = upload->cli;
+    input_auto input = INPUT_NONE;
+    struct profile *profile;
+    enum err_code code = input_open(path, 0, &cli->terminal, cli->arena, &input, err);
+    if (!code)
+        code = input_decode(&input, NULL, &profile, err);
+    if (code)
+        return code;
+    for (uint32_t i = 0; !code && i < profile->mapping_count; i++) {
+        if (!came_before(profile, i))
+            code = show_mapping(upload, profile, &profile->mappings[i], err);
+    }
+    if (!code && profile->mapping_count == 0)
+        terminal_note(&cli->terminal, "%s names no binaries", path);
+    profile_destroy(profile);
+    return code;
 }

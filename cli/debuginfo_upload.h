@@ -26,4 +26,11 @@ bool debuginfo_upload_is_id(const char *text);
 enum err_code debuginfo_upload_show(const struct debuginfo_upload *upload, const char *build_id,
                                     struct err *err) MUST_USE;
 
+/* Is the file neither ELF nor a table, so that it may be a profile? */
+bool debuginfo_upload_may_be_profile(const char *path);
+/* Prints what the server has of each binary of a profile that has a build id, and names those
+ * without. Handles: what input_decode and client_send do. */
+enum err_code debuginfo_upload_show_profile(const struct debuginfo_upload *upload, const char *path,
+                                            struct err *err) MUST_USE;
+
 #endif

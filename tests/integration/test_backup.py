@@ -10,6 +10,7 @@ import pytest
 
 from conftest import PERFOLIOD, Server
 from people import Tenant
+from test_debuginfo import compile_with_id, wait_built
 
 
 def folded(number):
@@ -47,6 +48,9 @@ def test_a_backup_of_a_working_server_restores_all_that_was_acknowledged_before_
     assert owner.post(commented, json={"text": "kept", "view": "q=x"}).status == 201
     deleted = push(api, folded(100))
     assert api.delete(f"/api/v1/shares/{deleted}").status == 204
+    program = compile_with_id(beside, "aa5b").read_bytes()
+    assert api.post("/api/v1/debuginfo/aa5b/executable", body=program).status == 202
+    table = wait_built(api, "aa5b")["table"]
 
     # Somebody goes on pushing and deleting meanwhile.
     stop = threading.Event()
@@ -82,6 +86,8 @@ def test_a_backup_of_a_working_server_restores_all_that_was_acknowledged_before_
         assert restored.get(f"/s/{link}").headers["location"] == path
         assert restored.post("/api/v1/links", json={"path": path}).json()["id"] == link
         assert [(c["text"], c["view"]) for c in restored.get(commented).json()["comments"]] == [("kept", "q=x")]
+        assert restored.get("/api/v1/debuginfo/aa5b").json()["table"] == table
+        assert restored.get("/buildid/aa5b/executable").body == program
         assert push(restored, folded(7))
         # Clients that trust the old CA still do.
         assert (again.data_dir / "tls/ca.crt").read_bytes() == \

@@ -5,6 +5,7 @@ import hashlib
 import http.server
 import json
 import os
+import pathlib
 import re
 import shutil
 import subprocess
@@ -13,7 +14,7 @@ import time
 
 import pytest
 
-from conftest import BUILD, Api
+from conftest import BUILD, ROOT, Api
 from people import Tenant
 
 SYMBOLIZE = BUILD / "perfolio-symbolize"
@@ -372,3 +373,19 @@ def test_the_command_line_sends_files_whole_and_in_parts(tenant, perfolio, tmp_p
     assert client.get("/buildid/aa11/executable").body == small.read_bytes()
     assert "has it" in perfolio("upload", "--raw", large)
     assert "has it" in perfolio("upload", large)
+
+
+def test_a_profiles_binaries_are_checked_and_their_debug_files_sent(perfolio, tenant):
+    """Of Go, whose build id is text."""
+    data = pathlib.Path(os.environ.get("PERFOLIO_SHARED", ROOT.parent / "shared")) / "data/symbolize"
+    if not data.is_dir():
+        pytest.skip("no such profiles here")
+    profile = data / "stripped-cpu.stripped.pprof"
+    lines = [json.loads(line) for line in perfolio("check", "--json", profile).splitlines()]
+    files = {line["build_id"]: data / line["build_id"] / "debuginfo" for line in lines}
+    files = {build_id: file for build_id, file in files.items() if file.exists()}
+    assert len(files) == 1 and {line["state"] for line in lines} == {"missing"}
+    for build_id, file in files.items():
+        perfolio("upload", "--raw", file)
+        assert "go" in wait_built(tenant.api("debuginfo"), build_id)["table"]["quality"]
+        assert "ready" in perfolio("check", profile)
