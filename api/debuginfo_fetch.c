@@ -26,6 +26,9 @@ enum {
     RENEW_S = 15,
     BUILD_LEASE_S = 300, /* more than the builder may take by the clock */
     POLL_S = 1,
+    THREADS = 4,
+    TENANT_AT_ONCE = 2, /* a team's slow servers do not keep all threads from others */
+    HUNT_S = 600,       /* for one binary, whatever its servers do */
     REASON_BYTES = 500
 };
 
@@ -33,10 +36,11 @@ enum {
 
 struct debuginfo_fetch {
     struct server *server;
-    pthread_t thread;
+    pthread_t threads[THREADS];
+    int thread_count;
     pthread_mutex_t mutex;
     pthread_cond_t wake;
-    int64_t last_tenant; /* whose turn was last */
+    _Atomic int64_t last_tenant; /* whose turn was last */
     atomic_bool should_stop;
 };
 
@@ -51,6 +55,7 @@ struct hunt {
     const char *file;
     unsigned try_count; /* before this one */
     int64_t renewed_ns;
+    int64_t deadline_ns;
     bool is_lost; /* the job is another server's by now */
     bool is_public;
     enum debuginfod_outcome outcome;
@@ -75,14 +80,16 @@ static void report(const char *what, const struct err *err)
 static enum err_code find_due(struct debuginfo_fetch *fetch, struct pg_connection *connection,
                               struct arena *arena, struct pg_result **ret_rows, struct err *err)
 {
-    return pg_query_values(connection, PG_NO_TENANT,
-                           "SELECT n.tenant_id, n.build_id, n.file, n.try_count, " KEY_OF_NEED
-                           " FROM symbol_need n"
-                           " LEFT JOIN debuginfo_policy p USING (tenant_id)"
-                           " WHERE n.next_try_at <= now() AND NOT EXISTS (SELECT FROM symbol_job j"
-                           "  WHERE j.key = " KEY_OF_NEED " AND j.leased_until > now())"
-                           " ORDER BY n.tenant_id <= $1, n.tenant_id, n.next_try_at LIMIT 1",
-                           arena, ret_rows, err, PG_I64(fetch->last_tenant));
+    return pg_query_values(
+        connection, PG_NO_TENANT,
+        "SELECT n.tenant_id, n.build_id, n.file, n.try_count, " KEY_OF_NEED " FROM symbol_need n"
+        " LEFT JOIN debuginfo_policy p USING (tenant_id)"
+        " WHERE n.next_try_at <= now() AND NOT EXISTS (SELECT FROM symbol_job j"
+        "  WHERE j.key = " KEY_OF_NEED " AND j.leased_until > now())"
+        " AND (SELECT count(*) FROM symbol_job j WHERE j.tenant_id = n.tenant_id"
+        "  AND j.kind = 'fetch' AND j.leased_until > now()) < $2"
+        " ORDER BY n.tenant_id <= $1, n.tenant_id, n.next_try_at LIMIT 1",
+        arena, ret_rows, err, PG_I64(fetch->last_tenant), PG_I64(TENANT_AT_ONCE));
 }
 
 /* The tenant's row comes first (api/tenant.h); whose is being deleted has no job any more. */
@@ -129,6 +136,7 @@ static enum err_code claim(struct hunt *hunt, struct err *err)
     hunt->job_id = pg_get_i64(job, 0, 0);
     hunt->fence = pg_get_i64(job, 0, 1);
     hunt->renewed_ns = clock_monotonic_ns();
+    hunt->deadline_ns = hunt->renewed_ns + HUNT_S * CLOCK_NS_PER_S;
     return ERR_NONE;
 }
 
@@ -152,12 +160,17 @@ static void renew(struct hunt *hunt, int lease_s)
         hunt->is_lost = pg_affected(rows) != 1;
 }
 
+static bool is_late(const struct hunt *hunt)
+{
+    return clock_monotonic_ns() > hunt->deadline_ns;
+}
+
 static bool may_go_on(void *context)
 {
     struct hunt *hunt = context;
     if (clock_monotonic_ns() - hunt->renewed_ns > RENEW_S * CLOCK_NS_PER_S)
         renew(hunt, LEASE_S);
-    return !hunt->fetch->should_stop && !hunt->is_lost;
+    return !hunt->fetch->should_stop && !hunt->is_lost && !is_late(hunt);
 }
 
 /* ---- from a file to a table ---- */
@@ -384,9 +397,11 @@ static enum err_code run(struct hunt *hunt, struct err *err)
     }
     if (!code)
         code = ask_for_both(hunt, &upstreams, err);
-    if (code == ERR_CANCELLED)
+    if (code == ERR_CANCELLED && (hunt->fetch->should_stop || hunt->is_lost || !is_late(hunt)))
         return code;
-    if (code) { /* of this machine, or the team's quota */
+    if (code == ERR_CANCELLED) {
+        conclude(hunt, DEBUGINFOD_UNREACHABLE, "the debuginfod servers took too long");
+    } else if (code) { /* of this machine, or the team's quota */
         report("fetching debug files", err);
         conclude(hunt, DEBUGINFOD_UNREACHABLE,
                  code == ERR_QUOTA ? "the team's storage has no room for its symbol table"
@@ -467,9 +482,12 @@ enum err_code debuginfo_fetch_start(struct server *server, struct debuginfo_fetc
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
     pthread_cond_init(&fetch->wake, &attributes);
     pthread_condattr_destroy(&attributes);
-    if (pthread_create(&fetch->thread, NULL, fetch_main, fetch) != 0) {
+    while (fetch->thread_count < THREADS &&
+           pthread_create(&fetch->threads[fetch->thread_count], NULL, fetch_main, fetch) == 0)
+        fetch->thread_count++;
+    if (fetch->thread_count == 0) {
         destroy(fetch);
-        return err_set(err, ERR_INTERNAL, "cannot start the thread that fetches debug files");
+        return err_set(err, ERR_INTERNAL, "cannot start the threads that fetch debug files");
     }
     *ret_fetch = fetch;
     return ERR_NONE;
@@ -483,6 +501,7 @@ void debuginfo_fetch_stop(struct debuginfo_fetch *fetch)
     fetch->should_stop = true;
     pthread_cond_broadcast(&fetch->wake);
     pthread_mutex_unlock(&fetch->mutex);
-    pthread_join(fetch->thread, NULL);
+    for (int i = 0; i < fetch->thread_count; i++)
+        pthread_join(fetch->threads[i], NULL);
     destroy(fetch);
 }

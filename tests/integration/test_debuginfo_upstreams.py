@@ -285,3 +285,19 @@ def test_nobody_is_asked_where_the_operator_says_so(start_server):
 def test_a_wrong_setting_is_said_at_start(start_server):
     server = start_server("--debuginfod-urls=http://a.example/", wait=False)
     wait_for(lambda: "debuginfod-urls" in server.log() and "https" in server.log())
+
+
+def test_a_teams_slow_servers_do_not_keep_others_waiting(server, tmp_path, stub):
+    program = build_program(tmp_path)
+    stub.content = program.read_bytes()
+    slow, quick = Tenant(server), Tenant(server)
+    for tenant, behaviour in ((slow, "silent"), (quick, "content")):
+        assert tenant.user("owner").put(UPSTREAMS, json={"mode": "custom", "upstreams": [
+            {"url": stub.url(behaviour)}]}).status == 200
+    for i in range(8):
+        need(server, slow, f"{i:02x}" * 20)
+    wait_for(lambda: len(stub.paths()) == 2)
+    need(server, quick, build_id_of(program))
+    assert wait_for(lambda: tables_of(server, build_id_of(program))) == [str(quick.id)]
+    # It came past six that wait: the slow team has no more than two under way.
+    assert need_of(server, slow, "07" * 20)[1] == 0
