@@ -1,5 +1,6 @@
 #include "api/admission.h"
 
+#include "api/naming.h"
 #include "api/request.h"
 #include "api/senders.h"
 #include "api/series_set.h"
@@ -450,6 +451,8 @@ static enum err_code put(struct admission *admission, const struct batch *batch,
     if (batch->profile_count == 0)
         return ERR_NONE;
     admission->sample_count += batch->sample_count;
+    naming_note(admission->request->server->naming, admission->request->principal.tenant_id,
+                batch->tables);
     return store_addition_put(admission->addition, batch, batch_id, err);
 }
 

@@ -2,6 +2,7 @@
 
 #include "api/server.h"
 #include "api/symbol_tables.h"
+#include "lib/base/clock.h"
 #include "lib/base/flight_cache.h"
 #include "lib/base/map.h"
 #include "lib/base/mem.h"
@@ -19,7 +20,15 @@ static const size_t names_bytes_default = 64 << 20;
 /* Of one table; when it has more it begins anew. */
 static const size_t table_names_bytes = 4 << 20;
 
-enum { MODE_COUNT = SYMBOL_NAME_NONE + 1 };
+enum { MODE_COUNT = SYMBOL_NAME_NONE + 1, SEEN_SLOTS = 4096 };
+
+static const int64_t seen_ns = 600 * CLOCK_NS_PER_S;
+
+/* A binary that came lately; another one may take its place. */
+struct seen {
+    uint64_t hash;
+    int64_t at_ns; /* 0: none */
+};
 
 /* One way to call functions, for the store. */
 struct named_by {
@@ -32,6 +41,8 @@ struct naming {
     struct server *server;
     struct flight_cache *names; /* struct table_names by table and mode */
     struct named_by modes[MODE_COUNT];
+    pthread_mutex_t mutex; /* of what follows */
+    struct seen seen[SEEN_SLOTS];
 };
 
 struct text_pair {
@@ -340,6 +351,7 @@ struct naming *naming_create(struct server *server, size_t max_bytes)
 {
     struct naming *naming = mem_new(struct naming, 1);
     naming->server = server;
+    pthread_mutex_init(&naming->mutex, NULL);
     naming->names =
         flight_cache_create(max_bytes ? max_bytes : names_bytes_default, table_names_destroy);
     for (int mode = 0; mode < MODE_COUNT; mode++) {
@@ -356,6 +368,7 @@ void naming_destroy(struct naming *naming)
     if (!naming)
         return;
     flight_cache_destroy(naming->names);
+    pthread_mutex_destroy(&naming->mutex);
     mem_free(naming);
 }
 
@@ -375,6 +388,40 @@ enum err_code naming_profile(struct naming *naming, int64_t tenant_id, enum symb
     struct symbolize_counts counts = {0};
     return symbolize_profile(&resolver, SYMBOLIZE_WITHOUT_LINES, profile, arena, ret_named, &counts,
                              err);
+}
+
+static bool was_seen(struct naming *naming, int64_t tenant_id, struct span build_id)
+{
+    uint64_t hash = UINT64_C(14695981039346656037) ^ (uint64_t)tenant_id; /* FNV-1a */
+    for (size_t i = 0; i < build_id.size; i++)
+        hash = (hash ^ build_id.data[i]) * UINT64_C(1099511628211);
+    const int64_t now_ns = clock_monotonic_ns();
+    struct seen *slot = &naming->seen[hash % SEEN_SLOTS];
+    pthread_mutex_lock(&naming->mutex);
+    const bool is_known = slot->at_ns && slot->hash == hash && now_ns - slot->at_ns < seen_ns;
+    if (!is_known)
+        *slot = (struct seen){.hash = hash, .at_ns = now_ns};
+    pthread_mutex_unlock(&naming->mutex);
+    return is_known;
+}
+
+void naming_note(struct naming *naming, int64_t tenant_id, const struct profile *tables)
+{
+    arena_auto scratch = arena_create();
+    const struct symbolize_binary *binaries;
+    const uint32_t count = symbolize_find_binaries(tables, scratch, &binaries);
+    for (uint32_t i = 0; i < count; i++) {
+        const struct symbol_tables_binary binary = {.build_id = binaries[i].build_id,
+                                                    .file = binaries[i].file};
+        struct symbol_tables_ref ref = {0};
+        struct err ignored;
+        if (!binary.build_id.size || was_seen(naming, tenant_id, binary.build_id))
+            continue;
+        if (!symbol_tables_ref(naming->server, tenant_id, binary.build_id, &ref, &ignored) &&
+            !ref.table)
+            symbol_tables_need(naming->server, tenant_id, &binary, 1);
+        symbol_tables_unref(&ref);
+    }
 }
 
 enum err_code naming_find_states(struct server *server, int64_t tenant_id,

@@ -47,6 +47,10 @@ enum err_code naming_profile(struct naming *naming, int64_t tenant_id, enum symb
                              const struct profile *profile, struct arena *arena,
                              struct profile *ret_named, struct err *err) MUST_USE;
 
+/* Notes which of a profile's binaries need a table, so that it is looked for before anybody looks
+ * at the profile. Of what was noted in the last minutes costs a look into memory. */
+void naming_note(struct naming *naming, int64_t tenant_id, const struct profile *tables);
+
 /* What became of names for these binaries, in arena; of SYMBOL_TABLES_STATUS_MAX at most.
  * Handles: ERR_DATABASE, ERR_BUSY. */
 enum err_code naming_find_states(struct server *server, int64_t tenant_id,

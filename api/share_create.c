@@ -11,6 +11,7 @@
 #include "api/decode_gate.h"
 #include "api/idempotency.h"
 #include "api/metrics.h"
+#include "api/naming.h"
 #include "api/object_task.h"
 #include "api/password.h"
 #include "api/profile_cache.h"
@@ -59,8 +60,10 @@ static enum err_code summarise(struct request *request, struct span bytes, struc
 }
 
 /* Of a share that was made the profile stays decoded, since it is looked at next. */
-static void keep_profile(struct server *server, struct new_share *share)
+static void keep_profile(struct request *request, struct new_share *share)
 {
+    struct server *server = request->server;
+    naming_note(server->naming, request->principal.tenant_id, share->profile);
     profile_cache_keep(server->profiles, share->id, share->profile);
     share->profile = NULL;
 }
@@ -314,7 +317,7 @@ enum err_code share_create(struct request *request, const struct share_settings 
     name_share(source, &share);
     enum err_code code = store(request, settings, source, &share, err);
     if (!code)
-        keep_profile(request->server, &share);
+        keep_profile(request, &share);
     drop_profile(request->server, &share);
     if (code)
         return code;

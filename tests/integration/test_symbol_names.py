@@ -249,6 +249,16 @@ def test_shares_and_stored_profiles_say_what_elfutils_says(tenant, tmp_path):
 
 
 @needs_compiler
+def test_what_comes_is_looked_for_before_anybody_looks(server, tmp_path):
+    program = Program(tmp_path, "1234" * 10, C_SOURCE)
+    for path in ("/api/v1/profiles", "/api/v1/shares"):
+        team = Tenant(server)
+        assert team.api("ingest", "share").post(path, program.profile()).status in (200, 201)
+        wait_for(lambda: query_one(server, "SELECT file FROM symbol_need WHERE tenant_id = %s AND build_id = %s",
+                                   team.id, program.build_id) == (str(program.elf),))
+
+
+@needs_compiler
 def test_each_team_sees_its_own_names(server, tmp_path):
     """Two programs of one build id; nobody sees another's."""
     tables, clients, links = [], [], []
