@@ -158,13 +158,16 @@ static enum err_code fail(struct server *server, const struct debuginfo_job *job
 }
 
 enum err_code debuginfo_build(struct server *server, const struct debuginfo_job *job,
-                              const struct patience *patience, struct arena *arena, struct err *err)
+                              const struct patience *patience, struct arena *arena,
+                              bool *ret_is_built, struct err *err)
 {
+    *ret_is_built = false;
     /* It was claimed so often without an end: whoever had it died. */
     if (job->try_count > DEBUGINFO_BUILD_MAX_TRIES)
         return fail(server, job, "the server stopped each time while it built the symbol table",
                     arena, err);
     enum err_code code = build(server, job, patience, arena, err);
+    *ret_is_built = !code;
     if (!code || !is_of_the_file(job, code))
         return code;
     const char *reason =

@@ -28,13 +28,13 @@ struct debuginfo_job {
 enum { DEBUGINFO_BUILD_MAX_TRIES = 5 };
 
 /*
- * Builds, and ends the job: its row is gone, and its file has a table or a reason. The files are
- * those of the job's team. Handles: ERR_CANCELLED (the patience is over), ERR_CONFLICT (the job
- * belongs to somebody else by now): nothing was changed. Any other error is the machine's: the job
- * is to be tried again.
+ * Builds, and ends the job: its row is gone, and its file has a table (*ret_is_built) or a reason.
+ * The files are those of the job's team. Handles: ERR_CANCELLED (the patience is over),
+ * ERR_CONFLICT (the job belongs to somebody else by now): nothing was changed. Any other error is
+ * the machine's: the job is to be tried again.
  */
 enum err_code debuginfo_build(struct server *server, const struct debuginfo_job *job,
                               const struct patience *patience, struct arena *arena,
-                              struct err *err) MUST_USE;
+                              bool *ret_is_built, struct err *err) MUST_USE;
 
 #endif

@@ -1,6 +1,7 @@
 #include "api/debuginfo_jobs.h"
 
 #include "api/debuginfo_build.h"
+#include "api/metrics.h"
 #include "api/server.h"
 #include "api/symbol_tables.h"
 #include "lib/base/clock.h"
@@ -130,6 +131,13 @@ static void set_running(struct debuginfo_jobs *jobs, const struct debuginfo_job 
     pthread_mutex_unlock(&jobs->mutex);
 }
 
+static void count_outcome(struct debuginfo_jobs *jobs, const char *labels)
+{
+    metric_add(metrics_counter(jobs->server->metrics, "perfolio_symbol_builds_total", labels,
+                               "Debug files of teams that were looked at, by what came of it."),
+               1);
+}
+
 static bool run_one(struct debuginfo_jobs *jobs)
 {
     struct debuginfo_job job;
@@ -142,8 +150,12 @@ static bool run_one(struct debuginfo_jobs *jobs)
     if (code || !job.id)
         return false;
     set_running(jobs, &job);
-    code = debuginfo_build(jobs->server, &job, &patience, arena, &err);
+    bool is_built = false;
+    code = debuginfo_build(jobs->server, &job, &patience, arena, &is_built, &err);
     set_running(jobs, NULL);
+    count_outcome(jobs, code       ? "outcome=\"again\""
+                        : is_built ? "outcome=\"built\""
+                                   : "outcome=\"failed\"");
     if (code == ERR_CONFLICT || code == ERR_NONE)
         return true;
     if (code != ERR_CANCELLED)

@@ -10,6 +10,7 @@ import time
 
 import pytest
 
+import stored
 from conftest import BUILD, PERFOLIOD, make_folder
 from people import Tenant
 from test_debuginfo import compile_with_id, path, stored_bytes, wait_built
@@ -186,3 +187,31 @@ def test_old_needs_and_failures_are_forgotten(start_server, programs, tmp_path):
     with server.database("perfolio_jobs").cursor() as cursor:
         cursor.execute("SELECT build_id FROM symbol_need")
         assert cursor.fetchall() == [("aa42",)]
+
+
+@pytest.mark.skipif(stored.is_in_bucket(), reason="objects of a bucket cannot be made old")
+def test_objects_without_a_row_are_collected_and_others_are_not(start_server, tmp_path):
+    server = start_server()
+    client = Tenant(server).api("debuginfo")
+    data = send(client, tmp_path, "aa50")
+    wait_built(client, "aa50")
+    metrics = server.api().get("/metrics").text
+    assert 'perfolio_symbol_builds_total{outcome="built"} 1' in metrics
+    assert server.stop() == 0
+    old = []
+    for kind in ("symbols", "debuginfo"):
+        folder = server.data_dir / "objects" / kind
+        owned = next(folder.iterdir())
+        old.append(folder / ("o" * 22))
+        old[-1].write_bytes(b"left behind")
+        os.chown(old[-1], owned.stat().st_uid, owned.stat().st_gid)
+        for each in (old[-1], owned):
+            os.utime(each, (time.time() - 7200,) * 2)
+    server.start()
+    client.close()
+    deadline = time.monotonic() + 60
+    while any(each.exists() for each in old):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    assert client.get("/buildid/aa50/debuginfo").body == data
+    assert len(list((server.data_dir / "objects/symbols").iterdir())) == 1
