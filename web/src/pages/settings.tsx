@@ -24,6 +24,7 @@ const scopeTexts: [string, string][] = [
   ["read", "read the team’s profiles"],
   ["share", "create, edit and delete profiles"],
   ["ingest", "send profiles all the time, as agents do"],
+  ["debuginfo", "send the binaries and debug files that names come from"],
   ["admin", "manage people, tokens and settings"],
 ];
 const tokenExpiries = [
