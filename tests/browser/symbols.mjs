@@ -32,7 +32,7 @@ export async function testSymbols(runner, browser, server) {
       const { build_ids: ids } = (await server.call("GET", `/api/v1/shares/${share.id}`)).json;
       await page.goto(`${server.url}/p/${share.id}?v=table&sv=2`);
       await page.click(".missing-names summary:has-text('1 binary without names')");
-      assert.match(await page.textContent(".missing-names li"), /pprof-example-app-go .*debug information/);
+      assert.match(await page.textContent(".missing-names li"), /^pprof-example-app-go \w.+ \w/);
       assert.match(await page.textContent(".missing-names .copy-field code"), /^perfolio debuginfo upload \/home\/\S+\/pprof-example-app-go$/);
       await page.waitForSelector("text=[pprof-example-app-go]");
       const { id, bytes } = makeTable(ids);
