@@ -293,20 +293,24 @@ static const char *describe_broken(struct arena *arena, const struct store_stati
                         read->broken_message);
 }
 
+static const char *describe_hours(struct arena *arena, uint32_t count)
+{
+    return arena_printf(arena, "%" PRIu32 " %s, counted by series and block,", count,
+                        count == 1 ? "hour" : "hours");
+}
+
 static const char *describe_totals(struct arena *arena, const struct store_statistics *read)
 {
     const char *cut = "", *unlabelled = "";
     if (read->cut_count)
         cut = arena_printf(arena,
-                           "%" PRIu32 " hours, counted by series and block, are left out: of these "
-                           "totals alone are kept; let windows and steps begin and end at full "
-                           "hours",
-                           read->cut_count);
+                           "%s %s left out: totals alone are kept there; let windows and steps "
+                           "begin and end at full hours",
+                           describe_hours(arena, read->cut_count),
+                           read->cut_count == 1 ? "is" : "are");
     if (read->unlabelled_count)
-        unlabelled = arena_printf(arena,
-                                  "%sof %" PRIu32 " hours, counted by series and block, labels of "
-                                  "samples are not kept any more",
-                                  *cut ? "; " : "", read->unlabelled_count);
+        unlabelled = arena_printf(arena, "%sof %s labels of samples are not kept any more",
+                                  *cut ? "; " : "", describe_hours(arena, read->unlabelled_count));
     return arena_printf(arena, "%s%s", cut, unlabelled);
 }
 
@@ -400,6 +404,14 @@ static enum err_code read_samples(struct request *request, struct report *report
     return code;
 }
 
+enum err_code query_refuse_label(struct arena *arena, const char *parameter,
+                                 const struct store_answer *answer, struct err *err)
+{
+    const char *missing = query_describe_missing(arena, &answer->statistics);
+    return err_set(err, ERR_INVALID, "%s: %s%s%s", parameter, answer->absent_label,
+                   missing ? "; " : "", missing ? missing : "");
+}
+
 static enum err_code merge_report(struct request *request, struct report *report,
                                   struct store_query *query, struct query_ask **ret_ask,
                                   struct store_answer *ret_answer, struct err *err)
@@ -415,8 +427,8 @@ static enum err_code merge_report(struct request *request, struct report *report
     report->left_out[VIEW_SIDE_B] = ret_answer->left_out;
     if (!ret_answer->absent_label)
         return ERR_NONE;
-    err_set(err, ERR_INVALID, "%s: %s", report->label_key.size ? "key" : "group_by",
-            ret_answer->absent_label);
+    query_refuse_label(request->arena, report->label_key.size ? "key" : "group_by", ret_answer,
+                       err);
     store_answer_fini(ret_answer);
     return ERR_INVALID;
 }

@@ -68,6 +68,9 @@ enum err_code query_explain(const struct store_query *query, enum err_code code,
 
 /* What is missing in an answer, in ASCII; NULL when nothing is. */
 const char *query_describe_missing(struct arena *arena, const struct store_statistics *read);
+/* ERR_INVALID: the parameter names a label that the answer does not have, and why it may be so. */
+enum err_code query_refuse_label(struct arena *arena, const char *parameter,
+                                 const struct store_answer *answer, struct err *err);
 /* The fields that tell how the answer was made, since begin_ns of the monotonic clock. */
 void query_add_fields(struct request *request, struct response *response,
                       const struct store_answer *answer, int64_t begin_ns);

@@ -96,16 +96,18 @@ static enum err_code merge_and_pack(struct request *request, struct response *re
     if (code)
         return code;
     if (answer.absent_label) {
-        code = err_set(err, ERR_INVALID, "keep_label: %s", answer.absent_label);
+        code = query_refuse_label(request->arena, "keep_label", &answer, err);
     } else if (answer.profile->sample_count) {
         add_comments(request->arena, &query, &answer);
         query_add_fields(request, response, &answer, begin_ns);
         code = pack(answer.profile, packed, err);
     } else {
+        const char *missing = query_describe_missing(request->arena, &answer.statistics);
         code = err_set(err, ERR_INVALID,
                        "query: it finds no sample from %s, so there is nothing to share: ask for "
-                       "other labels or another time",
-                       describe_window(request->arena, &query));
+                       "other labels or another time%s%s",
+                       describe_window(request->arena, &query), missing ? "; " : "",
+                       missing ? missing : "");
     }
     store_answer_fini(&answer);
     return code;

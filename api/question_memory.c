@@ -22,7 +22,8 @@ struct question_place {
     struct question_place *beside; /* of the same request */
     struct question_place *next;   /* in one of the lists of memory */
     int64_t tenant_id;
-    uint64_t held_bytes; /* more than 0: it is in memory->held */
+    uint64_t held_bytes;   /* more than 0: it is in memory->held */
+    uint64_t needed_bytes; /* at least, of them: who waited holds more in advance */
     struct patience patience;
     struct store_memory calls; /* what the store calls */
 };
@@ -165,14 +166,24 @@ static bool wait_for_room(struct question_place *place, uint64_t bytes)
     return is_in;
 }
 
-/* Of the same request, whose answers are still needed. */
-static bool has_others(const struct question_place *place)
+/* What answers of the same request need, which are still wanted. */
+static uint64_t needed_beside(const struct question_place *place)
 {
-    for (const struct question_place *other = place->beside; other; other = other->beside) {
-        if (other->held_bytes)
-            return true;
-    }
-    return false;
+    uint64_t bytes = 0;
+    for (const struct question_place *other = place->beside; other; other = other->beside)
+        bytes += other->held_bytes ? other->needed_bytes : 0;
+    return bytes;
+}
+
+/* Beside such answers nobody waits: it takes what is free, or nothing. */
+static bool take_what_is_free(const struct question_place *place, size_t needed, uint64_t *wanted)
+{
+    const struct question_memory *memory = place->memory;
+    const uint64_t free_bytes = memory->max_bytes - memory->used_bytes;
+    if (needed > free_bytes || must_give_way(place))
+        return false;
+    *wanted = *wanted < free_bytes ? *wanted : free_bytes;
+    return true;
 }
 
 /* ---- what the store calls ---- */
@@ -186,8 +197,10 @@ static size_t grow(void *context, size_t bytes)
     uint64_t wanted = ((uint64_t)bytes + STEP_BYTES - 1) / STEP_BYTES * STEP_BYTES;
     pthread_mutex_lock(&memory->mutex);
     wanted = wanted < memory->max_bytes ? wanted : memory->max_bytes;
-    if (wanted > place->held_bytes && has_room(place, wanted) && !must_give_way(place))
+    if (wanted > place->held_bytes && has_room(place, wanted) && !must_give_way(place)) {
         set_held(place, wanted);
+        place->needed_bytes = bytes < wanted ? bytes : wanted;
+    }
     const uint64_t held_bytes = place->held_bytes;
     pthread_mutex_unlock(&memory->mutex);
     return (size_t)held_bytes;
@@ -211,12 +224,19 @@ static enum err_code wait_whole(void *context, size_t needed, size_t most, struc
     wanted = wanted < memory->max_bytes ? wanted : memory->max_bytes;
     pthread_mutex_lock(&memory->mutex);
     set_held(place, 0);
-    const bool is_in = !has_others(place) && wait_for_room(place, wanted);
-    if (is_in)
+    const uint64_t beside = needed_beside(place);
+    const bool is_too_much = needed > memory->max_bytes - beside;
+    const bool is_in = !is_too_much && (beside ? take_what_is_free(place, needed, &wanted)
+                                               : wait_for_room(place, wanted));
+    if (is_in) {
         set_held(place, wanted);
+        place->needed_bytes = needed;
+    }
     pthread_mutex_unlock(&memory->mutex);
     if (is_in)
         return ERR_NONE;
+    if (is_too_much)
+        return refuse_for_good(memory, err);
     if (patience_is_cancelled(&place->patience))
         return err_set(err, ERR_CANCELLED, "nobody waits for the answer: ask again");
     err_set(err, ERR_BUSY,

@@ -6,7 +6,8 @@
  * never kept waiting. Past them it takes places of the budget as it grows. One that finds no room
  * lets go of all that it has, waits for a place of twice what it had needed, taken whole, and
  * begins again: so nobody waits while holding memory, and those inside always finish. Only a
- * request that still needs an answer of before (a diff's other side) does not wait at all.
+ * request that still needs an answer of before (a diff's other side) does not wait at all: it takes
+ * what is free, and is refused for good where both together need more than the budget.
  *
  * The tenant that holds least is next, and while it waits those that hold more do not grow.
  * Threads: any; a place belongs to one.

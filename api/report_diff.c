@@ -143,8 +143,9 @@ static enum err_code merge_side(struct request *request, const struct report *re
     if (!*answer->type)
         return err_set(err, ERR_INVALID,
                        "%s: the query finds no profile in its window, so there is nothing to "
-                       "compare: ask for other labels or another time",
-                       share_names[side]);
+                       "compare: ask for other labels or another time%s%s",
+                       share_names[side], missing[side] ? "; " : "",
+                       missing[side] ? missing[side] : "");
     return ERR_NONE;
 }
 

@@ -412,6 +412,7 @@ static enum err_code answer_question(struct walk *walk, void *context)
         code = walk_check_magnitude(walk);
     if (code)
         return code;
+    walk_count_unlabelled(walk, query->label_names, query->label_name_count);
     answers_identify(walk, identity);
     if (*identity && query->has_answer && query->has_answer(query->has_answer_context, identity)) {
         answer->is_known = true;

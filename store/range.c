@@ -515,6 +515,7 @@ static enum err_code answer_range(struct walk *walk, void *context)
         code = walk_check_magnitude(walk);
     if (code)
         return code;
+    walk_count_unlabelled(walk, range->query->group_by, range->query->group_by_count);
     range->walk = walk;
     range->rule = walk->type_count ? walk->types[0].rule : STORE_SUM;
     if (range->query->is_by_moments && range->rule != STORE_SUM)

@@ -260,7 +260,8 @@ struct store_statistics {
      * that are left out, since they are not in the window, or in one step, as a whole. */
     uint32_t totals_count;
     uint32_t cut_count;
-    uint32_t unlabelled_count; /* of totals_count with a label filter: samples have no labels */
+    /* Of totals_count: of series without a label that is asked for, which samples may have had. */
+    uint32_t unlabelled_count;
     struct store_names names;
 };
 

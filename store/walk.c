@@ -3,6 +3,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/map.h"
 #include "lib/base/mem.h"
+#include "lib/profile/label_filter.h"
 #include "store/catalogue.h"
 #include "store/deleted.h"
 #include "store/open_blocks.h"
@@ -218,13 +219,43 @@ static void add_task(struct walk *walk, struct series_in_hand *hand, struct walk
     walk->statistics.profile_count += task->end - task->first;
     if (walk->state->kind == WALK_SERIES)
         return;
-    if (task->are_totals) {
-        walk->statistics.totals_count++;
-        walk->statistics.unlabelled_count += walk->query->label_filter != NULL;
-    }
+    walk->statistics.totals_count += task->are_totals;
     walk->tasks =
         grow(walk->tasks, walk->task_count, &walk->state->task_capacity, sizeof(*walk->tasks));
     walk->tasks[walk->task_count++] = *task;
+}
+
+static bool has_label(const struct store_series *series, struct span name)
+{
+    for (uint32_t i = 0; i < series->label_count; i++) {
+        if (span_equal(series->labels[i].name, name))
+            return true;
+    }
+    return false;
+}
+
+static bool has_labels(const struct store_series *series, const struct span *names, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (!has_label(series, names[i]))
+            return false;
+    }
+    return true;
+}
+
+void walk_count_unlabelled(struct walk *walk, const struct span *names, size_t name_count)
+{
+    const struct store_query *query = walk->query;
+    struct span keys[LABEL_RULES_MAX];
+    const size_t key_count = query->label_filter ? label_filter_keys(query->label_filter, keys) : 0;
+    walk->statistics.unlabelled_count = 0;
+    for (uint32_t i = 0; i < walk->task_count && walk->statistics.totals_count; i++) {
+        const struct walk_task *task = &walk->tasks[i];
+        const struct store_series *series = &walk->series[task->series];
+        const bool is_complete = !query->wants_all_labels && has_labels(series, keys, key_count) &&
+                                 has_labels(series, names, name_count);
+        walk->statistics.unlabelled_count += task->are_totals && !is_complete;
+    }
 }
 
 /* A task for each run of profiles in the window that are not deleted. */

@@ -102,6 +102,10 @@ void walk_find_hour(const struct block_granule *granule, int64_t *ret_first_ns,
 /* An hour of which totals alone are kept does not fit the question: the answer is without it. */
 void walk_note_cut(struct walk *walk, const struct walk_task *task);
 
+/* Counts the tasks that are totals of series without a label that the question asks for: of these
+ * names, of its filter, or any. Samples may have had it. To be called before the tasks are read. */
+void walk_count_unlabelled(struct walk *walk, const struct span *names, size_t name_count);
+
 /* Is the window all of the task's granule? */
 static inline bool walk_is_whole(const struct walk_task *task)
 {

@@ -229,7 +229,7 @@ def test_of_hours_that_are_totals_single_profiles_labels_and_parts_are_gone(star
             for _ in range(2):  # and that which was kept
                 answer, rows = folded(client, CPU_NAMES[0], begin + start, begin + end)
                 assert sum(rows.values()) == value, (start, end)
-                assert "are left out" in answer.headers["perfolio-warning"]
+                assert " left out: totals alone" in answer.headers["perfolio-warning"]
                 assert totals_and_cut(answer)[1] >= cut
         assert client.get("/api/v1/profiles", query=day).json()["data"] == []
         answer = client.get("/api/v1/query", query={**day, "label": "thread=t1", "report": "folded"})
@@ -256,6 +256,50 @@ def test_of_hours_that_are_totals_single_profiles_labels_and_parts_are_gone(star
     assert folded(client, CPU_NAMES[0], begin, begin + DAY)[1] == {}
     until(lambda: is_aged(server) and not blocks_of(server, tenant), "totals that are past are left")
     assert verify(server)["problems"] == []
+
+
+def test_it_is_said_that_labels_of_samples_went(start_server):
+    """Where they are asked for and the series does not have them; nothing is said where nothing is lost."""
+    client = Tenant(start_server("--jobs-interval", "1s")).api("ingest", "read", "admin", "share")
+    begin = begin_of_day(9)
+    for moment in (begin + 5 * MINUTE, time.time_ns() - 600 * 10**9):
+        maker = pprof_maker.Maker(CPU)
+        where = maker.location([(maker.function("main", "main.c"), 1)])
+        maker.sample([where], [5, 50], [("region", "eu")])
+        maker.sample([where], [7, 70], [("region", "us")])
+        maker.scalars(time=moment, duration=10**9, period=1, period_type=("cpu", "nanoseconds"))
+        assert client.post("/api/v1/profiles", body=maker.bytes(), query={"label": "pod=a"}).status == 200
+    keep(client, '{pod="a"}', "1d", totals="300d")
+    old = {"query": CPU_NAMES[0], "start": begin, "end": begin + HOUR}
+    both = {**old, "end": time.time_ns()}
+    gone = "of 1 hour, counted by series and block, labels of samples are not kept any more"
+
+    def warning(path="query", wanted=gone, **query):
+        answer = client.get("/api/v1/" + path, query=query)
+        assert (answer.status, answer.headers.get("perfolio-warning")) == (200, wanted), answer
+        return answer
+
+    folded_of = {"report": "folded"}
+    assert warning(**both, **folded_of, group_by="label:region").text
+    for more in ({**folded_of, "group_by": "label:region"}, {"report": "labels", "key": "region"}):
+        answer = client.get("/api/v1/query", query={**old, **more})
+        assert answer.status == 400 and gone in answer.json()["detail"], answer
+    answer = client.post("/api/v1/shares", query={**old, "keep_label": "region"})
+    assert answer.status == 400 and gone in answer.json()["detail"], answer
+    warning(**old, **folded_of, label="region=eu")
+    warning(**old, report="labels")
+    plot = {"step": "1h", "path": "query_range"}
+    answer = warning(**old, **plot, group_by="region").json()
+    assert [one["points"][0][1] for one in answer["series"]] == [12]
+    for more in ({"label": "pod=a"}, {"group_by": "label:pod"}, {}):
+        warning(**old, **folded_of, **more, wanted=None)
+    warning(**old, **plot, group_by="pod", wanted=None)
+    # A window that cuts the hour finds nothing, and says why.
+    part = {"query": CPU_NAMES[0], "start": begin + MINUTE, "end": begin + HOUR}
+    cut = "1 hour, counted by series and block, is left out: totals alone are kept there"
+    sides = {side + name: value for side in ("a_", "b_") for name, value in part.items()}
+    for answer in (client.get("/api/v1/diff/top", query=sides), client.post("/api/v1/shares", query=part)):
+        assert answer.status in (400, 422) and cut in answer.json()["detail"], answer
 
 
 def test_labels_that_make_series_outlive_their_samples(start_server):

@@ -166,6 +166,33 @@ static void who_still_needs_another_answer_does_not_wait(void **state)
     assert_int_equal(question_memory_used_bytes(fixture->memory), 0);
 }
 
+static void answers_that_need_more_together_are_refused_for_good(void **state)
+{
+    struct fixture *fixture = *state;
+    struct asker both = {0};
+    enter(fixture, &both, 1);
+    assert_true(grow(&both, 60 * MIB) >= (size_t)60 * MIB);
+    enter(fixture, &both, 1);
+    assert_int_equal(wait_for(&both, 41 * MIB), ERR_LIMIT);
+    assert_int_equal(wait_for(&both, 40 * MIB), ERR_NONE); /* what is free */
+    assert_int_equal(question_memory_used_bytes(fixture->memory), 100 * MIB);
+    question_memory_leave(&both.places);
+}
+
+static void what_was_taken_in_advance_refuses_nothing_for_good(void **state)
+{
+    struct fixture *fixture = *state;
+    struct asker both = {0};
+    enter(fixture, &both, 1);
+    const struct store_memory *calls = both.query.memory;
+    assert_int_equal(calls->wait(calls->context, 40 * MIB, BUDGET, &both.err), ERR_NONE);
+    assert_int_equal(question_memory_used_bytes(fixture->memory), 80 * MIB);
+    enter(fixture, &both, 1);
+    assert_int_equal(wait_for(&both, 60 * MIB), ERR_BUSY);
+    assert_int_equal(wait_for(&both, 61 * MIB), ERR_LIMIT);
+    question_memory_leave(&both.places);
+}
+
 static void who_has_no_patience_does_not_wait(void **state)
 {
     struct fixture *fixture = *state;
@@ -192,6 +219,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(more_than_there_is_is_refused, start, stop),
         cmocka_unit_test_setup_teardown(the_tenant_that_holds_least_is_next, start, stop),
         cmocka_unit_test_setup_teardown(who_still_needs_another_answer_does_not_wait, start, stop),
+        cmocka_unit_test_setup_teardown(answers_that_need_more_together_are_refused_for_good, start,
+                                        stop),
+        cmocka_unit_test_setup_teardown(what_was_taken_in_advance_refuses_nothing_for_good, start,
+                                        stop),
         cmocka_unit_test_setup_teardown(who_has_no_patience_does_not_wait, start, stop),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
