@@ -163,7 +163,7 @@ enum {
     CATALOGUE_LEASE_S = 120,
     /* What cannot be read for so long is given up where a deletion waits for it. */
     CATALOGUE_LOSS_DAYS = 7,
-    CATALOGUE_GRACE_S = 120 /* what was swapped stays that long, for questions that began before */
+    CATALOGUE_GRACE_S = 120 /* what was swapped stays that long at least: see catalogue_tidy */
 };
 
 /* Why no merge takes a part. */
@@ -274,7 +274,10 @@ enum err_code catalogue_unmark(struct pg_pool *jobs, struct arena *arena, int64_
 
 /* Says that the writer lives, ends those that have not for a minute, and forgets what was swapped
  * long enough ago: its objects go to object_trash. */
-enum err_code catalogue_tidy(struct pg_pool *jobs, int64_t writer_id, struct err *err) MUST_USE;
+/* What was swapped stays for questions that began before: for CATALOGUE_GRACE_S, and longer where
+ * they may take longer, be it query_time_s or what a tenant has of its own. */
+enum err_code catalogue_tidy(struct pg_pool *jobs, int64_t writer_id, int64_t query_time_s,
+                             struct err *err) MUST_USE;
 /* Blocks and parts of segments that are older than any of their tenant's rules keeps go whole. */
 enum err_code catalogue_expire(struct pg_pool *jobs, int64_t retention_s, struct err *err) MUST_USE;
 

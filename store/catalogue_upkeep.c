@@ -290,7 +290,14 @@ enum err_code catalogue_promote(struct pg_pool *jobs, struct arena *arena, int64
 
 /* ---- tidying ---- */
 
-enum err_code catalogue_tidy(struct pg_pool *jobs, int64_t writer_id, struct err *err)
+/* A question reads the catalogue a moment after its time began; the other minute is for clocks and
+ * limits that servers remember for a while. */
+#define GRACE                                                                                      \
+    "greatest($1, $2 + 60, (SELECT max((limits->>'query_time_s')::bigint) + 60 FROM tenant)) "     \
+    "* interval '1 s'"
+
+enum err_code catalogue_tidy(struct pg_pool *jobs, int64_t writer_id, int64_t query_time_s,
+                             struct err *err)
 {
     arena_auto arena = arena_create();
     pg_auto connection = NULL;
@@ -313,15 +320,17 @@ enum err_code catalogue_tidy(struct pg_pool *jobs, int64_t writer_id, struct err
                         "AND NOT t.is_swapped)",
                         NULL, 0, arena, &result, err);
     if (!code)
-        code = pg_query_values(connection, PG_NO_TENANT,
-                               "DELETE FROM segment "
-                               "WHERE swapped_at < now() - $1 * interval '1 s'",
-                               arena, &result, err, PG_I64(CATALOGUE_GRACE_S));
+        code =
+            pg_query_values(connection, PG_NO_TENANT,
+                            "DELETE FROM segment "
+                            "WHERE swapped_at < now() - " GRACE,
+                            arena, &result, err, PG_I64(CATALOGUE_GRACE_S), PG_I64(query_time_s));
     if (!code)
-        code = pg_query_values(connection, PG_NO_TENANT,
-                               "DELETE FROM block "
-                               "WHERE swapped_at < now() - $1 * interval '1 s'",
-                               arena, &result, err, PG_I64(CATALOGUE_GRACE_S));
+        code =
+            pg_query_values(connection, PG_NO_TENANT,
+                            "DELETE FROM block "
+                            "WHERE swapped_at < now() - " GRACE,
+                            arena, &result, err, PG_I64(CATALOGUE_GRACE_S), PG_I64(query_time_s));
     if (!code)
         code = pg_query(connection, PG_NO_TENANT,
                         "DELETE FROM ingest_batch WHERE received_at < now() - interval '1 day'",

@@ -63,6 +63,7 @@ enum err_code store_open(const struct store_options *options, struct store **ret
     const struct upkeep_options upkeep = {
         .objects = options->objects,
         .jobs_database = options->jobs_database,
+        .query_time_s = options->query_time_s,
         .retention_s = options->retention_s,
         .blocks = store->blocks,
         .writer = store->writer,

@@ -72,6 +72,7 @@ struct store_options {
     struct pg_pool *jobs_database; /* as perfolio_jobs: flushes and background work */
     const char *name;              /* of this server, for people: host and process */
     int64_t retention_s;           /* of tenants that have none of their own; 0: for ever */
+    int64_t query_time_s;          /* that a question of such a tenant may take by the clock */
     int flush_interval_ms;         /* how long the first batch of a flush waits for others; 0: 25 */
     int flush_requests;            /* so many that wait need no more company; 0: any number */
     size_t max_waiting_bytes;      /* of batches that wait for a flush; 0: 64 MiB */

@@ -137,7 +137,8 @@ static void run_round(struct upkeep *upkeep)
     struct err err;
     compact_all(upkeep);
     if (upkeep->round % TIDY_ROUNDS == 0 &&
-        catalogue_tidy(upkeep->options.jobs_database, writer_peek(upkeep->options.writer), &err))
+        catalogue_tidy(upkeep->options.jobs_database, writer_peek(upkeep->options.writer),
+                       upkeep->options.query_time_s, &err))
         report(upkeep, "catalogue", &err);
     if (upkeep->round % EXPIRE_ROUNDS == 0 &&
         catalogue_expire(upkeep->options.jobs_database, upkeep->options.retention_s, &err))

@@ -23,7 +23,8 @@ struct upkeep_options {
     struct pg_pool *jobs_database;
     struct open_blocks *blocks;
     struct writer *writer;
-    int64_t retention_s; /* of tenants without one of their own; 0: for ever */
+    int64_t retention_s;  /* of tenants without one of their own; 0: for ever */
+    int64_t query_time_s; /* that a question may take, of tenants without a limit of their own */
     /* Told what went wrong; the work is tried again later. */
     void (*report)(void *context, const char *work, const struct err *err);
     void *report_context;

@@ -444,6 +444,33 @@ def test_what_is_too_large_together_stops_no_merge(start_server):
         assert rows == {("main",): 30 * count} and "perfolio-warning" not in answer.headers
 
 
+def test_what_was_swapped_stays_for_the_longest_question(start_server):
+    server = start_server("--jobs-interval", "1s")
+    patient, client = Tenant(server, query_time_s=3600), Tenant(server).api("ingest", "read")
+    for minute in range(2):
+        body = make_profile(CPU, BEGIN + minute * 60 * 10**9, {("main",): [1, 10]}, ("cpu", "nanoseconds"), 10**10)
+        assert client.post("/api/v1/profiles", body=body).status == 200
+    compact(server)
+
+    def run(statement):
+        with server.database().cursor() as cursor:
+            cursor.execute(statement)
+
+    def swap():
+        for table in ("segment", "block"):
+            run(f"UPDATE {table} SET swapped_at = now() - interval '30 minutes'")
+
+    swap()
+    for _ in range(2):
+        run("INSERT INTO ingest_batch (tenant_id, batch_id, received_at) "
+            f"VALUES ({patient.id}, decode(repeat('ab', 32), 'hex'), now() - interval '2 days')")
+        until(lambda: not rows_of(server, "SELECT 1 FROM ingest_batch WHERE received_at < now() - interval '1 day'"),
+              "old batches are still known")
+    assert rows_of(server, "SELECT 1 FROM block WHERE swapped_at IS NOT NULL")
+    server.api().patch(f"/api/v1/admin/tenants/{patient.id}", json={"query_time_s": None})
+    until(lambda: not rows_of(server, "SELECT 1 FROM block WHERE swapped_at IS NOT NULL"), "what was swapped is still there")
+
+
 def test_what_is_older_than_the_team_keeps_goes(start_server):
     server = start_server("--jobs-interval", "1s")
     tenant = Tenant(server, profile_retention_s=86400)

@@ -279,8 +279,9 @@ static void tidy(struct fixture *fixture)
     for (int i = 0; i < 2; i++) {
         ask(fixture, "UPDATE segment SET swapped_at = swapped_at - interval '1 hour'");
         ask(fixture, "UPDATE block SET swapped_at = swapped_at - interval '1 hour'");
-        assert_int_equal(catalogue_tidy(fixture->jobs, writer_peek(fixture->writer), &fixture->err),
-                         ERR_NONE);
+        assert_int_equal(
+            catalogue_tidy(fixture->jobs, writer_peek(fixture->writer), 0, &fixture->err),
+            ERR_NONE);
     }
     assert_int_equal(pg_take(fixture->owner, &connection, &fixture->err), ERR_NONE);
     assert_int_equal(pg_query(connection, PG_NO_TENANT, "SELECT object_key FROM object_trash", NULL,
