@@ -468,7 +468,7 @@ def test_what_was_swapped_stays_for_the_longest_question(start_server):
               "old batches are still known")
     assert rows_of(server, "SELECT 1 FROM block WHERE swapped_at IS NOT NULL")
     server.api().patch(f"/api/v1/admin/tenants/{patient.id}", json={"query_time_s": None})
-    until(lambda: not rows_of(server, "SELECT 1 FROM block WHERE swapped_at IS NOT NULL"), "what was swapped is still there")
+    until(lambda: not rows_of(server, "SELECT 1 FROM block WHERE swapped_at IS NOT NULL"), "it is still there")
 
 
 def test_what_is_older_than_the_team_keeps_goes(start_server):
