@@ -268,6 +268,10 @@ enum err_code catalogue_postpone(struct pg_pool *jobs, struct arena *arena, int6
 enum err_code catalogue_mark_broken(struct pg_pool *jobs, struct arena *arena, int64_t writer_id,
                                     const struct catalogue_claim *claim, int64_t owner,
                                     enum catalogue_why why, struct err *err) MUST_USE;
+/* No merge takes what of the claim is still leased before a minute, then twice as long each time,
+ * up to a day, has passed; a deletion of any of it ends the wait. Handles: ERR_DATABASE. */
+enum err_code catalogue_defer(struct pg_pool *jobs, int64_t writer_id,
+                              const struct catalogue_claim *claim, struct err *err) MUST_USE;
 /* The claimed part that was marked is whole again: merges take it. */
 enum err_code catalogue_unmark(struct pg_pool *jobs, struct arena *arena, int64_t writer_id,
                                const struct catalogue_claim *claim, struct err *err) MUST_USE;

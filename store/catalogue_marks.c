@@ -117,6 +117,8 @@ static enum err_code give_up(struct pg_connection *connection, struct arena *are
     " SET is_broken = true, broken_why = $3, broken_since = coalesce(broken_since, now()),"        \
     " retry_at = " RETRY_AT ", retry_count = retry_count + 1"
 
+#define DEFER " SET leased_until = " RETRY_AT ", retry_count = retry_count + 1"
+
 enum err_code catalogue_mark_broken(struct pg_pool *jobs, struct arena *arena, int64_t writer_id,
                                     const struct catalogue_claim *claim, int64_t owner,
                                     enum catalogue_why why, struct err *err)
@@ -134,6 +136,26 @@ enum err_code catalogue_mark_broken(struct pg_pool *jobs, struct arena *arena, i
     if (!code)
         code = give_up(connection, arena, writer_id, claim, err);
     return code ? code : pg_commit(connection, err);
+}
+
+enum err_code catalogue_defer(struct pg_pool *jobs, int64_t writer_id,
+                              const struct catalogue_claim *claim, struct err *err)
+{
+    arena_auto arena = arena_create();
+    pg_auto connection = NULL;
+    struct pg_result *result;
+    enum err_code code = pg_take(jobs, &connection, err);
+    return code ? code
+                : pg_query_values(connection, PG_NO_TENANT,
+                                  claim->level
+                                      ? "UPDATE block" DEFER " WHERE tenant_id = $1"
+                                        " AND id = ANY ($2::bigint[]) AND leased_by = $3"
+                                        " AND swapped_at IS NULL"
+                                      : "UPDATE segment_tenant" DEFER " WHERE tenant_id = $1"
+                                        " AND segment_id = ANY ($2::bigint[]) AND leased_by = $3"
+                                        " AND NOT is_swapped",
+                                  arena, &result, err, PG_I64(claim->tenant_id),
+                                  PG_TEXT(catalogue_id_list(arena, claim)), PG_I64(writer_id));
 }
 
 #define UNMARK " SET is_broken = false, broken_why = NULL, broken_since = NULL, retry_at = NULL"

@@ -330,7 +330,7 @@ static uint32_t next_level(const struct catalogue_claim *claim)
 }
 
 /* What was written for nothing is trash: the writer goes on. */
-static enum err_code discard_outputs(struct compaction *compaction)
+static enum err_code discard_outputs(struct compaction *compaction, enum err_code why)
 {
     struct err err;
     const char **keys = arena_new(compaction->arena, const char *, compaction->output_count);
@@ -342,7 +342,15 @@ static enum err_code discard_outputs(struct compaction *compaction)
     compaction->may_have_put = code != ERR_NONE;
     if (code)
         *compaction->err = err;
-    return code ? code : ERR_TOO_LARGE;
+    return code ? code : why;
+}
+
+/* What merges meet in stored data, rules and deletions of one team; the rest is the bucket's or
+ * the database's, and everybody's. */
+static bool is_of_claim(enum err_code code)
+{
+    return code == ERR_INVALID || code == ERR_UNSUPPORTED || code == ERR_TOO_LARGE ||
+           code == ERR_INTERNAL || code == ERR_CORRUPT;
 }
 
 enum err_code compact_merge(const struct upkeep_options *options, int64_t writer_id,
@@ -369,8 +377,8 @@ enum err_code compact_merge(const struct upkeep_options *options, int64_t writer
         code = merge_inputs(&compaction);
     for (uint32_t i = 0; i < compaction.count; i++)
         open_blocks_give(&compaction.opened[i]);
-    if (code == ERR_TOO_LARGE)
-        code = discard_outputs(&compaction);
+    if (is_of_claim(code))
+        code = discard_outputs(&compaction, code);
     if (!code && is_early)
         return catalogue_postpone(options->jobs_database, arena, writer_id, claim,
                                   compaction.due_ns, err);
@@ -436,13 +444,11 @@ static enum err_code merge_part(const struct upkeep_options *options, int64_t wr
     return code;
 }
 
-enum err_code compact_claim(const struct upkeep_options *options, int64_t writer_id,
-                            const struct catalogue_claim *claim, struct err *err)
+static enum err_code merge_claim(const struct upkeep_options *options, int64_t writer_id,
+                                 const struct catalogue_claim *claim, struct err *err)
 {
     uint32_t size = claim->id_count;
     enum err_code code = ERR_NONE;
-    if (claim->mark.why)
-        return mend_claim(options, writer_id, claim, err);
     for (uint32_t first = 0; first < claim->id_count && !code;) {
         const struct catalogue_claim rest = part_of(claim, first, claim->id_count - first);
         const struct catalogue_claim part = part_of(claim, first, size);
@@ -464,4 +470,17 @@ enum err_code compact_claim(const struct upkeep_options *options, int64_t writer
         size = 2 * size < left ? 2 * size : left;
     }
     return code;
+}
+
+enum err_code compact_claim(const struct upkeep_options *options, int64_t writer_id,
+                            const struct catalogue_claim *claim, struct err *err)
+{
+    enum err_code code = claim->mark.why ? mend_claim(options, writer_id, claim, err)
+                                         : merge_claim(options, writer_id, claim, err);
+    if (!is_of_claim(code))
+        return code;
+    if (options->report)
+        options->report(options->report_context, "compaction", err);
+    /* What was marked as broken has no lease any more, and is looked at when its mark says. */
+    return catalogue_defer(options->jobs_database, writer_id, claim, err);
 }

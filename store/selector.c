@@ -1,11 +1,12 @@
 #include "store/selector.h"
 
 #include "lib/base/digest.h"
+#include "lib/base/map.h"
 #include "lib/base/mem.h"
 #include "lib/base/regex.h"
 #include "store/dictionary.h"
 
-enum { TYPE_PARTS_MAX = SELECTOR_TYPE_PARTS + 1, POINTER_BYTES = 24 };
+enum { TYPE_PARTS_MAX = SELECTOR_TYPE_PARTS + 1, POINTER_BYTES = 24, KNOWN_MAX_BYTES = 8 << 20 };
 
 enum comparison { EQUALS, DIFFERS, MATCHES, MATCHES_NOT };
 
@@ -14,9 +15,12 @@ struct matcher {
     struct span value;
     enum comparison comparison;
     struct regex *regex;
+    struct map_bytes known; /* values that regex was asked about: whether they match */
+    size_t known_bytes;
 };
 
 struct selector {
+    struct arena *arena;
     struct span parts[TYPE_PARTS_MAX]; /* of the type; none: any */
     size_t part_count;
     struct matcher matchers[SELECTOR_MAX_MATCHERS];
@@ -157,6 +161,11 @@ static void destroy_regex(void *regex)
     regex_destroy(regex);
 }
 
+static void destroy_map(void *map)
+{
+    map_bytes_fini(map);
+}
+
 /* The whole value must match; "(?i)" stays where it is allowed. */
 static enum err_code compile(struct parser *parser, struct matcher *matcher, size_t at)
 {
@@ -177,6 +186,7 @@ static enum err_code compile(struct parser *parser, struct matcher *matcher, siz
     if (code)
         return err_set(parser->err, ERR_INVALID, "query: the expression at character %zu: %s",
                        at + 1, err.message);
+    regex_set_steady(matcher->regex);
     arena_on_destroy(parser->arena, destroy_regex, matcher->regex);
     return ERR_NONE;
 }
@@ -231,7 +241,12 @@ static enum err_code take_matcher(struct parser *parser)
         split_type(selector, matcher.value);
         return check_type(parser, matcher.value, at);
     }
-    selector->matchers[selector->matcher_count++] = matcher;
+    struct matcher *kept = &selector->matchers[selector->matcher_count++];
+    *kept = matcher;
+    if (kept->regex) {
+        map_bytes_init(&kept->known, 0);
+        arena_on_destroy(parser->arena, destroy_map, &kept->known);
+    }
     return ERR_NONE;
 }
 
@@ -258,6 +273,7 @@ enum err_code selector_parse(struct arena *arena, struct span text, struct selec
 {
     struct parser parser = {
         .arena = arena, .text = text, .selector = arena_new(arena, struct selector, 1), .err = err};
+    parser.selector->arena = arena;
     if (text.size > SELECTOR_MAX_BYTES)
         return err_set(err, ERR_INVALID, "query: longer than %d bytes", SELECTOR_MAX_BYTES);
     if (memchr(text.data, 0, text.size))
@@ -285,6 +301,19 @@ enum err_code selector_parse(struct arena *arena, struct span text, struct selec
     if (!code)
         *ret_selector = parser.selector;
     return code;
+}
+
+enum err_code selector_check_steady(const struct selector *selector, struct err *err)
+{
+    for (size_t i = 0; i < selector->matcher_count; i++) {
+        const struct matcher *matcher = &selector->matchers[i];
+        if (matcher->regex && regex_repeats_much(matcher->regex))
+            return err_set(err, ERR_INVALID,
+                           "query: the expression of %.*s repeats too much in braces for what is "
+                           "to be matched with all that is ever stored",
+                           SPAN_PRINT(matcher->name));
+    }
+    return ERR_NONE;
 }
 
 /* ---- matching ---- */
@@ -339,15 +368,34 @@ static struct span find_label(const struct dictionary *dictionary,
     return (struct span){0};
 }
 
-static enum err_code compare(const struct matcher *matcher, struct span value, bool *ret_matches,
-                             struct err *err)
+/* Blocks repeat values: each is matched once, as long as there is room to remember it. */
+static enum err_code match_value(struct arena *arena, struct matcher *matcher, struct span value,
+                                 bool *ret_matches, struct err *err)
+{
+    const uint32_t known = map_bytes_find(&matcher->known, value);
+    if (known != MAP_ABSENT) {
+        *ret_matches = known;
+        return ERR_NONE;
+    }
+    enum err_code code = regex_match(matcher->regex, value, ret_matches, err);
+    const size_t bytes = value.size + sizeof(struct map_bytes_slot);
+    if (code || matcher->known_bytes + bytes > KNOWN_MAX_BYTES)
+        return code;
+    matcher->known_bytes += bytes;
+    value = span_of(arena_strndup(arena, value.data, value.size), value.size);
+    map_bytes_add(&matcher->known, value, *ret_matches);
+    return ERR_NONE;
+}
+
+static enum err_code compare(struct arena *arena, struct matcher *matcher, struct span value,
+                             bool *ret_matches, struct err *err)
 {
     if (!matcher->regex) {
         *ret_matches = span_equal(matcher->value, value) == (matcher->comparison == EQUALS);
         return ERR_NONE;
     }
     bool matches;
-    enum err_code code = regex_match(matcher->regex, value, &matches, err);
+    enum err_code code = match_value(arena, matcher, value, &matches, err);
     if (code)
         return code;
     *ret_matches = matches == (matcher->comparison == MATCHES);
@@ -375,7 +423,7 @@ enum err_code selector_matches(struct selector *selector, const struct dictionar
     bool matches = matches_type(selector, dictionary, &one->type);
     enum err_code code = ERR_NONE;
     for (size_t i = 0; matches && !code && i < selector->matcher_count; i++)
-        code = compare(&selector->matchers[i],
+        code = compare(selector->arena, &selector->matchers[i],
                        find_label(dictionary, one, selector->matchers[i].name), &matches, err);
     *ret_matches = matches;
     return code;

@@ -31,8 +31,12 @@ enum { SELECTOR_MAX_BYTES = 8192, SELECTOR_MAX_MATCHERS = 64, SELECTOR_TYPE_PART
 enum err_code selector_parse(struct arena *arena, struct span text, struct selector **ret_selector,
                              struct err *err) MUST_USE;
 
-/* Does the series match, its type and its labels? Handles: ERR_TOO_LARGE (an expression that takes
- * too long). */
+/* For what is kept, such as deletions: whatever is stored later, it can be matched. Handles:
+ * ERR_INVALID (an expression that counts too far). */
+enum err_code selector_check_steady(const struct selector *selector, struct err *err) MUST_USE;
+
+/* Does the series match, its type and its labels? What a value gave is remembered. Handles:
+ * ERR_INVALID (an expression that selector_check_steady refuses takes too long). */
 enum err_code selector_matches(struct selector *selector, const struct dictionary *dictionary,
                                uint32_t series, bool *ret_matches, struct err *err) MUST_USE;
 

@@ -193,7 +193,8 @@ enum err_code store_append(struct store *store, int64_t tenant_id, const struct 
 enum err_code store_check_selector(struct arena *arena, struct span selector, struct err *err)
 {
     struct selector *parsed;
-    return selector_parse(arena, selector, &parsed, err);
+    enum err_code code = selector_parse(arena, selector, &parsed, err);
+    return code ? code : selector_check_steady(parsed, err);
 }
 
 enum err_code store_delete(struct pg_connection *connection, struct arena *arena, int64_t tenant_id,
@@ -207,6 +208,8 @@ enum err_code store_delete(struct pg_connection *connection, struct arena *arena
         .end_ns = end_ns,
     };
     enum err_code code = selector_parse(arena, selector, &parsed, err);
+    if (!code)
+        code = selector_check_steady(parsed, err);
     if (!code)
         code = catalogue_add_deletion(connection, arena, tenant_id, &deletion, err);
     if (!code)

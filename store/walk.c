@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MEMORY_DEFAULT = 1 << 30, SERIES_TEXT_MAX = 1 << 30 };
+enum { MEMORY_DEFAULT = 1 << 30, SERIES_TEXT_MAX = 1 << 30, CLOCK_EVERY = 64 };
 
 struct walk_state {
     const struct walk_source *source;
@@ -36,6 +36,7 @@ struct walk_state {
     struct buf text;      /* of the series in hand */
     size_t granted_bytes; /* of the memory of all questions */
     size_t needed_bytes;  /* more than there was room for; 0: there was */
+    uint32_t match_count; /* of series with selectors */
     bool is_last_try;     /* what is still missing now was not swapped */
 };
 
@@ -133,11 +134,27 @@ static uint32_t number_series(struct walk *walk, const struct dictionary *dictio
     return map_bytes_add(&state->series_numbers, text, walk->series_count++);
 }
 
+static enum err_code refuse_cost(const struct walk *walk, const char *what, const char *limit)
+{
+    return err_set(walk->err, ERR_LIMIT,
+                   "this question %s: ask for fewer series or less time%s%s%s", what,
+                   limit ? " (" : "", limit ? limit : "", limit ? ")" : "");
+}
+
+static enum err_code check_cpu(const struct walk *walk)
+{
+    const struct store_query *query = walk->query;
+    if (query->cpu_deadline_ns && clock_thread_cpu_ns() > query->cpu_deadline_ns)
+        return refuse_cost(walk, "takes longer than it may", query->texts.cpu);
+    return ERR_NONE;
+}
+
 static enum err_code find_match(struct walk *walk, const struct dictionary *dictionary,
                                 uint32_t series, bool *ret_matches)
 {
     struct walk_state *state = walk->state;
-    enum err_code code = ERR_NONE;
+    /* An expression may take long where a block holds many series. */
+    enum err_code code = state->match_count++ % CLOCK_EVERY ? ERR_NONE : check_cpu(walk);
     *ret_matches = state->selector_count == 0;
     for (size_t i = 0; !*ret_matches && !code && i < state->selector_count; i++)
         code = selector_matches(state->selectors[i], dictionary, series, ret_matches, walk->err);
@@ -474,13 +491,6 @@ enum err_code walk_check_magnitude(const struct walk *walk)
     return ERR_NONE;
 }
 
-static enum err_code refuse_cost(const struct walk *walk, const char *what, const char *limit)
-{
-    return err_set(walk->err, ERR_LIMIT,
-                   "this question %s: ask for fewer series or less time%s%s%s", what,
-                   limit ? " (" : "", limit ? limit : "", limit ? ")" : "");
-}
-
 /* What it may hold was asked for before, or is asked for now. */
 static enum err_code take_memory(const struct walk *walk, size_t bytes)
 {
@@ -513,8 +523,9 @@ enum err_code walk_check_limits(const struct walk *walk, size_t bytes)
         return refuse_cost(walk, "needs more memory than it may", query->texts.memory);
     if (query->max_read_bytes && walk->statistics.bytes_read > query->max_read_bytes)
         return refuse_cost(walk, "reads more than it may", query->texts.read);
-    if (query->cpu_deadline_ns && clock_thread_cpu_ns() > query->cpu_deadline_ns)
-        return refuse_cost(walk, "takes longer than it may", query->texts.cpu);
+    enum err_code code = check_cpu(walk);
+    if (code)
+        return code;
     if (patience_is_late(&query->patience))
         return refuse_cost(walk, "is not answered within the time that it may take",
                            query->texts.time);

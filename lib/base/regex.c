@@ -9,10 +9,18 @@
 #include <stdio.h>
 
 /* How many matches pass between two looks at the CPU clock, which is a system call. */
-enum { CLOCK_EVERY = 64, REPEAT_MAX = 1000 };
+enum { CLOCK_EVERY = 64, REPEAT_MAX = 1000, NEST_MAX = 100, WEIGHT_MAX = 1 << 24 };
+
+/* Of steady expressions: steps until states are held all at once, and room for states. */
+enum { STEADY_STEPS = 10000, ROOM_WORDS = 4096, ROOM_WORDS_MAX = 1 << 20 };
 
 struct regex {
     pcre2_code *code;
+    pcre2_code *steady_code; /* NULL until it is needed */
+    int *room;
+    size_t room_words;
+    bool is_steady;
+    uint32_t repeated; /* places that repeats add to those of the pattern */
     pcre2_match_data *match_data;
     pcre2_match_context *context;
     int64_t used_ns;
@@ -28,6 +36,10 @@ struct scanner {
     size_t at;
     bool has_atom; /* something that a repeat can follow */
     const char *problem;
+    uint32_t weights[NEST_MAX + 1]; /* places in each open group, its repeats written out */
+    size_t depth;
+    uint32_t last; /* weight of what a repeat would follow */
+    uint32_t repeated;
 };
 
 static uint8_t peek(const struct scanner *scanner, size_t ahead)
@@ -212,7 +224,44 @@ static enum err_code refuse_pattern(struct span pattern, size_t at, const char *
                    (const char *)pattern.data, problem, at + 1);
 }
 
-static enum err_code check_subset(struct span pattern, struct err *err)
+static uint32_t limit_weight(uint64_t weight)
+{
+    return weight > WEIGHT_MAX ? WEIGHT_MAX : (uint32_t)weight;
+}
+
+static void add_weight(struct scanner *scanner, uint64_t weight)
+{
+    uint32_t *sum = &scanner->weights[scanner->depth];
+    *sum = limit_weight(*sum + weight);
+}
+
+/* Of what began at start and was accepted. Groups that are nested deeper are refused later. */
+static void weigh(struct scanner *scanner, size_t start)
+{
+    struct scanner before = *scanner;
+    before.at = start;
+    const uint8_t byte = peek(&before, 0);
+    unsigned most;
+    if (byte == '*' || byte == '+' || byte == '?')
+        return;
+    if (byte == '{' && braces_end(&before, &most)) {
+        const uint64_t more = most ? (uint64_t)scanner->last * most : 0;
+        scanner->repeated = limit_weight(scanner->repeated + more);
+        add_weight(scanner, more);
+        return;
+    }
+    scanner->last = 1;
+    if (byte == '(' && scanner->depth < NEST_MAX) {
+        scanner->weights[++scanner->depth] = 0;
+    } else if (byte == ')' && scanner->depth) {
+        scanner->last = limit_weight(scanner->weights[scanner->depth--] + UINT64_C(1));
+        add_weight(scanner, scanner->last);
+    } else {
+        add_weight(scanner, 1);
+    }
+}
+
+static enum err_code check_subset(struct span pattern, uint32_t *ret_repeated, struct err *err)
 {
     struct scanner scanner = {.pattern = pattern};
     if (pattern.size > REGEX_PATTERN_BYTES)
@@ -223,26 +272,35 @@ static enum err_code check_subset(struct span pattern, struct err *err)
         size_t start = scanner.at;
         if (!scan_one(&scanner))
             return refuse_pattern(pattern, start, scanner.problem, err);
+        weigh(&scanner, start);
     }
+    *ret_repeated = scanner.repeated;
     return ERR_NONE;
 }
 
 /* ---- compiling and matching ---- */
 
+static pcre2_code *compile_with(struct span pattern, uint32_t options, int *ret_number,
+                                size_t *ret_offset)
+{
+    pcre2_compile_context *context = pcre2_compile_context_create(NULL);
+    if (context) {
+        pcre2_set_newline(context, PCRE2_NEWLINE_LF);
+        pcre2_set_parens_nest_limit(context, NEST_MAX);
+    }
+    options |= PCRE2_UTF | PCRE2_DOLLAR_ENDONLY | PCRE2_NEVER_BACKSLASH_C | PCRE2_NO_AUTO_CAPTURE;
+    pcre2_code *code =
+        pcre2_compile(pattern.data, pattern.size, options, ret_number, ret_offset, context);
+    pcre2_compile_context_free(context);
+    return code;
+}
+
 static enum err_code compile(struct regex *regex, struct span pattern, struct err *err)
 {
     int number;
     size_t offset;
-    pcre2_compile_context *context = pcre2_compile_context_create(NULL);
-    if (context) {
-        pcre2_set_newline(context, PCRE2_NEWLINE_LF);
-        pcre2_set_parens_nest_limit(context, 100);
-    }
     /* Names come from anywhere: invalid UTF-8 in a subject must not match by accident. */
-    uint32_t options = PCRE2_UTF | PCRE2_MATCH_INVALID_UTF | PCRE2_DOLLAR_ENDONLY |
-                       PCRE2_NEVER_BACKSLASH_C | PCRE2_NO_AUTO_CAPTURE;
-    regex->code = pcre2_compile(pattern.data, pattern.size, options, &number, &offset, context);
-    pcre2_compile_context_free(context);
+    regex->code = compile_with(pattern, PCRE2_MATCH_INVALID_UTF, &number, &offset);
     if (!regex->code) {
         char message[160] = "";
         pcre2_get_error_message(number, (PCRE2_UCHAR *)message, sizeof(message));
@@ -261,10 +319,12 @@ static enum err_code compile(struct regex *regex, struct span pattern, struct er
 
 enum err_code regex_create(struct span pattern, struct regex **ret_regex, struct err *err)
 {
-    enum err_code code = check_subset(pattern, err);
+    uint32_t repeated;
+    enum err_code code = check_subset(pattern, &repeated, err);
     if (code)
         return code;
     struct regex *regex = mem_new(struct regex, 1);
+    regex->repeated = repeated;
     regex->pattern = mem_new(char, pattern.size + 1);
     if (pattern.size)
         memcpy(regex->pattern, pattern.data, pattern.size);
@@ -283,6 +343,8 @@ void regex_destroy(struct regex *regex)
     pcre2_match_context_free(regex->context);
     pcre2_match_data_free(regex->match_data);
     pcre2_code_free(regex->code);
+    pcre2_code_free(regex->steady_code);
+    mem_free(regex->room);
     mem_free(regex->pattern);
     mem_free(regex);
 }
@@ -304,14 +366,77 @@ static bool is_over_budget(struct regex *regex)
     return regex->used_ns > REGEX_CPU_MS * CLOCK_NS_PER_MS;
 }
 
+/* ---- steady matching ---- */
+
+void regex_set_steady(struct regex *regex)
+{
+    regex->is_steady = true;
+    pcre2_set_match_limit(regex->context, STEADY_STEPS);
+}
+
+bool regex_repeats_much(const struct regex *regex)
+{
+    return regex->repeated > REGEX_REPEATED_MAX;
+}
+
+static bool make_room(struct regex *regex)
+{
+    if (regex->room_words >= ROOM_WORDS_MAX)
+        return false;
+    regex->room_words = regex->room_words ? regex->room_words * 4 : ROOM_WORDS;
+    regex->room = mem_resize(regex->room, regex->room_words, sizeof(*regex->room));
+    return true;
+}
+
+/* PCRE2's other algorithm steps once over the subject with the set of all states. */
+static int match_states(struct regex *regex, struct span text, uint32_t options)
+{
+    int result = PCRE2_ERROR_DFA_WSSIZE;
+    while (result == PCRE2_ERROR_DFA_WSSIZE && (regex->room_words || make_room(regex))) {
+        result = pcre2_dfa_match(regex->steady_code, text.data, text.size, 0,
+                                 options | PCRE2_DFA_SHORTEST, regex->match_data, regex->context,
+                                 regex->room, regex->room_words);
+        if (result == PCRE2_ERROR_DFA_WSSIZE && !make_room(regex))
+            break;
+    }
+    return result;
+}
+
+/* It knows no subjects with invalid UTF-8: what is between invalid bytes is matched by itself. */
+static int match_steadily(struct regex *regex, struct span text)
+{
+    int number;
+    size_t offset;
+    uint32_t options = 0;
+    if (!regex->steady_code)
+        regex->steady_code =
+            compile_with(span_text(regex->pattern), PCRE2_NO_AUTO_POSSESS, &number, &offset);
+    if (!regex->steady_code)
+        return PCRE2_ERROR_INTERNAL;
+    for (;;) {
+        int result = match_states(regex, text, options);
+        if (result > PCRE2_ERROR_UTF8_ERR1 || result < PCRE2_ERROR_UTF8_ERR21)
+            return result;
+        const size_t valid = pcre2_get_startchar(regex->match_data);
+        result = match_states(regex, span_of(text.data, valid), options | PCRE2_NOTEOL);
+        if (result != PCRE2_ERROR_NOMATCH)
+            return result;
+        text = span_of(text.data + valid + 1, text.size - valid - 1);
+        options = PCRE2_NOTBOL;
+    }
+}
+
 enum err_code regex_match(struct regex *regex, struct span subject, bool *ret_matches,
                           struct err *err)
 {
-    if (is_over_budget(regex))
+    if (!regex->is_steady && is_over_budget(regex))
         return too_costly(regex, err);
-    const uint8_t *data = subject.size ? subject.data : (const uint8_t *)"";
-    int result =
-        pcre2_match(regex->code, data, subject.size, 0, 0, regex->match_data, regex->context);
+    if (!subject.size)
+        subject = SPAN_LITERAL("");
+    int result = pcre2_match(regex->code, subject.data, subject.size, 0, 0, regex->match_data,
+                             regex->context);
+    if (result < 0 && result != PCRE2_ERROR_NOMATCH && regex->is_steady)
+        result = match_steadily(regex, subject);
     if (result < 0 && result != PCRE2_ERROR_NOMATCH)
         return too_costly(regex, err);
     *ret_matches = result >= 0;

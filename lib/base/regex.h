@@ -15,8 +15,11 @@
  * "." matches anything but a line feed; \d, \w and \s are ASCII.
  *
  * A hostile pattern is bounded three times: length, steps and memory of one match, and CPU time
- * of all matches since regex_create. The interpreter is used, not the JIT compiler: its limits
- * count the same everywhere and the server needs no memory that is writable and executable.
+ * of all matches since regex_create. A steady expression is for short subjects that others choose:
+ * what takes many steps is matched anew with the set of all states at once, which takes about the
+ * subject's length times the square of the pattern's places at the worst, and is never given up
+ * for a pattern that regex_repeats_much accepts. The interpreter is used, not the JIT compiler: its
+ * limits count the same everywhere and the server needs no memory that is writable and executable.
  *
  * Threads: an object belongs to one thread. The only file that includes pcre2.h.
  */
@@ -30,7 +33,8 @@ enum {
     REGEX_PATTERN_BYTES = 8192, /* drop_frames of C++ profiles are 3 kB long */
     REGEX_MATCH_STEPS = 200000, /* PCRE2's match limit, per match */
     REGEX_HEAP_KIB = 4096,      /* PCRE2's heap limit, per match */
-    REGEX_CPU_MS = 2000,        /* of all matches of one object together */
+    REGEX_CPU_MS = 2000,        /* of all matches of one object together; not of steady ones */
+    REGEX_REPEATED_MAX = 2000,  /* places that {2,5} and the like add to a pattern's own */
 };
 
 struct regex;
@@ -39,6 +43,11 @@ struct regex;
  * says where and why, and shows the pattern). */
 enum err_code regex_create(struct span pattern, struct regex **ret_regex, struct err *err) MUST_USE;
 void regex_destroy(struct regex *regex); /* NULL is a no-op */
+
+/* Before the first match. */
+void regex_set_steady(struct regex *regex);
+/* Do its counted repeats, written out, pass REGEX_REPEATED_MAX? */
+bool regex_repeats_much(const struct regex *regex);
 
 /* Does subject, which may be no UTF-8, hold a match? Handles: ERR_INVALID (a bound was passed; the
  * pattern is to blame). */

@@ -153,6 +153,60 @@ static void a_costly_pattern_is_given_up(void **state)
     regex_destroy(regex);
 }
 
+static bool matches_steadily(const char *pattern, struct span subject)
+{
+    struct regex *regex;
+    struct err err = {0};
+    bool is_match = false;
+    assert_int_equal(regex_create(span_text(pattern), &regex, &err), ERR_NONE);
+    assert_false(regex_repeats_much(regex));
+    regex_set_steady(regex);
+    const int64_t start = clock_thread_cpu_ns();
+    assert_int_equal(regex_match(regex, subject, &is_match, &err), ERR_NONE);
+    assert_true(clock_thread_cpu_ns() - start < 20 * CLOCK_NS_PER_S);
+    regex_destroy(regex);
+    return is_match;
+}
+
+static bool repeats_much(const char *pattern)
+{
+    struct regex *regex;
+    struct err err = {0};
+    assert_int_equal(regex_create(span_text(pattern), &regex, &err), ERR_NONE);
+    const bool repeats = regex_repeats_much(regex);
+    regex_destroy(regex);
+    return repeats;
+}
+
+/* Patterns that take exponentially or cubically many steps to tell that nothing matches. */
+static void a_steady_pattern_is_never_given_up(void **state)
+{
+    (void)state;
+    static uint8_t letters[2048], foos[2041], broken[2048];
+    memset(letters, 'a', sizeof(letters) - 1);
+    letters[sizeof(letters) - 1] = '!';
+    for (size_t i = 0; i < sizeof(foos); i++)
+        foos[i] = (uint8_t)(i + 1 == sizeof(foos) ? 'r' : "foo"[i % 3]);
+    memcpy(broken, letters, sizeof(broken));
+    broken[1000] = 0xff;
+    const struct span subject = span_of(letters, sizeof(letters));
+    assert_false(matches_steadily("^(?:(a|a)+)$", subject));
+    assert_true(matches_steadily("^(?:(a|a)+b?!)$", subject));
+    assert_true(matches_steadily("^(?:(a|b|ab|aa|aaa)*!!|(a|a)*!)$", subject));
+    assert_false(matches_steadily("^(?:(a*)*)$", subject));
+    assert_false(matches_steadily("^(?:.*foo.*bar.*)$", span_of(foos, sizeof(foos))));
+    assert_false(matches_steadily("^(?:(a?){400}a{400})$", subject));
+    assert_false(matches_steadily("^(?:(a|a)+.(a|a)+!)$", span_of(broken, sizeof(broken))));
+    assert_true(matches_steadily("^(?:(a|a)+b|(a|a)+)", span_of(broken, 1000)));
+    assert_true(matches_steadily("(?:(a|a)+c|(a|a)+!)$", span_of(broken, sizeof(broken))));
+    assert_false(matches_steadily("^(?:(a|a)+)$", span_of(broken, 1001)));
+    assert_true(matches_steadily("^$", SPAN_LITERAL("")));
+    assert_true(repeats_much("((a{1,100}){1,100})"));
+    assert_true(repeats_much("(.{1,50}){1,50}"));
+    assert_false(repeats_much("[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}"));
+    assert_false(repeats_much("(a?){1000}"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -165,6 +219,7 @@ int main(void)
         cmocka_unit_test(refuses_a_pattern_that_is_too_long),
         cmocka_unit_test(nested_repeats_cannot_grow_without_bound),
         cmocka_unit_test(a_costly_pattern_is_given_up),
+        cmocka_unit_test(a_steady_pattern_is_never_given_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
