@@ -2,10 +2,11 @@
  * sample_labels: the list of those labels of samples that make series, as a text:
  * "endpoint,region".
  *
- * A sample that has one is of a series of its own, whatever protocol it came by. All others stay
- * with their samples. Names are those that series have (lib/profile/batch_labels.h): "k8s.pod.name"
- * and "k8s_pod_name" are one. Numbers never make series, nor do labels of threads and spans, of
- * which there is no end: such names are refused. Threads: any.
+ * A sample of a delta that has one is of a series of its own, whatever protocol it came by. All
+ * others, and those of levels and counters, stay with their samples. Names are those that series
+ * have (lib/profile/batch_labels.h): "k8s.pod.name" and "k8s_pod_name" are one. Numbers never make
+ * series, nor do labels of threads and spans, of which there is no end: such names are refused.
+ * Threads: any.
  */
 #ifndef API_SAMPLE_LABELS_H
 #define API_SAMPLE_LABELS_H

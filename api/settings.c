@@ -143,7 +143,7 @@ static const struct knob knobs[] = {
          64 * GIB, "256MiB",
          "of one continuous profile after decompression; of one request of OpenTelemetry"),
     KNOB("tenant-sample-labels", KNOB_TEXT, tenant_sample_labels, 0, 0, "",
-         "names, with commas between them, of labels of samples that make series of their own"),
+         "names, with commas between them, of labels of samples that make series of deltas"),
     KNOB("tenant-query-cpu-time", KNOB_DURATION, tenant_limits[TENANT_LIMIT_QUERY_CPU_S], 1, 3600,
          "20s", "that one question about continuous profiles may compute for"),
     KNOB("tenant-query-time", KNOB_DURATION, tenant_limits[TENANT_LIMIT_QUERY_TIME_S], 1, 3600,

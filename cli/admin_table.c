@@ -38,7 +38,7 @@ const struct admin_call admin_calls[] = {
      .method = "GET", .path = TEAM},
     {.noun = "team", .verb = "set",
      .arguments = "KEY=VALUE...",
-     .summary = "change its name or sample_labels, the labels of samples that make series",
+     .summary = "change its name or sample_labels, the labels of samples that make series of deltas",
      .method = "PATCH", .path = TEAM,
      .uses = TAKES_PAIRS},
     {.noun = "user", .verb = "list",

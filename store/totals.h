@@ -4,8 +4,9 @@
  *
  * Of deltas and levels: of each stack one row, with what it has in the hour together, that is said
  * to be the first profile's; profiles keep their begins, so that means are divided by as many. Of
- * counters: the first and last snapshot of each run in which no stack lost anything, since what
- * such a run gained is the difference of these two. So an hour as a whole says what it said before.
+ * counters: all snapshots, each with one row for a stack. What lies between two snapshots can stand
+ * in another block, or come later, so none is known to be needless. So an hour as a whole says what
+ * it said before, whatever block its parts stood in when they were reduced.
  * Private to the room.
  */
 #ifndef STORE_TOTALS_H

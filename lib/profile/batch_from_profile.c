@@ -16,6 +16,9 @@ struct group {
     size_t label_count;
 };
 
+/* What a type's values are. */
+enum use { LEFT_OUT, DELTA, SNAPSHOT };
+
 struct making {
     const struct batch_source *source;
     const struct profile *profile;
@@ -32,6 +35,7 @@ struct making {
     struct span *text_bytes;
     uint32_t *text_strings;
     uint32_t text_capacity;
+    enum use *uses;   /* of each value type */
     uint32_t *counts; /* of samples; by group, then value type */
 };
 
@@ -195,10 +199,28 @@ static void make_stacks(struct making *making)
     batch->stack = profile->stack;
 }
 
-static uint32_t group_of(const struct making *making, uint32_t sample)
+/* Of snapshots all samples are of group 0: one that has no sample of some label is a snapshot of 0
+ * there, which nobody could tell if the label made a series. */
+static uint32_t group_of(const struct making *making, uint32_t sample, uint32_t value_type)
 {
     const uint32_t *groups = making->sample_labels.group_of_sample;
-    return groups ? groups[sample] : 0;
+    return groups && making->uses[value_type] == DELTA ? groups[sample] : 0;
+}
+
+static uint32_t set_of(const struct making *making, uint32_t sample, uint32_t value_type)
+{
+    const struct batch_sample_labels *labels = &making->sample_labels;
+    const uint32_t *sets =
+        making->uses[value_type] == DELTA ? labels->set_of_sample : labels->whole_set_of_sample;
+    return sets ? sets[sample] : 0;
+}
+
+/* A snapshot in which all is 0 says so; of a delta that is nothing. */
+static bool makes_series(const struct making *making, uint32_t group, uint32_t value_type)
+{
+    const uint32_t type_count = making->profile->value_type_count;
+    return making->counts[(size_t)group * type_count + value_type] ||
+           (group == 0 && making->uses[value_type] == SNAPSHOT);
 }
 
 static bool is_repeated(const struct profile *profile, uint32_t value_type)
@@ -206,6 +228,36 @@ static bool is_repeated(const struct profile *profile, uint32_t value_type)
     const struct profile_value_type *types = profile->value_types;
     for (uint32_t i = 0; i < value_type; i++) {
         if (types[i].type == types[value_type].type && types[i].unit == types[value_type].unit)
+            return true;
+    }
+    return false;
+}
+
+static bool is_delta(const struct making *making, struct span name, uint32_t value_type)
+{
+    enum batch_kind kind = BATCH_KIND_BY_RULE;
+    if (making->source->kinds)
+        kind = making->source->kinds[value_type];
+    if (kind == BATCH_KIND_BY_RULE)
+        kind = batch_type_kind(making->profile, name, value_type, making->is_ready);
+    return kind == BATCH_KIND_DELTA;
+}
+
+static void find_uses(struct making *making)
+{
+    const struct profile *profile = making->profile;
+    making->uses = arena_new(making->scratch, enum use, profile->value_type_count);
+    for (uint32_t i = 0; i < profile->value_type_count; i++) {
+        const struct span name = batch_type_name(profile, making->name, i);
+        if (!is_repeated(profile, i))
+            making->uses[i] = is_delta(making, name, i) ? DELTA : SNAPSHOT;
+    }
+}
+
+static bool has_use(const struct making *making, enum use use)
+{
+    for (uint32_t i = 0; i < making->profile->value_type_count; i++) {
+        if (making->uses[i] == use)
             return true;
     }
     return false;
@@ -220,18 +272,16 @@ static enum err_code count_samples(struct making *making, struct err *err)
     uint32_t *counts = arena_new(making->scratch, uint32_t, (size_t)group_count * type_count);
     for (uint32_t i = 0; i < profile->sample_count; i++) {
         const int64_t *values = profile->values + (size_t)i * type_count;
-        uint32_t *of_group = counts + (size_t)group_of(making, i) * type_count;
         for (uint32_t j = 0; j < type_count; j++)
-            of_group[j] += values[j] != 0;
+            counts[(size_t)group_of(making, i, j) * type_count + j] +=
+                values[j] != 0 && making->uses[j] != LEFT_OUT;
     }
+    making->counts = counts;
     uint64_t sample_count = 0, series_count = 0;
     for (uint32_t j = 0; j < type_count; j++) {
-        bool is_left_out = is_repeated(profile, j);
         for (uint32_t i = 0; i < group_count; i++) {
-            uint32_t *count = &counts[(size_t)i * type_count + j];
-            *count = is_left_out ? 0 : *count;
-            sample_count += *count;
-            series_count += *count != 0;
+            sample_count += counts[(size_t)i * type_count + j];
+            series_count += makes_series(making, i, j);
         }
     }
     if (series_count > making->limits.series)
@@ -239,7 +289,6 @@ static enum err_code count_samples(struct making *making, struct err *err)
                        (unsigned long long)series_count, making->limits.series);
     if (sample_count > UINT32_MAX)
         return err_set(err, ERR_TOO_LARGE, "more than 2^32 values in one profile");
-    making->counts = counts;
     making->batch->sample_count = (uint32_t)sample_count;
     making->batch->series_count = making->batch->profile_count = (uint32_t)series_count;
     return ERR_NONE;
@@ -250,7 +299,6 @@ static void fill_samples(struct making *making)
 {
     const struct profile *profile = making->profile;
     const uint32_t type_count = profile->value_type_count;
-    const uint32_t *sets = making->sample_labels.set_of_sample;
     struct batch_sample *samples =
         arena_new_raw(making->batch->arena, struct batch_sample, making->batch->sample_count);
     uint32_t *places = making->counts, next = 0;
@@ -259,33 +307,20 @@ static void fill_samples(struct making *making)
         places[i] = next;
         next += count;
     }
-    bool *is_left_out = arena_new(making->scratch, bool, type_count);
-    for (uint32_t j = 0; j < type_count; j++)
-        is_left_out[j] = is_repeated(profile, j);
     for (uint32_t i = 0; i < profile->sample_count; i++) {
         const int64_t *values = profile->values + (size_t)i * type_count;
-        uint32_t *of_group = places + (size_t)group_of(making, i) * type_count;
         for (uint32_t j = 0; j < type_count; j++) {
-            if (values[j] == 0 || is_left_out[j])
+            if (values[j] == 0 || making->uses[j] == LEFT_OUT)
                 continue;
-            samples[of_group[j]++] = (struct batch_sample){
-                .value = values[j], .stack = i + 1, .label_set = sets ? sets[i] : 0};
+            uint32_t *place = &places[(size_t)group_of(making, i, j) * type_count + j];
+            samples[(*place)++] = (struct batch_sample){
+                .value = values[j], .stack = i + 1, .label_set = set_of(making, i, j)};
         }
     }
     making->batch->samples = samples;
 }
 
 /* ---- rows ---- */
-
-static bool is_delta(const struct making *making, struct span name, uint32_t value_type)
-{
-    enum batch_kind kind = BATCH_KIND_BY_RULE;
-    if (making->source->kinds)
-        kind = making->source->kinds[value_type];
-    if (kind == BATCH_KIND_BY_RULE)
-        kind = batch_type_kind(making->profile, name, value_type, making->is_ready);
-    return kind == BATCH_KIND_DELTA;
-}
 
 static struct profile_value_type clean_type(const struct making *making,
                                             struct profile_value_type type)
@@ -304,7 +339,7 @@ static void set_type(const struct making *making, uint32_t value_type, struct ba
     type->name = string_of(making, name);
     type->sample_type = clean_type(making, making->profile->value_types[value_type]);
     type->period_type = clean_type(making, making->profile->period_type);
-    type->is_delta = is_delta(making, name, value_type);
+    type->is_delta = making->uses[value_type] == DELTA;
 }
 
 static int64_t time_of(const struct making *making)
@@ -358,7 +393,7 @@ static void make_rows(struct making *making)
     for (uint32_t i = 0; i < making->sample_labels.group_count; i++) {
         for (uint32_t j = 0; j < type_count; j++) {
             uint32_t count = making->counts[(size_t)i * type_count + j];
-            if (count == 0)
+            if (!makes_series(making, i, j))
                 continue;
             series[row].first_label = label_starts[i];
             series[row].label_count = (uint32_t)making->groups[i].label_count;
@@ -382,9 +417,11 @@ static enum err_code make(struct making *making, struct err *err)
     if (profile->value_type_count > making->limits.types)
         return err_set(err, ERR_TOO_LARGE, "%u types of values in one profile; the limit is %u",
                        profile->value_type_count, making->limits.types);
-    enum err_code code =
-        batch_sample_labels_collect(profile, options->series_labels, options->series_label_count,
-                                    making->limits.series, &making->sample_labels, err);
+    find_uses(making);
+    const uint32_t name_count = has_use(making, DELTA) ? options->series_label_count : 0;
+    enum err_code code = batch_sample_labels_collect(
+        profile, options->series_labels, name_count, has_use(making, SNAPSHOT),
+        making->limits.series, &making->sample_labels, err);
     if (!code)
         code = make_groups(making, err);
     if (!code)

@@ -6,6 +6,7 @@
 #include "lib/profile/batch_labels.h"
 
 #define XXH_INLINE_ALL
+#include <stddef.h>
 #include <xxhash.h>
 
 enum { SLOTS_MIN = 64 };
@@ -15,6 +16,7 @@ struct list {
     uint32_t first; /* in the profile's labels */
     uint32_t count;
     uint32_t set;
+    uint32_t whole_set; /* with labels that can become a series' */
     uint32_t group;
 };
 
@@ -44,6 +46,8 @@ struct collector {
     uint32_t group_count;
     uint32_t group_capacity;
     uint32_t group_limit;
+    struct batch_label_set *sets;
+    struct profile_label *labels;
 };
 
 /* ---- equal lists ---- */
@@ -161,7 +165,8 @@ static enum err_code find_group(struct collector *collector, const uint32_t *val
     return ERR_NONE;
 }
 
-/* Takes label as one of a series, or as part of the link; false where it stays with the samples. */
+/* Takes label as one of a series (into values, where they are not NULL), or as part of the link;
+ * false where it stays with the samples. */
 static bool take_label(const struct collector *collector, const struct profile_label *label,
                        uint32_t *values, struct batch_link *link)
 {
@@ -172,7 +177,7 @@ static bool take_label(const struct collector *collector, const struct profile_l
         return digest_parse_hex(text, link->span_id, sizeof(link->span_id));
     if (label->key == collector->trace_id)
         return digest_parse_hex(text, link->trace_id, sizeof(link->trace_id));
-    for (uint32_t i = 0; i < collector->name_count; i++) {
+    for (uint32_t i = 0; values && i < collector->name_count; i++) {
         if (label->key != collector->names[i] || values[i])
             continue;
         values[i] = label->text;
@@ -181,30 +186,38 @@ static bool take_label(const struct collector *collector, const struct profile_l
     return false;
 }
 
-static enum err_code convert_lists(struct collector *collector, struct batch_label_set *sets,
-                                   struct profile_label *labels, struct batch_sample_labels *result,
-                                   struct err *err)
+/* What stays of a list with its samples, as a set. */
+static uint32_t add_set(struct collector *collector, const struct list *list, uint32_t *values,
+                        struct batch_sample_labels *result)
+{
+    static const struct batch_link none = {0};
+    struct batch_label_set set = {.first_label = result->label_count};
+    for (uint32_t i = 0; i < list->count; i++) {
+        const struct profile_label *label = &collector->profile->labels[list->first + i];
+        if (!take_label(collector, label, values, &set.link))
+            collector->labels[result->label_count++] = *label;
+    }
+    set.label_count = result->label_count - set.first_label;
+    if (!set.label_count && memcmp(&set.link, &none, sizeof(none)) == 0)
+        return 0;
+    collector->sets[result->set_count] = set;
+    return result->set_count++;
+}
+
+static enum err_code convert_lists(struct collector *collector, bool has_snapshots,
+                                   struct batch_sample_labels *result, struct err *err)
 {
     uint32_t *values = arena_new(collector->scratch, uint32_t, collector->name_count);
     enum err_code code = ERR_NONE;
-    sets[0] = (struct batch_label_set){0};
+    collector->sets[0] = (struct batch_label_set){0};
     result->set_count = 1;
     for (uint32_t i = 0; i < collector->list_count && !code; i++) {
         struct list *list = &collector->lists[i];
-        struct batch_label_set set = {.first_label = result->label_count};
         memset(values, 0, collector->name_count * sizeof(*values));
-        for (uint32_t j = 0; j < list->count; j++) {
-            const struct profile_label *label = &collector->profile->labels[list->first + j];
-            if (!take_label(collector, label, values, &set.link))
-                labels[result->label_count++] = *label;
-        }
-        set.label_count = result->label_count - set.first_label;
-        static const struct batch_link none = {0};
-        if (set.label_count || memcmp(&set.link, &none, sizeof(none)) != 0) {
-            list->set = result->set_count;
-            sets[result->set_count++] = set;
-        }
+        list->set = list->whole_set = add_set(collector, list, values, result);
         code = find_group(collector, values, &list->group, err);
+        if (has_snapshots && list->group)
+            list->whole_set = add_set(collector, list, NULL, result);
     }
     return code;
 }
@@ -235,19 +248,19 @@ static void find_names(struct collector *collector, const struct span *names)
 }
 
 static uint32_t *numbers_of_samples(const struct collector *collector,
-                                    const uint32_t *list_of_sample, bool is_group)
+                                    const uint32_t *list_of_sample, size_t member)
 {
     uint32_t count = collector->profile->sample_count;
     uint32_t *numbers = arena_new_raw(collector->profile->arena, uint32_t, count);
     for (uint32_t i = 0; i < count; i++) {
         const struct list *list = &collector->lists[list_of_sample[i]];
-        numbers[i] = is_group ? list->group : list->set;
+        memcpy(&numbers[i], (const uint8_t *)list + member, sizeof(numbers[i]));
     }
     return numbers;
 }
 
-static enum err_code collect(struct collector *collector, struct batch_sample_labels *result,
-                             struct err *err)
+static enum err_code collect(struct collector *collector, bool has_snapshots,
+                             struct batch_sample_labels *result, struct err *err)
 {
     const struct profile *profile = collector->profile;
     uint32_t *list_of_sample = arena_new_raw(collector->scratch, uint32_t, profile->sample_count);
@@ -255,18 +268,26 @@ static enum err_code collect(struct collector *collector, struct batch_sample_la
     size_t label_count = 0;
     for (uint32_t i = 0; i < collector->list_count; i++)
         label_count += collector->lists[i].count;
-    struct batch_label_set *sets =
-        arena_new_raw(profile->arena, struct batch_label_set, collector->list_count);
-    struct profile_label *labels = arena_new_raw(profile->arena, struct profile_label, label_count);
-    result->sets = sets;
-    result->labels = labels;
-    enum err_code code = convert_lists(collector, sets, labels, result, err);
+    const size_t most = has_snapshots && collector->name_count ? 2 : 1; /* sets of a list */
+    collector->sets =
+        arena_new_raw(profile->arena, struct batch_label_set, most * collector->list_count);
+    collector->labels = arena_new_raw(profile->arena, struct profile_label, most * label_count);
+    result->sets = collector->sets;
+    result->labels = collector->labels;
+    enum err_code code = convert_lists(collector, has_snapshots, result, err);
     if (code)
         return code;
-    if (result->set_count > 1)
-        result->set_of_sample = numbers_of_samples(collector, list_of_sample, false);
+    if (result->set_count > 1) {
+        result->set_of_sample =
+            numbers_of_samples(collector, list_of_sample, offsetof(struct list, set));
+        result->whole_set_of_sample =
+            collector->group_count > 1
+                ? numbers_of_samples(collector, list_of_sample, offsetof(struct list, whole_set))
+                : result->set_of_sample;
+    }
     if (collector->group_count > 1)
-        result->group_of_sample = numbers_of_samples(collector, list_of_sample, true);
+        result->group_of_sample =
+            numbers_of_samples(collector, list_of_sample, offsetof(struct list, group));
     size_t value_count = (size_t)collector->group_count * collector->name_count;
     uint32_t *group_values = arena_new_raw(profile->arena, uint32_t, value_count);
     if (value_count)
@@ -277,7 +298,8 @@ static enum err_code collect(struct collector *collector, struct batch_sample_la
 }
 
 enum err_code batch_sample_labels_collect(const struct profile *profile, const struct span *names,
-                                          uint32_t name_count, uint32_t group_limit,
+                                          uint32_t name_count, bool has_snapshots,
+                                          uint32_t group_limit,
                                           struct batch_sample_labels *ret_result, struct err *err)
 {
     static const struct batch_label_set no_labels = {0};
@@ -297,7 +319,7 @@ enum err_code batch_sample_labels_collect(const struct profile *profile, const s
                                   .group_limit = group_limit};
     digest_random(&collector.seed, sizeof(collector.seed));
     find_names(&collector, names);
-    enum err_code code = collect(&collector, &result, err);
+    enum err_code code = collect(&collector, has_snapshots, &result, err);
     map_bytes_fini(&collector.groups);
     mem_free(collector.group_values);
     mem_free(collector.lists);

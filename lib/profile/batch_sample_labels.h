@@ -11,8 +11,9 @@
 #include "lib/profile/batch.h"
 
 struct batch_sample_labels {
-    const uint32_t *set_of_sample;   /* NULL: 0 for all */
-    const uint32_t *group_of_sample; /* NULL: 0 for all */
+    const uint32_t *set_of_sample;       /* without labels of series; NULL: 0 for all */
+    const uint32_t *whole_set_of_sample; /* with them; NULL: 0 for all */
+    const uint32_t *group_of_sample;     /* NULL: 0 for all */
     const struct batch_label_set *sets;
     const struct profile_label *labels;
     uint32_t set_count;
@@ -25,9 +26,10 @@ struct batch_sample_labels {
 };
 
 /* In profile's arena, but for what nobody needs afterwards. Handles: ERR_TOO_LARGE (more groups
- * than group_limit). */
+ * than group_limit). has_snapshots: whole sets are wanted. */
 enum err_code batch_sample_labels_collect(const struct profile *profile, const struct span *names,
-                                          uint32_t name_count, uint32_t group_limit,
+                                          uint32_t name_count, bool has_snapshots,
+                                          uint32_t group_limit,
                                           struct batch_sample_labels *ret_result,
                                           struct err *err) MUST_USE;
 

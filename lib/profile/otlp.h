@@ -40,8 +40,8 @@
 enum otlp_encoding { OTLP_PROTOBUF, OTLP_JSON };
 
 struct otlp_options {
-    /* Attributes of samples that become labels of series, besides service.name; numbers never do.
-     * Clean names (lib/profile/batch_labels.h). */
+    /* Attributes of samples that become labels of series, besides service.name; numbers never do,
+     * nor those of levels and counters. Clean names (lib/profile/batch_labels.h). */
     const struct span *series_attributes;
     size_t series_attribute_count;
     const struct profile_limits *limits;      /* NULL: all defaults */

@@ -118,6 +118,7 @@ struct otlp_label_entry {
     struct span attributes;
     uint64_t link;
     uint32_t owner; /* of the attributes that come from the profile: it, or PROFILE_NONE */
+    bool is_delta;  /* of others, attributes that the options name make no series */
     uint32_t label_set;
     uint32_t variant;
 };
@@ -233,11 +234,10 @@ enum err_code otlp_take_series(struct otlp_decoder *decoder, const struct otlp_p
                                const struct batch_type *type, uint32_t variant,
                                uint32_t *ret_series) MUST_USE;
 
-/* The label set and variant of a sample with these attributes and that link. profile_attributes are
- * the profile's own, owner says whose. Fails with the decoder's problem. */
-enum err_code otlp_take_labels(struct otlp_decoder *decoder, struct span attributes, uint64_t link,
-                               struct span profile_attributes, uint32_t owner,
-                               uint32_t *ret_label_set, uint32_t *ret_variant) MUST_USE;
+/* The label set and variant of a sample, into *entry, which says what the sample has.
+ * profile_attributes are the profile's own. Fails with the decoder's problem. */
+enum err_code otlp_take_labels(struct otlp_decoder *decoder, struct span profile_attributes,
+                               struct otlp_label_entry *entry) MUST_USE;
 void otlp_start_labels(struct otlp_decoder *decoder);
 void otlp_finish_labels(struct otlp_decoder *decoder);
 

@@ -62,7 +62,8 @@ static uint32_t *find_slot(const struct otlp_decoder *decoder,
     for (; decoder->label_slots[at] != PROFILE_NONE; at = (at + 1) & decoder->label_slot_mask) {
         const struct otlp_label_entry *entry = &entries[decoder->label_slots[at]];
         if (entry->hash == wanted->hash && entry->link == wanted->link &&
-            entry->owner == wanted->owner && span_equal(entry->attributes, wanted->attributes))
+            entry->owner == wanted->owner && entry->is_delta == wanted->is_delta &&
+            span_equal(entry->attributes, wanted->attributes))
             break;
     }
     return &decoder->label_slots[at];
@@ -87,7 +88,7 @@ static bool has_key(const struct otlp_decoder *decoder, const uint32_t *items, u
     return false;
 }
 
-static enum err_code collect(struct otlp_decoder *decoder, struct span list,
+static enum err_code collect(struct otlp_decoder *decoder, struct span list, bool is_delta,
                              struct collected *collected)
 {
     const uint8_t *at = list.data, *end = otlp_end(list);
@@ -101,8 +102,8 @@ static enum err_code collect(struct otlp_decoder *decoder, struct span list,
         const bool is_empty = attribute->kind == OTLP_NOTHING || attribute->kind == OTLP_LIST ||
                               attribute->text == 0 || attribute->key == 0;
         const bool is_number = attribute->kind == OTLP_NUMBER || attribute->is_double;
-        const bool is_series =
-            attribute->role == ROLE_SERVICE || (attribute->role == ROLE_SERIES && !is_number);
+        const bool is_series = attribute->role == ROLE_SERVICE ||
+                               (attribute->role == ROLE_SERIES && !is_number && is_delta);
         uint32_t *items = is_series ? collected->series : collected->plain;
         uint32_t *count = is_series ? &collected->series_count : &collected->plain_count;
         if (is_empty || has_key(decoder, items, *count, attribute->key))
@@ -174,9 +175,9 @@ static enum err_code add_entry(struct otlp_decoder *decoder, struct otlp_label_e
     if (wanted->link && !otlp_is_right(decoder, TABLE_LINK, wanted->link))
         return err_set(decoder->problem, ERR_INVALID,
                        "refers to a link that is not there or is malformed");
-    enum err_code code = collect(decoder, wanted->attributes, &collected);
+    enum err_code code = collect(decoder, wanted->attributes, wanted->is_delta, &collected);
     if (!code)
-        code = collect(decoder, profile_attributes, &collected);
+        code = collect(decoder, profile_attributes, wanted->is_delta, &collected);
     if (code)
         return code;
     wanted->label_set = add_label_set(decoder, &collected, wanted->link);
@@ -194,26 +195,20 @@ static enum err_code add_entry(struct otlp_decoder *decoder, struct otlp_label_e
     return ERR_NONE;
 }
 
-enum err_code otlp_take_labels(struct otlp_decoder *decoder, struct span attributes, uint64_t link,
-                               struct span profile_attributes, uint32_t owner,
-                               uint32_t *ret_label_set, uint32_t *ret_variant)
+enum err_code otlp_take_labels(struct otlp_decoder *decoder, struct span profile_attributes,
+                               struct otlp_label_entry *entry)
 {
-    *ret_label_set = *ret_variant = 0;
-    if (attributes.size == 0 && link == 0 && owner == PROFILE_NONE)
+    const struct span attributes = entry->attributes;
+    entry->label_set = entry->variant = 0;
+    if (attributes.size == 0 && entry->link == 0 && entry->owner == PROFILE_NONE)
         return ERR_NONE;
-    struct otlp_label_entry wanted = {.attributes = attributes, .link = link, .owner = owner};
-    wanted.hash = XXH3_64bits_withSeed(attributes.size ? attributes.data : (const uint8_t *)"",
-                                       attributes.size, decoder->seed ^ (link << 32 ^ owner));
-    const uint32_t slot = *find_slot(decoder, &wanted);
-    if (slot == PROFILE_NONE) {
-        enum err_code code = add_entry(decoder, &wanted, profile_attributes);
-        if (code)
-            return code;
-    } else {
-        wanted = ((const struct otlp_label_entry *)decoder->label_entries.items)[slot];
-    }
-    *ret_label_set = wanted.label_set;
-    *ret_variant = wanted.variant;
+    entry->hash =
+        XXH3_64bits_withSeed(attributes.size ? attributes.data : (const uint8_t *)"",
+                             attributes.size, decoder->seed ^ (entry->link << 32 ^ entry->owner));
+    const uint32_t slot = *find_slot(decoder, entry);
+    if (slot == PROFILE_NONE)
+        return add_entry(decoder, entry, profile_attributes);
+    *entry = ((const struct otlp_label_entry *)decoder->label_entries.items)[slot];
     return ERR_NONE;
 }
 

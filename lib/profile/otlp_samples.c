@@ -24,6 +24,7 @@ struct filling {
     uint32_t owner;
     uint32_t first_sample;
     uint32_t first_variant;
+    bool has_variant;  /* of the first sample */
     bool has_variants; /* its samples are of several */
 };
 
@@ -136,25 +137,32 @@ static enum err_code fill_sample(struct otlp_decoder *decoder, struct filling *f
 {
     struct sample sample;
     struct batch_sample made;
-    uint32_t variant = 0;
     if (!read_sample(decoder, bytes, &sample))
         return malformed(decoder);
+    struct otlp_label_entry entry = {.attributes = sample.attributes,
+                                     .link = sample.link,
+                                     .owner = filling->owner,
+                                     .is_delta = filling->type.is_delta};
     enum err_code code = find_stack(decoder, sample.stack, &made.stack);
     if (!code)
         code = sum_values(decoder, &sample, filling->factor, &made.value);
     if (!code)
-        code = otlp_take_labels(decoder, sample.attributes, sample.link, filling->attributes,
-                                filling->owner, &made.label_set, &variant);
-    if (code || made.value == 0)
+        code = otlp_take_labels(decoder, filling->attributes, &entry);
+    if (code)
         return code;
+    const uint32_t variant = entry.variant;
+    if (!filling->has_variant)
+        filling->first_variant = variant;
+    filling->has_variant = true;
+    if (made.value == 0)
+        return ERR_NONE;
+    made.label_set = entry.label_set;
     if (!profile_can_add(&decoder->magnitude, made.value))
         return err_set(decoder->problem, ERR_INVALID,
                        "has a value with which those of the request add up to more than 2^63");
     code = add_timestamps(decoder, filling, sample.timestamps);
     if (code)
         return code;
-    if (decoder->sample_count == filling->first_sample)
-        filling->first_variant = variant;
     filling->has_variants |= variant != filling->first_variant;
     decoder->sample_variants[decoder->sample_count - filling->first_sample] = variant;
     decoder->samples[decoder->sample_count++] = made;
@@ -222,31 +230,42 @@ static void sort_samples(struct otlp_decoder *decoder, const struct filling *fil
     }
 }
 
-/* One profile of the batch for each variant. */
-static enum err_code add_profiles(struct otlp_decoder *decoder, const struct filling *filling)
+static enum err_code add_profile(struct otlp_decoder *decoder, const struct filling *filling,
+                                 uint32_t variant, struct batch_profile *profile)
 {
     const struct otlp_profile *from = filling->profile;
+    enum err_code code = otlp_take_series(decoder, from, &filling->type, variant, &profile->series);
+    if (code)
+        return code;
+    profile->duration_ns = (int64_t)from->duration_ns;
+    profile->period = from->period;
+    *(struct batch_profile *)otlp_array_add(decoder->scratch, &decoder->batch_profiles, 1,
+                                            sizeof(*profile)) = *profile;
+    return ERR_NONE;
+}
+
+/* One profile of the batch for each variant. A level or counter without a sample is a snapshot of
+ * 0; of a delta that is nothing. */
+static enum err_code add_profiles(struct otlp_decoder *decoder, const struct filling *filling)
+{
     const uint32_t first = filling->first_sample, count = decoder->sample_count - first;
-    int64_t time_ns = (int64_t)from->time_ns;
-    if (time_ns == 0)
-        time_ns = filling->time_ns ? filling->time_ns : decoder->options->now_ns;
-    if (time_ns >= BATCH_TIME_END_NS)
+    struct batch_profile profile = {.first_sample = first,
+                                    .time_ns = (int64_t)filling->profile->time_ns};
+    if (profile.time_ns == 0)
+        profile.time_ns = filling->time_ns ? filling->time_ns : decoder->options->now_ns;
+    if (profile.time_ns >= BATCH_TIME_END_NS)
         return err_set(decoder->problem, ERR_INVALID, "its time is after 2262-04-10");
+    if (count == 0 && !filling->type.is_delta)
+        return add_profile(decoder, filling, filling->first_variant, &profile);
     for (uint32_t i = 0, end; i < count; i = end) {
         const uint32_t variant = decoder->sample_variants[i];
         for (end = i + 1; end < count && decoder->sample_variants[end] == variant;)
             end++;
-        struct batch_profile profile = {.first_sample = first + i,
-                                        .sample_count = end - i,
-                                        .time_ns = time_ns,
-                                        .duration_ns = (int64_t)from->duration_ns,
-                                        .period = from->period};
-        enum err_code code =
-            otlp_take_series(decoder, from, &filling->type, variant, &profile.series);
+        profile.first_sample = first + i;
+        profile.sample_count = end - i;
+        enum err_code code = add_profile(decoder, filling, variant, &profile);
         if (code)
             return code;
-        *(struct batch_profile *)otlp_array_add(decoder->scratch, &decoder->batch_profiles, 1,
-                                                sizeof(profile)) = profile;
     }
     return ERR_NONE;
 }

@@ -10,8 +10,8 @@ import pytest
 
 from people import Tenant
 from test_cli import cli  # noqa: F401
-from test_store import (CPU, CPU_NAMES, HOUR, MATCHERS, NAMES, compact, folded, is_unknown, make_sources,
-                        objects_of, pprof_maker, rows_of, send, store_oracle, until)
+from test_store import (CPU, CPU_NAMES, HEAP, HEAP_NAMES, HOUR, MATCHERS, NAMES, compact, folded, is_unknown,
+                        make_profile, make_sources, objects_of, pprof_maker, rows_of, send, store_oracle, until)
 from test_store_check import verify
 from test_store_deletion import ALL, delete, is_aged, push
 
@@ -300,6 +300,87 @@ def test_it_is_said_that_labels_of_samples_went(start_server):
     sides = {side + name: value for side in ("a_", "b_") for name, value in part.items()}
     for answer in (client.get("/api/v1/diff/top", query=sides), client.post("/api/v1/shares", query=part)):
         assert answer.status in (400, 422) and cut in answer.json()["detail"], answer
+
+
+def merge_segments(server):
+    """What came until now is a block of its own, of level 1."""
+    def is_merged():
+        with server.database().cursor() as cursor:
+            cursor.execute("UPDATE segment SET created_at = created_at - interval '1 hour' WHERE swapped_at IS NULL")
+        return not rows_of(server, "SELECT 1 FROM segment_tenant WHERE NOT is_swapped")
+    until(is_merged, "segments are merged")
+
+
+def test_totals_of_counters_are_exact_where_blocks_interleave(start_server):
+    """Which snapshots are the ends of what was gained, no block knows alone; nor what comes late."""
+    server = start_server("--jobs-interval", "1s")
+    client = Tenant(server).api("ingest", "read", "admin")
+    begin = begin_of_day(9)
+    values = {}
+
+    def send_at(minute, value):
+        body = make_profile(HEAP, begin + minute * MINUTE, {("main",): [value, value]}, ("space", "bytes"))
+        assert client.post("/api/v1/profiles", body=body, query={"label": "pod=a"}).status == 200
+        values[minute] = value
+
+    def check():
+        line = [values[minute] for minute in sorted(values)]
+        gained = sum(b - a if b >= a else b for a, b in zip(line, line[1:]))
+        assert folded(client, HEAP_NAMES[0], begin, begin + HOUR)[1] == {("main",): gained}
+        assert folded(client, HEAP_NAMES[1], begin, begin + HOUR)[1] == {("main",): sum(line) // len(line)}
+
+    for minutes in ({0: 100, 20: 200, 40: 300}, {10: 150, 30: 50}):
+        for minute, value in minutes.items():
+            send_at(minute, value)
+        merge_segments(server)
+        check()
+    keep(client, ALL, "1d", totals="300d")
+    check()
+    until(lambda: not rows_of(server, "SELECT 1 FROM block WHERE swapped_at IS NULL AND retention_key <> "
+                                      "retention_key(tenant_id, 0)"), "hours are reduced")
+    check()
+    send_at(35, 10)
+    check()
+    compact(server)
+    check()
+
+
+def test_snapshots_of_nothing_count_and_chosen_labels_change_no_number(start_server):
+    """Whatever labels make series of deltas, and whether a snapshot has a row or none."""
+    server = start_server("--jobs-interval", "1s")
+    begin = begin_of_day(9)
+    snapshots = [{"a": (100, 300)}, {"a": (100, 0), "b": (50, 0)}, {"a": (140, 30), "b": (80, 0)}, {"a": (0, 0)},
+                 {"b": (7, 30)}]
+    tenants = []
+    for labels in ("", "region"):
+        tenant = Tenant(server)
+        client = tenant.api("ingest", "read", "admin")
+        assert tenant.user("owner").patch("/api/v1/tenant", json={"sample_labels": labels}).status == 200
+        for number, snapshot in enumerate(snapshots):
+            maker = pprof_maker.Maker(HEAP)
+            stack = [maker.location([(maker.function("main", "m.c"), 7)])]
+            for region, values in snapshot.items():
+                maker.sample(stack, list(values), labels=[("region", region)])
+            maker.scalars(time=begin + number * MINUTE, duration=0, period=1, period_type=("space", "bytes"))
+            answer = client.post("/api/v1/profiles", body=maker.bytes(), query={"label": "pod=a"})
+            assert answer.status == 200, answer
+        tenants.append((tenant, client))
+
+    def check():
+        for _, client in tenants:
+            for name, wanted in ((HEAP_NAMES[0], 50 + 70 + 7), (HEAP_NAMES[1], 360 // 5)):
+                answer, rows = folded(client, name, begin, begin + HOUR)
+                assert rows == {("main",): wanted} and "profiles=5" in answer.headers["perfolio-statistics"], answer
+            answer, rows = folded(client, HEAP_NAMES[1], begin + 3 * MINUTE, begin + 4 * MINUTE)
+            assert rows == {} and "profiles=1" in answer.headers["perfolio-statistics"], "a snapshot of nothing"
+            answer = client.get("/api/v1/profiles", query={"query": HEAP_NAMES[1], "start": begin,
+                                                           "end": begin + HOUR})
+            assert [one["total"] for one in answer.json()["data"]][::-1] == [300, 0, 30, 0, 30], answer.json()
+
+    check()
+    compact(server)
+    check()
+    assert verify(server)["problems"] == []
 
 
 def test_labels_that_make_series_outlive_their_samples(start_server):

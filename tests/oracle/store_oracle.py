@@ -87,9 +87,10 @@ class Oracle:
         for name, labels, time_ns, rows in self.profiles:
             if self.are_totals(name, labels, time_ns):
                 continue
-            if start_ns <= time_ns < end_ns and matches(name, labels):
+            if start_ns <= time_ns < end_ns and matches(name, labels) and (rows or rule_of(name) != "sum"):
+                profile = found[time_ns, name, tuple(sorted(labels.items()))]
                 for stack, _, value in rows:
-                    found[time_ns, name, tuple(sorted(labels.items()))][stack] += value
+                    profile[stack] += value
         return found
 
     def over_time(self, type_name, matches, start_ns, end_ns, step_ns, group_by=(), keeps=None,

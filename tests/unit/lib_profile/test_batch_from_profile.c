@@ -137,7 +137,7 @@ static void many_sets_are_told_apart(void **state)
 static void chosen_labels_split_series(void **state)
 {
     (void)state;
-    struct maker maker = NEW_MAKER("alloc_objects/count", "inuse_space/bytes");
+    struct maker maker = NEW_MAKER("samples/count", "cpu/nanoseconds");
     put_text(&maker, "endpoint", "/a");
     put_text(&maker, "thread", "1");
     ADD(&maker, "a", 1, 2);
@@ -156,25 +156,49 @@ static void chosen_labels_split_series(void **state)
     const struct batch_options options = {.series_labels = chosen, .series_label_count = 3};
     struct batch_source source = {.profile = take(&maker), .labels = labels, .label_count = 1};
     batch_auto batch = convert(&source, &options);
-    assert_batch(batch, "memory:inuse_space:bytes::{service_name=app} 1700000000000000000 0 0\n"
-                        "  main;c endpoint=4 9\n"
-                        "memory:alloc_objects:count::{endpoint=/a,service_name=app}"
-                        " 1700000000000000000 0 0\n"
+    assert_batch(batch,
+                 "process_cpu:cpu:nanoseconds:::delta{service_name=app} 1700000000000000000 0 0\n"
+                 "  main;c endpoint=4 9\n"
+                 "process_cpu:samples:count:::delta{endpoint=/a,service_name=app}"
+                 " 1700000000000000000 0 0\n"
+                 "  main;a thread=1 1\n"
+                 "  main;b 7\n"
+                 "process_cpu:cpu:nanoseconds:::delta{endpoint=/a,service_name=app}"
+                 " 1700000000000000000 0 0\n"
+                 "  main;a thread=1 2\n"
+                 "  main;b 8\n"
+                 "process_cpu:samples:count:::delta{endpoint=/b,service_name=app}"
+                 " 1700000000000000000 0 0\n"
+                 "  main;a thread=1 3\n"
+                 "process_cpu:samples:count:::delta{service_name=mine}"
+                 " 1700000000000000000 0 0\n"
+                 "  main;b 5\n"
+                 "process_cpu:cpu:nanoseconds:::delta{service_name=mine}"
+                 " 1700000000000000000 0 0\n"
+                 "  main;b 6\n");
+}
+
+static void chosen_labels_of_snapshots_stay_with_samples(void **state)
+{
+    (void)state;
+    struct maker maker = NEW_MAKER("samples/count", "inuse_space/bytes", "alloc_space/bytes");
+    put_text(&maker, "endpoint", "/a");
+    put_text(&maker, "thread", "1");
+    ADD(&maker, "a", 1, 2, 0);
+    put_text(&maker, "endpoint", "/b");
+    ADD(&maker, "a", 3, 4, 0);
+    const struct span chosen[] = {SPAN_LITERAL("endpoint")};
+    const struct batch_options options = {.series_labels = chosen, .series_label_count = 1};
+    struct batch_source source = {.profile = take(&maker)};
+    batch_auto batch = convert(&source, &options);
+    assert_batch(batch, "process_cpu:inuse_space:bytes::{} 1700000000000000000 0 0\n"
+                        "  main;a endpoint=/a thread=1 2\n"
+                        "  main;a endpoint=/b 4\n"
+                        "process_cpu:alloc_space:bytes::{} 1700000000000000000 0 0\n"
+                        "process_cpu:samples:count:::delta{endpoint=/a} 1700000000000000000 0 0\n"
                         "  main;a thread=1 1\n"
-                        "  main;b 7\n"
-                        "memory:inuse_space:bytes::{endpoint=/a,service_name=app}"
-                        " 1700000000000000000 0 0\n"
-                        "  main;a thread=1 2\n"
-                        "  main;b 8\n"
-                        "memory:alloc_objects:count::{endpoint=/b,service_name=app}"
-                        " 1700000000000000000 0 0\n"
-                        "  main;a thread=1 3\n"
-                        "memory:alloc_objects:count::{service_name=mine}"
-                        " 1700000000000000000 0 0\n"
-                        "  main;b 5\n"
-                        "memory:inuse_space:bytes::{service_name=mine}"
-                        " 1700000000000000000 0 0\n"
-                        "  main;b 6\n");
+                        "process_cpu:samples:count:::delta{endpoint=/b} 1700000000000000000 0 0\n"
+                        "  main;a 3\n");
 }
 
 static void spans_become_links(void **state)
@@ -251,7 +275,7 @@ static void a_type_that_repeats_counts_once(void **state)
                         "x:x:bytes:::delta{} 1700000000000000000 0 0\n  main;a 5\n");
 }
 
-static void a_profile_of_zeros_is_an_empty_batch(void **state)
+static void deltas_of_zeros_are_an_empty_batch_and_snapshots_are_profiles(void **state)
 {
     (void)state;
     struct maker maker = NEW_MAKER("cpu/ns");
@@ -266,6 +290,10 @@ static void a_profile_of_zeros_is_an_empty_batch(void **state)
     struct batch_source other = {.profile = take(&zeros)};
     batch_auto nothing = convert(&other, NULL);
     assert_batch(nothing, "");
+    struct maker snapshot = NEW_MAKER("goroutine/count");
+    struct batch_source level = {.profile = take(&snapshot)};
+    batch_auto of_zero = convert(&level, NULL);
+    assert_batch(of_zero, "goroutines:goroutine:count::{} 1700000000000000000 0 0\n");
 }
 
 /* Type, name given or NULL, duration; then the whole id. */
@@ -558,11 +586,12 @@ int main(void)
         cmocka_unit_test(labels_of_samples_are_sets),
         cmocka_unit_test(many_sets_are_told_apart),
         cmocka_unit_test(chosen_labels_split_series),
+        cmocka_unit_test(chosen_labels_of_snapshots_stay_with_samples),
         cmocka_unit_test(spans_become_links),
         cmocka_unit_test(time_comes_from_outside_where_there_is_none),
         cmocka_unit_test(a_time_whose_day_is_no_whole_one_is_refused),
         cmocka_unit_test(a_type_that_repeats_counts_once),
-        cmocka_unit_test(a_profile_of_zeros_is_an_empty_batch),
+        cmocka_unit_test(deltas_of_zeros_are_an_empty_batch_and_snapshots_are_profiles),
         cmocka_unit_test(names_and_kinds_follow_the_rules),
         cmocka_unit_test(a_wall_type_names_the_whole_profile),
         cmocka_unit_test(the_senders_word_on_kinds_counts),

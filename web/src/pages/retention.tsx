@@ -238,7 +238,7 @@ export function SampleLabels() {
       <p>
         {kept ? <>Now: <code>{kept.replaceAll(",", ", ")}</code></> : "No label of samples makes series."}
       </p>
-      <Field label="Labels" hint="Names with commas between them, at most 16. Profiles that come from now on go by them; labels of threads and spans never make series.">
+      <Field label="Labels" hint="Names with commas between them, at most 16. Profiles that come from now on go by them; labels of threads and spans never make series, nor do labels of levels and counters such as memory: they stay with their samples.">
         {(id) => <input id={id} autocomplete="off" autocapitalize="off" spellcheck={false} placeholder="endpoint, region" value={text} aria-invalid={error ? true : undefined} onInput={(event) => setText(event.currentTarget.value)} />}
       </Field>
       <ErrorLine error={error} />
