@@ -112,11 +112,26 @@ static enum err_code take_job(struct pg_connection *connection, const struct pg_
         PG_TEXT(pg_get_text(due, 0, 1)), PG_I64(LEASE_S));
 }
 
+/* Whether it is due still: since find_due looked, another may have tried and ended its job. Now
+ * that the job is this one's, nobody does. */
+static enum err_code look_again(struct pg_connection *connection, const struct pg_result *due,
+                                struct arena *arena, bool *ret_is_due, struct err *err)
+{
+    struct pg_result *rows;
+    enum err_code code = pg_query_values(
+        connection, PG_NO_TENANT,
+        "SELECT FROM symbol_need WHERE tenant_id = $1 AND build_id = $2 AND next_try_at <= now()",
+        arena, &rows, err, PG_I64(pg_get_i64(due, 0, 0)), PG_TEXT(pg_get_text(due, 0, 1)));
+    *ret_is_due = !code && pg_row_count(rows) > 0;
+    return code;
+}
+
 /* hunt->job_id stays 0 when nothing is due. */
 static enum err_code claim(struct hunt *hunt, struct err *err)
 {
     struct debuginfo_fetch *fetch = hunt->fetch;
     struct pg_result *due, *job = NULL;
+    bool is_due = false;
     pg_auto connection = NULL;
     enum err_code code = pg_take(fetch->server->jobs_database, &connection, err);
     if (!code)
@@ -125,9 +140,12 @@ static enum err_code claim(struct hunt *hunt, struct err *err)
         code = find_due(fetch, connection, hunt->arena, &due, err);
     if (!code && pg_row_count(due) > 0)
         code = take_job(connection, due, hunt->arena, &job, err);
-    if (!code)
-        code = pg_commit(connection, err);
-    if (code || !job || pg_row_count(job) == 0)
+    if (!code && job && pg_row_count(job) > 0)
+        code = look_again(connection, due, hunt->arena, &is_due, err);
+    if (code || !is_due)
+        return code;
+    code = pg_commit(connection, err);
+    if (code)
         return code;
     fetch->last_tenant = hunt->tenant_id = pg_get_i64(due, 0, 0);
     hunt->build_id = pg_get_text(due, 0, 1);
