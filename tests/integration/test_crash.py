@@ -74,14 +74,24 @@ def kill(pid):
         pass
 
 
+def started_at(pid):
+    """What tells a process from a later one with its number; None when there is none."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as file:
+            return file.read().rpartition(")")[2].split()[19]
+    except OSError:
+        return None
+
+
 def kill_database(server, find_victims):
     """Returns when its other processes have noticed too: until then they answer as before."""
     postmaster = server.postgres_pid()
     others = server.descendants(postmaster)
+    started = {pid: started_at(pid) for pid in others}
     for pid in find_victims(postmaster, others):
         kill(pid)
     deadline = time.monotonic() + 30
-    while any(os.path.exists(f"/proc/{pid}") for pid in others):
+    while any(began and started_at(pid) == began for pid, began in started.items()):
         assert time.monotonic() < deadline, "processes of a killed database stay"
         time.sleep(0.002)
 
