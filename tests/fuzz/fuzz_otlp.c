@@ -72,7 +72,8 @@ static void check_samples(const struct batch *batch)
 /* The first byte chooses the encoding: '{' begins JSON, anything else is protobuf's. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static const char *const names[] = {"thread.name", "a.b", "a_b"};
+    const struct span names[] = {SPAN_LITERAL("thread_name"), SPAN_LITERAL("a_b"),
+                                 SPAN_LITERAL("region")};
     const struct otlp_options options = {
         .series_attributes = names, .series_attribute_count = 3, .limits = &fuzz_limits};
     const bool is_json = size > 0 && data[0] == '{';
