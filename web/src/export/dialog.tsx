@@ -1,4 +1,4 @@
-/* dialog: saves what is seen as a file; everything is made in the browser, nothing is asked of the server. */
+/* dialog: saves what is seen as a file; everything is made in the browser; only a page with all groups asks the server for their trees. */
 import { useState } from "preact/hooks";
 import type { ExportForm } from "../export_worker.ts";
 import { formatBytes, formatPercent, formatValue } from "../model/units.ts";
@@ -171,7 +171,7 @@ export function ExportDialog({ context, onClose }: ExportProps) {
           </li>
         ))}
       </ul>
-      <p class="hint">All of it is made in this browser. The files hold no link to this page.</p>
+      <p class="hint">All of it is made in this browser; the page asks the server for its other groups. The files hold no link to this page.</p>
       <ErrorLine error={error} />
     </Dialog>
   );
