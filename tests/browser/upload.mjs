@@ -159,6 +159,7 @@ export async function testUpload(runner, browser, server) {
         await route.fulfill({ response: answer, json: { ...(await answer.json()), has_local_ca: false } });
       });
       await openLanding(page, server);
+      await page.waitForSelector(".ways .copy-field code");
       const lines = await page.$$eval(".ways .copy-field code", (all) => all.map((one) => one.textContent));
       assert.deepEqual(lines, ["perfolio push cpu.pb.gz", `curl --data-binary @cpu.pb.gz ${server.url}/api/v1/shares`, "perfolio diff before.pb.gz after.pb.gz"]);
     }),
