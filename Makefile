@@ -1,12 +1,19 @@
 # Perfolio. `make run` sets up and starts everything; `make test` installs test needs and runs every
 # test. `make help` lists the rest. One build folder per kind of build: BUILD=release (default),
-# debug, asan, tsan, coverage or fuzz.
+# debug, asan, tsan, coverage or fuzz; arm64 is made for that processor, with Debian's libraries for
+# it in build/arm64-root.
 BUILD    ?= release
 OUT      := build/$(BUILD)
-GEN      := build/generated
+GEN      := build/generated$(if $(filter arm64,$(BUILD)),-arm64)
+MACHINE  := $(if $(filter arm64,$(BUILD)),aarch64,$(shell uname -m))
+ARM_ROOT := $(CURDIR)/build/arm64-root
 PREFIX   ?= /usr/local
 DESTDIR  ?=
-CC       := $(if $(filter fuzz,$(BUILD)),clang,$(if $(filter default,$(origin CC)),gcc,$(CC)))
+CC_fuzz  := clang
+CC_arm64 := clang-14 -Wno-unused-command-line-argument --target=aarch64-linux-gnu --sysroot=$(ARM_ROOT)
+CC       := $(or $(CC_$(BUILD)),$(if $(filter default,$(origin CC)),gcc,$(CC)))
+PKG_CONFIG := $(if $(filter arm64,$(BUILD)),PKG_CONFIG_SYSROOT_DIR=$(ARM_ROOT) \
+              PKG_CONFIG_LIBDIR=$(ARM_ROOT)/usr/lib/aarch64-linux-gnu/pkgconfig:$(ARM_ROOT)/usr/share/pkgconfig) pkg-config
 PYTHON   ?= /usr/bin/python3
 # One short line per file; V=1 shows the whole commands.
 Q        := $(if $(V),,@)
@@ -16,34 +23,35 @@ MAKEFLAGS := $(MAKEFLAGS) $(if $(findstring -j,$(MAKEFLAGS)),,-j$(shell nproc))
 .DEFAULT_GOAL := all
 .DELETE_ON_ERROR:
 .SUFFIXES:
-.PHONY: all run deps deps-test test check unit integration browser fuzz bench bench-agents bench-store bench-symbols \
-        bench-web install clean test-crash test-fresh test-s3 interop format flags help web
+.PHONY: all run deps deps-test test check unit oracle-programs integration browser fuzz bench bench-agents bench-store bench-symbols \
+        bench-unwind bench-agent bench-web install clean test-crash test-fresh test-s3 test-kernels test-kernels-arm64 agent-programs test-unwind test-unwind-arm64 interop format flags help web
 
 LIBRARIES := libh2o-evloop libpq openssl libzstd jansson libdeflate libpcre2-8 libxxhash inih libcurl \
-             libpng freetype2 zlib
+             libpng freetype2 zlib libbpf
 WARN := -Wall -Wextra -Werror -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wundef -Wvla \
         -Wwrite-strings -Wpointer-arith -Wcast-qual -Wformat=2 -Wimplicit-fallthrough \
         -Wswitch-enum -Wconversion -Wdouble-promotion \
         $(if $(findstring clang,$(CC)),,-Wduplicated-cond -Wlogical-op -Wno-format-truncation)
-HARDEN := -D_FORTIFY_SOURCE=3 -fstack-protector-strong -fstack-clash-protection \
-          $(if $(filter x86_64,$(shell uname -m)),-fcf-protection) -Wl,-z,relro,-z,now
+HARDEN := -D_FORTIFY_SOURCE=3 -fstack-protector-strong \
+          $(if $(filter x86_64,$(MACHINE)),-fcf-protection -fstack-clash-protection) -Wl,-z,relro,-z,now
 SANITIZE_asan := -fsanitize=address,undefined -fno-sanitize-recover=all
 SANITIZE_tsan := -fsanitize=thread
 SANITIZE_fuzz := -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all
 MODE_release  := -O2 $(HARDEN)
+MODE_arm64    := -O2 $(HARDEN) -mbranch-protection=standard
 MODE_debug    := -Og
 MODE_asan     := -O1 $(SANITIZE_asan)
 MODE_tsan     := -O1 $(SANITIZE_tsan)
 MODE_fuzz     := -O1 $(SANITIZE_fuzz)
 MODE_coverage := -O0 --coverage
 # Third-party headers are not ours to warn about; h2o needs to be told its event loop.
-INCLUDES := $(patsubst -I%,-isystem %,$(shell pkg-config --cflags-only-I $(LIBRARIES) 2>/dev/null))
+INCLUDES := $(patsubst -I%,-isystem %,$(shell $(PKG_CONFIG) --cflags-only-I $(LIBRARIES) 2>/dev/null))
 CFLAGS   := -std=gnu17 -D_GNU_SOURCE -DH2O_USE_EPOLL=1 -I. $(INCLUDES) $(WARN) -g -pthread -fPIE \
             -fno-omit-frame-pointer $(MODE_$(BUILD)) $(EXTRA_CFLAGS)
-LDFLAGS  := -pie -pthread $(MODE_$(BUILD)) -Wl,--as-needed
+LDFLAGS  := -pie -pthread $(MODE_$(BUILD)) -Wl,--as-needed $(if $(filter arm64,$(BUILD)),-fuse-ld=lld-14)
 # What only the builder of symbol tables needs; libiberty has no pkg-config file.
-DEBUG_LIBS := -liberty $(shell pkg-config --libs libseccomp liblzma 2>/dev/null)
-LDLIBS   := $(shell pkg-config --libs $(LIBRARIES) 2>/dev/null) -lm
+DEBUG_LIBS := -liberty $(shell $(PKG_CONFIG) --libs libelf libseccomp liblzma 2>/dev/null)
+LDLIBS   := $(shell $(PKG_CONFIG) --libs $(LIBRARIES) 2>/dev/null) -lm
 
 sources   = $(wildcard $(1)/*.c)
 objects   = $(patsubst %,$(OUT)/%.o,$(basename $(1)))
@@ -53,10 +61,11 @@ STORE_C  := $(call sources,store)
 API_C    := $(filter-out api/main.c,$(call sources,api))
 CLI_C    := $(filter-out cli/main.c,$(call sources,cli))
 DEBUG_C  := $(filter-out debuginfod/main.c,$(call sources,debuginfod))
+AGENT_C  := $(filter-out agent/main.c,$(call sources,agent))
 UNIT_C   := $(wildcard tests/unit/*/test_*.c)
 FUZZ_C   := $(wildcard tests/fuzz/fuzz_*.c)
 BENCH_C  := $(wildcard tests/bench/bench_*.c)
-PROGRAMS := $(OUT)/perfoliod $(OUT)/perfolio $(OUT)/perfolio-symbolize
+PROGRAMS := $(OUT)/perfoliod $(OUT)/perfolio $(OUT)/perfolio-symbolize $(OUT)/perfolio-agent
 
 all: $(PROGRAMS)
 
@@ -73,19 +82,45 @@ $(OUT)/store.a: $(call objects,$(STORE_C))
 $(OUT)/api.a: $(call objects,$(API_C)) $(OUT)/assets.o
 $(OUT)/cli.a: $(call objects,$(CLI_C))
 $(OUT)/debuginfod.a: $(call objects,$(DEBUG_C))
+$(OUT)/agent.a: $(call objects,$(AGENT_C)) $(OUT)/bpf.o
 $(OUT)/%.a:
 	@rm -f $@
 	$(Q)ar rcs $@ $^
 $(OUT)/perfoliod: $(OUT)/api/main.o $(OUT)/api.a $(OUT)/store.a $(OUT)/lib.a
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(LDFLAGS) $^ $(LDLIBS) -o $@
-$(OUT)/perfolio: $(OUT)/cli/main.o $(OUT)/cli.a $(OUT)/lib.a
+$(OUT)/perfolio: $(OUT)/cli/main.o $(OUT)/cli.a $(OUT)/agent.a $(OUT)/lib.a
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(LDFLAGS) $^ $(LDLIBS) -o $@
 
 $(OUT)/perfolio-symbolize: $(OUT)/debuginfod/main.o $(OUT)/debuginfod.a $(OUT)/lib.a
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(LDFLAGS) $^ $(LDLIBS) $(DEBUG_LIBS) -o $@
+
+agent-programs: $(OUT)/perfolio $(OUT)/perfolio-symbolize $(OUT)/perfolio-agent
+$(OUT)/perfolio-agent: $(OUT)/agent/main.o $(OUT)/agent.a $(OUT)/lib.a
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(LDFLAGS) $^ $(LDLIBS) -o $@
+
+# What runs in the kernel: made by clang for every build alike, and carried inside the agent.
+# It needs neither BTF nor rights: places of members are found when it is loaded.
+BPF_CLANG  ?= clang-14
+BPF_STRIP  ?= llvm-strip-14
+BPF_ARCH   := $(patsubst aarch64,arm64,$(patsubst x86_64,x86,$(MACHINE)))
+BPF_HEADERS := $(if $(filter arm64,$(BUILD)),$(ARM_ROOT))/usr/include
+BPF_CFLAGS := -std=gnu17 -O2 -g -target bpf -mcpu=v3 -D__TARGET_ARCH_$(BPF_ARCH) -D__$(MACHINE)__ \
+              -I. -isystem $(BPF_HEADERS)/$(MACHINE)-linux-gnu -Wall -Wextra -Werror
+$(GEN)/%.bpf.o: bpf/%.bpf.c
+	@mkdir -p $(@D)
+	$(call say,BPF,$<)
+	$(Q)$(BPF_CLANG) $(BPF_CFLAGS) -MMD -MP -c $< -o $@
+	$(Q)$(BPF_STRIP) -g $@
+$(GEN)/bpf.S: agent/embed.sh $(patsubst bpf/%.c,$(GEN)/%.o,$(wildcard bpf/*.bpf.c))
+	$(Q)sh agent/embed.sh $(filter %.o,$^) > $@
+$(OUT)/bpf.o: $(GEN)/bpf.S
+	@mkdir -p $(@D)
+	$(call say,CC,$<)
+	$(Q)$(CC) -c $< -o $@
 
 # Web pages, migrations and the preview font travel inside the server.
 # Their folders are among what these are made of: one that loses a file is newer, too.
@@ -121,7 +156,7 @@ check:
 	sh tests/lint/check.sh
 
 UNIT_PROGRAMS := $(patsubst tests/%.c,$(OUT)/tests/%,$(UNIT_C))
-$(OUT)/tests/unit/%: $(OUT)/tests/unit/%.o $(OUT)/cli.a $(OUT)/api.a $(OUT)/store.a $(OUT)/debuginfod.a $(OUT)/lib.a
+$(OUT)/tests/unit/%: $(OUT)/tests/unit/%.o $(OUT)/cli.a $(OUT)/agent.a $(OUT)/api.a $(OUT)/store.a $(OUT)/debuginfod.a $(OUT)/lib.a
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(LDFLAGS) $^ $(LDLIBS) $(DEBUG_LIBS) -lcmocka -o $@
 unit:
@@ -137,7 +172,7 @@ browser: all
 	$(PYTHON) tests/run.py browser
 
 FUZZ_PROGRAMS := $(patsubst tests/%.c,build/fuzz/tests/%,$(FUZZ_C))
-build/fuzz/tests/fuzz/%: build/fuzz/tests/fuzz/%.o build/fuzz/api.a build/fuzz/store.a build/fuzz/debuginfod.a build/fuzz/lib.a
+build/fuzz/tests/fuzz/%: build/fuzz/tests/fuzz/%.o build/fuzz/agent.a build/fuzz/api.a build/fuzz/store.a build/fuzz/debuginfod.a build/fuzz/lib.a
 	$(call say,LINK,$@)
 	$(Q)clang -fsanitize=fuzzer $(LDFLAGS) $^ $(LDLIBS) $(DEBUG_LIBS) -o $@
 fuzz-programs: $(FUZZ_PROGRAMS)
@@ -148,7 +183,7 @@ fuzz:
 	sh tests/fuzz/run.sh $(FUZZ_SECONDS)
 
 BENCH_PROGRAMS := $(patsubst tests/%.c,$(OUT)/tests/%,$(BENCH_C))
-$(OUT)/tests/bench/%: $(OUT)/tests/bench/%.o $(OUT)/api.a $(OUT)/store.a $(OUT)/lib.a
+$(OUT)/tests/bench/%: $(OUT)/tests/bench/%.o $(OUT)/agent.a $(OUT)/api.a $(OUT)/store.a $(OUT)/lib.a
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(LDFLAGS) $^ $(LDLIBS) -o $@
 $(OUT)/tests/bench/bench_store $(OUT)/tests/bench/bench_feed: $(OUT)/tests/bench/fleet.o
@@ -156,6 +191,34 @@ bench-programs: $(BENCH_PROGRAMS)
 $(OUT)/tests/oracle/%: $(OUT)/tests/oracle/%.o $(OUT)/lib.a
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(LDFLAGS) $^ $(LDLIBS) -o $@
+# Unwinding beside elfutils: rows of all ELF files of this machine, and of arm64 files of Debian.
+$(OUT)/tests/oracle/unwind_% $(OUT)/tests/bench/bench_unwind: LDLIBS += -ldw -lelf
+$(OUT)/tests/oracle/unwind_%: $(OUT)/tests/oracle/unwind_%.o $(OUT)/agent.a $(OUT)/lib.a
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(LDFLAGS) $^ $(LDLIBS) -o $@
+$(OUT)/tests/oracle/cpython_%: $(OUT)/tests/oracle/cpython_%.o $(OUT)/agent.a $(OUT)/lib.a
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(LDFLAGS) $^ $(LDLIBS) -o $@
+ORACLE_PROGRAMS := $(patsubst tests/%.c,$(OUT)/tests/%,$(wildcard tests/oracle/*.c))
+oracle-programs: $(ORACLE_PROGRAMS)
+# perfolio record and perfolio-agent on Debian's kernels, in QEMU: the running one is make test's.
+KERNELS ?= 5.10 6.1 6.12
+test-kernels: all
+	sh deploy/install-packages.sh run build test kernels
+	sh tests/kernels/fetch.sh build/kernels $(KERNELS)
+	BUILD=$(BUILD) $(PYTHON) tests/kernels/run.py build/kernels $(KERNELS)
+ARM_KERNELS ?= 5.10-arm64 6.1-arm64 6.12-arm64
+test-kernels-arm64:
+	sh deploy/install-packages.sh run build test kernels
+	sh tests/kernels/fetch.sh build/kernels $(ARM_KERNELS)
+	sh tests/kernels/arm64_root.sh build/kernels build/arm64-root
+	$(MAKE) BUILD=arm64 agent-programs build/arm64/tests/oracle/unwind_replay
+	$(PYTHON) tests/kernels/run.py build/kernels $(ARM_KERNELS)
+test-unwind: $(OUT)/tests/oracle/unwind_rows
+	$(PYTHON) tests/oracle/elf_files.py | $(OUT)/tests/oracle/unwind_rows
+test-unwind-arm64: $(OUT)/tests/oracle/unwind_rows
+	sh tests/oracle/arm64_files.sh build/arm64
+	$(PYTHON) tests/oracle/elf_files.py build/arm64/files | $(OUT)/tests/oracle/unwind_rows
 $(OUT)/tests/s3/%: $(OUT)/tests/s3/%.o $(OUT)/lib.a
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(LDFLAGS) $^ $(LDLIBS) -o $@
@@ -193,6 +256,12 @@ bench-store: all bench-programs tests/duckdb/node_modules/.done
 # Symbol tables of real files, beside llvm-gsymutil, llvm-symbolizer and gimli's addr2line.
 bench-symbols: all $(OUT)/tests/bench/bench_symbols
 	$(PYTHON) tests/bench/symbols.py $(BENCH_FILES)
+# Unwind tables, beside elfutils.
+bench-unwind: $(OUT)/tests/bench/bench_unwind
+	$< $(BENCH_FILES)
+# What the agent costs, beside perf record. BENCH_SECONDS=5 is its short form.
+bench-agent: all
+	$(PYTHON) tests/bench/agent.py $(BENCH_PARTS)
 # Beside other viewers, which npm brings into build/bench-web/; never needed by anything else.
 bench-web: all
 	node tests/bench/web/run.mjs
@@ -208,7 +277,7 @@ format:
 clean:
 	rm -rf build web/dist
 help:
-	@echo 'make run | test | all | deps | install DESTDIR= PREFIX= | bench | bench-agents | bench-store | bench-symbols BENCH_FILES= | bench-web | fuzz FUZZ_SECONDS= | test-fresh | test-s3 | interop'
+	@echo 'make run | test | all | deps | install DESTDIR= PREFIX= | bench | bench-agents | bench-store | bench-symbols BENCH_FILES= | bench-unwind BENCH_FILES= | bench-agent BENCH_PARTS= | bench-web | fuzz FUZZ_SECONDS= | test-fresh | test-s3 | test-kernels KERNELS= | test-kernels-arm64 ARM_KERNELS= | test-unwind | test-unwind-arm64 | interop'
 	@echo 'parts of make test: check, unit, integration, browser.  BUILD=$(BUILD) (release debug asan tsan coverage)'
 
--include $(shell find $(OUT) -name '*.d' 2>/dev/null)
+-include $(shell find $(OUT) $(GEN) -name '*.d' 2>/dev/null)

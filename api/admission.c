@@ -49,9 +49,9 @@ struct admission {
     struct tenant_limits limits;
     struct store_addition *addition;
     uint64_t sample_count;
-    uint64_t *added; /* series that were not there before */
-    uint32_t added_count;
-    uint32_t added_capacity;
+    uint64_t *pending; /* series that are not known to be stored (api/series_set.h) */
+    uint32_t pending_count;
+    uint32_t pending_capacity;
 };
 
 /* ---- what tenants have sent ---- */
@@ -177,23 +177,23 @@ static void give_samples_back(const struct admission *admission)
 
 /* ---- from open to close ---- */
 
-static void forget_added(struct admission *admission)
+static void settle_series(struct admission *admission, bool are_stored)
 {
     struct admission_memory *memory = admission->memory;
-    if (!admission->added_count)
+    if (!admission->pending_count)
         return;
     pthread_mutex_lock(&memory->mutex);
     struct sent *sent = find_sent(admission, memory->now_ns());
-    for (uint32_t i = 0; i < admission->added_count; i++)
-        series_set_forget(&sent->series, admission->added[i]);
+    for (uint32_t i = 0; i < admission->pending_count; i++)
+        series_set_settle(&sent->series, admission->pending[i], are_stored);
     pthread_mutex_unlock(&memory->mutex);
-    admission->added_count = 0;
+    admission->pending_count = 0;
 }
 
 void admission_restart(struct admission *admission)
 {
     struct request *request = admission->request;
-    forget_added(admission);
+    settle_series(admission, false);
     store_addition_destroy(admission->addition);
     admission->addition =
         store_addition_create(request->server->store, request->principal.tenant_id);
@@ -231,9 +231,9 @@ void admission_close(struct admission *admission)
 {
     if (!admission)
         return;
-    forget_added(admission);
+    settle_series(admission, false);
     store_addition_destroy(admission->addition);
-    mem_free(admission->added);
+    mem_free(admission->pending);
     mem_free(admission);
 }
 
@@ -351,14 +351,15 @@ static enum err_code refuse_series(const struct admission *admission, struct err
     return ERR_QUOTA;
 }
 
-static void note_added(struct admission *admission, uint64_t hash)
+static void note_pending(struct admission *admission, uint64_t hash)
 {
-    if (admission->added_count == admission->added_capacity) {
-        admission->added_capacity = admission->added_capacity ? admission->added_capacity * 2 : 16;
-        admission->added =
-            mem_resize(admission->added, admission->added_capacity, sizeof(*admission->added));
+    if (admission->pending_count == admission->pending_capacity) {
+        admission->pending_capacity =
+            admission->pending_capacity ? admission->pending_capacity * 2 : 16;
+        admission->pending = mem_resize(admission->pending, admission->pending_capacity,
+                                        sizeof(*admission->pending));
     }
-    admission->added[admission->added_count++] = hash;
+    admission->pending[admission->pending_count++] = hash;
 }
 
 /* Which of the hashes there is room for, in their order. Returns how many there is none for. */
@@ -373,12 +374,12 @@ static uint32_t see_series(struct admission *admission, const uint64_t *hashes, 
     const int64_t now_s = now_ns / CLOCK_NS_PER_S + ADMISSION_SERIES_S; /* never 0 */
     struct sent *sent = find_sent(admission, now_ns);
     for (uint32_t i = 0; i < count; i++) {
-        bool is_new;
+        bool is_pending;
         ret_has_room[i] = series_set_see(&sent->series, hashes[i], now_s,
-                                         now_s - ADMISSION_SERIES_S, most, &is_new);
+                                         now_s - ADMISSION_SERIES_S, most, &is_pending);
         refused_count += !ret_has_room[i];
-        if (is_new)
-            note_added(admission, hashes[i]);
+        if (is_pending)
+            note_pending(admission, hashes[i]);
     }
     pthread_mutex_unlock(&memory->mutex);
     return refused_count;
@@ -544,7 +545,6 @@ enum err_code admission_commit(struct admission *admission, struct store_receipt
     code = store_addition_commit(admission->addition, ret_receipt, err);
     if (code)
         give_samples_back(admission);
-    else
-        admission->added_count = 0;
+    settle_series(admission, !code);
     return code;
 }

@@ -4,6 +4,7 @@
 #include "api/share.h"
 #include "api/share_access.h"
 #include "api/share_summary.h"
+#include "api/view_state.h"
 #include "lib/base/mem.h"
 #include "lib/profile/picture.h"
 
@@ -93,15 +94,26 @@ static const char *etag_of(struct arena *arena, const struct share *share, struc
                         SPAN_PRINT(buf_span(&name)));
 }
 
+/* A badge says one total: what an address of the page says besides is taken, as by other files. */
+static enum err_code read_type(const struct request *request, struct span *ret_type,
+                               struct err *err)
+{
+    static const char *const own[] = {"sample_type", "names", NULL};
+    struct view_state page;
+    struct span version;
+    view_state_read(request, &page);
+    *ret_type = page.sample_type;
+    if (request_query(request, "sv", &version))
+        return ERR_NONE; /* written by a page, perhaps a later one */
+    return request_check_parameters(request, own, view_state_names, err);
+}
+
 static enum err_code get_badge(struct request *request, struct response *response, struct err *err)
 {
-    static const char *const known[] = {"st", "sample_type", "sv", NULL};
     struct share share;
     struct share_total total;
     struct span type = {0};
-    if (!request_query(request, "sample_type", &type))
-        request_query(request, "st", &type); /* the page's name for it */
-    enum err_code code = request_check_query(request, known, err);
+    enum err_code code = read_type(request, &type, err);
     if (!code)
         code = share_access_find(request, request->path_params[0], &share, err);
     if (code)

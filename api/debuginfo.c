@@ -2,6 +2,7 @@
 
 #include "api/answer.h"
 #include "api/audit.h"
+#include "api/byte_range.h"
 #include "api/debuginfo_table.h"
 #include "api/http.h"
 #include "api/quota.h"
@@ -131,6 +132,23 @@ static enum err_code read_own(struct request *request, const char *id, struct pg
     return code;
 }
 
+/*
+ * What is there is ready: the first look may find news of another server, pending because answers
+ * were made without them; no answer from here on is older than they.
+ */
+static enum err_code read_state(struct request *request, const char *id,
+                                const struct symbol_tables_status **ret_state, struct err *err)
+{
+    const struct symbol_tables_binary binary = {.build_id = span_text(id)};
+    const int64_t tenant_id = request->principal.tenant_id;
+    enum err_code code = symbol_tables_status(request->server, tenant_id, &binary, 1,
+                                              request->arena, ret_state, err);
+    if (!code && (*ret_state)->state == SYMBOL_TABLES_PENDING)
+        code = symbol_tables_status(request->server, tenant_id, &binary, 1, request->arena,
+                                    ret_state, err);
+    return code;
+}
+
 /* 200 for any build id: of one that nobody knows there is nothing but its state. */
 static enum err_code show(struct request *request, struct response *response, struct err *err)
 {
@@ -140,10 +158,8 @@ static enum err_code show(struct request *request, struct response *response, st
     enum err_code code = debuginfo_path_id(request, id, err);
     if (!code)
         code = read_own(request, id, &table, &files, err);
-    const struct symbol_tables_binary binary = {.build_id = span_text(id)};
     if (!code)
-        code = symbol_tables_status(request->server, request->principal.tenant_id, &binary, 1,
-                                    request->arena, &states, err);
+        code = read_state(request, id, &states, err);
     if (code)
         return code;
     char retry[CLOCK_TEXT_BYTES];
@@ -214,25 +230,34 @@ static enum err_code delete_all(struct request *request, struct response *respon
 
 /* ---- debuggers ---- */
 
+struct served {
+    const char *key;
+    const char *etag;
+};
+
+/* Who asks for a debug file takes an executable that has debug information of its own, too. */
 static enum err_code find_file(struct request *request, const char *id, const char *kind,
-                               const char **ret_key, const char **ret_file, struct err *err)
+                               struct served *ret_file, struct err *err)
 {
     struct pg_result *rows;
     pg_auto connection = NULL;
     enum err_code code = pg_take(request->server->database, &connection, err);
     if (!code)
-        code = pg_query_values(connection, request->principal.tenant_id,
-                               "SELECT object_key, file FROM debug_file WHERE tenant_id = $1"
-                               " AND build_id = $2 AND kind = $3 AND state = 'built'"
-                               " ORDER BY bytes DESC, id DESC LIMIT 1",
-                               request->arena, &rows, err, PG_I64(request->principal.tenant_id),
-                               PG_TEXT(id), PG_TEXT(kind));
+        code = pg_query_values(
+            connection, request->principal.tenant_id,
+            "SELECT object_key, encode(sha256, 'hex') FROM debug_file"
+            " WHERE tenant_id = $1 AND build_id = $2 AND state = 'built'"
+            " AND (kind = $3 OR ($3 = 'debuginfo' AND quality & $4::bigint::integer <> 0))"
+            " ORDER BY kind = $3 DESC, bytes DESC, id DESC LIMIT 1",
+            request->arena, &rows, err, PG_I64(request->principal.tenant_id), PG_TEXT(id),
+            PG_TEXT(kind), PG_I64(SYMBOL_HAS_DWARF));
     if (code)
         return code;
     if (pg_row_count(rows) == 0)
         return err_set(err, ERR_NOT_FOUND, "your team has uploaded no %s of %s", kind, id);
-    *ret_key = pg_get_text(rows, 0, 0);
-    *ret_file = pg_get_text(rows, 0, 1);
+    *ret_file =
+        (struct served){.key = pg_get_text(rows, 0, 0),
+                        .etag = arena_printf(request->arena, "\"%s\"", pg_get_text(rows, 0, 1))};
     return ERR_NONE;
 }
 
@@ -240,20 +265,22 @@ static enum err_code serve(struct request *request, const char *kind, struct res
                            struct err *err)
 {
     char id[SYMBOL_TABLES_ID_BYTES];
-    const char *key = NULL, *file = NULL;
+    struct served file = {0};
     fd_auto fd = -1;
     uint64_t size;
     enum err_code code = debuginfo_path_id(request, id, err);
     if (!code)
-        code = find_file(request, id, kind, &key, &file, err);
-    if (!code)
-        code = object_open(request->server->objects, key, &fd, &size, err);
+        code = find_file(request, id, kind, &file, err);
+    if (code)
+        return code;
+    if (response_is_cached(request, response, file.etag, "private, max-age=86400"))
+        return ERR_NONE;
+    code = object_open(request->server->objects, file.key, &fd, &size, err);
     if (code)
         return code;
     response_add(request, response, "x-debuginfod-size",
                  arena_printf(request->arena, "%" PRIu64, size));
-    response_add(request, response, "cache-control", "private, max-age=86400");
-    response_file(response, 200, "application/octet-stream", fd, size);
+    byte_range_respond(request, response, "application/octet-stream", file.etag, fd, size);
     fd = -1;
     return ERR_NONE;
 }

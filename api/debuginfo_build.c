@@ -1,5 +1,6 @@
 #include "api/debuginfo_build.h"
 
+#include "api/debuginfo_builder.h"
 #include "api/debuginfo_table.h"
 #include "api/quota.h"
 #include "api/server.h"
@@ -11,11 +12,6 @@
 #include "lib/symbols/symbol_builder.h"
 
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-
-/* Of a table: ten times that of a 230 MB debug file. It is in memory while it is looked at. */
-#define TABLE_MAX_BYTES (UINT64_C(512) << 20)
 
 /* Is it the file's fault, so that it would come to the same another time? */
 static bool is_of_the_file(const struct debuginfo_job *job, enum err_code code)
@@ -31,19 +27,7 @@ static bool is_of_the_file(const struct debuginfo_job *job, enum err_code code)
     return job->try_count >= DEBUGINFO_BUILD_MAX_TRIES;
 }
 
-/* The job ends in the caller's transaction, unless it is somebody else's by now. */
-static enum err_code end_job(struct pg_connection *connection, const struct debuginfo_job *job,
-                             struct arena *arena, struct err *err)
-{
-    struct pg_result *rows;
-    enum err_code code = pg_query_values(connection, job->tenant_id,
-                                         "DELETE FROM symbol_job WHERE id = $1 AND fence = $2",
-                                         arena, &rows, err, PG_I64(job->id), PG_I64(job->fence));
-    if (!code && pg_affected(rows) != 1)
-        code = err_set(err, ERR_CONFLICT, "the job went to another server");
-    return code;
-}
-
+/* A transaction of the team in which the job ends, unless it is somebody else's by now. */
 static enum err_code begin(struct server *server, const struct debuginfo_job *job,
                            struct pg_connection **ret_connection, struct arena *arena,
                            struct err *err)
@@ -51,7 +35,8 @@ static enum err_code begin(struct server *server, const struct debuginfo_job *jo
     enum err_code code = pg_take(server->database, ret_connection, err);
     if (!code)
         code = tenant_begin(*ret_connection, job->tenant_id, arena, err);
-    return code ? code : end_job(*ret_connection, job, arena, err);
+    return code ? code
+                : debuginfo_lease_end(*ret_connection, job->tenant_id, &job->lease, arena, err);
 }
 
 static enum err_code store(struct server *server, const struct debuginfo_job *job,
@@ -63,52 +48,60 @@ static enum err_code store(struct server *server, const struct debuginfo_job *jo
     if (!code)
         code = pg_queue_values(connection, job->tenant_id,
                                "UPDATE debug_file SET state = 'built', reason = left($2, 600),"
-                               " builder_version = $3::bigint::integer WHERE id = $1",
+                               " builder_version = $3::bigint::integer,"
+                               " quality = $4::bigint::integer WHERE id = $1",
                                arena, err, PG_I64(job->file_id), PG_TEXT(table->problem),
-                               PG_I64(SYMBOL_BUILDER_VERSION));
+                               PG_I64(SYMBOL_BUILDER_VERSION), PG_I64(table->facts.quality));
     if (!code)
         code = debuginfo_table_store(server, connection, table, arena, ret_is_stored, err);
     return code ? code : pg_commit(connection, err);
 }
 
-static enum err_code publish(struct server *server, const struct debuginfo_job *job,
-                             struct span bytes, const char *problem, struct arena *arena,
-                             struct err *err)
+/* The job goes on. Should it be another server's by now, its table is the better one and stays. */
+static enum err_code store_first_names(struct server *server, const struct debuginfo_job *job,
+                                       const struct debuginfo_table *table, bool *ret_is_stored,
+                                       struct arena *arena, struct err *err)
 {
-    bool is_stored = false;
+    pg_auto connection = NULL;
+    enum err_code code = pg_take(server->database, &connection, err);
+    if (!code)
+        code = tenant_begin(connection, job->tenant_id, arena, err);
+    if (!code)
+        code = debuginfo_table_store(server, connection, table, arena, ret_is_stored, err);
+    return code ? code : pg_commit(connection, err);
+}
+
+struct publisher {
+    struct server *server;
+    const struct debuginfo_job *job;
+    struct arena *arena;
+    bool is_first_names;
+};
+
+static enum err_code keep(void *context, const struct debuginfo_table *table, bool *ret_is_stored,
+                          struct err *err)
+{
+    const struct publisher *publisher = context;
+    return publisher->is_first_names ? store_first_names(publisher->server, publisher->job, table,
+                                                         ret_is_stored, publisher->arena, err)
+                                     : store(publisher->server, publisher->job, table,
+                                             ret_is_stored, publisher->arena, err);
+}
+
+static enum err_code publish(void *context, const struct debuginfo_built *built, struct err *err)
+{
+    struct publisher *publisher = context;
+    const struct debuginfo_job *job = publisher->job;
     struct debuginfo_table table = {.tenant_id = job->tenant_id,
                                     .id = job->build_id,
                                     .source = "file",
                                     .file = job->file,
-                                    .problem = problem,
-                                    .bytes = bytes};
-    enum err_code code = debuginfo_table_read(&table, err);
-    if (!code)
-        code = debuginfo_table_put(server, &table, err);
-    if (code)
-        return code;
-    code = store(server, job, &table, &is_stored, arena, err);
-    /* After ERR_DATABASE it is not known whether a row names it: the sweep finds out. */
-    if (code != ERR_DATABASE && !(is_stored && !code))
-        debuginfo_discard(server, table.object_key);
-    symbol_tables_forget(server, job->tenant_id);
-    return code;
-}
-
-static enum err_code publish_fd(struct server *server, const struct debuginfo_job *job, int fd,
-                                const char *problem, struct arena *arena, struct err *err)
-{
-    struct stat status;
-    if (fstat(fd, &status) != 0)
-        return err_set_errno(err, ERR_IO, "looking at a new symbol table");
-    if (status.st_size == 0)
-        return err_set(err, ERR_INTERNAL, "the builder of symbol tables wrote nothing");
-    const size_t size = (size_t)status.st_size;
-    void *memory = mmap(NULL, size, PROT_READ, MAP_SHARED, fd, 0);
-    if (memory == MAP_FAILED)
-        return err_set_errno(err, ERR_IO, "mapping a new symbol table");
-    enum err_code code = publish(server, job, span_of(memory, size), problem, arena, err);
-    munmap(memory, size);
+                                    .problem = built->problem,
+                                    .bytes = built->bytes,
+                                    .is_short_lived = built->is_first_names};
+    publisher->is_first_names = built->is_first_names;
+    enum err_code code = debuginfo_table_publish(publisher->server, &table, keep, publisher, err);
+    symbol_tables_forget(publisher->server, job->tenant_id);
     return code;
 }
 
@@ -117,21 +110,10 @@ static enum err_code build(struct server *server, const struct debuginfo_job *jo
 {
     fd_auto input = -1;
     uint64_t size;
-    struct symbol_builder_report report;
+    struct publisher publisher = {.server = server, .job = job, .arena = arena};
     enum err_code code =
         object_open_within(server->objects, job->object_key, patience, &input, &size, err);
-    if (code)
-        return code;
-    fd_auto output = memfd_create("symbol table", MFD_CLOEXEC);
-    if (output < 0)
-        return err_set_errno(err, ERR_IO, "memfd_create");
-    const struct symbol_builder_options options = {.input_fd = input,
-                                                   .output_fd = output,
-                                                   .alternate_fd = -1,
-                                                   .output_bytes = TABLE_MAX_BYTES,
-                                                   .patience = patience};
-    code = symbol_builder_run(&options, &report, err);
-    return code ? code : publish_fd(server, job, output, report.problem, arena, err);
+    return code ? code : debuginfo_builder_run(server, input, patience, publish, &publisher, err);
 }
 
 /* The reason stays; the bytes, of no use to anybody, go. */

@@ -5,6 +5,7 @@
 #ifndef API_DEBUGINFO_BUILD_H
 #define API_DEBUGINFO_BUILD_H
 
+#include "api/debuginfo_lease.h"
 #include "lib/base/err.h"
 
 #include <stdbool.h>
@@ -15,8 +16,7 @@ struct patience;
 struct server;
 
 struct debuginfo_job {
-    int64_t id;
-    int64_t fence;
+    struct debuginfo_lease lease; /* job_id 0: there is none */
     int64_t tenant_id;
     const char *build_id;
     int64_t try_count;

@@ -1,7 +1,10 @@
 #include "api/debuginfo_fetch.h"
 
+#include "api/debuginfo_builder.h"
+#include "api/debuginfo_lease.h"
 #include "api/debuginfo_table.h"
 #include "api/debuginfo_upstreams.h"
+#include "api/metrics.h"
 #include "api/server.h"
 #include "api/settings.h"
 #include "api/symbol_tables.h"
@@ -13,26 +16,21 @@
 #include "lib/base/os.h"
 #include "lib/base/patience.h"
 #include "lib/io/pg.h"
-#include "lib/symbols/symbol_builder.h"
 
 #include <pthread.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
 #include <time.h>
 
 enum {
     LEASE_S = 60,
     RENEW_S = 15,
-    BUILD_LEASE_S = 300, /* more than the builder may take by the clock */
+    BUILD_LEASE_S = 300, /* more than both builders may take by the clock */
     POLL_S = 1,
     THREADS = 4,
     TENANT_AT_ONCE = 2, /* a team's slow servers do not keep all threads from others */
     HUNT_S = 600,       /* for one binary, whatever its servers do */
     REASON_BYTES = 500
 };
-
-#define TABLE_MAX_BYTES (UINT64_C(512) << 20)
 
 struct debuginfo_fetch {
     struct server *server;
@@ -48,8 +46,7 @@ struct debuginfo_fetch {
 struct hunt {
     struct debuginfo_fetch *fetch;
     struct arena *arena;
-    int64_t job_id;
-    int64_t fence;
+    struct debuginfo_lease lease; /* job_id 0: nothing is due */
     int64_t tenant_id;
     const char *build_id;
     const char *file;
@@ -126,7 +123,7 @@ static enum err_code look_again(struct pg_connection *connection, const struct p
     return code;
 }
 
-/* hunt->job_id stays 0 when nothing is due. */
+/* hunt->lease stays zeros when nothing is due. */
 static enum err_code claim(struct hunt *hunt, struct err *err)
 {
     struct debuginfo_fetch *fetch = hunt->fetch;
@@ -151,8 +148,7 @@ static enum err_code claim(struct hunt *hunt, struct err *err)
     hunt->build_id = pg_get_text(due, 0, 1);
     hunt->file = pg_get_text(due, 0, 2);
     hunt->try_count = (unsigned)pg_get_i64(due, 0, 3);
-    hunt->job_id = pg_get_i64(job, 0, 0);
-    hunt->fence = pg_get_i64(job, 0, 1);
+    hunt->lease = (struct debuginfo_lease){pg_get_i64(job, 0, 0), pg_get_i64(job, 0, 1)};
     hunt->renewed_ns = clock_monotonic_ns();
     hunt->deadline_ns = hunt->renewed_ns + HUNT_S * CLOCK_NS_PER_S;
     return ERR_NONE;
@@ -161,21 +157,11 @@ static enum err_code claim(struct hunt *hunt, struct err *err)
 static void renew(struct hunt *hunt, int lease_s)
 {
     struct err err;
-    struct pg_result *rows;
-    arena_auto arena = arena_create();
-    pg_auto connection = NULL;
+    bool is_ours = !hunt->is_lost;
     hunt->renewed_ns = clock_monotonic_ns();
-    enum err_code code = pg_take(hunt->fetch->server->jobs_database, &connection, &err);
-    if (!code)
-        code = pg_query_values(connection, PG_NO_TENANT,
-                               "UPDATE symbol_job SET leased_until = now() + $3 * interval '1 s'"
-                               " WHERE id = $1 AND fence = $2",
-                               arena, &rows, &err, PG_I64(hunt->job_id), PG_I64(hunt->fence),
-                               PG_I64(lease_s));
-    if (code)
+    if (debuginfo_lease_renew(hunt->fetch->server, &hunt->lease, lease_s, &is_ours, &err))
         report("renewing the lease of a fetch", &err);
-    else
-        hunt->is_lost = pg_affected(rows) != 1;
+    hunt->is_lost = !is_ours;
 }
 
 static bool is_late(const struct hunt *hunt)
@@ -205,9 +191,10 @@ static enum err_code begin_store(struct hunt *hunt, struct pg_connection **ret_c
                            : tenant_begin(*ret_connection, hunt->tenant_id, hunt->arena, err);
 }
 
-static enum err_code store(struct hunt *hunt, const struct debuginfo_table *table,
-                           bool *ret_is_stored, struct err *err)
+static enum err_code keep(void *context, const struct debuginfo_table *table, bool *ret_is_stored,
+                          struct err *err)
 {
+    struct hunt *hunt = context;
     pg_auto connection = NULL;
     enum err_code code = begin_store(hunt, &connection, err);
     if (!code)
@@ -216,59 +203,52 @@ static enum err_code store(struct hunt *hunt, const struct debuginfo_table *tabl
     return code ? code : pg_commit(connection, err);
 }
 
-static enum err_code publish(struct hunt *hunt, struct span bytes, const char *problem,
-                             struct err *err)
+static enum err_code publish(void *context, const struct debuginfo_built *built, struct err *err)
 {
+    struct hunt *hunt = context;
     struct server *server = hunt->fetch->server;
-    bool is_stored = false;
     struct debuginfo_table table = {.tenant_id =
                                         hunt->is_public ? DEBUGINFO_PUBLIC : hunt->tenant_id,
                                     .id = hunt->build_id,
                                     .source = "upstream",
                                     .file = hunt->file,
-                                    .problem = problem,
-                                    .bytes = bytes};
-    enum err_code code = debuginfo_table_read(&table, err);
-    if (!code)
-        code = debuginfo_table_put(server, &table, err);
-    if (code)
-        return code;
-    code = store(hunt, &table, &is_stored, err);
-    /* After ERR_DATABASE it is not known whether a row names it: the sweep finds out. */
-    if (code != ERR_DATABASE && !(is_stored && !code))
-        debuginfo_discard(server, table.object_key);
+                                    .problem = built->problem,
+                                    .bytes = built->bytes,
+                                    .is_short_lived = built->is_first_names};
+    enum err_code code = debuginfo_table_publish(server, &table, keep, hunt, err);
     symbol_tables_forget(server, hunt->tenant_id);
     return code;
 }
 
 static enum err_code build(struct hunt *hunt, int input, struct err *err)
 {
-    struct symbol_builder_report built;
-    struct stat status;
     const struct patience patience = {.is_cancelled = &hunt->fetch->should_stop};
-    fd_auto output = memfd_create("symbol table", MFD_CLOEXEC);
-    if (output < 0)
-        return err_set_errno(err, ERR_IO, "memfd_create");
-    const struct symbol_builder_options options = {.input_fd = input,
-                                                   .output_fd = output,
-                                                   .alternate_fd = -1,
-                                                   .output_bytes = TABLE_MAX_BYTES,
-                                                   .patience = &patience};
     renew(hunt, BUILD_LEASE_S);
-    enum err_code code = symbol_builder_run(&options, &built, err);
-    if (code)
-        return code;
-    if (fstat(output, &status) != 0 || status.st_size == 0)
-        return err_set(err, ERR_INTERNAL, "the builder of symbol tables wrote nothing");
-    void *memory = mmap(NULL, (size_t)status.st_size, PROT_READ, MAP_SHARED, output, 0);
-    if (memory == MAP_FAILED)
-        return err_set_errno(err, ERR_IO, "mapping a new symbol table");
-    code = publish(hunt, span_of(memory, (size_t)status.st_size), built.problem, err);
-    munmap(memory, (size_t)status.st_size);
-    return code;
+    return debuginfo_builder_run(hunt->fetch->server, input, &patience, publish, hunt, err);
 }
 
 /* ---- asking ---- */
+
+static void count(const struct hunt *hunt, const char *name, const char *labels, const char *help,
+                  int64_t amount)
+{
+    metric_add(metrics_counter(hunt->fetch->server->metrics, name, labels, help), amount);
+}
+
+/* By what came of it, never by host: teams name theirs, and whom they ask is nobody else's. */
+static void count_outcome(const struct hunt *hunt, bool is_given_up)
+{
+    static const char *const outcomes[] = {[DEBUGINFOD_FOUND] = "found",
+                                           [DEBUGINFOD_ABSENT] = "absent",
+                                           [DEBUGINFOD_UNREACHABLE] = "unreachable",
+                                           [DEBUGINFOD_REFUSED] = "refused"};
+    char labels[64];
+    snprintf(labels, sizeof(labels), "upstreams=\"%s\",outcome=\"%s\"",
+             hunt->is_public ? "public" : "custom",
+             is_given_up ? "again" : outcomes[hunt->outcome]);
+    count(hunt, "perfolio_symbol_fetches_total", labels,
+          "Binaries that debuginfod servers were asked for, by what came of it.", 1);
+}
 
 static bool is_of_the_file(enum err_code code)
 {
@@ -309,6 +289,8 @@ static enum err_code ask(struct hunt *hunt, const struct debuginfo_upstreams *up
         conclude(hunt, answer.outcome, answer.reason);
         if (answer.outcome != DEBUGINFOD_FOUND)
             break;
+        count(hunt, "perfolio_debuginfod_bytes_total", "",
+              "Of debug files that debuginfod servers sent.", (int64_t)answer.bytes);
         code = build(hunt, answer.fd, err);
         os_close(answer.fd);
         if (!code || !is_of_the_file(code))
@@ -367,17 +349,12 @@ static enum err_code settle(struct hunt *hunt, bool is_asked_no_more, struct err
 {
     const int64_t later_s =
         debuginfod_later_s(hunt->outcome, hunt->try_count + 1, hunt->retry_after_s);
-    struct pg_result *rows;
     pg_auto connection = NULL;
     enum err_code code = pg_take(hunt->fetch->server->jobs_database, &connection, err);
     if (!code)
         code = pg_begin(connection, PG_NO_TENANT, err);
     if (!code)
-        code = pg_query_values(connection, PG_NO_TENANT,
-                               "DELETE FROM symbol_job WHERE id = $1 AND fence = $2", hunt->arena,
-                               &rows, err, PG_I64(hunt->job_id), PG_I64(hunt->fence));
-    if (!code && pg_affected(rows) != 1)
-        code = err_set(err, ERR_CONFLICT, "the job went to another server");
+        code = debuginfo_lease_end(connection, PG_NO_TENANT, &hunt->lease, hunt->arena, err);
     if (!code && hunt->outcome == DEBUGINFOD_FOUND)
         code = settle_found(hunt, connection, err);
     else if (!code)
@@ -425,7 +402,9 @@ static enum err_code run(struct hunt *hunt, struct err *err)
                  code == ERR_QUOTA ? "the team's storage has no room for its symbol table"
                                    : "the server could not work on it; it tries again");
     }
-    return settle(hunt, false, err);
+    code = settle(hunt, false, err);
+    count_outcome(hunt, code != ERR_NONE);
+    return code;
 }
 
 /* By another server at once, or by this one after its next start. */
@@ -435,10 +414,8 @@ static void give_back(struct hunt *hunt)
     pg_auto connection = NULL;
     enum err_code code = pg_take(hunt->fetch->server->jobs_database, &connection, &err);
     if (!code)
-        code = pg_query_values(connection, PG_NO_TENANT,
-                               "DELETE FROM symbol_job WHERE id = $1 AND fence = $2", hunt->arena,
-                               NULL, &err, PG_I64(hunt->job_id), PG_I64(hunt->fence));
-    if (code)
+        code = debuginfo_lease_end(connection, PG_NO_TENANT, &hunt->lease, hunt->arena, &err);
+    if (code && code != ERR_CONFLICT)
         report("giving back a fetch", &err); /* its lease ends by itself */
 }
 
@@ -450,7 +427,7 @@ static bool run_one(struct debuginfo_fetch *fetch)
     enum err_code code = claim(&hunt, &err);
     if (code)
         report("looking for debug files to fetch", &err);
-    if (code || !hunt.job_id)
+    if (code || !hunt.lease.job_id)
         return false;
     code = run(&hunt, &err);
     if (code && code != ERR_CONFLICT && code != ERR_CANCELLED)

@@ -30,8 +30,7 @@ struct debuginfo_jobs {
     pthread_mutex_t mutex; /* guards what follows */
     pthread_cond_t wake;
     bool has_news;
-    int64_t job_id; /* being built; 0: none */
-    int64_t fence;
+    struct debuginfo_lease lease; /* of what is being built; zeros: nothing is */
     int64_t renewed_ns;
     int64_t last_tenant; /* whose turn was last; of the builder's thread */
     int64_t expired_ns;  /* of the keeper's thread */
@@ -89,8 +88,7 @@ static enum err_code claim(struct debuginfo_jobs *jobs, struct arena *arena,
     *ret_job = (struct debuginfo_job){0};
     if (code || pg_row_count(rows) == 0)
         return code;
-    *ret_job = (struct debuginfo_job){.id = pg_get_i64(rows, 0, 0),
-                                      .fence = pg_get_i64(rows, 0, 1),
+    *ret_job = (struct debuginfo_job){.lease = {pg_get_i64(rows, 0, 0), pg_get_i64(rows, 0, 1)},
                                       .tenant_id = pg_get_i64(rows, 0, 2),
                                       .build_id = pg_get_text(rows, 0, 3),
                                       .try_count = pg_get_i64(rows, 0, 4),
@@ -116,8 +114,8 @@ static void put_back(struct debuginfo_jobs *jobs, const struct debuginfo_job *jo
                                " run_after = now() + $3 * interval '1 s',"
                                " try_count = try_count - CASE WHEN $4 THEN 1 ELSE 0 END"
                                " WHERE id = $1 AND fence = $2",
-                               arena, NULL, &err, PG_I64(job->id), PG_I64(job->fence),
-                               PG_I64(pause_s), PG_BOOL(is_given_up));
+                               arena, NULL, &err, PG_I64(job->lease.job_id),
+                               PG_I64(job->lease.fence), PG_I64(pause_s), PG_BOOL(is_given_up));
     if (code)
         report("putting back a symbol table", &err); /* its lease ends by itself */
 }
@@ -125,8 +123,7 @@ static void put_back(struct debuginfo_jobs *jobs, const struct debuginfo_job *jo
 static void set_running(struct debuginfo_jobs *jobs, const struct debuginfo_job *job)
 {
     pthread_mutex_lock(&jobs->mutex);
-    jobs->job_id = job ? job->id : 0;
-    jobs->fence = job ? job->fence : 0;
+    jobs->lease = job ? job->lease : (struct debuginfo_lease){0};
     jobs->renewed_ns = clock_monotonic_ns();
     pthread_mutex_unlock(&jobs->mutex);
 }
@@ -147,7 +144,7 @@ static bool run_one(struct debuginfo_jobs *jobs)
     enum err_code code = claim(jobs, arena, &job, &err);
     if (code)
         report("claiming a symbol table", &err);
-    if (code || !job.id)
+    if (code || !job.lease.job_id)
         return false;
     set_running(jobs, &job);
     bool is_built = false;
@@ -176,29 +173,18 @@ static void *builder_main(void *context)
 
 /* ---- keeping ---- */
 
-static enum err_code renew(struct debuginfo_jobs *jobs, int64_t job_id, int64_t fence,
-                           struct err *err)
-{
-    arena_auto arena = arena_create();
-    pg_auto connection = NULL;
-    enum err_code code = pg_take(jobs->server->jobs_database, &connection, err);
-    return code ? code
-                : pg_query_values(connection, PG_NO_TENANT,
-                                  "UPDATE symbol_job SET leased_until = now() + $3 * interval '1 s'"
-                                  " WHERE id = $1 AND fence = $2",
-                                  arena, NULL, err, PG_I64(job_id), PG_I64(fence), PG_I64(LEASE_S));
-}
-
 static void renew_if_due(struct debuginfo_jobs *jobs)
 {
     struct err err;
+    bool is_ours; /* if not, the end of the job finds out */
     pthread_mutex_lock(&jobs->mutex);
-    const int64_t now_ns = clock_monotonic_ns(), job_id = jobs->job_id, fence = jobs->fence;
-    const bool is_due = job_id && now_ns - jobs->renewed_ns >= RENEW_S * CLOCK_NS_PER_S;
+    const int64_t now_ns = clock_monotonic_ns();
+    const struct debuginfo_lease lease = jobs->lease;
+    const bool is_due = lease.job_id && now_ns - jobs->renewed_ns >= RENEW_S * CLOCK_NS_PER_S;
     if (is_due)
         jobs->renewed_ns = now_ns;
     pthread_mutex_unlock(&jobs->mutex);
-    if (is_due && renew(jobs, job_id, fence, &err))
+    if (is_due && debuginfo_lease_renew(jobs->server, &lease, LEASE_S, &is_ours, &err))
         report("renewing the lease of a symbol table", &err);
 }
 

@@ -5,6 +5,7 @@
 #include "api/server.h"
 #include "lib/io/object.h"
 #include "lib/io/pg.h"
+#include "lib/symbols/symbol_pack.h"
 #include "lib/symbols/symbol_table.h"
 
 #include <inttypes.h>
@@ -23,31 +24,78 @@ static enum err_code check_id(const struct debuginfo_table *table, struct err *e
     return ERR_NONE;
 }
 
-enum err_code debuginfo_table_read(struct debuginfo_table *table, struct err *err)
+static enum err_code read_sound(struct debuginfo_table *table, struct span bytes, struct err *err)
 {
     struct symbol_table *opened;
-    enum err_code code = symbol_table_open(table->bytes, &opened, err);
-    if (code == ERR_CORRUPT || code == ERR_INVALID)
-        return err_set(err, ERR_INVALID, "it is no sound symbol table");
+    enum err_code code = symbol_table_open(bytes, &opened, err);
     if (code)
         return code;
     code = symbol_table_verify(opened, err);
-    if (code == ERR_CORRUPT)
-        code = err_set(err, ERR_INVALID, "it is no sound symbol table");
     table->facts = *symbol_table_facts(opened);
     table->functions = symbol_table_sizes(opened).functions;
     symbol_table_close(opened);
+    return code;
+}
+
+/* What unpacks is sound: its facts alone are looked at. */
+static enum err_code read_packed(struct debuginfo_table *table, struct err *err)
+{
+    struct symbol_table *opened;
+    buf_auto unpacked;
+    buf_init(&unpacked, DEBUGINFO_TABLE_MAX_BYTES);
+    enum err_code code = symbol_unpack(table->bytes, &unpacked, err);
+    if (!code)
+        code = symbol_table_open(buf_span(&unpacked), &opened, err);
+    if (code)
+        return code;
+    table->facts = *symbol_table_facts(opened);
+    table->functions = symbol_table_sizes(opened).functions;
+    symbol_table_close(opened);
+    return ERR_NONE;
+}
+
+enum err_code debuginfo_table_read(struct debuginfo_table *table, struct err *err)
+{
+    const enum err_code code = symbol_pack_is(table->bytes) ? read_packed(table, err)
+                                                            : read_sound(table, table->bytes, err);
+    if (code == ERR_CORRUPT || code == ERR_INVALID)
+        return err_set(err, ERR_INVALID, "it is no sound symbol table");
     return code ? code : check_id(table, err);
+}
+
+/* The form in which it rests, which is bytes itself where it is packed already or not worth it. */
+static enum err_code pack(const struct debuginfo_table *table, struct buf *packed,
+                          struct span *ret_bytes, struct err *err)
+{
+    struct symbol_table *opened;
+    *ret_bytes = table->bytes;
+    if (table->is_short_lived || symbol_pack_is(table->bytes))
+        return ERR_NONE;
+    enum err_code code = symbol_table_open(table->bytes, &opened, err);
+    if (code)
+        return code;
+    code = symbol_pack(opened, packed, err);
+    symbol_table_close(opened);
+    if (!code)
+        *ret_bytes = buf_span(packed);
+    return code == ERR_TOO_LARGE ? ERR_NONE : code;
 }
 
 enum err_code debuginfo_table_put(struct server *server, struct debuginfo_table *table,
                                   struct err *err)
 {
     char random[DIGEST_ID_BYTES];
+    struct span bytes;
+    buf_auto packed;
+    buf_init(&packed, DEBUGINFO_TABLE_MAX_BYTES);
+    const enum err_code code = pack(table, &packed, &bytes, err);
+    if (code)
+        return code;
     digest_random_id(random);
     snprintf(table->object_key, sizeof(table->object_key), "symbols/%s", random);
-    digest_sha256(table->bytes, table->sha256);
-    return object_put(server->objects, table->object_key, table->bytes, err);
+    digest_sha256(bytes, table->sha256);
+    table->stored_bytes = (int64_t)bytes.size;
+    return object_put(server->objects, table->object_key, bytes, err);
 }
 
 void debuginfo_discard(struct server *server, const char *object_key)
@@ -113,7 +161,7 @@ static enum err_code write_row(struct pg_connection *connection,
     const struct pg_value values[TABLE_VALUE_COUNT + 1] = {
         PG_TEXT(table->id),
         PG_TEXT(table->object_key),
-        PG_I64((int64_t)table->bytes.size),
+        PG_I64(table->stored_bytes),
         PG_BYTES(span_of(table->sha256, DIGEST_BYTES)),
         PG_I64(facts->quality & INT32_MAX),
         PG_I64(symbol_quality_rank(facts)),
@@ -160,15 +208,30 @@ enum err_code debuginfo_table_store(struct server *server, struct pg_connection 
         return ERR_NONE;
     code = write_row(connection, table, arena, err);
     if (!code)
-        code =
-            charge(server, connection, table,
-                   (int64_t)table->bytes.size - (is_first ? 0 : pg_get_i64(old, 0, 2)), arena, err);
+        code = charge(server, connection, table,
+                      table->stored_bytes - (is_first ? 0 : pg_get_i64(old, 0, 2)), arena, err);
     if (!code && table->tenant_id != DEBUGINFO_PUBLIC &&
         (table->facts.quality & SYMBOL_TABLES_GOOD))
         code = pg_queue_values(connection, table->tenant_id,
                                "DELETE FROM symbol_need WHERE tenant_id = $1 AND build_id = $2",
                                arena, err, PG_I64(table->tenant_id), PG_TEXT(table->id));
     *ret_is_stored = !code;
+    return code;
+}
+
+enum err_code debuginfo_table_publish(struct server *server, struct debuginfo_table *table,
+                                      debuginfo_table_keep *keep, void *context, struct err *err)
+{
+    bool is_stored = false;
+    enum err_code code = debuginfo_table_read(table, err);
+    if (!code)
+        code = debuginfo_table_put(server, table, err);
+    if (code)
+        return code;
+    code = keep(context, table, &is_stored, err);
+    /* After ERR_DATABASE it is not known whether a row names it: the sweep finds out. */
+    if (code != ERR_DATABASE && !(is_stored && !code))
+        debuginfo_discard(server, table->object_key);
     return code;
 }
 

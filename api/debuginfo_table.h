@@ -12,6 +12,10 @@
 struct answer;
 struct pg_connection;
 
+/* Of a table as it is read: ten times that of a 230 MB debug file. It is in memory while it is
+ * looked at. */
+#define DEBUGINFO_TABLE_MAX_BYTES (UINT64_C(512) << 20)
+
 enum { DEBUGINFO_KEY_BYTES = 40, DEBUGINFO_PROBLEM_CHARACTERS = 600 };
 
 /* Whose table: a team's number, or everybody's. */
@@ -23,11 +27,13 @@ struct debuginfo_table {
     const char *source;  /* "table", "file", "upstream" */
     const char *file;    /* as who gave it called it; may be "" */
     const char *problem; /* what the builder left out; may be "" */
-    struct span bytes;
+    struct span bytes;   /* as it is read, or packed (lib/symbols/symbol_pack.h) */
+    bool is_short_lived; /* a better one follows within seconds: it rests as it is */
     /* Filled by debuginfo_table_read and debuginfo_table_put. */
     struct symbol_table_facts facts;
     uint32_t functions;
-    uint8_t sha256[DIGEST_BYTES];
+    int64_t stored_bytes;
+    uint8_t sha256[DIGEST_BYTES]; /* of what is stored */
     char object_key[DEBUGINFO_KEY_BYTES];
 };
 
@@ -37,8 +43,8 @@ struct debuginfo_table {
  */
 enum err_code debuginfo_table_read(struct debuginfo_table *table, struct err *err) MUST_USE;
 
-/* Writes its object, which is nobody's until debuginfo_table_store. Handles what object_put does.
- */
+/* Writes its object, packed, which is nobody's until debuginfo_table_store. Handles what object_put
+ * does. */
 enum err_code debuginfo_table_put(struct server *server, struct debuginfo_table *table,
                                   struct err *err) MUST_USE;
 
@@ -51,6 +57,18 @@ enum err_code debuginfo_table_put(struct server *server, struct debuginfo_table 
 enum err_code debuginfo_table_store(struct server *server, struct pg_connection *connection,
                                     const struct debuginfo_table *table, struct arena *arena,
                                     bool *ret_is_stored, struct err *err) MUST_USE;
+
+/* debuginfo_table_store in a transaction of its own, with what else belongs into it. */
+typedef enum err_code debuginfo_table_keep(void *context, const struct debuginfo_table *table,
+                                           bool *ret_is_stored, struct err *err);
+
+/*
+ * What was built: read, its object put, kept by keep, and the object thrown away where it has no
+ * row. Handles what debuginfo_table_read, object_put and keep do.
+ */
+enum err_code debuginfo_table_publish(struct server *server, struct debuginfo_table *table,
+                                      debuginfo_table_keep *keep, void *context,
+                                      struct err *err) MUST_USE;
 
 /* An object that no row names; what cannot be deleted now is swept later. */
 void debuginfo_discard(struct server *server, const char *object_key);

@@ -4,8 +4,10 @@
 #include "api/debuginfo.h"
 #include "api/debuginfo_jobs.h"
 #include "api/debuginfo_table.h"
+#include "api/decode_gate.h"
 #include "api/quota.h"
 #include "api/server.h"
+#include "api/share_memory.h"
 #include "api/share_settings.h"
 #include "api/tenant.h"
 #include "api/upload_assemble.h"
@@ -14,10 +16,13 @@
 #include "lib/io/object.h"
 #include "lib/io/pg.h"
 #include "lib/symbols/symbol_builder.h"
+#include "lib/symbols/symbol_pack.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <sys/mman.h>
+
+enum { TABLE_FACTOR = 9 }; /* memory to pack a table, by its bytes */
 
 struct incoming {
     char id[SYMBOL_TABLES_ID_BYTES];
@@ -85,9 +90,11 @@ static enum err_code put_object(struct request *request, struct incoming *incomi
     return object_put(request->server->objects, incoming->object_key, request->body, err);
 }
 
+/* It may have been refused before anything was put. */
 static void give_up(struct request *request, const struct incoming *incoming)
 {
-    debuginfo_discard(request->server, incoming->object_key);
+    if (incoming->object_key[0])
+        debuginfo_discard(request->server, incoming->object_key);
     if (incoming->has_upload)
         upload_unclaim(request, &incoming->upload);
 }
@@ -148,12 +155,66 @@ static enum err_code answer_table(struct request *request, const struct incoming
     answer_bool(&answer, "is_stored", is_stored); /* false: there is one that is not worse */
     debuginfo_write_quality(&answer, table->facts.quality);
     answer_i64(&answer, "functions", table->functions);
-    answer_i64(&answer, "bytes", incoming->bytes);
+    answer_i64(&answer, "bytes", table->stored_bytes);
     answer_close(&answer, '}');
     return answer_send(&answer, request, response, is_stored ? 201 : 200, err);
 }
 
-static enum err_code take_table(struct request *request, const struct incoming *incoming,
+/* Parts that were joined are an object already, which stays where it is packed; everything else
+ * becomes one now. */
+static enum err_code put_table(struct request *request, struct incoming *incoming,
+                               struct debuginfo_table *table, struct err *err)
+{
+    if (incoming->has_upload && symbol_pack_is(table->bytes)) {
+        memcpy(table->sha256, incoming->sha256, DIGEST_BYTES);
+        memcpy(table->object_key, incoming->object_key, sizeof(table->object_key));
+        table->stored_bytes = (int64_t)table->bytes.size;
+        return ERR_NONE;
+    }
+    const enum err_code code = debuginfo_table_put(request->server, table, err);
+    if (code)
+        return code;
+    if (incoming->has_upload)
+        debuginfo_discard(request->server, incoming->object_key);
+    memcpy(incoming->object_key, table->object_key, sizeof(incoming->object_key));
+    return ERR_NONE;
+}
+
+/* What reading and packing a table takes on the heap: of libjvm.so's 11 MiB, 92. */
+static uint64_t place_of(struct span bytes)
+{
+    const uint64_t needed =
+        symbol_pack_is(bytes) ? symbol_unpack_bytes(bytes) : TABLE_FACTOR * (uint64_t)bytes.size;
+    return needed > DECODE_GATE_LIGHT_PEAK ? needed : 0;
+}
+
+static enum err_code enter(struct decode_gate *gate, uint64_t place, struct err *err)
+{
+    const enum err_code code = decode_gate_enter(gate, place, "this symbol table", err);
+    return code == ERR_TOO_LARGE
+               ? err_set(err, ERR_TOO_LARGE,
+                         "this symbol table takes about %" PRIu64 " MiB of memory to read, and this"
+                         " server has %" PRIu64 " MiB for heavy work (--max-heavy-memory)",
+                         (place >> 20) + 1, decode_gate_max_bytes(gate) >> 20)
+               : code;
+}
+
+static enum err_code read_and_put(struct request *request, struct incoming *incoming,
+                                  struct debuginfo_table *table, struct err *err)
+{
+    struct decode_gate *gate = request->server->shares->gate;
+    const uint64_t place = place_of(table->bytes);
+    enum err_code code = enter(gate, place, err);
+    if (code)
+        return code;
+    code = debuginfo_table_read(table, err);
+    if (!code)
+        code = put_table(request, incoming, table, err);
+    decode_gate_leave(gate, place);
+    return code;
+}
+
+static enum err_code take_table(struct request *request, struct incoming *incoming,
                                 struct span bytes, struct response *response, struct err *err)
 {
     bool is_stored = false;
@@ -163,9 +224,7 @@ static enum err_code take_table(struct request *request, const struct incoming *
                                     .file = incoming->file,
                                     .problem = "",
                                     .bytes = bytes};
-    enum err_code code = debuginfo_table_read(&table, err);
-    memcpy(table.sha256, incoming->sha256, DIGEST_BYTES);
-    memcpy(table.object_key, incoming->object_key, sizeof(table.object_key));
+    enum err_code code = read_and_put(request, incoming, &table, err);
     if (!code)
         code = store_table(request, incoming, &table, &is_stored, err);
     if (code && code != ERR_DATABASE)
@@ -178,29 +237,35 @@ static enum err_code take_table(struct request *request, const struct incoming *
     return answer_table(request, incoming, &table, is_stored, response, err);
 }
 
-enum err_code debuginfo_post_table(struct request *request, struct response *response,
-                                   struct err *err)
+static enum err_code take_parts(struct request *request, struct incoming *incoming,
+                                struct response *response, struct err *err)
 {
-    struct incoming incoming;
-    enum err_code code = read_incoming(request, "table", &incoming, err);
-    if (!code)
-        code = put_object(request, &incoming, "symbols", err);
-    if (code || !incoming.has_upload)
-        return code ? code : take_table(request, &incoming, request->body, response, err);
     fd_auto fd = -1;
     uint64_t size = 0;
-    code = object_open(request->server->objects, incoming.object_key, &fd, &size, err);
+    enum err_code code =
+        object_open(request->server->objects, incoming->object_key, &fd, &size, err);
     void *memory =
         code || size == 0 ? MAP_FAILED : mmap(NULL, (size_t)size, PROT_READ, MAP_PRIVATE, fd, 0);
     if (!code && memory == MAP_FAILED)
         code = err_set_errno(err, ERR_IO, "mapping the joined parts");
     if (code) {
-        give_up(request, &incoming);
+        give_up(request, incoming);
         return code;
     }
-    code = take_table(request, &incoming, span_of(memory, (size_t)size), response, err);
+    code = take_table(request, incoming, span_of(memory, (size_t)size), response, err);
     munmap(memory, (size_t)size);
     return code;
+}
+
+enum err_code debuginfo_post_table(struct request *request, struct response *response,
+                                   struct err *err)
+{
+    struct incoming incoming;
+    enum err_code code = read_incoming(request, "table", &incoming, err);
+    if (code || !incoming.has_upload)
+        return code ? code : take_table(request, &incoming, request->body, response, err);
+    code = put_object(request, &incoming, "symbols", err);
+    return code ? code : take_parts(request, &incoming, response, err);
 }
 
 /* ---- debug files and executables ---- */

@@ -1,7 +1,6 @@
 #include "api/export.h"
 
 #include "api/query.h"
-#include "api/report.h"
 #include "api/server.h"
 #include "api/settings.h"
 #include "lib/base/clock.h"
@@ -98,10 +97,6 @@ static enum err_code get_export(struct request *request, struct response *respon
     struct store_statistics statistics;
     struct spool spool;
     enum err_code code = read_question(request, &query, err);
-    if (!code)
-        code = report_take_turn(
-            request,
-            arena_printf(request->arena, "export of %" PRId64, request->principal.tenant_id), err);
     if (!code)
         code = open_spool(request, &spool, err);
     if (code)

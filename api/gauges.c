@@ -17,11 +17,15 @@
 
 enum { COUNT_INTERVAL_S = 60 };
 
+/* Of the work for names; in the order of count_queue's columns. */
+enum queue { BUILD_WAITS, BUILD_RUNS, FETCH_RUNS, NEED_IS_DUE, NEED_IS_LATER, QUEUE_COUNT };
+
 struct gauges {
     struct server *server;
     atomic_int_least64_t last_round_ns; /* monotonic */
     atomic_int_least64_t share_count;
     atomic_int_least64_t stored_bytes;
+    atomic_int_least64_t queue[QUEUE_COUNT];
     int64_t next_count_ns; /* the jobs thread's */
 };
 
@@ -111,6 +115,54 @@ static double jobs_lag_s(void *context)
     return (double)age_ns / (double)CLOCK_NS_PER_S;
 }
 
+static double build_waits(void *context)
+{
+    struct gauges *gauges = context;
+    return (double)atomic_load(&gauges->queue[BUILD_WAITS]);
+}
+
+static double build_runs(void *context)
+{
+    struct gauges *gauges = context;
+    return (double)atomic_load(&gauges->queue[BUILD_RUNS]);
+}
+
+static double fetch_runs(void *context)
+{
+    struct gauges *gauges = context;
+    return (double)atomic_load(&gauges->queue[FETCH_RUNS]);
+}
+
+static double needs_due(void *context)
+{
+    struct gauges *gauges = context;
+    return (double)atomic_load(&gauges->queue[NEED_IS_DUE]);
+}
+
+static double needs_later(void *context)
+{
+    struct gauges *gauges = context;
+    return (double)atomic_load(&gauges->queue[NEED_IS_LATER]);
+}
+
+static void register_queue(struct gauges *gauges)
+{
+    static const char jobs[] = "perfolio_symbol_jobs", needs[] = "perfolio_symbol_needs";
+    static const char jobs_help[] =
+        "Symbol tables to be made of files that were sent (build), and that are being made of what "
+        "debuginfod servers have (fetch), by all servers at the database; counted once a minute.";
+    static const char needs_help[] =
+        "Binaries of teams that somebody wanted names of and nobody has yet, by whether they are "
+        "to be asked for now; counted once a minute.";
+    struct metrics *metrics = gauges->server->metrics;
+    metrics_gauge(metrics, jobs, "kind=\"build\",state=\"waiting\"", jobs_help, build_waits,
+                  gauges);
+    metrics_gauge(metrics, jobs, "kind=\"build\",state=\"running\"", jobs_help, build_runs, gauges);
+    metrics_gauge(metrics, jobs, "kind=\"fetch\",state=\"running\"", jobs_help, fetch_runs, gauges);
+    metrics_gauge(metrics, needs, "state=\"due\"", needs_help, needs_due, gauges);
+    metrics_gauge(metrics, needs, "state=\"later\"", needs_help, needs_later, gauges);
+}
+
 static void register_connections(const struct server *server)
 {
     static const char open_help[] = "Open connections to the database.";
@@ -157,6 +209,7 @@ struct gauges *gauges_create(struct server *server)
                   stored_bytes, gauges);
     metrics_gauge(metrics, "perfolio_jobs_lag_seconds", "", "Since background work was last done.",
                   jobs_lag_s, gauges);
+    register_queue(gauges);
     register_connections(server);
     return gauges;
 }
@@ -184,6 +237,28 @@ static enum err_code count_stored(struct gauges *gauges, struct err *err)
     return ERR_NONE;
 }
 
+static enum err_code count_queue(struct gauges *gauges, struct err *err)
+{
+    arena_auto arena = arena_create();
+    pg_auto connection = NULL;
+    struct pg_result *row;
+    enum err_code code = pg_take(gauges->server->jobs_database, &connection, err);
+    if (!code)
+        code = pg_query(connection, PG_NO_TENANT,
+                        "SELECT count(*) FILTER (WHERE kind = 'build' AND NOT is_run),"
+                        " count(*) FILTER (WHERE kind = 'build' AND is_run),"
+                        " count(*) FILTER (WHERE kind = 'fetch' AND is_run),"
+                        " (SELECT count(*) FROM symbol_need WHERE next_try_at <= now()),"
+                        " (SELECT count(*) FROM symbol_need WHERE next_try_at IS NULL"
+                        "  OR next_try_at > now())"
+                        " FROM (SELECT kind, coalesce(leased_until > now(), false) AS is_run"
+                        "  FROM symbol_job) AS job",
+                        NULL, 0, arena, &row, err);
+    for (int i = 0; !code && i < QUEUE_COUNT; i++)
+        atomic_store(&gauges->queue[i], pg_get_i64(row, 0, i));
+    return code;
+}
+
 enum err_code gauges_refresh(struct gauges *gauges, struct err *err)
 {
     int64_t now_ns = clock_monotonic_ns();
@@ -191,5 +266,6 @@ enum err_code gauges_refresh(struct gauges *gauges, struct err *err)
     if (now_ns < gauges->next_count_ns)
         return ERR_NONE;
     gauges->next_count_ns = now_ns + COUNT_INTERVAL_S * CLOCK_NS_PER_S;
-    return count_stored(gauges, err);
+    enum err_code code = count_stored(gauges, err);
+    return code ? code : count_queue(gauges, err);
 }

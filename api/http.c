@@ -21,7 +21,6 @@ enum {
     MAX_WORKERS = 16,
     TURN_MS = 100,           /* a loop looks around at least this often */
     SPARE_DESCRIPTORS = 512, /* for files, the database and lingering sockets */
-    MMAP_BYTES = 512 << 10,
     TRIM_BYTES = 2 << 20,
     HEAPS_MIN = 2,
     END_MS = 2000, /* for h2o to notice that its sockets are shut down */
@@ -425,7 +424,7 @@ enum err_code http_server_start(struct http_server *http, struct err *err)
     assert(!http->is_started);
     /* Bodies and answers of this size go back to the system when they are freed; by default the
      * allocator would learn to keep them, up to 32 MiB each, in every thread's heap. */
-    mallopt(M_MMAP_THRESHOLD, MMAP_BYTES);
+    mallopt(M_MMAP_THRESHOLD, HTTP_MMAP_BYTES);
     /* What decoding an ordinary profile takes stays with its thread: returning it each time to the
      * system, and zeroed pages for it each time, was a seventh of an upload's processor time. */
     mallopt(M_TRIM_THRESHOLD, TRIM_BYTES);

@@ -24,12 +24,11 @@ static struct http_connection *connection_at(h2o_linklist_t *link)
     return H2O_STRUCT_FROM_MEMBER(struct http_connection, link, link);
 }
 
-/* An input buffer that http_request.c has taken over leaves a small one behind that only claims the
- * size which h2o will consume. */
+/* An input buffer that http_request.c has taken over leaves an empty one behind that only claims
+ * the size which h2o will consume. */
 static size_t input_bytes(const struct http_connection *connection)
 {
-    const h2o_buffer_t *input = connection->sock->input;
-    return input->size < input->capacity ? input->size : input->capacity;
+    return connection->is_body_taken ? 0 : connection->sock->input->size;
 }
 
 static size_t held_bytes(const struct http_connection *connection)

@@ -24,6 +24,7 @@ struct metric;
 enum {
     HTTP_CHUNK_BYTES = 256 << 10, /* of a response, handed to h2o at once */
     HTTP_STEAL_BYTES = 64 << 10,  /* larger bodies are taken over instead of copied */
+    HTTP_MMAP_BYTES = 512 << 10,  /* the allocator maps what is larger, apart from its heap */
     HTTP_MAX_EARLY_CANCELS = 200, /* HTTP/2: of one connection, before it is cut */
     HTTP_LINGER_MS = 3000,        /* how long what still comes is discarded after an early error */
     HTTP_RECEIVE_BUFFER = 128 << 10, /* the kernel doubles it; 5 MB/s at 50 ms */
@@ -95,9 +96,10 @@ struct http_connection {
     int64_t refused_ns;
     struct arena *refusal; /* holds what is being written */
     bool is_http2;
-    bool is_receiving; /* HTTP/2: some stream's body is still coming */
-    bool is_cut;       /* shut down by us; h2o will notice */
-    int linger_fd;     /* >= 0: a duplicate that outlives h2o's close */
+    bool is_body_taken; /* what sock->input claims to hold is a job's */
+    bool is_receiving;  /* HTTP/2: some stream's body is still coming */
+    bool is_cut;        /* shut down by us; h2o will notice */
+    int linger_fd;      /* >= 0: a duplicate that outlives h2o's close */
     int early_cancels;
     size_t stream_bytes; /* HTTP/2: estimate of what all streams' bodies hold, at the last look */
     uint64_t

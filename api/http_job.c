@@ -62,7 +62,7 @@ void http_job_fail(struct http_job *job, int status, const struct err *err)
         return;
     }
     if (!pages_shows_error(&job->request, err) ||
-        pages_respond_not_found(&job->request, &job->response, &shell_err))
+        pages_respond_no_page(&job->request, &job->response, &shell_err))
         problem_respond(&job->request, &job->response, status, err);
     problem_log(&job->request, job->response.status, err);
 }

@@ -88,8 +88,12 @@ static enum err_code fill_target(struct request *request, h2o_iovec_t target, st
         return err_set(err, ERR_INVALID, "the path must begin with a slash");
     }
     enum err_code code = decode_path(request->arena, raw_path, &request->path, err);
-    if (code)
+    if (code) {
         request->path = SPAN_LITERAL("");
+        /* What programs ask gets no page, however it is spelt. */
+        request->is_page_malformed =
+            !span_starts_with(raw_path, "/api/") && !span_starts_with(raw_path, "/assets/");
+    }
     return code;
 }
 
@@ -184,8 +188,11 @@ static bool steal_body(struct http_job *job, h2o_req_t *req)
     job->stolen_input = sock->input;
     job->request.body = span_of(req->entity.base, req->entity.len);
     h2o_buffer_init(&sock->input, &h2o_socket_buffer_prototype);
-    h2o_buffer_reserve(&sock->input, 1);
-    sock->input->size = job->stolen_input->size;
+    /* The next body will be as large: h2o would grow there by copies of twice the size. Pages that
+     * nothing is written to are not there; smaller ones would be, in the heap. */
+    h2o_buffer_reserve(&sock->input, input->capacity > HTTP_MMAP_BYTES ? input->capacity : 1);
+    sock->input->size = input->size;
+    job->connection->is_body_taken = true;
     req->entity = (h2o_iovec_t){NULL, 0};
     return true;
 }
@@ -224,6 +231,7 @@ static void on_request_disposed(void *shared)
         /* Rapid reset: each cancelled stream is cheap for the peer and dear for the workers. */
         if (is_early && ++job->connection->early_cancels > HTTP_MAX_EARLY_CANCELS)
             http_connection_cut(job->connection, REFUSED_CANCELS);
+        job->connection->is_body_taken = false;
         h2o_linklist_unlink(&job->connection_link);
         job->connection = NULL;
     }

@@ -56,6 +56,7 @@ static const struct status_reason reasons[] = {
     {412, "Precondition Failed"},
     {413, "Content Too Large"},
     {415, "Unsupported Media Type"},
+    {416, "Range Not Satisfiable"},
     {417, "Expectation Failed"},
     {422, "Unprocessable Content"},
     {428, "Precondition Required"},
@@ -199,7 +200,7 @@ void http_response_read_chunk(struct http_job *job)
     while (job->chunk_bytes < wanted) {
         ssize_t size =
             pread(job->response.file_fd, job->chunk + job->chunk_bytes, wanted - job->chunk_bytes,
-                  (off_t)(job->sent_bytes + job->chunk_bytes));
+                  (off_t)(job->response.file_offset + job->sent_bytes + job->chunk_bytes));
         if (size < 0 && errno == EINTR)
             continue;
         if (size <= 0) {

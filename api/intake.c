@@ -9,6 +9,7 @@
 #include "api/share_memory.h"
 #include "lib/base/clock.h"
 #include "lib/base/compress.h"
+#include "lib/base/mem.h"
 #include "lib/profile/batch_from_profile.h"
 #include "lib/profile/profile.h"
 #include "store/store.h"
@@ -132,7 +133,18 @@ static enum err_code put_batch(const struct request *request, const struct intak
     return admission_put(admission, batch, has_id ? id : NULL, err);
 }
 
-enum err_code intake_put(const struct request *request, const struct intake_profile *profile,
+void intake_add_warning(struct request *request, struct response *response)
+{
+    if (!request->partial_error)
+        return;
+    /* It quotes what a sender calls labels: a field has no control characters. */
+    char *text = arena_strdup(request->arena, request->partial_error);
+    for (char *at = text; *at; at++)
+        *at = (unsigned char)*at < ' ' || *at == 0x7f ? '?' : *at;
+    response_add(request, response, "perfolio-warning", text);
+}
+
+enum err_code intake_put(struct request *request, const struct intake_profile *profile,
                          struct admission *admission, struct err *err)
 {
     struct batch_source *source = profile->source;
@@ -154,6 +166,8 @@ enum err_code intake_put(const struct request *request, const struct intake_prof
         return code;
     }
     source->profile = NULL;
+    if (batch->notice && !request->partial_error)
+        request->partial_error = arena_strdup(request->arena, batch->notice);
     code = put_batch(request, profile, batch, admission, err);
     batch_destroy(batch);
     return code;

@@ -19,6 +19,7 @@ struct admission;
 struct batch_source;
 struct profile_limits;
 struct request;
+struct response;
 
 enum {
     INTAKE_BODY_BYTES = 8 << 20,      /* as it comes */
@@ -52,7 +53,10 @@ struct intake_profile {
 
 /* Takes source->profile, also when it fails; one without a time has source's, or is of now.
  * Handles: ERR_INVALID, ERR_TOO_LARGE. */
-enum err_code intake_put(const struct request *request, const struct intake_profile *profile,
+enum err_code intake_put(struct request *request, const struct intake_profile *profile,
                          struct admission *admission, struct err *err) MUST_USE;
+
+/* Adds the field Perfolio-Warning to an answer of 200: what was left out of what was put. */
+void intake_add_warning(struct request *request, struct response *response);
 
 #endif

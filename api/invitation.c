@@ -9,6 +9,7 @@
 #include "api/server.h"
 #include "api/session.h"
 #include "api/settings.h"
+#include "api/team_version.h"
 #include "api/tenant.h"
 #include "api/user.h"
 #include "lib/base/mem.h"
@@ -25,6 +26,9 @@ enum err_code invitation_list(struct request *request, struct response *response
     enum err_code code = request_check_query(request, no_query, err);
     if (!code)
         code = pg_take(request->server->database, &connection, err);
+    if (!code)
+        code = team_version_tell(request, response, connection, tenant_id, tenant_id,
+                                 TEAM_INVITATIONS, err);
     if (!code)
         code = pg_query_values(
             connection, tenant_id,
@@ -60,9 +64,8 @@ static enum err_code begin_alone(struct request *request, struct pg_connection *
     int64_t tenant_id = request->principal.tenant_id;
     enum err_code code = tenant_begin(connection, tenant_id, request->arena, err);
     return code ? code
-                : pg_query_values(connection, tenant_id,
-                                  "SELECT id FROM tenant WHERE id = $1 FOR NO KEY UPDATE",
-                                  request->arena, NULL, err, PG_I64(tenant_id));
+                : team_version_check(request, connection, tenant_id, tenant_id, TEAM_INVITATIONS,
+                                     err);
 }
 
 /* Accounts of other tenants stay unknown here: theirs is found when the link is used. */
@@ -183,7 +186,7 @@ enum err_code invitation_delete(struct request *request, struct response *respon
     if (!code)
         code = pg_take(request->server->database, &connection, err);
     if (!code)
-        code = tenant_begin(connection, tenant_id, request->arena, err);
+        code = begin_alone(request, connection, err);
     if (!code)
         code = pg_query_values(connection, tenant_id,
                                "DELETE FROM invitation WHERE tenant_id = $1 AND id = $2"

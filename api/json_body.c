@@ -112,6 +112,16 @@ enum err_code json_body_i64(const struct json_body *body, const char *name, int6
     return ERR_NONE;
 }
 
+enum err_code json_body_bool(const struct json_body *body, const char *name, bool fallback,
+                             bool *ret_value, struct err *err)
+{
+    const json_t *value = get_value(body, name);
+    if (value && !json_is_boolean(value))
+        return err_set(err, ERR_INVALID, "The field \"%s\" must be true or false", name);
+    *ret_value = value ? json_is_true(value) : fallback;
+    return ERR_NONE;
+}
+
 enum err_code json_body_texts(const struct json_body *body, const char *name, size_t max_count,
                               const char *const **ret_texts, size_t *ret_count, struct err *err)
 {

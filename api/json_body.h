@@ -31,6 +31,9 @@ enum err_code json_body_text(const struct json_body *body, const char *name, siz
 enum err_code json_body_i64(const struct json_body *body, const char *name, int64_t low,
                             int64_t high, int64_t fallback, int64_t *ret_number,
                             struct err *err) MUST_USE;
+/* true or false; absent or null reads as fallback. Handles: ERR_INVALID. */
+enum err_code json_body_bool(const struct json_body *body, const char *name, bool fallback,
+                             bool *ret_value, struct err *err) MUST_USE;
 /* An array of at most max_count texts; absent reads as none. Handles: ERR_INVALID. */
 enum err_code json_body_texts(const struct json_body *body, const char *name, size_t max_count,
                               const char *const **ret_texts, size_t *ret_count,

@@ -53,6 +53,7 @@ static enum err_code read_export(struct request *request, void *context, struct 
         .series_attribute_count = admission_series_labels(export->admission, names),
         .limits = limits,
         .now_ns = clock_wall_ns(),
+        .is_raw_kept = true, /* the batch is gone before the body is */
     };
     struct batch *batch;
     enum err_code code =

@@ -438,18 +438,20 @@ static bool accepts_html(const struct request *request)
 
 bool pages_shows_error(const struct request *request, const struct err *problem)
 {
-    return problem->code == ERR_NOT_FOUND &&
-           (request->method == HTTP_GET || request->method == HTTP_HEAD) &&
+    bool is_shown = request->is_page_malformed || problem->code == ERR_NOT_FOUND;
+    return is_shown && (request->method == HTTP_GET || request->method == HTTP_HEAD) &&
            !span_starts_with(request->path, "/api/") &&
            !span_starts_with(request->path, "/assets/") && accepts_html(request);
 }
 
-enum err_code pages_respond_not_found(struct request *request, struct response *response,
-                                      struct err *err)
+enum err_code pages_respond_no_page(struct request *request, struct response *response,
+                                    struct err *err)
 {
-    struct head head = {.title = SPAN_LITERAL("Not found · Perfolio")};
+    bool is_malformed = request->is_page_malformed;
+    struct head head = {.title = is_malformed ? SPAN_LITERAL("Bad address · Perfolio")
+                                              : SPAN_LITERAL("Not found · Perfolio")};
     response_add(request, response, "vary", "accept");
-    return respond_shell(request, response, 404, &head, err);
+    return respond_shell(request, response, is_malformed ? 400 : 404, &head, err);
 }
 
 /* Inner pages hold no secrets: what they show comes over the API, under its own checks. */

@@ -12,13 +12,14 @@
 
 extern const struct route_table page_routes;
 
-/* Is this an error that a browser shall see as a page: nothing found, outside the API and the
- * assets, and asked for with Accept: text/html? */
+/* Is this an error that a browser shall see as a page: nothing found or a path that cannot be
+ * decoded, outside the API and the assets, and asked for with Accept: text/html? */
 bool pages_shows_error(const struct request *request, const struct err *problem);
 
-/* The shell that says there is nothing here, with status 404; may run on a loop thread. */
-enum err_code pages_respond_not_found(struct request *request, struct response *response,
-                                      struct err *err) MUST_USE;
+/* The shell that says there is nothing here, with status 404, or that the address cannot be read,
+ * with 400; may run on a loop thread. */
+enum err_code pages_respond_no_page(struct request *request, struct response *response,
+                                    struct err *err) MUST_USE;
 
 /* Content-Security-Policy of every HTML answer, and of those that other sites may show in a frame:
  * /embed/{id} of shares that anyone with the link may see. */

@@ -39,6 +39,10 @@ static const struct problem_kind kinds[ERR_CODE_COUNT] = {
         {409, false, "Conflict",
          "The present state does not allow this: it exists already or has changed "
          "meanwhile. Look at it again, then choose another name or repeat the change."},
+    [ERR_STALE] =
+        {412, false, "Changed meanwhile",
+         "Somebody else has changed this since you looked at it. Look at it again, and repeat your "
+         "change if it is still wanted."},
     [ERR_UNAUTHENTICATED] = {401, false, "Sign in",
                              "This needs a valid token or a signed-in browser session: sign in, or "
                              "make a token under Settings."},

@@ -106,6 +106,7 @@ static enum err_code post_profile(struct request *request, struct response *resp
     admission_close(incoming->admission);
     if (code)
         return code;
+    intake_add_warning(request, response);
     buf_auto json;
     buf_init(&json, 1024);
     profiles_write_receipt(&receipt, &json);

@@ -20,7 +20,7 @@ struct push {
     struct admission *admission;
 };
 
-static enum err_code put_pushed(const struct request *request, const struct pyroscope_push *pushed,
+static enum err_code put_pushed(struct request *request, const struct pyroscope_push *pushed,
                                 uint32_t number, const struct profile_limits *limits,
                                 struct admission *admission, struct err *err)
 {
@@ -75,6 +75,7 @@ static enum err_code post_push(struct request *request, struct response *respons
     admission_close(push.admission);
     if (code)
         return code;
+    intake_add_warning(request, response);
     buf_auto body;
     buf_init(&body, RECEIPT_MAX_BYTES);
     connect_write_empty(push.encoding, &body);
@@ -126,6 +127,7 @@ static enum err_code post_ingest(struct request *request, struct response *respo
     admission_close(ingest.admission);
     if (code)
         return code;
+    intake_add_warning(request, response);
     buf_auto json;
     buf_init(&json, RECEIPT_MAX_BYTES);
     profiles_write_receipt(&receipt, &json);

@@ -1,5 +1,6 @@
 #include "api/query.h"
 
+#include "api/names_status.h"
 #include "api/naming.h"
 #include "api/objects.h"
 #include "api/query_answers.h"
@@ -486,6 +487,7 @@ static enum err_code get_profile(struct request *request, struct response *respo
 static const struct route routes[] = {
     {HTTP_GET, "/api/v1/query", ACCESS_SCOPES, SCOPE_READ, 0, 0, get_query},
     {HTTP_GET, "/api/v1/profiles/{id}", ACCESS_SCOPES, SCOPE_READ, 0, 0, get_profile},
+    {HTTP_GET, "/api/v1/symbolization", ACCESS_SCOPES, SCOPE_READ, 0, 0, names_status_handle},
 };
 
 const struct route_table query_routes = {routes, sizeof(routes) / sizeof(*routes)};

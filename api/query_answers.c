@@ -1,16 +1,14 @@
 #include "api/query_answers.h"
 
-#include "api/naming.h"
+#include "api/names_status.h"
 #include "api/query.h"
 #include "api/server.h"
-#include "api/symbol_tables.h"
 #include "lib/base/clock.h"
 #include "lib/base/compress.h"
 #include "lib/base/flight_cache.h"
 #include "lib/base/mem.h"
-#include "lib/profile/symbolize.h"
 
-enum { KEY_MAX_BYTES = 1 << 20, STATUS_MAX_BYTES = 8 << 20 };
+enum { KEY_MAX_BYTES = 1 << 20 };
 
 /* Why addresses have no names may change without any table's change: for so long it is what it was
  * when the report was made. */
@@ -127,19 +125,13 @@ void query_ask_watch(struct query_ask *ask, struct store_query *query)
 /* What names the answer lacks still; NULL where that cannot be found out now. */
 static const char *describe_names(const struct query_ask *ask)
 {
-    arena_auto scratch = arena_create();
     struct request *request = ask->request;
-    const struct symbolize_binary *binaries;
-    const struct symbol_tables_status *states;
-    uint32_t count = symbolize_find_binaries(ask->answer->profile, scratch, &binaries);
+    struct names_status status = {0};
     struct err ignored;
-    buf_auto json;
-    buf_init(&json, STATUS_MAX_BYTES);
-    if (naming_find_states(request->server, request->principal.tenant_id, binaries, count, scratch,
-                           &states, &count, &ignored))
+    if (names_status_add_profile(request, request->principal.tenant_id, ask->answer->profile,
+                                 &status, &ignored))
         return NULL;
-    symbol_tables_write_status(states, count, &json);
-    return buf_failed(&json) ? NULL : arena_strndup(request->arena, json.data, json.size);
+    return names_status_write(request, &status);
 }
 
 static enum err_code write_body(const struct query_ask *ask, struct buf *body, struct err *err)

@@ -25,7 +25,7 @@
 #include <inttypes.h>
 
 /* To be raised when the same question gets another answer, so that kept copies are asked anew. */
-static const int report_version = 2;
+static const int report_version = 3;
 
 /*
  * Memory of a report, measured with random profiles of 20 to 250 MB: an entry of 4 bytes per frame;
@@ -119,14 +119,16 @@ static enum err_code read_root(const struct request *request, struct report *rep
     return ERR_NONE;
 }
 
-static enum err_code read_names(const struct request *request, struct report *report,
+static enum err_code read_names(const struct request *request, bool is_page, struct report *report,
                                 struct err *err)
 {
-    struct span word;
+    struct span word, version;
     report->names = naming_mode_default;
     if (!request_query(request, "names", &word) || !word.size ||
         symbol_name_mode_parse(word, &report->names))
         return ERR_NONE;
+    if (is_page && request_query(request, "sv", &version))
+        return ERR_NONE; /* what is malformed in a page's counts as absent */
     return err_set(err, ERR_INVALID, "names must be full, simple or none");
 }
 
@@ -177,8 +179,9 @@ enum err_code report_read(struct request *request, const struct report_kind *kin
     if (!code)
         code = read_root(request, report, err);
     if (!code)
-        code = read_names(request, report, err);
-    if (!code && (parameters & REPORT_TAKES_MODE))
+        code = read_names(request, parameters & REPORT_TAKES_PAGE, report, err);
+    if (!code && (parameters & REPORT_TAKES_MODE) &&
+        request_query(request, "mode", &(struct span){0}))
         code = report_diff_read_mode(request, report, err);
     if (!code && (parameters & REPORT_TAKES_FUNCTION) &&
         (!request_query(request, "fn", &report->function) || report->function.size == 0))
@@ -440,6 +443,23 @@ enum err_code report_take_turn(struct request *request, const char *share_id, st
     return ERR_BUSY;
 }
 
+/* Of a page's address, what the answer does not show; pictures say it themselves, too. */
+static void warn_of_page(struct request *request, struct response *response,
+                         const struct report *report)
+{
+    const bool lacks_zoom = report->zoom && !report->kind->shows_zoom;
+    const uint32_t count = report->left_out_count;
+    if (!count && !lacks_zoom)
+        return;
+    const char *rules = "";
+    if (count)
+        rules = arena_printf(request->arena, "%" PRIu32 " %s of x not obeyed%s", count,
+                             count == 1 ? "rule" : "rules", lacks_zoom ? "; " : "");
+    response_add(
+        request, response, "perfolio-warning",
+        arena_printf(request->arena, "%s%s", rules, lacks_zoom ? "z changes nothing here" : ""));
+}
+
 enum err_code report_respond(struct request *request, struct response *response,
                              struct report *report, struct err *err)
 {
@@ -458,6 +478,7 @@ enum err_code report_respond(struct request *request, struct response *response,
         share_views_count(request->server->shares->views, span_text(report->shares[i].id),
                           request->address, request->start_ns);
     share_access_add_robots(request, response, least_public);
+    warn_of_page(request, response, report);
     response->is_open_to_sites = share_access_is_open(most_closed);
     if (response_is_cached(request, response, report_etag(request->arena, report), cache_control))
         return ERR_NONE;

@@ -5,7 +5,8 @@
  * line, address, binary, or a label), names (full, simple, none: how functions are called that
  * symbol tables name), focus, ignore, hide, show (expressions of lib/base/regex.h),
  * label (key=value of lib/profile/label_filter.h), each of which may be repeated, limit. Each error
- * names the parameter. Pictures take the address of a page too (api/view_state.h).
+ * names the parameter. Files (pictures, trees, stacks, call graphs) take the address of a page too
+ * (api/view_state.h); of what they do not show of it the field Perfolio-Warning tells.
  *
  * An answer is made once (lib/base/flight_cache.h) from a decoded profile (api/profile_cache.h),
  * and kept in the form in which it is sent. Its ETag depends on the bytes of the shares and on the
@@ -36,6 +37,7 @@ struct report_kind {
     bool compresses;  /* zstd for those who take it */
     bool needs_view;  /* else only the profile */
     bool shows_title; /* the answer changes with the share's title */
+    bool shows_zoom;  /* of a page's address */
     bool counts_labels;
     /* view is NULL unless needs_view. */
     enum err_code (*write)(const struct report *report, struct arena *arena,
@@ -73,7 +75,7 @@ struct report {
     bool is_by_value;   /* likewise: colours say what functions hold themselves */
     /* Per enum view_side: of samples that a query's answer is without, but counts in its whole. */
     int64_t left_out[VIEW_SIDE_COUNT];
-    uint32_t left_out_count; /* rules of the page that a picture does not show */
+    uint32_t left_out_count; /* rules of the page that a file does not show */
 };
 
 /* Bits: which parameters a route knows besides those of the view. */
@@ -88,8 +90,8 @@ enum report_parameters {
     REPORT_TAKES_ROOT = 1 << 16,
     REPORT_TAKES_QUERY = 1 << 8,  /* query start end report and labels, in place of shares */
     REPORT_TAKES_STORED = 1 << 9, /* report and labels, of one of the store's profiles, as above */
-    REPORT_TAKES_PAIR = 1 << 10,  /* none: two shares are in the path, norm in the page's */
-    REPORT_TAKES_MODE = 1 << 11,  /* mode: of a comparison */
+    REPORT_TAKES_PAIR = 1 << 10,  /* none: two shares are in the path */
+    REPORT_TAKES_MODE = 1 << 11,  /* mode: of a comparison; else norm in the page's */
     REPORT_TAKES_PAGE = 1 << 7,   /* those of a page's address, and with sv any others */
     REPORT_TAKES_VIEW = REPORT_TAKES_FILTER | REPORT_TAKES_GROUP
 };

@@ -2,6 +2,7 @@
 
 #include "api/auth.h"
 #include "api/decode_gate.h"
+#include "api/names_status.h"
 #include "api/profile_cache.h"
 #include "api/query.h"
 #include "api/server.h"
@@ -161,6 +162,27 @@ static void add_warning(struct request *request, struct response *response,
     response_add(request, response, "perfolio-warning", text);
 }
 
+/* What names both sides lack still; NULL where that cannot be found out now. */
+static const char *describe_names(struct request *request, const struct report *report,
+                                  const struct sides *sides)
+{
+    struct names_status status = {0};
+    struct err ignored;
+    enum err_code code = ERR_NONE;
+    for (size_t i = 0; i < SIDES && !code; i++) {
+        if (report->queries[i]) {
+            code = names_status_add_profile(request, report->queries[i]->tenant_id,
+                                            sides->profiles[i], &status, &ignored);
+            continue;
+        }
+        uint32_t count;
+        const struct symbolize_binary *binaries = profile_cache_binaries(sides->entries[i], &count);
+        code = names_status_add(request, report->shares[i].tenant_id, binaries, count, &status,
+                                &ignored);
+    }
+    return code ? NULL : names_status_write(request, &status);
+}
+
 static enum err_code write_sides(struct request *request, struct response *response,
                                  const struct report *report, struct buf *body, struct err *err)
 {
@@ -179,6 +201,8 @@ static enum err_code write_sides(struct request *request, struct response *respo
     }
     struct report counted = *report;
     memcpy(counted.left_out, sides.left_out, sizeof(counted.left_out));
+    if (!code)
+        counted.symbolization = describe_names(request, report, &sides);
     if (!code)
         code = report_write_profiles(&counted, sides.profiles, body, err);
     for (size_t i = 0; i < SIDES; i++)

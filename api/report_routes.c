@@ -12,7 +12,13 @@
 #include "lib/profile/call_graph.h"
 #include "lib/profile/flame.h"
 
-enum { PICTURE_PARAMETERS = REPORT_TAKES_VIEW | REPORT_TAKES_LIMIT | REPORT_TAKES_PAGE };
+/* Files of a share or of a comparison: all take the address of a page, too. */
+enum {
+    STACK_PARAMETERS = REPORT_TAKES_VIEW | REPORT_TAKES_PAGE,
+    GRAPH_PARAMETERS = STACK_PARAMETERS | REPORT_TAKES_LIMIT, /* and pictures of one size */
+    TREE_PARAMETERS = GRAPH_PARAMETERS | REPORT_TAKES_DEPTH,
+    PAIR_PARAMETERS = REPORT_TAKES_PAIR | REPORT_TAKES_MODE
+};
 
 static const int64_t top_rows_default = 100, label_values_default = 50;
 
@@ -109,54 +115,49 @@ static enum err_code get_pprof(struct request *request, struct response *respons
 
 static enum err_code get_folded(struct request *request, struct response *response, struct err *err)
 {
-    return respond(request, response, &report_folded, REPORT_TAKES_VIEW, 0, err);
+    return respond(request, response, &report_folded, STACK_PARAMETERS, 0, err);
 }
 
 static enum err_code get_dot(struct request *request, struct response *response, struct err *err)
 {
-    return respond(request, response, &report_call_graph, REPORT_TAKES_VIEW | REPORT_TAKES_LIMIT,
+    return respond(request, response, &report_call_graph, GRAPH_PARAMETERS,
                    CALL_GRAPH_NODES_DEFAULT, err);
 }
 
 static enum err_code get_json(struct request *request, struct response *response, struct err *err)
 {
-    return respond(request, response, &report_flame_json,
-                   REPORT_TAKES_VIEW | REPORT_TAKES_LIMIT | REPORT_TAKES_DEPTH, FLAME_NODES_DEFAULT,
+    return respond(request, response, &report_flame_json, TREE_PARAMETERS, FLAME_NODES_DEFAULT,
                    err);
 }
 
 static enum err_code get_svg(struct request *request, struct response *response, struct err *err)
 {
-    return respond(request, response, &report_svg, PICTURE_PARAMETERS | REPORT_TAKES_DEPTH,
-                   FLAME_NODES_DEFAULT, err);
+    return respond(request, response, &report_svg, TREE_PARAMETERS, FLAME_NODES_DEFAULT, err);
 }
 
 static enum err_code get_png(struct request *request, struct response *response, struct err *err)
 {
-    return respond(request, response, &report_png, PICTURE_PARAMETERS, FLAME_NODES_DEFAULT, err);
+    return respond(request, response, &report_png, GRAPH_PARAMETERS, FLAME_NODES_DEFAULT, err);
 }
 
 static enum err_code get_pair_svg(struct request *request, struct response *response,
                                   struct err *err)
 {
-    return respond(request, response, &report_svg,
-                   PICTURE_PARAMETERS | REPORT_TAKES_DEPTH | REPORT_TAKES_PAIR, FLAME_NODES_DEFAULT,
-                   err);
+    return respond(request, response, &report_svg, TREE_PARAMETERS | PAIR_PARAMETERS,
+                   FLAME_NODES_DEFAULT, err);
 }
 
 static enum err_code get_pair_png(struct request *request, struct response *response,
                                   struct err *err)
 {
-    return respond(request, response, &report_png, PICTURE_PARAMETERS | REPORT_TAKES_PAIR,
+    return respond(request, response, &report_png, GRAPH_PARAMETERS | PAIR_PARAMETERS,
                    FLAME_NODES_DEFAULT, err);
 }
 
 static enum err_code get_pair_json(struct request *request, struct response *response,
                                    struct err *err)
 {
-    return respond(request, response, &report_flame_json,
-                   REPORT_TAKES_VIEW | REPORT_TAKES_LIMIT | REPORT_TAKES_DEPTH | REPORT_TAKES_PAIR |
-                       REPORT_TAKES_MODE,
+    return respond(request, response, &report_flame_json, TREE_PARAMETERS | PAIR_PARAMETERS,
                    FLAME_NODES_DEFAULT, err);
 }
 

@@ -17,9 +17,12 @@
 #include "lib/profile/picture_heat.h"
 #include "lib/profile/pprof.h"
 #include "lib/profile/profile.h"
+#include "lib/profile/raw_path.h"
 #include "lib/profile/top.h"
 
 #include <inttypes.h>
+
+enum { RENAMED_MAX_BYTES = 1 << 20 };
 
 static enum err_code make_flame(const struct report *report, struct arena *arena,
                                 const struct view *view, const struct flame **ret_flame,
@@ -41,6 +44,15 @@ static struct span symbolization_of(const struct report *report)
     return report->symbolization ? span_text(report->symbolization) : (struct span){0};
 }
 
+static bool has_focus(const struct report *report)
+{
+    for (size_t i = 0; i < report->rule_count; i++) {
+        if (report->rules[i].action == FILTER_FOCUS)
+            return true;
+    }
+    return false;
+}
+
 static enum err_code write_flame_binary(const struct report *report, struct arena *arena,
                                         const struct profile *profile, const struct view *view,
                                         struct buf *output, struct err *err)
@@ -53,6 +65,13 @@ static enum err_code write_flame_binary(const struct report *report, struct aren
                                            .symbolization = symbolization_of(report)};
     if (report->share_count == 1)
         options.title = span_text(report->shares[0].title);
+    buf_auto renamed;
+    buf_init(&renamed, RENAMED_MAX_BYTES);
+    if (!code && has_focus(report) && raw_path_may_be(view))
+        code = raw_path_list_names(view, report->rules, report->rule_count, &renamed,
+                                   &options.renamed_is_cut, err);
+    if (!buf_failed(&renamed))
+        options.renamed = buf_span(&renamed);
     return code ? code : flame_binary_write(flame, &options, output, err);
 }
 
@@ -63,9 +82,11 @@ static enum err_code write_flame_json(const struct report *report, struct arena 
     (void)profile;
     const struct flame *flame;
     enum err_code code = make_flame(report, arena, view, &flame, err);
-    return code
-               ? code
-               : export_json(flame, (uint32_t)report->depth, symbolization_of(report), output, err);
+    if (code)
+        return code;
+    if (report->zoom)
+        flame = flame_zoom(arena, flame, flame_find_path(flame, report->zoom));
+    return export_json(flame, (uint32_t)report->depth, symbolization_of(report), output, err);
 }
 
 static enum err_code check_json(const struct buf *output, struct err *err)
@@ -102,6 +123,7 @@ static void append_frame(const struct view *view, uint32_t index, struct buf *js
     }
     if (view->group == VIEW_BY_ADDRESS)
         buf_printf(json, ",\"address\":\"0x%" PRIx64 "\"", frame->address);
+    export_json_flags(json, frame->flags);
 }
 
 static uint32_t shown_count(const struct report *report, uint32_t row_count)
@@ -362,6 +384,7 @@ const struct report_kind report_flame_json = {.name = "flame-json",
                                               .content_type = "application/json",
                                               .compresses = true,
                                               .needs_view = true,
+                                              .shows_zoom = true,
                                               .write = write_flame_json};
 const struct report_kind report_top = {.name = "top",
                                        .content_type = "application/json",
@@ -406,10 +429,12 @@ const struct report_kind report_svg = {.name = "svg",
                                        .content_type = "image/svg+xml",
                                        .compresses = true,
                                        .needs_view = true,
+                                       .shows_zoom = true,
                                        .shows_title = true,
                                        .write = write_svg};
 const struct report_kind report_png = {.name = "png",
                                        .content_type = "image/png",
                                        .needs_view = true,
+                                       .shows_zoom = true,
                                        .shows_title = true,
                                        .write = write_png};

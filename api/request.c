@@ -302,6 +302,12 @@ static bool matches_etag(struct span wanted, struct span etag)
     return false;
 }
 
+bool request_if_match(const struct request *request, const char *etag)
+{
+    struct span wanted = request_field(request, "if-match");
+    return wanted.size == 0 || matches_etag(wanted, span_text(etag));
+}
+
 bool response_is_cached(struct request *request, struct response *response, const char *etag,
                         const char *cache_control)
 {

@@ -50,8 +50,9 @@ struct request {
     struct server *server;
     const struct route *route;
     enum http_method method;
-    struct span path;                                 /* decoded and normalised, without query */
-    struct span query;                                /* raw, without "?" */
+    struct span path;       /* decoded and normalised, without query */
+    bool is_page_malformed; /* the path cannot be decoded, and is of no API; path is empty then */
+    struct span query;      /* raw, without "?" */
     struct span path_params[REQUEST_MAX_PATH_PARAMS]; /* what the pattern's {…} matched, decoded */
     const struct http_field *fields;
     size_t field_count;
@@ -69,7 +70,8 @@ struct request {
      * a request may be handled again. */
     const char *matched_hashes[REQUEST_MATCHED_HASHES];
     /* Set by the doors for agents, for api/senders.h: the services whose profiles came, also when
-     * they are refused then; and what of the request was refused though it succeeds, or NULL. */
+     * they are refused then; and what of the request was refused or left out though it succeeds, or
+     * NULL. */
     struct senders_service *services;
     size_t service_count;
     const char *partial_error;
@@ -116,8 +118,9 @@ struct response {
     /* How many answers send these bytes now, kept beside them; NULL: only this one does. Memory
      * that many share is counted once. */
     _Atomic uint32_t *reader_count;
-    int file_fd; /* owned by the response; sent from offset 0 */
+    int file_fd; /* owned by the response */
     uint64_t file_bytes;
+    uint64_t file_offset;  /* sent from there; 0 unless set */
     bool may_compress;     /* let the server apply zstd or gzip as the client accepts */
     bool is_open_to_sites; /* with ROUTE_CORS_IF_OPEN: scripts of other sites may read it */
     bool may_be_framed;    /* HTML that pages of other sites may show in a frame */
@@ -144,6 +147,8 @@ enum err_code response_buf(struct request *request, struct response *response, i
  */
 bool response_is_cached(struct request *request, struct response *response, const char *etag,
                         const char *cache_control);
+/* Is that the version which the request names in If-Match, as a list or "*"? True without one. */
+bool request_if_match(const struct request *request, const char *etag);
 /* The file from offset 0 as the body; takes over fd, also when the request fails later. */
 void response_file(struct response *response, int status, const char *content_type, int fd,
                    uint64_t size);

@@ -5,6 +5,7 @@
 #include "api/json_body.h"
 #include "api/server.h"
 #include "api/settings.h"
+#include "api/team_version.h"
 #include "api/tenant.h"
 #include "api/tenant_limits.h"
 #include "lib/base/clock.h"
@@ -14,6 +15,7 @@
 #include "store/store.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 enum {
     RULES_MAX = 100,
@@ -83,10 +85,8 @@ static enum err_code owner_begin(struct request *request, bool is_change, struct
                              ? begin_as_operator(request, owner, err)
                              : begin_as_team(request, owner, err);
     if (!code && is_change)
-        code = pg_queue_values(
-            owner->connection, owner->pg_tenant,
-            "SELECT pg_advisory_xact_lock(hashtextextended('retention ' || $1::text, 0))",
-            request->arena, err, PG_I64(owner->tenant_id));
+        code = team_version_check(request, owner->connection, owner->pg_tenant, owner->tenant_id,
+                                  TEAM_RETENTION, err);
     return code;
 }
 
@@ -118,6 +118,9 @@ static enum err_code list_rules(struct request *request, struct response *respon
     if (!code)
         code = owner_begin(request, false, &owner, err);
     if (!code)
+        code = team_version_tell(request, response, owner.connection, owner.pg_tenant,
+                                 owner.tenant_id, TEAM_RETENTION, err);
+    if (!code)
         code = pg_query_values(owner.connection, owner.pg_tenant,
                                "SELECT coalesce(profile_retention_s, $2) FROM tenant WHERE id = $1",
                                request->arena, &team, err, PG_I64(owner.tenant_id),
@@ -145,11 +148,13 @@ static enum err_code list_rules(struct request *request, struct response *respon
 
 struct wish {
     const char *selector;
-    const char *keep; /* as it was written */
+    const char *canonical; /* the same for all selectors that find the same in other words */
+    const char *keep;      /* as it was written */
     int64_t keep_s;
     const char *totals; /* NULL: none */
     int64_t totals_s;   /* 0: none */
     int64_t position;   /* 0: where it is, or the last */
+    bool may_replace;   /* what the selector's rule says already */
 };
 
 static enum err_code read_duration(const char *name, const char *text, int64_t *ret_s,
@@ -182,14 +187,15 @@ static enum err_code read_totals(struct wish *wish, struct err *err)
 
 static enum err_code read_wish(struct request *request, struct wish *wish, struct err *err)
 {
-    static const char *const known[] = {"query", "keep", "totals", "position", NULL};
+    static const char *const known[] = {"query", "keep", "totals", "position", "replace", NULL};
     struct json_body *body = NULL;
     *wish = (struct wish){0};
     enum err_code code = json_body_parse(request, known, &body, err);
     if (!code)
         code = json_body_text(body, "query", 1, SELECTOR_MAX_BYTES, &wish->selector, err);
     if (!code)
-        code = store_check_selector(request->arena, span_text(wish->selector), err);
+        code =
+            store_check_selector(request->arena, span_text(wish->selector), &wish->canonical, err);
     if (!code)
         code = json_body_text(body, "keep", 1, KEEP_MAX_BYTES, &wish->keep, err);
     if (!code)
@@ -200,6 +206,8 @@ static enum err_code read_wish(struct request *request, struct wish *wish, struc
         code = read_totals(wish, err);
     if (!code)
         code = json_body_i64(body, "position", 1, RULES_MAX, 0, &wish->position, err);
+    if (!code)
+        code = json_body_bool(body, "replace", true, &wish->may_replace, err);
     return code;
 }
 
@@ -232,43 +240,75 @@ static enum err_code move_rule(struct request *request, const struct owner *owne
         request->arena, err, PG_I64(owner->tenant_id), PG_I64(id), PG_I64(position));
 }
 
-/* Whether the rule is there already, as an operator set it: a team may still move it. */
-static enum err_code find_same(struct request *request, const struct owner *owner,
-                               const struct wish *wish, bool *ret_is_there, struct err *err)
+/* The rule that a selector has already. */
+struct known_rule {
+    int64_t id; /* 0: none */
+    int64_t position;
+    const char *selector;
+    int64_t keep_s, totals_s;
+};
+
+/* The rule whose selector is the wish's, letter by letter; else the first that says the same in
+ * other words: what is stored is as it was typed, which may be of a time when such were told apart.
+ */
+static enum err_code find_rule(struct request *request, const struct owner *owner,
+                               const struct wish *wish, struct known_rule *ret_rule,
+                               struct err *err)
 {
-    struct pg_result *row;
+    struct pg_result *rows;
+    *ret_rule = (struct known_rule){0};
     enum err_code code = pg_query_values(
         owner->connection, owner->pg_tenant,
-        "SELECT 1 FROM retention_rule WHERE tenant_id = $1 AND md5(selector) = md5($2)"
-        " AND keep_s = $3 AND coalesce(totals_s, 0) = $4::bigint",
-        request->arena, &row, err, PG_I64(owner->tenant_id), PG_TEXT(wish->selector),
-        PG_I64(wish->keep_s), PG_I64(wish->totals_s));
-    if (!code)
-        *ret_is_there = pg_row_count(row) > 0;
+        "SELECT id, row_number() OVER (ORDER BY position, id), selector, keep_s,"
+        " coalesce(totals_s, 0) FROM retention_rule WHERE tenant_id = $1 ORDER BY selector <> $2, "
+        "2",
+        request->arena, &rows, err, PG_I64(owner->tenant_id), PG_TEXT(wish->selector));
+    for (int row = 0; !code && row < pg_row_count(rows) && !ret_rule->id; row++) {
+        const char *selector = pg_get_text(rows, row, 2), *canonical;
+        struct err unreadable; /* by now: it is no other's, then */
+        const bool is_same = strcmp(selector, wish->selector) == 0 ||
+                             (store_check_selector(request->arena, span_text(selector), &canonical,
+                                                   &unreadable) == ERR_NONE &&
+                              strcmp(canonical, wish->canonical) == 0);
+        if (is_same)
+            *ret_rule = (struct known_rule){.id = pg_get_i64(rows, row, 0),
+                                            .position = pg_get_i64(rows, row, 1),
+                                            .selector = selector,
+                                            .keep_s = pg_get_i64(rows, row, 3),
+                                            .totals_s = pg_get_i64(rows, row, 4)};
+    }
     return code;
 }
 
-/* Of what a team asks for itself. */
-static enum err_code check_length(struct request *request, const struct owner *owner,
-                                  const struct wish *wish, const struct tenant_limits *limits,
+static enum err_code check_is_new(const struct wish *wish, const struct known_rule *known,
                                   struct err *err)
+{
+    if (wish->may_replace || !known->id)
+        return ERR_NONE;
+    return err_set(err, ERR_CONFLICT,
+                   "Rule %" PRId64 ", %.*s%s, finds the same already: change that rule, or remove "
+                   "it first",
+                   known->position, AUDIT_SELECTOR_BYTES / 2, known->selector,
+                   strlen(known->selector) > AUDIT_SELECTOR_BYTES / 2 ? "..." : "");
+}
+
+/* Of what a team asks for itself; what an operator set so it may still move. */
+static enum err_code check_length(const struct wish *wish, const struct known_rule *known,
+                                  const struct tenant_limits *limits, struct err *err)
 {
     const int64_t most_s = limits->values[TENANT_LIMIT_RULE_KEEP_S];
     const int64_t wanted_s = wish->totals_s ? wish->totals_s : wish->keep_s;
-    bool is_there = false;
-    if (most_s == 0 || (wanted_s && wanted_s <= most_s))
+    const bool is_kept =
+        known->id && known->keep_s == wish->keep_s && known->totals_s == wish->totals_s;
+    if (most_s == 0 || (wanted_s && wanted_s <= most_s) || is_kept)
         return ERR_NONE;
-    enum err_code code = find_same(request, owner, wish, &is_there, err);
-    if (code || is_there)
-        return code;
     char limit[TENANT_LIMITS_TEXT_BYTES];
     tenant_limits_tell(limits, TENANT_LIMIT_RULE_KEEP_S, limit);
     return err_set(err, ERR_INVALID, "%s is longer than your team's rules may keep: %s",
                    wish->totals_s ? "totals" : "keep", limit);
 }
 
-/* A selector has one rule: setting it again changes for how long, not its place. */
-static enum err_code put_rule(struct request *request, const struct owner *owner,
+static enum err_code add_rule(struct request *request, const struct owner *owner,
                               const struct wish *wish, int64_t *ret_id, struct err *err)
 {
     struct pg_result *row;
@@ -276,17 +316,30 @@ static enum err_code put_rule(struct request *request, const struct owner *owner
         owner->connection, owner->pg_tenant,
         "INSERT INTO retention_rule (tenant_id, position, selector, keep_s, totals_s)"
         " SELECT $1, coalesce(max(position), 0) + 1, $2, $3, nullif($4::bigint, 0) FROM "
-        "retention_rule"
-        " WHERE tenant_id = $1 ON CONFLICT (tenant_id, md5(selector))"
-        " DO UPDATE SET keep_s = excluded.keep_s, totals_s = excluded.totals_s RETURNING id",
+        "retention_rule WHERE tenant_id = $1 RETURNING id",
         request->arena, &row, err, PG_I64(owner->tenant_id), PG_TEXT(wish->selector),
         PG_I64(wish->keep_s), PG_I64(wish->totals_s));
     if (!code)
-        code = check_count(request, owner, err);
-    if (code)
+        *ret_id = pg_get_i64(row, 0, 0);
+    return code ? code : check_count(request, owner, err);
+}
+
+/* A selector has one rule: setting it again changes for how long, not its place. */
+static enum err_code put_rule(struct request *request, const struct owner *owner,
+                              const struct wish *wish, int64_t known_id, int64_t *ret_id,
+                              struct err *err)
+{
+    *ret_id = known_id;
+    enum err_code code = known_id
+                             ? pg_query_values(owner->connection, owner->pg_tenant,
+                                               "UPDATE retention_rule SET keep_s = $2,"
+                                               " totals_s = nullif($3::bigint, 0) WHERE id = $1",
+                                               request->arena, NULL, err, PG_I64(known_id),
+                                               PG_I64(wish->keep_s), PG_I64(wish->totals_s))
+                             : add_rule(request, owner, wish, ret_id, err);
+    if (code || !wish->position)
         return code;
-    *ret_id = pg_get_i64(row, 0, 0);
-    return wish->position ? move_rule(request, owner, *ret_id, wish->position, err) : ERR_NONE;
+    return move_rule(request, owner, *ret_id, wish->position, err);
 }
 
 static enum err_code set_rule(struct request *request, struct response *response, struct err *err)
@@ -295,6 +348,7 @@ static enum err_code set_rule(struct request *request, struct response *response
     struct pg_result *row;
     int64_t id = 0;
     struct tenant_limits limits = {0};
+    struct known_rule known = {0};
     owner_auto owner = {0};
     const bool is_team = request->route->scopes != SCOPE_OPERATOR;
     enum err_code code = read_wish(request, &wish, err);
@@ -302,10 +356,14 @@ static enum err_code set_rule(struct request *request, struct response *response
         code = tenant_limits_get(request->server, request->principal.tenant_id, &limits, err);
     if (!code)
         code = owner_begin(request, true, &owner, err);
-    if (!code && is_team)
-        code = check_length(request, &owner, &wish, &limits, err);
     if (!code)
-        code = put_rule(request, &owner, &wish, &id, err);
+        code = find_rule(request, &owner, &wish, &known, err);
+    if (!code)
+        code = check_is_new(&wish, &known, err);
+    if (!code && is_team)
+        code = check_length(&wish, &known, &limits, err);
+    if (!code)
+        code = put_rule(request, &owner, &wish, known.id, &id, err);
     if (!code)
         code = audit_record_for(
             owner.connection, request, owner.tenant_id, "retention.set",

@@ -57,12 +57,15 @@ static void make_room(struct series_set *set, int64_t now_s, int64_t kept_since_
 }
 
 bool series_set_see(struct series_set *set, uint64_t hash, int64_t now_s, int64_t kept_since_s,
-                    uint32_t most, bool *ret_is_new)
+                    uint32_t most, bool *ret_is_pending)
 {
     struct series_slot *slot = set->capacity ? find_slot(set, hash) : NULL;
-    *ret_is_new = false;
+    *ret_is_pending = false;
     if (slot && slot->seen_s > 0) {
-        slot->seen_s = now_s;
+        slot->seen_s = (int32_t)now_s;
+        *ret_is_pending = !slot->is_stored;
+        if (*ret_is_pending)
+            slot->pending++;
         return true;
     }
     make_room(set, now_s, kept_since_s, most);
@@ -71,15 +74,20 @@ bool series_set_see(struct series_set *set, uint64_t hash, int64_t now_s, int64_
     slot = find_slot(set, hash);
     set->used += slot->seen_s == 0;
     set->count++;
-    *slot = (struct series_slot){.hash = hash, .seen_s = now_s};
-    *ret_is_new = true;
+    *slot = (struct series_slot){.hash = hash, .seen_s = (int32_t)now_s, .pending = 1};
+    *ret_is_pending = true;
     return true;
 }
 
-void series_set_forget(struct series_set *set, uint64_t hash)
+void series_set_settle(struct series_set *set, uint64_t hash, bool is_stored)
 {
     struct series_slot *slot = set->capacity ? find_slot(set, hash) : NULL;
-    if (!slot || slot->seen_s <= 0)
+    if (!slot || slot->seen_s <= 0) /* dropped since it was seen long ago */
+        return;
+    slot->is_stored |= is_stored;
+    if (slot->pending)
+        slot->pending--;
+    if (slot->is_stored || slot->pending)
         return;
     slot->seen_s = GONE;
     set->count--;

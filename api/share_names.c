@@ -1,7 +1,7 @@
 #include "api/share_names.h"
 
 #include "api/decode_gate.h"
-#include "api/naming.h"
+#include "api/names_status.h"
 #include "api/profile_cache.h"
 #include "api/report.h"
 #include "api/server.h"
@@ -17,57 +17,25 @@
 #include <inttypes.h>
 #include <string.h>
 
-enum { STATUS_MAX_BYTES = 8 << 20 };
-
-/* States of several shares, one behind the other. */
-struct states {
-    struct symbol_tables_status *all;
-    uint32_t count;
-};
-
-static enum err_code add_states(struct request *request, const struct share *share,
-                                const struct symbolize_binary *binaries, uint32_t binary_count,
-                                struct states *states, struct err *err)
-{
-    const struct symbol_tables_status *found;
-    uint32_t count;
-    enum err_code code = naming_find_states(request->server, share->tenant_id, binaries,
-                                            binary_count, request->arena, &found, &count, err);
-    if (code || !count)
-        return code;
-    struct symbol_tables_status *all =
-        arena_new(request->arena, struct symbol_tables_status, states->count + count);
-    if (states->count)
-        memcpy(all, states->all, states->count * sizeof(*all));
-    memcpy(all + states->count, found, count * sizeof(*all));
-    *states = (struct states){.all = all, .count = states->count + count};
-    return ERR_NONE;
-}
-
-static const char *write_states(struct request *request, const struct states *states)
-{
-    buf_auto json;
-    buf_init(&json, STATUS_MAX_BYTES);
-    symbol_tables_write_status(states->all, states->count, &json);
-    return buf_failed(&json) ? NULL : arena_strndup(request->arena, json.data, json.size);
-}
-
 enum err_code share_names_describe(struct request *request, const struct share *shares,
                                    size_t count, uint64_t *ret_generation, const char **ret_json,
                                    struct err *err)
 {
-    struct states states = {0};
+    struct names_status states = {0};
     bool is_told = true;
     *ret_generation = 0;
     *ret_json = NULL;
     for (size_t i = 0; i < count; i++) {
         const struct share *share = &shares[i];
         const struct symbolize_binary *binaries;
-        uint32_t binary_count;
+        uint32_t binary_count, unlisted;
         if (share_summary_has_build_ids(share->summary))
             *ret_generation += symbol_tables_generation(request->server, share->tenant_id);
-        if (share_summary_read_unnamed(share->summary, request->arena, &binaries, &binary_count)) {
-            enum err_code code = add_states(request, share, binaries, binary_count, &states, err);
+        if (share_summary_read_unnamed(share->summary, request->arena, &binaries, &binary_count,
+                                       &unlisted)) {
+            states.unlisted_count += unlisted;
+            enum err_code code =
+                names_status_add(request, share->tenant_id, binaries, binary_count, &states, err);
             if (code)
                 return code;
         } else {
@@ -75,34 +43,41 @@ enum err_code share_names_describe(struct request *request, const struct share *
         }
     }
     if (is_told)
-        *ret_json = write_states(request, &states);
+        *ret_json = names_status_write(request, &states);
     return ERR_NONE;
 }
 
 /* ---- for a page that waits ---- */
 
-/* Of a summary that does not tell: the profile does. */
-static enum err_code describe_profile(struct request *request, const struct share *share,
-                                      const char **ret_json, struct err *err)
+enum err_code share_names_ref_profile(struct request *request, const struct share *share,
+                                      struct flight_entry **ret_entry, struct err *err)
 {
     struct decode_gate *gate = request->server->shares->gate;
     const struct share_cost cost = profile_cache_cost(share);
     const uint64_t place = cost.decode_bytes > DECODE_GATE_LIGHT_PEAK ? cost.decode_bytes : 0;
-    struct states states = {0};
     enum err_code code = report_take_turn(request, share->id, err);
     if (!code)
         code = decode_gate_enter(gate, place, "this profile", err);
     if (code)
         return code;
-    profile_cache_auto entry = NULL;
-    code = profile_cache_ref(request->server, share, &entry, err);
+    code = profile_cache_ref(request->server, share, ret_entry, err);
     decode_gate_leave(gate, place);
+    return code;
+}
+
+/* Of a summary that does not tell: the profile does. */
+static enum err_code describe_profile(struct request *request, const struct share *share,
+                                      const char **ret_json, struct err *err)
+{
+    struct names_status states = {0};
+    profile_cache_auto entry = NULL;
+    enum err_code code = share_names_ref_profile(request, share, &entry, err);
     if (code)
         return code;
     uint32_t count;
     const struct symbolize_binary *binaries = profile_cache_binaries(entry, &count);
-    code = add_states(request, share, binaries, count, &states, err);
-    *ret_json = code ? NULL : write_states(request, &states);
+    code = names_status_add(request, share->tenant_id, binaries, count, &states, err);
+    *ret_json = code ? NULL : names_status_write(request, &states);
     return code;
 }
 

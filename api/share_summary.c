@@ -140,7 +140,7 @@ static void append_unnamed(struct buf *buf, const struct profile *profile, struc
     const struct symbolize_binary *binaries;
     const uint32_t found = symbolize_find_binaries(profile, arena, &binaries);
     uint32_t count = 0;
-    buf_append_text(buf, ",\"unnamed\":[");
+    buf_printf(buf, ",\"unnamed_count\":%" PRIu32 ",\"unnamed\":[", found);
     for (uint32_t i = 0; i < found && count < SHARE_SUMMARY_UNNAMED; i++) {
         if (binaries[i].build_id.size + binaries[i].file.size > SHARE_SUMMARY_UNNAMED_BYTES)
             continue;
@@ -261,12 +261,25 @@ bool share_summary_has_build_ids(const char *summary)
     return !strstr(summary, "\"build_ids\":[]");
 }
 
-bool share_summary_read_unnamed(const char *summary, struct arena *arena,
-                                const struct symbolize_binary **ret_binaries, uint32_t *ret_count)
+/* Summaries of before they were counted: where the list is full there may be more. */
+static uint32_t count_unlisted(const json_t *root, size_t listed)
 {
-    *ret_count = 0;
+    const json_t *all = json_object_get(root, "unnamed_count");
+    if (!json_is_integer(all))
+        return listed == SHARE_SUMMARY_UNNAMED;
+    const json_int_t count = json_integer_value(all);
+    return count > (json_int_t)listed && count <= UINT32_MAX ? (uint32_t)count - (uint32_t)listed
+                                                             : 0;
+}
+
+bool share_summary_read_unnamed(const char *summary, struct arena *arena,
+                                const struct symbolize_binary **ret_binaries, uint32_t *ret_count,
+                                uint32_t *ret_unlisted)
+{
+    *ret_count = *ret_unlisted = 0;
     *ret_binaries = NULL;
-    if (strstr(summary, "\"unnamed\":[]")) /* nearly all: without reading the rest */
+    if (strstr(summary, "\"unnamed\":[]") && /* nearly all: without reading the rest */
+        (strstr(summary, "\"unnamed_count\":0") || !strstr(summary, "\"unnamed_count\"")))
         return true;
     json_t *root = json_loads(summary, JSON_ALLOW_NUL, NULL);
     const json_t *list = json_object_get(root, "unnamed");
@@ -279,6 +292,7 @@ bool share_summary_read_unnamed(const char *summary, struct arena *arena,
     }
     *ret_binaries = binaries;
     *ret_count = (uint32_t)count;
+    *ret_unlisted = count_unlisted(root, count);
     const bool is_told = json_is_array(list);
     json_decref(root);
     return is_told;

@@ -66,9 +66,11 @@ struct share_total {
 enum err_code share_summary_read_total(const char *summary, struct span wanted, struct arena *arena,
                                        struct share_total *ret_total, struct err *err) MUST_USE;
 
-/* The binaries that a summary tells as unnamed, in arena; false if it does not tell. */
+/* The binaries that a summary tells as unnamed, in arena, and at least how many more there were;
+ * false if it does not tell. */
 bool share_summary_read_unnamed(const char *summary, struct arena *arena,
-                                const struct symbolize_binary **ret_binaries, uint32_t *ret_count);
+                                const struct symbolize_binary **ret_binaries, uint32_t *ret_count,
+                                uint32_t *ret_unlisted);
 /* Are there build ids in it, or does it not tell? */
 bool share_summary_has_build_ids(const char *summary);
 

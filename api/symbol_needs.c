@@ -167,12 +167,14 @@ enum err_code symbol_tables_write_needs(struct server *server, struct err *err)
 
 /* ---- status ---- */
 
-static void fill_status(const struct pg_result *rows, int row, struct symbol_tables_status *state)
+/* is_behind: who is told that it is there would take an answer without it for all there is. */
+static void fill_status(const struct pg_result *rows, int row, bool is_behind,
+                        struct symbol_tables_status *state)
 {
     const bool is_ready = pg_get_bool(rows, row, 1), is_working = pg_get_bool(rows, row, 2);
-    state->state = is_ready     ? SYMBOL_TABLES_READY
-                   : is_working ? SYMBOL_TABLES_PENDING
-                                : SYMBOL_TABLES_MISSING;
+    state->state = is_ready && !is_behind   ? SYMBOL_TABLES_READY
+                   : is_ready || is_working ? SYMBOL_TABLES_PENDING
+                                            : SYMBOL_TABLES_MISSING;
     if (state->state != SYMBOL_TABLES_MISSING)
         return;
     if (*pg_get_text(rows, row, 3))
@@ -189,17 +191,24 @@ static enum err_code query_status(struct server *server, int64_t tenant_id, cons
         return code;
     return pg_query_values(
         connection, tenant_id,
-        "SELECT a.i, EXISTS (SELECT FROM symbol_table t WHERE t.tenant_id = $1"
-        "  AND t.build_id = a.b) OR EXISTS (SELECT FROM symbol_table_public p"
-        "  WHERE p.build_id = a.b),"
-        " EXISTS (SELECT FROM symbol_job j WHERE j.tenant_id = $1 AND j.build_id = a.b)"
-        "  OR coalesce(n.next_try_at <= now() AND n.reason = '', false),"
+        /* First names are names, but who waits is to see the lines that are being made. */
+        "SELECT a.i, t.is_there AND (t.is_good OR NOT j.is_working),"
+        " j.is_working OR coalesce(n.next_try_at <= now() AND n.reason = '', false),"
         " coalesce((SELECT f.reason FROM debug_file f WHERE f.tenant_id = $1 AND f.build_id = a.b"
         "  AND f.state = 'failed' ORDER BY f.id DESC LIMIT 1), n.reason, ''),"
-        " unix_ms(n.next_try_at)"
+        " unix_ms(n.next_try_at),"
+        " (SELECT generation + coalesce((SELECT generation FROM symbol_generation"
+        "  WHERE tenant_id = $1), 0) FROM symbol_generation_public)"
         " FROM json_to_recordset($2::json) AS a (i integer, b text)"
-        " LEFT JOIN symbol_need n ON n.tenant_id = $1 AND n.build_id = a.b",
-        arena, ret_rows, err, PG_I64(tenant_id), PG_SPAN(buf_span(json)));
+        " LEFT JOIN symbol_need n ON n.tenant_id = $1 AND n.build_id = a.b"
+        " CROSS JOIN LATERAL (SELECT count(*) > 0 AS is_there,"
+        "  coalesce(bool_or(quality & $3::bigint::integer <> 0), false) AS is_good FROM"
+        "  (SELECT quality FROM symbol_table WHERE tenant_id = $1 AND build_id = a.b UNION ALL"
+        "   SELECT quality FROM symbol_table_public WHERE build_id = a.b) AS tables) AS t"
+        " CROSS JOIN LATERAL (SELECT EXISTS (SELECT FROM symbol_job WHERE tenant_id = $1"
+        "  AND build_id = a.b) AS is_working) AS j",
+        arena, ret_rows, err, PG_I64(tenant_id), PG_SPAN(buf_span(json)),
+        PG_I64(SYMBOL_TABLES_GOOD));
 }
 
 static const char *copy_text(struct arena *arena, struct span text)
@@ -232,8 +241,11 @@ enum err_code symbol_tables_status(struct server *server, int64_t tenant_id,
     }
     buf_append_byte(&json, ']');
     enum err_code code = asked ? query_status(server, tenant_id, &json, arena, &rows, err) : 0;
+    const bool is_behind =
+        !code && asked && pg_row_count(rows) &&
+        symbol_tables_learn_generation(server, tenant_id, (uint64_t)pg_get_i64(rows, 0, 5));
     for (int row = 0; !code && asked && row < pg_row_count(rows); row++)
-        fill_status(rows, row, &states[pg_get_i64(rows, row, 0)]);
+        fill_status(rows, row, is_behind, &states[pg_get_i64(rows, row, 0)]);
     if (!code)
         *ret_states = states;
     return code;
@@ -261,7 +273,7 @@ static void write_missing(const struct symbol_tables_status *state, struct buf *
 }
 
 void symbol_tables_write_status(const struct symbol_tables_status *states, uint32_t count,
-                                struct buf *json)
+                                uint32_t unlisted, struct buf *json)
 {
     uint32_t pending = 0, missing = 0;
     buf_append_text(json, "{\"pending\":[");
@@ -279,5 +291,8 @@ void symbol_tables_write_status(const struct symbol_tables_status *states, uint3
         buf_append_text(json, missing++ ? "," : "");
         write_missing(&states[i], json);
     }
-    buf_printf(json, "],\"complete\":%s}", pending + missing ? "false" : "true");
+    buf_append_byte(json, ']');
+    if (unlisted)
+        buf_printf(json, ",\"unlisted\":%" PRIu32, unlisted);
+    buf_printf(json, ",\"complete\":%s}", pending + missing + unlisted ? "false" : "true");
 }

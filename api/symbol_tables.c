@@ -1,6 +1,8 @@
 #include "api/symbol_tables.h"
 
+#include "api/debuginfo_table.h"
 #include "api/server.h"
+#include "api/settings.h"
 #include "api/symbol_needs.h"
 #include "lib/base/clock.h"
 #include "lib/base/digest.h"
@@ -10,16 +12,21 @@
 #include "lib/base/os.h"
 #include "lib/io/object.h"
 #include "lib/io/pg.h"
+#include "lib/symbols/symbol_pack.h"
 #include "lib/symbols/symbol_table.h"
 
+#include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <unistd.h>
 
 enum {
     GENERATION_SLOTS = 1024, /* of teams that ask; two that meet in one ask the database oftener */
     FOUND_MAX_BYTES = 8 << 20,
     KEY_BYTES = SYMBOL_TABLES_ID_BYTES + 64,
+    LIGHT_UNPACK_BYTES = 16 << 20, /* what every thread may unpack at any time */
 };
 
 /* What the database said of one team's build id in one generation. */
@@ -46,6 +53,7 @@ struct symbol_tables {
     struct symbol_needs *needs;
     pthread_mutex_t mutex; /* guards generations */
     struct generation generations[GENERATION_SLOTS];
+    pthread_mutex_t unpacking; /* held while a table that is not light is unpacked */
 };
 
 static void destroy_found(void *value)
@@ -67,6 +75,7 @@ struct symbol_tables *symbol_tables_create(void)
     tables->opened = flight_cache_create(SYMBOL_TABLES_MAPPED_BYTES, destroy_opened);
     tables->needs = symbol_needs_create();
     pthread_mutex_init(&tables->mutex, NULL);
+    pthread_mutex_init(&tables->unpacking, NULL);
     return tables;
 }
 
@@ -78,6 +87,7 @@ void symbol_tables_destroy(struct symbol_tables *tables)
     flight_cache_destroy(tables->opened);
     symbol_needs_destroy(tables->needs);
     pthread_mutex_destroy(&tables->mutex);
+    pthread_mutex_destroy(&tables->unpacking);
     mem_free(tables);
 }
 
@@ -167,6 +177,18 @@ uint64_t symbol_tables_generation(struct server *server, int64_t tenant_id)
     return number;
 }
 
+bool symbol_tables_learn_generation(struct server *server, int64_t tenant_id, uint64_t number)
+{
+    struct symbol_tables *tables = server->symbol_tables;
+    struct generation *slot = generation_of(tables, tenant_id);
+    pthread_mutex_lock(&tables->mutex);
+    const bool is_news = slot->tenant_id == tenant_id && slot->number < number;
+    if (is_news)
+        slot->number = number;
+    pthread_mutex_unlock(&tables->mutex);
+    return is_news;
+}
+
 void symbol_tables_forget(struct server *server, int64_t tenant_id)
 {
     struct symbol_tables *tables = server->symbol_tables;
@@ -227,6 +249,48 @@ struct opening {
     const char *key;
 };
 
+/* One large table at a time, whoever asks. The budget for heavy work is not asked: whoever asks for
+ * names may hold a place in it, and two of them could wait for each other. Who unpacks waits for
+ * nobody. */
+static enum err_code unpack_in_turn(const struct opening *opening, int packed_fd, int table_fd,
+                                    struct err *err)
+{
+    struct symbol_tables *tables = opening->server->symbol_tables;
+    const bool is_light = symbol_unpack_fd_bytes(packed_fd) <= LIGHT_UNPACK_BYTES;
+    if (!is_light)
+        pthread_mutex_lock(&tables->unpacking);
+    const enum err_code code =
+        symbol_unpack_fd(packed_fd, table_fd, DEBUGINFO_TABLE_MAX_BYTES, err);
+    if (!is_light)
+        pthread_mutex_unlock(&tables->unpacking);
+    return code;
+}
+
+/* Packed, as tables rest: made readable in a file of this server's that has no name, so that pages
+ * which nobody reads need no memory. */
+static enum err_code unpack(const struct opening *opening, int *fd, struct err *err)
+{
+    char folder[PATH_MAX];
+    snprintf(folder, sizeof(folder), "%s/objects", opening->server->settings->data_dir);
+    fd_auto table_fd = os_openat(AT_FDCWD, folder, O_TMPFILE | O_RDWR, 0600);
+    if (table_fd < 0)
+        return err_set_errno(err, ERR_IO, "creating a file in the objects folder");
+    const enum err_code code = unpack_in_turn(opening, *fd, table_fd, err);
+    if (code)
+        return code;
+    os_close(*fd);
+    *fd = table_fd;
+    table_fd = -1;
+    return ERR_NONE;
+}
+
+static bool is_packed(int fd)
+{
+    uint8_t bytes[8];
+    const ssize_t size = pread(fd, bytes, sizeof(bytes), 0);
+    return size > 0 && symbol_pack_is(span_of(bytes, (size_t)size));
+}
+
 static enum err_code open_table(void *context, void **ret_value, size_t *ret_bytes, struct err *err)
 {
     const struct opening *opening = context;
@@ -236,7 +300,10 @@ static enum err_code open_table(void *context, void **ret_value, size_t *ret_byt
     enum err_code code = object_open(opening->server->objects, opening->key, &fd, &size, err);
     if (code)
         return code;
-    code = symbol_table_open_fd(fd, &table, err);
+    if (is_packed(fd))
+        code = unpack(opening, &fd, err);
+    if (!code)
+        code = symbol_table_open_fd(fd, &table, err);
     if (code == ERR_IO)
         return code;
     if (code)
@@ -245,7 +312,7 @@ static enum err_code open_table(void *context, void **ret_value, size_t *ret_byt
     snprintf(opened->key, sizeof(opened->key), "%s", opening->key);
     opened->table = table;
     *ret_value = opened;
-    *ret_bytes = sizeof(*opened) + (size_t)size;
+    *ret_bytes = sizeof(*opened) + (table ? (size_t)symbol_table_sizes(table).bytes : 0);
     return ERR_NONE;
 }
 

@@ -68,6 +68,9 @@ void symbol_tables_unref(struct symbol_tables_ref *ref);
  * while the database is away. Never 0, which is the generation of those who know no names.
  */
 uint64_t symbol_tables_generation(struct server *server, int64_t tenant_id);
+/* What the database said in passing. True when it is later than what answers were made of so far.
+ */
+bool symbol_tables_learn_generation(struct server *server, int64_t tenant_id, uint64_t number);
 /* What this process changed itself: the next question asks the database. */
 void symbol_tables_forget(struct server *server, int64_t tenant_id);
 
@@ -87,8 +90,9 @@ void symbol_tables_need(struct server *server, int64_t tenant_id,
                         const struct symbol_tables_binary *binaries, uint32_t count);
 
 enum symbol_tables_state {
-    SYMBOL_TABLES_READY,   /* there is a table */
-    SYMBOL_TABLES_PENDING, /* it is being fetched or built, or waits for that */
+    SYMBOL_TABLES_READY,   /* there is a table, and no better one is being made */
+    SYMBOL_TABLES_PENDING, /* it is being fetched or built, waits for that, or came just now from
+                            * another server, so that an answer may have been made without it */
     SYMBOL_TABLES_MISSING
 };
 
@@ -112,10 +116,11 @@ enum err_code symbol_tables_status(struct server *server, int64_t tenant_id,
                                    struct err *err) MUST_USE;
 /*
  * Appends {"complete": …, "pending": […], "missing": [{"build_id", "file", "reason",
- * "next_retry"}]} of them, the value of "symbolization" in answers.
+ * "next_retry"}]} of them, the value of "symbolization" in answers. unlisted binaries more of which
+ * nothing is known are told as "unlisted", and it is not complete then.
  */
 void symbol_tables_write_status(const struct symbol_tables_status *states, uint32_t count,
-                                struct buf *json);
+                                uint32_t unlisted, struct buf *json);
 
 /* Writes what was noted. Called by background work, often. */
 enum err_code symbol_tables_write_needs(struct server *server, struct err *err) MUST_USE;

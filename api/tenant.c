@@ -5,6 +5,7 @@
 #include "api/json_body.h"
 #include "api/quota.h"
 #include "api/server.h"
+#include "api/team_version.h"
 #include "api/tenant_limits.h"
 #include "lib/base/mem.h"
 #include "lib/io/pg.h"
@@ -27,11 +28,14 @@ static enum err_code write_tenant(struct request *request, struct response *resp
     struct quota quota;
     struct pg_result *row;
     int64_t tenant_id = request->principal.tenant_id;
-    enum err_code code = pg_query_values(
-        connection, tenant_id,
-        "SELECT id, name, rfc3339(created_at), limits::text, sample_labels FROM tenant"
-        " WHERE id = $1",
-        request->arena, &row, err, PG_I64(tenant_id));
+    enum err_code code =
+        team_version_tell(request, response, connection, tenant_id, tenant_id, TEAM_SETTINGS, err);
+    if (!code)
+        code = pg_query_values(
+            connection, tenant_id,
+            "SELECT id, name, rfc3339(created_at), limits::text, sample_labels FROM tenant"
+            " WHERE id = $1",
+            request->arena, &row, err, PG_I64(tenant_id));
     if (!code)
         code = quota_read(request->server, connection, tenant_id, request->arena, &quota, err);
     if (code)
@@ -128,8 +132,10 @@ static enum err_code read_wish(struct request *request, struct wish *wish, struc
 static enum err_code change_tenant(struct request *request, struct pg_connection *connection,
                                    const struct wish *wish, struct err *err)
 {
-    enum err_code code =
-        tenant_begin(connection, request->principal.tenant_id, request->arena, err);
+    const int64_t tenant_id = request->principal.tenant_id;
+    enum err_code code = tenant_begin(connection, tenant_id, request->arena, err);
+    if (!code)
+        code = team_version_check(request, connection, tenant_id, tenant_id, TEAM_SETTINGS, err);
     if (!code && wish->name)
         code = rename_tenant(request, connection, wish->name, err);
     if (!code && wish->has_labels)

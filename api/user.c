@@ -5,6 +5,7 @@
 #include "api/auth.h"
 #include "api/json_body.h"
 #include "api/server.h"
+#include "api/team_version.h"
 #include "api/tenant.h"
 #include "lib/base/mem.h"
 #include "lib/io/pg.h"
@@ -83,9 +84,12 @@ enum err_code user_answer_list(struct request *request, struct response *respons
 {
     struct pg_result *rows;
     enum err_code code =
-        pg_query_values(connection, tenant_id,
-                        "SELECT " USER_COLUMNS " FROM app_user WHERE tenant_id = $1 ORDER BY id",
-                        request->arena, &rows, err, PG_I64(tenant_id));
+        team_version_tell(request, response, connection, tenant_id, tenant_id, TEAM_PEOPLE, err);
+    if (!code)
+        code = pg_query_values(connection, tenant_id,
+                               "SELECT " USER_COLUMNS
+                               " FROM app_user WHERE tenant_id = $1 ORDER BY id",
+                               request->arena, &rows, err, PG_I64(tenant_id));
     if (code)
         return code;
     answer_auto answer;
@@ -111,15 +115,14 @@ enum err_code user_list(struct request *request, struct response *response, stru
                : user_answer_list(request, response, connection, request->principal.tenant_id, err);
 }
 
-/* Locks the tenant's row, so that two owners cannot step down at once, and finds the user. */
+/* Nobody else changes the list until the end, so that two owners cannot step down at once. */
 static enum err_code lock_user(struct request *request, struct pg_connection *connection,
                                int64_t tenant_id, int64_t id, const char **ret_email,
                                bool *ret_is_last_owner, struct err *err)
 {
     struct pg_result *row;
-    enum err_code code = pg_query_values(connection, tenant_id,
-                                         "SELECT id FROM tenant WHERE id = $1 FOR NO KEY UPDATE",
-                                         request->arena, NULL, err, PG_I64(tenant_id));
+    enum err_code code =
+        team_version_check(request, connection, tenant_id, tenant_id, TEAM_PEOPLE, err);
     if (!code)
         code = pg_query_values(connection, tenant_id,
                                "SELECT email, role = 'owner' AND NOT EXISTS (SELECT FROM app_user o"

@@ -155,7 +155,7 @@ void view_state_read(const struct request *request, struct view_state *ret_state
 
 void view_state_append_query(const struct request *request, struct buf *query)
 {
-    static const char *const drawn[] = {"st", "g", "z", "x", "lb", "q", "m", "norm", "c"};
+    static const char *const drawn[] = {"st", "g", "z", "x", "lb", "q", "m", "norm", "c", "names"};
     for (size_t i = 0; i < sizeof(drawn) / sizeof(*drawn); i++) {
         struct span value;
         for (size_t n = 0; request_query_nth(request, drawn[i], n, &value) && value.size; n++) {

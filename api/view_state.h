@@ -1,20 +1,21 @@
 /*
- * view_state: what the address of a page says about a view (web/src/state.ts), for pictures of it.
+ * view_state: what the address of a page says about a view (web/src/state.ts), for files of it.
  *
  *   st=<sample type>  g=<group>  z=<path hash>  x=<rules, as web/src/model/chain.ts writes them>
  *   lb=<a rule of lib/profile/label_filter.h>, once for each
  *   q=<search>  m=<marked function>  norm=1, both sides of a comparison scaled to one total
  *   c=value, colours say what functions hold themselves
+ *   names=<how functions of symbol tables are called>, which the API has, too
  *
  * These become what a report is asked for. The others (which views, window, other colours, order)
- * change nothing in a picture and are taken without a word, as are those of later versions when sv
+ * change nothing in a file and are taken without a word, as are those of later versions when sv
  * is there. A parameter of the API's own name wins over the page's.
  *
- * Rules apply in the browser one after the other, on the tree that is shown. A picture shows focus,
+ * Rules apply in the browser one after the other, on the tree that is shown. A file shows focus,
  * ignore, hide and show where the server's filter (lib/profile/filter.h) gives the same: grouped by
  * function, line or address, and no focus or ignore behind a hide or show, since it would look at
  * frames that are hidden. Those others, merge, recursion, only, and what has no expression that the
- * server takes, are counted, so that the picture says of how many rules it shows nothing. Threads:
+ * server takes, are counted, so that the answer says of how many rules it shows nothing. Threads:
  * any.
  */
 #ifndef API_VIEW_STATE_H

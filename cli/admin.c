@@ -19,9 +19,10 @@ enum {
     OPTION_USAGE
 };
 
-static const char *const nouns[] = {
-    "tenant", "team",     "user",      "token",  "invite",  "login-link", "report", "share",
-    "audit",  "profiles", "retention", "backup", "restore", "store",      "help",   NULL};
+static const char *const nouns[] = {"tenant",     "team",        "user",   "token",   "invite",
+                                    "login-link", "report",      "share",  "audit",   "profiles",
+                                    "retention",  "source-link", "backup", "restore", "store",
+                                    "help",       NULL};
 
 const struct argp_option admin_options[] = {
     {"tenant", OPTION_TENANT, "ID", 0, "Tenant to act on, by its number", 0},

@@ -96,9 +96,11 @@ static bool fill_body(struct admin *admin, const struct admin_call *call, json_t
             if (!equals || equals == text)
                 return false;
             char *key = arena_strndup(admin->cli->arena, text, (size_t)(equals - text));
-            json_object_set_new(body, key, value_of(equals + 1));
+            json_object_set_new(body, key,
+                                call->uses & TAKES_TEXTS ? json_string(equals + 1)
+                                                         : value_of(equals + 1));
         }
-        if (!has_any)
+        if (!has_any && !(call->uses & TAKES_TEXTS))
             return false;
     }
     if (call->uses & TAKES_ROLE)

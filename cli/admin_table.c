@@ -163,6 +163,22 @@ const struct admin_call admin_calls[] = {
      .method = "DELETE", .path = "/api/v1/retention/%s",
      .tenant_path = TENANTS "/%s/retention/%s",
      .uses = TAKES_ID | MAY_HAVE_TENANT},
+    {.noun = "source-link", .verb = "list",
+     .summary = "list where your team's source code is read, the rule that counts first",
+     .method = "GET", .path = "/api/v1/source-links",
+     .columns = {"id", "path_prefix", "build_id", "label", "revision", "audience", "url"}},
+    {.noun = "source-link", .verb = "add",
+     .arguments = "URL [KEY=VALUE...]",
+     .summary = "lead files to a repository's pages: https://example.com/shop/blob/{revision}/{path}#L{line}",
+     .method = "POST", .path = "/api/v1/source-links",
+     .field = "url",
+     .uses = TAKES_PAIRS | TAKES_TEXTS,
+     .result = "id"},
+    {.noun = "source-link", .verb = "remove",
+     .arguments = "ID",
+     .summary = "remove a source link",
+     .method = "DELETE", .path = "/api/v1/source-links/%s",
+     .uses = TAKES_ID},
 };
 /* clang-format on */
 

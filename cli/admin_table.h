@@ -24,7 +24,8 @@ enum admin_uses {
     NEEDS_YES = 1 << 11,    /* cannot be undone */
     IS_PAGED = 1 << 12,     /* asked for page by page, all of them */
     TAKES_WINDOW = 1 << 13, /* --start and --end; the path has a query */
-    TAKES_KEEP = 1 << 14    /* --keep, --totals and --position, members of the body */
+    TAKES_KEEP = 1 << 14,   /* --keep, --totals and --position, members of the body */
+    TAKES_TEXTS = 1 << 15   /* with TAKES_PAIRS: their values are texts, and there may be none */
 };
 
 struct admin_call {

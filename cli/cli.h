@@ -58,6 +58,7 @@ extern const struct command list_command;
 extern const struct command usage_command;
 extern const struct command open_command;
 extern const struct command merge_command;
+extern const struct command record_command;
 extern const struct command debuginfo_command;
 extern const struct command login_command;
 extern const struct command logout_command;

@@ -133,6 +133,8 @@ static enum err_code code_of_status(int status)
         return ERR_CONFLICT;
     case 410:
         return ERR_GONE;
+    case 412:
+        return ERR_STALE;
     case 413:
         return ERR_TOO_LARGE;
     case 415:

@@ -8,6 +8,7 @@
 #include "lib/base/mem.h"
 #include "lib/base/os.h"
 #include "lib/profile/profile.h"
+#include "lib/symbols/symbol_pack.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -38,7 +39,7 @@ static const char *kind_of(const struct debuginfo_upload *upload)
 static enum err_code read_facts(struct candidate *candidate, int table_fd, struct err *err)
 {
     struct symbol_table *table;
-    enum err_code code = symbol_table_open_fd(table_fd, &table, err);
+    enum err_code code = symbols_open_fd(table_fd, &table, err);
     if (code)
         return code;
     candidate->facts = *symbol_table_facts(table);
@@ -60,7 +61,7 @@ static enum err_code make_table(const struct debuginfo_upload *upload, const cha
     struct symbol_table *table = NULL;
     *ret_fd = os_openat(AT_FDCWD, path, O_RDONLY, 0);
     enum err_code code = *ret_fd < 0 ? err_set_errno(err, ERR_NOT_FOUND, "%s", path)
-                                     : symbol_table_open_fd(*ret_fd, &table, err);
+                                     : symbols_open_fd(*ret_fd, &table, err);
     symbol_table_close(table);
     if (code != ERR_INVALID)
         return code;
@@ -69,6 +70,23 @@ static enum err_code make_table(const struct debuginfo_upload *upload, const cha
     if (*ret_fd < 0)
         return err_set_errno(err, ERR_IO, "no memory for a symbol table");
     return symbols_build(upload->cli, path, upload->alternate, *ret_fd, err);
+}
+
+/* As it goes: a third of the bytes. A table that cannot be packed goes as it is. */
+static enum err_code pack_table(int *fd, struct err *err)
+{
+    fd_auto packed_fd = memfd_create("packed symbols", MFD_CLOEXEC);
+    if (packed_fd < 0)
+        return err_set_errno(err, ERR_IO, "no memory for a symbol table");
+    const enum err_code code = symbol_pack_fd(*fd, packed_fd, err);
+    if (code == ERR_TOO_LARGE || code == ERR_INVALID) /* it is packed already */
+        return ERR_NONE;
+    if (code)
+        return code;
+    os_close(*fd);
+    *fd = packed_fd;
+    packed_fd = -1;
+    return ERR_NONE;
 }
 
 static enum err_code open_candidate(const struct debuginfo_upload *upload, const char *path,
@@ -82,6 +100,8 @@ static enum err_code open_candidate(const struct debuginfo_upload *upload, const
         code = make_table(upload, path, &table_fd, err);
     if (!code)
         code = read_facts(candidate, table_fd, err);
+    if (!code && !upload->raw_kind)
+        code = pack_table(&table_fd, err);
     if (code || upload->raw_kind)
         return code;
     const struct input file = candidate->input;

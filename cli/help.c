@@ -5,11 +5,10 @@
 #include <stdlib.h>
 
 const struct command *const cli_commands[] = {
-    &push_command,    &diff_command,   &top_command,   &query_command,
-    &export_command,  &usage_command,  &get_command,   &delete_command,
-    &list_command,    &open_command,   &merge_command, &debuginfo_command,
-    &login_command,   &logout_command, &admin_command, &completion_command,
-    &version_command, &help_command,   NULL,
+    &record_command, &push_command,       &diff_command,      &top_command,    &query_command,
+    &export_command, &usage_command,      &get_command,       &delete_command, &list_command,
+    &open_command,   &merge_command,      &debuginfo_command, &login_command,  &logout_command,
+    &admin_command,  &completion_command, &version_command,   &help_command,   NULL,
 };
 
 static error_t parse_nothing(int key, char *text, struct argp_state *state)

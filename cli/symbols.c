@@ -3,11 +3,15 @@
 #include "lib/base/digest.h"
 #include "lib/base/os.h"
 #include "lib/symbols/symbol_builder.h"
+#include "lib/symbols/symbol_pack.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <sys/mman.h>
+
+/* Of one that comes packed. */
+#define TABLE_MAX_BYTES ((size_t)2 << 30)
 
 /* ---- building ---- */
 
@@ -60,6 +64,22 @@ static enum err_code build_and_open(struct cli *cli, const char *path, const cha
     return code ? code : symbol_table_open_fd(memory_fd, ret_table, err);
 }
 
+static enum err_code unpack_and_open(int packed_fd, struct symbol_table **ret_table,
+                                     struct err *err)
+{
+    fd_auto memory_fd = memfd_create("symbols", MFD_CLOEXEC);
+    if (memory_fd < 0)
+        return err_set_errno(err, ERR_IO, "no memory for a symbol table");
+    const enum err_code code = symbol_unpack_fd(packed_fd, memory_fd, TABLE_MAX_BYTES, err);
+    return code ? code : symbol_table_open_fd(memory_fd, ret_table, err);
+}
+
+enum err_code symbols_open_fd(int fd, struct symbol_table **ret_table, struct err *err)
+{
+    const enum err_code code = symbol_table_open_fd(fd, ret_table, err);
+    return code == ERR_INVALID ? unpack_and_open(fd, ret_table, err) : code;
+}
+
 enum err_code symbols_open(struct cli *cli, const char *path, const char *alternate,
                            struct symbol_table **ret_table, struct err *err)
 {
@@ -68,7 +88,7 @@ enum err_code symbols_open(struct cli *cli, const char *path, const char *altern
     enum err_code code = open_file(path, &fd, err);
     if (code)
         return code;
-    code = symbol_table_open_fd(fd, &table, err);
+    code = symbols_open_fd(fd, &table, err);
     if (code == ERR_INVALID) {
         code = build_and_open(cli, path, alternate, &table, err);
         if (code)

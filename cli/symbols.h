@@ -18,6 +18,10 @@
 enum err_code symbols_build(struct cli *cli, const char *path, const char *alternate, int output_fd,
                             struct err *err) MUST_USE;
 
+/* The table in a file, which may be a packed one. Handles: ERR_INVALID (it is neither), and what
+ * symbol_table_open_fd and symbol_unpack_fd do. */
+enum err_code symbols_open_fd(int fd, struct symbol_table **ret_table, struct err *err) MUST_USE;
+
 /*
  * The table in the file at path, or of it where it is none, verified. Handles: as symbols_build,
  * and ERR_CORRUPT.

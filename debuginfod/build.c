@@ -28,8 +28,15 @@ struct build {
     struct symbol_table_writer *writer;
     enum demangle_names names;
     struct go_result go;
+    enum err_code dwarf_code; /* why there is nothing of it */
     struct build_report *report;
 };
+
+static void begin(const struct build *build, enum build_phase phase)
+{
+    if (build->inputs->begin)
+        build->inputs->begin(phase);
+}
 
 static void say(struct build *build, const char *text)
 {
@@ -112,9 +119,12 @@ static enum err_code open_dwarf(struct build *build, struct err *err)
         code = dwarf_file_open(build->arena, build->alternate, false, &build->dwarf_alternate, err);
         build->dwarf->alternate = build->dwarf_alternate;
     }
-    for (uint32_t i = 0; !code && i < build->split_count; i++)
+    for (uint32_t i = 0; !code && i < build->split_count; i++) {
         code =
             dwarf_file_open(build->arena, build->split_elfs[i], true, &build->split_files[i], err);
+        if (!code && build->split_files[i]->has_broken_index)
+            say(build, "the index of a package of split files (.debug_cu_index) is damaged");
+    }
     return code;
 }
 
@@ -161,6 +171,15 @@ static enum err_code add_dwarf(struct build *build, struct err *err)
         !result.function_ranges && !result.line_ranges)
         say(build, "it has DWARF, but nothing could be read of it");
     return ERR_NONE;
+}
+
+/* What cannot be read leaves the program to its symbols, with a reason. */
+static void add_what_dwarf_has(struct build *build)
+{
+    struct err err;
+    build->dwarf_code = add_dwarf(build, &err);
+    if (build->dwarf_code)
+        say(build, err.message);
 }
 
 /* A table that cannot be read leaves the program to DWARF and symbols. */
@@ -227,21 +246,26 @@ static enum err_code add_symbols(struct build *build, struct err *err)
 
 static enum err_code add_all(struct build *build, struct err *err)
 {
+    begin(build, BUILD_HEADERS);
     enum err_code code = open_inputs(build, err);
     if (code)
         return code;
     code_map_init(&build->code, build->elf);
     take_id(build);
+    begin(build, BUILD_GO);
     add_go(build);
     take_segments(build);
-    code = add_dwarf(build, err);
-    if (!code)
-        code = add_symbols(build, err);
+    begin(build, BUILD_DWARF);
+    if (!build->inputs->is_first_names)
+        add_what_dwarf_has(build);
+    begin(build, BUILD_SYMBOLS);
+    code = add_symbols(build, err);
     if (code)
         return code;
     if (!(build->report->facts.quality & ~(uint32_t)SYMBOL_IS_PARTIAL)) {
         if (build->report->problem[0])
-            return err_set(err, ERR_INVALID, "%s", build->report->problem);
+            return err_set(err, build->dwarf_code ? build->dwarf_code : ERR_INVALID, "%s",
+                           build->report->problem);
         return err_set(err, ERR_NOT_FOUND, "the file names no function: it is stripped");
     }
     return ERR_NONE;
@@ -268,9 +292,10 @@ enum err_code build_table(const struct build_inputs *inputs, struct buf *output,
     *ret_report = (struct build_report){0};
     struct build build = {.inputs = inputs, .arena = arena, .report = ret_report};
     buf_init(&build.mini_bytes, MINI_DEBUGINFO_MAX_BYTES);
-    build.writer = symbol_table_writer_create(
-        &(struct symbol_table_writer_options){.demangle = demangle_name, .context = &build.names});
+    build.writer = symbol_table_writer_create(&(struct symbol_table_writer_options){
+        .demangle = demangle_name, .context = &build.names, .is_quick = inputs->is_first_names});
     enum err_code code = add_all(&build, err);
+    begin(&build, BUILD_TABLE);
     if (!code)
         code = symbol_table_writer_finish(build.writer, &ret_report->facts, output, err);
     ret_report->counts = symbol_table_writer_counts(build.writer);

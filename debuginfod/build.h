@@ -19,12 +19,17 @@ enum {
     BUILD_MAX_SPLIT = 256, /* .dwo files of one build */
 };
 
+/* What a build is at; should it die there, whoever waits for it can say where. */
+enum build_phase { BUILD_HEADERS, BUILD_GO, BUILD_DWARF, BUILD_SYMBOLS, BUILD_TABLE };
+
 struct build_inputs {
     struct span file;
     struct span alternate; /* dwz's shared file; empty: none */
     const struct span *split_files;
     uint32_t split_file_count;
-    bool is_mapped; /* the bytes are mappings of files */
+    bool is_mapped;                        /* the bytes are mappings of files */
+    void (*begin)(enum build_phase phase); /* called as each begins; may be NULL */
+    bool is_first_names; /* only what takes milliseconds: Go's table and symbols, no DWARF */
 };
 
 struct build_report {

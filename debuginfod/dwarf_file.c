@@ -3,6 +3,7 @@
 #include "debuginfod/dwarf_abbrev.h"
 #include "debuginfod/dwarf_line.h"
 #include "debuginfod/dwarf_names.h"
+#include "debuginfod/dwarf_package.h"
 #include "debuginfod/elf_input.h"
 #include "lib/base/mem.h"
 
@@ -91,6 +92,15 @@ static void read_units(struct dwarf_file *file)
     }
 }
 
+static enum err_code place_units(struct dwarf_file *file, struct elf_input *elf, struct err *err)
+{
+    struct span index;
+    enum err_code code = elf_input_read_name(elf, ".debug_cu_index", &index, err);
+    if (!code && index.size)
+        file->has_broken_index = !dwarf_package_apply(file, index);
+    return code;
+}
+
 enum err_code dwarf_file_open(struct arena *arena, struct elf_input *elf, bool is_split,
                               struct dwarf_file **ret_file, struct err *err)
 {
@@ -102,7 +112,7 @@ enum err_code dwarf_file_open(struct arena *arena, struct elf_input *elf, bool i
         return code;
     read_units(file);
     *ret_file = file;
-    return ERR_NONE;
+    return is_split ? place_units(file, elf, err) : ERR_NONE;
 }
 
 void dwarf_file_close(struct dwarf_file *file)
@@ -212,10 +222,12 @@ static void take_root_attribute(struct dwarf_unit *unit, struct root *root, uint
 /* In a .dwo of version 5 the tables have no base attribute: they begin behind their header. */
 static void set_split_bases(struct dwarf_unit *unit)
 {
+    unit->str_offsets_base = unit->piece_str_offsets;
+    unit->rnglists_base = unit->piece_rnglists;
     if (!unit->file->is_split || unit->version < 5)
         return;
-    unit->str_offsets_base = unit->offset_bytes == 8 ? 16 : 8;
-    unit->rnglists_base = unit->offset_bytes == 8 ? 20 : 12;
+    unit->str_offsets_base += unit->offset_bytes == 8 ? 16 : 8;
+    unit->rnglists_base += unit->offset_bytes == 8 ? 20 : 12;
 }
 
 static bool read_root(struct dwarf_unit *unit)
@@ -252,7 +264,8 @@ bool dwarf_unit_open(struct dwarf_unit *unit)
     return !unit->is_broken;
 }
 
-struct dwarf_unit *dwarf_file_unit_at(struct dwarf_file *file, uint64_t offset)
+/* The first unit that ends behind offset, or NULL. */
+static struct dwarf_unit *find_unit(struct dwarf_file *file, uint64_t offset)
 {
     uint32_t low = 0, high = file->unit_count;
     while (low < high) {
@@ -262,6 +275,17 @@ struct dwarf_unit *dwarf_file_unit_at(struct dwarf_file *file, uint64_t offset)
         else
             high = middle;
     }
-    return low < file->unit_count && offset >= file->units[low].first_die ? &file->units[low]
-                                                                          : NULL;
+    return low < file->unit_count ? &file->units[low] : NULL;
+}
+
+struct dwarf_unit *dwarf_file_unit_at(struct dwarf_file *file, uint64_t offset)
+{
+    struct dwarf_unit *unit = find_unit(file, offset);
+    return unit && offset >= unit->first_die ? unit : NULL;
+}
+
+struct dwarf_unit *dwarf_file_unit_from(struct dwarf_file *file, uint64_t offset)
+{
+    struct dwarf_unit *unit = find_unit(file, offset);
+    return unit && offset == unit->offset ? unit : NULL;
 }

@@ -2,8 +2,8 @@
  * dwarf_file: the DWARF sections of one file, its units and abbreviations, and how values are read.
  *
  * Reads DWARF 2 to 5 in both offset sizes, of executables, of separate debug files, of `.dwo` and
- * of dwz's shared file. A unit that contradicts itself is skipped by its reader and counted;
- * nothing here is recursive, and no offset is followed before it was checked. DWARF 5:
+ * `.dwp` and of dwz's shared file. A unit that contradicts itself is skipped by its reader and
+ * counted; nothing here is recursive, and no offset is followed before it was checked. DWARF 5:
  * https://dwarfstd.org/doc/DWARF5.pdf, the GNU forms: https://gcc.gnu.org/wiki/DebugFission and
  * https://sourceware.org/elfutils/DwarfExtensions. Threads: an object belongs to one thread.
  */
@@ -91,6 +91,8 @@ struct dwarf_unit {
     uint64_t addr_base;
     uint64_t rnglists_base;
     uint64_t gnu_ranges_base;
+    uint64_t piece_str_offsets; /* in a package, where its own piece of the section begins */
+    uint64_t piece_rnglists;
     struct span directory;
     struct span split_name; /* of the file that holds its content; empty: here */
     uint16_t version;
@@ -99,13 +101,15 @@ struct dwarf_unit {
     uint8_t offset_bytes;
     bool is_open;
     bool is_broken;
+    bool is_placed;         /* the index of its package has it */
     bool has_code_in_types; /* also of types outside of functions: not so in C and C++ */
 };
 
 struct dwarf_file {
     struct arena *arena;
     struct span sections[DWARF_SECTION_COUNT];
-    bool is_split;                /* of a .dwo: sections whose names end so */
+    bool is_split;                /* of a .dwo or .dwp: sections whose names end so */
+    bool has_broken_index;        /* of a .dwp: units that it does not reach are broken */
     struct dwarf_file *alternate; /* dwz's shared file, or NULL */
     struct dwarf_unit *units;     /* by offset */
     uint32_t unit_count;
@@ -154,6 +158,8 @@ void dwarf_file_close(struct dwarf_file *file); /* NULL is a no-op */
 bool dwarf_unit_open(struct dwarf_unit *unit);
 /* The unit whose entries have this offset, or NULL. */
 struct dwarf_unit *dwarf_file_unit_at(struct dwarf_file *file, uint64_t offset);
+/* The unit whose header is there, or NULL. */
+struct dwarf_unit *dwarf_file_unit_from(struct dwarf_file *file, uint64_t offset);
 
 /* NULL: there is no such code. */
 const struct dwarf_abbrev *dwarf_abbrev_find(const struct dwarf_abbrevs *abbrevs, uint64_t code);

@@ -118,6 +118,8 @@ static bool read_list(const struct dwarf_unit *unit, const struct dwarf_value *v
         offset = unit->rnglists_base + cursor_uint(&cursor, unit->offset_bytes);
         if (cursor.has_failed)
             return false;
+    } else if (unit->version >= 5) {
+        offset += unit->piece_rnglists;
     }
     if (unit->version >= 5)
         return read_new_list(unit, offset, code, list);

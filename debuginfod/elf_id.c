@@ -27,6 +27,8 @@ static void take_id(struct elf_id *id, enum elf_id_kind kind, struct span bytes)
     memcpy(id->bytes, bytes.data, bytes.size);
 }
 
+/* libelf leaves out a last note that is not filled up to four bytes, which linkers write for ids of
+ * other sizes. */
 static void read_notes(struct span notes, struct elf_id *id)
 {
     struct cursor cursor = cursor_of(notes);

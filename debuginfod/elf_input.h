@@ -1,12 +1,12 @@
 /*
  * elf_input: an ELF file, its sections (inflated when they are asked for), program headers and id.
  *
- * Nothing in the file is believed: every offset and count is checked against the file, and there
- * are limits on sections, headers and on what all compressed sections together claim to hold.
- * Reads 32 and 64 bit, little-endian; compressed sections in zlib, zstd and the old `.zdebug_*`.
+ * The container is read by libelf (elf_reader.h). Nothing in the file is believed: every offset and
+ * count is checked against the file, and there are limits on sections, headers and on what all
+ * compressed sections together claim to hold. Reads 32 and 64 bit, little-endian; compressed
+ * sections in zlib, zstd and the old `.zdebug_*`.
  * A relocatable file (a kernel module, an object) gets addresses: its allocated sections one after
  * the other from 0, each aligned, as elfutils and perf do it; see elf_relocate.h for the rest.
- * Formats: System V ABI, chapters 4 and 5; the compression header in its edition 4.3.
  * Threads: an object belongs to one thread. The file's bytes must outlive it.
  */
 #ifndef DEBUGINFOD_ELF_INPUT_H
@@ -17,6 +17,8 @@
 
 #include <stdint.h>
 
+struct Elf;
+struct Elf_Scn;
 struct arena;
 
 enum {
@@ -42,6 +44,7 @@ struct elf_id {
 };
 
 struct elf_section {
+    struct Elf_Scn *handle; /* libelf's */
     struct span name;
     uint32_t type;
     uint64_t flags;
@@ -50,7 +53,6 @@ struct elf_section {
     uint64_t alignment;
     uint32_t link;
     uint32_t info;
-    uint64_t entry_bytes;
     struct span stored; /* as in the file; empty for SHT_NOBITS */
     struct span flat;   /* once read */
     void *owned;        /* memory behind flat, where it had to be inflated or changed */
@@ -67,6 +69,7 @@ struct elf_program_header {
 };
 
 struct elf_input {
+    struct Elf *handle; /* libelf's */
     struct arena *arena;
     struct span file;
     bool is_64_bit;
@@ -81,8 +84,8 @@ struct elf_input {
 };
 
 /*
- * Reads headers and id. Sections are inflated later, one by one. The arena owns all of it but what
- * is inflated: elf_input_close frees that. Handles: ERR_INVALID (no ELF file, or one that
+ * Reads headers and id. Sections are inflated later, one by one. elf_input_close frees what
+ * is not the arena's. Handles: ERR_INVALID (no ELF file, or one that
  * contradicts itself), ERR_UNSUPPORTED (big-endian), ERR_TOO_LARGE.
  */
 enum err_code elf_input_open(struct arena *arena, struct span file, bool is_mapped,

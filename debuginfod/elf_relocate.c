@@ -1,7 +1,7 @@
 #include "debuginfod/elf_relocate.h"
 
-#include "debuginfod/cursor.h"
 #include "debuginfod/elf_input.h"
+#include "debuginfod/elf_reader.h"
 #include "lib/base/mem.h"
 
 #include <elf.h>
@@ -60,57 +60,19 @@ static const struct rule *find_rule(uint16_t machine, uint32_t type)
 }
 
 /* The value of a symbol: that of its section and its own. */
-static bool read_value(const struct elf_input *elf, struct span symbols, uint32_t number,
-                       uint64_t *ret_value)
+static bool read_value(const struct elf_input *elf, const struct elf_entries *symbols,
+                       uint32_t number, uint64_t *ret_value)
 {
-    unsigned bytes = elf->is_64_bit ? sizeof(Elf64_Sym) : sizeof(Elf32_Sym);
-    struct cursor cursor = cursor_at(symbols, (uint64_t)number * bytes);
-    uint64_t value = 0;
-    uint16_t section;
-    cursor_skip(&cursor, 4);
-    if (elf->is_64_bit) {
-        cursor_skip(&cursor, 2);
-        section = cursor_u16(&cursor);
-        value = cursor_u64(&cursor);
-    } else {
-        value = cursor_u32(&cursor);
-        cursor_skip(&cursor, 6);
-        section = cursor_u16(&cursor);
-    }
-    if (section != SHN_UNDEF && section < elf->section_count)
-        value += elf->sections[section].address;
-    *ret_value = value;
-    return !cursor.has_failed;
+    struct elf_symbol symbol;
+    if (!elf_entries_symbol(symbols, number, &symbol))
+        return false;
+    *ret_value = symbol.value;
+    if (symbol.section != SHN_UNDEF && symbol.section < elf->section_count)
+        *ret_value += elf->sections[symbol.section].address;
+    return true;
 }
 
-struct relocation {
-    uint64_t offset;
-    uint32_t symbol;
-    uint32_t type;
-    int64_t addend;
-    bool has_addend; /* else it stands where the value goes */
-};
-
-static struct relocation read_relocation(const struct elf_input *elf, bool has_addend,
-                                         struct cursor *cursor)
-{
-    struct relocation relocation = {.has_addend = has_addend};
-    if (elf->is_64_bit) {
-        relocation.offset = cursor_u64(cursor);
-        relocation.type = cursor_u32(cursor);
-        relocation.symbol = cursor_u32(cursor);
-        relocation.addend = has_addend ? (int64_t)cursor_u64(cursor) : 0;
-    } else {
-        relocation.offset = cursor_u32(cursor);
-        uint32_t info = cursor_u32(cursor);
-        relocation.type = info & 0xff;
-        relocation.symbol = info >> 8;
-        relocation.addend = has_addend ? (int32_t)cursor_u32(cursor) : 0;
-    }
-    return relocation;
-}
-
-static void put(const struct relocation *relocation, const struct rule *rule, uint64_t value,
+static void put(const struct elf_relocation *relocation, const struct rule *rule, uint64_t value,
                 uint8_t *place)
 {
     uint64_t old = 0, number = value + (uint64_t)relocation->addend;
@@ -122,17 +84,14 @@ static void put(const struct relocation *relocation, const struct rule *rule, ui
     memcpy(place, &number, rule->bytes);
 }
 
-static enum err_code relocate_section(struct elf_input *elf, struct span relocations,
-                                      bool has_addend, struct span symbols,
-                                      struct elf_section *target, uint8_t *bytes, struct err *err)
+static enum err_code relocate_section(struct elf_input *elf, const struct elf_entries *relocations,
+                                      const struct elf_entries *symbols, struct elf_section *target,
+                                      uint8_t *bytes, struct err *err)
 {
-    struct cursor cursor = cursor_of(relocations);
-    while (cursor_left(&cursor)) {
-        struct relocation relocation = read_relocation(elf, has_addend, &cursor);
+    struct elf_relocation relocation;
+    for (size_t i = 0; elf_entries_relocation(relocations, i, &relocation); i++) {
         const struct rule *rule = find_rule(elf->machine, relocation.type);
         uint64_t value;
-        if (cursor.has_failed)
-            break;
         if (!rule)
             return err_set(err, ERR_UNSUPPORTED,
                            "relocations of type %u of machine %u in %.*s are not known",
@@ -181,18 +140,18 @@ static enum err_code relocate_by(struct elf_input *elf, struct elf_section *relo
     if (relocations->info >= elf->section_count || relocations->link >= elf->section_count)
         return ERR_NONE;
     struct elf_section *target = &elf->sections[relocations->info];
-    struct span bytes, symbols, flat;
+    struct elf_entries entries, symbols;
+    struct span flat;
     if (!target->stored.size || !is_wanted(target->name))
         return ERR_NONE;
-    enum err_code code = elf_input_read(elf, relocations, &bytes, err);
+    enum err_code code = elf_reader_entries(elf, relocations, &entries, err);
     if (!code)
-        code = elf_input_read(elf, &elf->sections[relocations->link], &symbols, err);
+        code = elf_reader_entries(elf, &elf->sections[relocations->link], &symbols, err);
     if (!code)
         code = elf_input_read(elf, target, &flat, err);
-    if (code || !bytes.size || !flat.size)
+    if (code || !entries.count || !flat.size)
         return code;
-    return relocate_section(elf, bytes, relocations->type == SHT_RELA, symbols, target,
-                            own_bytes(target), err);
+    return relocate_section(elf, &entries, &symbols, target, own_bytes(target), err);
 }
 
 enum err_code elf_relocate(struct elf_input *elf, struct err *err)

@@ -3,6 +3,7 @@
 #include "debuginfod/code_map.h"
 #include "debuginfod/cursor.h"
 #include "debuginfod/elf_input.h"
+#include "debuginfod/elf_reader.h"
 #include "lib/base/mem.h"
 #include "lib/symbols/symbol_table_write.h"
 
@@ -24,38 +25,10 @@ struct symbols {
     size_t count;
 };
 
-struct raw_symbol {
-    uint32_t name;
-    uint8_t info;
-    uint16_t section;
-    uint64_t value;
-    uint64_t size;
-};
-
-static struct raw_symbol read_symbol(const struct elf_input *elf, struct cursor *cursor)
+static uint8_t rank_of(const struct elf_symbol *symbol)
 {
-    struct raw_symbol symbol = {.name = cursor_u32(cursor)};
-    if (elf->is_64_bit) {
-        symbol.info = cursor_u8(cursor);
-        cursor_skip(cursor, 1);
-        symbol.section = cursor_u16(cursor);
-        symbol.value = cursor_u64(cursor);
-        symbol.size = cursor_u64(cursor);
-    } else {
-        symbol.value = cursor_u32(cursor);
-        symbol.size = cursor_u32(cursor);
-        symbol.info = cursor_u8(cursor);
-        cursor_skip(cursor, 1);
-        symbol.section = cursor_u16(cursor);
-    }
-    return symbol;
-}
-
-static uint8_t rank_of(uint8_t info)
-{
-    uint8_t binding = info >> 4, type = info & 15;
-    uint8_t rank = binding == STB_GLOBAL ? 0 : binding == STB_WEAK ? 1 : 2;
-    return (uint8_t)(type == STT_NOTYPE ? rank + 3 : rank);
+    uint8_t rank = symbol->binding == STB_GLOBAL ? 0 : symbol->binding == STB_WEAK ? 1 : 2;
+    return (uint8_t)(symbol->type == STT_NOTYPE ? rank + 3 : rank);
 }
 
 /* Labels of assemblers and ARM's marks of what is code and what is data. */
@@ -65,18 +38,17 @@ static bool is_label(struct span name)
 }
 
 /* An index past 16 bits (SHN_XINDEX) is only met in objects with very many sections. */
-static bool is_function(const struct symbols *symbols, const struct raw_symbol *symbol)
+static bool is_function(const struct symbols *symbols, const struct elf_symbol *symbol)
 {
-    uint8_t type = symbol->info & 15;
-    return (type == STT_FUNC || type == STT_GNU_IFUNC || type == STT_NOTYPE) &&
+    return (symbol->type == STT_FUNC || symbol->type == STT_GNU_IFUNC ||
+            symbol->type == STT_NOTYPE) &&
            symbol->section != SHN_UNDEF && symbol->section < symbols->elf->section_count;
 }
 
-static void add_symbol(struct symbols *symbols, const struct raw_symbol *raw)
+static void add_symbol(struct symbols *symbols, const struct elf_symbol *raw)
 {
     struct cursor name = cursor_at(symbols->strings, raw->name);
-    struct symbol symbol = {
-        .begin = raw->value, .name = cursor_text(&name), .rank = rank_of(raw->info)};
+    struct symbol symbol = {.begin = raw->value, .name = cursor_text(&name), .rank = rank_of(raw)};
     if (symbols->elf->type == ET_REL)
         symbol.begin += symbols->elf->sections[raw->section].address;
     if (symbols->elf->machine == EM_ARM)
@@ -167,24 +139,22 @@ enum err_code elf_symbols_add(struct elf_input *elf, const char *section_name,
 {
     struct symbols symbols = {.elf = elf, .code = code};
     struct elf_section *section = elf_input_find(elf, section_name);
-    struct span bytes;
+    struct elf_entries entries;
     *ret_count = 0;
     if (!section || section->link >= elf->section_count)
         return ERR_NONE;
-    enum err_code status = elf_input_read(elf, section, &bytes, err);
+    enum err_code status = elf_reader_entries(elf, section, &entries, err);
     if (!status)
         status = elf_input_read(elf, &elf->sections[section->link], &symbols.strings, err);
     if (status)
         return status;
-    size_t count = bytes.size / (elf->is_64_bit ? sizeof(Elf64_Sym) : sizeof(Elf32_Sym));
-    if (count > ELF_SYMBOLS_MAX_COUNT)
+    if (entries.count > ELF_SYMBOLS_MAX_COUNT)
         return err_set(err, ERR_TOO_LARGE, "%s has more than %d symbols", section_name,
                        ELF_SYMBOLS_MAX_COUNT);
-    symbols.symbols = mem_new(struct symbol, count + 1);
-    struct cursor cursor = cursor_of(bytes);
-    for (size_t i = 0; i < count; i++) {
-        struct raw_symbol raw = read_symbol(elf, &cursor);
-        if (is_function(&symbols, &raw))
+    symbols.symbols = mem_new(struct symbol, entries.count + 1);
+    for (size_t i = 0; i < entries.count; i++) {
+        struct elf_symbol raw;
+        if (elf_entries_symbol(&entries, i, &raw) && is_function(&symbols, &raw))
             add_symbol(&symbols, &raw);
     }
     keep_best(&symbols);

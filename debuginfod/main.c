@@ -28,13 +28,17 @@ struct settings {
     uint32_t split_count;
     uint64_t memory_mib;
     uint64_t cpu_s;
+    bool is_first_names;
+    bool is_packed;
     bool is_quiet;
 };
 
 static const struct argp_option options[] = {
     {"output", 'o', "TABLE", 0, "where the symbol table goes (needed)", 0},
     {"alternate", 'a', "FILE", 0, "dwz's shared file, which .gnu_debugaltlink names", 0},
-    {"dwo", 'd', "FILE", 0, "a split file (.dwo); may be repeated", 0},
+    {"dwo", 'd', "FILE", 0, "a split file (.dwo) or a package of them (.dwp); may be repeated", 0},
+    {"symbols-only", 's', NULL, 0, "functions alone, without reading DWARF: takes milliseconds", 0},
+    {"packed", 'p', NULL, 0, "the table as it is sent and stored, half as large", 0},
     {"max-memory", 'm', "MIB", 0, "memory that it may take (4096)", 0},
     {"max-cpu", 'c', "SECONDS", 0, "processor time that it may take (60)", 0},
     {"quiet", 'q', NULL, 0, "say nothing of what was built", 0},
@@ -70,6 +74,12 @@ static error_t parse_option(int key, char *argument, struct argp_state *state)
         return 0;
     case 'c':
         settings->cpu_s = parse_number(state, argument, 86400);
+        return 0;
+    case 's':
+        settings->is_first_names = true;
+        return 0;
+    case 'p':
+        settings->is_packed = true;
         return 0;
     case 'q':
         settings->is_quiet = true;
@@ -120,6 +130,8 @@ static enum err_code build(const struct settings *settings, struct arena *arena,
     struct symbol_builder_options run = {.program = "/proc/self/exe",
                                          .alternate_fd = -1,
                                          .split_fd_count = settings->split_count,
+                                         .is_first_names = settings->is_first_names,
+                                         .is_packed = settings->is_packed,
                                          .memory_bytes = settings->memory_mib << 20,
                                          .cpu_s = (uint32_t)settings->cpu_s};
     int *splits = arena_new(arena, int, settings->split_count);

@@ -3,8 +3,11 @@
 #include "debuginfod/build.h"
 #include "debuginfod/sandbox.h"
 #include "lib/base/os.h"
+#include "lib/symbols/symbol_pack.h"
+#include "lib/symbols/symbol_table.h"
 
 #include <signal.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -15,13 +18,15 @@ enum {
     OUTPUT_FD,
     REPORT_FD,
     FIRST_OTHER_FD,
-    ARGUMENT_COUNT = 6,
+    ARGUMENT_COUNT = 7,
     REPORT_MAX_BYTES = 4096,
 };
 
 struct start {
     struct sandbox_limits limits;
     bool has_alternate;
+    bool is_first_names;
+    bool is_packed;
     uint32_t split_count;
     int parent;
 };
@@ -40,6 +45,8 @@ static bool read_arguments(int count, char *const *arguments, struct start *star
     start->has_alternate = numbers[3] != 0;
     start->split_count = (uint32_t)numbers[4];
     start->parent = (int)numbers[5];
+    start->is_first_names = numbers[6] & 1;
+    start->is_packed = numbers[6] & 2;
     return numbers[2] <= INT32_MAX && numbers[4] <= BUILD_MAX_SPLIT && numbers[5] <= INT32_MAX;
 }
 
@@ -59,17 +66,50 @@ static enum err_code map_file(int fd, struct span *ret_bytes, struct err *err)
     return ERR_NONE;
 }
 
+/* Written at once: behind a death there is no more. */
+static void report_phase(enum build_phase phase)
+{
+    static const char *const lines[] = {[BUILD_HEADERS] = "phase headers\n",
+                                        [BUILD_GO] = "phase go\n",
+                                        [BUILD_DWARF] = "phase dwarf\n",
+                                        [BUILD_SYMBOLS] = "phase symbols\n",
+                                        [BUILD_TABLE] = "phase table\n"};
+    if (os_write_all(REPORT_FD, lines[phase], strlen(lines[phase])) != 0)
+        return; /* nobody reads; the report itself will fail too */
+}
+
 static enum err_code map_inputs(const struct start *start, struct span *splits,
                                 struct build_inputs *inputs, struct err *err)
 {
     int next_fd = FIRST_OTHER_FD;
-    *inputs = (struct build_inputs){.split_files = splits, .is_mapped = true};
+    *inputs = (struct build_inputs){.split_files = splits,
+                                    .is_mapped = true,
+                                    .begin = report_phase,
+                                    .is_first_names = start->is_first_names};
     enum err_code code = map_file(INPUT_FD, &inputs->file, err);
     if (!code && start->has_alternate)
         code = map_file(next_fd++, &inputs->alternate, err);
     for (uint32_t i = 0; !code && i < start->split_count; i++)
         code = map_file(next_fd++, &splits[inputs->split_file_count++], err);
     return code;
+}
+
+/* One that cannot be packed goes as it is. */
+static enum err_code pack(struct buf *table, struct err *err)
+{
+    struct symbol_table *opened;
+    buf_auto packed;
+    buf_init(&packed, table->max_size);
+    enum err_code code = symbol_table_open(buf_span(table), &opened, err);
+    if (code)
+        return code;
+    code = symbol_pack(opened, &packed, err);
+    symbol_table_close(opened);
+    if (!code) {
+        buf_clear(table);
+        buf_append_span(table, buf_span(&packed));
+    }
+    return code == ERR_TOO_LARGE ? ERR_NONE : code;
 }
 
 static enum err_code build(const struct start *start, const struct build_inputs *inputs,
@@ -79,6 +119,8 @@ static enum err_code build(const struct start *start, const struct build_inputs 
     buf_auto table;
     buf_init(&table, (size_t)start->limits.output_bytes);
     enum err_code code = build_table(inputs, &table, &result, err);
+    if (!code && start->is_packed)
+        code = pack(&table, err);
     if (!code && os_write_all(OUTPUT_FD, table.data, table.size) != 0)
         code = err_set_errno(err, ERR_IO, "writing the symbol table");
     if (code)

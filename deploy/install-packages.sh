@@ -1,6 +1,6 @@
 #!/bin/sh
 # Installs what is missing of the Debian 12 packages that Perfolio needs.
-#   sh deploy/install-packages.sh run build test s3   (any of these words)
+#   sh deploy/install-packages.sh run build test s3   kernels   (any of these words)
 # Needs root or sudo only when something is missing; says nothing and takes no time otherwise.
 set -eu
 
@@ -8,11 +8,12 @@ run="postgresql-15 libpq5 ca-certificates fonts-dejavu-core"
 build="make gcc libc6-dev pkg-config libh2o-evloop-dev libh2o-dev-common libwslay-dev libpq-dev
     libssl-dev libzstd-dev libjansson-dev libdeflate-dev libpcre2-dev libxxhash-dev libinih-dev
     libcurl4-openssl-dev zlib1g-dev libpng-dev libfreetype-dev fonts-dejavu-core
-    libiberty-dev libseccomp-dev liblzma-dev"
-test="clang libclang-rt-14-dev clang-format libcmocka-dev chromium-headless-shell firefox-esr debootstrap valgrind shellcheck
+    libiberty-dev libseccomp-dev liblzma-dev libelf-dev libbpf-dev linux-libc-dev clang-14 llvm-14"
+test="g++ clang libclang-rt-14-dev clang-format libcmocka-dev chromium-headless-shell firefox-esr debootstrap valgrind shellcheck
     mandoc curl git openssl perl procps python3-pytest python3-pytest-xdist python3-psycopg2 python3-yaml
-    python3-jsonschema llvm elfutils debuginfod binutils dwz xz-utils libc6-dbg"
-# A real S3 server for make test-s3.
+    python3-jsonschema llvm elfutils libdw-dev debuginfod binutils dwz xz-utils libc6-dbg ruby"
+# make test-kernels, and a real S3 server for make test-s3.
+kernels="qemu-system-x86 qemu-system-arm lld-14"
 s3="radosgw ceph-mon ceph-osd ceph-common"
 
 is_node_missing() {
@@ -32,8 +33,9 @@ for set in "$@"; do
         ;;
     test) wanted="$wanted $test" ;;
     s3) wanted="$wanted $s3" ;;
+    kernels) wanted="$wanted $kernels" ;;
     *)
-        echo "usage: install-packages.sh run|build|test|s3..." >&2
+        echo "usage: install-packages.sh run|build|test|s3|kernels..." >&2
         exit 2
         ;;
     esac

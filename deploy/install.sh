@@ -17,14 +17,22 @@ install -d "$target/bin" "$target/share/man/man1" "$target/share/man/man8" \
     "$target/share/bash-completion/completions" "$target/share/zsh/site-functions" \
     "$target/share/fish/vendor_completions.d" "$target/share/doc/perfolio" \
     "$target/lib/systemd/system" "$target/lib/sysusers.d" "$2/etc/perfolio"
-install -m 755 "$built/perfoliod" "$built/perfolio" "$built/perfolio-symbolize" "$target/bin/"
+install -m 755 "$built/perfoliod" "$built/perfolio" "$built/perfolio-symbolize" \
+    "$built/perfolio-agent" "$target/bin/"
 install -m 644 deploy/man/*.1 "$target/share/man/man1/"
 install -m 644 deploy/man/*.8 "$target/share/man/man8/"
 install -m 644 deploy/completion/perfolio.bash "$target/share/bash-completion/completions/perfolio"
 install -m 644 deploy/completion/_perfolio "$target/share/zsh/site-functions/_perfolio"
 install -m 644 deploy/completion/perfolio.fish "$target/share/fish/vendor_completions.d/"
+install -m 644 deploy/completion/perfolio-agent.bash \
+    "$target/share/bash-completion/completions/perfolio-agent"
+install -m 644 deploy/completion/_perfolio-agent "$target/share/zsh/site-functions/"
+install -m 644 deploy/completion/perfolio-agent.fish "$target/share/fish/vendor_completions.d/"
+install -m 644 deploy/kubernetes/perfolio-agent.yaml "$target/share/doc/perfolio/"
 install -m 644 deploy/perfolio.ini README.md LICENSE web/dist/licenses.txt "$target/share/doc/perfolio/"
 install -m 644 deploy/perfolio.sysusers "$target/lib/sysusers.d/perfolio.conf"
-sed "s|@PREFIX@|$prefix|g" deploy/perfoliod.service >"$target/lib/systemd/system/perfoliod.service"
-chmod 644 "$target/lib/systemd/system/perfoliod.service"
+for unit in perfoliod perfolio-agent; do
+    sed "s|@PREFIX@|$prefix|g" "deploy/$unit.service" >"$target/lib/systemd/system/$unit.service"
+    chmod 644 "$target/lib/systemd/system/$unit.service"
+done
 [ -e "$settings" ] || install -m 640 deploy/perfolio.ini "$settings"

@@ -3,6 +3,7 @@
 #include "lib/base/digest.h"
 #include "lib/base/flight_cache.h"
 #include "lib/base/mem.h"
+#include "lib/base/patience.h"
 #include "lib/profile/label_filter.h"
 #include "lib/profile/profile.h"
 #include "store/walk.h"
@@ -156,14 +157,15 @@ enum err_code answers_ref(struct answers *answers, struct walk *walk, const char
     const struct patience *patience = &walk->query->patience;
     struct making making = {.walk = walk, .make = make};
     struct flight_entry *entry;
-    enum err_code code = flight_cache_ref_within(answers->cache, identity, patience, make_answer,
-                                                 &making, &entry, walk->err);
-    /* Who made it may have gone away, or had no room: what became of that is not this question's.
-     */
-    if (code && !making.has_begun)
-        return make(walk, ret_answer);
+    enum err_code code;
+    /* Who made it may have gone away, had no room or other limits: what became of that is not this
+     * question's. Of those who waited one makes it then, and the others wait for that one. */
+    do {
+        code = flight_cache_ref_within(answers->cache, identity, patience, make_answer, &making,
+                                       &entry, walk->err);
+    } while (code && !making.has_begun && !patience_is_over(patience));
     if (code)
-        return code;
+        return making.has_begun ? code : ERR_CANCELLED;
     *ret_answer = *(const struct store_answer *)flight_cache_get(entry);
     ret_answer->own_profile = NULL;
     ret_answer->kept = entry;

@@ -6,8 +6,9 @@
  * known. So the catalogue and the blocks' lists are looked at each time, and whatever is added,
  * deleted, merged or past its time, by this server or another, makes another answer at once; but
  * the same question again, another report of it, or a window that has moved past nothing, costs no
- * reading and no adding up. Single flight: many who ask for one answer make it once.
- * What is broken is not kept. Threads: any. Private to the room.
+ * reading and no adding up. Single flight: many who ask for one answer make it once; when who makes
+ * it fails, the next of them does, by its own limits. What is broken is not kept. Threads: any.
+ * Private to the room.
  */
 #ifndef STORE_ANSWERS_H
 #define STORE_ANSWERS_H
@@ -25,8 +26,8 @@ size_t answers_bytes(struct answers *answers);
 void answers_identify(const struct walk *walk, char ret_identity[STORE_IDENTITY_BYTES]);
 
 /*
- * The answer of that identity, made by make if it is absent. Handles: what make does, ERR_BUSY
- * (others make it and take too long), ERR_CANCELLED (by the query's patience).
+ * The answer of that identity, made by make if it is absent. Handles: what make does,
+ * ERR_CANCELLED (the query's patience is over while others make it; walk_explain_wait says why).
  */
 enum err_code answers_ref(struct answers *answers, struct walk *walk, const char *identity,
                           enum err_code (*make)(struct walk *walk, struct store_answer *ret_answer),

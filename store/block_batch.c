@@ -196,13 +196,16 @@ static enum err_code append_granule(const struct layout *layout, const struct gr
     return block_writer_append(writer, &rows, err);
 }
 
-static enum err_code append_to_buf(void *context, struct span bytes, struct err *err)
+/* About what the block will have: more would be room for nothing, less is copied while it grows. */
+static size_t estimate_bytes(const struct dictionary *dictionary, uint32_t sample_count)
 {
-    struct buf *output = context;
-    buf_append_span(output, bytes);
-    return buf_failed(output)
-               ? err_set(err, ERR_TOO_LARGE, "a block of more than %zu bytes", output->max_size)
-               : ERR_NONE;
+    enum { OF_FRAME = 2, OF_LOCATION = 16, OF_SAMPLE = 12, OF_BLOCK = 8192 };
+    const struct profile *tables = dictionary->tables;
+    size_t bytes = OF_BLOCK + (size_t)dictionary->stacks.node_count * OF_FRAME +
+                   (size_t)tables->location_count * OF_LOCATION + (size_t)sample_count * OF_SAMPLE;
+    for (uint32_t i = 0; i < tables->string_count; i++)
+        bytes += tables->strings[i].size / 2; /* the rest is as in the one before */
+    return bytes;
 }
 
 /* A granule's sums are exact only below 2^63; whoever sends more is told before anything is kept.
@@ -235,12 +238,14 @@ enum err_code block_write_batch(const struct batch *batch, int64_t tenant_id, in
     struct layout layout = {.batch = batch, .dictionary = &dictionary, .scratch = arena};
     order_profiles(&layout);
     order_rows(&layout);
-    struct block_writer *writer = block_writer_create(
-        tenant_id, level, (struct block_sink){.append = append_to_buf, .context = output});
+    struct block_writer *writer = block_writer_create_in(
+        tenant_id, level, output, estimate_bytes(&dictionary.dictionary, batch->sample_count));
     for (uint32_t i = 0; i < layout.granule_count && !code; i++)
         code = append_granule(&layout, &layout.granules[i], writer, err);
     if (!code)
         code = block_writer_finish(writer, &dictionary.dictionary, ret_summary, err);
+    if (!code)
+        block_writer_take(writer, output);
     block_writer_destroy(writer);
     return code;
 }

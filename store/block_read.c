@@ -126,6 +126,10 @@ static enum err_code read_section(struct block *block, enum block_section sectio
                        names[section]);
     const struct span stored = span_of(bytes.data, (size_t)place->stored_bytes);
     const size_t flat_bytes = (size_t)place->flat_bytes;
+    if (stored.size == flat_bytes && bytes.data != room->data) { /* in memory, and stays there */
+        *ret_flat = stored;
+        return ERR_NONE;
+    }
     if (stored.size == flat_bytes) {
         uint8_t *copy = arena_alloc_raw(scratch, flat_bytes, 1);
         memcpy(copy, stored.data, stored.size);

@@ -55,6 +55,28 @@ struct block_writer *block_writer_create(int64_t tenant_id, int level, struct bl
     return writer;
 }
 
+struct block_writer *block_writer_create_in(int64_t tenant_id, int level, struct buf *output,
+                                            size_t expected_bytes)
+{
+    assert(output->size == 0);
+    struct block_writer *writer = block_writer_create(tenant_id, level, (struct block_sink){0});
+    const struct buf begun = writer->pending;
+    writer->pending = *output;
+    *output = (struct buf){.max_size = output->max_size};
+    buf_reserve(&writer->pending,
+                expected_bytes < writer->pending.max_size ? expected_bytes : begun.size);
+    buf_append_span(&writer->pending, buf_span(&begun));
+    mem_free_buffer(begun.data, begun.capacity);
+    return writer;
+}
+
+void block_writer_take(struct block_writer *writer, struct buf *output)
+{
+    assert(!writer->sink.append);
+    *output = writer->pending;
+    writer->pending = (struct buf){0};
+}
+
 void block_writer_destroy(struct block_writer *writer)
 {
     if (!writer)
@@ -69,9 +91,14 @@ void block_writer_destroy(struct block_writer *writer)
 
 static enum err_code drain(struct block_writer *writer, struct err *err)
 {
+    if (buf_failed(&writer->pending) && !writer->sink.append)
+        return err_set(err, ERR_TOO_LARGE, "a block of more than %zu bytes",
+                       writer->pending.max_size);
     if (buf_failed(&writer->pending))
         return err_set(err, ERR_TOO_LARGE, "a part of a block would be more than %d bytes",
                        BLOCK_SECTION_MAX_BYTES);
+    if (!writer->sink.append)
+        return ERR_NONE;
     enum err_code code = writer->sink.append(writer->sink.context, buf_span(&writer->pending), err);
     buf_clear(&writer->pending);
     return code;
@@ -320,6 +347,18 @@ static void append_section(struct block_writer *writer, enum block_section secti
     place->crc = end_part(writer, begin);
 }
 
+/* What is not compressed need not be put together elsewhere first. */
+static void append_plain_section(struct block_writer *writer, const struct dictionary *dictionary,
+                                 enum block_section section)
+{
+    struct block_section_place *place = &writer->footer.sections[section];
+    const size_t begin = writer->pending.size;
+    place->offset = writer->offset;
+    dictionary_write_section(dictionary, section, effort_of(writer->level), &writer->pending);
+    place->stored_bytes = place->flat_bytes = writer->pending.size - begin;
+    place->crc = end_part(writer, begin);
+}
+
 enum err_code block_writer_finish(struct block_writer *writer, const struct dictionary *dictionary,
                                   struct block_summary *ret_summary, struct err *err)
 {
@@ -327,6 +366,10 @@ enum err_code block_writer_finish(struct block_writer *writer, const struct dict
     buf_auto flat;
     buf_init(&flat, BLOCK_SECTION_MAX_BYTES);
     for (int section = 0; section < BLOCK_GRANULES; section++) {
+        if (!writer->level) {
+            append_plain_section(writer, dictionary, (enum block_section)section);
+            continue;
+        }
         buf_clear(&flat);
         dictionary_write_section(dictionary, (enum block_section)section, effort_of(writer->level),
                                  &flat);

@@ -28,6 +28,12 @@ int32_t block_hour(int64_t time_ns);
 
 /* level: of zstd; 0 for blocks that live for seconds. */
 struct block_writer *block_writer_create(int64_t tenant_id, int level, struct block_sink sink);
+/* Without a sink: the block grows in place, in what output, which is empty, has for it; about
+ * expected_bytes. output is empty meanwhile. */
+struct block_writer *block_writer_create_in(int64_t tenant_id, int level, struct buf *output,
+                                            size_t expected_bytes);
+/* After block_writer_finish, of a writer without a sink. */
+void block_writer_take(struct block_writer *writer, struct buf *output);
 void block_writer_destroy(struct block_writer *writer); /* NULL is a no-op */
 
 /* One profile of a granule. */
@@ -74,7 +80,7 @@ enum err_code block_writer_finish(struct block_writer *writer, const struct dict
                                   struct block_summary *ret_summary, struct err *err) MUST_USE;
 
 /*
- * The whole batch as one block, appended to output at a multiple of 64 bytes. Handles:
+ * The whole batch as one block, in output, which is empty before. Handles:
  * ERR_TOO_LARGE (output's maximum, or a dictionary's limits).
  */
 enum err_code block_write_batch(const struct batch *batch, int64_t tenant_id, int level,

@@ -7,32 +7,39 @@
 
 enum { LIST_MAX_BYTES = 64 << 20 };
 
+/* Of all tenants. */
+static enum err_code ask(struct pg_pool *database, struct arena *arena, const char *sql,
+                         struct pg_result **ret_result, struct err *err)
+{
+    pg_auto connection = NULL;
+    enum err_code code = pg_take(database, &connection, err);
+    return code ? code : pg_query(connection, PG_NO_TENANT, sql, NULL, 0, arena, ret_result, err);
+}
+
 enum err_code catalogue_list_all(struct pg_pool *database, struct arena *arena,
                                  const struct catalogue_entry **ret_entries, uint32_t *ret_count,
                                  struct err *err)
 {
-    pg_auto connection = NULL;
     struct pg_result *result;
-    enum err_code code = pg_take(database, &connection, err);
-    if (!code)
-        code = pg_query(
-            connection, PG_NO_TENANT,
+    enum err_code code =
+        ask(database, arena,
             "SELECT object_key, 0::bigint, NULL::text, level::bigint, deletions::text, tenant_id,"
             " row_count, begin_ns, end_ns, bytes, is_broken FROM block UNION ALL "
             "SELECT s.object_key, t.first_byte, t.lengths::text, 0::bigint, t.deletions::text,"
             " t.tenant_id, t.row_count, t.begin_ns, t.end_ns, s.bytes, t.is_broken"
             " FROM segment_tenant t"
             " JOIN segment s ON s.id = t.segment_id ORDER BY 1, 2",
-            NULL, 0, arena, &result, err);
+            &result, err);
     if (code)
         return code;
     const int rows = pg_row_count(result);
+    const uint32_t *starts;
+    struct catalogue_place *places = catalogue_read_places(arena, result, 0, &starts);
     struct catalogue_entry *entries = arena_new(arena, struct catalogue_entry, (size_t)rows);
     for (int row = 0; row < rows; row++) {
         struct catalogue_entry *entry = &entries[row];
-        entry->places =
-            arena_new(arena, struct catalogue_place, catalogue_count_places(result, row, 2));
-        entry->place_count = catalogue_read_places(arena, result, row, 0, entry->places);
+        entry->places = places + starts[row];
+        entry->place_count = starts[row + 1] - starts[row];
         entry->tenant_id = pg_get_i64(result, row, 5);
         entry->row_count = (uint64_t)pg_get_i64(result, row, 6);
         entry->begin_ns = pg_get_i64(result, row, 7);
@@ -100,12 +107,9 @@ enum err_code store_measure(struct pg_pool *database, struct arena *arena,
                             const struct store_measure **ret_measures, uint32_t *ret_count,
                             struct err *err)
 {
-    pg_auto connection = NULL;
     struct pg_result *result;
-    enum err_code code = pg_take(database, &connection, err);
-    if (!code)
-        code = pg_query(
-            connection, PG_NO_TENANT,
+    enum err_code code =
+        ask(database, arena,
             "WITH part AS (SELECT tenant_id, level::bigint, bytes, row_count, begin_ns, end_ns,"
             " swapped_at IS NOT NULL AS is_swapped, is_broken, deletions <> '{}' AS is_deleting,"
             " leased_until > now() AS is_leased FROM block"
@@ -123,7 +127,7 @@ enum err_code store_measure(struct pg_pool *database, struct arena *arena,
             " count(*) FILTER (WHERE is_swapped),"
             " coalesce(sum(bytes) FILTER (WHERE is_swapped), 0)::bigint"
             " FROM part p JOIN tenant t ON t.id = p.tenant_id GROUP BY 1, 2, 3 ORDER BY 1, 3",
-            NULL, 0, arena, &result, err);
+            &result, err);
     if (code)
         return code;
     const int rows = pg_row_count(result);

@@ -9,13 +9,13 @@
 struct arena;
 struct pg_result;
 
-/* How many places the row has: one, or as many as the array in column `lengths` has numbers. */
-uint32_t catalogue_count_places(const struct pg_result *result, int row, int lengths);
-
-/* Columns first … are object key, first byte, lengths (NULL: the whole object), level, ids of
- * deletions, which go to arena. The count. */
-uint32_t catalogue_read_places(struct arena *arena, const struct pg_result *result, int row,
-                               int first, struct catalogue_place *places);
+/*
+ * The places of all rows, in arena. Columns first … are object key, first byte, lengths (NULL: the
+ * whole object, one place; else as many as the array has numbers), level, ids of deletions. Row i
+ * has those from ret_starts[i] to before ret_starts[i + 1].
+ */
+struct catalogue_place *catalogue_read_places(struct arena *arena, const struct pg_result *result,
+                                              int first, const uint32_t **ret_starts);
 /* An array of numbers. */
 void catalogue_read_ids(struct arena *arena, const struct pg_result *result, int row, int column,
                         struct deleted_ids *ret_ids);

@@ -19,20 +19,17 @@ static void read_claim(struct arena *arena, const struct pg_result *result,
                        struct catalogue_claim *claim)
 {
     const int rows = pg_row_count(result);
-    uint32_t capacity = 0;
-    for (int row = 0; row < rows; row++)
-        capacity += catalogue_count_places(result, row, 4);
-    struct catalogue_place *places = arena_new(arena, struct catalogue_place, capacity);
-    int64_t *owners = arena_new(arena, int64_t, capacity);
-    *claim = (struct catalogue_claim){.places = places, .owners = owners};
+    const uint32_t *starts;
+    *claim = (struct catalogue_claim){.places = catalogue_read_places(arena, result, 2, &starts)};
+    claim->count = starts[rows];
+    int64_t *owners = arena_new(arena, int64_t, claim->count);
+    claim->owners = owners;
     claim->ids = arena_new(arena, int64_t, (size_t)rows);
     for (int row = 0; row < rows; row++) {
-        const uint32_t before = claim->count;
         claim->tenant_id = pg_get_i64(result, row, 1);
         claim->level = (uint32_t)pg_get_i64(result, row, 5);
         claim->ids[claim->id_count++] = pg_get_i64(result, row, 0);
-        claim->count += catalogue_read_places(arena, result, row, 2, places + before);
-        for (uint32_t i = before; i < claim->count; i++)
+        for (uint32_t i = starts[row]; i < starts[row + 1]; i++)
             owners[i] = pg_get_i64(result, row, 0);
     }
 }
@@ -44,13 +41,14 @@ static enum err_code claim_segments(struct pg_connection *connection, struct are
     return pg_query_values(
         connection, PG_NO_TENANT,
         "WITH free AS ("
-        "  SELECT t.segment_id, t.tenant_id, s.created_at, t.deletions FROM segment_tenant t"
+        "  SELECT t.segment_id, t.tenant_id, s.created_at, t.deletions,"
+        "    (SELECT sum(part) FROM unnest(t.lengths) part) AS bytes FROM segment_tenant t"
         "  JOIN segment s ON s.id = t.segment_id"
         "  WHERE NOT t.is_swapped AND NOT t.is_broken"
         "    AND (t.leased_until IS NULL OR t.leased_until < now())), "
         "due AS ("
         "  SELECT tenant_id FROM free GROUP BY tenant_id"
-        "  HAVING count(*) >= 64 OR min(created_at) < now() - interval '15 s'"
+        "  HAVING count(*) >= 64 OR sum(bytes) >= $3 OR min(created_at) < now() - interval '15 s'"
         "    OR bool_or(deletions <> '{}')"
         "  ORDER BY min(created_at) LIMIT 1), "
         "locked AS ("

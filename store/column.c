@@ -3,6 +3,8 @@
 #include "lib/base/compress.h"
 #include "store/block_format.h"
 
+#include <assert.h>
+
 enum {
     SIZES_BYTES = 2 * sizeof(uint32_t),
     SMALLEST_TO_COMPRESS = 64, /* below that a frame's header eats what it saves */
@@ -49,9 +51,43 @@ void column_append_bytes(struct column_writer *writer, struct buf *output, struc
     buf_append_span(output, bytes);
 }
 
+uint8_t *column_reserve_bytes(struct column_writer *writer, struct buf *output, uint64_t size)
+{
+    assert(!writer->level);
+    buf_append_u32(output, (uint32_t)size);
+    buf_append_u32(output, 0);
+    uint8_t *bytes = size > BLOCK_SECTION_MAX_BYTES ? NULL : buf_reserve(output, (size_t)size);
+    if (bytes)
+        buf_commit(output, (size_t)size);
+    else
+        output->has_failed = true;
+    return bytes;
+}
+
+/* What is not compressed is packed where it belongs: begins a column whose size is told later. */
+static size_t begin_plain(struct buf *output)
+{
+    const size_t begin = output->size;
+    buf_append_u32(output, 0);
+    buf_append_u32(output, 0);
+    return begin;
+}
+
+static void end_plain(struct buf *output, size_t begin)
+{
+    if (!buf_failed(output))
+        set_u32(output, begin, output->size - begin - SIZES_BYTES);
+}
+
 void column_append_u32(struct column_writer *writer, struct buf *output, const uint32_t *values,
                        size_t count)
 {
+    if (!writer->level) {
+        const size_t begin = begin_plain(output);
+        pack_append_u32(output, values, count, writer->effort);
+        end_plain(output, begin);
+        return;
+    }
     buf_clear(&writer->packed);
     pack_append_u32(&writer->packed, values, count, writer->effort);
     column_append_bytes(writer, output, buf_span(&writer->packed));
@@ -60,6 +96,12 @@ void column_append_u32(struct column_writer *writer, struct buf *output, const u
 void column_append_u64(struct column_writer *writer, struct buf *output, const uint64_t *values,
                        size_t count)
 {
+    if (!writer->level) {
+        const size_t begin = begin_plain(output);
+        pack_append_u64(output, values, count, writer->effort);
+        end_plain(output, begin);
+        return;
+    }
     buf_clear(&writer->packed);
     pack_append_u64(&writer->packed, values, count, writer->effort);
     column_append_bytes(writer, output, buf_span(&writer->packed));

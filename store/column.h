@@ -29,6 +29,10 @@ void column_append_u64(struct column_writer *writer, struct buf *output, const u
 /* Bytes as they are. */
 void column_append_bytes(struct column_writer *writer, struct buf *output, struct span bytes);
 
+/* Of a writer without zstd: a column of so many bytes, which the caller fills before anything else
+ * is appended; NULL when output has failed. */
+uint8_t *column_reserve_bytes(struct column_writer *writer, struct buf *output, uint64_t size);
+
 /* Room for what is expanded; kept from column to column. */
 struct column_reader {
     struct buf flat;

@@ -142,33 +142,34 @@ static void begin_subset(struct subset *subset, struct arena *arena, struct aren
 
 /* ---- stacks ---- */
 
-/* Stacks one behind the other: each shares with the one before it what both begin with. */
+/* Stacks one behind the other: each shares with the one before it what both begin with. Whoever
+ * writes them asks for no parents, so that none are told. */
 struct chain {
     struct subset *subset;
-    uint32_t *parents;
     uint32_t *frames;
     uint32_t *depths;
     uint32_t *ends;
     uint32_t node_count;
     uint32_t stack_count;
-    uint32_t *way; /* nodes of the last stack, by depth */
-    uint32_t depth;
+    uint32_t *last; /* frames of the last stack, by depth */
+    uint32_t depth; /* of the last stack */
 };
 
 /* Its last frame is a node of its own in any case, so that stacks' numbers follow their nodes. */
 static void add_stack(struct chain *chain, const uint32_t *leaf_first, uint32_t depth)
 {
+    uint32_t *last = chain->last;
+    const uint32_t *root_first = leaf_first + depth; /* backwards */
+    const uint32_t most = depth - 1 < chain->depth ? depth - 1 : chain->depth;
     uint32_t common = 0;
-    while (common + 1 < depth && common < chain->depth &&
-           chain->frames[chain->way[common + 1]] ==
-               take_location(chain->subset, leaf_first[depth - 1 - common]))
+    while (common < most && last[common] == take_location(chain->subset, root_first[-1L - common]))
         common++;
-    for (uint32_t at = common + 1; at <= depth; at++) {
-        const uint32_t node = chain->node_count++;
-        chain->parents[node] = chain->way[at - 1];
-        chain->frames[node] = take_location(chain->subset, leaf_first[depth - at]);
-        chain->depths[node] = at;
-        chain->way[at] = node;
+    uint32_t *frames = chain->frames + chain->node_count;
+    uint32_t *depths = chain->depths + chain->node_count;
+    chain->node_count += depth - common;
+    for (uint32_t at = common; at < depth; at++) {
+        *frames++ = last[at] = take_location(chain->subset, root_first[-1L - at]);
+        *depths++ = at + 1;
     }
     chain->depth = depth;
     chain->ends[chain->stack_count++] = chain->node_count - 1;
@@ -210,15 +211,14 @@ static enum err_code take_stacks(struct subset *subset, struct dictionary_of_bat
         return err_set(err, ERR_TOO_LARGE, "more than %d frames in stacks", STACKS_NODES_MAX);
     struct chain chain = {
         .subset = subset,
-        .parents = arena_new_raw(subset->arena, uint32_t, frames + 1),
         .frames = arena_new_raw(subset->arena, uint32_t, frames + 1),
         .depths = arena_new_raw(subset->arena, uint32_t, frames + 1),
         .ends = arena_new_raw(subset->arena, uint32_t, count + (size_t)1),
-        .way = arena_new_raw(subset->scratch, uint32_t, deepest + 1),
+        .last = arena_new_raw(subset->scratch, uint32_t, deepest + 1),
         .node_count = 1,
         .stack_count = 1,
     };
-    chain.parents[0] = chain.depths[0] = chain.ends[0] = chain.way[0] = STACKS_ROOT;
+    chain.depths[0] = chain.ends[0] = STACKS_ROOT;
     chain.frames[0] = STACKS_NO_FRAME;
     for (uint32_t i = 0; i < batch->stack_count; i++) {
         const uint64_t start = batch->stack_start[i];
@@ -232,7 +232,6 @@ static enum err_code take_stacks(struct subset *subset, struct dictionary_of_bat
     result->dictionary.stacks = (struct stacks){
         .node_count = chain.node_count,
         .stack_count = chain.stack_count,
-        .parents = chain.parents,
         .frames = chain.frames,
         .depths = chain.depths,
         .nodes = chain.ends,

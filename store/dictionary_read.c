@@ -5,7 +5,8 @@
 #include "store/dictionary.h"
 #include "store/pack.h"
 
-/* One section on its way; the first thing that is wrong is remembered, and zeros follow. */
+/* One section on its way; the first thing that is wrong is remembered, and zeros follow. Numbers
+ * are set to 0 only then: columns are most of what there is to read. */
 struct reading {
     struct column_reader columns;
     struct arena *arena;
@@ -35,17 +36,21 @@ static uint32_t read_count(struct reading *reading)
 
 static uint32_t *read_narrow(struct reading *reading, uint32_t count)
 {
-    uint32_t *values = arena_new(reading->scratch, uint32_t, count);
+    uint32_t *values = arena_new_raw(reading->scratch, uint32_t, count);
     if (!reading->wrong && !column_take_u32(&reading->columns, &reading->rest, values, count))
         reading->wrong = "a column is malformed";
+    if (reading->wrong)
+        memset(values, 0, count * sizeof(*values));
     return values;
 }
 
 static uint64_t *read_wide(struct reading *reading, uint32_t count)
 {
-    uint64_t *values = arena_new(reading->scratch, uint64_t, count);
+    uint64_t *values = arena_new_raw(reading->scratch, uint64_t, count);
     if (!reading->wrong && !column_take_u64(&reading->columns, &reading->rest, values, count))
         reading->wrong = "a column is malformed";
+    if (reading->wrong)
+        memset(values, 0, count * sizeof(*values));
     return values;
 }
 
@@ -259,15 +264,17 @@ static void read_stacks(struct reading *reading, const struct profile *tables,
     uint32_t *at_depth = arena_new_raw(reading->scratch, uint32_t, room);
     parents[0] = depths[0] = at_depth[0] = STACKS_ROOT;
     frames[0] = STACKS_NO_FRAME;
+    memcpy(frames + 1, stored, count * sizeof(*frames));
+    uint32_t depth = 0;
     for (uint32_t i = 1; i <= count; i++) {
-        if (steps[i - 1] > depths[i - 1]) {
+        if (steps[i - 1] > depth) {
             reading->wrong = "a frame lies above the root";
             return;
         }
-        depths[i] = depths[i - 1] + 1 - steps[i - 1];
-        parents[i] = at_depth[depths[i] - 1];
-        frames[i] = stored[i - 1];
-        at_depth[depths[i]] = i;
+        depth += 1 - steps[i - 1];
+        depths[i] = depth;
+        parents[i] = at_depth[depth - 1];
+        at_depth[depth] = i;
     }
     *stacks = (struct stacks){
         .node_count = count + 1,

@@ -46,22 +46,23 @@ static void write_strings(struct section *section, const struct dictionary *dict
                           struct arena *scratch)
 {
     const struct profile *tables = dictionary->tables;
-    uint32_t *shared = arena_new(scratch, uint32_t, tables->string_count);
-    struct buf bytes;
-    buf_init(&bytes, BLOCK_SECTION_MAX_BYTES);
-    for (uint32_t i = 0; i < tables->string_count; i++) {
-        const struct span text = tables->strings[i];
-        if (i)
-            shared[i] = (uint32_t)shared_bytes(tables->strings[i - 1], text);
-        if (text.size > shared[i])
-            buf_append(&bytes, text.data + shared[i], text.size - shared[i]);
+    const uint32_t count = tables->string_count;
+    uint32_t *shared = arena_new_raw(scratch, uint32_t, count);
+    uint64_t total = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        shared[i] = i ? (uint32_t)shared_bytes(tables->strings[i - 1], tables->strings[i]) : 0;
+        total += tables->strings[i].size - shared[i];
     }
-    buf_append_u32(section->output, tables->string_count);
-    FILL_NARROW(section, tables->string_count, i, shared[i]);
-    FILL_NARROW(section, tables->string_count, i, tables->strings[i].size - shared[i]);
-    section->output->has_failed |= buf_failed(&bytes);
-    column_append_bytes(&section->columns, section->output, buf_span(&bytes));
-    buf_fini(&bytes);
+    buf_append_u32(section->output, count);
+    FILL_NARROW(section, count, i, shared[i]);
+    FILL_NARROW(section, count, i, tables->strings[i].size - shared[i]);
+    uint8_t *bytes = column_reserve_bytes(&section->columns, section->output, total);
+    for (uint32_t i = 0; i < count && bytes; i++) {
+        const struct span text = tables->strings[i];
+        if (text.size > shared[i])
+            memcpy(bytes, text.data + shared[i], text.size - shared[i]);
+        bytes += text.size - shared[i];
+    }
 }
 
 static void write_mappings(struct section *section, const struct profile *tables)
@@ -119,7 +120,7 @@ static void write_stacks(struct section *section, const struct dictionary *dicti
     buf_append_u32(section->output, count);
     buf_append_u32(section->output, stacks->stack_count - 1);
     FILL_NARROW(section, count, i, stacks->depths[i] + 1 - stacks->depths[i + 1]);
-    FILL_NARROW(section, count, i, stacks->frames[i + 1]);
+    column_append_u32(&section->columns, section->output, stacks->frames + 1, count);
     const size_t size = (count + (size_t)7) / 8;
     uint8_t *bits = arena_new(scratch, uint8_t, size);
     for (uint32_t i = 1; i < stacks->stack_count; i++) {

@@ -420,7 +420,8 @@ static enum err_code answer_question(struct walk *walk, void *context)
         return ERR_NONE;
     }
     code = *identity && !query->wants_own_profile
-               ? answers_ref(asking->answers, walk, identity, make_answer, answer)
+               ? walk_explain_wait(
+                     walk, answers_ref(asking->answers, walk, identity, make_answer, answer))
                : make_answer(walk, answer);
     if (!code && !answer->statistics.broken_count)
         memcpy(answer->identity, identity, sizeof(identity));

@@ -2,6 +2,7 @@
 
 #include "lib/base/digest.h"
 #include "lib/base/mem.h"
+#include "lib/profile/raw_name.h"
 #include "store/export_columns.h"
 #include "store/frame_names.h"
 #include "store/row_labels.h"
@@ -161,18 +162,20 @@ static enum err_code begin_block(struct export *export, const struct block *bloc
     return ERR_NONE;
 }
 
-/* "[libc.so.6]", as reports name what has no name. */
-static struct span name_binary(struct export *export, struct span path)
+/* Of a location without a function: as reports name it (lib/profile/view.h). */
+static struct span name_raw(struct export *export, const struct profile_location *location,
+                            struct span path)
 {
-    while (path.size > 1 && path.data[path.size - 1] == '/')
-        path.size--;
-    size_t start = path.size;
-    while (start && path.data[start - 1] != '/')
-        start--;
-    if (start == path.size)
+    char text[RAW_NAME_BYTES];
+    const struct span name = raw_name_write(&export->tables, location, text),
+                      base = raw_name_base(path);
+    if (base.size == 0)
         return SPAN_LITERAL("<unknown>");
     buf_clear(&export->text);
-    buf_printf(&export->text, "[%.*s]", (int)(path.size - start), (const char *)path.data + start);
+    if (name.size)
+        buf_append_span(&export->text, name);
+    else
+        buf_printf(&export->text, "[%.*s]", SPAN_PRINT(base));
     return buf_span(&export->text);
 }
 
@@ -199,7 +202,7 @@ static void find_frame(struct export *export, const struct profile_location *loc
         values[EXPORT_LINE].number = line->line;
     struct span name = values[EXPORT_FUNCTION].text;
     if (!name.size)
-        name = name_binary(export, values[EXPORT_BINARY].text);
+        name = name_raw(export, location, values[EXPORT_BINARY].text);
     known->name = add_text(export, number_of(export, EXPORT_STACK), name);
     known->frame = parquet_add(export->writer, number_of(export, EXPORT_FRAMES), values);
     known->location = location;

@@ -39,6 +39,7 @@ struct flusher {
     size_t waiting_bytes; /* of those in the list and those being written */
     uint32_t waiting_count;
     int waiting_requests;
+    int expected_requests; /* that are not in the list yet */
     int flushing_requests;
     int64_t flushing_since_ns;
     bool should_stop;
@@ -85,6 +86,10 @@ static void gather(struct flush *flush, struct waiting *first, uint32_t count)
 /* The blocks of those that are new, one after the other; each begins at a multiple of 64. */
 static void lay_out(struct flush *flush)
 {
+    size_t bytes = 0;
+    for (uint32_t i = 0; i < flush->count; i++)
+        bytes += flush->parts[i].state == CATALOGUE_NEW ? flush->batches[i]->block->size : 0;
+    buf_reserve(&flush->segment, bytes);
     for (uint32_t i = 0; i < flush->count; i++) {
         struct catalogue_part *part = &flush->parts[i];
         if (part->state != CATALOGUE_NEW)
@@ -260,8 +265,10 @@ static bool is_time(const struct flusher *flusher, int64_t now_ns, int64_t *ret_
 {
     if (!flusher->first)
         return false;
-    *ret_due_ns =
-        flusher->first->since_ns + (int64_t)flusher->options.interval_ms * CLOCK_NS_PER_MS;
+    int interval_ms = flusher->options.interval_ms;
+    if (flusher->expected_requests)
+        interval_ms += interval_ms < FLUSH_COMPANY_MS / 2 ? interval_ms * 2 : FLUSH_COMPANY_MS;
+    *ret_due_ns = flusher->first->since_ns + interval_ms * CLOCK_NS_PER_MS;
     return now_ns >= *ret_due_ns || flusher->should_stop ||
            flusher->waiting_bytes >= FLUSH_SEGMENT_BYTES || flusher->waiting_count >= PARTS_MAX ||
            (flusher->options.max_waiting_requests &&
@@ -353,6 +360,27 @@ void flusher_destroy(struct flusher *flusher)
     mem_free(flusher);
 }
 
+void flusher_expect(struct flusher *flusher)
+{
+    pthread_mutex_lock(&flusher->mutex);
+    flusher->expected_requests++;
+    pthread_mutex_unlock(&flusher->mutex);
+}
+
+/* Called locked: nobody may be left to wait for. */
+static void expect_one_less(struct flusher *flusher)
+{
+    if (--flusher->expected_requests == 0)
+        pthread_cond_signal(&flusher->arrived);
+}
+
+void flusher_forget(struct flusher *flusher)
+{
+    pthread_mutex_lock(&flusher->mutex);
+    expect_one_less(flusher);
+    pthread_mutex_unlock(&flusher->mutex);
+}
+
 /*
  * A put takes long while a bucket is out of reach, and each request that waits for one holds a
  * thread that others need, too. Called locked.
@@ -400,6 +428,7 @@ static enum err_code enqueue_and_wait(struct flusher *flusher, struct waiting *w
 {
     pthread_mutex_lock(&flusher->mutex);
     enum err_code code = enqueue(flusher, waiting, count, err);
+    expect_one_less(flusher);
     while (!code && !waiting[count - 1].is_done)
         pthread_cond_wait(&flusher->done, &flusher->mutex);
     pthread_mutex_unlock(&flusher->mutex);
@@ -409,8 +438,10 @@ static enum err_code enqueue_and_wait(struct flusher *flusher, struct waiting *w
 enum err_code flusher_append(struct flusher *flusher, int64_t tenant_id, struct flush_item *items,
                              uint32_t count, struct err *err)
 {
-    if (count == 0)
+    if (count == 0) {
+        flusher_forget(flusher);
         return ERR_NONE;
+    }
     arena_auto arena = arena_create();
     struct waiting *waiting = arena_new(arena, struct waiting, count);
     const int64_t now_ns = clock_monotonic_ns();

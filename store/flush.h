@@ -2,11 +2,13 @@
  * flush: batches of many requests become one segment: one object, one transaction.
  *
  * One thread. It waits until the first batch has waited for the interval, or enough bytes or
- * requests wait, then writes all that is there, while the next ones gather. What is put but not
- * committed (the server died in between, or the commit failed) is an object that nobody knows, and
- * a put that failed may have made one: the writer whose number it has is then ended, so that it is
- * collected. The thread registers as a writer with its first flush, and again after that, or when
- * it has been ended because it was not seen for long. Private to the room.
+ * requests wait, then writes all that is there, while the next ones gather. Where others are on
+ * their way at the interval's end it waits for them, up to three times as long: a flush costs as
+ * much for one request as for twenty, and who sends that much waits for the processor anyway. What
+ * is put but not committed (the server died in between, or the commit failed) is an object that
+ * nobody knows, and a put that failed may have made one: the writer whose number it has is then
+ * ended, so that it is collected. The thread registers as a writer with its first flush, and again
+ * after that, or when it has been ended because it was not seen for long. Private to the room.
  */
 #ifndef STORE_FLUSH_H
 #define STORE_FLUSH_H
@@ -25,6 +27,7 @@ struct writer;
 
 enum {
     FLUSH_INTERVAL_MS = 25,
+    FLUSH_COMPANY_MS = 50, /* longer for those on their way, at most */
     FLUSH_WAITING_BYTES = 64 << 20,
     FLUSH_SEGMENT_BYTES = 8 << 20,
     FLUSH_STUCK_MS = 1000
@@ -51,6 +54,10 @@ enum err_code flusher_create(const struct flush_options *options, struct flusher
 /* Flushes what waits and ends the thread. NULL is a no-op. */
 void flusher_destroy(struct flusher *flusher);
 
+/* A request is on its way: one flusher_append follows, or flusher_forget. */
+void flusher_expect(struct flusher *flusher);
+void flusher_forget(struct flusher *flusher);
+
 /* One batch of a request. */
 struct flush_item {
     struct buf block; /* emptied */
@@ -62,8 +69,9 @@ struct flush_item {
 };
 
 /*
- * Waits until the blocks are durable and in the catalogue, or known not to be: they go into one
- * transaction, so all of them are kept or none. Handles: what store_append does.
+ * Of a request that was expected. Waits until the blocks are durable and in the catalogue, or known
+ * not to be: they go into one transaction, so all of them are kept or none. Handles: what
+ * store_append does.
  */
 enum err_code flusher_append(struct flusher *flusher, int64_t tenant_id, struct flush_item *items,
                              uint32_t count, struct err *err) MUST_USE;

@@ -4,7 +4,6 @@
 #include "lib/base/digest.h"
 #include "lib/base/mem.h"
 #include "lib/base/os.h"
-#include "lib/base/patience.h"
 #include "lib/io/object.h"
 
 #include <inttypes.h>
@@ -12,7 +11,7 @@
 
 /* Of 500 agents that send 320 samples every 10 s, what is not merged yet and the last minutes: with
  * 128 MiB every question opened blocks anew, a third of the processor time. */
-enum { CACHE_BYTES = 192 << 20, WRITTEN_PART = 4, KEY_BYTES = 256, NAME_BYTES = 280 };
+enum { CACHE_BYTES = 192 << 20, WRITTEN_PART = 3, KEY_BYTES = 256, NAME_BYTES = 280 };
 
 /* Of blocks that questions ask for in turn, and that do not fit together, some stay: with only the
  * last used ones kept each was opened for every question. What was merged is forgotten at once. */
@@ -190,12 +189,8 @@ enum err_code open_blocks_ref(struct open_blocks *blocks, int64_t tenant_id,
     struct request request = {
         .blocks = blocks, .place = place, .patience = patience, .key = key, .tenant_id = tenant_id};
     write_key(key, tenant_id, place->object_key, place->offset);
-    enum err_code code;
-    do {
-        code = flight_cache_ref_within(blocks->cache, key, patience, make_block, &request,
-                                       ret_entry, err);
-    } while (code == ERR_CANCELLED && !patience_is_over(patience));
-    return code;
+    return flight_cache_ref_within(blocks->cache, key, patience, make_block, &request, ret_entry,
+                                   err);
 }
 
 struct block *open_blocks_get(const struct flight_entry *entry)

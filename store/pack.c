@@ -1,6 +1,7 @@
 #include "store/pack.h"
 
 #include "lib/base/mem.h"
+#include "lib/base/sanitizers.h"
 
 #include <assert.h>
 
@@ -23,7 +24,7 @@ static unsigned bits_of(uint32_t value)
     return value ? 32 - (unsigned)__builtin_clz(value) : 0;
 }
 
-static struct layout widest_layout(const uint32_t *values, size_t count)
+PACK_INLINE struct layout widest_layout(const uint32_t *values, size_t count)
 {
     uint32_t all = 0;
     for (size_t i = 0; i < count; i++)
@@ -68,7 +69,7 @@ static uint32_t mask_of(unsigned width)
 
 /* ---- packing ---- */
 
-static void pack_full(uint8_t *output, const uint32_t *values, unsigned width)
+PACK_INLINE void pack_full(uint8_t *output, const uint32_t *values, unsigned width)
 {
     const uint32_t mask = mask_of(width);
     lanes word = {0};
@@ -129,8 +130,8 @@ static size_t packed_bytes(size_t count, unsigned width)
     return (count * width + 7) / 8;
 }
 
-static void append_run(struct buf *output, const uint32_t *values, size_t count,
-                       enum pack_effort effort)
+PACK_INLINE void append_run(struct buf *output, const uint32_t *values, size_t count,
+                            enum pack_effort effort)
 {
     const struct layout layout =
         effort == PACK_QUICK ? widest_layout(values, count) : choose_layout(values, count);
@@ -151,12 +152,41 @@ static void append_run(struct buf *output, const uint32_t *values, size_t count,
     append_patches(output, values, count, &layout);
 }
 
-void pack_append_u32(struct buf *output, const uint32_t *values, size_t count,
-                     enum pack_effort effort)
+PACK_INLINE void append_runs(struct buf *output, const uint32_t *values, size_t count,
+                             enum pack_effort effort)
 {
     for (size_t at = 0; at < count; at += PACK_RUN)
         append_run(output, values + at, count - at < PACK_RUN ? count - at : PACK_RUN, effort);
 }
+
+void pack_append_u32_portable(struct buf *output, const uint32_t *values, size_t count,
+                              enum pack_effort effort)
+{
+    append_runs(output, values, count, effort);
+}
+
+#ifdef __x86_64__
+__attribute__((target("avx2"))) static void
+append_u32_avx2(struct buf *output, const uint32_t *values, size_t count, enum pack_effort effort)
+{
+    append_runs(output, values, count, effort);
+}
+
+void pack_append_u32(struct buf *output, const uint32_t *values, size_t count,
+                     enum pack_effort effort)
+{
+    if (__builtin_cpu_supports("avx2"))
+        append_u32_avx2(output, values, count, effort);
+    else
+        append_runs(output, values, count, effort);
+}
+#else
+void pack_append_u32(struct buf *output, const uint32_t *values, size_t count,
+                     enum pack_effort effort)
+{
+    append_runs(output, values, count, effort);
+}
+#endif
 
 void pack_append_u64(struct buf *output, const uint64_t *values, size_t count,
                      enum pack_effort effort)
@@ -167,7 +197,7 @@ void pack_append_u64(struct buf *output, const uint64_t *values, size_t count,
             const size_t run = count - at < PACK_RUN ? count - at : PACK_RUN;
             for (size_t i = 0; i < run; i++)
                 half[i] = (uint32_t)(values[at + i] >> shift);
-            append_run(output, half, run, effort);
+            pack_append_u32(output, half, run, effort);
         }
     }
 }
@@ -191,23 +221,6 @@ PACK_INLINE void unpack_row(const uint8_t *input, uint32_t *values, unsigned wid
     memcpy(values + (size_t)row * LANES, &value, sizeof(value));
 }
 
-#define ROW(n) unpack_row(input, values, width, n);
-#define ROWS_OF_4(n) ROW(n) ROW((n) + 1) ROW((n) + 2) ROW((n) + 3)
-#define ROWS_OF_16(n) ROWS_OF_4(n) ROWS_OF_4((n) + 4) ROWS_OF_4((n) + 8) ROWS_OF_4((n) + 12)
-
-PACK_INLINE void unpack_width(const uint8_t *input, uint32_t *values, const unsigned width)
-{
-    ROWS_OF_16(0) ROWS_OF_16(16)
-}
-
-#define WIDTH(n)                                                                                   \
-    case n:                                                                                        \
-        unpack_width(input, values, n);                                                            \
-        break;
-#define WIDTHS_OF_4(n) WIDTH(n) WIDTH((n) + 1) WIDTH((n) + 2) WIDTH((n) + 3)
-#define WIDTHS_OF_16(n)                                                                            \
-    WIDTHS_OF_4(n) WIDTHS_OF_4((n) + 4) WIDTHS_OF_4((n) + 8) WIDTHS_OF_4((n) + 12)
-
 /* Stores like all others: what compilers make of setting 1 KB to 0 takes longer to begin than to
  * do, so that they must not see that it is 0. */
 PACK_INLINE void unpack_zeros(uint32_t *values)
@@ -217,6 +230,35 @@ PACK_INLINE void unpack_zeros(uint32_t *values)
     for (unsigned row = 0; row < ROWS; row++)
         memcpy(values + (size_t)row * LANES, &zeros, sizeof(zeros));
 }
+
+#if IS_SANITIZED
+/* The same rows, not compiled for each width: checked twice over, 2,000 rows take minutes. */
+static void unpack_full(const uint8_t *input, uint32_t *values, unsigned width)
+{
+    assert(width <= BITS_MAX);
+    if (width == 0)
+        unpack_zeros(values);
+    for (unsigned row = 0; width && row < ROWS; row++)
+        unpack_row(input, values, width, row);
+}
+#else
+#define ROW(n) unpack_row(input, values, width, n)
+#define ROWS_OF_4(n) ROW(n), ROW((n) + 1), ROW((n) + 2), ROW((n) + 3)
+#define ROWS_OF_16(n) ROWS_OF_4(n), ROWS_OF_4((n) + 4), ROWS_OF_4((n) + 8), ROWS_OF_4((n) + 12)
+
+PACK_INLINE void unpack_width(const uint8_t *input, uint32_t *values, const unsigned width)
+{
+    ROWS_OF_16(0);
+    ROWS_OF_16(16);
+}
+
+#define WIDTH(n)                                                                                   \
+    case n:                                                                                        \
+        unpack_width(input, values, n);                                                            \
+        break;
+#define WIDTHS_OF_4(n) WIDTH(n) WIDTH((n) + 1) WIDTH((n) + 2) WIDTH((n) + 3)
+#define WIDTHS_OF_16(n)                                                                            \
+    WIDTHS_OF_4(n) WIDTHS_OF_4((n) + 4) WIDTHS_OF_4((n) + 8) WIDTHS_OF_4((n) + 12)
 
 PACK_INLINE void unpack_full(const uint8_t *input, uint32_t *values, unsigned width)
 {
@@ -230,6 +272,7 @@ PACK_INLINE void unpack_full(const uint8_t *input, uint32_t *values, unsigned wi
         assert(width <= BITS_MAX);
     }
 }
+#endif
 
 static void unpack_rest(const uint8_t *input, uint32_t *values, size_t count, unsigned width)
 {

@@ -50,7 +50,9 @@ bool pack_take_u64(struct span *rest, uint64_t *values, size_t count);
  */
 bool pack_skip_u32(struct span *rest, size_t count, bool *ret_are_zeros);
 
-/* The twin without AVX2, for tests and benchmarks. */
+/* The twins without AVX2, for tests and benchmarks. */
 bool pack_take_u32_portable(struct span *rest, uint32_t *values, size_t count);
+void pack_append_u32_portable(struct buf *output, const uint32_t *values, size_t count,
+                              enum pack_effort effort);
 
 #endif

@@ -161,7 +161,7 @@ static enum err_code find_keeps(struct range *range, const struct walk_task *tas
         range->keeps_bytes += block_dictionary(task->block)->stacks.stack_count;
     }
     *ret_keeps = *keeps;
-    return code;
+    return walk_explain_wait(range->walk, code);
 }
 
 /* All profiles of the granule are in one step: what they have together is enough. */
@@ -554,7 +554,8 @@ enum err_code range_make(const struct walk_source *source, struct arena *arena,
         .filters = source->filters,
         .question = {.filter = query->filter,
                      .resolver = source->resolver,
-                     .tenant_id = query->query.tenant_id},
+                     .tenant_id = query->query.tenant_id,
+                     .patience = &query->query.patience},
     };
     if (query->filter)
         range.question.rules = stack_filter_tell(arena, query->filter);

@@ -4,7 +4,10 @@
 #include "lib/base/map.h"
 #include "lib/base/mem.h"
 #include "lib/base/regex.h"
+#include "lib/profile/batch_labels.h"
 #include "store/dictionary.h"
+
+#include <stdlib.h>
 
 enum { TYPE_PARTS_MAX = SELECTOR_TYPE_PARTS + 1, POINTER_BYTES = 24, KNOWN_MAX_BYTES = 8 << 20 };
 
@@ -215,6 +218,38 @@ static enum err_code check_type(const struct parser *parser, struct span type, s
     return ERR_NONE;
 }
 
+/* As series have it: "k8s.pod" finds what it became. */
+static struct span clean_name(struct arena *arena, struct span name)
+{
+    if (batch_labels_is_name(name) || span_starts_with(name, "__"))
+        return name;
+    char *cleaned = arena_alloc_raw(arena, name.size + 1, 1);
+    return span_of(cleaned, batch_labels_clean_name(name, cleaned));
+}
+
+/* Does it match one text alone, itself? It need not tell all that do. */
+static bool is_plain(struct span pattern)
+{
+    for (size_t i = 0; i < pattern.size; i++) {
+        const int c = pattern.data[i];
+        const bool is_alphanumeric =
+            (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+        if (!is_alphanumeric && (c == 0 || !strchr("_-/: ", c)))
+            return false;
+    }
+    return pattern.size > 0;
+}
+
+/* An expression without anything special is a comparison; but "=" has a meaning of its own where
+ * the type is asked for. */
+static enum err_code take_expression(struct parser *parser, struct matcher *matcher, size_t at)
+{
+    if (!is_plain(matcher->value) || span_starts_with(matcher->name, "__"))
+        return compile(parser, matcher, at);
+    matcher->comparison = matcher->comparison == MATCHES ? EQUALS : DIFFERS;
+    return ERR_NONE;
+}
+
 static enum err_code take_matcher(struct parser *parser)
 {
     struct selector *selector = parser->selector;
@@ -225,7 +260,8 @@ static enum err_code take_matcher(struct parser *parser)
         return fail_at(parser, begin, "expected the name of a label");
     while (is_name(peek(parser)))
         parser->at++;
-    struct matcher matcher = {.name = span_of(parser->text.data + begin, parser->at - begin)};
+    const struct span name = span_of(parser->text.data + begin, parser->at - begin);
+    struct matcher matcher = {.name = clean_name(parser->arena, name)};
     skip_space(parser);
     enum err_code code = take_comparison(parser, &matcher.comparison);
     skip_space(parser);
@@ -233,7 +269,7 @@ static enum err_code take_matcher(struct parser *parser)
     if (!code)
         code = take_string(parser, &matcher.value);
     if (!code && (matcher.comparison == MATCHES || matcher.comparison == MATCHES_NOT))
-        code = compile(parser, &matcher, at);
+        code = take_expression(parser, &matcher, at);
     if (code)
         return code;
     if (span_equal_text(matcher.name, "__profile_type__") && matcher.comparison == EQUALS &&
@@ -301,6 +337,66 @@ enum err_code selector_parse(struct arena *arena, struct span text, struct selec
     if (!code)
         *ret_selector = parser.selector;
     return code;
+}
+
+/* ---- one text of all that are written otherwise ---- */
+
+static int compare_matchers(const void *a, const void *b)
+{
+    const struct matcher *one = *(const struct matcher *const *)a;
+    const struct matcher *other = *(const struct matcher *const *)b;
+    int order = span_compare(one->name, other->name);
+    if (!order)
+        order = (int)one->comparison - (int)other->comparison;
+    return order ? order : span_compare(one->value, other->value);
+}
+
+static void append_value(struct span value, struct buf *text)
+{
+    for (size_t i = 0; i < value.size; i++) {
+        const uint8_t c = value.data[i];
+        if (c < ' ' || c >= 0x7f || c == '"' || c == '\\')
+            buf_printf(text, "\\x%02x", c);
+        else
+            buf_append_byte(text, c);
+    }
+}
+
+static void append_type(const struct selector *selector, struct buf *text)
+{
+    buf_append_text(text, "__profile_type__=\"");
+    for (size_t i = 0; i < selector->part_count; i++) {
+        buf_append_text(text, i ? ":" : "");
+        append_value(selector->parts[i], text);
+    }
+    buf_append_text(text, "\",");
+}
+
+static void append_matcher(const struct matcher *matcher, struct buf *text)
+{
+    static const char *const signs[] = {
+        [EQUALS] = "=", [DIFFERS] = "!=", [MATCHES] = "=~", [MATCHES_NOT] = "!~"};
+    buf_append_span(text, matcher->name);
+    buf_append_text(text, signs[matcher->comparison]);
+    buf_append_byte(text, '"');
+    append_value(matcher->value, text);
+    buf_append_text(text, "\",");
+}
+
+void selector_append_canonical(const struct selector *selector, struct buf *text)
+{
+    const struct matcher *sorted[SELECTOR_MAX_MATCHERS];
+    buf_append_byte(text, '{');
+    if (selector->part_count)
+        append_type(selector, text);
+    for (size_t i = 0; i < selector->matcher_count; i++)
+        sorted[i] = &selector->matchers[i];
+    qsort(sorted, selector->matcher_count, sizeof(sorted[0]), compare_matchers);
+    for (size_t i = 0; i < selector->matcher_count; i++) {
+        if (i == 0 || compare_matchers(&sorted[i - 1], &sorted[i]) != 0)
+            append_matcher(sorted[i], text);
+    }
+    buf_append_byte(text, '}');
 }
 
 enum err_code selector_check_steady(const struct selector *selector, struct err *err)

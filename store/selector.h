@@ -7,7 +7,8 @@
  *
  * As PromQL's, strings in double or single quotes with \\ \" \' \n \t \x0a, or raw in backquotes. A
  * label that a series does not have is empty. Regular expressions (lib/base/regex.h) must match the
- * whole value. `__profile_type__` may stand for the type.
+ * whole value. `__profile_type__` may stand for the type. A label's name is read as series have it:
+ * k8s.pod is k8s_pod.
  *
  * A type is name:sample_type:sample_unit:period_type:period_unit[:delta]. Fewer parts find every
  * type that has them: "memory:inuse_space" by name and sample type, "cpu:nanoseconds" by sample
@@ -26,10 +27,18 @@ struct dictionary;
 struct selector;
 
 enum { SELECTOR_MAX_BYTES = 8192, SELECTOR_MAX_MATCHERS = 64, SELECTOR_TYPE_PARTS = 5 };
+enum { SELECTOR_CANONICAL_MAX_BYTES = 5 * SELECTOR_MAX_BYTES }; /* a byte becomes four at most */
 
 /* In arena. Handles: ERR_INVALID, pointing at the place. */
 enum err_code selector_parse(struct arena *arena, struct span text, struct selector **ret_selector,
                              struct err *err) MUST_USE;
+
+/* Written so that selectors which differ only by spaces, the order and repetition of their
+ * matchers, the way of quoting, dots for underscores in names, and expressions without anything
+ * special for comparisons have the same text, which is such a selector unless it is too long.
+ * Expressions that match the same in other words, and types of fewer parts, have texts of their
+ * own. */
+void selector_append_canonical(const struct selector *selector, struct buf *text);
 
 /* For what is kept, such as deletions: whatever is stored later, it can be matched. Handles:
  * ERR_INVALID (an expression that counts too far). */

@@ -144,7 +144,8 @@ enum err_code stack_filters_ref(struct stack_filters *filters,
                question->rules, block_name(block));
     buf_append_byte(&key, 0);
     enum err_code code =
-        flight_cache_ref(filters->cache, (const char *)key.data, make_kept, &making, &entry, err);
+        flight_cache_ref_within(filters->cache, (const char *)key.data, question->patience,
+                                make_kept, &making, &entry, err);
     if (code)
         return code;
     const struct kept *kept = flight_cache_get(entry);

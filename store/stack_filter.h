@@ -24,6 +24,7 @@ struct dictionary;
 struct filter;
 struct flight_entry;
 struct frame_resolver;
+struct patience;
 struct store_names;
 
 /* *ret_keeps: per stack, in arena. names is added to. Handles: ERR_INVALID (an expression is too
@@ -44,7 +45,8 @@ struct stack_filter_question {
     const struct filter *filter;
     const struct frame_resolver *resolver;
     int64_t tenant_id;
-    const char *rules; /* of stack_filter_tell: the filter's */
+    const char *rules;               /* of stack_filter_tell: the filter's */
+    const struct patience *patience; /* of whoever asks; NULL: without end */
 };
 /* The filter's rules as a word, in arena. */
 const char *stack_filter_tell(struct arena *arena, const struct filter *filter);
@@ -53,7 +55,7 @@ const char *stack_filter_tell(struct arena *arena, const struct filter *filter);
  * As stack_filter_apply. *ret_keeps: per stack of the block, until the caller gives *ret_entry back
  * with flight_cache_unref. names, whose generation is that of the question, is added to. Handles:
  * ERR_INVALID (an expression is too costly), what the resolver gives, ERR_BUSY (others take too
- * long to find it out).
+ * long to find it out), ERR_CANCELLED (the question's patience is over).
  */
 enum err_code stack_filters_ref(struct stack_filters *filters,
                                 const struct stack_filter_question *question,

@@ -7,7 +7,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-enum { FIRST_CAPACITY = 1024, MAPPING_ROUNDING = 4096, PRIME_BITS = 61 };
+enum { FIRST_CAPACITY = 1024, MAPPING_ROUNDING = 4096, PRIME_BITS = 61, KEY_BITS = 60 };
 #define PRIME ((UINT64_C(1) << PRIME_BITS) - 1)
 
 static struct stack_hash hash_bytes(const void *bytes, size_t size, uint64_t seed)
@@ -66,25 +66,37 @@ static void hash_functions(struct frames *frames)
     }
 }
 
+enum { LINE_WORDS = 4 };
+
+static void describe_line(const struct frames *frames, const struct profile_line *line,
+                          uint64_t words[LINE_WORDS])
+{
+    static const struct stack_hash none = {.low = 1, .high = 1};
+    const struct stack_hash function =
+        line->function == PROFILE_NONE ? none : frames->functions[line->function];
+    words[0] = function.low;
+    words[1] = function.high;
+    words[2] = (uint64_t)line->line;
+    words[3] = (uint64_t)line->column;
+}
+
+/* Nearly all have one line, so that it goes into the first key. */
 static struct stack_hash hash_location(const struct frames *frames,
                                        const struct profile_location *location)
 {
     static const struct stack_hash none = {.low = 1, .high = 1};
+    const struct profile_line *lines = frames->tables->lines + location->first_line;
     const struct stack_hash mapping =
         location->mapping == PROFILE_NONE ? none : frames->mappings[location->mapping];
-    const uint64_t begin[] = {location->address, mapping.low, mapping.high,
-                              (uint64_t)location->line_count << 1 | location->is_folded};
+    uint64_t begin[LINE_WORDS + LINE_WORDS] = {location->address, mapping.low, mapping.high,
+                                               (uint64_t)location->line_count << 1 |
+                                                   location->is_folded};
+    if (location->line_count)
+        describe_line(frames, &lines[0], begin + LINE_WORDS);
     struct stack_hash hash = hash_bytes(begin, sizeof(begin), frames->seed);
-    for (uint32_t i = 0; i < location->line_count; i++) {
-        const struct profile_line *line = &frames->tables->lines[location->first_line + i];
-        const struct stack_hash function =
-            line->function == PROFILE_NONE ? none : frames->functions[line->function];
-        const uint64_t next[] = {hash.low,
-                                 hash.high,
-                                 function.low,
-                                 function.high,
-                                 (uint64_t)line->line,
-                                 (uint64_t)line->column};
+    for (uint32_t i = 1; i < location->line_count; i++) {
+        uint64_t next[LINE_WORDS + 2] = {hash.low, hash.high};
+        describe_line(frames, &lines[i], next + 2);
         hash = hash_bytes(next, sizeof(next), frames->seed);
     }
     return hash;
@@ -103,12 +115,15 @@ static struct stack_hash modulo_primes(struct stack_hash hash)
     return (struct stack_hash){.low = modulo_prime(hash.low), .high = modulo_prime(hash.high)};
 }
 
-/* caller * key + frame modulo 2^61 - 1; all three are below it. */
+/*
+ * caller * key + frame modulo 2^61 - 1, but below 2^62 only: with a caller below 2^62, a key below
+ * 2^60 and a frame below 2^61 what is folded is below 2^61 + 2^61. Each node waits for the one
+ * before it, so that every step counts; what a stack ends with is reduced.
+ */
 static inline uint64_t roll(uint64_t caller, uint64_t key, uint64_t frame)
 {
     const unsigned __int128 product = (unsigned __int128)caller * key + frame;
-    const uint64_t folded = ((uint64_t)product & PRIME) + (uint64_t)(product >> PRIME_BITS);
-    return folded >= PRIME ? folded - PRIME : folded;
+    return ((uint64_t)product & PRIME) + (uint64_t)(product >> PRIME_BITS);
 }
 
 static const struct stack_hash *hash_stacks(struct arena *arena, struct arena *scratch,
@@ -116,7 +131,9 @@ static const struct stack_hash *hash_stacks(struct arena *arena, struct arena *s
                                             const struct stack_hash *frames, uint64_t seed)
 {
     static const char purpose[] = "how stacks are rolled up";
-    const struct stack_hash key = modulo_primes(hash_bytes(purpose, sizeof(purpose), seed));
+    struct stack_hash key = hash_bytes(purpose, sizeof(purpose), seed);
+    key.low &= (UINT64_C(1) << KEY_BITS) - 1;
+    key.high &= (UINT64_C(1) << KEY_BITS) - 1;
     struct stack_hash *hashes = arena_new_raw(arena, struct stack_hash, stacks->stack_count);
     uint32_t deepest = 0;
     for (uint32_t i = 0; i < stacks->node_count; i++)
@@ -126,16 +143,19 @@ static const struct stack_hash *hash_stacks(struct arena *arena, struct arena *s
     way[0] = (struct stack_hash){.low = 1, .high = 1};
     uint32_t node = STACKS_ROOT;
     for (uint32_t i = 0; i < stacks->stack_count; i++) {
-        struct stack_hash hash = way[stacks->depths[node]];
+        uint32_t at = stacks->depths[node];
+        struct stack_hash hash = way[at];
         for (; node < stacks->nodes[i]; node++) {
             const uint32_t depth = stacks->depths[node + 1];
             const struct stack_hash frame = frames[stacks->frames[node + 1]];
-            hash = way[depth - 1];
+            if (depth != at + 1)
+                hash = way[depth - 1];
+            at = depth;
             hash.low = roll(hash.low, key.low, frame.low);
             hash.high = roll(hash.high, key.high, frame.high);
             way[depth] = hash;
         }
-        hashes[i] = hash;
+        hashes[i] = modulo_primes(hash);
     }
     return hashes;
 }

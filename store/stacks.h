@@ -24,7 +24,7 @@ struct stack_paths;
 struct stacks {
     uint32_t node_count;     /* at least 1 */
     uint32_t stack_count;    /* at least 1 */
-    const uint32_t *parents; /* of the root: 0 */
+    const uint32_t *parents; /* of the root: 0; NULL in a batch's, which is only to be written */
     const uint32_t *frames;  /* of the root: STACKS_NO_FRAME */
     const uint32_t *depths;  /* of the root: 0 */
     const uint32_t *nodes;   /* of each stack, ascending */

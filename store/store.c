@@ -101,6 +101,7 @@ struct store_addition {
     struct flush_item *items;
     uint32_t count;
     uint32_t capacity;
+    bool is_expected; /* by the flusher */
 };
 
 struct store_addition *store_addition_create(struct store *store, int64_t tenant_id)
@@ -109,6 +110,8 @@ struct store_addition *store_addition_create(struct store *store, int64_t tenant
     addition->store = store;
     addition->tenant_id = tenant_id;
     addition->arena = arena_create();
+    addition->is_expected = true;
+    flusher_expect(store->flusher);
     return addition;
 }
 
@@ -116,6 +119,8 @@ void store_addition_destroy(struct store_addition *addition)
 {
     if (!addition)
         return;
+    if (addition->is_expected)
+        flusher_forget(addition->store->flusher);
     for (uint32_t i = 0; i < addition->count; i++)
         buf_fini(&addition->items[i].block);
     mem_free(addition->items);
@@ -165,6 +170,7 @@ enum err_code store_addition_commit(struct store_addition *addition,
                                     struct store_receipt *ret_receipt, struct err *err)
 {
     struct store_receipt receipt = {.is_duplicate = addition->count > 0};
+    addition->is_expected = false;
     enum err_code code = flusher_append(addition->store->flusher, addition->tenant_id,
                                         addition->items, addition->count, err);
     for (uint32_t i = 0; i < addition->count && !code; i++) {
@@ -190,11 +196,20 @@ enum err_code store_append(struct store *store, int64_t tenant_id, const struct 
     return code;
 }
 
-enum err_code store_check_selector(struct arena *arena, struct span selector, struct err *err)
+enum err_code store_check_selector(struct arena *arena, struct span selector,
+                                   const char **ret_canonical, struct err *err)
 {
     struct selector *parsed;
     enum err_code code = selector_parse(arena, selector, &parsed, err);
-    return code ? code : selector_check_steady(parsed, err);
+    if (!code)
+        code = selector_check_steady(parsed, err);
+    if (code)
+        return code;
+    buf_auto text;
+    buf_init(&text, SELECTOR_CANONICAL_MAX_BYTES);
+    selector_append_canonical(parsed, &text);
+    *ret_canonical = arena_strndup(arena, text.data, text.size);
+    return ERR_NONE;
 }
 
 enum err_code store_delete(struct pg_connection *connection, struct arena *arena, int64_t tenant_id,

@@ -141,9 +141,11 @@ enum err_code store_delete(struct pg_connection *connection, struct arena *arena
                            struct span selector, int64_t start_ns, int64_t end_ns, int64_t *ret_id,
                            struct err *err) MUST_USE;
 
-/* Is it one? In arena. Handles: ERR_INVALID, pointing at the place. */
+/* Is it one that what is kept may have? *ret_canonical is in arena and the same for selectors that
+ * differ only in what selector_append_canonical (store/selector.h) says.
+ * Handles: ERR_INVALID, pointing at the place. */
 enum err_code store_check_selector(struct arena *arena, struct span selector,
-                                   struct err *err) MUST_USE;
+                                   const char **ret_canonical, struct err *err) MUST_USE;
 
 /* Of a series' type and labels: the same in every block and process. */
 uint64_t store_series_hash(const struct batch *batch, uint32_t series);

@@ -401,7 +401,7 @@ static enum err_code look_at_place(struct walk *walk, const struct catalogue_pla
     code = open_blocks_ref(state->source->blocks, walk->query->tenant_id, place,
                            &walk->query->patience, &entry, walk->err);
     if (code == ERR_CANCELLED)
-        return walk_check_limits(walk, 0); /* which says why */
+        return walk_explain_wait(walk, code);
     if (code)
         return pass_over(walk, code == ERR_NOT_FOUND && state->is_last_try ? ERR_CORRUPT : code);
     walk->statistics.bytes_read += block_opening_bytes(open_blocks_get(entry));
@@ -530,6 +530,12 @@ enum err_code walk_check_limits(const struct walk *walk, size_t bytes)
         return refuse_cost(walk, "is not answered within the time that it may take",
                            query->texts.time);
     return take_memory(walk, bytes);
+}
+
+enum err_code walk_explain_wait(const struct walk *walk, enum err_code code)
+{
+    const enum err_code why = code == ERR_CANCELLED ? walk_check_limits(walk, 0) : ERR_NONE;
+    return why ? why : code;
 }
 
 void walk_find_hour(const struct block_granule *granule, int64_t *ret_first_ns,

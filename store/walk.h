@@ -90,6 +90,8 @@ enum err_code walk_check_magnitude(const struct walk *walk) MUST_USE;
  * much or its time is over, by the processor or the clock, ERR_CANCELLED when nobody waits for it.
  * To be called now and then. */
 enum err_code walk_check_limits(const struct walk *walk, size_t bytes) MUST_USE;
+/* What became of waiting for others, with the reason where it was given up (ERR_CANCELLED). */
+enum err_code walk_explain_wait(const struct walk *walk, enum err_code code) MUST_USE;
 
 /* A task was read, or could not be (code): what is broken is counted, and passed over. */
 enum err_code walk_note_read(struct walk *walk, struct walk_task *task, uint64_t row_count,

@@ -2,7 +2,7 @@
 """Runs every test of the project and ends with the line "N passed, N failed".
 
 The integration and the browser tests, which wait a good deal, run beside all other steps, which
-compute, one by one and with less priority: they take what the others leave of the processors. Each
+compute, in two lanes and with less priority: they take what the others leave of the processors. Each
 step's output goes to build/test-logs/<step>.log and is shown when the step fails.
   tests/run.py [STEP …]     only these steps: check unit sanitizers web integration browser fuzz
 """
@@ -163,7 +163,9 @@ def step_fuzz():
 
 STEPS = {"check": step_check, "unit": step_unit, "sanitizers": step_sanitizers, "web": step_web,
          "integration": step_integration, "browser": step_browser, "fuzz": step_fuzz}
-WAITING = ("integration", "browser")
+# What runs side by side; each lane one by one. The sanitizers' build is the fuzzers'.
+LANES = (("integration",), ("browser",), ("check", "unit", "web"), ("sanitizers", "fuzz"))
+WAITING = LANES[:2]
 
 
 def failures_first(log):
@@ -191,8 +193,7 @@ def run_step(name):
 
 
 def run_steps(names):
-    is_waiting = names in ([name] for name in WAITING)
-    COSTS.priority = () if is_waiting else ("nice", "-n", "10")
+    COSTS.priority = () if tuple(names) in WAITING else ("nice", "-n", "10")
     return [run_step(name) for name in names]
 
 
@@ -201,14 +202,12 @@ def main():
     unknown = [name for name in wanted if name not in STEPS]
     if unknown:
         sys.exit(f"unknown step {unknown[0]}; there are {' '.join(STEPS)}")
-    # Programs that both lanes use are built before either starts.
-    status, output = run("build", ["make", f"BUILD={BUILD}", "all", "unit-programs",
-                                   f"build/{BUILD}/tests/oracle/print_report"])
+    # Programs that both lanes, or several tests of one, use are built before either starts.
+    status, output = run("build", ["make", f"BUILD={BUILD}", "all", "unit-programs", "oracle-programs"])
     if status != 0:
         print(output, "0 passed, 1 failed", sep="\n")
         sys.exit(1)
-    lanes = [[name] for name in wanted if name in WAITING]
-    lanes.append([name for name in wanted if name not in WAITING])
+    lanes = [[name for name in lane if name in wanted] for lane in LANES]
     with concurrent.futures.ThreadPoolExecutor(len(lanes)) as pool:
         results = [result for lane in pool.map(run_steps, lanes) for result in lane]
     passed, failed, skipped = (sum(getattr(result, key) for result in results)

@@ -5,7 +5,7 @@ _perfolio()
     local options words files
     COMPREPLY=()
     if [ "$COMP_CWORD" -eq 1 ]; then
-        mapfile -t COMPREPLY < <(compgen -W 'push diff top query export usage get delete list open merge debuginfo login logout admin completion version help' -- "$word")
+        mapfile -t COMPREPLY < <(compgen -W 'record push diff top query export usage get delete list open merge debuginfo login logout admin completion version help' -- "$word")
         return
     fi
     case $previous in
@@ -27,6 +27,11 @@ _perfolio()
         ;;
     esac
     case ${COMP_WORDS[1]} in
+    record)
+        options='--help --pid --all --duration --frequency --output --no-names --share --title --description --expires --visibility --json --open --quiet --bounded-loops --force'
+        words=''
+        files=yes
+        ;;
     push)
         options='--help --merge --seconds --no-check --open --series --format --title --description --expires --visibility --password-file --label --name --json --markdown --quiet'
         words=''
@@ -99,7 +104,7 @@ _perfolio()
         ;;
     admin)
         options='--help --tenant --role --scopes --expires --reason --name --start --end --keep --totals --position --yes --json'
-        words='tenant team user token invite login-link report share audit profiles retention backup restore store help'
+        words='tenant team user token invite login-link report share audit profiles retention source-link backup restore store help'
         files=
         ;;
     completion)

@@ -1,5 +1,23 @@
 # Completion of perfolio for fish; made by `perfolio completion fish`.
 complete -c perfolio -f
+complete -c perfolio -n __fish_use_subcommand -a record -d 'sample running programs and write or share the profile'
+complete -c perfolio -n '__fish_seen_subcommand_from record' -F
+complete -c perfolio -n '__fish_seen_subcommand_from record' -l pid -s p -x -d 'This process and its children; may be repeated'
+complete -c perfolio -n '__fish_seen_subcommand_from record' -l all -s a -d 'All processes of this machine'
+complete -c perfolio -n '__fish_seen_subcommand_from record' -l duration -s d -x -d 'Stop after so long (10, or when COMMAND ends)'
+complete -c perfolio -n '__fish_seen_subcommand_from record' -l frequency -s F -x -d 'Samples a second of each busy processor (99)'
+complete -c perfolio -n '__fish_seen_subcommand_from record' -l output -s o -r -F -d 'Write pprof to FILE (profile.pb.gz unless shared), - is standard output'
+complete -c perfolio -n '__fish_seen_subcommand_from record' -l no-names -d 'Leave names to the server – addresses alone'
+complete -c perfolio -n '__fish_seen_subcommand_from record' -l share -d 'Upload the profile and print its link'
+complete -c perfolio -n '__fish_seen_subcommand_from record' -l title -x -d 'Title of the share (the command)'
+complete -c perfolio -n '__fish_seen_subcommand_from record' -l description -x -d 'Description, as Markdown'
+complete -c perfolio -n '__fish_seen_subcommand_from record' -l expires -x -d 'When it goes away – 12h, 30d, 8w or never'
+complete -c perfolio -n '__fish_seen_subcommand_from record' -l visibility -x -d 'public, unlisted or team'
+complete -c perfolio -n '__fish_seen_subcommand_from record' -l json -d 'Print the server’s answer as one line of JSON'
+complete -c perfolio -n '__fish_seen_subcommand_from record' -l open -d 'Open the link in a browser'
+complete -c perfolio -n '__fish_seen_subcommand_from record' -l quiet -s q -d 'Say nothing but warnings and errors'
+complete -c perfolio -n '__fish_seen_subcommand_from record' -l bounded-loops -d 'Use the kernel program for Linux before 5.17, also on later ones'
+complete -c perfolio -n '__fish_seen_subcommand_from record' -l force -d 'Also on kernels that are known to hang (5.19 to 6.0)'
 complete -c perfolio -n __fish_use_subcommand -a push -d 'upload profiles and print a link to each'
 complete -c perfolio -n '__fish_seen_subcommand_from push' -F
 complete -c perfolio -n '__fish_seen_subcommand_from push' -l merge -d 'Merge all profiles into one share'
@@ -127,7 +145,7 @@ complete -c perfolio -n '__fish_seen_subcommand_from login' -l token-file -r -F 
 complete -c perfolio -n '__fish_seen_subcommand_from login' -l anonymous -d 'Keep the server only, without a token'
 complete -c perfolio -n __fish_use_subcommand -a logout -d 'forget what login has kept'
 complete -c perfolio -n __fish_use_subcommand -a admin -d 'tenants, users, tokens, invitations; backup and restore'
-complete -c perfolio -n '__fish_seen_subcommand_from admin' -a 'tenant team user token invite login-link report share audit profiles retention backup restore store help'
+complete -c perfolio -n '__fish_seen_subcommand_from admin' -a 'tenant team user token invite login-link report share audit profiles retention source-link backup restore store help'
 complete -c perfolio -n '__fish_seen_subcommand_from admin' -l tenant -x -d 'Tenant to act on, by its number'
 complete -c perfolio -n '__fish_seen_subcommand_from admin' -l role -x -d 'owner, member or viewer'
 complete -c perfolio -n '__fish_seen_subcommand_from admin' -l scopes -x -d 'Of a new token – share, read, admin (share,read)'

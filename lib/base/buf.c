@@ -184,7 +184,7 @@ void buf_init(struct buf *buf, size_t max_size)
 
 void buf_fini(struct buf *buf)
 {
-    mem_free(buf->data);
+    mem_free_buffer(buf->data, buf->capacity);
     *buf = (struct buf){.max_size = buf->max_size};
 }
 
@@ -217,8 +217,9 @@ uint8_t *buf_reserve(struct buf *buf, size_t size)
             capacity = needed;
         if (capacity > buf->max_size)
             capacity = buf->max_size;
-        buf->data = mem_resize(buf->data, capacity, 1);
-        buf->capacity = capacity;
+        buf->data = mem_grow_buffer(buf->data, buf->size, &buf->capacity, capacity);
+        if (buf->capacity > buf->max_size) /* who fills the room keeps the limit by that */
+            buf->capacity = buf->max_size;
     }
     return buf->data + buf->size;
 }

@@ -13,6 +13,7 @@ static const char *const code_names[ERR_CODE_COUNT] = {
     [ERR_NOT_FOUND] = "not-found",
     [ERR_GONE] = "gone",
     [ERR_CONFLICT] = "conflict",
+    [ERR_STALE] = "stale",
     [ERR_UNAUTHENTICATED] = "unauthenticated",
     [ERR_FORBIDDEN] = "forbidden",
     [ERR_RATE_LIMITED] = "rate-limited",

@@ -26,6 +26,7 @@ enum err_code {
     ERR_NOT_FOUND,       /* no such thing, or none that the caller may know of */
     ERR_GONE,            /* it was there: expired or deleted */
     ERR_CONFLICT,        /* the state does not allow it: exists already, changed meanwhile */
+    ERR_STALE,           /* made from a version that is no longer the latest */
     ERR_UNAUTHENTICATED, /* no credentials, or wrong ones */
     ERR_FORBIDDEN,       /* known, but not allowed */
     ERR_RATE_LIMITED,    /* too often; retry_after_s says when again */

@@ -241,15 +241,16 @@ enum err_code flight_cache_ref(struct flight_cache *cache, const char *key, flig
     return flight_cache_ref_within(cache, key, NULL, make, context, ret_entry, err);
 }
 
-enum err_code flight_cache_ref_within(struct flight_cache *cache, const char *key,
-                                      const struct patience *patience, flight_make *make,
-                                      void *context, struct flight_entry **ret_entry,
-                                      struct err *err)
+static enum err_code ref_once(struct flight_cache *cache, const char *key,
+                              const struct patience *patience, flight_make *make, void *context,
+                              struct flight_entry **ret_entry, bool *ret_is_of_another,
+                              struct err *err)
 {
     uint32_t hash = hash_key(key);
     pthread_mutex_lock(&cache->mutex);
     struct flight_entry *entry = table_find(cache, key, hash);
     enum err_code code;
+    *ret_is_of_another = entry != NULL;
     if (entry) {
         entry->reference_count++;
         note_use(cache, entry);
@@ -266,6 +267,19 @@ enum err_code flight_cache_ref_within(struct flight_cache *cache, const char *ke
     }
     *ret_entry = entry;
     return ERR_NONE;
+}
+
+enum err_code flight_cache_ref_within(struct flight_cache *cache, const char *key,
+                                      const struct patience *patience, flight_make *make,
+                                      void *context, struct flight_entry **ret_entry,
+                                      struct err *err)
+{
+    enum err_code code;
+    bool is_of_another;
+    do {
+        code = ref_once(cache, key, patience, make, context, ret_entry, &is_of_another, err);
+    } while (code == ERR_CANCELLED && is_of_another && !patience_is_over(patience));
+    return code;
 }
 
 struct flight_entry *flight_cache_try(struct flight_cache *cache, const char *key)

@@ -46,7 +46,8 @@ enum err_code flight_cache_ref(struct flight_cache *cache, const char *key, flig
                                void *context, struct flight_entry **ret_entry,
                                struct err *err) MUST_USE;
 /* The same for somebody who does not wait for ever: ERR_CANCELLED once the patience is over. What
- * make itself waits for is its own matter. */
+ * make itself waits for is its own matter; when that was given up by another who made the value,
+ * whoever waited for it makes it. */
 enum err_code flight_cache_ref_within(struct flight_cache *cache, const char *key,
                                       const struct patience *patience, flight_make *make,
                                       void *context, struct flight_entry **ret_entry,

@@ -1,10 +1,13 @@
 #include "lib/base/mem.h"
 
+#include "lib/base/sanitizers.h"
+
 #include <malloc.h>
 #include <pthread.h>
 #include <stdalign.h>
 #include <stdarg.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,17 +18,21 @@ enum {
     LARGEST_CHUNK_BYTES = 1 << 20,
     HUGE_BYTES = 4 << 20,
     PAGE_BYTES = 4096,
-    SPARE_LOG_MIN = 15,  /* the smallest chunk that is spared, 32 KiB */
-    SPARE_LOG_END = 22,  /* log2 of HUGE_BYTES */
+    SPARE_LOG_MIN = 12,  /* the smallest chunk that is spared, 4 KiB */
+    SPARE_LOG_END = 25,  /* what has 32 MiB and more goes back to the system */
     SPARE_STEPS_LOG = 3, /* sizes per doubling: at most an eighth is lost */
     SPARE_CLASSES = (SPARE_LOG_END - SPARE_LOG_MIN) << SPARE_STEPS_LOG,
-    SPARE_MAX_BYTES = 32 << 20
+    SPARE_TOLERANCE = 2, /* sizes more than was asked for, where that is there */
+    SPARE_MAX_BYTES = 64 << 20,
+    LARGEST_SPARE_BYTES = 1 << SPARE_LOG_END,
+    BUFFER_CHUNK_BYTES = 1 << SPARE_LOG_MIN
 };
 
 struct chunk {
     struct chunk *next;
-    size_t size; /* of data */
+    size_t size; /* of data, as was asked for */
     size_t used;
+    size_t total; /* of the memory; more where it was a spare one */
     alignas(max_align_t) unsigned char data[];
 };
 
@@ -91,22 +98,10 @@ static struct {
     size_t bytes;
 } spare = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-enum { IS_SPARING = 0 };
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-enum { IS_SPARING = 0 };
-#else
-enum { IS_SPARING = 1 };
-#endif
-#else
-enum { IS_SPARING = 1 };
-#endif
-
 /* The class of a chunk of *total bytes with its header, which are rounded up to it; -1: none. */
 static int class_of(size_t *total)
 {
-    if (!IS_SPARING || *total < (size_t)1 << SPARE_LOG_MIN)
+    if (IS_SANITIZED || *total < (size_t)1 << SPARE_LOG_MIN)
         return -1;
     const unsigned log = 63 - (unsigned)__builtin_clzl(*total);
     const unsigned shift = log - SPARE_STEPS_LOG;
@@ -119,15 +114,22 @@ static int class_of(size_t *total)
     return place;
 }
 
+/* Of that class or a little larger: sizes of one kind of thing vary, and new pages cost more than
+ * what is not filled of old ones. Whoever takes it does not see more than was asked for: what a
+ * thing is said to take depends on nothing but itself. */
 static struct chunk *take_spare(int place)
 {
     if (place < 0)
         return NULL;
+    struct chunk *chunk = NULL;
     pthread_mutex_lock(&spare.mutex);
-    struct chunk *chunk = spare.chunks[place];
-    if (chunk) {
+    for (int end = place + SPARE_TOLERANCE; place <= end && place < SPARE_CLASSES; place++) {
+        chunk = spare.chunks[place];
+        if (!chunk)
+            continue;
         spare.chunks[place] = chunk->next;
-        spare.bytes -= chunk->size + sizeof(*chunk);
+        spare.bytes -= chunk->total;
+        break;
     }
     pthread_mutex_unlock(&spare.mutex);
     return chunk;
@@ -135,7 +137,7 @@ static struct chunk *take_spare(int place)
 
 static void free_chunk(struct chunk *chunk)
 {
-    size_t total = chunk->size + sizeof(*chunk);
+    size_t total = chunk->total;
     const int place = class_of(&total);
     if (place >= 0) {
         pthread_mutex_lock(&spare.mutex);
@@ -152,6 +154,37 @@ static void free_chunk(struct chunk *chunk)
     free(chunk);
 }
 
+/*
+ * Large arrays are filled at once, and a page fault for each 4 KiB of them costs more than what is
+ * done with it. The kernel may use pages of 2 MiB where whole ones fit, so that at most one more is
+ * resident than is touched; a system without them ignores it. Only for what is never resized: the
+ * advice splits a mapping, which then can grow by a copy only.
+ */
+static void advise_huge(void *memory, size_t size)
+{
+    if (size < HUGE_BYTES)
+        return;
+    uintptr_t start = ((uintptr_t)memory + PAGE_BYTES - 1) & ~(uintptr_t)(PAGE_BYTES - 1);
+    uintptr_t end = ((uintptr_t)memory + size) & ~(uintptr_t)(PAGE_BYTES - 1);
+    (void)madvise((void *)start, end - start, MADV_HUGEPAGE);
+}
+
+/* A chunk of total bytes or a little more. */
+static struct chunk *take_chunk(size_t total)
+{
+    struct chunk *chunk = take_spare(class_of(&total));
+    if (!chunk) {
+        chunk = malloc(total);
+        if (!chunk)
+            out_of_memory(total);
+        advise_huge(chunk, total);
+        chunk->total = total;
+    }
+    chunk->size = total - sizeof(*chunk);
+    chunk->used = 0;
+    return chunk;
+}
+
 static void free_spare(void)
 {
     pthread_mutex_lock(&spare.mutex);
@@ -164,6 +197,53 @@ static void free_spare(void)
     }
     spare.bytes = 0;
     pthread_mutex_unlock(&spare.mutex);
+}
+
+/* ---- buffers ---- */
+
+/* The chunk whose data it is: what has so many bytes is one's. */
+static struct chunk *chunk_of(void *buffer, size_t bytes)
+{
+    if (!buffer || bytes < BUFFER_CHUNK_BYTES)
+        return NULL;
+    void *header = (unsigned char *)buffer - offsetof(struct chunk, data);
+    return header;
+}
+
+void *mem_grow_buffer(void *buffer, size_t used, size_t *bytes, size_t wanted)
+{
+    struct chunk *before = chunk_of(buffer, *bytes);
+    if (wanted < BUFFER_CHUNK_BYTES) {
+        *bytes = wanted;
+        return mem_resize(buffer, wanted, 1);
+    }
+    size_t total;
+    if (__builtin_add_overflow(wanted, sizeof(struct chunk), &total))
+        out_of_memory(SIZE_MAX);
+    struct chunk *chunk;
+    if (before && before->size >= LARGEST_SPARE_BYTES) { /* pages move, and no byte is copied */
+        chunk = realloc(before, total);
+        if (!chunk)
+            out_of_memory(total);
+        chunk->size = wanted;
+        chunk->total = total;
+    } else {
+        chunk = take_chunk(total);
+        if (used)
+            memcpy(chunk->data, buffer, used);
+        mem_free_buffer(buffer, *bytes);
+    }
+    *bytes = chunk->size;
+    return chunk->data;
+}
+
+void mem_free_buffer(void *buffer, size_t bytes)
+{
+    struct chunk *chunk = chunk_of(buffer, bytes);
+    if (chunk)
+        free_chunk(chunk);
+    else
+        free(buffer);
 }
 
 void mem_trim(void)
@@ -201,21 +281,6 @@ void arena_destroy(struct arena *arena)
     free(arena);
 }
 
-/*
- * Large arrays are filled at once, and a page fault for each 4 KiB of them costs more than what is
- * done with it. The kernel may use pages of 2 MiB where whole ones fit, so that at most one more is
- * resident than is touched; a system without them ignores it. Only for what is never resized: the
- * advice splits a mapping, which then can grow by a copy only.
- */
-static void advise_huge(void *memory, size_t size)
-{
-    if (size < HUGE_BYTES)
-        return;
-    uintptr_t start = ((uintptr_t)memory + PAGE_BYTES - 1) & ~(uintptr_t)(PAGE_BYTES - 1);
-    uintptr_t end = ((uintptr_t)memory + size) & ~(uintptr_t)(PAGE_BYTES - 1);
-    (void)madvise((void *)start, end - start, MADV_HUGEPAGE);
-}
-
 /* A chunk for one large object goes behind the one being filled, so that no room is wasted. */
 static struct chunk *add_chunk(struct arena *arena, size_t size)
 {
@@ -228,16 +293,8 @@ static struct chunk *add_chunk(struct arena *arena, size_t size)
     size_t total;
     if (__builtin_add_overflow(chunk_bytes, sizeof(struct chunk), &total))
         out_of_memory(SIZE_MAX);
-    struct chunk *chunk = take_spare(class_of(&total));
-    if (!chunk) {
-        chunk = malloc(total);
-        if (!chunk)
-            out_of_memory(total);
-        advise_huge(chunk, total);
-    }
-    chunk->size = total - sizeof(*chunk);
-    chunk->used = 0;
-    arena->total_bytes += total;
+    struct chunk *chunk = take_chunk(total);
+    arena->total_bytes += chunk->size + sizeof(*chunk);
     if (is_large && arena->chunks) {
         chunk->next = arena->chunks->next;
         arena->chunks->next = chunk;

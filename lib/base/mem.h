@@ -18,6 +18,13 @@ void *mem_alloc(size_t count, size_t size);
 void *mem_resize(void *memory, size_t count, size_t size);
 void mem_free(void *memory);
 char *mem_strdup(const char *text);
+/*
+ * For buffers that grow and soon go again: large ones are made of what arenas and others gave back.
+ * Room for at least wanted bytes, more than the *bytes there are, which *bytes becomes; the first
+ * `used` bytes of buffer are kept, the rest is not zeroed. NULL and 0: a new one.
+ */
+void *mem_grow_buffer(void *buffer, size_t used, size_t *bytes, size_t wanted);
+void mem_free_buffer(void *buffer, size_t bytes); /* NULL is a no-op */
 /* Gives freed memory back to the system, that of all threads: after freeing very many small pieces,
  * which the allocator would keep otherwise. Walks the whole heap: not for every request. */
 void mem_trim(void);

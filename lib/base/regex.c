@@ -20,6 +20,8 @@ struct regex {
     int *room;
     size_t room_words;
     bool is_steady;
+    bool is_whole;
+    uint32_t group_count;
     uint32_t repeated; /* places that repeats add to those of the pattern */
     pcre2_match_data *match_data;
     pcre2_match_context *context;
@@ -288,7 +290,7 @@ static pcre2_code *compile_with(struct span pattern, uint32_t options, int *ret_
         pcre2_set_newline(context, PCRE2_NEWLINE_LF);
         pcre2_set_parens_nest_limit(context, NEST_MAX);
     }
-    options |= PCRE2_UTF | PCRE2_DOLLAR_ENDONLY | PCRE2_NEVER_BACKSLASH_C | PCRE2_NO_AUTO_CAPTURE;
+    options |= PCRE2_UTF | PCRE2_DOLLAR_ENDONLY | PCRE2_NEVER_BACKSLASH_C;
     pcre2_code *code =
         pcre2_compile(pattern.data, pattern.size, options, ret_number, ret_offset, context);
     pcre2_compile_context_free(context);
@@ -300,7 +302,9 @@ static enum err_code compile(struct regex *regex, struct span pattern, struct er
     int number;
     size_t offset;
     /* Names come from anywhere: invalid UTF-8 in a subject must not match by accident. */
-    regex->code = compile_with(pattern, PCRE2_MATCH_INVALID_UTF, &number, &offset);
+    const uint32_t options =
+        regex->is_whole ? PCRE2_ANCHORED | PCRE2_ENDANCHORED | PCRE2_DOTALL : PCRE2_NO_AUTO_CAPTURE;
+    regex->code = compile_with(pattern, PCRE2_MATCH_INVALID_UTF | options, &number, &offset);
     if (!regex->code) {
         char message[160] = "";
         pcre2_get_error_message(number, (PCRE2_UCHAR *)message, sizeof(message));
@@ -308,7 +312,10 @@ static enum err_code compile(struct regex *regex, struct span pattern, struct er
         snprintf(problem, sizeof(problem), "is wrong: %s", message);
         return refuse_pattern(pattern, offset, problem, err);
     }
-    regex->match_data = pcre2_match_data_create(1, NULL);
+    pcre2_pattern_info(regex->code, PCRE2_INFO_CAPTURECOUNT, &regex->group_count);
+    if (regex->group_count >= REGEX_GROUPS_MAX)
+        return refuse_pattern(pattern, pattern.size, "has too many groups", err);
+    regex->match_data = pcre2_match_data_create(regex->group_count + 1, NULL);
     regex->context = pcre2_match_context_create(NULL);
     if (!regex->match_data || !regex->context)
         return err_set(err, ERR_INTERNAL, "no memory for a regular expression");
@@ -317,7 +324,8 @@ static enum err_code compile(struct regex *regex, struct span pattern, struct er
     return ERR_NONE;
 }
 
-enum err_code regex_create(struct span pattern, struct regex **ret_regex, struct err *err)
+static enum err_code create(struct span pattern, bool is_whole, struct regex **ret_regex,
+                            struct err *err)
 {
     uint32_t repeated;
     enum err_code code = check_subset(pattern, &repeated, err);
@@ -325,6 +333,7 @@ enum err_code regex_create(struct span pattern, struct regex **ret_regex, struct
         return code;
     struct regex *regex = mem_new(struct regex, 1);
     regex->repeated = repeated;
+    regex->is_whole = is_whole;
     regex->pattern = mem_new(char, pattern.size + 1);
     if (pattern.size)
         memcpy(regex->pattern, pattern.data, pattern.size);
@@ -334,6 +343,16 @@ enum err_code regex_create(struct span pattern, struct regex **ret_regex, struct
     else
         *ret_regex = regex;
     return code;
+}
+
+enum err_code regex_create(struct span pattern, struct regex **ret_regex, struct err *err)
+{
+    return create(pattern, false, ret_regex, err);
+}
+
+enum err_code regex_create_whole(struct span pattern, struct regex **ret_regex, struct err *err)
+{
+    return create(pattern, true, ret_regex, err);
 }
 
 void regex_destroy(struct regex *regex)
@@ -388,6 +407,81 @@ static bool make_room(struct regex *regex)
     return true;
 }
 
+/* Is it "+" or "{2,}"? *ret_least: "{2", or nothing. */
+static bool is_endless(struct span repeat, struct span *ret_least)
+{
+    *ret_least = span_of(repeat.data, 0);
+    if (repeat.data[0] == '+')
+        return true;
+    const uint8_t *comma = memchr(repeat.data, ',', repeat.size);
+    if (repeat.data[0] != '{' || !comma || comma[1] != '}')
+        return false;
+    *ret_least = span_of(repeat.data, (size_t)(comma - repeat.data));
+    return true;
+}
+
+/* One of * + ? {: behind atom. */
+static void write_repeat(struct span atom, struct span repeat, struct buf *text)
+{
+    struct span least;
+    if (!atom.size || !is_endless(repeat, &least)) {
+        buf_append_span(text, repeat);
+        return;
+    }
+    if (least.size) {
+        buf_append_span(text, least);
+        buf_append_byte(text, '}');
+    }
+    buf_append_span(text, atom);
+    buf_append_byte(text, '*');
+}
+
+/*
+ * The pattern as match_states can take it: PCRE2 counts how often a single character or class was
+ * repeated behind "+" and "{2,}", and two counts are two states: as many as the subject has
+ * characters, for each of which all are compared with each other. Behind "*" it counts nothing, so
+ * x+ becomes xx*, and x{2,} x{2}x*. It repeats groups without counting.
+ */
+static void write_steady(struct span pattern, struct buf *text)
+{
+    struct scanner scanner = {.pattern = pattern};
+    struct span atom = {0}; /* a single character or class that a repeat may follow */
+    while (scanner.at < pattern.size) {
+        const size_t start = scanner.at;
+        const uint8_t byte = pattern.data[start];
+        unsigned most;
+        const bool is_repeat = byte == '*' || byte == '+' || byte == '?' ||
+                               (byte == '{' && braces_end(&scanner, &most));
+        if (!scan_one(&scanner)) /* it was accepted before */
+            return;
+        const struct span piece = span_of(pattern.data + start, scanner.at - start);
+        if (is_repeat) {
+            write_repeat(atom, piece, text);
+            atom = (struct span){0};
+            continue;
+        }
+        buf_append_span(text, piece);
+        if ((byte & 0xc0) == 0x80) /* of a character that began before */
+            atom.size += piece.size;
+        else
+            atom = scanner.has_atom && byte != ')' ? piece : (struct span){0};
+    }
+}
+
+static pcre2_code *compile_steady(const char *pattern)
+{
+    enum { WRITTEN_FACTOR = 4 };
+    int number;
+    size_t offset;
+    buf_auto text;
+    buf_init(&text, REGEX_PATTERN_BYTES * WRITTEN_FACTOR);
+    write_steady(span_text(pattern), &text);
+    return buf_failed(&text)
+               ? NULL
+               : compile_with(buf_span(&text), PCRE2_NO_AUTO_POSSESS | PCRE2_NO_AUTO_CAPTURE,
+                              &number, &offset);
+}
+
 /* PCRE2's other algorithm steps once over the subject with the set of all states. */
 static int match_states(struct regex *regex, struct span text, uint32_t options)
 {
@@ -405,12 +499,9 @@ static int match_states(struct regex *regex, struct span text, uint32_t options)
 /* It knows no subjects with invalid UTF-8: what is between invalid bytes is matched by itself. */
 static int match_steadily(struct regex *regex, struct span text)
 {
-    int number;
-    size_t offset;
     uint32_t options = 0;
     if (!regex->steady_code)
-        regex->steady_code =
-            compile_with(span_text(regex->pattern), PCRE2_NO_AUTO_POSSESS, &number, &offset);
+        regex->steady_code = compile_steady(regex->pattern);
     if (!regex->steady_code)
         return PCRE2_ERROR_INTERNAL;
     for (;;) {
@@ -429,7 +520,7 @@ static int match_steadily(struct regex *regex, struct span text)
 enum err_code regex_match(struct regex *regex, struct span subject, bool *ret_matches,
                           struct err *err)
 {
-    if (!regex->is_steady && is_over_budget(regex))
+    if (!regex->is_steady && !regex->is_whole && is_over_budget(regex))
         return too_costly(regex, err);
     if (!subject.size)
         subject = SPAN_LITERAL("");
@@ -440,5 +531,25 @@ enum err_code regex_match(struct regex *regex, struct span subject, bool *ret_ma
     if (result < 0 && result != PCRE2_ERROR_NOMATCH)
         return too_costly(regex, err);
     *ret_matches = result >= 0;
+    return ERR_NONE;
+}
+
+enum err_code regex_match_groups(struct regex *regex, struct span subject,
+                                 struct span groups[REGEX_GROUPS_MAX], uint32_t *ret_count,
+                                 struct err *err)
+{
+    bool is_match;
+    const enum err_code code = regex_match(regex, subject, &is_match, err);
+    *ret_count = 0;
+    if (code || !is_match)
+        return code;
+    const size_t *places = pcre2_get_ovector_pointer(regex->match_data);
+    const uint32_t count = pcre2_get_ovector_count(regex->match_data);
+    for (uint32_t i = 0; i < count && i < REGEX_GROUPS_MAX; i++) {
+        const size_t start = places[2 * i], end = places[2 * i + 1];
+        groups[i] =
+            start == PCRE2_UNSET ? (struct span){0} : span_of(subject.data + start, end - start);
+        *ret_count = i + 1;
+    }
     return ERR_NONE;
 }

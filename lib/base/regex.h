@@ -17,9 +17,10 @@
  * A hostile pattern is bounded three times: length, steps and memory of one match, and CPU time
  * of all matches since regex_create. A steady expression is for short subjects that others choose:
  * what takes many steps is matched anew with the set of all states at once, which takes about the
- * subject's length times the square of the pattern's places at the worst, and is never given up
- * for a pattern that regex_repeats_much accepts. The interpreter is used, not the JIT compiler: its
- * limits count the same everywhere and the server needs no memory that is writable and executable.
+ * subject's length times the square of the pattern's places at the worst, whatever the pattern is,
+ * and is never given up for a pattern of which regex_repeats_much is false. The interpreter is
+ * used, not the JIT compiler: its limits count the same everywhere and the server needs no memory
+ * that is writable and executable.
  *
  * Threads: an object belongs to one thread. The only file that includes pcre2.h.
  */
@@ -35,6 +36,7 @@ enum {
     REGEX_HEAP_KIB = 4096,      /* PCRE2's heap limit, per match */
     REGEX_CPU_MS = 2000,        /* of all matches of one object together; not of steady ones */
     REGEX_REPEATED_MAX = 2000,  /* places that {2,5} and the like add to a pattern's own */
+    REGEX_GROUPS_MAX = 32,      /* of regex_match_groups; more are refused */
 };
 
 struct regex;
@@ -43,6 +45,20 @@ struct regex;
  * says where and why, and shows the pattern). */
 enum err_code regex_create(struct span pattern, struct regex **ret_regex, struct err *err) MUST_USE;
 void regex_destroy(struct regex *regex); /* NULL is a no-op */
+
+/*
+ * For rules that rewrite texts, which their owner wrote: as regex_create, but what matches is the
+ * whole subject, "." matches line feeds, too, and (x) is kept for regex_match_groups. There is no
+ * bound on the CPU time of all matches together, only on that of each. regex_match may be used,
+ * too.
+ */
+enum err_code regex_create_whole(struct span pattern, struct regex **ret_regex,
+                                 struct err *err) MUST_USE;
+/* groups[0] is the subject, groups[n] what the n-th group matched last, empty where it did not;
+ * *ret_count: 0 for no match, else one more than there are groups. Handles: as regex_match. */
+enum err_code regex_match_groups(struct regex *regex, struct span subject,
+                                 struct span groups[REGEX_GROUPS_MAX], uint32_t *ret_count,
+                                 struct err *err) MUST_USE;
 
 /* Before the first match. */
 void regex_set_steady(struct regex *regex);

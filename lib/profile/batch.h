@@ -100,6 +100,8 @@ struct batch {
      * ascending; NULL when none of the samples has any. */
     const uint64_t *timestamp_start;
     const int64_t *timestamps;
+
+    const char *notice; /* for the sender: what was left out of it; NULL: nothing */
 };
 
 /* Frees the batch and all it points to; NULL is a no-op. */

@@ -35,11 +35,23 @@ struct making {
     struct span *text_bytes;
     uint32_t *text_strings;
     uint32_t text_capacity;
-    enum use *uses;   /* of each value type */
-    uint32_t *counts; /* of samples; by group, then value type */
+    const char *notice; /* of the batch, in scratch */
+    enum use *uses;     /* of each value type */
+    uint32_t *counts;   /* of samples; by group, then value type */
 };
 
 /* ---- series ---- */
+
+/* Takes those out that become name; the order of the others stays. */
+static void take_out(struct group *group, struct span name)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < group->label_count; i++) {
+        if (!batch_labels_becomes(group->labels[i].name, name))
+            group->labels[kept++] = group->labels[i];
+    }
+    group->label_count = kept;
+}
 
 /* The source's labels and the group's; the latter win. */
 static enum err_code make_group(struct making *making, uint32_t index, struct err *err)
@@ -57,14 +69,11 @@ static enum err_code make_group(struct making *making, uint32_t index, struct er
             continue;
         const struct batch_text_label label = {.name = making->options->series_labels[i],
                                                .value = profile_string(making->profile, value)};
-        size_t at = 0;
-        while (at < group->label_count && !span_equal(group->labels[at].name, label.name))
-            at++;
-        group->labels[at] = label;
-        group->label_count += at == group->label_count;
+        take_out(group, label.name);
+        group->labels[group->label_count++] = label;
     }
     return batch_labels_check(making->scratch, group->labels, &group->label_count, &making->limits,
-                              err);
+                              &making->notice, err);
 }
 
 static enum err_code make_groups(struct making *making, struct err *err)
@@ -428,6 +437,8 @@ static enum err_code make(struct making *making, struct err *err)
         code = count_samples(making, err);
     if (code)
         return code;
+    if (making->notice)
+        making->batch->notice = arena_strdup(making->batch->arena, making->notice);
     make_tables(making);
     make_stacks(making);
     make_rows(making);

@@ -66,15 +66,25 @@ bool batch_labels_becomes(struct span sender_name, struct span name)
            span_equal(span_of(clean, batch_labels_clean_name(sender_name, clean)), name);
 }
 
+int batch_labels_compare(struct span a, struct span b)
+{
+    const int is_first = span_equal_text(b, "service.name") - span_equal_text(a, "service.name");
+    return is_first ? is_first : span_compare(a, b);
+}
+
 bool batch_labels_is_service(struct span name)
 {
     const struct span service = SPAN_LITERAL("service_name");
     return name.size == service.size && batch_labels_becomes(name, service);
 }
 
+/* No character is cut in two. */
 static int quoted_size(struct span name)
 {
-    return name.size > QUOTED_BYTES ? QUOTED_BYTES : (int)name.size;
+    size_t size = name.size > QUOTED_BYTES ? QUOTED_BYTES : name.size;
+    while (size && size < name.size && (name.data[size] & 0xc0) == 0x80)
+        size--;
+    return (int)size;
 }
 
 static enum err_code check_label(const struct batch_text_label *label,
@@ -88,6 +98,8 @@ static enum err_code check_label(const struct batch_text_label *label,
                        label->name.size, limits->name_bytes);
     if (label->name.size == 0)
         return err_set(err, ERR_INVALID, "a label has no name");
+    if (!span_is_utf8(label->name))
+        return err_set(err, ERR_INVALID, "the name of label '%.*s' is no UTF-8", size, name);
     if (label->value.size > limits->value_bytes)
         return err_set(err, ERR_TOO_LARGE,
                        "the value of label '%.*s' is %zu bytes; the limit is %u", size, name,
@@ -97,36 +109,66 @@ static enum err_code check_label(const struct batch_text_label *label,
     return ERR_NONE;
 }
 
-static int compare_labels(const void *a, const void *b)
+const char *batch_labels_tell_lost(struct arena *arena, struct span lost, struct span kept)
 {
-    const struct batch_text_label *x = a, *y = b;
-    return span_compare(x->name, y->name);
+    return arena_printf(
+        arena, "label '%.*s' is left out: its name becomes that of '%.*s', which counts",
+        quoted_size(lost), (const char *)lost.data, quoted_size(kept), (const char *)kept.data);
 }
 
-static void clean(struct arena *arena, struct batch_text_label *label)
+/* A label on its way to a series. */
+struct named {
+    struct batch_text_label label;
+    struct span clean;
+};
+
+static int compare_named(const void *a, const void *b)
 {
-    if (batch_labels_is_name(label->name))
-        return;
-    char *name = arena_alloc_raw(arena, label->name.size + 1, 1);
-    label->name = span_of(name, batch_labels_clean_name(label->name, name));
+    const struct named *x = a, *y = b;
+    const int order = span_compare(x->clean, y->clean);
+    return order ? order : batch_labels_compare(x->label.name, y->label.name);
 }
 
-/* Of those with one clean name the first, as they stood in order of the sender's names. */
-static size_t keep_first(struct batch_text_label *labels, size_t count)
+static struct span clean(struct arena *arena, struct span name)
 {
+    if (batch_labels_is_name(name))
+        return name;
+    char *cleaned = arena_alloc_raw(arena, name.size + 1, 1);
+    return span_of(cleaned, batch_labels_clean_name(name, cleaned));
+}
+
+static enum err_code refuse_twice(struct span name, struct err *err)
+{
+    return err_set(err, ERR_INVALID, "label '%.*s' is given twice", quoted_size(name),
+                   (const char *)name.data);
+}
+
+/* named is in order. Of those with one clean name the first is kept. */
+static enum err_code keep_first(struct arena *arena, const struct named *named, size_t count,
+                                struct batch_text_label *labels, size_t *ret_kept,
+                                const char **notice, struct err *err)
+{
+    const struct named *last = NULL;
     size_t kept = 0;
     for (size_t i = 0; i < count; i++) {
-        size_t at = 0;
-        while (at < kept && !span_equal(labels[at].name, labels[i].name))
-            at++;
-        if (at == kept)
-            labels[kept++] = labels[i];
+        const struct batch_text_label *label = &named[i].label;
+        if (i > 0 && span_equal(label->name, named[i - 1].label.name))
+            return refuse_twice(label->name, err);
+        if (!last || !span_equal(last->clean, named[i].clean)) {
+            last = &named[i];
+            labels[kept++] =
+                (struct batch_text_label){.name = named[i].clean, .value = label->value};
+        } else if (!*notice && !span_equal(last->label.value, label->value)) {
+            *notice = batch_labels_tell_lost(arena, label->name, last->label.name);
+        }
     }
-    return kept;
+    *ret_kept = kept;
+    return ERR_NONE;
 }
 
 enum err_code batch_labels_check(struct arena *arena, struct batch_text_label *labels,
-                                 size_t *count, const struct batch_limits *limits, struct err *err)
+                                 size_t *count, const struct batch_limits *limits,
+                                 const char **notice, struct err *err)
 {
     size_t kept = 0;
     for (size_t i = 0; i < *count; i++) {
@@ -141,18 +183,10 @@ enum err_code batch_labels_check(struct arena *arena, struct batch_text_label *l
         if (code)
             return code;
     }
-    if (kept)
-        qsort(labels, kept, sizeof(*labels), compare_labels);
-    for (size_t i = 1; i < kept; i++) {
-        if (span_equal(labels[i - 1].name, labels[i].name))
-            return err_set(err, ERR_INVALID, "label '%.*s' is given twice",
-                           quoted_size(labels[i].name), (const char *)labels[i].name.data);
-    }
+    struct named *named = arena_new_raw(arena, struct named, kept);
     for (size_t i = 0; i < kept; i++)
-        clean(arena, &labels[i]);
-    kept = keep_first(labels, kept);
+        named[i] = (struct named){.label = labels[i], .clean = clean(arena, labels[i].name)};
     if (kept)
-        qsort(labels, kept, sizeof(*labels), compare_labels);
-    *count = kept;
-    return ERR_NONE;
+        qsort(named, kept, sizeof(*named), compare_named);
+    return keep_first(arena, named, kept, labels, count, notice, err);
 }

@@ -6,9 +6,13 @@
  * a sender's name becomes '_', one stands before a digit at the start, and one only where a name
  * starts with several, as names that begin with "__" are none of a series (the readers of the
  * protocols take such out before and say what they mean). So "k8s.pod.name" of OpenTelemetry,
- * "k8s-pod-name" and "k8s_pod_name" are one label; where one series has several of them, the first
- * by the bytes of the sender's name counts and the others are left out. A value is any UTF-8 text;
- * a label without a value is no label. Threads: any.
+ * "k8s-pod-name" and "k8s_pod_name" are one label. Names and values are UTF-8; a label without a
+ * value is no label.
+ *
+ * Where one list of a sender has several labels that come to one name, the rule is the same for all
+ * protocols: one that stands there twice, letter by letter, is refused, whatever its values; of
+ * those that are written differently the first counts, by batch_labels_compare, and the others are
+ * left out, which the answer says unless they have the same value. Threads: any.
  */
 #ifndef LIB_PROFILE_BATCH_LABELS_H
 #define LIB_PROFILE_BATCH_LABELS_H
@@ -45,17 +49,24 @@ size_t batch_labels_clean_name(struct span name, char *ret_name);
 /* Does a sender's name become this one, which is clean? */
 bool batch_labels_becomes(struct span sender_name, struct span name);
 
+/* Which of two senders' names that come to one counts: by bytes, but OpenTelemetry's "service.name"
+ * before all. */
+int batch_labels_compare(struct span a, struct span b);
+
+/* For the answer, in arena: that the label which the sender calls lost is left out for kept. */
+const char *batch_labels_tell_lost(struct arena *arena, struct span lost, struct span kept);
+
 /* Is it service_name for series? */
 bool batch_labels_is_service(struct span name);
 
 /*
  * Takes labels without a value out, checks the others, gives them the names that series have (in
- * arena, where they differ) and sorts by them. limits are resolved ones. Handles: ERR_INVALID (an
- * empty name, a value that is none, a sender's name given twice), ERR_TOO_LARGE (limits); messages
- * name the label.
+ * arena, where they differ) and sorts by them. limits are resolved ones. *notice, NULL before,
+ * tells of a label that is left out (in arena). Handles: ERR_INVALID (a name or value that is none,
+ * a sender's name given twice), ERR_TOO_LARGE (limits); messages name the label.
  */
 enum err_code batch_labels_check(struct arena *arena, struct batch_text_label *labels,
                                  size_t *count, const struct batch_limits *limits,
-                                 struct err *err) MUST_USE;
+                                 const char **notice, struct err *err) MUST_USE;
 
 #endif

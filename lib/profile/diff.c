@@ -187,5 +187,6 @@ enum err_code diff_view_create(struct arena *arena, const struct profile *a,
     if (!view->is_normalised)
         return ERR_NONE;
     double total_a = (double)view->total[VIEW_SIDE_A], total_b = (double)view->total[VIEW_SIDE_B];
-    return view_scale(view, total_b != 0 ? total_a / total_b : 0, err);
+    /* Of a total that is not above zero nothing is a share: a quotient of signs would turn them. */
+    return view_scale(view, total_a > 0 && total_b > 0 ? total_a / total_b : 0, err);
 }

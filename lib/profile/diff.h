@@ -3,7 +3,8 @@
  *
  * delta is always b - a. Normalised, b's sums are scaled to a's total of this sample type and
  * rounded to whole numbers: what remains is how the shares changed. Totals are then those after
- * scaling. `go tool pprof -diff_base a -normalize b` scales and rounds each sample instead.
+ * scaling. `go tool pprof -diff_base a -normalize b` scales and rounds each sample instead. Where
+ * either total is not above zero there are no shares: b's sums, and its total, are then 0.
  *
  * Compared are sample types of the same name whose units are the same or of one kind, as "ns" and
  * "milliseconds": values are then those of the finer unit. sample_type is looked up in b, and what

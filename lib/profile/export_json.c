@@ -19,7 +19,7 @@ struct writer {
     struct buf *output;
 };
 
-static void append_flags(struct buf *buf, uint8_t flags)
+void export_json_flags(struct buf *buf, uint8_t flags)
 {
     static const struct {
         uint8_t flag;
@@ -59,7 +59,7 @@ static void append_frame(struct buf *buf, const struct frame *frame)
     append_member(buf, "mapping", frame->mapping);
     if (frame->address)
         buf_printf(buf, ",\"address\":\"0x%" PRIx64 "\"", frame->address);
-    append_flags(buf, frame->flags);
+    export_json_flags(buf, frame->flags);
 }
 
 static void make_fragments(struct writer *writer)

@@ -29,4 +29,7 @@ struct flame;
 enum err_code export_json(const struct flame *flame, uint32_t max_depth, struct span symbolization,
                           struct buf *output, struct err *err) MUST_USE;
 
+/* Appends ,"flags":["inlined",…] of FRAME_* (view.h), or nothing where there are none. */
+void export_json_flags(struct buf *output, uint8_t flags);
+
 #endif

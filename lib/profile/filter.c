@@ -3,8 +3,10 @@
 #include "lib/base/mem.h"
 #include "lib/base/regex.h"
 #include "lib/profile/label_filter.h"
+#include "lib/profile/raw_name.h"
 
 #include <assert.h>
+#include <string.h>
 
 struct rule {
     enum filter_action action;
@@ -23,6 +25,7 @@ static_assert((int)FILTER_RULES_MAX == (int)LABEL_RULES_MAX, "all rules may be o
 struct matcher {
     const struct profile *profile;
     struct regex *regex;
+    bool is_of_addresses;
     uint8_t *known; /* per string */
     struct err *err;
     enum err_code code;
@@ -77,6 +80,11 @@ enum err_code filter_create(struct arena *arena, const struct filter_rule *rules
     return ERR_NONE;
 }
 
+bool filter_is_of_addresses(struct span pattern)
+{
+    return pattern.size && memmem(pattern.data, pattern.size, "0x", 2) != NULL;
+}
+
 static bool matches_string(struct matcher *matcher, uint32_t string)
 {
     uint8_t *known = &matcher->known[string];
@@ -97,10 +105,22 @@ static bool matches_line(struct matcher *matcher, const struct profile_line *lin
     return matches_string(matcher, function->name) || matches_string(matcher, function->filename);
 }
 
+static bool matches_raw_name(struct matcher *matcher, const struct profile_location *location)
+{
+    char text[RAW_NAME_BYTES];
+    const struct span name = raw_name_write(matcher->profile, location, text);
+    bool is_match = false;
+    if (name.size && !matcher->code)
+        matcher->code = regex_match(matcher->regex, name, &is_match, matcher->err);
+    return is_match;
+}
+
 static bool matches_mapping(struct matcher *matcher, const struct profile_location *location)
 {
-    return location->mapping != PROFILE_NONE &&
-           matches_string(matcher, matcher->profile->mappings[location->mapping].filename);
+    if (location->mapping == PROFILE_NONE)
+        return false;
+    return matches_string(matcher, matcher->profile->mappings[location->mapping].filename) ||
+           (matcher->is_of_addresses && matches_raw_name(matcher, location));
 }
 
 static bool matches_location(struct matcher *matcher, uint32_t first_line, uint32_t end_line,
@@ -168,7 +188,10 @@ enum err_code filter_apply(const struct filter *filter, const struct profile *pr
     uint32_t focus_count = 0;
     for (size_t i = 0; i < filter->rule_count; i++) {
         const struct rule *rule = &filter->rules[i];
-        struct matcher matcher = {.profile = profile, .regex = rule->regex, .err = err};
+        struct matcher matcher = {.profile = profile,
+                                  .regex = rule->regex,
+                                  .is_of_addresses = filter_is_of_addresses(rule->pattern),
+                                  .err = err};
         matcher.known = arena_new(scratch, uint8_t, profile->string_count);
         uint32_t focus_bit = UINT32_C(1) << focus_count;
         apply_rule(rule, &matcher, first_line, focus_bit, focus_matches, verdicts, line_is_hidden);

@@ -15,6 +15,10 @@
  * ignore wins over focus. focus and ignore look at the frames as they are in the profile, whatever
  * is hidden.
  *
+ * An expression with "0x" in it may be of an address: it also matches a location, as by its
+ * mapping, by what that is called without symbols (raw_name.h), so that a link that was made before
+ * names came still finds its frames. pprof knows no such names.
+ *
  * A rule may be given several times: every focus must match, any ignore leaves out, hides and
  * shows apply one after the other in the order given.
  *
@@ -45,6 +49,9 @@ struct filter;
  */
 enum err_code filter_create(struct arena *arena, const struct filter_rule *rules, size_t rule_count,
                             const struct filter **ret_filter, struct err *err) MUST_USE;
+
+/* May the expression be of an address? */
+bool filter_is_of_addresses(struct span pattern);
 
 /* "focus", "ignore", "hide", "show", "label". */
 const char *filter_action_name(enum filter_action action);

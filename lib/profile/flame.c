@@ -470,7 +470,10 @@ static enum err_code start_build(struct build *build, const uint64_t *path,
         return err_set(err, ERR_TOO_LARGE, "a stack is too deep for a flame graph");
     if (!path)
         return ERR_NONE;
-    return flame_root_find(view, build->order, build->max_depth, *path, &build->root, err);
+    code = flame_root_find(view, build->order, build->max_depth, *path, &build->root, err);
+    if (!code)
+        build->flame->root_path = flame_root_path(view, &build->root);
+    return code;
 }
 
 static enum err_code create(struct arena *arena, const struct view *view, uint32_t max_nodes,

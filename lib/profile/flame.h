@@ -34,6 +34,8 @@ struct flame {
     /* Side B before view->scale, for whom whole numbers are too coarse; NULL where it is 1. */
     const int64_t *unscaled_self;
 
+    uint64_t
+        root_path; /* of flame_create_below: the hash of that node's path now; 0: all is here */
     uint64_t cut_hidden_count;  /* nodes that are merged into others; 0: nothing was cut */
     int64_t cut_value;          /* of both sides, as absolute values */
     uint32_t cut_count;         /* nodes with FRAME_OTHER */

@@ -3,6 +3,7 @@
 #include "lib/base/map.h"
 #include "lib/base/mem.h"
 #include "lib/profile/filter.h"
+#include "lib/profile/raw_path.h"
 
 #include <assert.h>
 
@@ -334,6 +335,18 @@ static void put_metadata(struct writer *writer, const struct flame_binary_option
     put_json_text(&json, "drop_frames", profile_string(view->profile, view->profile->drop_frames));
     buf_printf(&json, ",\"drop_frames_failed\":%s", view->drop_frames_failed ? "true" : "false");
     put_json_filters(&json, options);
+    if (flame->root_path)
+        buf_printf(&json, ",\"root\":\"%016llx\"", (unsigned long long)flame->root_path);
+    if (raw_path_may_be(view))
+        buf_append_text(&json, ",\"named_later\":true");
+    if (raw_path_has_sent_names(view))
+        buf_append_text(&json, ",\"sent_names_replaced\":true");
+    if (options->renamed.size) {
+        buf_append_text(&json, ",\"renamed\":");
+        buf_append_span(&json, options->renamed);
+        if (options->renamed_is_cut)
+            buf_append_text(&json, ",\"renamed_is_cut\":true");
+    }
     if (options && options->symbolization.size) {
         buf_append_text(&json, ",\"symbolization\":");
         buf_append_span(&json, options->symbolization);

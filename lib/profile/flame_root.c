@@ -2,6 +2,7 @@
 
 #include "lib/base/mem.h"
 #include "lib/profile/path_hash.h"
+#include "lib/profile/raw_path.h"
 
 struct search {
     struct path_hash *hashes; /* of frames */
@@ -49,8 +50,8 @@ static enum err_code find(struct search *search, const struct view *view, const 
     return err_set(err, ERR_NOT_FOUND, "no node of the tree has that path");
 }
 
-enum err_code flame_root_find(const struct view *view, const uint32_t *order, uint64_t max_depth,
-                              uint64_t hash, struct flame_root *ret_root, struct err *err)
+static enum err_code find_path(const struct view *view, const uint32_t *order, uint64_t max_depth,
+                               uint64_t hash, struct flame_root *ret_root, struct err *err)
 {
     arena_auto scratch = arena_create();
     enum err_code code = ERR_NOT_FOUND;
@@ -67,4 +68,24 @@ enum err_code flame_root_find(const struct view *view, const uint32_t *order, ui
         code = find(&search, view, order, ret_root, err);
     }
     return code;
+}
+
+enum err_code flame_root_find(const struct view *view, const uint32_t *order, uint64_t max_depth,
+                              uint64_t hash, struct flame_root *ret_root, struct err *err)
+{
+    uint64_t now;
+    enum err_code code = find_path(view, order, max_depth, hash, ret_root, err);
+    if (code != ERR_NOT_FOUND)
+        return code;
+    code = raw_path_find(view, hash, &now, err);
+    return code ? code : find_path(view, order, max_depth, now, ret_root, err);
+}
+
+uint64_t flame_root_path(const struct view *view, const struct flame_root *root)
+{
+    struct path_hash path = {0};
+    for (uint64_t i = 0; i < root->depth; i++)
+        path = path_hash_child(path, path_hash_frame(&view->frames[root->frames[i]], view->group,
+                                                     PATH_HASH_OF_FRAMES));
+    return path_hash_u64(path);
 }

@@ -2,6 +2,7 @@
 
 #include "lib/base/mem.h"
 #include "lib/profile/path_hash.h"
+#include "lib/profile/raw_path.h"
 
 static uint32_t find_path(const struct flame *flame, uint64_t hash, enum path_hash_form form)
 {
@@ -27,6 +28,10 @@ uint32_t flame_find_path(const struct flame *flame, uint64_t hash)
     uint32_t found = 0;
     for (int form = 0; form < PATH_HASH_FORM_COUNT && !found; form++)
         found = find_path(flame, hash, (enum path_hash_form)form);
+    uint64_t now;
+    struct err ignored;
+    if (!found && raw_path_find(flame->view, hash, &now, &ignored) == ERR_NONE)
+        found = find_path(flame, now, PATH_HASH_OF_FRAMES);
     return found;
 }
 

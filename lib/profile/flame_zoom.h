@@ -8,8 +8,8 @@
 
 #include "lib/profile/flame.h"
 
-/* The first node whose path has that hash; 0, the root, when there is none. One loop or
- * two over the nodes. */
+/* The first node whose path has that hash, or had before addresses got names (raw_path.h); 0, the
+ * root, when there is none. One to three loops over the nodes, and one over the stacks. */
 uint32_t flame_find_path(const struct flame *flame, uint64_t hash);
 
 /*

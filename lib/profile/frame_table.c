@@ -3,6 +3,7 @@
 #include "lib/base/map.h"
 #include "lib/base/mem.h"
 #include "lib/profile/filter.h"
+#include "lib/profile/raw_name.h"
 
 #include <assert.h>
 
@@ -114,19 +115,6 @@ uint32_t frame_table_label(struct frame_table *table, struct span text)
 
 /* ---- names ---- */
 
-static struct span base_name(struct span path)
-{
-    if (path.size == 0)
-        return path;
-    size_t end = path.size;
-    while (end > 1 && path.data[end - 1] == '/')
-        end--;
-    size_t start = end;
-    while (start > 0 && path.data[start - 1] != '/')
-        start--;
-    return span_of(path.data + start, end - start);
-}
-
 static uint32_t text_number(struct frame_table *table, struct span text)
 {
     uint32_t number = map_bytes_add(&table->by_text, text, table->text_count);
@@ -159,11 +147,26 @@ static uint32_t binary_number(struct frame_table *table, const struct source *so
     uint32_t *number = &source->binary_of_string[mapping];
     if (*number != PROFILE_NONE)
         return *number;
-    struct span base = base_name(profile_string(source->profile, mapping));
+    struct span base = raw_name_base(profile_string(source->profile, mapping));
     struct span name = SPAN_LITERAL("<unknown>");
     if (base.size)
         name = span_text(arena_printf(table->arena, "[%.*s]", SPAN_PRINT(base)));
     return *number = text_number(table, name);
+}
+
+/* "libc.so.6+0x2a10", or as binary_number where the address or its binary is not known. */
+static uint32_t raw_number(struct frame_table *table, const struct source *source,
+                           const struct place *place)
+{
+    char text[RAW_NAME_BYTES];
+    const struct span name = raw_name_write(source->profile, place->location, text);
+    if (name.size == 0)
+        return binary_number(table, source, place->mapping);
+    const uint32_t known = map_bytes_find(&table->by_text, name);
+    if (known != MAP_ABSENT)
+        return known;
+    return text_number(table,
+                       span_of(arena_strndup(table->arena, name.data, name.size), name.size));
 }
 
 static uint32_t name_number(struct frame_table *table, const struct source *source,
@@ -173,7 +176,7 @@ static uint32_t name_number(struct frame_table *table, const struct source *sour
     if (function && (function->name || function->system_name))
         return string_number(table, source,
                              function->name ? function->name : function->system_name);
-    return binary_number(table, source, place->mapping);
+    return raw_number(table, source, place);
 }
 
 static bool is_kernel(struct span mapping)
@@ -194,7 +197,13 @@ static bool is_interpreted(struct span file)
     return false;
 }
 
-/* What a string says of a frame: as its binary FRAME_KERNEL, as its source file FRAME_INTERPRETED.
+/* The binary that agents give to functions of scripts, whatever their files are called. */
+static bool is_interpreter(struct span mapping)
+{
+    return span_equal_text(mapping, "[cpython]") || span_equal_text(mapping, "[ruby]");
+}
+
+/* What a string says of a frame: as its binary FRAME_KERNEL, as either FRAME_INTERPRETED.
  * Each is looked at once, however many lines have it. */
 static uint8_t flags_of(const struct source *source, uint32_t string)
 {
@@ -202,7 +211,7 @@ static uint8_t flags_of(const struct source *source, uint32_t string)
     const struct span text = profile_string(source->profile, string);
     if (!(*flags & FLAGS_ARE_KNOWN))
         *flags = (uint8_t)(FLAGS_ARE_KNOWN | (is_kernel(text) ? FRAME_KERNEL : 0) |
-                           (is_interpreted(text) ? FRAME_INTERPRETED : 0));
+                           (is_interpreted(text) || is_interpreter(text) ? FRAME_INTERPRETED : 0));
     return *flags;
 }
 
@@ -213,6 +222,8 @@ static struct frame describe(const struct source *source, const struct place *pl
     struct frame frame = {.mapping = profile_string(source->profile, place->mapping)};
     uint8_t flags = place->is_inlined ? FRAME_INLINED : 0;
     flags |= flags_of(source, place->mapping) & FRAME_KERNEL;
+    if (is_interpreter(frame.mapping))
+        flags |= FRAME_INTERPRETED;
     if (place->function) {
         frame.file = profile_string(source->profile, place->function->filename);
         frame.line = place->function->start_line;

@@ -13,7 +13,8 @@
  * Series: labels are the attributes of resource and scope (text, integers, booleans and doubles,
  * not bytes or lists) and, of a sample's, those that the options name (text and booleans). Of one
  * attribute that several give, the sample's is taken before the profile's, the resource's and the
- * scope's. Labels have the names of lib/profile/batch_labels.h; names are cut at their limit,
+ * scope's. Labels have the names of lib/profile/batch_labels.h, and go by its rule where one
+ * resource, scope or sample has several that come to one name; names are cut at their limit,
  * values too: then they end in "#" and 16 digits of their SHA-256, so that those that begin alike
  * differ. service_name is always there, and no other attribute takes its place: the sample's
  * service.name, else the resource's, else "unknown_service", with ":" and the resource's
@@ -25,11 +26,11 @@
  * is what may be added up over time. Values of one sample are added, and where there are none each
  * timestamp counts 1. Samples whose value is 0 are left out.
  *
- * A profile that is wrong in itself (an index to nothing, a message cut short, sums past 2^63) is
- * dropped, counted and named in the result, and so is one that uses a wrong entry of the
- * dictionary; the others stay. Decoding is two passes over the bytes, of which the first counts,
- * so that arrays have their size before they are filled. Threads: any; see tests/bench/bench_otlp.c
- * for what it costs.
+ * A profile that is wrong in itself (an index to nothing, a message cut short, sums past 2^63, a
+ * label's name or value that is no UTF-8, an attribute that is given twice) is dropped, counted and
+ * named in the result, and so is one that uses a wrong entry of the dictionary; the others stay.
+ * Decoding is two passes over the bytes, of which the first counts, so that arrays have their size
+ * before they are filled. Threads: any; see tests/bench/bench_otlp.c for what it costs.
  */
 #ifndef LIB_PROFILE_OTLP_H
 #define LIB_PROFILE_OTLP_H
@@ -47,6 +48,7 @@ struct otlp_options {
     const struct profile_limits *limits;      /* NULL: all defaults */
     const struct batch_limits *series_limits; /* as above; its types and profiles are not used */
     int64_t now_ns;                           /* the time of profiles that have none */
+    bool is_raw_kept; /* raw in protobuf lives as long as the batch, which borrows its strings */
 };
 
 enum { OTLP_MESSAGE_BYTES = 2048 };
@@ -54,13 +56,13 @@ enum { OTLP_MESSAGE_BYTES = 2048 };
 struct otlp_result {
     uint32_t profile_count; /* that were taken */
     uint32_t rejected_profiles;
-    char message[OTLP_MESSAGE_BYTES]; /* what was dropped and why; "" when nothing was */
+    char message[OTLP_MESSAGE_BYTES]; /* what was dropped or left out, and why; "": nothing */
 };
 
 /*
- * raw is needed until the return only. options may be NULL. The batch may be empty, when the
- * request is or when all of it was dropped. *ret_result is set on success only. Handles:
- * ERR_INVALID (no such message), ERR_TOO_LARGE (limits; nothing was taken).
+ * raw is needed until the return only, unless the options say that it is kept. options may be NULL.
+ * The batch may be empty, when the request is or when all of it was dropped. *ret_result is set on
+ * success only. Handles: ERR_INVALID (no such message), ERR_TOO_LARGE (limits; nothing was taken).
  */
 enum err_code otlp_decode(struct span raw, enum otlp_encoding encoding,
                           const struct otlp_options *options, struct batch **ret_batch,

@@ -45,6 +45,7 @@ static int rpc_code(enum err_code code)
     case ERR_GONE:
         return RPC_NOT_FOUND;
     case ERR_CONFLICT:
+    case ERR_STALE:
         return RPC_FAILED_PRECONDITION;
     case ERR_UNAUTHENTICATED:
         return RPC_UNAUTHENTICATED;

@@ -184,13 +184,18 @@ void otlp_fill_attributes(struct otlp_decoder *decoder)
     uint8_t *wrong = arena_new(decoder->scratch, uint8_t, count);
     uint32_t last_key = 0;
     enum otlp_role last_role = ROLE_PLAIN;
+    bool is_last_text = true;
     struct span bytes;
     for (size_t i = 0; otlp_next_entry(&range, TABLE_ATTRIBUTE, &bytes); i++) {
         wrong[i] = !fill_attribute(decoder, bytes, &attributes[i]);
-        if (attributes[i].key != last_key)
-            last_role = otlp_role_of(decoder, decoder->strings[attributes[i].key]);
+        if (attributes[i].key != last_key) {
+            const struct span key = decoder->strings[attributes[i].key];
+            last_role = otlp_role_of(decoder, key);
+            is_last_text = span_is_utf8(key);
+        }
         last_key = attributes[i].key;
         attributes[i].role = last_role;
+        wrong[i] |= !is_last_text;
     }
     decoder->attributes = attributes;
     decoder->wrong[TABLE_ATTRIBUTE] = wrong;

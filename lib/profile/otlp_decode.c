@@ -111,6 +111,8 @@ enum err_code otlp_decode(struct span raw, enum otlp_encoding encoding,
         return decode_wire(raw, false, options, ret_batch, ret_result, err);
     buf_auto wire;
     buf_init(&wire, limits.raw_bytes);
+    struct otlp_options of_wire = *options;
+    of_wire.is_raw_kept = false;
     enum err_code code = otlp_json_to_wire(raw, &limits, &wire, err);
-    return code ? code : decode_wire(buf_span(&wire), true, options, ret_batch, ret_result, err);
+    return code ? code : decode_wire(buf_span(&wire), true, &of_wire, ret_batch, ret_result, err);
 }

@@ -92,12 +92,14 @@ static enum err_code collect(struct otlp_decoder *decoder, struct span list, boo
                              struct collected *collected)
 {
     const uint8_t *at = list.data, *end = otlp_end(list);
+    const uint32_t first = collected->series_count;
     while (at < end) {
         uint64_t index;
         at = wire_read_varint(at, end, &index);
         if (!at || !otlp_is_right(decoder, TABLE_ATTRIBUTE, index))
             return err_set(decoder->problem, ERR_INVALID,
-                           "refers to an attribute that is not there or is malformed");
+                           "refers to an attribute that is not there or is malformed, or whose "
+                           "name is no UTF-8");
         const struct otlp_attribute *attribute = &decoder->attributes[index];
         const bool is_empty = attribute->kind == OTLP_NOTHING || attribute->kind == OTLP_LIST ||
                               attribute->text == 0 || attribute->key == 0;
@@ -106,7 +108,13 @@ static enum err_code collect(struct otlp_decoder *decoder, struct span list, boo
                                (attribute->role == ROLE_SERIES && !is_number && is_delta);
         uint32_t *items = is_series ? collected->series : collected->plain;
         uint32_t *count = is_series ? &collected->series_count : &collected->plain_count;
-        if (is_empty || has_key(decoder, items, *count, attribute->key))
+        if (is_empty)
+            continue;
+        if (is_series && has_key(decoder, items + first, *count - first, attribute->key))
+            return err_set(decoder->problem, ERR_INVALID,
+                           "attribute '%.*s' of a sample is given twice",
+                           SPAN_PRINT(decoder->strings[attribute->key]));
+        if (has_key(decoder, items, *count, attribute->key))
             continue;
         if (*count == OTLP_ATTRIBUTES_MAX)
             return err_set(decoder->problem, ERR_INVALID, "has more than %d attributes",

@@ -324,13 +324,17 @@ static void note_rejection(struct otlp_decoder *decoder, uint32_t index)
                    decoder->profiles[index].resource, decoder->problem->message);
 }
 
-/* Where not all were named. */
-static void end_message(struct otlp_result *result, uint32_t named)
+/* Where not all were named; and what was left out of those that were taken. */
+static void end_message(struct otlp_result *result, uint32_t named, const char *notice)
 {
-    const size_t used = strlen(result->message);
+    size_t used = strlen(result->message);
     if (named < result->rejected_profiles)
         (void)snprintf(result->message + used, sizeof(result->message) - used,
                        "; %u more are not named here", result->rejected_profiles - named);
+    used = strlen(result->message);
+    if (notice && used + strlen(notice) + strlen("; ") < sizeof(result->message))
+        (void)snprintf(result->message + used, sizeof(result->message) - used, "%s%s",
+                       used ? "; " : "", notice);
 }
 
 void otlp_fill_profiles(struct otlp_decoder *decoder)
@@ -354,7 +358,7 @@ void otlp_fill_profiles(struct otlp_decoder *decoder)
         note_rejection(decoder, i);
         named += strlen(result->message) > used;
     }
-    end_message(result, named);
+    end_message(result, named, batch->notice);
     batch->samples = decoder->samples;
     batch->sample_count = decoder->sample_count;
     batch->timestamp_start = decoder->timestamp_count ? decoder->timestamp_start : NULL;

@@ -79,26 +79,58 @@ static uint32_t label_value(struct otlp_decoder *decoder, uint32_t value)
     return otlp_intern(decoder, span_of(cut, size + MARK_BYTES));
 }
 
-static void add_pair(struct otlp_decoder *decoder, struct otlp_context *context,
-                     const struct otlp_attribute *attribute, struct otlp_pair *pairs)
+/* The attributes of a resource or scope on their way to its context. */
+struct attribute_list {
+    struct otlp_context *context;
+    struct otlp_pair *pairs; /* the context's: those of the resource before those of the scope */
+    uint32_t first;          /* of this list's own */
+    bool has_service;        /* it has one of its own */
+};
+
+static void refuse_twice(struct otlp_decoder *decoder, struct otlp_context *context, uint32_t key)
 {
+    context->problem =
+        arena_printf(decoder->scratch, "attribute '%.*s' of its resource or scope is given twice",
+                     SPAN_PRINT(decoder->strings[key]));
+}
+
+static void add_service(struct otlp_decoder *decoder, struct attribute_list *list,
+                        const struct otlp_attribute *attribute)
+{
+    struct otlp_context *context = list->context;
+    if (list->has_service)
+        return refuse_twice(decoder, context, attribute->key);
+    list->has_service = true;
+    if (!context->service)
+        context->service = label_value(decoder, attribute->text);
+}
+
+static void add_pair(struct otlp_decoder *decoder, struct attribute_list *list,
+                     const struct otlp_attribute *attribute)
+{
+    struct otlp_context *context = list->context;
     if (attribute->key == 0 || attribute->text == 0 || attribute->kind == OTLP_LIST)
         return;
-    const enum otlp_role role = otlp_role_of(decoder, decoder->strings[attribute->key]);
-    if (!span_is_utf8(decoder->strings[attribute->text])) {
-        context->problem = "an attribute of its resource or scope is no UTF-8";
+    const struct span key = decoder->strings[attribute->key];
+    if (!span_is_utf8(key) || !span_is_utf8(decoder->strings[attribute->text])) {
+        context->problem = "the name or the value of an attribute of its resource or scope is no "
+                           "UTF-8";
         return;
     }
-    if (role == ROLE_SERVICE && !context->service)
-        context->service = label_value(decoder, attribute->text);
+    const enum otlp_role role = otlp_role_of(decoder, key);
+    if (role == ROLE_SERVICE)
+        return add_service(decoder, list, attribute);
     if (role == ROLE_EXECUTABLE && !context->executable)
         context->executable = attribute->text;
-    if (role == ROLE_SERVICE || find_key(pairs, context->pair_count, attribute->key))
+    const struct otlp_pair *same = find_key(list->pairs, context->pair_count, attribute->key);
+    if (same && same >= list->pairs + list->first)
+        refuse_twice(decoder, context, attribute->key);
+    if (same)
         return;
     if (context->pair_count == OTLP_ATTRIBUTES_MAX)
         context->problem = "its resource and scope have too many attributes";
     else
-        pairs[context->pair_count++] =
+        list->pairs[context->pair_count++] =
             (struct otlp_pair){.key = attribute->key,
                                .value = label_value(decoder, attribute->text),
                                .name = label_name(decoder, attribute->key)};
@@ -107,6 +139,7 @@ static void add_pair(struct otlp_decoder *decoder, struct otlp_context *context,
 static void read_attributes(struct otlp_decoder *decoder, struct otlp_context *context,
                             struct span message, uint32_t id, struct otlp_pair *pairs)
 {
+    struct attribute_list list = {.context = context, .pairs = pairs, .first = context->pair_count};
     const uint8_t *at = message.data, *end = otlp_end(message);
     while (at < end && !context->problem) {
         struct wire_field field;
@@ -115,7 +148,7 @@ static void read_attributes(struct otlp_decoder *decoder, struct otlp_context *c
         if (at && field.id != id)
             continue;
         if (at && field.type == WIRE_BYTES && read_key_value(decoder, field.bytes, &attribute)) {
-            add_pair(decoder, context, &attribute, pairs);
+            add_pair(decoder, &list, &attribute);
         } else {
             context->problem = "its resource or scope is malformed, or an attribute there refers "
                                "to a string that is not there";
@@ -143,27 +176,39 @@ struct labels {
     uint32_t count;
 };
 
-/* By name; of one name by the bytes of the attribute's, but the service before all. */
+/* By name; then as lib/profile/batch_labels.h has it. */
 static int compare_pairs(const void *a, const void *b, void *context)
 {
     const struct otlp_decoder *decoder = context;
     const struct otlp_pair *x = a, *y = b;
     if (x->name != y->name)
         return span_compare(decoder->strings[x->name], decoder->strings[y->name]);
-    return span_compare(decoder->strings[x->key], decoder->strings[y->key]);
+    return batch_labels_compare(decoder->strings[x->key], decoder->strings[y->key]);
 }
 
-/* Of those that have one name the first stays. */
+/* Of those that have one name the first stays; what is lost by that is told once. */
 static void sort_labels(struct otlp_decoder *decoder, struct labels *labels)
 {
     struct otlp_pair *pairs = labels->pairs;
     uint32_t kept = 1; /* the service's is always there */
     qsort_r(pairs, labels->count, sizeof(pairs[0]), compare_pairs, decoder);
     for (uint32_t i = 1; i < labels->count; i++) {
-        if (pairs[i].name != pairs[kept - 1].name)
+        const struct otlp_pair *last = &pairs[kept - 1];
+        if (pairs[i].name != last->name)
             pairs[kept++] = pairs[i];
+        else if (pairs[i].value != last->value && !decoder->batch->notice)
+            decoder->batch->notice = batch_labels_tell_lost(
+                decoder->arena, decoder->strings[pairs[i].key], decoder->strings[last->key]);
     }
     labels->count = kept;
+}
+
+static bool has_name(const struct labels *labels, uint32_t count, uint32_t name)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (labels->pairs[i].name == name)
+            return true;
+    return false;
 }
 
 static uint32_t service_of(struct otlp_decoder *decoder, const struct otlp_context *context)
@@ -188,7 +233,8 @@ static enum err_code collect_labels(struct otlp_decoder *decoder,
     for (uint32_t i = 0; i < own->count; i++) {
         const struct otlp_attribute *attribute = &decoder->attributes[items[own->first + i]];
         if (!span_is_utf8(decoder->strings[attribute->text]))
-            return err_set(decoder->problem, ERR_INVALID, "an attribute of a sample is no UTF-8");
+            return err_set(decoder->problem, ERR_INVALID,
+                           "the value of an attribute of a sample is no UTF-8");
         if (attribute->role == ROLE_SERVICE)
             service = label_value(decoder, attribute->text);
         else
@@ -199,10 +245,11 @@ static enum err_code collect_labels(struct otlp_decoder *decoder,
     }
     const uint32_t own_count = labels->count;
     for (uint32_t i = 0; i < context->pair_count; i++)
-        if (!find_key(pairs, own_count, context->pairs[i].key))
+        if (!has_name(labels, own_count, context->pairs[i].name))
             pairs[labels->count++] = context->pairs[i];
     pairs[labels->count++] =
-        (struct otlp_pair){.value = service ? service : service_of(decoder, context),
+        (struct otlp_pair){.key = otlp_intern(decoder, SPAN_LITERAL("service.name")),
+                           .value = service ? service : service_of(decoder, context),
                            .name = otlp_intern(decoder, SPAN_LITERAL("service_name"))};
     sort_labels(decoder, labels);
     return ERR_NONE;

@@ -1,5 +1,6 @@
 /*
- * Strings: the dictionary's are borrowed from one copy of their bytes; those made later (names and
+ * Strings: the dictionary's are borrowed from one copy of their bytes, or from the request's where
+ * these are kept; those made later (names and
  * values of labels) are added behind them. Equal ones become one, by a hash table over all of them.
  */
 #include "lib/base/mem.h"
@@ -80,15 +81,21 @@ uint32_t otlp_intern(struct otlp_decoder *decoder, struct span text)
     return add_string(decoder, slot, span_of(copy, text.size), hash);
 }
 
-/* The table's strings, as spans of a copy of all of them. */
+static struct otlp_range copy_range(struct arena *arena, struct otlp_range range)
+{
+    const size_t size = (size_t)(range.end - range.start);
+    uint8_t *copy = arena_alloc_raw(arena, size, 1);
+    if (size)
+        memcpy(copy, range.start, size);
+    return (struct otlp_range){.start = copy, .end = copy + size};
+}
+
+/* The table's strings, as spans of what lives as long as the batch. */
 static struct span *list_strings(struct otlp_decoder *decoder)
 {
     struct otlp_range range = decoder->ranges[TABLE_STRING];
-    const size_t size = (size_t)(range.end - range.start);
-    uint8_t *copy = arena_alloc_raw(decoder->arena, size, 1);
-    if (size)
-        memcpy(copy, range.start, size);
-    range = (struct otlp_range){.start = copy, .end = copy + size};
+    if (!decoder->options->is_raw_kept)
+        range = copy_range(decoder->arena, range);
     struct span *texts = arena_new_raw(decoder->scratch, struct span, decoder->table_string_count);
     for (uint32_t i = 0; i < decoder->table_string_count; i++)
         (void)otlp_next_entry(&range, TABLE_STRING, &texts[i]);

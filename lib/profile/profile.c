@@ -35,6 +35,26 @@ void profile_add_comments(struct profile *profile, const struct span *comments, 
     profile->comments = all;
 }
 
+void profile_put_mapping_first(struct profile *profile, uint32_t mapping)
+{
+    struct profile_mapping *mappings =
+        arena_new(profile->arena, struct profile_mapping, profile->mapping_count);
+    struct profile_location *locations =
+        arena_new(profile->arena, struct profile_location, profile->location_count);
+    memcpy(mappings, profile->mappings, profile->mapping_count * sizeof(*mappings));
+    mappings[0] = profile->mappings[mapping];
+    mappings[mapping] = profile->mappings[0];
+    for (uint32_t i = 0; i < profile->location_count; i++) {
+        locations[i] = profile->locations[i];
+        if (locations[i].mapping == 0)
+            locations[i].mapping = mapping;
+        else if (locations[i].mapping == mapping)
+            locations[i].mapping = 0;
+    }
+    profile->mappings = mappings;
+    profile->locations = locations;
+}
+
 struct profile_limits profile_limits_resolve(const struct profile_limits *limits)
 {
     struct profile_limits resolved = limits ? *limits : (struct profile_limits){0};

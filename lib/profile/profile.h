@@ -72,6 +72,7 @@ struct profile_location {
     uint32_t first_line;
     uint32_t line_count; /* 0: not symbolised */
     bool is_folded;
+    bool is_named_later; /* its lines are of a symbol table and not those it came with */
 };
 
 struct profile_label {
@@ -91,6 +92,8 @@ struct profile {
     const struct profile_function *functions;
     const struct profile_line *lines;
     const struct profile_location *locations;
+    /* As they came, of the same numbers, whose lines are in lines; NULL: none is_named_later. */
+    const struct profile_location *sent_locations;
     const uint32_t *comments; /* strings */
     uint32_t string_count;
     uint32_t value_type_count; /* at least 1 */
@@ -126,6 +129,9 @@ void profile_destroy(struct profile *profile);
 /* For whoever has just made the profile and has shown it to nobody yet: adds comments behind those
  * that are there. Texts are copied. */
 void profile_add_comments(struct profile *profile, const struct span *comments, uint32_t count);
+/* Likewise: a mapping changes places with the first one, which pprof's tools take for the main
+ * program. */
+void profile_put_mapping_first(struct profile *profile, uint32_t mapping);
 
 static inline struct span profile_string(const struct profile *profile, uint32_t string)
 {

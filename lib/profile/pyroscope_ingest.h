@@ -2,25 +2,30 @@
  * pyroscope_ingest: POST /ingest, the older of Pyroscope's two ways in, which its SDKs for Go and
  * Node and many scripts use.
  *
- * THE QUERY. Of a parameter that is given twice the first counts; unknown ones are passed over.
- *   name             app{label=value,other=value}; required. Of a label given twice the last
- *                    counts; labels that begin with "__" are dropped ("__session_id__" keeps agents
- *                    apart where a server adds profiles up in memory).
- *   from, until      as of lib/base/when.h; now where absent. The time of profiles that have none,
- *                    and the duration of those that have none.
- *   sampleRate       of folded stacks, per second: 100 where it is absent or no number from 0 on
- *   spyName          becomes the label "pyroscope_spy"; "unknown" where absent
- *   units            "samples"; of folded stacks, see below
- *   aggregationType  "sum"; "average" says of folded stacks that they are a level, not to be added
- *   format           "lines"; "trie", "tree" and "jfr" are refused; all others say nothing, the
- *                    bytes do (lib/profile/format.h): pprof, folded stacks and what else is known
+ * THE QUERY. Of a parameter that is given twice the first counts; unknown ones are passed over, and
+ * an empty one is as if it were absent.
+ * - name: app{label=value,other=value}; required. Labels that begin with "__" are dropped
+ *   ("__session_id__" keeps agents apart where a server adds profiles up in memory); all others go
+ *   by lib/profile/batch_labels.h.
+ * - from, until: as of lib/base/when.h, so seconds, or milliseconds, microseconds or nanoseconds
+ *   when they have 13, 16 or 19 digits; now where absent. until is not before from. The time of
+ *   profiles that have none, and the duration of those that have none.
+ * - sampleRate: of folded stacks, per second; 100 where it is absent or no whole number from 0 to
+ *   1,000,000,000.
+ * - spyName: becomes the label "pyroscope_spy"; "unknown" where absent.
+ * - units: "samples" where absent; of folded stacks, see below.
+ * - aggregationType: "average" says of folded stacks that they are a level, not to be added; all
+ *   else is "sum".
+ * - format: "lines"; "trie", "tree" and "jfr" are refused; all others say nothing, the bytes do
+ *   (lib/profile/format.h): pprof, folded stacks and what else is known.
  *
  * THE BODY is the profile, or a form (multipart/form-data) with these parts; others are passed
- * over: profile             it, compressed or not prev_profile        refused: agents of before
- * 2023 sent counters to be subtracted sample_type_config  JSON: {type: {"units", "display-name",
- * "aggregation", "cumulative", "sampled"}}. What is displayed may name the profile (batch_type.h),
- *                       "average" makes a type a level, cumulative one that counts since the start;
- *                       the profile itself tells units.
+ * over:
+ * - profile: it, compressed or not.
+ * - prev_profile: refused, since agents of before 2023 sent counters to be subtracted.
+ * - sample_type_config: JSON: {type: {"units", "display-name", "aggregation", "cumulative",
+ *   "sampled"}}. What is displayed may name the profile (batch_type.h), "average" makes a type a
+ *   level, cumulative one that counts since the start; the profile itself tells units.
  *
  * PPROF and other formats with types: app is the label "service_name", where that is not given.
  * Values count as those of the profile's time alone unless the configuration says otherwise.
@@ -46,7 +51,7 @@
 
 struct pyroscope_ingest_query {
     struct span app;
-    const struct batch_text_label *labels; /* of name; neither checked nor sorted */
+    const struct batch_text_label *labels; /* of name; checked, not sorted */
     size_t label_count;
     int64_t from_ns;
     int64_t until_ns;
@@ -58,7 +63,8 @@ struct pyroscope_ingest_query {
 };
 
 /* text is the query as it stands in the address, without "?". Everything lies in arena. Handles:
- * ERR_INVALID (the message names the parameter), ERR_TOO_LARGE (more labels than any series has).
+ * ERR_INVALID (the message names the parameter), ERR_TOO_LARGE (more or longer labels than any
+ * series has).
  */
 enum err_code pyroscope_ingest_parse_query(struct arena *arena, struct span text, int64_t now_ns,
                                            struct pyroscope_ingest_query *ret_query,

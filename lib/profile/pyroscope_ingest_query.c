@@ -4,7 +4,7 @@
 #include "lib/base/mem.h"
 #include "lib/base/when.h"
 
-enum { SAMPLE_RATE_DEFAULT = 100, LABELS_MAX = 256 };
+enum { SAMPLE_RATE_DEFAULT = 100, SAMPLE_RATE_MAX = 1000000000, LABELS_MAX = 256 };
 
 /* ---- the address ---- */
 
@@ -59,13 +59,9 @@ static enum err_code add_label(struct name_reader *reader, struct span name, str
 {
     if (span_starts_with(name, "__"))
         return ERR_NONE;
-    size_t at = 0;
-    while (at < reader->label_count && !span_equal(reader->labels[at].name, name))
-        at++;
-    if (at == LABELS_MAX)
+    if (reader->label_count == LABELS_MAX)
         return err_set(err, ERR_TOO_LARGE, "name: more than %d labels", LABELS_MAX);
-    reader->labels[at] = (struct batch_text_label){.name = name, .value = value};
-    reader->label_count += at == reader->label_count;
+    reader->labels[reader->label_count++] = (struct batch_text_label){.name = name, .value = value};
     return ERR_NONE;
 }
 
@@ -109,17 +105,44 @@ static enum err_code read_name(struct arena *arena, struct span text,
     return ERR_NONE;
 }
 
+/* ---- what becomes labels ---- */
+
+/* It is checked again with the profile's own: here it is known to be wrong in the address. */
+static enum err_code check_labels(struct arena *arena, const struct pyroscope_ingest_query *query,
+                                  struct err *err)
+{
+    const struct batch_limits limits = batch_limits_resolve(NULL);
+    size_t count = query->label_count;
+    struct batch_text_label *labels = arena_new_raw(arena, struct batch_text_label, count);
+    if (count)
+        memcpy(labels, query->labels, count * sizeof(*labels));
+    const char *notice = NULL;
+    enum err_code code = batch_labels_check(arena, labels, &count, &limits, &notice, err);
+    if (code)
+        return err_add(err, "name");
+    struct batch_text_label app = {.name = SPAN_LITERAL("service_name"), .value = query->app};
+    struct batch_text_label spy = {.name = SPAN_LITERAL("pyroscope_spy"), .value = query->spy_name};
+    count = 1;
+    code = batch_labels_check(arena, &app, &count, &limits, &notice, err);
+    if (code)
+        return err_add(err, "name");
+    count = 1;
+    code = batch_labels_check(arena, &spy, &count, &limits, &notice, err);
+    return code ? err_add(err, "spyName") : ERR_NONE;
+}
+
 /* ---- the whole ---- */
 
 static enum err_code read_time(struct arena *arena, struct span text, const char *name,
-                               int64_t now_ns, int64_t *ret_ns, struct err *err)
+                               int64_t now_ns, int64_t *ret_ns, bool *ret_is_there, struct err *err)
 {
     struct span value;
     enum err_code code = find_parameter(arena, text, name, &value, err);
     if (code)
         return code;
     *ret_ns = now_ns;
-    if (span_trim(value).size && when_parse(value, now_ns, ret_ns, err))
+    *ret_is_there = span_trim(value).size > 0;
+    if (*ret_is_there && when_parse(value, now_ns, ret_ns, err))
         return err_add(err, "%s", name);
     return ERR_NONE;
 }
@@ -127,8 +150,13 @@ static enum err_code read_time(struct arena *arena, struct span text, const char
 static enum err_code read_times(struct arena *arena, struct span text, int64_t now_ns,
                                 struct pyroscope_ingest_query *query, struct err *err)
 {
-    enum err_code code = read_time(arena, text, "from", now_ns, &query->from_ns, err);
-    return code ? code : read_time(arena, text, "until", now_ns, &query->until_ns, err);
+    bool has_from, has_until;
+    enum err_code code = read_time(arena, text, "from", now_ns, &query->from_ns, &has_from, err);
+    if (!code)
+        code = read_time(arena, text, "until", now_ns, &query->until_ns, &has_until, err);
+    if (!code && has_from && has_until && query->until_ns < query->from_ns)
+        return err_set(err, ERR_INVALID, "until: it is before from");
+    return code;
 }
 
 enum err_code pyroscope_ingest_parse_query(struct arena *arena, struct span text, int64_t now_ns,
@@ -158,7 +186,7 @@ enum err_code pyroscope_ingest_parse_query(struct arena *arena, struct span text
     if (code)
         return code;
     uint64_t number;
-    if (span_parse_u64(rate, &number) && number <= UINT32_MAX)
+    if (span_parse_u64(rate, &number) && number <= SAMPLE_RATE_MAX)
         query.sample_rate = (uint32_t)number;
     if (query.spy_name.size == 0)
         query.spy_name = SPAN_LITERAL("unknown");
@@ -166,6 +194,8 @@ enum err_code pyroscope_ingest_parse_query(struct arena *arena, struct span text
         query.units = SPAN_LITERAL("samples");
     if (query.aggregation.size == 0)
         query.aggregation = SPAN_LITERAL("sum");
-    *ret_query = query;
-    return ERR_NONE;
+    code = check_labels(arena, &query, err);
+    if (!code)
+        *ret_query = query;
+    return code;
 }

@@ -2,6 +2,7 @@
 
 #include "lib/base/map.h"
 #include "lib/base/mem.h"
+#include "lib/profile/raw_name.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -87,10 +88,9 @@ static uint32_t find_wanted(const struct profile *profile, enum symbolize_scope 
         if (!is_wanted(profile, scope, location))
             continue;
         const struct profile_mapping *mapping = &profile->mappings[location->mapping];
-        wanted[at++] =
-            (struct wanted){.mapping = location->mapping,
-                            .location = i,
-                            .address = location->address - mapping->start + mapping->offset};
+        wanted[at++] = (struct wanted){.mapping = location->mapping,
+                                       .location = i,
+                                       .address = raw_name_offset(mapping, location->address)};
     }
     if (count)
         qsort(wanted, count, sizeof(*wanted), compare_wanted);
@@ -184,6 +184,7 @@ static void name_location(struct naming *naming, uint32_t location,
         begin(naming);
     naming->location[location].first_line = named->line_count;
     naming->location[location].line_count = frames->count;
+    naming->location[location].is_named_later = true;
     struct profile_mapping *mapping = &naming->mapping[naming->location[location].mapping];
     mapping->has_functions = true;
     mapping->has_inline_frames |= frames->count > 1;
@@ -206,6 +207,8 @@ static void finish(struct naming *naming)
     naming->named->functions = naming->function;
     naming->named->lines = naming->line;
     naming->named->locations = naming->location;
+    if (!naming->named->sent_locations)
+        naming->named->sent_locations = naming->profile->locations;
     naming->named->mappings = naming->mapping;
 }
 

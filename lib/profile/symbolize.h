@@ -64,7 +64,8 @@ enum symbolize_scope {
 /*
  * *ret_named is profile with names: its new parts live in arena, its samples and what did not
  * change are those of profile; locations and mappings keep their numbers. resolver NULL: nobody
- * knows anything. Handles: what the resolver gives.
+ * knows anything. Locations that got other lines are marked (is_named_later); those that they came
+ * with stay in the tables (sent_locations). Handles: what the resolver gives.
  */
 enum err_code symbolize_profile(const struct symbolize_resolver *resolver,
                                 enum symbolize_scope scope, const struct profile *profile,

@@ -393,8 +393,12 @@ static void finish(struct build *build)
     view->value_side = build->value_side;
     view->values = build->values;
     view->samples = build->samples;
-    for (size_t i = 0; i < build->side_count; i++)
+    struct frame_lists *lists = arena_new(build->arena, struct frame_lists, build->side_count);
+    for (size_t i = 0; i < build->side_count; i++) {
+        lists[i] = build->sides[i].lists;
+        view->lists[build->sides[i].source->side] = &lists[i];
         view->profiles[build->sides[i].source->side] = build->sides[i].profile;
+    }
 }
 
 enum err_code view_create_from(struct arena *arena, const struct view_source *sources,

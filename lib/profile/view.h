@@ -11,8 +11,9 @@
  *
  * Grouping decides which frames are one:
  *   function  by name; a function without name counts by its system name; what is not symbolised is
- *             "[file name of the binary]" or "<unknown>"
- *   file      by source file; unknown: as above
+ *             "libc.so.6+0x2a10" (raw_name.h); of an unknown address "[libc.so.6]", and of an
+ *             unknown binary "<unknown>"
+ *   file      by source file; unknown: "[libc.so.6]" or "<unknown>"
  *   line      by function, file and line
  *   address   by binary and address, inlined calls by function and line too; "0x4f2a10 main.run",
  *             of very long names the first 240 bytes
@@ -34,6 +35,7 @@
 #include "lib/profile/profile.h"
 
 struct filter;
+struct frame_lists;
 
 /* Flags of a frame; 1, 2 and 4 when they hold for all its occurrences. */
 enum {
@@ -106,6 +108,8 @@ struct view {
     const int64_t *values;      /* per stack, never 0 */
     const uint32_t *samples;    /* per stack: of which sample of its side's profile it is */
     const struct profile *profiles[VIEW_SIDE_COUNT]; /* NULL where there is no such side */
+    /* Of each location, without what the filter hides; NULL likewise. For raw_path.h. */
+    const struct frame_lists *lists[VIEW_SIDE_COUNT];
 
     int64_t total[VIEW_SIDE_COUNT]; /* of all samples, before filtering, as pprof counts 100 % */
     int64_t kept[VIEW_SIDE_COUNT];  /* of the stacks above */

@@ -18,13 +18,15 @@
 #include <unistd.h>
 
 enum {
-    FIRST_FD = 3, /* of the builder: input, output, report, and then what else there is */
+    FIRST_FD = 3,      /* of the builder: input, output, report, and then what else there is */
+    REPORT_NUMBER = 2, /* of those */
     FIXED_FDS = 3,
     MAX_FDS = FIXED_FDS + 1 + SYMBOL_BUILDER_SPLIT_MAX,
     PARKING_FD = FIRST_FD + MAX_FDS, /* above all numbers that the builder will have */
     REPORT_MAX_BYTES = 4096,
     DEFAULT_CPU_S = 60,
     POLL_MAX_MS = 250, /* between looks at the patience */
+    CPU_SLACK_US = 100000,
 };
 #define DEFAULT_MEMORY_BYTES (UINT64_C(4) << 30)
 #define DEFAULT_OUTPUT_BYTES (UINT64_C(1) << 30)
@@ -89,6 +91,10 @@ static int set_files(const struct run *run, posix_spawn_file_actions_t *actions)
         result = posix_spawn_file_actions_addopen(actions, fd, "/dev/null", O_RDWR, 0);
     for (int i = 0; result == 0 && i < run->fd_count; i++)
         result = posix_spawn_file_actions_adddup2(actions, run->fds[i], FIRST_FD + i);
+    /* What it says when it gives itself up (no memory, a failed assertion) belongs to the report.
+     */
+    if (result == 0)
+        result = posix_spawn_file_actions_adddup2(actions, FIRST_FD + REPORT_NUMBER, STDERR_FILENO);
     if (result == 0)
         result = posix_spawn_file_actions_addclosefrom_np(actions, FIRST_FD + run->fd_count);
     return result;
@@ -112,7 +118,7 @@ static int set_signals(posix_spawnattr_t *attributes)
 
 static enum err_code spawn(struct run *run, struct err *err)
 {
-    char path[4096], memory[32], cpu[16], output[32], split[16], parent[16];
+    char path[4096], what[16], memory[32], cpu[16], output[32], split[16], parent[16];
     bool has_alternate = run->options->alternate_fd >= 0;
     find_program(run, path, sizeof(path));
     snprintf(memory, sizeof(memory), "%llu", (unsigned long long)run->memory_bytes);
@@ -120,11 +126,13 @@ static enum err_code spawn(struct run *run, struct err *err)
     snprintf(cpu, sizeof(cpu), "%u", run->cpu_s);
     snprintf(split, sizeof(split), "%u", run->options->split_fd_count);
     snprintf(parent, sizeof(parent), "%d", (int)getpid());
+    snprintf(what, sizeof(what), "%d",
+             (run->options->is_first_names ? 1 : 0) + (run->options->is_packed ? 2 : 0));
     char *const arguments[] = {path,   (char[]){"--worker"},
                                memory, output,
                                cpu,    has_alternate ? (char[]){"1"} : (char[]){"0"},
                                split,  parent,
-                               NULL};
+                               what,   NULL};
     char *const environment[] = {NULL};
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
@@ -155,6 +163,29 @@ static bool read_piece(struct run *run)
     return size > 0 && run->report_size < REPORT_MAX_BYTES;
 }
 
+/* What the builder was at when it said so last, with a blank before it; "" when it said nothing. */
+static const char *last_phase(const struct run *run)
+{
+    static const struct {
+        const char *name;
+        const char *text;
+    } phases[] = {{"headers", " while reading its headers"},
+                  {"go", " while reading Go's table"},
+                  {"dwarf", " while reading its DWARF"},
+                  {"symbols", " while reading its symbols"},
+                  {"table", " while writing the table"}};
+    struct span rest = span_of(run->report, run->report_size), line, key, name;
+    const char *last = "";
+    while (span_take_line(&rest, &line)) {
+        span_split(line, ' ', &key, &name);
+        for (size_t i = 0; i < sizeof(phases) / sizeof(phases[0]); i++) {
+            if (span_equal_text(key, "phase") && span_equal_text(name, phases[i].name))
+                last = phases[i].text;
+        }
+    }
+    return last;
+}
+
 /* Reads the report until the process has ended or the time is up. */
 static enum err_code read_report(struct run *run, int process_fd, struct err *err)
 {
@@ -170,8 +201,8 @@ static enum err_code read_report(struct run *run, int process_fd, struct err *er
         if (ready == 0 && left_ms > POLL_MAX_MS)
             continue;
         if (ready == 0)
-            return err_set(err, ERR_TIMEOUT, "building its symbol table took more than %lld s",
-                           (long long)(run->wall_ms / 1000));
+            return err_set(err, ERR_TIMEOUT, "building its symbol table took more than %lld s%s",
+                           (long long)(run->wall_ms / 1000), last_phase(run));
         if (ready < 0 && errno != EINTR)
             return err_set_errno(err, ERR_INTERNAL, "poll");
         if (ready < 0)
@@ -194,24 +225,56 @@ static enum err_code wait_for_report(struct run *run, struct err *err)
     return read_report(run, process_fd, err);
 }
 
-static enum err_code explain_death(const struct run *run, int status, struct err *err)
+static bool has_said(const struct run *run, const char *text)
+{
+    return memmem(run->report, run->report_size, text, strlen(text)) != NULL;
+}
+
+/* It gave itself up, and mostly said why: lib/base/mem.c, assert and the C library do. */
+static enum err_code explain_abort(const struct run *run, const char *phase, struct err *err)
+{
+    if (has_said(run, "msg=\"out of memory\""))
+        return err_set(err, ERR_TOO_LARGE,
+                       "building its symbol table needs more than the limit of %llu MiB of "
+                       "memory%s",
+                       (unsigned long long)(run->memory_bytes >> 20), phase);
+    if (has_said(run, "Assertion `"))
+        return err_set(err, ERR_INVALID,
+                       "the builder of symbol tables stopped on this file%s: a check of itself "
+                       "failed, which is a mistake of the builder",
+                       phase);
+    return err_set(err, ERR_INVALID,
+                   "the builder of symbol tables stopped on this file%s: it found its own memory "
+                   "damaged, or gave up without a reason",
+                   phase);
+}
+
+static enum err_code explain_death(const struct run *run, int status, uint64_t cpu_us,
+                                   struct err *err)
 {
     int number = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
-    if (number == SIGXCPU || number == SIGKILL)
+    const char *phase = last_phase(run);
+    /* The kernel ends it at its limit with SIGKILL, a little before or behind. */
+    if (number == SIGXCPU ||
+        (number == SIGKILL && cpu_us + CPU_SLACK_US >= run->cpu_s * UINT64_C(1000000)))
         return err_set(err, ERR_TIMEOUT,
-                       "building its symbol table took more than %u s of processor time, or was "
-                       "stopped from outside",
-                       run->cpu_s);
+                       "building its symbol table took more than %u s of processor time%s",
+                       run->cpu_s, phase);
+    if (number == SIGKILL)
+        return err_set(err, ERR_INTERNAL,
+                       "the builder of symbol tables was killed from outside%s: the machine may "
+                       "lack memory",
+                       phase);
     if (number == SIGSYS)
         return err_set(err, ERR_INVALID,
-                       "the builder of symbol tables tried what its sandbox refuses, on this file");
+                       "the builder of symbol tables tried what its sandbox refuses, on this "
+                       "file%s",
+                       phase);
     if (number == SIGABRT)
-        return err_set(err, ERR_TOO_LARGE,
-                       "building its symbol table needs more than the limit of %llu MiB of memory",
-                       (unsigned long long)(run->memory_bytes >> 20));
+        return explain_abort(run, phase, err);
     if (number)
-        return err_set(err, ERR_INVALID, "the builder of symbol tables died of this file: %s",
-                       strsignal(number));
+        return err_set(err, ERR_INVALID, "the builder of symbol tables died of this file%s: %s",
+                       phase, strsignal(number));
     return err_set(err, ERR_INTERNAL, "the builder of symbol tables failed with status %d",
                    WEXITSTATUS(status));
 }
@@ -276,7 +339,7 @@ static enum err_code take_report(const struct run *run, struct symbol_builder_re
             copy_text(report->problem, sizeof(report->problem), text);
         else if (span_equal_text(key, "warning"))
             copy_text(report->warning, sizeof(report->warning), text);
-        else if (!take_number(key, text, report))
+        else if (!span_equal_text(key, "phase") && !take_number(key, text, report))
             break;
     }
     return err_set(err, ERR_INTERNAL, "the builder of symbol tables did not report what it did");
@@ -299,7 +362,7 @@ static enum err_code finish(struct run *run, enum err_code code,
     if (code)
         return code;
     if (!WIFEXITED(status) || (WEXITSTATUS(status) != 0 && WEXITSTATUS(status) != 1))
-        return explain_death(run, status, err);
+        return explain_death(run, status, report->cpu_us, err);
     return take_report(run, report, err);
 }
 

@@ -11,6 +11,7 @@
 
 #include "lib/base/err.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct patience;
@@ -28,6 +29,8 @@ struct symbol_builder_options {
     int alternate_fd;                /* dwz's shared file; -1: none */
     const int *split_fds;            /* .dwo files */
     uint32_t split_fd_count;         /* at most SYMBOL_BUILDER_SPLIT_MAX */
+    bool is_first_names;             /* milliseconds: Go's table and symbols, nothing of DWARF */
+    bool is_packed;                  /* the table as it is sent, where that is possible */
     uint64_t memory_bytes;           /* of the process's address space; 0: 4 GiB */
     uint64_t output_bytes;           /* 0: 1 GiB */
     uint32_t cpu_s;                  /* 0: 60 */

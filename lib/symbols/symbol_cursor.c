@@ -8,46 +8,40 @@ enum { STEPS_BEFORE_SEARCH = 4 };
 
 /* ---- nodes and places ---- */
 
+static bool read_exception(const struct symbol_table *table, uint64_t number,
+                           struct symbol_node *ret_node)
+{
+    struct symbol_table_node_exception exception;
+    if (number >= table->node_exceptions)
+        return false;
+    memcpy(&exception,
+           table->sections[SYMBOL_SECTION_NODE_EXCEPTIONS].data + number * sizeof(exception),
+           sizeof(exception));
+    *ret_node = (struct symbol_node){.parent = exception.parent,
+                                     .function = exception.function,
+                                     .call_line = exception.line,
+                                     .call_file = exception.file};
+    return true;
+}
+
 static inline bool read_node(const struct symbol_table *table, uint32_t number,
                              struct symbol_node *ret_node)
 {
     if (number >= table->header.node_count)
         return false;
-    const symbol_u32 *offsets =
-        (const symbol_u32 *)table->sections[SYMBOL_SECTION_NODE_OFFSETS].data;
-    const uint32_t offset = offsets[number / SYMBOL_NODE_GROUP];
-    if (offset > table->last_node_offset)
-        return false;
-    const uint8_t *bytes = table->sections[SYMBOL_SECTION_NODES].data + offset;
-    struct symbol_table_node_group group;
-    memcpy(&group, bytes, sizeof(group));
-    const unsigned width = (unsigned)group.parent_bits + group.function_bits + group.line_bits;
-    if (width > SYMBOL_NODE_MAX_BITS || group.parent_bits > 32 || group.function_bits > 32 ||
-        group.line_bits > 32 || group.file_bits > SYMBOL_FILE_MAX_BITS)
-        return false;
-    bytes += sizeof(group);
-    uint32_t mask = 0;
-    if (group.file_bits) {
-        memcpy(&mask, bytes, sizeof(mask));
-        bytes += sizeof(mask);
-    }
-    const uint32_t place = number % SYMBOL_NODE_GROUP;
-    unsigned bit = place * width;
-    ret_node->parent = (uint32_t)symbol_bits(bytes, bit, group.parent_bits);
-    bit += group.parent_bits;
-    ret_node->function =
-        group.function_base + (uint32_t)symbol_bits(bytes, bit, group.function_bits);
-    bit += group.function_bits;
-    ret_node->call_line =
-        (int32_t)((uint32_t)group.line_base + (uint32_t)symbol_bits(bytes, bit, group.line_bits));
+    const struct symbol_table_nodes widths = table->node_widths;
+    uint64_t word =
+        symbol_bits(table->sections[SYMBOL_SECTION_NODES].data + sizeof(struct symbol_table_nodes),
+                    number * (uint64_t)table->node_bits, table->node_bits);
+    const bool is_exception = word & 1;
+    word >>= 1;
+    if (is_exception)
+        return read_exception(table, word, ret_node);
+    ret_node->parent = (uint32_t)word & ((UINT32_C(1) << widths.parent_bits) - 1);
+    word >>= widths.parent_bits;
+    ret_node->function = (uint32_t)word & ((UINT32_C(1) << widths.function_bits) - 1);
+    ret_node->call_line = (int32_t)(word >> widths.function_bits);
     ret_node->call_file = SYMBOL_NONE;
-    if (mask >> place & 1) {
-        const uint32_t left = table->header.node_count - (number - place);
-        const unsigned nodes = left < SYMBOL_NODE_GROUP ? left : SYMBOL_NODE_GROUP;
-        const unsigned before = (unsigned)__builtin_popcount(mask & ((UINT32_C(1) << place) - 1));
-        ret_node->call_file =
-            (uint32_t)symbol_bits(bytes, nodes * width + before * group.file_bits, group.file_bits);
-    }
     return true;
 }
 
@@ -91,10 +85,10 @@ static uint32_t given_line(uint32_t declared, int32_t difference)
 }
 
 /* Frames of the node's callers; 0 when something is out of bounds, which verify would have said. */
-static uint32_t frame_callers(struct symbol_cursor *cursor, struct symbol_node node)
+static uint32_t frame_callers(struct symbol_cursor *cursor, uint32_t number,
+                              struct symbol_node node)
 {
     const struct symbol_table *table = cursor->table;
-    uint32_t number = cursor->node;
     uint32_t count = 1;
     for (; node.parent; count++) {
         const int32_t call_line = node.call_line;
@@ -113,97 +107,155 @@ static uint32_t frame_callers(struct symbol_cursor *cursor, struct symbol_node n
     return count;
 }
 
-static void frame_node(struct symbol_cursor *cursor)
+static void frame_node(struct symbol_cursor *cursor, uint32_t number)
 {
     struct symbol_node node;
     struct symbol_place place;
-    cursor->framed_node = cursor->node;
+    cursor->framed_node = number;
     cursor->frame_count = 0;
-    if (!read_node(cursor->table, cursor->node, &node) ||
+    if (!read_node(cursor->table, number, &node) ||
         !read_place(cursor->table, node.function, &place))
         return;
     cursor->frames[0].function = node.function;
     cursor->own_file = place.file;
     cursor->own_line = place.line;
-    cursor->frame_count = frame_callers(cursor, node);
-}
-
-static uint32_t frame_record(struct symbol_cursor *cursor)
-{
-    if (cursor->is_gap)
-        return 0;
-    if (cursor->framed_node != cursor->node)
-        frame_node(cursor);
-    const uint32_t file = cursor->file ? cursor->file - 1 : cursor->own_file;
-    cursor->frames[0].file = given_file(cursor->table, file);
-    cursor->frames[0].line = given_line(cursor->own_line, cursor->line);
-    return cursor->frame_count;
+    cursor->frame_count = frame_callers(cursor, number, node);
 }
 
 /* ---- records ---- */
-
-static void read_next(struct symbol_cursor *cursor)
-{
-    if (cursor->left == 0) {
-        cursor->next = cursor->group_end;
-        return;
-    }
-    const uint32_t number = symbol_varint(&cursor->at);
-    cursor->next += number >> 1;
-    cursor->next_is_other_node = number & 1;
-}
-
-static inline void take_record(struct symbol_cursor *cursor)
-{
-    cursor->begin = cursor->next;
-    cursor->is_gap = false;
-    if (cursor->next_is_other_node) {
-        const uint32_t number = symbol_varint(&cursor->at);
-        if (number == 0) {
-            cursor->is_gap = true;
-        } else {
-            cursor->node += (uint32_t)symbol_unzigzag(number - 1);
-            cursor->file = 0;
-            cursor->line = 0;
-        }
-    }
-    if (!cursor->is_gap) {
-        const uint32_t number = symbol_varint(&cursor->at);
-        cursor->line = (int32_t)((uint32_t)cursor->line + (uint32_t)symbol_unzigzag(number >> 1));
-        if (number & 1)
-            cursor->file = symbol_varint(&cursor->at);
-    }
-    cursor->left--;
-    read_next(cursor);
-}
-
-void symbol_cursor_take_record(struct symbol_cursor *cursor)
-{
-    take_record(cursor);
-}
 
 static const symbol_u32 *group_offsets(const struct symbol_table *table)
 {
     return (const symbol_u32 *)table->sections[SYMBOL_SECTION_GROUP_OFFSETS].data;
 }
 
-void symbol_cursor_begin_group(struct symbol_cursor *cursor, uint32_t group)
+/* Its widths are in bounds afterwards; a damaged group has no records. */
+static void begin_group(struct symbol_cursor *cursor, uint32_t group)
 {
     const struct symbol_table *table = cursor->table;
-    const symbol_u32 *offsets = group_offsets(table);
-    const bool is_sound = offsets[group] <= table->last_record_offset;
+    const uint32_t offset = group_offsets(table)[group];
+    const bool is_in_bounds = offset <= table->last_record_offset;
+    const uint8_t *at = table->sections[SYMBOL_SECTION_RECORDS].data + (is_in_bounds ? offset : 0);
+    struct symbol_table_record_group head;
+    memcpy(&head, at, sizeof(head));
+    const bool is_sound =
+        is_in_bounds && head.address_shift <= 2 && head.node_bits <= SYMBOL_NODE_MAX_BITS &&
+        head.line_bits <= SYMBOL_LINE_MAX_BITS && head.file_bits <= SYMBOL_FILE_MAX_BITS;
     cursor->group = group;
-    cursor->group_end =
-        group + 1 < table->group_count ? symbol_group_address(table, group + 1) : UINT32_MAX;
-    cursor->begin = cursor->next = symbol_group_address(table, group);
-    cursor->left = is_sound ? symbol_group_records(table, group) : 0;
-    cursor->at = table->sections[SYMBOL_SECTION_RECORDS].data + (is_sound ? offsets[group] : 0);
-    __builtin_prefetch(cursor->at + 64); /* most groups end in the line behind */
-    cursor->is_gap = true;
-    cursor->node = 0;
-    cursor->file = 0;
-    cursor->line = 0;
-    read_next(cursor);
+    cursor->group_begin = symbol_group_address(table, group);
+    cursor->group_bytes =
+        (group + 1 < table->group_count ? symbol_group_address(table, group + 1) : UINT32_MAX) -
+        cursor->group_begin;
+    cursor->group_records = is_sound ? symbol_group_records(table, group) : 0;
+    cursor->record = SYMBOL_NONE;
+    cursor->count = 0;
+    cursor->address_shift = is_sound ? head.address_shift : 0;
+    cursor->node_base = head.node_base;
+    cursor->line_base = head.line_base;
+    cursor->node_bits = head.node_bits;
+    cursor->line_bits = head.line_bits;
+    cursor->file_bits = is_sound ? head.file_bits : 0;
+    cursor->file_mask = 0;
+    cursor->addresses = at + sizeof(head);
+    cursor->bits = cursor->addresses + ((size_t)SYMBOL_RECORD_GROUP << cursor->address_shift);
+    if (cursor->file_bits) {
+        uint16_t mask;
+        memcpy(&mask, cursor->bits, sizeof(mask));
+        cursor->file_mask = mask;
+        cursor->bits += sizeof(mask);
+    }
+}
+
+/* How many of the group's records begin at or before the address that is so far behind its begin.
+ */
+static inline uint32_t count_records(const struct symbol_cursor *cursor, uint32_t behind)
+{
+    if (cursor->address_shift == 0) {
+        const uint8_t key = behind < UINT8_MAX ? (uint8_t)behind : UINT8_MAX - 1;
+        uint8_t found = 0;
+        for (int i = 0; i < SYMBOL_RECORD_GROUP; i++)
+            found = (uint8_t)(found + (cursor->addresses[i] <= key));
+        return found;
+    }
+    if (cursor->address_shift == 1) {
+        const uint16_t key = behind < UINT16_MAX ? (uint16_t)behind : UINT16_MAX - 1;
+        uint16_t numbers[SYMBOL_RECORD_GROUP], found = 0;
+        memcpy(numbers, cursor->addresses, sizeof(numbers));
+        for (int i = 0; i < SYMBOL_RECORD_GROUP; i++)
+            found = (uint16_t)(found + (numbers[i] <= key));
+        return found;
+    }
+    const symbol_u32 *numbers = (const symbol_u32 *)cursor->addresses;
+    uint32_t found = 0;
+    for (int i = 0; i < SYMBOL_RECORD_GROUP; i++)
+        found += numbers[i] <= behind;
+    return found;
+}
+
+static inline void read_record(const struct symbol_cursor *cursor, uint32_t number,
+                               struct symbol_record *ret_record)
+{
+    const unsigned width = (unsigned)cursor->node_bits + cursor->line_bits;
+    const uint64_t word = symbol_bits(cursor->bits, number * width, width);
+    const uint32_t node = (uint32_t)word & ((UINT32_C(1) << cursor->node_bits) - 1);
+    ret_record->is_gap = node == 0;
+    ret_record->node = cursor->node_base + node - 1;
+    ret_record->line =
+        (int32_t)((uint32_t)cursor->line_base + (uint32_t)(word >> cursor->node_bits));
+    ret_record->file = 0;
+    if (cursor->file_mask >> number & 1) {
+        const uint32_t before =
+            (uint32_t)__builtin_popcount(cursor->file_mask & ((UINT32_C(1) << number) - 1));
+        ret_record->file =
+            1 + (uint32_t)symbol_bits(cursor->bits,
+                                      cursor->group_records * width + before * cursor->file_bits,
+                                      cursor->file_bits);
+    }
+}
+
+static uint32_t frame_record(struct symbol_cursor *cursor, uint32_t number)
+{
+    struct symbol_record record;
+    read_record(cursor, number, &record);
+    cursor->record = number;
+    cursor->count = 0;
+    if (record.is_gap)
+        return 0;
+    if (cursor->framed_node != record.node)
+        frame_node(cursor, record.node);
+    const uint32_t file = record.file ? record.file - 1 : cursor->own_file;
+    cursor->frames[0].file = given_file(cursor->table, file);
+    cursor->frames[0].line = given_line(cursor->own_line, record.line);
+    return cursor->count = cursor->frame_count;
+}
+
+bool symbol_table_record(const struct symbol_table *table, uint32_t group, uint32_t number,
+                         struct symbol_record *ret_record)
+{
+    struct symbol_cursor cursor;
+    cursor.table = table;
+    begin_group(&cursor, group);
+    if (number >= cursor.group_records)
+        return false;
+    read_record(&cursor, number, ret_record);
+    uint32_t behind = 0;
+    memcpy(&behind, cursor.addresses + ((size_t)number << cursor.address_shift),
+           (size_t)1 << cursor.address_shift);
+    ret_record->address = cursor.group_begin + behind;
+    return true;
+}
+
+uint32_t symbol_table_record_group_bytes(const struct symbol_table *table, uint32_t group)
+{
+    struct symbol_cursor cursor;
+    cursor.table = table;
+    begin_group(&cursor, group);
+    if (cursor.group_records == 0)
+        return 0;
+    const uint32_t bits = cursor.group_records * ((uint32_t)cursor.node_bits + cursor.line_bits) +
+                          (uint32_t)__builtin_popcount(cursor.file_mask) * cursor.file_bits;
+    return (uint32_t)(cursor.bits - table->sections[SYMBOL_SECTION_RECORDS].data) -
+           group_offsets(table)[group] + (bits + 7) / 8;
 }
 
 /* ---- search ---- */
@@ -235,40 +287,27 @@ static uint32_t search_group(const struct symbol_table *table, uint32_t key)
     return at;
 }
 
-/* The nodes of a group's records are near each other: those of the first one's come while the
- * others are gone through. */
-static void prefetch_node(const struct symbol_table *table, uint32_t node)
-{
-    const symbol_u32 *offsets =
-        (const symbol_u32 *)table->sections[SYMBOL_SECTION_NODE_OFFSETS].data;
-    const uint32_t offset =
-        node < table->header.node_count ? offsets[node / SYMBOL_NODE_GROUP] : UINT32_MAX;
-    if (offset <= table->last_node_offset)
-        __builtin_prefetch(table->sections[SYMBOL_SECTION_NODES].data + offset);
-}
-
 static void find_group(struct symbol_cursor *cursor, uint32_t key)
 {
     const struct symbol_table *table = cursor->table;
     uint32_t group = cursor->group;
-    if (group == SYMBOL_NONE || key < symbol_group_address(table, group)) {
-        symbol_cursor_begin_group(cursor, search_group(table, key));
-        return;
-    }
-    for (unsigned i = 0; i < STEPS_BEFORE_SEARCH; i++, group++) {
-        if (group + 1 == table->group_count || key < symbol_group_address(table, group + 1)) {
-            if (group != cursor->group || key < cursor->begin)
-                symbol_cursor_begin_group(cursor, group);
-            return;
+    if (group != SYMBOL_NONE && key >= cursor->group_begin) {
+        for (unsigned i = 0; i < STEPS_BEFORE_SEARCH; i++) {
+            group++;
+            if (group + 1 == table->group_count || key < symbol_group_address(table, group + 1)) {
+                begin_group(cursor, group);
+                return;
+            }
         }
     }
-    symbol_cursor_begin_group(cursor, search_group(table, key));
+    begin_group(cursor, search_group(table, key));
 }
 
 void symbol_cursor_init(struct symbol_cursor *cursor, const struct symbol_table *table)
 {
     cursor->table = table;
     cursor->group = SYMBOL_NONE;
+    cursor->group_begin = cursor->group_bytes = 0;
     cursor->framed_node = SYMBOL_NONE;
     cursor->frame_count = 0;
     cursor->own_file = cursor->own_line = 0;
@@ -281,12 +320,10 @@ uint32_t symbol_cursor_find(struct symbol_cursor *cursor, uint64_t address)
     if (address < table->header.first_address || key >= table->header.address_bytes ||
         table->group_count == 0)
         return 0;
-    find_group(cursor, (uint32_t)key);
-    if (cursor->left && cursor->next <= (uint32_t)key) {
-        take_record(cursor);
-        prefetch_node(table, cursor->node);
-    }
-    while (cursor->left && cursor->next <= (uint32_t)key)
-        take_record(cursor);
-    return frame_record(cursor);
+    if ((uint32_t)key - cursor->group_begin >= cursor->group_bytes)
+        find_group(cursor, (uint32_t)key);
+    const uint32_t record = count_records(cursor, (uint32_t)key - cursor->group_begin) - 1;
+    if (record == cursor->record)
+        return cursor->count;
+    return record < cursor->group_records ? frame_record(cursor, record) : 0;
 }

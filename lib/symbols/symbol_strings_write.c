@@ -3,12 +3,11 @@
 #include "lib/base/compress.h"
 #include "lib/symbols/symbol_table_format.h"
 
-/* Level 6 takes a third of the time of 9 for 4 % more bytes on C++ names; 3 saves little more. */
-enum { LEVEL = 6 };
-
-void symbol_strings_writer_init(struct symbol_strings_writer *writer)
+void symbol_strings_writer_init(struct symbol_strings_writer *writer,
+                                enum symbol_strings_level level)
 {
-    *writer = (struct symbol_strings_writer){0};
+    *writer = (struct symbol_strings_writer){.level = level};
+    writer->zstd = compress_zstd_writer_create();
     buf_init(&writer->flat, SYMBOL_FRAME_MAX_BYTES);
     buf_init(&writer->frames, UINT32_MAX);
     buf_init(&writer->index, UINT32_MAX);
@@ -16,6 +15,7 @@ void symbol_strings_writer_init(struct symbol_strings_writer *writer)
 
 void symbol_strings_writer_fini(struct symbol_strings_writer *writer)
 {
+    compress_zstd_writer_destroy(writer->zstd);
     buf_fini(&writer->flat);
     buf_fini(&writer->frames);
     buf_fini(&writer->index);
@@ -27,7 +27,8 @@ static void end_frame(struct symbol_strings_writer *writer)
                                              .offset = (uint32_t)writer->frames.size,
                                              .flat_bytes = (uint32_t)writer->flat.size};
     struct err err;
-    if (compress_zstd(buf_span(&writer->flat), LEVEL, &writer->frames, &err))
+    if (compress_zstd_with(writer->zstd, buf_span(&writer->flat), (int)writer->level,
+                           &writer->frames, &err))
         writer->has_failed = true;
     buf_append(&writer->index, &frame, sizeof(frame));
     buf_clear(&writer->flat);

@@ -2,6 +2,7 @@
 
 #include "lib/base/crc32c.h"
 #include "lib/base/mem.h"
+#include "lib/symbols/symbol_table_old.h"
 #include "lib/symbols/symbol_table_read.h"
 
 #include <sys/mman.h>
@@ -29,6 +30,23 @@ static enum err_code read_header(struct symbol_table *table, struct err *err)
     if (header->section_count > SYMBOL_TABLE_SECTION_MAX_COUNT)
         return corrupt(err, "too many sections");
     return ERR_NONE;
+}
+
+/* Of an older version becomes one of this, in memory. */
+static enum err_code read_old(struct symbol_table *table, struct err *err)
+{
+    struct symbol_table_header header;
+    buf_init(&table->upgraded, UINT32_MAX);
+    if (table->bytes.size < sizeof(header))
+        return ERR_NONE;
+    memcpy(&header, table->bytes.data, sizeof(header));
+    if (memcmp(header.magic, SYMBOL_TABLE_MAGIC, sizeof(header.magic)) != 0 ||
+        header.version != SYMBOL_TABLE_OLD_VERSION)
+        return ERR_NONE;
+    const enum err_code code = symbol_table_upgrade(table->bytes, &table->upgraded, err);
+    if (!code)
+        table->bytes = buf_span(&table->upgraded);
+    return code;
 }
 
 static uint64_t aligned(uint64_t size)
@@ -89,10 +107,8 @@ static enum err_code check_counts(struct symbol_table *table, struct err *err)
         header->first_address > UINT64_MAX - header->address_bytes)
         return corrupt(err, "more of something than a table has");
     table->group_count = (header->record_count + SYMBOL_RECORD_GROUP - 1) / SYMBOL_RECORD_GROUP;
-    const uint64_t node_groups = (header->node_count + SYMBOL_NODE_GROUP - 1) / SYMBOL_NODE_GROUP;
     if (!has_bytes(table, SYMBOL_SECTION_GROUP_ADDRESSES, table->group_count * UINT64_C(4)) ||
         !has_bytes(table, SYMBOL_SECTION_GROUP_OFFSETS, table->group_count * UINT64_C(4)) ||
-        !has_bytes(table, SYMBOL_SECTION_NODE_OFFSETS, node_groups * 4) ||
         !has_bytes(table, SYMBOL_SECTION_SEGMENTS,
                    header->segment_count * sizeof(struct symbol_table_segment)))
         return corrupt(err, "a section has not the length that its count says");
@@ -116,15 +132,32 @@ static enum err_code read_places(struct symbol_table *table, struct err *err)
     return ERR_NONE;
 }
 
+static enum err_code read_nodes(struct symbol_table *table, struct err *err)
+{
+    struct symbol_table_nodes *widths = &table->node_widths;
+    const struct span section = table->sections[SYMBOL_SECTION_NODES];
+    const size_t exceptions = table->sections[SYMBOL_SECTION_NODE_EXCEPTIONS].size;
+    if (section.size < sizeof(*widths))
+        return corrupt(err, "no inlined calls");
+    memcpy(widths, section.data, sizeof(*widths));
+    table->node_bits = 1u + widths->parent_bits + widths->function_bits + widths->line_bits;
+    const uint64_t bits = (uint64_t)table->node_bits * table->header.node_count;
+    if (widths->parent_bits > 31 || widths->function_bits > 31 || widths->line_bits > 31 ||
+        table->node_bits > SYMBOL_LOAD_MAX_BITS ||
+        section.size != sizeof(*widths) + (bits + 7) / 8 + SYMBOL_LOAD_BYTES ||
+        exceptions % sizeof(struct symbol_table_node_exception))
+        return corrupt(err, "inlined calls");
+    table->node_exceptions = (uint32_t)(exceptions / sizeof(struct symbol_table_node_exception));
+    return ERR_NONE;
+}
+
 /* Groups begin where even the longest one ends within the section. */
 static enum err_code read_limits(struct symbol_table *table, struct err *err)
 {
     const size_t records = table->sections[SYMBOL_SECTION_RECORDS].size;
-    const size_t nodes = table->sections[SYMBOL_SECTION_NODES].size;
-    if (records < SYMBOL_RECORD_GROUP_MAX_BYTES || nodes < SYMBOL_NODE_GROUP_MAX_BYTES)
-        return corrupt(err, "no room behind records or nodes");
+    if (records < SYMBOL_RECORD_GROUP_MAX_BYTES)
+        return corrupt(err, "no room behind its records");
     table->last_record_offset = (uint32_t)(records - SYMBOL_RECORD_GROUP_MAX_BYTES);
-    table->last_node_offset = (uint32_t)(nodes - SYMBOL_NODE_GROUP_MAX_BYTES);
     return ERR_NONE;
 }
 
@@ -207,7 +240,9 @@ static void make_levels(struct symbol_table *table)
 
 static enum err_code open_table(struct symbol_table *table, struct err *err)
 {
-    enum err_code code = read_header(table, err);
+    enum err_code code = read_old(table, err);
+    if (!code)
+        code = read_header(table, err);
     if (!code)
         code = check_head(table, err);
     if (!code)
@@ -216,6 +251,8 @@ static enum err_code open_table(struct symbol_table *table, struct err *err)
         code = check_counts(table, err);
     if (!code)
         code = read_places(table, err);
+    if (!code)
+        code = read_nodes(table, err);
     if (!code)
         code = read_limits(table, err);
     if (!code)
@@ -275,7 +312,7 @@ enum err_code symbol_table_open_fd(int fd, struct symbol_table **ret_table, stru
         munmap(memory, size);
         return code;
     }
-    (*ret_table)->is_mapped = true;
+    (*ret_table)->mapped = span_of(memory, size);
     return ERR_NONE;
 }
 
@@ -283,8 +320,9 @@ void symbol_table_close(struct symbol_table *table)
 {
     if (!table)
         return;
-    if (table->is_mapped)
-        munmap((void *)(uintptr_t)table->bytes.data, table->bytes.size);
+    if (table->mapped.size)
+        munmap((void *)(uintptr_t)table->mapped.data, table->mapped.size);
+    buf_fini(&table->upgraded);
     mem_free(table->search);
     mem_free(table);
 }

@@ -66,21 +66,26 @@ struct symbol_frame {
     uint32_t line; /* 0: unknown */
 };
 
-/* Where the last answer came from, so that an address behind it is found in a few steps. */
+/* Where the last answer came from: an address of the same group of records, or of the next ones, is
+ * found without a search, and one of the same record has the answer already. */
 struct symbol_cursor {
     const struct symbol_table *table;
     struct symbol_frame frames[SYMBOL_DEPTH_MAX]; /* the answer: leaf first, the outermost last */
     uint32_t group;                               /* of records; SYMBOL_NONE: none yet */
-    uint32_t group_end;
-    const uint8_t *at; /* behind the first number of the record to come */
-    uint32_t left;     /* records of the group to come */
-    uint32_t next;     /* address of the record to come */
-    uint32_t next_is_other_node;
-    uint32_t begin; /* address of the record in hand, all from the table's first address */
-    uint32_t is_gap;
-    uint32_t node;
-    uint32_t file; /* as in the record */
-    int32_t line;
+    uint32_t group_begin;                         /* addresses, from the table's first one */
+    uint32_t group_bytes;                         /* to the next group */
+    uint32_t group_records;
+    const uint8_t *addresses;
+    const uint8_t *bits;
+    uint32_t node_base;
+    int32_t line_base;
+    uint32_t file_mask;
+    uint8_t address_shift;
+    uint8_t node_bits;
+    uint8_t line_bits;
+    uint8_t file_bits;
+    uint32_t record;      /* of the group; SYMBOL_NONE: none yet */
+    uint32_t count;       /* its frames */
     uint32_t framed_node; /* whose frames are in frames; SYMBOL_NONE: none */
     uint32_t frame_count;
     uint32_t own_file; /* of the leaf's declaration */

@@ -5,13 +5,6 @@
 
 enum { FIRST_CAPACITY = 256, SEGMENT_IS_CODE = 1 };
 
-static void append_varint(struct buf *output, uint32_t number)
-{
-    for (; number >= 0x80; number >>= 7)
-        buf_append_byte(output, (uint8_t)(number | 0x80));
-    buf_append_byte(output, (uint8_t)number);
-}
-
 static void append_zeros(struct buf *output, size_t size)
 {
     uint8_t *zeros = buf_reserve(output, size);
@@ -91,68 +84,128 @@ static const struct symbol_writer_function *function_of(const struct symbol_tabl
     return &writer->functions[writer->nodes[node].function];
 }
 
-static void begin_group(struct symbol_encoder *encoder, uint64_t address)
+/* ---- groups of records ---- */
+
+/* Bytes of an address in a group whose last one is so far from its first. The highest number is for
+ * records that are not there. */
+static unsigned address_shift(uint64_t distance)
 {
-    buf_append_u32(&encoder->group_addresses, (uint32_t)(address - encoder->first_address));
-    buf_append_u32(&encoder->group_offsets, (uint32_t)encoder->records.size);
-    encoder->address = address;
-    encoder->coded_node = 0;
-    encoder->coded_file = SYMBOL_NONE;
-    encoder->coded_line = 0;
+    return distance < UINT8_MAX ? 0 : distance < UINT16_MAX ? 1 : 2;
 }
 
-static void begin_record(struct symbol_encoder *encoder, uint64_t address, bool is_other_node)
+static struct symbol_table_record_group measure_records(const struct symbol_encoder_record *records,
+                                                        uint32_t count)
 {
-    const uint32_t difference = (uint32_t)(address - encoder->address);
-    append_varint(&encoder->records, difference << 1 | is_other_node);
-    encoder->address = address;
+    struct symbol_table_record_group group = {
+        .node_base = UINT32_MAX,
+        .line_base = INT32_MAX,
+        .address_shift = (uint8_t)address_shift(records[count - 1].address - records[0].address)};
+    uint32_t nodes = 0, lines = 0, files = 0;
+    bool has_file = false;
+    for (uint32_t i = 0; i < count; i++) {
+        if (records[i].node == SYMBOL_NONE)
+            continue;
+        if (records[i].node < group.node_base)
+            group.node_base = records[i].node;
+        if (records[i].line < group.line_base)
+            group.line_base = records[i].line;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        if (records[i].node == SYMBOL_NONE)
+            continue;
+        if (records[i].node - group.node_base + 1 > nodes)
+            nodes = records[i].node - group.node_base + 1;
+        lines |= (uint32_t)(records[i].line - group.line_base);
+        if (records[i].file != SYMBOL_NONE) {
+            files |= records[i].file;
+            has_file = true;
+        }
+    }
+    group.node_bits = (uint8_t)width_of(nodes);
+    group.line_bits = (uint8_t)width_of(lines);
+    group.file_bits = (uint8_t)(has_file ? width_of(files | 1) : 0);
+    if (nodes == 0)
+        group.node_base = 0, group.line_base = 0;
+    return group;
+}
+
+static void append_addresses(struct buf *output, const struct symbol_encoder_record *records,
+                             uint32_t count, unsigned shift)
+{
+    for (uint32_t i = 0; i < SYMBOL_RECORD_GROUP; i++) {
+        const uint32_t behind =
+            i < count ? (uint32_t)(records[i].address - records[0].address) : UINT32_MAX;
+        buf_append(output, &behind, (size_t)1 << shift);
+    }
+}
+
+static void append_file_mask(struct buf *output, const struct symbol_encoder_record *records,
+                             uint32_t count)
+{
+    uint32_t mask = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        if (records[i].node != SYMBOL_NONE && records[i].file != SYMBOL_NONE)
+            mask |= UINT32_C(1) << i;
+    }
+    buf_append_u16(output, (uint16_t)mask);
+}
+
+static void end_group(struct symbol_encoder *encoder)
+{
+    struct symbol_encoder_record *records = encoder->group;
+    const uint32_t count = encoder->group_count;
+    struct buf *output = &encoder->records;
+    if (count == 0)
+        return;
+    const struct symbol_table_record_group group = measure_records(records, count);
+    buf_append_u32(&encoder->group_addresses,
+                   (uint32_t)(records[0].address - encoder->first_address));
+    buf_append_u32(&encoder->group_offsets, (uint32_t)output->size);
+    buf_append(output, &group, sizeof(group));
+    append_addresses(output, records, count, group.address_shift);
+    if (group.file_bits)
+        append_file_mask(output, records, count);
+    struct bit_writer bits = {.output = output};
+    for (uint32_t i = 0; i < count; i++) {
+        const bool is_gap = records[i].node == SYMBOL_NONE;
+        bits_append(&bits, is_gap ? 0 : records[i].node - group.node_base + 1, group.node_bits);
+        bits_append(&bits, is_gap ? 0 : (uint32_t)(records[i].line - group.line_base),
+                    group.line_bits);
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        if (records[i].node != SYMBOL_NONE && records[i].file != SYMBOL_NONE)
+            bits_append(&bits, records[i].file, group.file_bits);
+    }
+    bits_finish(&bits);
+    encoder->group_count = 0;
+}
+
+static void add_record(struct symbol_encoder *encoder, const struct symbol_encoder_record *record)
+{
+    encoder->group[encoder->group_count++] = *record;
     encoder->record_count++;
+    if (encoder->group_count == SYMBOL_RECORD_GROUP)
+        end_group(encoder);
 }
 
-static void place_record(struct symbol_encoder *encoder, uint64_t address)
+void symbol_encoder_append_gap(struct symbol_encoder *encoder, uint64_t address)
 {
-    if (encoder->record_count % SYMBOL_RECORD_GROUP == 0)
-        begin_group(encoder, address);
-}
-
-static void append_gap(struct symbol_encoder *encoder, uint64_t address)
-{
-    place_record(encoder, address);
-    begin_record(encoder, address, true);
-    append_varint(&encoder->records, 0);
+    const struct symbol_encoder_record record = {
+        .address = address, .node = SYMBOL_NONE, .file = SYMBOL_NONE};
+    add_record(encoder, &record);
     encoder->node = SYMBOL_NONE;
 }
 
-static void append_line(struct symbol_encoder *encoder, uint32_t node, uint32_t file, uint32_t line)
+void symbol_encoder_append_record(struct symbol_encoder *encoder, uint64_t address, uint32_t node,
+                                  uint32_t file, uint32_t line)
 {
     const struct symbol_writer_function *function = function_of(encoder->writer, node);
-    const uint32_t coded_file = file == function->file ? SYMBOL_NONE : file;
-    const int32_t coded_line = (int32_t)line - (int32_t)function->line;
-    const bool is_other_file = coded_file != encoder->coded_file;
-    append_varint(&encoder->records,
-                  symbol_zigzag(coded_line - encoder->coded_line) << 1 | is_other_file);
-    if (is_other_file)
-        append_varint(&encoder->records, coded_file == SYMBOL_NONE ? 0 : 1 + coded_file);
-    encoder->coded_file = coded_file;
-    encoder->coded_line = coded_line;
-}
-
-static void append_record(struct symbol_encoder *encoder, uint64_t address, uint32_t node,
-                          uint32_t file, uint32_t line)
-{
-    const uint32_t number = number_of(encoder, node);
-    const bool is_first = encoder->record_count % SYMBOL_RECORD_GROUP == 0;
-    place_record(encoder, address);
-    const bool is_other_node = is_first || number != encoder->coded_node;
-    begin_record(encoder, address, is_other_node);
-    if (is_other_node) {
-        append_varint(&encoder->records,
-                      1 + symbol_zigzag((int32_t)number - (int32_t)encoder->coded_node));
-        encoder->coded_node = number;
-        encoder->coded_file = SYMBOL_NONE;
-        encoder->coded_line = 0;
-    }
-    append_line(encoder, node, file, line);
+    const struct symbol_encoder_record record = {.address = address,
+                                                 .node = number_of(encoder, node),
+                                                 .line = (int32_t)line - (int32_t)function->line,
+                                                 .file =
+                                                     file == function->file ? SYMBOL_NONE : file};
+    add_record(encoder, &record);
     encoder->node = node;
     encoder->file = file;
     encoder->line = line;
@@ -166,10 +219,10 @@ static void append_piece(struct symbol_encoder *encoder, uint64_t begin, uint64_
     if (encoder->record_count == 0)
         encoder->first_address = begin;
     if (has_gap)
-        append_gap(encoder, encoder->end);
+        symbol_encoder_append_gap(encoder, encoder->end);
     if (encoder->record_count == 0 || has_gap || node != encoder->node || file != encoder->file ||
         line != encoder->line)
-        append_record(encoder, begin, node, file, line);
+        symbol_encoder_append_record(encoder, begin, node, file, line);
     encoder->end = end;
 }
 
@@ -268,90 +321,99 @@ static struct node_fields fields_of(const struct symbol_encoder *encoder, uint32
     return fields;
 }
 
-/* Outermost functions have no line: whatever the group's lowest is will do. */
-static int32_t lowest_line(const struct node_fields *fields, uint32_t count)
+/* How many nodes need how many bits, to find the widths that take the fewest bytes. */
+struct width_counts {
+    uint32_t both[SYMBOL_LOAD_MAX_BITS][SYMBOL_LOAD_MAX_BITS]; /* [parent][line] */
+};
+
+static bool is_usual(const struct node_fields *fields, unsigned parent_bits, unsigned line_bits)
 {
-    int32_t lowest = INT32_MAX;
-    for (uint32_t i = 0; i < count; i++) {
-        if (fields[i].parent && fields[i].line < lowest)
-            lowest = fields[i].line;
-    }
-    return lowest == INT32_MAX ? 0 : lowest;
+    return fields->file == SYMBOL_NONE && fields->line >= 0 &&
+           width_of(fields->parent) <= parent_bits && width_of((uint32_t)fields->line) <= line_bits;
 }
 
-static struct symbol_table_node_group measure_group(const struct node_fields *fields,
-                                                    uint32_t count)
+static void count_widths(const struct symbol_encoder *encoder, struct width_counts *counts)
 {
-    struct symbol_table_node_group group = {.function_base = UINT32_MAX,
-                                            .line_base = lowest_line(fields, count)};
-    uint32_t parents = 0, functions = 0, lines = 0, files = 0;
-    bool has_file = false;
-    for (uint32_t i = 0; i < count; i++) {
-        if (fields[i].function < group.function_base)
-            group.function_base = fields[i].function;
+    memset(counts, 0, sizeof(*counts));
+    for (uint32_t i = 0; i < encoder->order_count; i++) {
+        const struct node_fields fields = fields_of(encoder, i);
+        if (fields.file == SYMBOL_NONE && fields.line >= 0)
+            counts->both[width_of(fields.parent)][width_of((uint32_t)fields.line)]++;
     }
-    for (uint32_t i = 0; i < count; i++) {
-        parents |= fields[i].parent;
-        functions |= fields[i].function - group.function_base;
-        if (fields[i].parent)
-            lines |= (uint32_t)(fields[i].line - group.line_base);
-        if (fields[i].file != SYMBOL_NONE) {
-            files |= fields[i].file;
-            has_file = true;
+}
+
+/* Nodes that widths have room for. */
+static uint32_t count_usual(const struct width_counts *counts, unsigned parent_bits,
+                            unsigned line_bits)
+{
+    uint32_t usual = 0;
+    for (unsigned parent = 0; parent <= parent_bits; parent++) {
+        for (unsigned line = 0; line <= line_bits; line++)
+            usual += counts->both[parent][line];
+    }
+    return usual;
+}
+
+static struct symbol_table_nodes choose_widths(const struct symbol_encoder *encoder)
+{
+    enum { PARENT_MAX_BITS = 16, LINE_MAX_BITS = 16 };
+    const uint32_t count = encoder->order_count;
+    const uint32_t functions = encoder->writer->function_count;
+    const unsigned function_bits = width_of(functions ? functions - 1 : 0);
+    struct symbol_table_nodes best = {.function_bits = (uint8_t)function_bits};
+    struct width_counts counts;
+    uint64_t best_bits = UINT64_MAX;
+    count_widths(encoder, &counts);
+    for (unsigned parent = 0; parent <= PARENT_MAX_BITS; parent++) {
+        for (unsigned line = 0; line <= LINE_MAX_BITS; line++) {
+            const uint32_t exceptions = count - count_usual(&counts, parent, line);
+            const uint64_t bits =
+                (1 + function_bits + parent + line) * (uint64_t)count +
+                exceptions * UINT64_C(8) * sizeof(struct symbol_table_node_exception);
+            if (bits >= best_bits || width_of(exceptions) > function_bits + parent + line)
+                continue;
+            best_bits = bits;
+            best.parent_bits = (uint8_t)parent;
+            best.line_bits = (uint8_t)line;
         }
     }
-    group.parent_bits = (uint8_t)width_of(parents);
-    group.function_bits = (uint8_t)width_of(functions);
-    group.line_bits = (uint8_t)width_of(lines);
-    group.file_bits = (uint8_t)(has_file ? width_of(files | 1) : 0);
-    return group;
+    return best;
 }
 
-static uint32_t file_mask(const struct node_fields *fields, uint32_t count)
+static void append_exception(struct symbol_encoder *encoder, const struct node_fields *fields)
 {
-    uint32_t mask = 0;
-    for (uint32_t i = 0; i < count; i++) {
-        if (fields[i].file != SYMBOL_NONE)
-            mask |= UINT32_C(1) << i;
-    }
-    return mask;
-}
-
-static void append_node_group(struct symbol_encoder *encoder, const struct node_fields *fields,
-                              uint32_t count)
-{
-    struct buf *output = &encoder->node_bytes;
-    const struct symbol_table_node_group group = measure_group(fields, count);
-    buf_append_u32(&encoder->node_offsets, (uint32_t)output->size);
-    buf_append(output, &group, sizeof(group));
-    if (group.file_bits)
-        buf_append_u32(output, file_mask(fields, count));
-    struct bit_writer bits = {.output = output};
-    for (uint32_t i = 0; i < count; i++) {
-        const bool is_root = fields[i].parent == 0;
-        bits_append(&bits, fields[i].parent, group.parent_bits);
-        bits_append(&bits, fields[i].function - group.function_base, group.function_bits);
-        bits_append(&bits, is_root ? 0 : (uint32_t)(fields[i].line - group.line_base),
-                    group.line_bits);
-    }
-    for (uint32_t i = 0; i < count; i++) {
-        if (fields[i].file != SYMBOL_NONE)
-            bits_append(&bits, fields[i].file, group.file_bits);
-    }
-    bits_finish(&bits);
+    const struct symbol_table_node_exception exception = {.parent = fields->parent,
+                                                          .function = fields->function,
+                                                          .line = fields->line,
+                                                          .file = fields->file};
+    buf_append(&encoder->node_exceptions, &exception, sizeof(exception));
 }
 
 static void append_nodes(struct symbol_encoder *encoder)
 {
-    struct node_fields fields[SYMBOL_NODE_GROUP];
-    for (uint32_t first = 0; first < encoder->order_count; first += SYMBOL_NODE_GROUP) {
-        const uint32_t left = encoder->order_count - first;
-        const uint32_t count = left < SYMBOL_NODE_GROUP ? left : SYMBOL_NODE_GROUP;
-        for (uint32_t i = 0; i < count; i++)
-            fields[i] = fields_of(encoder, first + i);
-        append_node_group(encoder, fields, count);
+    const struct symbol_table_nodes widths = choose_widths(encoder);
+    const unsigned rest_bits =
+        (unsigned)widths.parent_bits + widths.function_bits + widths.line_bits;
+    uint32_t exceptions = 0;
+    buf_append(&encoder->node_bytes, &widths, sizeof(widths));
+    struct bit_writer bits = {.output = &encoder->node_bytes};
+    for (uint32_t i = 0; i < encoder->order_count; i++) {
+        const struct node_fields fields = fields_of(encoder, i);
+        if (is_usual(&fields, widths.parent_bits, widths.line_bits)) {
+            bits_append(&bits, 0, 1);
+            bits_append(&bits, fields.parent, widths.parent_bits);
+            bits_append(&bits, fields.function, widths.function_bits);
+            bits_append(&bits, (uint32_t)fields.line, widths.line_bits);
+        } else {
+            bits_append(&bits, 1, 1);
+            /* Its number may be narrower than 32 bits, and what is left of them is 0. */
+            bits_append(&bits, exceptions++, rest_bits < 32 ? rest_bits : 32);
+            bits_append(&bits, 0, rest_bits < 32 ? 0 : rest_bits - 32);
+            append_exception(encoder, &fields);
+        }
     }
-    append_zeros(&encoder->node_bytes, SYMBOL_NODE_GROUP_MAX_BYTES);
+    bits_finish(&bits);
+    append_zeros(&encoder->node_bytes, SYMBOL_LOAD_BYTES);
 }
 
 /* ---- places of functions ---- */
@@ -443,8 +505,8 @@ static void encoder_init(struct symbol_encoder *encoder, struct symbol_table_wri
     buf_init(&encoder->group_addresses, UINT32_MAX);
     buf_init(&encoder->group_offsets, UINT32_MAX);
     buf_init(&encoder->records, UINT32_MAX);
-    buf_init(&encoder->node_offsets, UINT32_MAX);
     buf_init(&encoder->node_bytes, UINT32_MAX);
+    buf_init(&encoder->node_exceptions, UINT32_MAX);
     buf_init(&encoder->places, UINT32_MAX);
 }
 
@@ -453,11 +515,31 @@ void symbol_encoder_fini(struct symbol_encoder *encoder)
     buf_fini(&encoder->group_addresses);
     buf_fini(&encoder->group_offsets);
     buf_fini(&encoder->records);
-    buf_fini(&encoder->node_offsets);
     buf_fini(&encoder->node_bytes);
+    buf_fini(&encoder->node_exceptions);
     buf_fini(&encoder->places);
     mem_free(encoder->numbers);
     mem_free(encoder->order);
+}
+
+void symbol_encoder_begin(struct symbol_encoder *encoder, struct symbol_table_writer *writer,
+                          uint64_t first_address)
+{
+    encoder_init(encoder, writer);
+    encoder->first_address = first_address;
+    grow_numbers(encoder);
+    for (uint32_t i = 0; i < writer->node_count; i++)
+        encoder->numbers[i] = encoder->order[i] = i;
+    encoder->order_count = writer->node_count;
+}
+
+void symbol_encoder_end(struct symbol_encoder *encoder, uint64_t end)
+{
+    encoder->end = end;
+    end_group(encoder);
+    append_zeros(&encoder->records, SYMBOL_RECORD_GROUP_MAX_BYTES);
+    append_nodes(encoder);
+    append_places(encoder);
 }
 
 enum err_code symbol_encoder_run(struct symbol_encoder *encoder, struct symbol_table_writer *writer,
@@ -480,9 +562,7 @@ enum err_code symbol_encoder_run(struct symbol_encoder *encoder, struct symbol_t
     symbol_sweep_fini(&ranges.sweep);
     symbol_sweep_fini(&symbols.sweep);
     if (encoder->record_count)
-        append_gap(encoder, encoder->end);
-    append_zeros(&encoder->records, SYMBOL_RECORD_GROUP_MAX_BYTES);
-    append_nodes(encoder);
-    append_places(encoder);
+        symbol_encoder_append_gap(encoder, encoder->end);
+    symbol_encoder_end(encoder, encoder->end);
     return ERR_NONE;
 }

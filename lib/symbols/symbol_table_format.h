@@ -10,31 +10,29 @@
  *   GROUP_ADDRESSES   u32 per group of 16 records: the first one's address - first_address
  *   GROUP_OFFSETS     u32 per group: where it begins in RECORDS
  *   RECORDS           where the code of a node and line begins; the last one is a gap
- *   NODE_OFFSETS      u32 per group of 32 nodes: where it begins in NODES
  *   NODES             functions at the places where they were inlined, in order of first address
+ *   NODE_EXCEPTIONS   struct symbol_table_node_exception, of nodes with larger numbers than most
  *   PLACES            of each function, in fixed widths: file, then line, of its declaration
  *   FUNCTION_FRAMES, FUNCTION_NAMES     their names: index, and zstd frames of at most 64 KiB
  *   FILE_FRAMES, FILE_NAMES             paths of files, likewise
  *
- * RECORDS: a group stands alone; it begins with node 0, no line, and the function's own file.
- *   varint   address - the one before << 1 | another node
- *   varint   if another node: 0: a gap, nothing follows; else 1 + zigzag(node - the last node).
- *            Line and file then start again, from the declaration of the node's function
- *   varint   zigzag(line - the one before) << 1 | another file
- *   varint   if another file: 0: the function's own; else 1 + file
- * Nearly all code of a function stands in the file of its declaration and not far behind it, so
- * most records take three bytes, and a reader needs the declaration of the last node alone.
+ * RECORDS: a group is its struct symbol_table_record_group; 16 addresses of 1, 2 or 4 bytes, from
+ * that of the group, in ascending order, the highest number for records that the last group lacks;
+ * u16 mask of records in another file, if file_bits; per record node_bits, line_bits; per bit of
+ * the mask file_bits. node   0: a gap, of which the rest is 0; else 1 + node - node_base line   -
+ * line_base - the line of the declaration of the node's function file   the file, where it is not
+ * that of the declaration So the record of an address is found with one comparison of 16 numbers,
+ * and read by itself.
  *
- * NODES: a group is its struct symbol_table_node_group; u32 mask of nodes with a call file of their
- * own, if file_bits; per node parent_bits, function_bits, line_bits; per bit of the mask file_bits.
+ * NODES: struct symbol_table_nodes; per node a bit, 0, parent_bits, function_bits, line_bits:
  *   parent     0: an outermost function; else node - parent
- *   function   + function_base
- *   line       + line_base + the line of the parent's declaration: where it is called
- *   file       where it is called; without one, the file of the parent's declaration
- * Any node is read by itself, in a few loads.
+ *   function
+ *   line       - the line of the parent's declaration: where it is called, in the file of that
+ * Or a bit, 1, and in the rest the number of an exception. Any node is read by itself, with one
+ * load.
  *
- * Files are numbered from 1 here, 0 is unknown. RECORDS and NODES end with zeros enough that a
- * group whose offset is in bounds may be decoded without looking for the end.
+ * Files are numbered from 1 here, 0 is unknown. RECORDS, NODES and PLACES end with zeros enough
+ * that what begins in bounds may be read without looking for the end.
  */
 #ifndef LIB_SYMBOLS_SYMBOL_TABLE_FORMAT_H
 #define LIB_SYMBOLS_SYMBOL_TABLE_FORMAT_H
@@ -46,20 +44,23 @@
 #include <string.h>
 
 enum {
-    SYMBOL_TABLE_VERSION = 1,
+    SYMBOL_TABLE_VERSION = 2, /* symbol_table_old.h has the one before */
     SYMBOL_TABLE_ALIGNMENT = 64,
     SYMBOL_TABLE_SECTION_MAX_COUNT = 64,
     SYMBOL_RECORD_GROUP = 16,
-    SYMBOL_NODE_GROUP = 32,
     SYMBOL_FRAME_MAX_BYTES = 64 << 10, /* of names, before compression */
     SYMBOL_VARINT_MAX_BYTES = 5,
-    SYMBOL_RECORD_GROUP_MAX_BYTES = SYMBOL_RECORD_GROUP * 4 * SYMBOL_VARINT_MAX_BYTES,
     SYMBOL_FILE_MAX_BITS = 21,
     SYMBOL_LINE_MAX_BITS = 26, /* a difference of two lines, and its sign */
-    SYMBOL_NODE_MAX_BITS = 24 + 22 + SYMBOL_LINE_MAX_BITS,
-    SYMBOL_LOAD_BYTES = 8, /* bits are read eight bytes at a time */
-    SYMBOL_NODE_GROUP_MAX_BYTES =
-        16 + (SYMBOL_NODE_GROUP * (SYMBOL_NODE_MAX_BITS + SYMBOL_FILE_MAX_BITS) + 7) / 8 +
+    SYMBOL_NODE_MAX_BITS = 25, /* of its number, and one for gaps */
+    SYMBOL_LOAD_BYTES = 8,     /* bits are read eight bytes at a time */
+    SYMBOL_LOAD_MAX_BITS = 56, /* of which so many are sure to be the wanted ones */
+    SYMBOL_RECORD_GROUP_MAX_BYTES =
+        12 + SYMBOL_RECORD_GROUP * 4 + 2 +
+        (SYMBOL_RECORD_GROUP *
+             (SYMBOL_NODE_MAX_BITS + SYMBOL_LINE_MAX_BITS + SYMBOL_FILE_MAX_BITS) +
+         7) /
+            8 +
         SYMBOL_LOAD_BYTES
 };
 
@@ -94,8 +95,8 @@ enum symbol_table_section {
     SYMBOL_SECTION_GROUP_ADDRESSES,
     SYMBOL_SECTION_GROUP_OFFSETS,
     SYMBOL_SECTION_RECORDS,
-    SYMBOL_SECTION_NODE_OFFSETS,
     SYMBOL_SECTION_NODES,
+    SYMBOL_SECTION_NODE_EXCEPTIONS,
     SYMBOL_SECTION_PLACES,
     SYMBOL_SECTION_FUNCTION_FRAMES,
     SYMBOL_SECTION_FUNCTION_NAMES,
@@ -124,15 +125,32 @@ struct symbol_table_segment {
 };
 static_assert(sizeof(struct symbol_table_segment) == 48, "no holes");
 
-struct symbol_table_node_group {
-    uint32_t function_base;
+struct symbol_table_record_group {
+    uint32_t node_base;
     int32_t line_base;
-    uint8_t parent_bits;
-    uint8_t function_bits;
+    uint8_t address_shift; /* addresses of 1 << shift bytes */
+    uint8_t node_bits;
     uint8_t line_bits;
     uint8_t file_bits;
 };
-static_assert(sizeof(struct symbol_table_node_group) == 12, "no holes");
+static_assert(sizeof(struct symbol_table_record_group) == 12, "no holes");
+
+/* First bytes of NODES. */
+struct symbol_table_nodes {
+    uint8_t parent_bits; /* with the others at most SYMBOL_LOAD_MAX_BITS - 1 */
+    uint8_t function_bits;
+    uint8_t line_bits;
+    uint8_t reserved[5];
+};
+static_assert(sizeof(struct symbol_table_nodes) == 8, "no holes");
+
+struct symbol_table_node_exception {
+    uint32_t parent;
+    uint32_t function;
+    int32_t line;
+    uint32_t file; /* where it is called; SYMBOL_NONE: the file of the parent's declaration */
+};
+static_assert(sizeof(struct symbol_table_node_exception) == 16, "no holes");
 
 /* First bytes of PLACES. */
 struct symbol_table_places {

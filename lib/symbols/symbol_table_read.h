@@ -30,13 +30,16 @@ struct symbol_strings {
 
 struct symbol_table {
     struct span bytes;
-    bool is_mapped;
+    struct span mapped;  /* empty: it was not mapped here */
+    struct buf upgraded; /* what bytes are in, where they came in an older form */
     struct symbol_table_facts facts;
     struct symbol_table_header header;
     struct span sections[SYMBOL_SECTION_END];
     uint32_t group_count;
     uint32_t last_record_offset; /* where a group may begin at most */
-    uint32_t last_node_offset;
+    struct symbol_table_nodes node_widths;
+    unsigned node_bits; /* all of a node's */
+    uint32_t node_exceptions;
     unsigned place_file_bits;
     unsigned place_line_bits;
     struct symbol_strings functions;
@@ -64,10 +67,19 @@ bool symbol_table_node(const struct symbol_table *table, uint32_t number,
 bool symbol_table_place(const struct symbol_table *table, uint32_t function,
                         struct symbol_place *ret_place);
 
-/* Steps of a search, for verify: to before the first record of a group; the record to come becomes
- * the one in hand, where cursor->left is not 0. */
-void symbol_cursor_begin_group(struct symbol_cursor *cursor, uint32_t group);
-void symbol_cursor_take_record(struct symbol_cursor *cursor);
+struct symbol_record {
+    uint32_t address; /* from the table's first */
+    bool is_gap;
+    uint32_t node;
+    int32_t line;  /* from the declaration of its function */
+    uint32_t file; /* 0: that of the declaration; else 1 + file */
+};
+
+/* False when the group is damaged. number below symbol_group_records. */
+bool symbol_table_record(const struct symbol_table *table, uint32_t group, uint32_t number,
+                         struct symbol_record *ret_record);
+/* Of a group in RECORDS, without the zeros behind all of them; 0: it is damaged. */
+uint32_t symbol_table_record_group_bytes(const struct symbol_table *table, uint32_t group);
 
 static inline uint32_t symbol_group_address(const struct symbol_table *table, uint32_t group)
 {

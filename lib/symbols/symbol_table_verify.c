@@ -79,56 +79,46 @@ static enum err_code verify_places(const struct symbol_table *table, struct err 
 
 /* ---- records ---- */
 
-static bool is_sound_record(const struct symbol_cursor *cursor)
+static bool is_sound_record(const struct symbol_table *table, const struct symbol_record *record)
 {
-    const struct symbol_table *table = cursor->table;
     struct symbol_node node;
     struct symbol_place place;
-    if (cursor->is_gap)
+    if (record->is_gap)
         return true;
-    return symbol_table_node(table, cursor->node, &node) &&
+    return symbol_table_node(table, record->node, &node) &&
            symbol_table_place(table, node.function, &place) &&
-           is_line((int64_t)place.line + cursor->line) &&
-           (cursor->file == 0 || cursor->file - 1 <= table->header.file_count);
+           is_line((int64_t)place.line + record->line) &&
+           (record->file == 0 || record->file - 1 <= table->header.file_count);
 }
 
-/* Where the group ends in RECORDS; 0 when something in it is wrong. */
-static uint32_t verify_group(struct symbol_cursor *cursor, uint32_t group)
+/* Addresses ascend from the group's own to below the next group's; the last group's, to the end. */
+static bool verify_group(const struct symbol_table *table, uint32_t group)
 {
-    const struct symbol_table *table = cursor->table;
     const uint32_t count = symbol_group_records(table, group);
-    const bool is_last = group + 1 == table->group_count;
-    uint32_t before = 0;
-    symbol_cursor_begin_group(cursor, group);
-    if (cursor->next != symbol_group_address(table, group))
-        return 0;
+    const uint32_t begin = symbol_group_address(table, group);
+    struct symbol_record record = {0};
     for (uint32_t i = 0; i < count; i++) {
-        if (cursor->left == 0 || (i && cursor->next <= before))
-            return 0;
-        symbol_cursor_take_record(cursor);
-        if (!is_sound_record(cursor) ||
-            (i == 0 && cursor->begin != symbol_group_address(table, group)))
-            return 0;
-        before = cursor->begin;
+        const uint32_t before = record.address;
+        if (!symbol_table_record(table, group, i, &record) || !is_sound_record(table, &record) ||
+            (i == 0 ? record.address != begin : record.address <= before))
+            return false;
     }
-    const bool ends_well = is_last ? cursor->is_gap && before == table->header.address_bytes
-                                   : before < cursor->group_end;
-    return ends_well ? (uint32_t)(cursor->at - table->sections[SYMBOL_SECTION_RECORDS].data) : 0;
+    if (group + 1 == table->group_count)
+        return record.is_gap && record.address == table->header.address_bytes;
+    return record.address < symbol_group_address(table, group + 1);
 }
 
 static enum err_code verify_records(const struct symbol_table *table, struct err *err)
 {
     const symbol_u32 *offsets =
         (const symbol_u32 *)table->sections[SYMBOL_SECTION_GROUP_OFFSETS].data;
-    struct symbol_cursor cursor;
-    symbol_cursor_init(&cursor, table);
     uint32_t end = 0;
     for (uint32_t i = 0; i < table->group_count; i++) {
         if (offsets[i] != end)
             return damaged(err, "a group of records is not where the one before ends");
-        end = verify_group(&cursor, i);
-        if (end == 0)
+        if (!verify_group(table, i))
             return damaged(err, "a record");
+        end += symbol_table_record_group_bytes(table, i);
     }
     return end == table->last_record_offset ? ERR_NONE : damaged(err, "the end of its records");
 }

@@ -19,8 +19,10 @@ symbol_table_writer_create(const struct symbol_table_writer_options *options)
     if (options)
         writer->options = *options;
     digest_random(&writer->seed, sizeof(writer->seed));
-    symbol_strings_writer_init(&writer->paths);
-    symbol_strings_writer_init(&writer->names);
+    const enum symbol_strings_level level =
+        writer->options.is_quick ? SYMBOL_STRINGS_QUICK : SYMBOL_STRINGS_SMALL;
+    symbol_strings_writer_init(&writer->paths, level);
+    symbol_strings_writer_init(&writer->names, level);
     writer->recent_nodes = mem_new(uint32_t, RECENT_NODES);
     buf_init(&writer->demangled, (size_t)4 * SYMBOL_NAME_MAX_BYTES); /* it is cut later */
     return writer;
@@ -441,14 +443,30 @@ static void append_sections(const struct symbol_encoder *encoder,
         {SYMBOL_SECTION_GROUP_ADDRESSES, buf_span(&encoder->group_addresses)},
         {SYMBOL_SECTION_GROUP_OFFSETS, buf_span(&encoder->group_offsets)},
         {SYMBOL_SECTION_RECORDS, buf_span(&encoder->records)},
-        {SYMBOL_SECTION_NODE_OFFSETS, buf_span(&encoder->node_offsets)},
         {SYMBOL_SECTION_NODES, buf_span(&encoder->node_bytes)},
+        {SYMBOL_SECTION_NODE_EXCEPTIONS, buf_span(&encoder->node_exceptions)},
         {SYMBOL_SECTION_PLACES, buf_span(&encoder->places)},
         {SYMBOL_SECTION_FUNCTION_FRAMES, buf_span(&writer->names.index)},
         {SYMBOL_SECTION_FUNCTION_NAMES, buf_span(&writer->names.frames)},
         {SYMBOL_SECTION_FILE_FRAMES, buf_span(&writer->paths.index)},
         {SYMBOL_SECTION_FILE_NAMES, buf_span(&writer->paths.frames)}};
     append_table(sections, sizeof(sections) / sizeof(sections[0]), &header, output);
+}
+
+enum err_code symbol_encoder_write(const struct symbol_encoder *encoder,
+                                   const struct symbol_table_facts *facts, struct buf *output,
+                                   struct err *err)
+{
+    struct symbol_table_writer *writer = encoder->writer;
+    symbol_strings_writer_finish(&writer->names);
+    symbol_strings_writer_finish(&writer->paths);
+    if (writer->names.has_failed || writer->paths.has_failed)
+        return err_set(err, ERR_TOO_LARGE, "names of more than 4 GiB in one binary");
+    append_sections(encoder, facts, output);
+    if (buf_failed(output))
+        return err_set(err, ERR_TOO_LARGE, "a symbol table of more than %zu bytes",
+                       output->max_size);
+    return ERR_NONE;
 }
 
 enum err_code symbol_table_writer_finish(struct symbol_table_writer *writer,
@@ -461,18 +479,8 @@ enum err_code symbol_table_writer_finish(struct symbol_table_writer *writer,
         *err = writer->failure;
         code = err->code;
     }
-    if (!code) {
-        symbol_strings_writer_finish(&writer->names);
-        symbol_strings_writer_finish(&writer->paths);
-        if (writer->names.has_failed || writer->paths.has_failed)
-            code = err_set(err, ERR_TOO_LARGE, "names of more than 4 GiB in one binary");
-    }
-    if (!code) {
-        append_sections(&encoder, facts, output);
-        if (buf_failed(output))
-            code = err_set(err, ERR_TOO_LARGE, "a symbol table of more than %zu bytes",
-                           output->max_size);
-    }
+    if (!code)
+        code = symbol_encoder_write(&encoder, facts, output, err);
     symbol_encoder_fini(&encoder);
     return code;
 }

@@ -45,6 +45,7 @@ typedef void symbol_demangle_function(void *context, struct span linkage_name, s
 struct symbol_table_writer_options {
     symbol_demangle_function *demangle; /* NULL: every name is for people */
     void *context;                      /* of demangle */
+    bool is_quick;                      /* in a hurry: names are packed less well */
 };
 
 struct symbol_function {

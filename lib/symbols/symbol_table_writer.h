@@ -1,12 +1,13 @@
 /*
- * symbol_table_writer: what a writer holds. Private to symbol_table_write.c, which collects, and
- * symbol_table_encode.c, which makes bytes of it.
+ * symbol_table_writer: what a writer holds. Private to symbol_table_write.c, which collects,
+ * symbol_table_encode.c, which makes bytes of it, and symbol_unpack.c, which has it all in order.
  */
 #ifndef LIB_SYMBOLS_SYMBOL_TABLE_WRITER_H
 #define LIB_SYMBOLS_SYMBOL_TABLE_WRITER_H
 
 #include "lib/symbols/symbol_strings_write.h"
 #include "lib/symbols/symbol_sweep.h"
+#include "lib/symbols/symbol_table_format.h"
 #include "lib/symbols/symbol_table_write.h"
 
 #include <stddef.h>
@@ -87,18 +88,34 @@ struct symbol_encoder {
     uint32_t node; /* of the writer; SYMBOL_NONE: a gap, or nothing yet */
     uint32_t file;
     uint32_t line;
-    uint64_t address;
-    /* What a reader of the group knows. */
-    uint32_t coded_node;
-    uint32_t coded_file; /* SYMBOL_NONE: the function's own */
-    int32_t coded_line;  /* from the function's declaration */
-    struct buf node_offsets;
+    /* Records of the group that is not full yet. */
+    struct symbol_encoder_record {
+        uint64_t address;
+        uint32_t node; /* its number; SYMBOL_NONE: a gap */
+        int32_t line;  /* from the function's declaration */
+        uint32_t file; /* SYMBOL_NONE: that of the declaration */
+    } group[SYMBOL_RECORD_GROUP];
+    uint32_t group_count;
     struct buf node_bytes;
+    struct buf node_exceptions;
     struct buf places;
 };
 
+/* Records and nodes of what the writer was given; they are not to be given again. */
 enum err_code symbol_encoder_run(struct symbol_encoder *encoder, struct symbol_table_writer *writer,
                                  struct err *err) MUST_USE;
+/* Or one after the other, of a writer that has all functions, and all nodes in their order: records
+ * in ascending order, the first at first_address; the last is a gap, at end. Or none at all. */
+void symbol_encoder_begin(struct symbol_encoder *encoder, struct symbol_table_writer *writer,
+                          uint64_t first_address);
+void symbol_encoder_append_record(struct symbol_encoder *encoder, uint64_t address, uint32_t node,
+                                  uint32_t file, uint32_t line);
+void symbol_encoder_append_gap(struct symbol_encoder *encoder, uint64_t address);
+void symbol_encoder_end(struct symbol_encoder *encoder, uint64_t end);
+/* Appends the table, with the names that the writer has. Handles: ERR_TOO_LARGE. */
+enum err_code symbol_encoder_write(const struct symbol_encoder *encoder,
+                                   const struct symbol_table_facts *facts, struct buf *output,
+                                   struct err *err) MUST_USE;
 void symbol_encoder_fini(struct symbol_encoder *encoder);
 
 #endif

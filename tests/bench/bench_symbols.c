@@ -12,6 +12,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
 #include "lib/symbols/symbol_names.h"
+#include "lib/symbols/symbol_pack.h"
 #include "lib/symbols/symbol_table.h"
 #include "lib/symbols/symbol_table_write.h"
 
@@ -265,6 +266,29 @@ static double resident_mib(void)
     return kib / 1024;
 }
 
+static double cpu_s_since(int64_t start)
+{
+    return (double)(clock_thread_cpu_ns() - start) / 1e9;
+}
+
+/* As it rests, and what a server does before it reads it. */
+static void bench_pack(const char *what, const struct symbol_table *table)
+{
+    struct err err;
+    buf_auto packed, unpacked;
+    buf_init(&packed, TABLE_MAX_BYTES);
+    buf_init(&unpacked, TABLE_MAX_BYTES);
+    int64_t start = clock_thread_cpu_ns();
+    if (symbol_pack(table, &packed, &err))
+        die(&err);
+    print_row(what, "packing", cpu_s_since(start), "CPU s");
+    print_row(what, "packed", (double)packed.size / 1e6, "MB");
+    start = clock_thread_cpu_ns();
+    if (symbol_unpack(buf_span(&packed), &unpacked, &err))
+        die(&err);
+    print_row(what, "unpacking", cpu_s_since(start), "CPU s");
+}
+
 static void bench_table(const char *what, const struct symbol_table *table)
 {
     const struct symbol_table_sizes sizes = symbol_table_sizes(table);
@@ -280,7 +304,8 @@ static void bench_table(const char *what, const struct symbol_table *table)
     const int64_t start = clock_thread_cpu_ns();
     if (symbol_table_verify(table, &err))
         die(&err);
-    print_row(what, "verify", (double)(clock_thread_cpu_ns() - start) / 1e9, "CPU s");
+    print_row(what, "verify", cpu_s_since(start), "CPU s");
+    bench_pack(what, table);
 }
 
 static struct symbol_table *open_file(const char *path)
@@ -345,7 +370,7 @@ static void bench_made(void)
     buf_init(&bytes, TABLE_MAX_BYTES);
     const int64_t start = clock_thread_cpu_ns();
     make_table(&bytes);
-    print_row("made", "writing", (double)(clock_thread_cpu_ns() - start) / 1e9, "CPU s");
+    print_row("made", "writing", cpu_s_since(start), "CPU s");
     print_row("made", "resident after writing", resident_mib(), "MiB");
     const int fd = mkstemp(path);
     struct symbol_table *table;

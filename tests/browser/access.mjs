@@ -26,7 +26,13 @@ export async function testAccess(runner, browser, server) {
   await runner.test("an unknown id, a team's share and a wrong path say what to do", async () => {
     const team = await server.share(cpuProfile(32), { visibility: "team" });
     await withPage(browser, server, async (page, watch) => {
-      watch.allowed.add(404).add(401);
+      watch.allowed.add(404).add(401).add(400);
+      for (const path of ["/p/%ff", "/settings/%", "/p/%", "/%zz"]) {
+        assert.equal((await page.goto(server.url + path)).status(), 400, path);
+        await page.waitForSelector("h1:text-is('This address cannot be read')");
+        assert.equal(await page.isVisible("text=percent sign"), true);
+        assert.match(await page.title(), /^This address cannot be read/);
+      }
       for (const path of [`/p/${"0".repeat(22)}`, "/p/short"]) {
         await page.goto(server.url + path);
         await page.waitForSelector("text=There is nothing here");
@@ -52,7 +58,7 @@ export async function testAccess(runner, browser, server) {
       }
       // The link is enough, also for whoever may not look.
       await page.goto(team.delete_url);
-      await page.click("text=Delete for ever");
+      await page.click("text=Delete forever");
       await page.waitForSelector("h1:has-text('Deleted')");
     });
     assert.equal((await server.call("GET", `/api/v1/shares/${open.id}`)).status, 200);

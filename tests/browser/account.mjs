@@ -89,7 +89,7 @@ export async function testAccount(runner, browser, server) {
 
       await page.click("button:has-text('Settings')");
       await page.click("dialog a:has-text('Delete')");
-      await page.click("text=Delete for ever");
+      await page.click("text=Delete forever");
       await page.waitForSelector("h1:has-text('Deleted')");
       watch.allowed.add(410);
       await page.goto(`${server.url}/p/${needle.id}`);
@@ -134,7 +134,7 @@ export async function testAccount(runner, browser, server) {
       assert.equal(await page.locator(".made").count(), 0);
       const revoke = page.locator("#tokens li:has-text('browser test') button");
       await revoke.click();
-      await page.click("#tokens button:has-text('Revoke for ever')");
+      await page.click("#tokens button:has-text('Revoke forever')");
       await page.waitForSelector("text=Token revoked");
       assert.equal((await server.call("GET", "/api/v1/shares", { token })).status, 401);
     }),
@@ -226,7 +226,8 @@ export async function testAccount(runner, browser, server) {
       await page.goto(`${server.url}/settings`);
       await page.selectOption("[aria-label='Role of new@example.org']", "viewer");
       await page.waitForSelector("text=Role changed");
-      await page.click("[aria-label='Remove new@example.org']");
+      await page.click("[aria-label='Remove: new@example.org']");
+      await page.click("[aria-label='Remove from the team: new@example.org']");
       await page.waitForFunction(() => !document.querySelector("#people").textContent.includes("New Person"));
       assert.match(await page.textContent("#audit"), /user\./);
       assert.match(await page.textContent("#team"), /Stored/);

@@ -90,7 +90,7 @@ async function testWriting(runner, browser, server, context, share) {
       const first = ".talk-list > li:nth-child(1)";
       await page.click(`${first} button:has-text('Delete')`);
       assert.equal((await listOf(server, share.id)).length, 2);
-      await page.click(`${first} button:has-text('Delete for ever')`);
+      await page.click(`${first} button:has-text('Delete forever')`);
       await countIs(page, 1);
       assert.deepEqual((await listOf(server, share.id)).map(({ n }) => n), [told[1].n]);
       assert.equal(await page.evaluate(() => document.activeElement.textContent), "1 comment");

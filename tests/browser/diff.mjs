@@ -1,7 +1,7 @@
 // The comparison of two shares: the table equals the difference of two brute-force readers.
 import assert from "node:assert/strict";
 import { spoken, tableRows, viewReady, withPage } from "./harness.mjs";
-import { cpuProfile, cpuSamples, encodePprof, topOf, totalOf, twoTypes } from "./profiles.mjs";
+import { cpuProfile, cpuSamples, encodePprof, labelledProfile, topOf, totalOf, twoTypes } from "./profiles.mjs";
 
 export async function testDiff(runner, browser, server) {
   const [a, b] = [21, 22].map((seed) => cpuSamples(seed));
@@ -57,13 +57,52 @@ export async function testDiff(runner, browser, server) {
       assert.deepEqual(await sides(), ["3 ms", "2 ms"]);
       assert.deepEqual((await tableRows(page)).find(([, , , name]) => name === "a").slice(0, 3), ["3 ms", "1 ms", "−2 ms"]);
       await page.goto(`${server.url}/d/${none.id}..${nano.id}?norm=1&sv=2`);
-      await page.waitForSelector("text=The profile before has no values of this type");
+      await page.waitForSelector("text=A total of this type is not above zero");
       assert.deepEqual(await sides(), ["0 ns", "2 ms"]);
       await page.click("text=Compare the values as they are");
       await viewReady(page);
       assert.match(await spoken(page), /^all, before 0 ns .*after 2 ms/);
+      // Nor what is below zero: a quotient of two signs would turn those of all values.
+      const [mixed, below] = await Promise.all([cpu("nanoseconds", [["a", -5e6], ["b", 5e6], ["c", 3e6]]), cpu("nanoseconds", [["a", -5e6], ["b", -2e6]])]);
+      for (const [before, after] of [[mixed, below], [below, mixed], [below, below]]) {
+        await page.goto(`${server.url}/d/${before.id}..${after.id}?norm=1&v=table&sv=2`);
+        await page.waitForSelector("text=A total of this type is not above zero");
+      }
+      await page.click("text=Compare the values as they are");
+      await viewReady(page);
+      assert.deepEqual((await tableRows(page)).find((row) => row.at(-1) === "a").slice(0, 2), ["−5 ms", "−5 ms"]);
     });
   });
+
+  await runner.test("a diff of values below zero is as wide as they are large, hatches them and says so", async () => {
+    const make = (samples) => server.share(encodePprof({ types: [["share", "count"]], samples: Object.entries(samples).map(([name, value]) => ({ stack: [name], values: [value] })) }));
+    const [one, two, plain] = [await make({ a: -5, b: 5, c: 3 }), await make({ a: -5, b: -2 }), await make({ a: 5, b: 2 })];
+    await withPage(browser, server, async (page) => {
+      await page.goto(`${server.url}/d/${one.id}..${two.id}?v=table&b=icicle&sv=2`);
+      await viewReady(page);
+      const changes = (await tableRows(page)).map(([was, is, change, name]) => [name, was, is, change]).sort();
+      assert.deepEqual(changes, [["a", "−5", "−5", "0"], ["b", "5", "−2", "−7"], ["c", "3", "0", "−3"]]);
+      await page.waitForSelector(".note:has-text('Values below zero are hatched'):has-text('3 → −7')");
+      await page.waitForSelector(".diff-legend:has-text('below zero')");
+      await page.focus(".icicle");
+      for (const key of ["ArrowDown", "ArrowRight", "ArrowRight"]) await page.keyboard.press(key);
+      assert.match(await spoken(page), /^[abc], before /);
+      // Without such values nothing is said of them.
+      await page.goto(`${server.url}/d/${plain.id}..${plain.id}?sv=2`);
+      await viewReady(page);
+      assert.equal(await page.$("text=below zero"), null);
+    });
+  });
+
+  await runner.test("a link of a later version says so and keeps its number; a sandwich asks for a function of any view", () =>
+    withPage(browser, server, async (page) => {
+      await page.goto(`${address}?v=sandwich&b=icicle&later=1&sv=99`);
+      await page.waitForSelector(".sandwich-empty:has-text('any view')");
+      await page.waitForSelector(".note:has-text('of a later version')");
+      await page.keyboard.press("1");
+      await page.waitForURL(`${address}?sv=99&later=1`);
+    }),
+  );
 
   await runner.test("swap, normalise, and the way to either side", () =>
     withPage(browser, server, async (page) => {
@@ -98,6 +137,38 @@ export async function testDiff(runner, browser, server) {
       for (const key of ["ArrowDown", "ArrowDown", "ArrowRight", "ArrowRight"]) await page.keyboard.press(key);
       assert.match(await spoken(page), /^(old|fresh), /);
       assert.ok(await page.$(".diff-legend"));
+    });
+  });
+
+  await runner.test("profiles beside this one are shown as far as they have what the view asks for, and what they have not is told", async () => {
+    const heap = await server.share(encodePprof({ types: [["alloc_space", "bytes"]], samples: [{ stack: ["main"], values: [5], labels: { thread: "io" } }] }), { title: "Heap" });
+    const plain = await server.share(cpuProfile(23), { title: "Without labels" });
+    const labelled = await server.share(labelledProfile(24), { title: "With labels" });
+    await withPage(browser, server, async (page) => {
+      await page.addInitScript((ids) => localStorage.setItem("perfolio:shares", JSON.stringify(ids.map((id) => ({ id })))), [heap.id, after.id, before.id]);
+      const told = (text) => page.waitForSelector(`.message.shown:has-text("${text}")`);
+      await page.goto(`${server.url}/p/${after.id}?v=table&st=cpu&q=main&sv=2`);
+      await viewReady(page);
+      await page.keyboard.press("[");
+      await page.waitForURL(`${server.url}/p/${before.id}?v=table&st=cpu&q=main&sv=2`);
+      await viewReady(page);
+      assert.equal(await page.$(".message.shown"), null, "it has all that was asked for");
+      await page.keyboard.press("]");
+      await page.waitForURL(`${server.url}/p/${after.id}?v=table&st=cpu&q=main&sv=2`);
+      await viewReady(page);
+      await page.keyboard.press("]");
+      await page.waitForURL(`${server.url}/p/${heap.id}?v=table&q=main&sv=2`);
+      await told("This profile has no sample type “cpu”: shown is “alloc_space”.");
+      await viewReady(page);
+      // From a comparison to the side that has no such labels: by key, and by the link above.
+      for (const leave of [() => page.keyboard.press("["), () => page.click(".side.before a")]) {
+        await page.goto(`${server.url}/d/${plain.id}..${labelled.id}?g=label%3Athread&lb=thread%3Dio&sv=2`);
+        await viewReady(page);
+        await leave();
+        await page.waitForURL(`${server.url}/p/${plain.id}`);
+        await told("None of its samples has a label “thread” to group by. Not obeyed, since it has no such labels: thread=io.");
+        await viewReady(page);
+      }
     });
   });
 

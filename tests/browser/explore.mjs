@@ -140,7 +140,7 @@ export async function testExplore(runner, browser, server) {
       assert.match(await page.textContent(".made-facts"), /^Sum of 16 profiles/);
       await page.goForward();
       await shows(samplesOf(sent, inPart));
-      await page.click("text=Make it the window");
+      await page.click("text=Zoom in to this range");
       await page.waitForURL((url) => url.searchParams.get("from") === String(from) && !url.searchParams.has("part"));
       await shows(samplesOf(sent, inPart));
     }),

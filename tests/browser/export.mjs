@@ -5,7 +5,7 @@ import { copyFileSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
-import { axeFindings, dropFiles, launch, spoken, tableRows, viewReady, withPage } from "./harness.mjs";
+import { axeFindings, dropFiles, launch, screenshots, spoken, tableRows, viewReady, withPage } from "./harness.mjs";
 import { cpuProfile, cpuSamples, decodeFolded, decodePprof, topOf, totalOf } from "./profiles.mjs";
 
 /** The file that a choice of the dialog saves, and its name. */
@@ -225,6 +225,51 @@ export async function testExport(runner, browser, server) {
         rmSync(folder, { recursive: true });
       }
     }),
+  );
+
+  await runner.test("a page's groups are asked for a few at a time, with their progress; what fails is named, asked for again or left out; all can be cancelled", () =>
+    withPage(browser, server, async (page, watch) => {
+      watch.allowed.add(500);
+      await page.goto(`${server.url}/p/${shared.id}`);
+      await viewReady(page);
+      let [running, most] = [0, 0];
+      let broken = ["line", "binary"];
+      await page.route(/\/flame\?.*group_by=/, async (route) => {
+        most = Math.max(most, ++running);
+        await new Promise((resolve) => setTimeout(resolve, 300));
+        running--;
+        if (broken.some((group) => route.request().url().includes(`group_by=${group}`))) await route.fulfill({ status: 500, body: "" });
+        else await route.continue().catch(() => undefined); // it may have been cancelled
+      });
+      await openDialog(page);
+      await page.click(".export-choices button:has(em:text-is('.html'))");
+      await page.waitForSelector(".export-progress progress");
+      await page.waitForSelector(".export-missing");
+      await page.waitForSelector(".export-missing button:has-text('Ask for them again'):focus");
+      assert.deepEqual((await page.$$eval(".export-missing li strong", (all) => all.map((one) => one.textContent))).sort(), ["binary", "line"]);
+      assert.ok(most > 1 && most <= 3, `${most} at once`);
+      assert.deepEqual(await axeFindings(page), []);
+      await page.screenshot({ path: join(screenshots, "export-missing.png") });
+      broken = ["line"];
+      await page.click("button:has-text('Ask for them again')");
+      await page.waitForFunction(() => document.querySelectorAll(".export-missing li").length === 1);
+      const [download] = await Promise.all([page.waitForEvent("download"), page.click("button:has-text('Save without them')")]);
+      assert.ok(download.suggestedFilename().endsWith(".html"));
+      await page.waitForSelector("#export-page:focus");
+      await page.click(".export-choices button:has(em:text-is('.html'))");
+      await page.click(".export-progress button:has-text('Cancel')");
+      await page.waitForSelector(".export-progress", { state: "detached" });
+      const focused = () => page.evaluate(() => document.activeElement?.id);
+      assert.equal(await focused(), "export-page");
+      for (const kind of ["pprof", "folded"]) {
+        await page.focus(`#export-${kind}`);
+        await Promise.all([page.waitForEvent("download"), page.keyboard.press("Enter")]);
+        await page.waitForSelector(`#export-${kind}[aria-disabled=false]`);
+        assert.equal(await focused(), `export-${kind}`);
+      }
+      assert.equal(await page.$(".export-missing, dialog .error-line span"), null);
+      assert.equal(await page.isEnabled(".export-choices button:has(em:text-is('.html'))"), true);
+    }, { bypassCSP: true }),
   );
 
   await runner.test("a comparison and a preview are saved too", () =>

@@ -289,9 +289,21 @@ export async function testFilter(runner, browser, server) {
       });
       const moved = await pictures();
       assert.ok(moved.every((picture, half) => picture !== whole[half]));
-      await page.goto(`${server.url}/p/${shared.id}${seen}`);
-      await page.waitForSelector(".sandwich-half");
-      await soon(async () => assert.deepEqual((await pictures()).map((one, half) => one === moved[half]), [true, true], seen));
+      const ways = [() => page.click("[aria-label='Reset zoom']"), () => page.keyboard.press("0"), () => page.keyboard.press("Backspace")];
+      for (const reset of ways) {
+        await page.goto(`${server.url}/p/${shared.id}${seen}`);
+        await page.waitForSelector(".sandwich-half");
+        await soon(async () => assert.deepEqual((await pictures()).map((one, half) => one === moved[half]), [true, true], seen));
+        await page.locator(".sandwich-half .icicle").nth(0).focus();
+        assert.equal(await page.isEnabled("[aria-label='Reset zoom']"), true);
+        await reset();
+        await page.waitForFunction(() => !/[?&]z[ab]=/.test(location.search));
+        await page.locator("#search").focus(); // the frame of who stands there is drawn, too
+        await soon(async () => assert.deepEqual((await pictures()).map((one, half) => one === whole[half]), [true, true], "all is seen again"));
+        assert.equal(await page.isEnabled("[aria-label='Reset zoom']"), false);
+        await page.goBack();
+        await soon(async () => assert.deepEqual((await pictures()).map((one, half) => one === moved[half]), [true, true], "a step back is what was seen"));
+      }
       await page.locator(".sandwich-half .icicle").nth(1).focus();
       await page.keyboard.press("ArrowDown");
       await page.keyboard.press("Enter");

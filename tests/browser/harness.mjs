@@ -100,6 +100,30 @@ export async function axeFindings(page, rules = {}) {
     .map((finding) => `${finding.id}: ${finding.nodes.map((node) => `${node.target.join(" ")} (${node.failureSummary?.split("\n")[1]?.trim()})`).join("; ")}`);
 }
 
+/** What stands in rows that can be pointed at, or holds what can be focused. */
+const rows = [".rows .row", ".list tbody tr", ".rows-list > li", ".label-row", ".graph-list li", ".talk-list > li", ".choices li", ".menu-panel > :is(a, button)", ".files li", ".recent li"];
+
+/** Findings of contrast in rows of each kind while the pointer or the focus is on them; of each kind the first two. */
+export async function rowFindings(page) {
+  const findings = [];
+  await page.evaluate(axeSource);
+  for (const kind of rows)
+    for (const row of (await page.locator(kind).all()).slice(0, 2)) {
+      if (!(await row.isVisible())) continue;
+      const look = async (how) => {
+        const { violations } = await row.evaluate((element) => globalThis.axe.run({ include: [element] }, { runOnly: ["color-contrast"] }));
+        findings.push(...violations.flatMap(({ nodes }) => nodes.map((node) => `${kind}, ${how}: ${node.any[0]?.message}`)));
+      };
+      await row.hover({ force: true });
+      await look("hovered");
+      await row.evaluate((element) => (element.matches("a, button") ? element : element.querySelector("a, button, input"))?.focus());
+      await look("hovered and focused");
+      await page.mouse.move(0, 0);
+      await look("focused");
+    }
+  return findings;
+}
+
 /** Drops files as a hand would: one event with their bytes, anywhere on the page. */
 export function dropFiles(page, files) {
   const plain = files.map(({ name, bytes }) => ({ name, base64: bytes.toString("base64") }));

@@ -1,7 +1,7 @@
 // Every page in light, dark and phone width: screenshots to look at, axe-core, nothing sticks out.
 import assert from "node:assert/strict";
 import { join } from "node:path";
-import { axeFindings, looks, screenshots, setInPlace, viewReady, withPage } from "./harness.mjs";
+import { axeFindings, looks, rowFindings, screenshots, setInPlace, viewReady, withPage } from "./harness.mjs";
 import { cpuProfile, labelledProfile } from "./profiles.mjs";
 import { signedIn } from "./account.mjs";
 
@@ -45,6 +45,7 @@ export async function testLooks(runner, browser, server) {
     ["share-wrong-search", `${share}?q=%28&sv=2`, "view"],
     ["share-marked", `${share}?v=table&b=icicle&m=runtime.mallocgc&sv=2`, "view"],
     ["share-graph", `${share}?v=graph&m=runtime.mallocgc&q=json&sv=2`, "view", (page) => page.click(".graph-list summary")],
+    ["share-sandwich", `${share}?v=sandwich&m=runtime.mallocgc&sv=2`, "view"],
     ["share-peek", `${share}?v=peek&m=runtime.mallocgc&sv=2`, "view"],
     ["share-comments", `${share}?b=comments&m=runtime.mallocgc&sv=2`, "view", (page) => page.waitForSelector(".talk-list"), true],
     ["share-comments-read", `${share}?v=comments&sv=2`, "view", (page) => page.waitForSelector(".talk-list")],
@@ -54,6 +55,7 @@ export async function testLooks(runner, browser, server) {
     ["diff", diff, "view"],
     ["diff-both", `${diff}?v=table&b=icicle&sv=2`, "view"],
     ["diff-graph", `${diff}?v=graph&sv=2`, "view", (page) => page.waitForSelector(".graph-node")],
+    ["diff-sandwich", `${diff}?v=sandwich&m=runtime.mallocgc&sv=2`, "view"],
     ["diff-peek", `${diff}?v=peek&m=runtime.mallocgc&sv=2`, "view"],
     ["labels", `/p/${labelled.id}?v=labels&lb=thread%3Dio&lb=endpoint%21%3D%2Fhealth&sv=2`, ".labels[aria-busy=false]"],
     ["labels-beside", `/p/${labelled.id}?v=icicle&b=labels&sv=2`, ".labels[aria-busy=false]"],
@@ -70,6 +72,34 @@ export async function testLooks(runner, browser, server) {
     ["settings", "/settings", "#audit td", null, true],
     ["edit", share, "view", (page) => page.click("button:has-text('Settings')"), true],
   ];
+
+  /** Pixels by which the page, and by which a pane, is larger than it may be. */
+  const mustFit = async (page) => {
+    const [overflow, below] = await page.evaluate(() => {
+      const views = document.querySelector(".views");
+      const parts = views ? [...views.querySelectorAll(".pane, .pane > *, .pane > .split > *")] : [];
+      const bottom = Math.max(0, ...parts.map((part) => part.getBoundingClientRect().bottom - views.getBoundingClientRect().bottom));
+      return [document.documentElement.scrollWidth - innerWidth, bottom];
+    });
+    assert.ok(overflow <= 0, `${overflow} pixels stick out`);
+    assert.ok(below < 1, `a pane is drawn ${below} pixels below the views`);
+  };
+  for (const [width, height] of [[320, 640], [390, 844], [600, 900], [860, 600]])
+    await runner.test(`pages of each kind fit ${width} x ${height} pixels`, async () => {
+      const kinds = ["landing", "share", "share-both", "share-marked", "share-sandwich", "share-graph", "share-peek", "share-comments-read", "diff", "diff-both", "diff-sandwich", "diff-peek", "labels", "password", "missing", "login", "problem"];
+      const context = await browser.newContext({ viewport: { width, height }, reducedMotion: "reduce", ignoreHTTPSErrors: true });
+      await withPage(browser, server, async (page, watch) => {
+        for (const status of [401, 404]) watch.allowed.add(status);
+        const wrong = [];
+        for (const [name, path, ready] of pages.filter(([name]) => kinds.includes(name))) {
+          await page.goto(server.url + path);
+          await (ready === "view" ? viewReady(page) : ready && page.waitForSelector(ready));
+          await mustFit(page).catch((error) => wrong.push(`${name}: ${error.message}`));
+        }
+        assert.deepEqual(wrong, []);
+      }, { context });
+      await context.close();
+    });
 
   for (const look of Object.keys(looks)) {
     const inside = await signedIn(browser, server, look, true);
@@ -91,10 +121,10 @@ export async function testLooks(runner, browser, server) {
                 isAsLoaded = !act;
                 if (act) await act(page);
                 await page.screenshot({ path: join(screenshots, `${look}-${name}.png`) });
-                const overflow = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
-                assert.ok(overflow <= 0, `${overflow} pixels stick out`);
+                await mustFit(page);
                 assert.ok(await page.title());
                 assert.deepEqual(await axeFindings(page), []);
+                if (look !== "phone") assert.deepEqual(await rowFindings(page), []);
                 assert.deepEqual(watch.faults.splice(0), []);
               });
         },

@@ -190,6 +190,7 @@ export async function testPreview(runner, browser, server) {
       const { search } = new URL(page.url());
       assert.match(search, /st=samples&g=label%3Athread&norm=1/);
       await page.click("text=Compare the two");
+      await page.click("text=Open the comparison");
       await page.waitForURL(/\/d\/\w{22}\.\.\w{22}\?/);
       assert.equal(new URL(page.url()).search, search, "the link shows what was seen");
       await agrees("sample_type=samples&group_by=label:thread&mode=normalised");
@@ -203,6 +204,7 @@ export async function testPreview(runner, browser, server) {
       await dropFiles(page, [{ name: "a.folded", bytes: Buffer.from("a;b 3\n") }, { name: "cpu.pb.gz", bytes: encodePprof({ types: [["cpu", "ns"]], samples: [{ stack: ["a"], values: [1] }] }) }]);
       await page.waitForSelector(".preview >> text=These two cannot be compared");
       assert.ok(await page.isEnabled("text=Merge into one"));
+      await page.waitForSelector("button:disabled:has-text('Compare the two')");
     }),
   );
 
@@ -221,6 +223,10 @@ export async function testPreview(runner, browser, server) {
         await page.waitForSelector(".rules .rule");
       };
       await focus();
+      await page.evaluate(() => navigator.clipboard.writeText("before"));
+      await page.keyboard.press("y");
+      await page.waitForSelector(".message:has-text('share it first')");
+      assert.equal(await page.evaluate(() => navigator.clipboard.readText()), "before");
       await page.click("text=Cancel");
       assert.equal(page.url(), `${server.url}/`, "rules are of the file they were put on");
       await dropFiles(page, [{ name: "other.folded", bytes: Buffer.from("x;y 3\nx 1\n") }]);
@@ -243,8 +249,8 @@ export async function testPreview(runner, browser, server) {
       const whole = encodePprof({ types: [["cpu", "nanoseconds"]], samples: [{ stack: ["a"], values: [1] }] });
       const cases = [
         [whole.subarray(0, whole.length - 9), "cannot be unpacked"],
-        [gzipSync(gunzipSync(whole).subarray(0, 20)), "no preview of this format"],
-        [Buffer.from('{"nodes":[]}'), "no preview of this format"],
+        [gzipSync(gunzipSync(whole).subarray(0, 20)), "no preview of this file"],
+        [Buffer.from('{"nodes":[]}'), "no preview of this file"],
         [Buffer.alloc(0), "is empty"],
         [Buffer.from('{"traceEvents":[]}'), "This is a Chrome trace; save the CPU profile alone. What can be read is pprof"],
         [Buffer.from("<!doctype html>\n"), "This is HTML, perhaps an error page that was saved. What can be read is pprof"],
@@ -256,6 +262,13 @@ export async function testPreview(runner, browser, server) {
         await dropFiles(page, [{ name: "broken.pb.gz", bytes }]);
         await page.waitForSelector(`.preview-note >> text=${words}`);
         assert.ok(await page.isEnabled("text=Create link"));
+        const isRefused = !words.startsWith("no preview");
+        assert.equal(/may still understand/.test(await page.textContent(".preview-note")), false, words);
+        if (isRefused) {
+          await dropFiles(page, [{ name: "whole.pb.gz", bytes: whole }]);
+          await page.waitForSelector("button:disabled:has-text('Compare the two')");
+          await page.waitForSelector("button:disabled:has-text('Merge into one')");
+        }
       }
       await page.click(".ready >> text=Cancel");
       await dropFiles(page, [{ name: "diff.folded.gz", bytes: gzipSync(Buffer.from("main;run 2 5")) }]);

@@ -18,19 +18,21 @@ const packed = (field, values) => bytes(field, Buffer.concat(values.map(varint))
 
 /**
  * types: [[name, unit], …]; samples: [{stack: [root … leaf], values: [per type], labels: {key: text}, or where one has
- * several values or numbers [[key, text], [key, number, unit] …]}]. A frame is a name, or [name, line]. All functions stand in the binary of that path;
- * unknown is bytes of fields that no reader knows.
+ * several values or numbers [[key, text], [key, number, unit] …]}]. A frame is a name, or [name, line], or an address
+ * without a name. All of them stand in the binary of that path, which lies in the file from mapped.offset and in memory from
+ * mapped.start; unknown is bytes of fields that no reader knows.
  */
-export function encodePprof({ types, samples, durationNs = 0, defaultType = "", comments = [], binary = "", folder = "/src", unknown = null }) {
+export function encodePprof({ types, samples, durationNs = 0, defaultType = "", comments = [], binary = "", buildId = "", mapped = { start: 0, offset: 0 }, folder = "/src", unknown = null }) {
   const strings = new Map([["", 0]]);
   const intern = (text) => strings.get(text) ?? strings.set(text, strings.size).get(text);
   const functions = new Map();
   const idOf = (name) => functions.get(name) ?? functions.set(name, functions.size + 1).get(name);
   const places = new Map();
   const placeOf = (frame) => {
-    const [name, line = 10 + idOf(name)] = [frame].flat();
+    const isAddress = typeof frame === "number";
+    const [name, line = isAddress ? 0 : 10 + idOf(name)] = [frame].flat();
     const key = `${name}:${line}`;
-    if (!places.has(key)) places.set(key, { id: places.size + 1, of: idOf(name), line });
+    if (!places.has(key)) places.set(key, isAddress ? { id: places.size + 1, address: frame } : { id: places.size + 1, of: idOf(name), line });
     return places.get(key).id;
   };
   const out = types.map(([type, unit]) => bytes(1, Buffer.concat([number(1, intern(type)), number(2, intern(unit))])));
@@ -39,10 +41,13 @@ export function encodePprof({ types, samples, durationNs = 0, defaultType = "", 
     const pairs = Array.isArray(labels) ? labels : Object.entries(labels);
     out.push(bytes(2, Buffer.concat([packed(1, stack.map(placeOf).reverse()), packed(2, values), ...pairs.map(labelOf)])));
   }
-  if (binary) out.push(bytes(3, Buffer.concat([number(1, 1), number(5, intern(binary))])));
+  const { start, offset } = mapped;
+  if (binary) out.push(bytes(3, Buffer.concat([number(1, 1), number(2, start), number(3, start + 0x10000000), number(4, offset), number(5, intern(binary)), number(6, intern(buildId))])));
   const within = binary ? number(2, 1) : Buffer.alloc(0);
-  for (const { id, of, line } of places.values())
-    out.push(bytes(4, Buffer.concat([number(1, id), within, bytes(4, Buffer.concat([number(1, of), number(2, line)]))])));
+  for (const { id, of, line, address } of places.values()) {
+    const where = address === undefined ? bytes(4, Buffer.concat([number(1, of), number(2, line)])) : number(3, address);
+    out.push(bytes(4, Buffer.concat([number(1, id), within, where])));
+  }
   for (const [name, id] of functions) {
     out.push(bytes(5, Buffer.concat([number(1, id), number(2, intern(name)), number(4, intern(`${folder}/${name.split(".")[0]}.go`))])));
   }
@@ -52,6 +57,20 @@ export function encodePprof({ types, samples, durationNs = 0, defaultType = "", 
   out.push(number(10, durationNs), number(14, defaultId));
   if (unknown) out.push(bytes(77, unknown), number(78, 5));
   if (commentIds.length) out.push(packed(13, commentIds));
+  return gzipSync(Buffer.concat(out));
+}
+
+/** A sample in each of these binaries ({file, buildId}), at an address without a name. */
+export function encodeBinaries(binaries) {
+  const strings = ["", "samples", "count", ...binaries.flatMap(({ file, buildId }) => [file, buildId])];
+  const out = [bytes(1, Buffer.concat([number(1, 1), number(2, 2)]))];
+  binaries.forEach((_, i) => {
+    const start = 0x100000 * (i + 1);
+    out.push(bytes(2, Buffer.concat([packed(1, [i + 1]), packed(2, [1])])));
+    out.push(bytes(3, Buffer.concat([number(1, i + 1), number(2, start), number(3, start + 0x1000), number(5, 3 + 2 * i), number(6, 4 + 2 * i)])));
+    out.push(bytes(4, Buffer.concat([number(1, i + 1), number(2, i + 1), number(3, start + 0x10)])));
+  });
+  for (const text of strings) out.push(bytes(6, Buffer.from(text)));
   return gzipSync(Buffer.concat(out));
 }
 

@@ -36,7 +36,7 @@ export async function testRetention(runner, browser, server) {
         await page.waitForSelector("#retention .rule-default:has-text('Everything')");
         const { default_keep_s } = (await server.call("GET", "/api/v1/retention", { token: server.token })).json;
         assert.equal(default_keep_s, 0);
-        assert.deepEqual(await words(page), ["kept for ever, as the server’s operator says"]);
+        assert.deepEqual(await words(page), ["kept forever (server default)"]);
         await add(page, prod, "90d", "730d");
         await areInOrder(page, prod);
         await add(page, dev, "36h");
@@ -45,10 +45,10 @@ export async function testRetention(runner, browser, server) {
         await areInOrder(page, cpu, prod, dev);
         assert.deepEqual((await rules()).map(({ keep_s, totals_s }) => [keep_s, totals_s]), [[0, null], [90 * 86400, 730 * 86400], [36 * 3600, null]]);
         assert.deepEqual(await words(page), [
-          "kept for ever",
-          "kept 90 days, then what each hour has together until it is 2 years old",
+          "kept forever",
+          "kept 90 days, hourly totals 2 years",
           "kept 36 hours",
-          "kept for ever, as the server’s operator says",
+          "kept forever (server default)",
         ]);
 
         // By pointer, then by keys, whose focus stays with the rule, and turns round where it can go no further.
@@ -88,7 +88,7 @@ export async function testRetention(runner, browser, server) {
         assert.equal((await rules()).length, 3);
 
         await page.click("#retention li:has-text('process_cpu') button:has-text('Remove')");
-        await page.click("#retention button:has-text('Remove it')");
+        await page.click("#retention button:has-text('Remove rule')");
         await areInOrder(page, dev, prod);
       },
       { context },
@@ -123,7 +123,7 @@ export async function testRetention(runner, browser, server) {
         await page.waitForSelector("#series .error-line:has-text('never makes series')");
         assert.equal(await labels(), "end_point,region");
         await page.click("#series button:has-text('default')");
-        await page.waitForSelector("#series >> text=No label of samples makes series");
+        await page.waitForSelector("#series >> text=No sample label splits series");
         assert.equal(await labels(), "");
       },
       { context },

@@ -15,6 +15,7 @@ import { testExplore } from "./explore.mjs";
 import { testExport } from "./export.mjs";
 import { testFirefox } from "./firefox.mjs";
 import { testFilter } from "./filter.mjs";
+import { testFocus } from "./focus.mjs";
 import { testGraph } from "./graph.mjs";
 import { testIcicle } from "./icicle.mjs";
 import { testKeyboard } from "./keyboard.mjs";
@@ -23,6 +24,7 @@ import { testLooks } from "./looks.mjs";
 import { testPreview } from "./preview.mjs";
 import { testRedact } from "./redact.mjs";
 import { testRetention } from "./retention.mjs";
+import { testSettings } from "./settings.mjs";
 import { testSenders } from "./senders.mjs";
 import { testStates } from "./states.mjs";
 import { testSymbols } from "./symbols.mjs";
@@ -46,7 +48,7 @@ try {
   server = await Server.start();
   const lanes = [
     [testUpload, testViewer, testIcicle, testFilter, testExport, testGraph, testStates, testKeyboard, testDiff, testAccess, testAccount],
-    [testExplore, testSenders, testRetention, testPreview, testRedact, testEmbed, testLabels, testSymbols, testComments, testContrast, testFirefox, testUpdated, testLooks],
+    [testExplore, testSenders, testRetention, testSettings, testFocus, testPreview, testRedact, testEmbed, testLabels, testSymbols, testComments, testContrast, testFirefox, testUpdated, testLooks],
   ];
   for (const lane of await Promise.allSettled(lanes.map(runInTurn))) if (lane.status === "rejected") throw lane.reason;
 } catch (error) {

@@ -43,6 +43,7 @@ function randomQuery(names, isDiff) {
     w: often(30, `${from}-${from + (1 + random(19)) / 100}`),
     g: often(20, pick(["file", "line", "binary", "address", "label:thread"])),
     c: isDiff ? "" : often(40, pick(["binary", "runtime", "value"])),
+    names: often(20, pick(["full", "none"])),
     norm: isDiff ? often(40, "1") : "",
     p: often(30, "filtered"),
     x: often(40, [rule(), ...(random(2) ? [rule()] : [])].join("~")),

@@ -1,14 +1,27 @@
 // Names that come while a page is open: what lacks them, what to do, and the same page with functions.
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { soon, viewReady, withPage } from "./harness.mjs";
+import { axeFindings, screenshots, soon, spoken, tableRows, viewReady, withPage } from "./harness.mjs";
+import { signedIn } from "./account.mjs";
+import { encodeBinaries, encodePprof } from "./profiles.mjs";
 import { program, root } from "./server.mjs";
 
 const folder = join(process.env.PERFOLIO_SHARED ?? join(root, "../shared"), "data/symbolize");
-const profile = join(folder, "normal-cpu.stripped.pprof");
+const profileOf = (kind) => readFileSync(join(folder, `${kind}-cpu.stripped.pprof`));
+
+/** What moves on the page without anybody's doing, from its begin. */
+const watchShifts = (page) =>
+  page.addInitScript(() => {
+    globalThis.shifts = [];
+    new PerformanceObserver((list) => {
+      for (const { value, hadRecentInput, sources } of list.getEntries())
+        if (!hadRecentInput) globalThis.shifts.push([value, ...sources.map(({ node }) => node?.className ?? node?.nodeName)].join(" "));
+    }).observe({ type: "layout-shift", buffered: true });
+  });
+const shiftsOf = (page) => page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => setTimeout(() => resolve(globalThis.shifts), 100))));
 
 /** The table of the profile's binary, as the command line makes it, and that binary's build id. */
 function makeTable(buildIds) {
@@ -23,24 +36,315 @@ function makeTable(buildIds) {
   }
 }
 
+const hasCompiler = ["/usr/bin/g++", "/usr/bin/nm"].every((path) => existsSync(path));
+
+/** A program with a function of a template, its build id, its table and an address in that function. */
+function makeProgram(id = "5eed" + "ab".repeat(18)) {
+  const made = mkdtempSync(join(tmpdir(), "perfolio-program-"));
+  try {
+    const [source, elf, table] = ["app.cc", "app", "table"].map((name) => join(made, name));
+    writeFileSync(source, "namespace shop { template <typename T> __attribute__((noinline)) T add(T x) { return x * 3; } }\nint main(int count, char **) { return shop::add<int>(count); }\n");
+    execFileSync("/usr/bin/g++", ["-g", "-O1", "-no-pie", `-Wl,--build-id=0x${id}`, "-o", elf, source]);
+    execFileSync(join(dirname(program), "perfolio-symbolize"), ["-q", "-o", table, elf]);
+    const start = /^([0-9a-f]+) \w _ZN4shop3addIiEET_S1_$/m.exec(execFileSync("/usr/bin/nm", [elf], { encoding: "utf8" }))[1];
+    // Of a program at a fixed place; the mapping of the profile begins at 0 of the file.
+    return { id, table: readFileSync(table), address: parseInt(start, 16) - 0x400000 };
+  } finally {
+    rmSync(made, { recursive: true });
+  }
+}
+
 export async function testSymbols(runner, browser, server) {
-  if (!existsSync(profile)) return;
+  if (!existsSync(folder)) return;
+  const { token } = server;
+  const sendTable = async ({ id, bytes }) => {
+    const answer = await server.call("POST", `/api/v1/debuginfo/${id}/table`, { body: bytes, token });
+    assert.ok(answer.status < 300, JSON.stringify(answer.json));
+  };
+  const shareOf = async (kind) => {
+    const share = await server.share(profileOf(kind), { title: kind });
+    return { ...share, ...(await server.call("GET", `/api/v1/shares/${share.id}`)).json };
+  };
   await runner.test("symbols: an open page tells which binaries lack names, and has them once their table is there", () =>
     withPage(browser, server, async (page) => {
-      const { token } = server;
-      const share = (await server.call("POST", "/api/v1/shares", { body: readFileSync(profile), token })).json;
-      const { build_ids: ids } = (await server.call("GET", `/api/v1/shares/${share.id}`)).json;
+      const share = await shareOf("normal");
+      await watchShifts(page);
       await page.goto(`${server.url}/p/${share.id}?v=table&sv=2`);
       await page.click(".missing-names summary:has-text('1 binary without names')");
       assert.match(await page.textContent(".missing-names li"), /^pprof-example-app-go \w.+ \w/);
       assert.match(await page.textContent(".missing-names .copy-field code"), /^perfolio debuginfo upload \/home\/\S+\/pprof-example-app-go$/);
-      await page.waitForSelector("text=[pprof-example-app-go]");
-      const { id, bytes } = makeTable(ids);
-      const answer = await server.call("POST", `/api/v1/debuginfo/${id}/table`, { body: bytes, token });
-      assert.ok(answer.status < 300, JSON.stringify(answer.json));
+      await page.waitForSelector("text=/^pprof-example-app-go\\+0x/");
+      assert.deepEqual(await shiftsOf(page), []);
+      const places = await page.evaluate(() => [".viewer", ".viewer-foot"].map((name) => document.querySelector(name).getBoundingClientRect().top));
+      await sendTable(makeTable(share.build_ids));
       await page.waitForSelector("text=math/big.addVV");
       await soon(async () => assert.equal(await page.$(".missing-names"), null));
-      assert.equal(await page.$("text=[pprof-example-app-go]"), null);
+      assert.equal(await page.$("text=/^pprof-example-app-go\\+0x/"), null);
+      await page.waitForSelector(".names-line:has-text('All names are here.')");
+      const [top, bottom] = await page.evaluate(() => [".viewer", ".viewer-foot"].map((name) => document.querySelector(name).getBoundingClientRect().top));
+      assert.deepEqual([top, bottom], places, "what is around the table stays where it is");
     }),
   );
+
+  await runner.test("symbols: a line that tells of missing names moves nothing, wherever it stands and however late it comes", async () => {
+    const share = await shareOf("stripped");
+    for (const look of ["light", "phone"])
+      for (const path of [`/p/${share.id}`, `/d/${share.id}..${share.id}`])
+        await withPage(browser, server, async (page) => {
+          await watchShifts(page);
+          await page.route(/missing_names|\/symbolization/, async (route) => {
+            await new Promise((resolve) => setTimeout(resolve, 700));
+            await route.continue();
+          });
+          // The tree comes after the page, and the names' line after the tree.
+          await page.route(/\/api\/v1\/(diff|shares\/[^/]+\/flame)\b/, async (route) => {
+            await new Promise((resolve) => setTimeout(resolve, 400));
+            await route.continue();
+          });
+          await page.goto(server.url + path);
+          await viewReady(page);
+          await page.waitForSelector(".missing-names summary");
+          await page.waitForResponse(/\/symbolization/);
+          assert.deepEqual(await shiftsOf(page), [], `${look} ${path}`);
+          const top = () => page.$eval(".viewer", (viewer) => viewer.getBoundingClientRect().top);
+          const before = await top();
+          await page.click(".missing-names summary");
+          assert.equal(await top(), before, "it opens over what is below");
+          const box = await page.locator(".missing-names > div").boundingBox();
+          assert.ok(box.x >= 0 && box.x + box.width <= page.viewportSize().width, JSON.stringify(box));
+          assert.deepEqual(await axeFindings(page), []);
+          await page.screenshot({ path: join(screenshots, `missing-names-${look}-${path[1]}.png`) });
+          await page.keyboard.press("Escape");
+          assert.equal(await page.isVisible(".missing-names > div"), false);
+        }, { look, bypassCSP: true });
+  });
+
+  await runner.test("symbols: a comparison tells which binaries of either side lack names, once, and has them once their table is there", () =>
+    withPage(browser, server, async (page) => {
+      const share = await shareOf("inlining-disabled");
+      const other = await shareOf("inlining-disabled");
+      await page.goto(`${server.url}/d/${share.id}..${other.id}?v=table&sv=2`);
+      await viewReady(page);
+      await page.click(".missing-names summary:has-text('1 binary without names')");
+      assert.match(await page.textContent(".missing-names .copy-field code"), /^perfolio debuginfo upload \//);
+      await page.waitForSelector(".rows >> text=/^pprof-example-app-go-inlining-disabled\\+0x/");
+      await sendTable(makeTable(share.build_ids));
+      await page.waitForSelector(".rows >> text=math/big.");
+      await page.waitForSelector(".names-line:has-text('All names are here.')");
+    }),
+  );
+
+  await runner.test("symbols: functions are called as the view asks, wherever they are counted, and the link says how", async () => {
+    if (!hasCompiler) return;
+    const { id, table, address } = makeProgram();
+    const body = encodePprof({ types: [["samples", "count"]], samples: [{ stack: ["main", address], values: [5], labels: { thread: "io" } }, { stack: ["main", 0x9], values: [3] }], binary: "/usr/bin/app", buildId: id });
+    const share = await server.share(body, { title: "Names" });
+    await sendTable({ id, bytes: table });
+    const words = { simple: "shop::add", full: "int shop::add<int>(int)", none: "_ZN4shop3addIiEET_S1_" };
+    await withPage(browser, server, async (page) => {
+      const shown = async (name) => {
+        await viewReady(page);
+        await soon(async () => assert.ok((await tableRows(page)).some((row) => row.at(-1) === name), `${name}: ${JSON.stringify(await tableRows(page))}`));
+      };
+      for (const path of [`/p/${share.id}`, `/d/${share.id}..${share.id}`]) {
+        await page.goto(`${server.url}${path}?v=table&sv=2`);
+        await soon(async () => (await page.reload(), await viewReady(page), assert.ok((await tableRows(page)).some((row) => row.at(-1) === words.simple))));
+        await page.click("button:has-text('Filter')");
+        for (const [label, mode] of [["Full", "full"], ["Mangled", "none"], ["Simple", "simple"]]) {
+          await page.click(`[aria-label=Names] button:has-text('${label}')`);
+          await page.waitForFunction((mode) => (new URL(location.href).searchParams.get("names") ?? "simple") === mode, mode);
+          await shown(words[mode]);
+        }
+        await page.goto(`${server.url}${path}?v=table&names=full&sv=2`);
+        await shown(words.full);
+      }
+      await page.goto(`${server.url}/p/${share.id}?v=labels&names=full&x=focus%3A%5C%28int%5C%29&sv=2`);
+      await page.waitForSelector(".label-section >> text=io");
+    });
+    // What has no name is told by its place in the file, and apart by a sign.
+    await withPage(browser, server, async (page) => {
+      await page.goto(`${server.url}/p/${share.id}?sv=2`);
+      await viewReady(page);
+      await page.waitForSelector(".legend .sign.symbols");
+      await page.focus(".icicle");
+      for (const key of ["ArrowDown", "ArrowDown", "ArrowRight"]) await page.keyboard.press(key);
+      assert.match(await spoken(page), /^app\+0x9, /);
+      assert.match(await page.textContent(".detail-place"), /no symbols/);
+    });
+  });
+
+  await runner.test("symbols: of more binaries than an answer lists the page does not say that all have names", () =>
+    withPage(browser, server, async (page) => {
+      const body = encodeBinaries(Array.from({ length: 300 }, (_, i) => ({ file: `/opt/many${i}`, buildId: (0xabc000 + i).toString(16).repeat(6) })));
+      const share = await server.share(body, { title: "Many" });
+      await page.goto(`${server.url}/p/${share.id}?sv=2`);
+      await viewReady(page);
+      await page.click(".missing-names summary:has-text('256 binaries without names')");
+      await page.waitForSelector(".missing-names p:has-text('44 more binaries are not listed here')");
+      // Once all that are listed have names.
+      await page.route("**/symbolization", async (route) => {
+        const { generation } = await (await route.fetch()).json();
+        await route.fulfill({ json: { generation: generation + 1, complete: false, pending: [], missing: [], unlisted: 44 } });
+      });
+      await page.waitForSelector(".names-line:has-text('44 more binaries are not listed here and may lack names. All others have names.')");
+      assert.equal(await page.$(".names-line:has-text('All names are here')"), null);
+    }),
+  );
+
+  await runner.test("symbols: a link that was made before names came finds its frame, function and stacks after", async () => {
+    if (!hasCompiler) return;
+    const { id, table, address } = makeProgram("01d1" + "cd".repeat(18));
+    const samples = [
+      { stack: ["main", 0x9, address], values: [5] },
+      { stack: ["main", 0x9, address + 1], values: [3] },
+      { stack: ["main", address, 0x9], values: [2] },
+    ];
+    const share = await server.share(encodePprof({ types: [["samples", "count"]], samples, binary: "/usr/bin/app", buildId: id }), { title: "Old" });
+    const raw = (at) => `app+0x${at.toString(16)}`;
+    const literal = (at) => raw(at).replace("+", "\\+");
+    const paths = [`/p/${share.id}`, `/d/${share.id}..${share.id}`];
+    // Made on the page, as a reader makes them: zoomed to the leaf that has 5.
+    const zooms = [];
+    for (const path of paths)
+      await withPage(browser, server, async (page) => {
+        await page.goto(`${server.url}${path}?sv=2&q=${encodeURIComponent(`^${literal(address)}$`)}`);
+        await viewReady(page);
+        await page.keyboard.press("n");
+        await page.waitForFunction(() => new URL(location.href).searchParams.has("z"));
+        assert.match(await spoken(page), new RegExp(`^app\\+0x${address.toString(16)}, `));
+        zooms.push(new URL(page.url()).searchParams.get("z"));
+      });
+    await sendTable({ id, bytes: table });
+    for (const [i, path] of paths.entries())
+      await withPage(browser, server, async (page) => {
+        const named = async () => {
+          await page.goto(`${server.url}${path}?v=table&sv=2`);
+          await viewReady(page);
+          assert.ok((await tableRows(page)).some((row) => row.at(-1) === "shop::add"));
+        };
+        await soon(named);
+        const at = (parameters) => page.goto(`${server.url}${path}?${new URLSearchParams({ ...parameters, sv: "2" })}`);
+        const left = async () => (await page.textContent(".rules-end")).trim();
+        // The zoom, also under a rule of the page.
+        for (const x of ["", "merge:^nothing$"]) {
+          await at({ z: zooms[i], w: "0.25-0.75", ...(x && { x }) });
+          await page.waitForFunction((old) => ![null, old].includes(new URL(location.href).searchParams.get("z")), zooms[i]);
+          await viewReady(page);
+          assert.equal(new URL(page.url()).searchParams.get("w"), "0.25-0.75", "the part of it that was seen");
+          await page.focus(".icicle");
+          await soon(async () => assert.match(await spoken(page), /^shop::add, /));
+          assert.equal(await page.$("text=is not in this tree"), null);
+        }
+        // Rules: the server's own, and those that only the page applies, which know functions.
+        await at({ x: `focus:^${literal(address + 1)}$` });
+        await soon(async () => assert.match(await left(), i ? /30\.0% → 30\.0%/ : /30\.0%/));
+        await at({ x: `ignore:^${literal(address + 1)}$` });
+        await soon(async () => assert.match(await left(), i ? /70\.0% → 70\.0%/ : /70\.0%/));
+        await at({ x: `merge:^${literal(address)}$`, v: "table" });
+        await soon(async () => {
+          await viewReady(page);
+          const row = (await tableRows(page)).find((row) => row.at(-1) === "shop::add");
+          assert.ok(row?.some((cell) => cell.startsWith("10")), JSON.stringify(row)); // flat: what it called is its own now
+        });
+        // What was searched for and what was marked.
+        await at({ q: `^${literal(address)}$` });
+        await page.waitForSelector(".search-result:has-text('1 function')");
+        await at({ m: raw(address), v: "sandwich" });
+        await page.waitForFunction(() => new URL(location.href).searchParams.get("m") === "shop::add");
+      });
+  });
+
+  await runner.test("symbols: continuous profiles tell it too, alone and compared", async () => {
+    const minute = 60_000;
+    const begin = Math.floor(Date.now() / minute) * minute - 20 * minute;
+    const kind = "without-dwarf";
+    const path = `/api/v1/profiles?name=process_cpu&label=service_name%3Dunnamed&time=${begin / 1000}`;
+    const sent = await server.call("POST", path, { body: profileOf(kind), token });
+    assert.equal(sent.status, 200, `${sent.bytes}`);
+    const { build_ids: ids } = await shareOf(kind);
+    const context = await signedIn(browser, server);
+    const window = { from: String(begin - minute), to: String(begin + minute) };
+    const query = 'process_cpu:cpu:nanoseconds:cpu:nanoseconds{service_name="unnamed"}';
+    await withPage(browser, server, async (page) => {
+      await watchShifts(page);
+      const one = { ev: "1", query, from: window.from, until: window.to, v: "table" };
+      const openAt = async (parameters) => {
+        await page.goto(`${server.url}/explore?${new URLSearchParams(parameters)}`);
+        await page.waitForSelector(".missing-names summary:has-text('1 binary without names')");
+      };
+      await openAt({ ...one, aquery: query, afrom: window.from, auntil: window.to });
+      await openAt(one);
+      await page.waitForResponse(/\/api\/v1\/symbolization\?build_id=/);
+      const shifts = (await shiftsOf(page)).filter((one) => /viewer|views|pane|made|names/.test(one));
+      assert.deepEqual(shifts, []);
+      await page.click(".missing-names summary");
+      assert.match(await page.textContent(".missing-names .copy-field code"), /^perfolio debuginfo upload \//);
+      await page.screenshot({ path: join(screenshots, "missing-names-explore.png") });
+      await sendTable(makeTable(ids));
+      await page.waitForSelector(".rows >> text=math/big.");
+      await soon(async () => assert.equal(await page.$(".missing-names"), null));
+    }, { context });
+    await context.close();
+  });
+
+  const wanted = "symbols: files lead to the team's repository, as its settings say, and others see no link";
+  if (!runner.wants(wanted)) return;
+  const context = await signedIn(browser, server);
+  await runner.test(wanted, async () => {
+    const share = await shareOf("normal");
+    await sendTable(makeTable(share.build_ids));
+    const view = `${server.url}/p/${share.id}?v=table&sv=2&co=flat,file`;
+    await withPage(browser, server, async (page, watch) => {
+      watch.allowed.add(400);
+      await page.goto(`${server.url}/settings#source`);
+      await page.fill("#source [placeholder^='https://']", "javascript:alert(1)//{path}");
+      await page.click("#source button:has-text('Add link')");
+      await page.waitForSelector("#source .error-line:has-text('https://')");
+      await page.fill("#source [placeholder^='https://']", "https://git.example.com/go/blob/{revision}/{path}#L{line}");
+      await page.fill("#source [placeholder='/build/shop/']", "/");
+      await page.fill("#source [placeholder='main']", "go1.17");
+      await page.click("#source button:has-text('Add link')");
+      await page.waitForSelector("#source .rows-list code:has-text('git.example.com')");
+      assert.deepEqual(await axeFindings(page), []);
+      await page.screenshot({ path: join(screenshots, "settings-source.png") });
+      await page.goto(view);
+      const link = await page.waitForSelector(".table a.source-link");
+      const [href, target, rel] = await Promise.all(["href", "target", "rel"].map((name) => link.getAttribute(name)));
+      assert.match(href, /^https:\/\/git\.example\.com\/go\/blob\/go1\.17\/[\w./%@-]+(#L\d+)?$/);
+      assert.deepEqual([target, rel], ["_blank", "noopener noreferrer"]);
+      await page.screenshot({ path: join(screenshots, "source-links.png") });
+      await page.goto(`${server.url}/p/${share.id}?v=peek&sv=2&m=math/big.addVV`);
+      await page.waitForSelector(".peek-self a.source-link");
+      await page.goto(`${server.url}/p/${share.id}?sv=2&q=addVV`);
+      await page.waitForSelector(".icicle canvas");
+      await page.keyboard.press("n");
+      await page.waitForSelector(".detail a.source-link");
+      assert.deepEqual(await axeFindings(page), []);
+    }, { context });
+    // Of a comparison each frame leads to a side that has it.
+    const other = await server.share(Buffer.from("main;after 5\n"), { title: "after" });
+    for (const [before, after, place] of [[share, other, "before"], [other, share, "after"]])
+      await withPage(browser, server, async (page) => {
+        await page.route("**/source-links", (route) => {
+          const side = route.request().url().includes(before.id) ? "before" : "after";
+          return route.fulfill({ json: { links: [{ binaries: null, path_prefix: "/", url: `https://git.example.com/${side}/{path}` }] } });
+        });
+        // In a frame of another site, too.
+        for (const path of ["/d/", "/embed/"]) {
+          await page.goto(`${server.url}${path}${before.id}..${after.id}?v=peek&sv=2&m=math/big.addVV`);
+          const link = await page.waitForSelector(".peek-self a.source-link");
+          assert.ok((await link.getAttribute("href")).startsWith(`https://git.example.com/${place}/`));
+        }
+      }, { context });
+    await withPage(browser, server, async (page) => {
+      await page.goto(view.replace("/p/", "/embed/"));
+      await page.waitForSelector(".table a.source-link");
+    }, { context });
+    await withPage(browser, server, async (page) => {
+      await page.goto(view);
+      await page.waitForSelector(".table .cell.place:has-text('.go')");
+      await page.waitForLoadState("networkidle");
+      assert.equal(await page.$("a.source-link"), null);
+    });
+  });
 }

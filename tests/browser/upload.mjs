@@ -1,12 +1,12 @@
 // From a file to a link: drop, choose, paste, many at once, large, refused; and deletion.
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { promisify } from "node:util";
 import { program } from "./server.mjs";
-import { dropFiles, spoken, viewReady, withPage } from "./harness.mjs";
+import { dropFiles, screenshots, soon, spoken, viewReady, withPage } from "./harness.mjs";
 import { signedIn } from "./account.mjs";
 import { cpuProfile, cpuSamples, foldedText, totalOf } from "./profiles.mjs";
 
@@ -48,7 +48,7 @@ export async function testUpload(runner, browser, server) {
       await page.goto(deleteLink);
       await page.waitForSelector("text=cannot be undone");
       assert.equal((await server.call("GET", new URL(link).pathname.replace("/p/", "/api/v1/shares/"))).status, 200, "a GET deletes nothing");
-      await page.click("text=Delete for ever");
+      await page.click("text=Delete forever");
       await page.waitForSelector("h1:has-text('Deleted')");
       watch.allowed.add(410);
       await page.goto(link);
@@ -92,11 +92,251 @@ export async function testUpload(runner, browser, server) {
       await openLanding(page, server);
       await dropFiles(page, [{ name: "before.pb.gz", bytes: cpuProfile(2) }, { name: "after.pb.gz", bytes: cpuProfile(3) }]);
       await page.click("text=Compare the two");
+      await page.waitForSelector(".done");
+      const links = await page.$$eval(".done code", (all) => all.map((code) => code.textContent));
+      assert.match(links[0], /\/d\/\w{22}\.\.\w{22}$/);
+      assert.equal(links[1], `[before.pb.gz → after.pb.gz](${links[0]})`);
+      assert.deepEqual(links.slice(2).map((link) => /\/p\/(\w{22})\/delete#[\w-]{20,}$/.exec(link)?.[1]), links[0].match(/\w{22}/g), "a delete link of both");
+      assert.deepEqual(await page.$$eval(".done .file-name", (all) => all.map((one) => one.textContent)), ["before.pb.gz", "after.pb.gz"]);
+      await page.click("text=Open the comparison");
       await page.waitForURL(/\/d\/\w{22}\.\.\w{22}$/);
       await viewReady(page);
       assert.deepEqual(await page.$$eval(".side a", (links) => links.map((link) => link.textContent)), ["before.pb.gz", "after.pb.gz"]);
     }),
   );
+
+  await runner.test("two dropped files of which one is no profile: it is named, and nothing that needs it is offered", () =>
+    withPage(browser, server, async (page) => {
+      await openLanding(page, server);
+      const cat = { name: "cat.png", bytes: Buffer.from("\x89PNG\r\n\x1a\n", "latin1") };
+      await dropFiles(page, [{ name: "before.pb.gz", bytes: cpuProfile(2) }, cat]);
+      await page.waitForSelector(".preview-note:has-text('cat.png: This is a picture')");
+      await page.waitForSelector("button:disabled:has-text('Compare the two')");
+      await page.waitForSelector("button:disabled:has-text('Merge into one')");
+      await page.click("text=Go on without it");
+      await viewReady(page);
+      assert.deepEqual(await page.$$eval(".files .file-name", (all) => all.map((one) => one.textContent)), ["before.pb.gz"]);
+      assert.ok(await page.isEnabled("text=Create link"));
+      await soon(async () => assert.equal(await page.evaluate(() => document.activeElement.textContent), "Create link"));
+    }),
+  );
+
+  /** The landing page with two files of which the second is held up by `meet`; what was asked of the server. */
+  const withSecondFailing = (meet, use) =>
+    withPage(browser, server, async (page, watch) => {
+      watch.allowed.add(503);
+      const asked = [];
+      page.on("request", (request) => {
+        const { pathname, searchParams } = new URL(request.url());
+        if (pathname.startsWith("/api/v1/shares") && request.method() !== "GET") asked.push([request.method(), searchParams.get("filename") ?? pathname.slice(15)]);
+      });
+      let isFirst = true;
+      await page.route(/filename=after/, (route) => (isFirst ? ((isFirst = false), meet(route)) : route.continue()));
+      await openLanding(page, server);
+      await dropFiles(page, [{ name: "before.pb.gz", bytes: cpuProfile(2) }, { name: "after.pb.gz", bytes: cpuProfile(3) }]);
+      await page.click("text=Compare the two");
+      await use(page, asked);
+    });
+  const refuse = (route) => route.fulfill({ status: 503, contentType: "application/problem+json", body: JSON.stringify({ type: "/problems/busy", title: "Busy", detail: "The server is busy.", status: 503 }) });
+  const remembered = (page) => page.evaluate(() => JSON.parse(localStorage.getItem("perfolio:shares") ?? "[]").map(({ id, title }) => ({ id, title })));
+
+  await runner.test("of two files the second fails: trying again sends it alone", () =>
+    withSecondFailing(refuse, async (page, asked) => {
+      await page.waitForSelector(".error-line:has-text('after.pb.gz: The server is busy.')");
+      await page.waitForSelector(".ready >> text=before.pb.gz is on the server already");
+      assert.equal(await page.evaluate(() => document.activeElement.textContent), "Compare the two");
+      await page.click("text=Compare the two");
+      await page.waitForSelector(".done");
+      assert.deepEqual(asked, [["POST", "before.pb.gz"], ["POST", "after.pb.gz"], ["POST", "after.pb.gz"]]);
+      assert.deepEqual((await remembered(page)).map(({ title }) => title), ["after.pb.gz", "before.pb.gz"]);
+    }),
+  );
+
+  await runner.test("of two files the second fails: with other settings both are sent, giving up deletes what was", () =>
+    withSecondFailing(refuse, async (page, asked) => {
+      await page.waitForSelector(".ready >> text=before.pb.gz is on the server already");
+      const [{ id }] = await remembered(page);
+      await page.selectOption("label:has-text('Expires') ~ .select select", "1d");
+      await page.route(/filename=after/, refuse, { times: 1 });
+      await page.click("text=Compare the two");
+      await page.waitForFunction((old) => JSON.parse(localStorage.getItem("perfolio:shares") ?? "[]").some((one) => one.id !== old), id);
+      await page.waitForSelector(".ready >> text=before.pb.gz is on the server already");
+      const [second, ...more] = await remembered(page);
+      assert.deepEqual(more, []);
+      assert.notEqual(second.id, id);
+      await page.click(".ready button:has-text('Cancel')");
+      await page.waitForSelector(".drop");
+      await page.waitForFunction(() => localStorage.getItem("perfolio:shares") === "[]");
+      for (const gone of [id, second.id]) assert.equal((await server.call("GET", `/api/v1/shares/${gone}`)).status, 410);
+      assert.deepEqual(asked.filter(([method]) => method === "DELETE").map(([, path]) => path), [id, second.id]);
+    }),
+  );
+
+  await runner.test("of two files the second is cancelled: the first is deleted, and both are there to be sent again", () =>
+    withSecondFailing(() => undefined, async (page, asked) => {
+      await page.waitForSelector(".progress >> text=2 of 2: after.pb.gz");
+      const [{ id }] = await remembered(page);
+      assert.equal(await page.evaluate(() => document.activeElement.textContent), "Cancel");
+      await page.keyboard.press("Enter");
+      await page.waitForSelector("text=What had been sent is deleted");
+      assert.equal((await server.call("GET", `/api/v1/shares/${id}`)).status, 410);
+      assert.deepEqual(await remembered(page), []);
+      assert.equal(await page.locator(".files li").count(), 2);
+      await page.click("text=Compare the two");
+      await page.waitForSelector(".done");
+      assert.equal(asked.filter(([method]) => method === "POST").length, 4);
+    }),
+  );
+
+  /** Cancelled while the answer to `path` is held back until the server has made the share; what became of it is told. */
+  const cancelAnswered = (path, choose) =>
+    withPage(browser, server, async (page) => {
+      let release;
+      const released = new Promise((resolve) => (release = resolve));
+      let made = null;
+      await page.route(path, async (route) => {
+        const response = await route.fetch();
+        made = await response.json();
+        await released;
+        await route.fulfill({ response });
+      });
+      // A route that holds an answer back tells nothing of what was sent; a browser that sends tells this.
+      await page.addInitScript(() => {
+        const { send } = XMLHttpRequest.prototype;
+        XMLHttpRequest.prototype.send = function (body) {
+          send.call(this, body);
+          if (body) setTimeout(() => this.upload.dispatchEvent(new ProgressEvent("progress", { lengthComputable: true, loaded: body.size, total: body.size })), 100);
+        };
+      });
+      await openLanding(page, server);
+      await choose(page);
+      await soon(async () => assert.ok(made));
+      await page.click(".progress button:has-text('Cancel')");
+      await page.waitForSelector(`.progress em:has-text('cancelling')`);
+      release();
+      await page.waitForSelector("text=Cancelled. What had been sent is deleted.");
+      assert.equal((await server.call("GET", `/api/v1/shares/${made.id}`)).status, 410);
+      assert.deepEqual(await remembered(page), []);
+      assert.equal(await page.locator(".done").count(), 0);
+      assert.equal(await page.evaluate(() => document.activeElement.type), "submit");
+    });
+
+  await runner.test("cancelled when all of a file has been sent, its share is deleted", () =>
+    cancelAnswered(/\/api\/v1\/shares\?/, async (page) => {
+      await dropFiles(page, [{ name: "late.pb.gz", bytes }]);
+      await page.click("text=Create link");
+    }),
+  );
+
+  await runner.test("cancelled while parts are being completed, the share is deleted", () =>
+    cancelAnswered(/\/complete\?/, async (page) => {
+      await page.setInputFiles("#file", { name: "late.folded", mimeType: "text/plain", buffer: foldedText(40_000, { seed: 8 }) });
+      await page.click("text=Create link");
+    }),
+  );
+
+  await runner.test("cancelled while files are being merged, nothing of them stays", () =>
+    cancelAnswered(/\/api\/v1\/merge/, async (page) => {
+      await dropFiles(page, [{ name: "before.pb.gz", bytes: cpuProfile(2) }, { name: "after.pb.gz", bytes: cpuProfile(3) }]);
+      await page.click("text=Merge into one");
+    }),
+  );
+
+  await runner.test("cancelled just as all of a file has been sent, before the browser tells that, nothing stays on the server", () =>
+    withPage(browser, server, async (page) => {
+      for (const wait of [0, 5, 20, 60]) {
+        await openLanding(page, server);
+        await dropFiles(page, [{ name: `soon${wait}.pb.gz`, bytes }]);
+        await page.waitForSelector("text=Create link");
+        const id = await page.evaluate(async (ms) => {
+          const answers = [];
+          const { open } = XMLHttpRequest.prototype;
+          XMLHttpRequest.prototype.open = function (...all) {
+            this.addEventListener("load", () => answers.push(JSON.parse(this.responseText).id));
+            this.addEventListener("abort", () => answers.push(""));
+            open.apply(this, all);
+          };
+          const sent = new Promise((resolve) => {
+            const { send } = XMLHttpRequest.prototype;
+            XMLHttpRequest.prototype.send = function (body) {
+              send.call(this, body);
+              resolve();
+            };
+          });
+          document.querySelector(".ready button[type=submit]").click();
+          await sent;
+          await new Promise((resolve) => setTimeout(resolve, ms));
+          document.querySelector(".progress button")?.click();
+          while (!answers.length) await new Promise((resolve) => setTimeout(resolve, 10));
+          XMLHttpRequest.prototype.open = open;
+          return answers[0];
+        }, wait);
+        assert.notEqual(id, "", `${wait} ms: it was answered, so that its token is known`);
+        if (await page.locator(".done").count()) continue; // it was done before
+        await page.waitForSelector("text=Cancelled. What had been sent is deleted.");
+        assert.equal((await server.call("GET", `/api/v1/shares/${id}`)).status, 410, `${wait} ms`);
+      }
+    }),
+  );
+
+  await runner.test("while the server is away that is said, and cancelling does not wait for the next try", () =>
+    withPage(browser, server, async (page, watch) => {
+      watch.allowed.add(503);
+      await page.route(/\/parts\/1$/, (route) => route.fulfill({ status: 503, headers: { "Retry-After": "25" }, contentType: "application/problem+json", body: "{}" }));
+      await openLanding(page, server);
+      await page.setInputFiles("#file", { name: "busy.folded", mimeType: "text/plain", buffer: foldedText(40_000, { seed: 9 }) });
+      await page.click("text=Create link");
+      await page.waitForSelector(".progress em:has-text('the server is busy, trying again in 25 s')");
+      await page.click(".progress button:has-text('Cancel')");
+      await page.waitForSelector("text=Create link", { timeout: 5000 });
+      assert.equal(await page.locator(".error-line span").count(), 0);
+    }),
+  );
+
+  await runner.test("a file that is dropped before the page's script has come is taken when it has", () =>
+    withPage(browser, server, async (page) => {
+      let release;
+      const released = new Promise((resolve) => (release = resolve));
+      await page.route(/\/assets\/landing.*\.js$/, async (route) => (await released, route.continue()));
+      await page.goto(server.url + "/", { waitUntil: "commit" });
+      await page.waitForSelector("header");
+      await dropFiles(page, [{ name: "early.pb.gz", bytes }]);
+      release();
+      await page.waitForSelector(".files >> text=early.pb.gz");
+      await viewReady(page);
+      assert.equal(await page.locator(".files li").count(), 1);
+    }),
+  );
+
+  await runner.test("two files of one name are told apart", () =>
+    withPage(browser, server, async (page) => {
+      await openLanding(page, server);
+      await dropFiles(page, [2, 3].map((seed) => ({ name: "cpu.pb.gz", bytes: cpuProfile(seed) })));
+      await page.waitForSelector(".preview-sides");
+      const names = await page.$$eval(".files .file-name", (all) => all.map((one) => one.textContent));
+      assert.match(names[0], /^cpu\.pb\.gz \(.*KiB, /);
+      assert.notEqual(names[0], names[1]);
+      assert.equal(await page.textContent(".preview-sides > span"), `Before ${names[0]} · After ${names[1]}`);
+      await page.click(`.files button[aria-label="Remove ${names[0]}"]`);
+      await page.waitForFunction(() => document.querySelector(".files .file-name").textContent === "cpu.pb.gz");
+    }),
+  );
+
+  for (const [width, height] of [[1366, 768], [1280, 720]])
+    await runner.test(`what is shown of a file is seen without scrolling, ${width} x ${height}`, () =>
+      withPage(browser, server, async (page) => {
+        await page.setViewportSize({ width, height });
+        for (const files of [["cpu.pb.gz"], ["before.pb.gz", "after.pb.gz"]]) {
+          await openLanding(page, server);
+          await dropFiles(page, files.map((name, i) => ({ name, bytes: cpuProfile(i + 2) })));
+          await viewReady(page);
+          await page.screenshot({ path: join(screenshots, `light-chosen-${files.length}-${width}.png`) });
+          const canvas = await page.locator(".preview canvas").last().boundingBox();
+          assert.equal(await page.evaluate(() => scrollY), 0);
+          assert.ok(canvas.y + 100 < height, `the tree begins at ${canvas.y}`);
+        }
+      }),
+    );
 
   await runner.test("three dropped files become one merged profile", () =>
     withPage(browser, server, async (page) => {
@@ -126,7 +366,7 @@ export async function testUpload(runner, browser, server) {
         assert.equal(more.length, 0);
         const { stdout: fingerprint } = await run(trust);
         await assert.rejects(run(trust.replace("/ca.crt", "/no-such.crt")), ({ stderr }) => /404/.test(stderr), "what fails says why");
-        assert.ok(server.log().includes(fingerprint.trim().split("=")[1]), "as the server said at its start");
+        assert.ok(readFileSync(server.logPath, "utf8").includes(fingerprint.trim().split("=")[1]), "as the server said at its start");
         const link = (await run(push)).stdout.trim();
         assert.ok(link.startsWith(`${server.url}/p/`), link);
         assert.equal(JSON.parse((await run(curl)).stdout).url.indexOf(`${server.url}/p/`), 0);
@@ -297,6 +537,9 @@ export async function testUpload(runner, browser, server) {
       watch.allowed.add(400).add(415).add(422);
       await openLanding(page, server);
       await dropFiles(page, [{ name: "cat.jpg", bytes: Buffer.from([0xff, 0xd8, 0xff, 0xe0, 0, 1, 2, 3]) }]);
+      await page.waitForSelector(".ready .hint:has-text('the server refuses this file')");
+      await page.waitForSelector(".preview-note:has-text('This is no profile that is known here')");
+      assert.equal(await page.$("button.primary:has-text('Create link')"), null, "not what is proposed, but not forbidden");
       await page.click("button:has-text('Create link')");
       await page.waitForSelector(".error-line span");
       assert.ok((await page.textContent(".error-line")).length > 10);

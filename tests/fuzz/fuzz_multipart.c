@@ -4,7 +4,7 @@
 
 #include "lib/profile/multipart.h"
 
-enum { OUTPUT_MAX = 1 << 20 };
+enum { OUTPUT_MAX = 1 << 20, BOUNDARY_BYTES = 16 };
 
 struct parts {
     struct multipart_part part[MULTIPART_PARTS_MAX];
@@ -29,9 +29,29 @@ static enum err_code read_all(struct span type, struct span body, struct parts *
     return code;
 }
 
-static void write_part(const struct multipart_part *part, struct buf *body)
+static bool is_in(const struct parts *parts, struct span text)
 {
-    buf_append_text(body, "--fuzz\r\nContent-Disposition: form-data; name=\"");
+    for (uint32_t i = 0; i < parts->count; i++) {
+        struct span content = parts->part[i].body;
+        if (content.size && memmem(content.data, content.size, text.data, text.size))
+            return true;
+    }
+    return false;
+}
+
+/* As a writer does: one that none of the parts holds. */
+static void choose_boundary(const struct parts *parts, char boundary[BOUNDARY_BYTES])
+{
+    for (unsigned number = 0;; number++) {
+        snprintf(boundary, BOUNDARY_BYTES, "fuzz%u", number);
+        if (!is_in(parts, span_text(boundary)))
+            return;
+    }
+}
+
+static void write_part(const struct multipart_part *part, const char *boundary, struct buf *body)
+{
+    buf_printf(body, "--%s\r\nContent-Disposition: form-data; name=\"", boundary);
     for (size_t i = 0; i < part->name_size; i++) {
         if (part->name[i] == '"' || part->name[i] == '\\')
             buf_append_byte(body, '\\');
@@ -44,23 +64,22 @@ static void write_part(const struct multipart_part *part, struct buf *body)
 
 static void check_again(const struct parts *parts)
 {
+    char boundary[BOUNDARY_BYTES], type[64];
     buf_auto body;
     buf_init(&body, OUTPUT_MAX);
+    choose_boundary(parts, boundary);
     for (uint32_t i = 0; i < parts->count; i++) {
-        /* What our boundary would end, or a line in the name, is no fair question. */
-        struct span content = parts->part[i].body;
-        if (content.size && memmem(content.data, content.size, "\r\n--fuzz", 8))
-            return;
+        /* A name with a line's end cannot be written. */
         if (memmem(parts->part[i].name, parts->part[i].name_size, "\r\n", 2))
             return;
-        write_part(&parts->part[i], &body);
+        write_part(&parts->part[i], boundary, &body);
     }
-    buf_append_text(&body, "--fuzz--");
+    buf_printf(&body, "--%s--", boundary);
+    snprintf(type, sizeof(type), "multipart/form-data; boundary=%s", boundary);
     struct parts *again = malloc(sizeof(*again));
     struct err err;
     fuzz_check(again);
-    fuzz_check(!read_all(SPAN_LITERAL("multipart/form-data; boundary=fuzz"), buf_span(&body), again,
-                         &err));
+    fuzz_check(!read_all(span_text(type), buf_span(&body), again, &err));
     fuzz_check(again->count == parts->count);
     for (uint32_t i = 0; i < parts->count; i++) {
         const struct multipart_part *a = &parts->part[i], *b = &again->part[i];

@@ -46,8 +46,11 @@ static void check_samples(const struct batch *batch)
     uint32_t next = 0;
     for (uint32_t i = 0; i < batch->profile_count; i++) {
         fuzz_check(batch->profiles[i].series < batch->series_count);
-        fuzz_check(batch->profiles[i].first_sample == next && batch->profiles[i].sample_count);
-        next += batch->profiles[i].sample_count;
+        const struct batch_profile *profile = &batch->profiles[i];
+        fuzz_check(profile->first_sample == next);
+        /* A snapshot in which all is 0 says so. */
+        fuzz_check(profile->sample_count || !batch->series[profile->series].type.is_delta);
+        next += profile->sample_count;
     }
     fuzz_check(next == batch->sample_count);
     for (uint32_t i = 0; i < batch->sample_count; i++) {

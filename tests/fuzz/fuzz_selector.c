@@ -45,6 +45,23 @@ static void match(struct selector *selector)
     }
 }
 
+/* It is read again as what it was made of. */
+static void check_canonical(struct arena *arena, const struct selector *selector)
+{
+    struct selector *again;
+    struct err err;
+    buf_auto first, second;
+    buf_init(&first, SELECTOR_CANONICAL_MAX_BYTES);
+    buf_init(&second, SELECTOR_CANONICAL_MAX_BYTES);
+    selector_append_canonical(selector, &first);
+    fuzz_check(!buf_failed(&first));
+    if (buf_span(&first).size > SELECTOR_MAX_BYTES)
+        return;
+    fuzz_check(selector_parse(arena, buf_span(&first), &again, &err) == ERR_NONE);
+    selector_append_canonical(again, &second);
+    fuzz_check(span_equal(buf_span(&first), buf_span(&second)));
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     arena_auto arena = arena_create();
@@ -53,7 +70,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     enum err_code code = selector_parse(arena, span_of(data, size), &selector, &err);
     if (code)
         fuzz_check(fuzz_is_refusal(code, &err));
-    else
+    else {
+        check_canonical(arena, selector);
         match(selector);
+    }
     return 0;
 }

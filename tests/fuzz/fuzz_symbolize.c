@@ -1,6 +1,7 @@
 /*
- * Any bytes as a file to make a symbol table of: the readers of ELF, DWARF, Go's table, symbols and
- * xz, and the demangler. What comes out is a table that its reader accepts whole.
+ * Any bytes as a file to make a symbol table of, and as its package of split files: the readers of
+ * ELF, DWARF, packages, Go's table, symbols and xz, and the demangler. What comes out is a table
+ * that its reader accepts whole.
  */
 #include "tests/fuzz/fuzz.h"
 
@@ -9,7 +10,9 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    const struct build_inputs inputs = {.file = span_of(data, size)};
+    const struct span file = span_of(data, size);
+    const struct build_inputs inputs = {
+        .file = file, .split_files = &file, .split_file_count = 1, .is_first_names = size % 8 == 7};
     struct build_report report;
     struct symbol_table *table;
     struct err err;

@@ -65,6 +65,13 @@ class Handler(socketserver.StreamRequestHandler):
         body = self.server.stub.content
         self.send(head("200 OK", f"Content-Length: {len(body)}", f"X-DEBUGINFOD-SIZE: {len(body)}") + body)
 
+    def held(self, turn, path):
+        """A part of the content, and the rest once the test lets it go."""
+        body = self.server.stub.content
+        self.send(head("200 OK", f"Content-Length: {len(body)}") + body[:1000])
+        self.server.stub.go.wait(60)
+        self.send(body[1000:])
+
     def slow_good(self, turn, path):
         time.sleep(0.5)
         self.good(turn, path)
@@ -206,6 +213,7 @@ class Stub:
     def __init__(self, host="127.0.0.1", certificate=None):
         self.host, self.seen, self.leads_to = host, [], ""
         self.lock, self.over, self.bomb = threading.Lock(), threading.Event(), b""
+        self.go = threading.Event()
         self.content = b""
         self.listener = Listener((host, 0), Handler)
         self.listener.stub = self
@@ -231,5 +239,6 @@ class Stub:
 
     def __exit__(self, *_):
         self.over.set()
+        self.go.set()
         self.listener.shutdown()
         self.listener.server_close()

@@ -113,6 +113,12 @@ class World:
         assert answer.status == 200, answer
         return answer.json()["id"]
 
+    def new_source_link(self):
+        answer = self.home.api("admin").post("/api/v1/source-links", json=SOURCE_LINK)
+        assert answer.status == 200, answer
+        self.home.api("admin").delete(f"/api/v1/source-links/{answer.json()['id'] - 20}")  # a team has a hundred
+        return answer.json()["id"]
+
     def store_profile(self):
         """What only home's queries find."""
         answer = self.maker.post("/api/v1/profiles?label=at=home", body=PROFILE)
@@ -289,6 +295,7 @@ def user_wish():
 
 
 RULE = {"query": "{nobody=\"has this\"}", "keep": "3d"}
+SOURCE_LINK = {"url": "https://example.com/{path}#L{line}", "path_prefix": "/src/"}
 TOKEN_WISH = {"json": {"name": "matrix", "scopes": ["read"]}}
 USERS = HOME_USERS + ["foreign owner"]
 
@@ -387,6 +394,8 @@ ROWS = [
         lambda world: ("/api/v1/profiles?query=samples", {})),
     Row("GET", "/api/v1/profiles/{id}", ["viewer", "member", "owner", "token:read", "token:all"],
         lambda world: (f"/api/v1/profiles/{world.stored_profile()}", {}), foreign=(404,)),
+    Row("GET", "/api/v1/symbolization", ["viewer", "member", "owner", "token:read", "token:all"] + FOREIGN,
+        lambda world: ("/api/v1/symbolization?build_id=0123456789abcdef", {})),
     # A label that nothing has: who may is the question here (test_store_deletion.py has the others).
     Row("DELETE", "/api/v1/profiles", ADMINS + FOREIGN, is_theirs=True,
         ask=lambda world: ("/api/v1/profiles?query=" + urllib.parse.quote('{nobody="has this"}'), {})),
@@ -398,6 +407,12 @@ ROWS = [
         ask=lambda world: ("/api/v1/retention", {"json": RULE})),
     Row("DELETE", "/api/v1/retention/{id}", ADMINS, foreign=(404,),
         ask=lambda world: (f"/api/v1/retention/{world.new_rule()}", {})),
+    Row("GET", "/api/v1/source-links", ["viewer", "member", "owner", "token:read", "token:all"] + FOREIGN,
+        is_theirs=True, ask=lambda world: ("/api/v1/source-links", {})),
+    Row("POST", "/api/v1/source-links", ADMINS + FOREIGN, is_theirs=True,
+        ask=lambda world: ("/api/v1/source-links", {"json": SOURCE_LINK})),
+    Row("DELETE", "/api/v1/source-links/{id}", ADMINS, foreign=(404,),
+        ask=lambda world: (f"/api/v1/source-links/{world.new_source_link()}", {})),
     Row("GET", "/api/v1/debuginfo/upstreams", ADMINS + FOREIGN, is_theirs=True,
         ask=lambda world: ("/api/v1/debuginfo/upstreams", {})),
     Row("PUT", "/api/v1/debuginfo/upstreams", ADMINS + FOREIGN, is_theirs=True,
@@ -425,6 +440,7 @@ ROWS = [
     *of_share("GET", "/api/v1/shares/{id}/callers", "/api/v1/shares/{0}/callers?fn=work"),
     *of_share("GET", "/api/v1/shares/{id}/labels", "/api/v1/shares/{0}/labels"),
     *of_share("GET", "/api/v1/shares/{id}/symbolization", "/api/v1/shares/{0}/symbolization"),
+    *of_share("GET", "/api/v1/shares/{id}/source-links", "/api/v1/shares/{0}/source-links"),
     *of_share("GET", "/api/v1/diff", "/api/v1/diff?a={0}&b={1}"),
     *of_share("GET", "/api/v1/diff/top", "/api/v1/diff/top?a={0}&b={1}"),
     *of_share("GET", "/api/v1/diff/labels", "/api/v1/diff/labels?a={0}&b={1}"),

@@ -8,14 +8,17 @@ import os
 import pathlib
 import re
 import shutil
+import struct
 import subprocess
 import threading
 import time
 
 import pytest
 
+import stored as storage
 from conftest import BUILD, ROOT, Api
 from people import Tenant
+from test_database_outage import terminate
 
 SYMBOLIZE = BUILD / "perfolio-symbolize"
 SOURCE = """
@@ -46,6 +49,39 @@ def table_of(binary):
     table = binary.parent / (binary.name + ".symbols")
     run(SYMBOLIZE, "-q", "-o", table, binary)
     return table.read_bytes()
+
+
+def packed_of(binary):
+    """As tables are sent and stored."""
+    table = binary.parent / (binary.name + ".packed")
+    run(SYMBOLIZE, "-q", "--packed", "-o", table, binary)
+    return table.read_bytes()
+
+
+def crc32c(content):
+    """Bit by bit, in a table of bytes."""
+    table = []
+    for byte in range(256):
+        for _ in range(8):
+            byte = byte >> 1 ^ (0x82f63b78 if byte & 1 else 0)
+        table.append(byte)
+    crc = 0xffffffff
+    for byte in content:
+        crc = table[(crc ^ byte) & 255] ^ crc >> 8
+    return crc ^ 0xffffffff
+
+
+def swollen(packed, mib):
+    """A packed table whose last column is said to expand to so much more: lib/symbols/symbol_pack_format.h."""
+    head, columns = 256, 15
+    filler = bytes((mib << 20) // 64)  # what a column may expand to is bound by its bytes
+    content = bytearray(packed + filler)
+    last = head + 16 * (columns - 1)
+    packed_bytes, flat_bytes = struct.unpack_from("<QQ", content, last)
+    struct.pack_into("<QQ", content, last, packed_bytes + len(filler), flat_bytes + (mib << 20))
+    struct.pack_into("<IQ", content, 12, 0, len(content))
+    struct.pack_into("<I", content, 12, crc32c(content))
+    return bytes(content)
 
 
 def stripped(binary):
@@ -95,26 +131,67 @@ def stored_bytes(server, tenant):
 
 def test_a_table_is_taken_and_listed(server, tenant, tmp_path):
     client = tenant.api("debuginfo")
-    table = table_of(compile_with_id(tmp_path, "aa01"))
+    binary = compile_with_id(tmp_path, "aa01")
+    table, packed = table_of(binary), packed_of(binary)
     answer = client.post(path("AA01", "table"), body=table, query={"file": "/usr/bin/program"})
     assert answer.status == 201, answer.text
     assert answer.json()["is_stored"] and {"dwarf", "lines", "inlines"} <= set(answer.json()["quality"])
     listed = client.get("/api/v1/debuginfo").json()["tables"]
     assert [(each["build_id"], each["source"], each["file"], each["bytes"]) for each in listed] == [
-        ("aa01", "table", "/usr/bin/program", len(table))]
+        ("aa01", "table", "/usr/bin/program", len(packed))]
     status = client.get(path("aa01")).json()
     assert status["state"] == "ready" and status["table"]["functions"] == answer.json()["functions"] > 0
-    assert stored_bytes(server, tenant) == len(table)
+    assert answer.json()["bytes"] == stored_bytes(server, tenant) == len(packed) < len(table)
+    again = client.post(path("aa01", "table"), body=packed)
+    assert again.status == 200 and not again.json()["is_stored"]
+    assert stored_bytes(server, tenant) == len(packed)
+
+
+def test_a_table_that_takes_more_memory_than_there_is_is_refused_before_it_is_read(start_server, tmp_path):
+    server = start_server("--max-heavy-memory", "64MiB")
+    client = server.api(Tenant(server).make_token("debuginfo", "read")["token"])
+    packed = packed_of(compile_with_id(tmp_path, "aa03"))
+    # A little one needs no place; of what is too large nothing was expanded, or it would be said to be damaged.
+    refused = client.post(path("aa03", "table"), body=swollen(packed, 30))
+    assert refused.status == 413, refused
+    detail = refused.json()["detail"]
+    assert "--max-heavy-memory" in detail and "symbol table" in detail
+    assert client.post(path("aa03", "table"), body=swollen(packed, 2)).status == 400
+    assert client.post(path("aa03", "table"), body=packed).status == 201
+
+
+def test_a_large_file_has_names_before_its_debug_information_is_read(start_server, tmp_path):
+    server = start_server()
+    client = Tenant(server).api("debuginfo")
+    padding = tmp_path / "padding"
+    padding.write_bytes(os.urandom(3 << 20))
+    for build_id in ("aa05", "aa06"):
+        binary = compile_with_id(tmp_path, build_id, f"large-{build_id}")
+        run("objcopy", "--add-section", f".padding={padding}", binary)
+        if build_id == "aa06":  # its debug information is of an unknown version
+            data = bytearray(binary.read_bytes())
+            for name in ("info", "line"):
+                offset = int(re.search(rf"\.debug_{name} +PROGBITS +\w+ (\w+)", run("readelf", "-SW", binary))[1], 16)
+                data[offset + 4:offset + 6] = b"\x63\x00"
+            binary.write_bytes(data)
+        upload = in_parts(client, binary.read_bytes(), binary.name)
+        answer = client.post(path(build_id, "debuginfo"), query={"upload": upload, "file": binary.name})
+        assert answer.status == 202, answer.text
+        status = wait_built(client, build_id)
+        assert ("dwarf" in status["table"]["quality"]) == (build_id == "aa05")
+        assert "symtab" in status["table"]["quality"]
+    assert "perfolio_symbol_first_names_total 2" in server.api().get("/metrics").text
 
 
 def test_what_is_no_table_or_another_binarys_is_refused(server, tenant, tmp_path):
     client = tenant.api("debuginfo")
-    table = table_of(compile_with_id(tmp_path, "aa02"))
-    damaged = bytearray(table)
-    damaged[len(table) // 2] ^= 0xff
-    for body in (b"\x7fELF", bytes(damaged), table[:-1], table + b"x"):
-        answer = client.post(path("aa02", "table"), body=body)
-        assert answer.status == 400 and "no sound symbol table" in answer.json()["detail"], answer.text
+    binary = compile_with_id(tmp_path, "aa02")
+    for table in (packed_of(binary), table_of(binary)):
+        damaged = bytearray(table)
+        damaged[len(table) // 2] ^= 0xff
+        for body in (b"\x7fELF", bytes(damaged), table[:-1], table + b"x"):
+            answer = client.post(path("aa02", "table"), body=body)
+            assert answer.status == 400 and "no sound symbol table" in answer.json()["detail"], answer.text
     other = client.post(path("aa03", "table"), body=table)
     assert other.status == 400 and "its build id is aa02" in other.json()["detail"]
     assert client.get("/api/v1/debuginfo").json()["tables"] == []
@@ -137,7 +214,7 @@ def test_a_debug_file_becomes_a_table(server, tenant, tmp_path):
     assert status["state"] == "ready" and status["table"]["source"] == "file"
     assert "inlines" in status["table"]["quality"] and status["table"]["file"] == "program"
     # The builder is the same one: so are the bytes.
-    assert status["table"]["bytes"] == len(table_of(binary))
+    assert status["table"]["bytes"] == len(packed_of(binary))
     assert stored_bytes(server, tenant) == len(data) + status["table"]["bytes"]
     again = client.post(path("aa04", "debuginfo"), body=data)
     assert again.status == 200 and again.json()["state"] == "built"
@@ -161,9 +238,16 @@ def test_parts_become_a_file_or_a_table(server, tenant, tmp_path):
     status = wait_built(client, "aa05")
     assert status["files"][0]["file"] == "program" and status["files"][0]["bytes"] == len(data)
     assert client.post(path("aa05", "executable"), query={"upload": upload}).status == 404
-    table = table_of(compile_with_id(tmp_path, "aa06", "other"))
-    assert client.post(path("aa06", "table"), query={"upload": in_parts(client, table)}).status == 201
-    assert stored_bytes(server, tenant) == len(data) + status["table"]["bytes"] + len(table)
+    stored = len(data) + status["table"]["bytes"]
+    for build_id, form in (("aa06", table_of), ("aa07", packed_of)):
+        other = compile_with_id(tmp_path, build_id, "other")
+        sent = client.post(path(build_id, "table"), query={"upload": in_parts(client, form(other))})
+        assert sent.status == 201, sent.text
+        stored += len(packed_of(other))
+    assert stored_bytes(server, tenant) == stored
+    if not storage.is_in_bucket():
+        kept = {file.stat().st_size for file in (server.data_dir / "objects/symbols").iterdir()}
+        assert len(table_of(other)) not in kept and len(packed_of(other)) in kept
 
 
 def test_better_replaces_worse_and_never_the_other_way(server, tenant, tmp_path):
@@ -177,7 +261,7 @@ def test_better_replaces_worse_and_never_the_other_way(server, tenant, tmp_path)
     assert "dwarf" in client.get(path("aa07")).json()["table"]["quality"]
     client.post(path("aa07", "executable"), body=stripped(binary).read_bytes())
     assert "dwarf" in wait_built(client, "aa07")["table"]["quality"]
-    assert stored_bytes(server, tenant) == len(better) + stripped(binary).stat().st_size
+    assert stored_bytes(server, tenant) == len(packed_of(binary)) + stripped(binary).stat().st_size
 
 
 def test_symbols_alone_do_not_end_the_search_for_better(server, tenant, tmp_path):
@@ -217,11 +301,11 @@ def test_two_teams_have_their_own_of_one_build_id(server, tmp_path):
     tables = [table_of(binary), table_of(stripped(binary))]
     for client, table in zip(clients, tables):
         assert client.post(path("aa09", "table"), body=table).status == 201
-    assert [client.get(path("aa09")).json()["table"]["bytes"] for client in clients] == [
-        len(table) for table in tables]
+    sizes = [len(packed_of(binary)), len(packed_of(stripped(binary)))]
+    assert [client.get(path("aa09")).json()["table"]["bytes"] for client in clients] == sizes
     assert clients[0].delete(path("aa09")).status == 204
     assert clients[0].get(path("aa09")).json()["table"] is None
-    assert clients[1].get(path("aa09")).json()["table"]["bytes"] == len(tables[1])
+    assert clients[1].get(path("aa09")).json()["table"]["bytes"] == sizes[1]
 
 
 def test_what_others_have_looks_like_what_nobody_has(server, tmp_path):
@@ -258,6 +342,85 @@ def test_debuggers_fetch_what_was_sent(server, tenant, tmp_path):
     headers.write_text(f"Authorization: Bearer {client.token}\n")
     with plain_door(server) as url:
         find_both(url, headers, build_id, {"executable": binary, "debuginfo": debug}, tmp_path)
+
+
+def test_an_executable_with_debug_information_is_served_as_a_debug_file(tenant, tmp_path):
+    client, build_id = tenant.api("debuginfo"), "aa0d" * 10
+    binary = compile_with_id(tmp_path, build_id)
+    stripped, debug = tmp_path / "stripped", tmp_path / "program.debug"
+    run("strip", "--strip-debug", "-o", stripped, binary)
+    run("objcopy", "--only-keep-debug", binary, debug)
+
+    def send(kind, file):
+        assert client.post(path(build_id, kind), body=file.read_bytes()).status == 202
+        wait_built(client, build_id)
+
+    send("executable", stripped)
+    assert client.get(f"/buildid/{build_id}/debuginfo").status == 404
+    send("executable", binary)
+    answer = client.get(f"/buildid/{build_id}/debuginfo")
+    assert answer.status == 200 and answer.body == binary.read_bytes()
+    etag = answer.headers["etag"]
+    assert etag == f'"{hashlib.sha256(answer.body).hexdigest()}"'
+    assert client.get(f"/buildid/{build_id}/debuginfo", headers={"if-none-match": etag}).status == 304
+    head = client.request("HEAD", f"/buildid/{build_id}/debuginfo")
+    assert head.status == 200 and head.headers["etag"] == etag and head.body == b""
+    assert head.headers["x-debuginfod-size"] == str(binary.stat().st_size)
+    send("debuginfo", debug)  # a debug file comes before any executable
+    answer = client.get(f"/buildid/{build_id}/debuginfo")
+    assert answer.body == debug.read_bytes() and answer.headers["etag"] != etag
+
+
+def test_a_part_of_a_file_comes_for_who_asks_for_one(tenant, tmp_path):
+    client, build_id = tenant.api("debuginfo"), "aa1d" * 10
+    data = compile_with_id(tmp_path, build_id).read_bytes()
+    size = len(data)
+    assert client.post(path(build_id, "executable"), body=data).status == 202
+    wait_built(client, build_id)
+    for kind in ("debuginfo", "executable"):
+        url = f"/buildid/{build_id}/{kind}"
+        whole = client.get(url)
+        etag = whole.headers["etag"]
+        assert whole.status == 200 and whole.headers["accept-ranges"] == "bytes"
+        for field, first, end in (("bytes=0-99", 0, 100), (f"bytes={size - 7}-", size - 7, size), ("bytes=-9", size - 9, size),
+                                  ("bytes=5-999999999", 5, size), ("bytes=0-0", 0, 1)):
+            part = client.get(url, headers={"range": field})
+            assert part.status == 206 and part.body == data[first:end], field
+            assert part.headers["content-range"] == f"bytes {first}-{end - 1}/{size}"
+            assert part.headers["content-length"] == str(end - first)
+            assert part.headers["etag"] == etag and part.headers["x-debuginfod-size"] == str(size)
+        same = client.get(url, headers={"range": "bytes=1-2", "if-range": etag})
+        assert same.status == 206 and same.body == data[1:3]
+        for others in ({"if-range": '"another"'}, {"if-range": "W/" + etag}, {"range": "bytes=0-1,3-4"},
+                       {"range": "lines=1-2"}):
+            all_of_it = client.get(url, headers={"range": "bytes=1-2"} | others)
+            assert all_of_it.status == 200 and all_of_it.body == data, others
+        late = client.get(url, headers={"range": f"bytes={size}-"})
+        assert late.status == 416 and late.headers["content-range"] == f"bytes */{size}"
+        assert late.json()["status"] == 416 and str(size) in late.json()["detail"]
+        head = client.request("HEAD", url, headers={"range": "bytes=0-9"})
+        assert head.status == 200 and head.headers["content-length"] == str(size) and head.body == b""
+        known = client.get(url, headers={"range": "bytes=0-9", "if-none-match": etag})
+        assert known.status == 304
+
+
+@pytest.mark.skipif(not shutil.which("gdb"), reason="no gdb")
+def test_gdb_reads_lines_of_what_was_sent(server, tenant, tmp_path):
+    client, build_id = tenant.api("debuginfo"), os.urandom(20).hex()
+    binary = compile_with_id(tmp_path, build_id)
+    assert client.post(path(build_id, "executable"), body=binary.read_bytes()).status == 202
+    wait_built(client, build_id)
+    stripped = tmp_path / "stripped"
+    run("strip", "-o", stripped, binary)
+    headers = tmp_path / "headers"
+    headers.write_text(f"Authorization: Bearer {client.token}\n")
+    with plain_door(server) as url:
+        environment = {"DEBUGINFOD_URLS": url, "DEBUGINFOD_HEADERS_FILE": str(headers), "HOME": str(tmp_path),
+                       "DEBUGINFOD_CACHE_PATH": str(tmp_path / "cache"), "PATH": os.environ["PATH"]}
+        done = subprocess.run(["gdb", "-nx", "-batch", "-ex", "set debuginfod enabled on", "-ex", f"file {stripped}",
+                               "-ex", "info line main"], env=environment, capture_output=True, text=True,
+                              timeout=120, check=False)
+    assert re.search(r'Line \d+ of ".*program[.]c"', done.stdout), done.stdout + done.stderr
 
 
 class Forward(http.server.BaseHTTPRequestHandler):
@@ -389,3 +552,23 @@ def test_a_profiles_binaries_are_checked_and_their_debug_files_sent(perfolio, te
         perfolio("upload", "--raw", file)
         assert "go" in wait_built(tenant.api("debuginfo"), build_id)["table"]["quality"]
         assert "ready" in perfolio("check", profile)
+
+
+def generations_read(server):
+    """How often the database was asked which generation of tables there is."""
+    with server.database("perfolio_cluster") as connection, connection.cursor() as cursor:
+        terminate(cursor)  # a session that ends tells what it counted
+        cursor.execute("SELECT seq_scan + coalesce(idx_scan, 0) FROM pg_stat_all_tables"
+                       " WHERE relname = 'symbol_generation_public'")
+        return cursor.fetchone()[0]
+
+
+def test_asking_for_the_state_of_many_binaries_forgets_nothing(start_server):
+    server = start_server()
+    client = server.api(Tenant(server).make_token("read", "debuginfo")["token"])
+    count = 200
+    before = generations_read(server)
+    for number in range(count):
+        assert client.get(path(f"{number:040x}")).json()["state"] == "missing"
+    # Each answer reads it once, in passing, and no more.
+    assert count <= generations_read(server) - before < 1.5 * count

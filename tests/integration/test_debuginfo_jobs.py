@@ -146,6 +146,28 @@ def test_teams_take_turns(start_server, programs, tmp_path):
         assert [row[0] for row in cursor.fetchall()].index(one.id) <= 1
 
 
+def test_ten_thousand_files_of_one_team_hold_up_no_other(start_server, programs, tmp_path):
+    programs.script(WAIT)
+    server = start_server(program=programs.perfoliod)
+    many, one = Tenant(server), Tenant(server)
+    send(many.api("debuginfo"), tmp_path, "aa60")
+    programs.wait_running()
+    with server.database().cursor() as cursor:
+        cursor.execute("INSERT INTO symbol_job (tenant_id, kind, key, build_id, debug_file_id) SELECT tenant_id, kind,"
+                       " key || '/' || n, build_id, debug_file_id FROM symbol_job, generate_series(1, 10000) AS n")
+        assert cursor.rowcount == 10000
+        cursor.connection.commit()
+    send(one.api("debuginfo"), tmp_path, "aa61")
+    (programs.folder / "go").touch()
+    wait_built(one.api("debuginfo"), "aa61")
+    with server.database().cursor() as cursor:
+        cursor.execute("SELECT (SELECT created_at FROM symbol_table WHERE build_id = 'aa61'), count(*) FROM symbol_job"
+                       " WHERE tenant_id = %s AND try_count = 0", [many.id])
+        built_at, left = cursor.fetchone()
+    # One of theirs ran already, and at most one more came before it; the rest is of after it was seen.
+    assert built_at and left > 9900
+
+
 def test_a_team_that_is_deleted_takes_its_files_along(start_server, programs, tmp_path):
     programs.script(WAIT)
     server = start_server(program=programs.perfoliod)

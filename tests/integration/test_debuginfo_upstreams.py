@@ -1,10 +1,14 @@
 """Teams choose their debuginfod servers; what those have becomes names, whenever it appears."""
 
+import contextlib
 import json
 import os
 import pathlib
 import shutil
+import socket
+import socketserver
 import subprocess
+import threading
 import time
 
 import pytest
@@ -60,6 +64,13 @@ def need_of(server, tenant, build_id):
         cursor.execute("SELECT reason, try_count, extract(epoch FROM next_try_at - now())::float FROM "
                        "symbol_need WHERE tenant_id = %s AND build_id = %s", [tenant.id, build_id])
         return cursor.fetchone()
+
+
+def make_due(server, build_id):
+    """As if its time had come."""
+    with server.database().cursor() as cursor:
+        cursor.execute("UPDATE symbol_need SET next_try_at = now() WHERE build_id = %s", [build_id])
+        assert cursor.rowcount == 1
 
 
 def tables_of(server, build_id):
@@ -153,34 +164,92 @@ def admin_owner(cluster_template, session_folder, tmp_path_factory):
     instance.stop()
 
 
+class RealDebuginfod:
+    """The distribution's server, which looks for new files all the time."""
+
+    def __init__(self, folder):
+        self.folder, self.files, self.port = folder, folder / "files", free_port()
+        self.url, self.process = f"http://127.0.0.1:{self.port}", None
+        self.files.mkdir()
+        shutil.copy("/bin/true", self.files / "another")
+
+    def start(self):
+        self.process = subprocess.Popen(
+            ["debuginfod", "-d", str(self.folder / "index.sqlite"), "-p", str(self.port), "-F", str(self.files),
+             "-t", "1", "-g", "0", "-c", "1", "--fdcache-mintmp=0"],
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            env={**os.environ, "DEBUGINFOD_URLS": "", "TMPDIR": str(self.folder)})
+        wait_for(lambda: is_scanned(self.url))
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+
+    def has(self, build_id):
+        return subprocess.run(["curl", "-sf", "-o", "/dev/null", f"{self.url}/buildid/{build_id}/debuginfo"],
+                              check=False).returncode == 0
+
+
 @pytest.fixture
 def debuginfod(tmp_path):
-    """The distribution's server, which looks for new files all the time: (its URL, its folder)."""
     if not shutil.which("debuginfod"):
         pytest.skip("no debuginfod")
-    files, port = tmp_path / "files", free_port()
-    files.mkdir()
-    shutil.copy("/bin/true", files / "another")
-    process = subprocess.Popen(
-        ["debuginfod", "-d", str(tmp_path / "index.sqlite"), "-p", str(port), "-F", str(files), "-t", "1",
-         "-g", "0", "-c", "1", "--fdcache-mintmp=0"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-        env={**os.environ, "DEBUGINFOD_URLS": "", "TMPDIR": str(tmp_path)})
-    url = f"http://127.0.0.1:{port}"
+    real = RealDebuginfod(tmp_path)
     try:
-        wait_for(lambda: is_scanned(url))
-        yield url, files
+        real.start()
+        yield real
     finally:
-        process.kill()
-        process.wait()
+        real.kill()
+
+
+class SlowRelay(socketserver.ThreadingTCPServer):
+    """Passes bytes on to a port, and back not more than so many a second until it may hurry."""
+
+    daemon_threads = allow_reuse_address = True
+    PIECE_BYTES, PIECE_SECONDS = 64 << 10, 0.05
+
+    def __init__(self, port):
+        self.port, self.passed_bytes, self.may_hurry = port, 0, threading.Event()
+        super().__init__(("127.0.0.1", 0), SlowRelay.Handler)
+        self.url = f"http://127.0.0.1:{self.server_address[1]}"
+
+    def handle_error(self, request, client_address):
+        pass  # one of both ends is gone, which is what the test wants
+
+    class Handler(socketserver.BaseRequestHandler):
+        def handle(self):
+            relay = self.server
+            with socket.socket() as upstream:
+                # Else what a killed server wrote would still lie here.
+                upstream.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, relay.PIECE_BYTES)
+                upstream.connect(("127.0.0.1", relay.port))
+                threading.Thread(target=self.pass_on, args=(upstream,), daemon=True).start()
+                while (piece := upstream.recv(relay.PIECE_BYTES)):
+                    self.request.sendall(piece)
+                    relay.passed_bytes += len(piece)
+                    relay.may_hurry.wait(relay.PIECE_SECONDS)
+
+        def pass_on(self, upstream):
+            with contextlib.suppress(OSError):
+                while (piece := self.request.recv(self.server.PIECE_BYTES)):
+                    upstream.sendall(piece)
+
+
+@pytest.fixture
+def relay(debuginfod):
+    with SlowRelay(debuginfod.port) as made:
+        thread = threading.Thread(target=made.serve_forever, args=(0.05,), daemon=True)
+        thread.start()
+        yield made
+        made.shutdown()
 
 
 def test_an_old_link_gets_names_when_a_server_has_them(server, tmp_path, debuginfod):
     """Nobody has it, and the page's answer says so; the file appears, and who asks again has names."""
-    url, files = debuginfod
     program = Program(tmp_path, os.urandom(20).hex(), C_SOURCE)
     mine, theirs = Tenant(server), Tenant(server)
     client = mine.api("share", "read", "admin", "debuginfo")
-    wanted = {"mode": "custom", "upstreams": [{"url": url}]}
+    wanted = {"mode": "custom", "upstreams": [{"url": debuginfod.url}]}
     assert client.put(UPSTREAMS, json=wanted).status == 200
     link = share(client, program.profile())["id"]
 
@@ -191,10 +260,8 @@ def test_an_old_link_gets_names_when_a_server_has_them(server, tmp_path, debugin
     wait_for(lambda: [row["reason"] for row in status()["missing"]] == [said])
     _, tries, later_s = need_of(server, mine, program.build_id)
     assert tries == 1 and 500 < later_s < 601 and status()["missing"][0]["next_retry"]
-    shutil.copy(program.elf, files / "program")
-    wait_for(lambda: subprocess.run(
-        ["curl", "-sf", "-o", "/dev/null", f"{url}/buildid/{program.build_id}/debuginfo"],
-        check=False).returncode == 0)
+    shutil.copy(program.elf, debuginfod.files / "program")
+    wait_for(lambda: debuginfod.has(program.build_id))
     answer = client.post("/api/v1/debuginfo/retry", json={"build_id": program.build_id})
     assert (answer.status, answer.json()) == (202, {"count": 1})
     wait_for(lambda: status() == {"complete": True, "pending": [], "missing": []})
@@ -203,6 +270,39 @@ def test_an_old_link_gets_names_when_a_server_has_them(server, tmp_path, debugin
     assert tables_of(server, program.build_id) == [str(mine.id)]
     stranger = theirs.api("debuginfo")
     assert stranger.post("/api/v1/debuginfo/retry", json={"build_id": program.build_id}).status == 404
+
+
+def test_a_debuginfod_that_is_killed_while_it_sends_is_a_reason_until_it_is_back(server, tmp_path, debuginfod,
+                                                                                 relay):
+    program = Program(tmp_path, os.urandom(20).hex(), C_SOURCE)
+    padding = tmp_path / "padding"
+    padding.write_bytes(os.urandom(24 << 20))  # more than lies in sockets
+    subprocess.run(["objcopy", "--add-section", f".padding={padding}", program.elf], check=True)
+    shutil.copy(program.elf, debuginfod.files / "program")
+    wait_for(lambda: debuginfod.has(program.build_id))
+    tenant = Tenant(server)
+    client = tenant.api("share", "read", "admin")
+    assert client.put(UPSTREAMS, json={"mode": "custom", "upstreams": [{"url": relay.url}]}).status == 200
+    link = share(client, program.profile())["id"]
+
+    def status():
+        return client.get(f"/p/{link}.json").json()["symbolization"]
+
+    status()
+    wait_for(lambda: relay.passed_bytes > 1 << 20)
+    debuginfod.kill()
+    reason, tries, later_s = wait_for(lambda: (row := need_of(server, tenant, program.build_id)) and row[0] and row)
+    assert "cannot talk to http://127.0.0.1" in reason and tries == 1 and 0 < later_s < 61, reason
+    assert relay.passed_bytes < 24 << 20
+    (missing,) = status()["missing"]
+    assert missing["reason"] == reason and missing["next_retry"]
+    assert tables_of(server, program.build_id) == [] and server.is_ready()
+    debuginfod.start()
+    relay.may_hurry.set()
+    make_due(server, program.build_id)
+    wait_for(lambda: status() == {"complete": True, "pending": [], "missing": []})
+    program.check(client.get(f"/p/{link}.pb.gz").body, BASE)
+    assert tables_of(server, program.build_id) == [str(tenant.id)]
 
 
 def test_public_servers_are_asked_once_for_all_teams(start_server, tmp_path, stub):
@@ -220,6 +320,9 @@ def test_public_servers_are_asked_once_for_all_teams(start_server, tmp_path, stu
     assert wait_for(lambda: tables_of(server, build_id)) == ["public"]
     wait_for(lambda: need_of(server, teams[0], build_id) is None and need_of(server, teams[1], build_id) is None)
     assert len(stub.paths()) == 1
+    metrics = server.api().get("/metrics").text
+    assert 'perfolio_symbol_fetches_total{upstreams="public",outcome="found"} 1' in metrics
+    assert f"perfolio_debuginfod_bytes_total {len(stub.content)}" in metrics
     reason, _, later_s = wait_for(lambda: (row := need_of(server, quiet, build_id)) and row[0] and row)
     assert "asks no debuginfod server" in reason and later_s is None
 
@@ -240,6 +343,7 @@ def test_hostile_servers_end_in_a_reason_and_a_live_server(server, tmp_path, stu
         reason, tries, later_s = wait_for(lambda: (row := need_of(server, tenant, wrong_id)) and row[0] and row)
         assert word in reason and tries == 1 and 86000 < later_s < 86401, (behaviour, reason)
         assert tables_of(server, wrong_id) == []
+    assert 'fetches_total{upstreams="custom",outcome="refused"} 6' in server.api().get("/metrics").text
     assert all(fields["authorization"] == "Bearer kept-for-this-host" for _, fields in stub.seen)
     assert server.is_ready() and "kept-for" not in server.log()
 
@@ -301,3 +405,47 @@ def test_a_teams_slow_servers_do_not_keep_others_waiting(server, tmp_path, stub)
     assert wait_for(lambda: tables_of(server, build_id_of(program))) == [str(quick.id)]
     # It came past six that wait: the slow team has no more than two under way.
     assert need_of(server, slow, "07" * 20)[1] == 0
+
+
+def test_a_server_that_is_killed_while_it_fetches_leaves_the_job_to_the_next(server, tmp_path, stub):
+    program = build_program(tmp_path)
+    build_id = build_id_of(program)
+    stub.content = program.read_bytes()
+    tenant = Tenant(server)
+    assert tenant.user("owner").put(UPSTREAMS, json={"mode": "custom", "upstreams": [
+        {"url": stub.url("held")}]}).status == 200
+    need(server, tenant, build_id)
+    wait_for(stub.paths)
+    server.kill_all()
+    stub.go.set()
+    server.start()
+    # Nobody else takes it as long as its lease lasts, which would end by itself.
+    with server.database("perfolio_jobs") as connection, connection.cursor() as cursor:
+        cursor.execute("SELECT leased_until > now() FROM symbol_job WHERE build_id = %s", [build_id])
+        assert cursor.fetchall() == [(True,)] and len(stub.paths()) == 1
+        cursor.execute("UPDATE symbol_job SET leased_until = now()")
+    assert wait_for(lambda: tables_of(server, build_id)) == [str(tenant.id)]
+    wait_for(lambda: need_of(server, tenant, build_id) is None)
+    assert len(stub.paths()) == 2
+    with server.database("perfolio_jobs").cursor() as cursor:
+        cursor.execute("SELECT count(*) FROM symbol_job")
+        assert cursor.fetchone() == (0,)
+
+
+def test_what_nobody_had_is_not_asked_for_again_after_a_start(server, stub):
+    tenant, build_id = Tenant(server), "cd" * 20
+    assert tenant.user("owner").put(UPSTREAMS, json={"mode": "custom", "upstreams": [
+        {"url": stub.url("missing")}]}).status == 200
+    need(server, tenant, build_id)
+    before = wait_for(lambda: (row := need_of(server, tenant, build_id)) and row[0] and row)
+    asked = len(stub.paths())
+    server.stop()
+    server.start()
+    time.sleep(6)  # rounds of looking for work
+    reason, tries, later_s = need_of(server, tenant, build_id)
+    assert (reason, tries) == before[:2] and 0 < later_s < before[2] and len(stub.paths()) == asked
+    # Counted at the start.
+    metrics = server.api().get("/metrics").text
+    for line in ('needs{state="due"} 0', 'needs{state="later"} 1', 'jobs{kind="fetch",state="running"} 0',
+                 'jobs{kind="build",state="waiting"} 0'):
+        assert f"perfolio_symbol_{line}\n" in metrics, line

@@ -82,7 +82,8 @@ def test_a_comparison_has_a_frame_and_a_picture_of_what_is_seen(server, admin, a
     body = tree.json()
     assert body["normalised"] and body["root"] == anonymous.get(
         f"/api/v1/diff?a={made}&b={other}&mode=normalised&focus=work", headers={"Accept": "application/json"}).json()["root"]
-    assert anonymous.get(f"/d/{pair}.json?mode=odd").status == 400 == anonymous.get(f"/d/{pair}.json?norm=1").status
+    assert anonymous.get(f"/d/{pair}.json?mode=odd").status == 400
+    assert anonymous.get(f"/d/{pair}.json?norm=1&focus=work").json()["root"] == body["root"]
     assert anonymous.get(f"/d/{pair}.json", headers={"Origin": "https://elsewhere"}).headers["access-control-allow-origin"] == "*"
     team = share(admin, visibility="team")
     for hidden in (f"{made}..{team}", f"{team}..{made}"):
@@ -278,9 +279,24 @@ def test_a_badge_is_asked_for_again_only_in_name(anonymous):
     assert answer.headers["cache-control"] == "public, no-cache"
     again = anonymous.get(path, headers={"If-None-Match": answer.headers["etag"]})
     assert again.status == 304 and again.body == b""
-    assert anonymous.get(path + "?x=1").status == 400
+    assert anonymous.get(path + "?typo=1").status == 400
     assert anonymous.get(path + "?st=wall").status == 400
     assert anonymous.get("/p/" + "0" * 22 + "/badge.svg").status == 404
+
+
+def test_a_badge_takes_the_address_of_its_page(anonymous):
+    made = share(anonymous)
+    path = f"/p/{made}/badge.svg"
+    plain = anonymous.get(path)
+    for query in ("v=table", "b=icicle", "z=0123456789abcdef", "q=main", "m=main", "c=value", "w=0.2-0.5",
+                  "x=focus%3Amain", "g=line", "lb=a%3Db&lb=c%3Dd", "names=full",
+                  "v=table&q=main&w=0.2-0.5&sv=2", "of_a_later_version=1&sv=99"):
+        answer = anonymous.get(f"{path}?{query}")
+        assert (answer.status, answer.text) == (200, plain.text), query
+        if "lb=" not in query:  # the stacks are of a profile without labels, and a rule of one is refused
+            assert anonymous.get(f"/p/{made}.folded?{query}").status == 200, query
+    for query in ("typo=1", "st=wall", "st=wall&sv=2", "sample_type=0&sample_type=0"):
+        assert anonymous.get(f"{path}?{query}").status == 400, query
 
 
 def test_a_badge_of_cpu_time_is_in_seconds(anonymous):

@@ -514,6 +514,37 @@ def test_an_admin_token_gives_no_role_beyond_its_scopes(tenant):
     problem(client.patch(f"/api/v1/users/{viewer['id']}", json={"role": "owner"}), 403, "forbidden")
 
 
+# ---- versions ----
+
+
+def test_what_others_changed_meanwhile_is_not_undone(tenant, owner):
+    member = tenant.add_user("member")
+    person = f"/api/v1/users/{member['id']}"
+    for path, change in [
+        ("/api/v1/tenant", ("PATCH", "/api/v1/tenant", {"name": unique("first")})),
+        ("/api/v1/tenant", ("PATCH", "/api/v1/tenant", {"sample_labels": "endpoint"})),
+        ("/api/v1/users", ("PATCH", person, {"role": "viewer"})),
+        ("/api/v1/invitations", ("POST", "/api/v1/invitations", {"email": "a@b.example", "role": "viewer"})),
+    ]:
+        seen = owner.get(path).headers["etag"]
+        assert owner.get(path).headers["etag"] == seen
+        method, where, body = change
+        assert owner.request(method, where, json=body, headers={"If-Match": seen}).status in (200, 201)
+        assert owner.get(path).headers["etag"] != seen, path
+        said = problem(owner.request(method, where, json=body, headers={"If-Match": seen}), 412, "stale")
+        assert "changed since you looked" in said and "repeat" in said
+        if where == person:
+            problem(owner.delete(person, headers={"If-Match": seen}), 412, "stale")
+            assert owner.delete(person).status == 204  # without one it is taken as it comes
+    # Signing in, and what is stored, changes nothing that people set.
+    seen = owner.get("/api/v1/users").headers["etag"]
+    tenant.user("owner")
+    joined = owner.get("/api/v1/users").headers["etag"]
+    assert joined != seen
+    assert owner.post("/api/v1/shares", body=b"main 1\n").status == 201
+    assert owner.get("/api/v1/users").headers["etag"] == joined
+
+
 # ---- the tenant, quotas, audit ----
 
 

@@ -261,8 +261,9 @@ def test_labels_have_one_name_whatever_the_protocol(server):
             ("label", f"{k}={v}") for k, v in {**labels, "via": "api"}.items()])]
     assert [answer.status for answer in answers] == [200] * 4, answers
     for via in ("otlp", "push", "ingest", "api"):
-        _, rows = folded(client, f'{OTLP_CPU}{{k8s_pod="a",via="{via}"}}', BEGIN, BEGIN + 1)
-        assert rows == {("main",): 10}, via
+        for name in ("k8s_pod", "k8s.pod"):
+            _, rows = folded(client, f'{OTLP_CPU}{{{name}="a",via="{via}"}}', BEGIN, BEGIN + 1)
+            assert rows == {("main",): 10}, (via, name)
 
 
 def test_a_batch_id_of_the_senders_counts_by_request(server):
@@ -334,6 +335,124 @@ def test_a_tenant_that_is_named_has_to_be_the_tokens(server, path):
         assert answer.status == 403, (name, answer)
         assert "X-Scope-OrgID" in reason(answer) and tenant.name in reason(answer)
         assert other.name not in reason(answer) or other.name == name
+
+
+# ---- labels ----
+
+TWO_NAMES = [("k8s.pod", "dot"), ("k8s_pod", "plain")]
+
+
+def send_labels(client, way, pairs, number):
+    """One profile with these labels; two may have one name in the sender's letters."""
+    time_ns = BEGIN + number
+    if way == "otlp":
+        request = otlp_maker.Request([({}, [otlp_maker.Profile(("samples", "count"), time_ns, {("main",): 1})])])
+        export = json.loads(request.json())
+        export["resourceProfiles"][0]["resource"] = {"attributes": [
+            {"key": name, "value": {"stringValue": value}} for name, value in pairs]}
+        return client.post(OTLP, json=export)
+    if way == "push":
+        labels = [{"name": name, "value": value} for name, value in pairs]
+        profile = make_profile(CPU, time_ns, {("main",): [1, 10]}, ("cpu", "nanoseconds"), 10**10)
+        return client.post(PUSH, json={"series": [{"labels": labels, "samples": [
+            {"rawProfile": base64.b64encode(profile).decode()}]}]})
+    if way == "ingest":
+        name = "app.cpu{" + ",".join(f"{name}={value}" for name, value in pairs) + "}"
+        return client.post("/ingest", STACKS, query={"name": name, "from": time_ns, "until": time_ns})
+    return client.post("/api/v1/profiles", STACKS, query=[
+        ("time", time_ns), *(("label", f"{name}={value}") for name, value in pairs)])
+
+
+def said_of_labels(way, answer):
+    """What the answer says was left out, or why it refuses; empty: nothing."""
+    if way == "otlp":
+        assert answer.status == 200, answer
+        return answer.json().get("partialSuccess", {}).get("errorMessage", "")
+    if answer.status == 200:
+        return answer.headers.get("perfolio-warning", "")
+    assert answer.status == 400, answer
+    return reason(answer)
+
+
+@pytest.mark.parametrize("way", ["otlp", "push", "ingest", "profiles"])
+def test_labels_that_want_one_name_have_one_rule_on_all_ways(server, way):
+    tenant = Tenant(server)
+    client = tenant.api("ingest", "read", "admin")
+    answer = send_labels(client, way, TWO_NAMES, 1)
+    said = said_of_labels(way, answer)
+    assert said == "label 'k8s_pod' is left out: its name becomes that of 'k8s.pod', which counts", answer
+    window = {"start": BEGIN, "end": END}
+    assert client.get("/api/v1/label/k8s_pod/values", query=window).json()["data"] == ["dot"]
+    said = said_of_labels(way, send_labels(client, way, [("k8s.pod", "same"), ("k8s_pod", "same")], 2))
+    assert said == "", "nothing is lost"
+    said = said_of_labels(way, send_labels(client, way, [("a.b", "1"), ("a.b", "2")], 3))
+    assert "'a.b'" in said and "is given twice" in said
+    names = client.get("/api/v1/labels", query=window).json()["data"]
+    assert "a_b" not in names, "what contradicts itself is not taken"
+
+def test_names_of_attributes_that_are_no_utf_8_are_refused_by_name(server):
+    client = Tenant(server).api("ingest", "read")
+    request = otlp_maker.Request([({"bad-name": "x"}, [otlp_maker.Profile(
+        ("samples", "count"), BEGIN, {("main",): 1})]), ({"good-name": "x"}, [otlp_maker.Profile(
+            ("samples", "count"), BEGIN, {("main",): 2})])])
+    data = request.protobuf()
+    assert data.count(b"bad-name") == 1
+    answer = client.post(OTLP, data.replace(b"bad-name", b"bad\xffname"), headers={"Content-Type": X_PROTO})
+    assert answer.status == 200 and b"no UTF-8" in answer.body and b"profile 0 (resource 0)" in answer.body, answer
+    names = client.get("/api/v1/labels", query={"start": BEGIN, "end": END}).json()["data"]
+    assert "good_name" in names and not [name for name in names if name.startswith("bad")], names
+
+
+S = BEGIN // 10**9
+ODD = [
+    # what is added to name=app.cpu, status, words; 200: when the profile began, and its values
+    ("from=%d" % S, 200, (S * 10**9, 10**7)),
+    ("from=%d&until=%d" % (S * 1000, S * 1000 + 1), 200, (S * 10**9, 10**7)),
+    ("from=%d" % (S * 10**6), 200, (S * 10**9, 10**7)),
+    ("from=%d&until=%d" % (BEGIN, BEGIN), 200, (BEGIN, 10**7)),
+    ("from=%d&from=soon" % S, 200, (S * 10**9, 10**7)),
+    ("from=%d&until=" % S, 200, (S * 10**9, 10**7)),
+    ("from=-1", 400, "from: '-1'"),
+    ("from=-%d" % S, 400, "from: '-"),
+    ("from=" + "9" * 20, 400, "out of range"),
+    ("from=" + "9" * 19, 400, "out of range|2262"),
+    ("from=%d&until=%d" % (S + 1, S), 400, "until: it is before from"),
+    ("from=1e9", 400, "from: '1e9'"),
+    ("from=%zz", 400, "%"),
+    *(("from=%d&sampleRate=%s" % (S, rate), 200, (S * 10**9, 10**7))
+      for rate in ("", "-5", "x", "1e3", "9" * 30, "4294967296", "1000000001")),
+    ("from=%d&sampleRate=50&sampleRate=7" % S, 200, (S * 10**9, 2 * 10**7)),
+    ("from=%d&sampleRate=1000000000" % S, 200, (S * 10**9, 1)),
+    ("from=%d&units=&aggregationType=&format=&spyName=" % S, 200, (S * 10**9, 10**7)),
+    ("from=%d&aggregationType=most&format=nothing" % S, 200, (S * 10**9, 10**7)),
+    ("from=%d&format=jfr" % S, 422, "jfr"),
+    ("from=%d&format=trie" % S, 422, "trie"),
+    ("from=%d&spyName=%s" % (S, "x" * 5000), 413, "spyName"),
+    ("from=%d&spyName=%%ff" % S, 400, "spyName"),
+]
+
+
+@pytest.mark.parametrize("odd", ODD, ids=[f"{i} {odd[0][:40]}" for i, odd in enumerate(ODD)])
+def test_odd_parameters_of_ingest_are_refused_or_have_their_default(server, odd):
+    more, status, words = odd
+    client = Tenant(server).api("ingest", "read")
+    answer = client.post("/ingest?name=app.cpu&" + more, b"main 1\n")
+    assert answer.status == status, answer
+    if status != 200:
+        assert any(word in reason(answer) for word in words.split("|")), answer
+        return
+    listed = client.get("/api/v1/profiles", query={"query": OTLP_CPU, "start": BEGIN, "end": END}).json()["data"]
+    assert [(int(one["time_ns"]), one["total"]) for one in listed] == [words]
+
+
+@pytest.mark.parametrize("name, words", [
+    ("", "name"), ("%20", "name"), ("{a=b}", "name"), ("a{b}", "'b'"), ("a{b=c", "}"), ("a{=c}", "no name"),
+    ("a{b=" + "x" * 5000 + "}", "'b'"), ("a{" + "x" * 2000 + "=1}", "name of label"),
+    ("a{" + ",".join(f"l{i}=1" for i in range(300)) + "}", "labels"), ("a{%ff=1}", "UTF-8"), ("a{b=%ff}", "UTF-8"),
+    ("%ff.cpu", "UTF-8"), ("a" * 5000 + ".cpu", "service_name")])
+def test_odd_names_of_ingest_are_refused(server, name, words):
+    answer = Tenant(server).api("ingest").post("/ingest?name=" + name, b"main 1\n")
+    assert answer.status in (400, 413) and words in reason(answer), answer
 
 
 # ---- errors ----

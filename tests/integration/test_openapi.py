@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from conftest import ROOT
+from people import Tenant
 from test_authorization_matrix import PROFILE, ROWS, World, all_routes
 from test_authorization_matrix import world as world  # the fixture
 
@@ -194,3 +195,48 @@ def test_problems_fit(world, who, method, path, options, status):
 def test_the_server_hands_out_the_same_page(world):
     answer = world.client("anonymous", False).get("/api/openapi.yaml")
     assert answer.body == (ROOT / "api" / "openapi.yaml").read_bytes()
+
+
+# ---- errors that are named ----
+
+STACKS = b"main;a 1\n"
+NAMED_ERRORS = [
+    # path, parameters beside the window's, status, what its detail says; every status that the page names is here
+    ("/api/v1/query", {}, 400, "query is missing"),
+    ("/api/v1/query", {"query": "{"}, 400, "character 1"),
+    ("/api/v1/query", {"query": '{pod="a"}'}, 400, "2 profile types match"),
+    ("/api/v1/query", {"query": "one", "group_by": "label:thred"}, 400, "no label of what the query finds"),
+    ("/api/v1/query", {"query": "one", "report": "labels", "key": "thred"}, 400, "no label of what the query finds"),
+    ("/api/v1/query", {"query": "none"}, 404, "there are: "),
+    ("/api/v1/query", {"query": "cpu:samples"}, 404, "there are: "),
+    ("/api/v1/query", {"query": "one"}, 422, "query_read_bytes"),
+    ("/api/v1/query_range", {"query": "one", "step": "x"}, 400, "step"),
+    ("/api/v1/query_range", {"query": '{pod="a"}'}, 400, "2 profile types match"),
+    ("/api/v1/query_range", {"query": "one", "step": "0.001"}, 413, "11000"),
+    ("/api/v1/query_range", {"query": "none"}, 404, "there are: "),
+    ("/api/v1/query_range", {"query": "one", "focus": "main"}, 422, "query_read_bytes"),
+    ("/api/v1/export", {"query": "one", "format": "csv"}, 400, "format must be parquet"),
+    ("/api/v1/export", {"query": "none"}, 404, "there are: "),
+    ("/api/v1/export", {"query": "one"}, 422, "query_read_bytes"),
+]
+
+
+def test_each_error_that_is_named_is_given(server):
+    paths, begin = DOCUMENT["paths"], 1790000000000000000
+    tenant = Tenant(server)
+    client = tenant.api("ingest", "read")
+    for name in ("one", "two"):
+        answer = client.post("/api/v1/profiles", STACKS, query={"name": name, "time": begin, "label": "pod=a"})
+        assert answer.status == 200, answer
+    provoked = {path: set() for path, *_ in NAMED_ERRORS}
+    window = {"start": begin, "end": begin + 10**11}
+    for path, more, status, words in sorted(NAMED_ERRORS, key=lambda one: one[2]):
+        if status == 422:
+            server.api().patch(f"/api/v1/admin/tenants/{tenant.id}", json={"query_read_bytes": 1})
+        answer = client.get(path, query={**window, **more})
+        assert answer.status == status and words in answer.json()["detail"], (path, more, answer)
+        assert str(status) in paths[path]["get"]["responses"], (path, status)
+        provoked[path].add(str(status))
+    for path, statuses in provoked.items():
+        named = {status for status in paths[path]["get"]["responses"] if status[0] in "45"}
+        assert named == statuses, path

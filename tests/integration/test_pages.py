@@ -99,6 +99,19 @@ def test_missing_and_deleted_shares_have_their_status_and_still_a_page(admin, an
 BROWSER = {"Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"}
 
 
+@pytest.mark.parametrize("path", ["/p/%ff", "/settings/%", "/p/a%2fb", "/%zz", "/p/%01"])
+def test_a_browser_sees_a_page_for_an_address_that_cannot_be_read(anonymous, path):
+    answer = anonymous.get(path, headers=BROWSER)
+    assert answer.status == 400 and answer.headers["content-type"] == "text/html; charset=utf-8"
+    assert "<title>Bad address · Perfolio</title>" in answer.text
+    for headers in ({}, {"Accept": "application/json"}):
+        plain = anonymous.get(path, headers=headers)
+        assert plain.status == 400 and plain.headers["content-type"] == "application/problem+json"
+    for of_programs in ("/api/v1/shares/%ff", "/assets/%"):
+        plain = anonymous.get(of_programs, headers=BROWSER)
+        assert plain.status == 400 and plain.headers["content-type"] == "application/problem+json"
+
+
 @pytest.mark.parametrize("path", ["/nowhere", "/p", "/problems/none", "/d/abc", "/favicon.ico",
                                   "/p/" + "0" * 22 + "/raw"])
 def test_a_path_that_leads_nowhere_is_a_page_for_browsers(anonymous, path):

@@ -73,7 +73,7 @@ def test_credentials_that_do_not_fit_say_which_do(server, anonymous):
 
 
 def test_every_kind_of_problem_has_a_page_that_advises(anonymous):
-    kinds = ("invalid unsupported too-large not-found gone conflict unauthenticated forbidden"
+    kinds = ("invalid unsupported too-large not-found gone conflict stale unauthenticated forbidden"
              " rate-limited quota limit busy timeout cancelled corrupt io database network internal")
     for kind in kinds.split():
         page = anonymous.get(f"/problems/{kind}").text

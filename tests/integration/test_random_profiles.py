@@ -24,6 +24,7 @@ PATTERNS = ["main", "^work$", "^$", "[.]go", "libc", "(?i)LÄUFT|app", "a b", "T
 LABEL_RULES = ["thread=io", "thread=gc", "thread!=main", "thread=", "thread!=", "size=64", "size=-1 bytes",
                "size=0..100", "size!=..63 bytes", "size=1024.. bytes", "size=64 ms", "at=-1..7",
                "at=1..400 ms", "at!=9", "at=..250 ", r"a\=b\!=x=1", r"a\=b\!!=64", "thread=nobody"]
+MAPPING_START, MAPPING_OFFSET = 0x400000, 0x1000  # as pprof_maker has them
 GROUPS = ["function", "file", "line", "address", "binary", "thread", "label:size"]
 
 Line = collections.namedtuple("Line", "name system file start line")
@@ -107,12 +108,19 @@ def binary_name(path):
     return "[" + (path.rstrip("/").rpartition("/")[2] or path) + "]" if path else "<unknown>"
 
 
+def raw_name(location):
+    if not location.binary or not location.address:
+        return binary_name(location.binary)
+    offset = location.address - MAPPING_START + MAPPING_OFFSET
+    return f"{binary_name(location.binary)[1:-1]}+{offset % 2**64:#x}"
+
+
 def frame_of(line, location, group):
     """(identity, name)"""
-    name = binary_name(location.binary)
+    name = raw_name(location)
     if group == "binary":
-        return location.binary, name.strip("[]") if location.binary != "[kernel.kallsyms]" else \
-            location.binary
+        return location.binary, binary_name(location.binary).strip("[]") \
+            if location.binary != "[kernel.kallsyms]" else location.binary
     if line is not None:
         name = line.name or line.system or name
     file = line.file if line is not None else ""
@@ -378,7 +386,7 @@ def test_diff(print_report, path_of, seed, group, mode):
     a, b = random_profile(seed), random_profile(seed + 100)
     total_a, stacks_a = stacks_of(a, index, rules, group)
     total_b, stacks_b = stacks_of(b, index, rules, group)
-    scale = 1 if mode == "absolute" else total_a / total_b if total_b else 0.0
+    scale = 1 if mode == "absolute" else total_a / total_b if total_a > 0 and total_b > 0 else 0.0
     answer = print_report("diff", path_of(seed), path_of(seed + 100), f"mode={mode}",
                           *options_of(index, rules, group))
     assert (answer["total_a"], answer["total"]) == (total_a, scaled(total_b, scale))
@@ -485,7 +493,7 @@ def test_labels_of_a_diff(print_report, path_of, seed, mode):
     a, b = random_profile(seed), random_profile(seed + 101)
     total_a, stacks_a = stacks_of(a, index, rules, "samples")
     total_b, stacks_b = stacks_of(b, index, rules, "samples")
-    scale = 1 if mode == "absolute" else total_a / total_b if total_b else 0.0
+    scale = 1 if mode == "absolute" else total_a / total_b if total_a > 0 and total_b > 0 else 0.0
     answer = print_report("diff-labels", path_of(seed), path_of(seed + 101), f"mode={mode}",
                           *options_of(index, rules, "function"))
     assert (answer["total_a"], answer["total_b"]) == (total_a, scaled(total_b, scale))

@@ -329,7 +329,7 @@ def test_modes_of_a_diff_are_those_of_the_document(admin, made):
              for parameter in item.get("get", {}).get("parameters", [])
              if parameter.get("name") == "mode"}
     assert set(modes) == {"/api/v1/diff", "/api/v1/diff/top", "/api/v1/diff/labels",
-                          "/d/{a}..{b}.json"}
+                          "/d/{a}..{b}.json", "/d/{a}..{b}.png", "/d/{a}..{b}.svg"}
     for path, documented in modes.items():
         sides = pair if "{a}" not in path else {}
         refused = admin.get(path.format(**pair), query={**sides, "mode": "relative"})

@@ -182,10 +182,11 @@ def objects_of(server):
     return server.objects.keys("segment/") | server.objects.keys("block/")
 
 
-def until(condition, what):
-    deadline = time.monotonic() + 60
+def until(condition, what, seconds=60):
+    """what: a text, or what makes it."""
+    deadline = time.monotonic() + seconds
     while not condition():
-        assert time.monotonic() < deadline, what
+        assert time.monotonic() < deadline, what() if callable(what) else what
         time.sleep(0.1)
 
 

@@ -585,6 +585,87 @@ def test_a_team_has_so_many_rules_and_its_own_only(server):
     assert tenant.api("read", "ingest").get("/api/v1/retention").status == 403
 
 
+@pytest.mark.parametrize("first,again", [
+    ('{env="dev",pod="a"}', '{ pod = "a" , env="dev" }'),
+    ('{env="dev",pod="a"}', "{pod='a',env=`dev`,env='dev',}"),
+    ('cpu:nanoseconds{env="dev"}', '{env="dev",__profile_type__="cpu:nanoseconds"}'),
+    ('{env=~"a|b"}', '{env =~ "a|b"}'),
+    ('{k8s_pod="a"}', '{k8s.pod="a"}'),
+    ('{env="dev-1",pod!="a"}', '{env=~"dev-1",pod!~"a"}'),
+    ('{env="\u00f6\\n"}', '{env="\\xc3\\xb6\\x0a"}'),
+])
+def test_a_selector_in_other_words_has_the_same_rule(server, first, again):
+    client = Tenant(server).api("admin")
+    made = keep(client, first, "3d")
+    answer = client.post("/api/v1/retention", json={"query": again, "keep": "5d", "replace": False})
+    assert answer.status == 409 and f"Rule 1, {first}, finds the same" in answer.json()["detail"], answer
+    assert rules_of(client) == [(1, first, 3 * 86400)]
+    assert keep(client, again, "9d") == {**made, "keep_s": 9 * 86400}
+    assert rules_of(client) == [(1, first, 9 * 86400)]
+
+
+@pytest.mark.parametrize("first,other", [
+    ('{env="dev"}', '{env!="dev"}'),
+    ('{env="a|b"}', '{env=~"a|b"}'),
+    ('{env="dev"}', '{env="dev",pod=""}'),
+    ('{env="\\xff"}', '{env="\\xfe"}'),
+    ('{env="dev"}', '{env="dev "}'),
+    ('cpu', 'cpu:nanoseconds'),
+])
+def test_other_selectors_have_rules_of_their_own(server, first, other):
+    client = Tenant(server).api("admin")
+    keep(client, first, "3d")
+    keep(client, other, "5d", replace=False)
+    assert rules_of(client) == [(1, first, 3 * 86400), (2, other, 5 * 86400)]
+
+
+def test_rules_that_were_doubled_before_are_told_apart(server):
+    tenant = Tenant(server)
+    client = tenant.api("admin")
+    keep(client, '{a="1",b="2"}', "3d")
+    keep(client, '{c="3"}', "3d")
+    keep(client, "broken", "3d")
+    rows_of(server, f"""UPDATE retention_rule SET selector = '{{b="2", a="1"}}' WHERE tenant_id = {tenant.id}
+                    AND selector LIKE '%c=%' RETURNING 1""")
+    rows_of(server, f"""UPDATE retention_rule SET selector = '{{' WHERE tenant_id = {tenant.id}
+                    AND selector = 'broken' RETURNING 1""")
+    keep(client, '{b="2", a="1"}', "5d")
+    keep(client, '{ a="1", b="2" }', "7d")
+    assert [keep_s for _, _, keep_s in rules_of(client)] == [7 * 86400, 5 * 86400, 3 * 86400]
+
+
+def test_a_rule_is_not_changed_from_a_version_that_is_no_longer_there(server):
+    tenant = Tenant(server)
+    client, operator = tenant.api("admin"), server.api()
+    everybody_sees = ["/api/v1/retention", f"/api/v1/admin/tenants/{tenant.id}/retention"]
+
+    def version():
+        tags = {api.get(path).headers["etag"] for api, path in zip((client, operator), everybody_sees)}
+        assert len(tags) == 1
+        return tags.pop()
+
+    changes = [lambda: keep(client, "cpu", "3d"), lambda: keep(client, "heap", "3d"),
+               lambda: keep(client, "heap", "4d"), lambda: keep(client, "heap", "4d", totals="1y"),
+               lambda: keep(client, "heap", "4d", totals="1y", position=1)]
+    seen = [version()]
+    for change in changes:
+        change()
+        seen.append(version())
+    assert len(set(seen)) == len(seen)
+    before = rules_of(client)
+    rule = client.get("/api/v1/retention").json()["rules"][0]["id"]
+    for stale in seen[:-1]:
+        for api, path in zip((client, operator), everybody_sees):
+            for answer in (api.post(path, json={"query": "cpu", "keep": "9d"}, headers={"If-Match": stale}),
+                           api.request("DELETE", f"{path}/{rule}", headers={"If-Match": stale})):
+                assert answer.status == 412 and answer.json()["type"].endswith("/stale"), answer
+                assert "The list of rules has been changed" in answer.json()["detail"]
+    assert rules_of(client) == before and version() == seen[-1]
+    answer = client.post("/api/v1/retention", json={"query": "cpu", "keep": "9d"}, headers={"If-Match": seen[-1]})
+    assert answer.status == 200
+    assert client.request("DELETE", f"/api/v1/retention/{rule}", headers={"If-Match": "*"}).status == 204
+
+
 def test_the_command_line_sets_lists_and_removes(cli, server):  # noqa: F811
     tenant = Tenant(server)
     which = ["--tenant", str(tenant.id)]

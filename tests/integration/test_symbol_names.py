@@ -10,6 +10,7 @@ import sys
 
 import pytest
 
+import stored
 from conftest import BUILD, ROOT
 from people import Tenant
 from test_shares import problem, query_one, share, wait_for
@@ -247,6 +248,12 @@ def test_shares_and_stored_profiles_say_what_elfutils_says(tenant, tmp_path):
     before = top()
     assert lacking(ask()) == [program.build_id]
     assert top(focus="^inner$")["kept"] == 0
+    # Each address is itself until it has a name, and what asks for it by that goes on to find it.
+    address, old = program.addresses[7], f"^program[+]{program.addresses[7]:#x}$"
+    assert ({(row["name"], row["flat"]) for row in before["functions"]} ==
+            {(f"program+{address:#x}", 10 + i) for i, address in enumerate(program.addresses)})
+    assert all(row["flags"] == ["not_symbolised"] for row in before["functions"])
+    assert top(focus=old)["kept"] == 17
     send_table(client, program.build_id, program.table)
     wait_for(lambda: top()["symbolization"]["complete"])
     after = top()
@@ -254,10 +261,66 @@ def test_shares_and_stored_profiles_say_what_elfutils_says(tenant, tmp_path):
     inner = sum(10 + i for i, address in enumerate(program.addresses)
                 if "inner" in [frame[0] for frame in program.wanted()[address]])
     assert inner and top(focus="^inner$")["kept"] == inner
+    (leaf, *callers), named = program.wanted()[address], top(focus=old)
+    assert named["kept"] == 17 and {row["name"] for row in named["functions"]} == {
+        frame[0] for frame in (leaf, *callers)}
     assert {row["name"]: row["cum"] for row in after["functions"]}["inner"] == inner
     # Whoever asked before must not get the old answer.
     program.check(client.get(f"/p/{link}.pb.gz").body, BASE)
     program.check(client.get("/api/v1/query", query={**question, "report": "pprof"}).body, 0)
+
+
+@needs_compiler
+@pytest.mark.skipif(stored.is_in_bucket(), reason="objects of a bucket are not changed from outside")
+def test_a_table_that_rests_as_it_is_read_has_names(start_server, tmp_path):
+    """As all did once, and as those do that are not worth packing."""
+    server = start_server()
+    program = Program(tmp_path, "ba" * 20, C_SOURCE)
+    client = Tenant(server).api("read", "share", "debuginfo")
+    link = share(client, program.profile())["id"]
+    send_table(client, program.build_id, program.table)
+    rested = server.data_dir / "objects" / query_one(server, "SELECT object_key FROM symbol_table")[0]
+    assert rested.read_bytes()[:8] == b"PFSYMPK1" and program.table[:8] == b"PFSYMTB1"
+    rested.write_bytes(program.table)
+    server.restart()
+    client.close()
+    program.check(client.get(f"/p/{link}.pb.gz").body, BASE)
+
+
+@needs_compiler
+def test_comparisons_of_any_sides_tell_what_lacks_names_once(tenant, tmp_path):
+    program = Program(tmp_path, "cd" * 20, C_SOURCE)
+    client = tenant.api("ingest", "read", "share", "debuginfo")
+    link = share(client, program.profile())["id"]
+    assert client.post("/api/v1/profiles", program.profile(), query={"label": "pod=a"}).status == 200
+    query = CPU_NAMES[1] + "{}"
+    window = {"a_start": BEGIN, "a_end": BEGIN + HOUR}
+    sides = [{"a": link, "b": link}, {"a_query": query, **window, "b": link},
+             {"a_query": query, **window, "b_query": query, "b_start": BEGIN, "b_end": BEGIN + HOUR}]
+
+    def answers():
+        for path in ("/api/v1/diff", "/api/v1/diff/top"):
+            for question in sides:
+                answer = client.get(path, query=question, headers={"Accept": "application/json"})
+                assert answer.status == 200, answer
+                yield answer
+
+    def waiting():
+        answer = client.get("/api/v1/symbolization", query={"build_id": program.build_id})
+        assert answer.status == 200, answer
+        return answer.json()
+
+    for answer in answers():
+        assert lacking(answer) == [program.build_id]
+    before = waiting()
+    assert [one["build_id"] for one in before["missing"] + before["pending"]] == [program.build_id]
+    send_table(client, program.build_id, program.table)
+    wait_for(lambda: all(answer.json()["symbolization"]["complete"] for answer in answers()))
+    assert waiting()["complete"] and waiting()["generation"] > before["generation"]
+    for wrong in ("", "?build_id=", "?build_id=ab&file=x", "?" + "&".join(["build_id=ab"] * 257)):
+        assert client.get("/api/v1/symbolization" + wrong).status == 400, wrong
+    other = Tenant(tenant.server).api("read").get("/api/v1/symbolization", query={"build_id": program.build_id})
+    assert not other.json()["complete"]
 
 
 @needs_compiler
@@ -289,7 +352,8 @@ def test_each_team_sees_its_own_names(server, tmp_path):
         wait_for(lambda: names <= {row["name"] for row in
                                    clients[i].get(f"/api/v1/shares/{links[i]}/top").json()["functions"]})
     answer = stranger.get(f"/api/v1/shares/{raw}/top")
-    assert [row["name"] for row in answer.json()["functions"]] == ["[program]"]
+    assert ({row["name"] for row in answer.json()["functions"]} ==
+            {f"program+{address:#x}" for address in tables[0].addresses})
     assert lacking(answer) == [tables[0].build_id]
 
 
@@ -308,3 +372,95 @@ def test_functions_are_called_as_asked(tenant, tmp_path):
             rows = client.get(path, query={**query, "names": names}).json()["functions"]
             assert {row["name"] for row in rows} == {name, "main"}
     problem(client.get(f"/api/v1/shares/{link}/top", query={"names": "short"}), 400, "full, simple or none")
+
+
+def path_hash(names):
+    """As lib/profile/path_hash.h describes it, of frames that are told by name."""
+    halves = []
+    for base in (0x811C9DC5, 0x9747B28C):
+        path = 0
+        for name in names:
+            frame = base
+            for byte in name.encode():
+                frame = (frame ^ byte) * 0x01000193 & 0xFFFFFFFF
+            path ^= ((frame << 5 | frame >> 27) + 0x9E3779B9) & 0xFFFFFFFF
+            path = (path ^ path >> 16) * 0x85EBCA6B & 0xFFFFFFFF
+            path = (path ^ path >> 13) * 0xC2B2AE35 & 0xFFFFFFFF
+            path ^= path >> 16
+        halves.append(f"{path:08x}")
+    return "".join(halves)
+
+
+def metadata_of(answer):
+    """Of a tree in its binary form: the section of JSON."""
+    assert answer.status == 200, answer.body
+    start = answer.body.index(b'{"sample_type"')
+    return json.JSONDecoder().raw_decode(answer.body[start:].decode("utf-8", "replace"))[0]
+
+
+@needs_compiler
+@pytest.mark.skipif(not shutil.which("g++"), reason="no g++")
+def test_a_name_of_the_sender_that_made_place_is_still_found(tenant, tmp_path):
+    mangled = "_ZN3app5twiceIlEET_S1_"
+    program = Program(tmp_path, "fe" * 20, CXX_SOURCE, "cc", (mangled,))
+    maker = pprof_maker.Maker(CPU)
+    mapping = maker.mapping(str(program.elf), BASE + OFFSET, BASE + OFFSET + 0x1000, program.build_id, flags=0)
+    sent = maker.function(mangled)
+    maker.sample([maker.location([(sent, 0)], mapping, BASE + program.addresses[0])], [1, 10])
+    maker.sample([maker.location((), mapping, BASE + program.addresses[1])], [1, 3])
+    client = tenant.api("ingest", "read", "share", "debuginfo")
+    link = share(client, maker.bytes())["id"]
+
+    def ask(**query):
+        return metadata_of(client.get(f"/api/v1/shares/{link}/flame", query=query,
+                                      headers={"Accept": "application/vnd.perfolio.flame"}))
+
+    path = path_hash([mangled])
+    before = ask(root=path)
+    assert before["root"] == path and "named_later" not in before
+    send_table(client, program.build_id, program.table)
+    wait_for(lambda: ask().get("sent_names_replaced"), 20)
+    after = ask(root=path, focus=f"^{mangled}$|app::")
+    assert after["root"] == path_hash(["app::twice"]) != path
+    assert after["sent_names_replaced"] and after["renamed"] == ["app::twice"]
+    assert "renamed_is_cut" not in after
+
+
+@needs_compiler
+def test_what_an_answer_has_no_room_for_is_said_and_nothing_is_complete(tenant, tmp_path):
+    """A share lists 256 binaries without names; what became of the others it does not know."""
+    program = Program(tmp_path, "be" * 20, C_SOURCE)
+    client = tenant.api("read", "share", "debuginfo")
+    ids = [program.build_id] + [f"{i:08x}" * 5 for i in range(1, 300)]
+    maker = pprof_maker.Maker(CPU)
+    for i, build_id in enumerate(ids):
+        mapping = maker.mapping(f"/opt/binary{i}", BASE + (i << 20), BASE + (i << 20) + 0x1000, build_id, flags=0)
+        maker.sample([maker.location((), mapping, BASE + (i << 20) + program.addresses[0] - OFFSET)], [1, 10])
+    link = share(client, maker.bytes())["id"]
+    row, status = (f"/api/v1/shares/{link}{path}" for path in ("", "/symbolization"))
+    assert client.get(row).json()["unnamed_count"] == 300
+
+    def told():
+        return [client.get(path).json()[part] if part else client.get(path).json()
+                for path, part in ((status, ""), (row, "symbolization"), (f"/p/{link}.json", "symbolization"))]
+
+    for answer in told():
+        assert len(answer["missing"]) + len(answer["pending"]) == 256
+        assert answer["unlisted"] == 44 and not answer["complete"]
+    send_table(client, program.build_id, program.table)
+    columns = "object_key, bytes, sha256, quality, quality_rank, builder_version, broken_units, functions, source"
+    for build_id in ids[1:256]:
+        query_one(tenant.server, f"INSERT INTO symbol_table (tenant_id, build_id, {columns}) SELECT tenant_id, %s,"
+                  f" {columns} FROM symbol_table WHERE tenant_id = %s AND build_id = %s",
+                  build_id, tenant.id, program.build_id)
+    wait_for(lambda: not any(answer["missing"] or answer["pending"] for answer in told()))
+    for answer in told():
+        assert answer["unlisted"] == 44 and not answer["complete"]
+    # A profile with as many as there is room for is told of whole.
+    few = pprof_maker.Maker(CPU)
+    for i in range(256):
+        mapping = few.mapping(f"/opt/binary{i}", BASE + (i << 20), BASE + (i << 20) + 0x1000, ids[i], flags=0)
+        few.sample([few.location((), mapping, BASE + (i << 20) + program.addresses[0] - OFFSET)], [1, 10])
+    whole = share(client, few.bytes())["id"]
+    assert client.get(f"/api/v1/shares/{whole}/symbolization").json().get("unlisted") is None
+    assert client.get(f"/api/v1/shares/{whole}/symbolization").json()["complete"]

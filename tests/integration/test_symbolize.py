@@ -10,130 +10,22 @@ import sys
 
 import pytest
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+from symbol_files import (PRINT, ROOT, SYMBOLIZE, build_printer, compile_c, differences, look_up, places,
+                          refuse, run, sections_of, symbolize, write_source)
+
 sys.path.insert(0, str(ROOT / "tests" / "oracle"))
 import go_table_maker  # noqa: E402
-BUILD = ROOT / "build" / os.environ.get("BUILD", "release")
-SYMBOLIZE = BUILD / "perfolio-symbolize"
-PRINT = BUILD / "tests" / "oracle" / "print_symbols"
 
 pytestmark = pytest.mark.skipif(not shutil.which("llvm-symbolizer"), reason="no llvm-symbolizer")
 
-C_SOURCE = r"""
-#include "inlined.h"
-volatile int sink;
-static __attribute__((noinline)) int outlined(int x) { sink = x; return x * 3; }
-static inline __attribute__((always_inline)) int middle(int x)
-{
-    for (int i = 0; i < 4; i++)
-        sink += leaf(x + i);
-    return sink;
-}
-__attribute__((noinline)) int entry(int x)
-{
-    int y = middle(x);
-    if (y > 10)
-        y += leaf(y);
-    return y + outlined(y);
-}
-int main(int argc, char **argv) { (void)argv; return entry(argc) & 1; }
-"""
-HEADER = r"""
-extern volatile int sink;
-static inline __attribute__((always_inline)) int leaf(int x)
-{
-    sink = x;
-    return x ^ sink;
-}
-"""
-
-
 @pytest.fixture(scope="module", autouse=True)
 def printer():
-    """Built here: no part of the product."""
-    subprocess.run(["make", "-s", f"BUILD={BUILD.name}", str(PRINT.relative_to(ROOT))],
-                   cwd=ROOT, check=True)
+    build_printer()
 
 
 @pytest.fixture
 def source(tmp_path):
-    (tmp_path / "main.c").write_text(C_SOURCE)
-    (tmp_path / "inlined.h").write_text(HEADER)
-    return tmp_path
-
-
-def run(*arguments, **options):
-    return subprocess.run([str(argument) for argument in arguments], capture_output=True, text=True,
-                          errors="surrogateescape", check=False, **options)
-
-
-def compile_c(folder, *flags, compiler="gcc"):
-    binary = folder / "program"
-    done = run(compiler, "-O2", "-g", *flags, "main.c", "-o", binary, cwd=folder)
-    assert done.returncode == 0, done.stderr
-    return binary
-
-
-def symbolize(file, *options):
-    """(table, what was said on standard error)"""
-    table = file.parent / (file.name + ".symbols")
-    done = run(SYMBOLIZE, *options, "-q", "-o", table, file)
-    assert done.returncode == 0, done.stderr
-    return table, done.stderr
-
-
-def refuse(file, *options):
-    table = file.parent / (file.name + ".symbols")
-    done = run(SYMBOLIZE, *options, "-o", table, file)
-    assert done.returncode == 1
-    assert not table.exists() and not list(file.parent.glob("*.part-*"))
-    return done.stderr
-
-
-def places(table):
-    """Every address where the answer changes, and the byte before it."""
-    return run(PRINT, table, "starts").stdout.split()
-
-
-def look_up(table, addresses):
-    """Frames (name, linkage name, file, line) of each address, leaf first."""
-    done = run(PRINT, table, input="".join(f"{address}\n" for address in addresses))
-    assert done.returncode == 0, done.stderr
-    return [[tuple(line.split("\t")) for line in block.split("\n")[1:] if line]
-            for block in done.stdout.split("\n\n")[:-1]]
-
-
-def llvm(file, addresses):
-    """Frames (linkage name, file:line) of each address by llvm-symbolizer."""
-    done = run("llvm-symbolizer", f"--obj={file}", "--inlines", "--no-demangle",
-               input="".join(f"{address}\n" for address in addresses))
-    answers = []
-    for block in done.stdout.split("\n\n")[:len(addresses)]:
-        lines = block.strip("\n").split("\n")
-        answers.append([(name, place.rsplit(":", 1)[0])
-                        for name, place in zip(lines[0::2], lines[1::2])])
-    return answers
-
-
-def names_and_places(frames):
-    return [(linkage, f"{file}:{line}" if file else f"??:{line}")
-            for _, linkage, file, line in frames]
-
-
-def differences(file, table, expected=None):
-    """Addresses of which the two do not say the same, but for the name of the outermost function:
-    there llvm has the symbol, the table what DWARF says."""
-    addresses = places(table)
-    assert addresses
-    wrong = []
-    for address, frames, other in zip(addresses, look_up(table, addresses),
-                                      llvm(expected or file, addresses)):
-        mine = names_and_places(frames)
-        if mine and not mine[0][1].startswith("??") and (
-                [place for _, place in mine] != [place for _, place in other] or
-                [name for name, _ in mine[:-1]] != [name for name, _ in other[:-1]]):
-            wrong.append((address, mine, other))
-    return wrong, len(addresses)
+    return write_source(tmp_path)
 
 
 @pytest.mark.parametrize("compiler", ["gcc", "clang"])
@@ -148,39 +40,8 @@ def test_every_version_of_dwarf_says_what_llvm_says(source, compiler, version):
     assert [frame[0] for frame in deepest] == ["leaf", "middle", "entry"]
 
 
-@pytest.mark.parametrize("kind", ["zlib", "zlib-gnu", "zstd"])
-def test_compressed_sections_are_read(source, kind):
-    binary = compile_c(source)
-    plain, _ = symbolize(binary)
-    packed = source / "packed"
-    done = run("objcopy", f"--compress-debug-sections={kind}", binary, packed)
-    if done.returncode:
-        pytest.skip("this objcopy cannot do that")
-    assert re.search(rb"\.zdebug_", packed.read_bytes()) or kind != "zlib-gnu"
-    table, said = symbolize(packed)
-    assert said == ""
-    addresses = places(plain)
-    assert look_up(table, addresses) == look_up(plain, addresses)
-
-
-def test_a_separate_debug_file_says_what_its_binary_did(source):
-    binary = compile_c(source)
-    whole, _ = symbolize(binary)
-    debug = source / "only.debug"
-    assert run("objcopy", "--only-keep-debug", binary, debug).returncode == 0
-    table, _ = symbolize(debug)
-    addresses = places(whole)
-    assert look_up(table, addresses) == look_up(whole, addresses)
-
-
 def test_every_address_of_libc_is_what_llvm_says():
-    build_id = re.search(r"Build ID: (\w+)", run("readelf", "-n", "/lib/x86_64-linux-gnu/libc.so.6")
-                         .stdout)
-    if not build_id:
-        pytest.skip("no libc with a build id")
-    debug = pathlib.Path("/usr/lib/debug/.build-id", build_id[1][:2], build_id[1][2:] + ".debug")
-    if not debug.exists():
-        pytest.skip("no libc6-dbg")
+    debug = libc_debug_file()
     table = pathlib.Path("/tmp") / f"perfolio-libc-{os.getpid()}.symbols"
     try:
         assert run(SYMBOLIZE, "-q", "-o", table, debug).returncode == 0
@@ -201,13 +62,6 @@ def test_what_is_no_elf_file_is_refused(tmp_path):
     assert "empty" in refuse(empty)
 
 
-def test_a_file_that_is_cut_short_is_refused(source):
-    binary = compile_c(source)
-    data = binary.read_bytes()
-    binary.write_bytes(data[:len(data) // 2])
-    assert "outside of the file" in refuse(binary)
-
-
 def test_a_stripped_file_names_its_exports_and_nothing_else(source):
     binary = compile_c(source, "-shared", "-fPIC")
     subprocess.run(["strip", str(binary)], check=True)
@@ -219,6 +73,20 @@ def test_a_stripped_file_names_its_exports_and_nothing_else(source):
 def test_too_little_memory_is_a_reason_not_a_crash(source):
     binary = compile_c(source)
     assert "more than the limit of 1 MiB of memory" in refuse(binary, "--max-memory", "1")
+
+
+def libc_debug_file():
+    build_id = re.search(r"Build ID: (\w+)", run("readelf", "-n", "/lib/x86_64-linux-gnu/libc.so.6")
+                         .stdout)
+    debug = build_id and pathlib.Path("/usr/lib/debug/.build-id", build_id[1][:2], build_id[1][2:] + ".debug")
+    return debug if debug and debug.exists() else pytest.skip("no libc6-dbg")
+
+
+def test_a_limit_that_is_reached_in_the_middle_names_where(tmp_path):
+    debug = tmp_path / "libc"
+    debug.write_bytes(libc_debug_file().read_bytes())
+    said = refuse(debug, "--max-memory", "32")
+    assert "more than the limit of 32 MiB of memory while reading its DWARF" in said
 
 
 # ---- Go ----
@@ -269,7 +137,7 @@ def compare_with_go(file, table):
     return compared
 
 
-@pytest.mark.parametrize("file", go_files(), ids=lambda file: file.parent.name[:8])
+@pytest.mark.parametrize("file", [pytest.param(file, id=file.parent.name[:8]) for file in go_files()])
 def test_real_go_files_are_read(file, tmp_path):
     copy = tmp_path / "file"
     copy.write_bytes(file.read_bytes())
@@ -304,10 +172,6 @@ def test_go_programs_say_what_go_says(tmp_path, flags):
 
 # ---- everything else of the matrix ----
 
-def sections_of(file):
-    return run("readelf", "-SW", file).stdout
-
-
 def test_a_relocatable_file_is_what_elfutils_says(source):
     """Kernel modules are such files: code in several sections, all from address 0."""
     done = run("gcc", "-O2", "-g", "-ffunction-sections", "-c", "main.c", "-o", "main.o", cwd=source)
@@ -321,6 +185,55 @@ def test_a_relocatable_file_is_what_elfutils_says(source):
     mine = [f"{file}:{line}" for chain in frames for _, _, file, line in chain]
     assert [line.rsplit(":", 1)[0] for line in out if line != "??:0"] == mine
     assert any(len(chain) == 3 for chain in frames)
+
+
+def kernel_modules():
+    """With DWARF: of a linux-image-…-dbg package, 280 MB, so not among what tests install."""
+    root = pathlib.Path(os.environ.get("PERFOLIO_KERNEL_DEBUG", "/usr/lib/debug"))
+    found = sorted(root.glob("lib/modules/*/kernel/**/*.ko*"), key=lambda path: path.stat().st_size)
+    return [path for path in found if path.suffix in (".ko", ".debug")]
+
+
+def of_binutils(module, address):
+    """The third vote, needed at one address that was seen (always inlined code, twice at one place). -j: in a section."""
+    next_address = 0
+    for name, size, flags, alignment in re.findall(
+            r"\] (\S+) +\w+ +[0-9a-f]{16} [0-9a-f]+ ([0-9a-f]+) \w+ +([A-Zop]*) +\d+ +\d+ +(\d+)", sections_of(module)):
+        if "A" not in flags:
+            continue
+        begin = -(-next_address // max(int(alignment), 1)) * max(int(alignment), 1)
+        next_address = begin + int(size, 16)
+        if begin <= address < next_address:
+            out = run("addr2line", "-i", "-j", name, "-e", module, hex(address - begin)).stdout
+            return [line.split(" (")[0] for line in out.split("\n") if line]
+    return []
+
+
+@pytest.mark.skipif(not kernel_modules(), reason="no linux-image-…-dbg package: PERFOLIO_KERNEL_DEBUG= says where one "
+                                                 "is unpacked (its usr/lib/debug)")
+def test_a_kernel_module_is_what_elfutils_says(tmp_path):
+    """Its code lies in several sections, and no two readers place them by chance alike."""
+    modules = kernel_modules()
+    for module in {modules[0], modules[len(modules) // 2]}:
+        copy = tmp_path / module.name
+        shutil.copy(module, copy)
+        table, said = symbolize(copy)
+        assert said == ""
+        addresses = places(table)
+        addresses = addresses[::len(addresses) // 2000 + 1]
+        out = run("eu-addr2line", "-i", "-A", "-a", "-e", copy, input="\n".join(addresses) + "\n").stdout
+        blocks = [block.split("\n")[1:] for block in ("\n" + out).split("\n0x")[1:]]
+        assert len(blocks) == len(addresses)
+        compared = voted = 0
+        for address, chain, block in zip(addresses, look_up(table, addresses), blocks):
+            lines = [line.split(" (")[0].rsplit(":", 1)[0] for line in block if line]
+            if lines == ["??"] or not chain or chain[0][3] == "0" or not chain[0][0]:
+                continue  # by a symbol alone, or what fills up behind a function
+            mine = [f"{file}:{line}" for _, _, file, line in chain]
+            assert lines == mine or of_binutils(copy, int(address, 16)) == mine, (address, lines)
+            compared += 1
+            voted += lines != mine
+        assert compared > 50 and voted <= compared / 100
 
 
 def test_a_file_with_lines_alone_has_lines_and_symbols(source):
@@ -340,56 +253,6 @@ def test_a_file_with_lines_alone_has_lines_and_symbols(source):
                 (chain[-1][0], os.path.basename(chain[0][2]), chain[0][3])
 
 
-def test_mini_debuginfo_names_what_was_stripped(source):
-    binary = compile_c(source)
-    mini = source / "mini"
-    assert run("objcopy", "-S", "--keep-symbol=outlined", "--keep-symbol=entry", binary, mini) \
-        .returncode == 0
-    subprocess.run(["xz", str(mini)], check=True)
-    stripped = source / "stripped"
-    assert run("strip", "-o", stripped, binary).returncode == 0
-    refuse(stripped)
-    assert run("objcopy", f"--add-section=.gnu_debugdata={mini}.xz", stripped).returncode == 0
-    table, said = symbolize(stripped)
-    assert said == ""
-    names = {chain[-1][0] for chain in look_up(table, places(table)) if chain}
-    assert {"outlined", "entry"} <= names and "main" not in names
-
-
-@pytest.mark.parametrize("compiler", ["gcc", "clang"])
-@pytest.mark.parametrize("version", [4, 5])
-def test_split_files_say_what_a_whole_one_does(source, compiler, version):
-    whole, _ = symbolize(compile_c(source, f"-gdwarf-{version}", compiler=compiler))
-    expected = look_up(whole, places(whole))
-    done = run(compiler, "-O2", "-g", f"-gdwarf-{version}", "-gsplit-dwarf", "-c", "main.c", cwd=source)
-    assert done.returncode == 0, done.stderr
-    assert run(compiler, "main.o", "-o", "split", cwd=source).returncode == 0
-    table, said = symbolize(source / "split", "--dwo", source / "main.dwo")
-    assert said == ""
-    assert look_up(table, places(whole)) == expected
-    _, said = symbolize(source / "split")
-    assert "split files that were not given, such as main.dwo" in said
-
-
-@pytest.mark.skipif(not shutil.which("dwz"), reason="no dwz")
-def test_names_in_a_shared_file_of_dwz_are_found(source):
-    one = compile_c(source, "-gdwarf-4")
-    whole, _ = symbolize(one)
-    expected = look_up(whole, places(whole))
-    two, three = source / "two", source / "three"
-    shutil.copy(one, two)
-    shutil.copy(one, three)
-    done = run("dwz", "-m", "shared.debug", two, three, cwd=source)
-    assert done.returncode == 0, done.stderr
-    if ".gnu_debugaltlink" not in sections_of(two):
-        pytest.skip("dwz found nothing to share")
-    table, said = symbolize(two, "--alternate", source / "shared.debug")
-    assert said == ""
-    assert look_up(table, places(whole)) == expected
-    _, said = symbolize(two)
-    assert "a shared file of dwz that was not given" in said
-
-
 def test_one_broken_unit_leaves_the_others(source):
     (source / "other.c").write_text("int other(int x) { return x * 7; }\n")
     binary = source / "program"
@@ -403,17 +266,6 @@ def test_one_broken_unit_leaves_the_others(source):
     assert "1 of 2 units of its DWARF are broken" in said
     chains = look_up(table, places(table))
     assert any(chain and chain[0][0] == "other" and chain[0][3] == "1" for chain in chains)
-
-
-def test_dwarf_of_which_nothing_can_be_read_is_said(source):
-    binary = compile_c(source)
-    data = bytearray(binary.read_bytes())
-    for section, at in (("info", 4), ("line", 4)):
-        offset = int(re.search(rf"\.debug_{section} +PROGBITS +\w+ (\w+)", sections_of(binary))[1], 16)
-        data[offset + at:offset + at + 2] = b"\x63\x00"  # version 99
-    binary.write_bytes(data)
-    _, said = symbolize(binary)
-    assert "it has DWARF, but nothing could be read of it" in said
 
 
 CPP_SOURCE = r"""

@@ -170,13 +170,50 @@ def test_zoom_is_of_what_the_rules_left(anonymous, made):
 
 def test_all_that_a_page_writes_is_taken_and_typing_errors_are_still_shown(anonymous, made):
     page = "v=table&b=icicle&q=x&m=main&w=0.1-0.5&c=package&norm=1&p=filtered&s=-cum&g=function&st=samples"
-    for ending in (".svg", ".png", "/og.png"):
+    for ending in (".svg", ".png", "/og.png", ".json", ".folded", ".dot"):
         assert anonymous.get(f"/p/{made}{ending}?{page}&sv=2").status == 200
         assert anonymous.get(f"/p/{made}{ending}?{page}").status == 200
         assert anonymous.get(f"/p/{made}{ending}?sv=3&later=1").status == 200
         assert anonymous.get(f"/p/{made}{ending}?later=1").status == 400
         assert anonymous.get(f"/p/{made}{ending}?sv=2&st=none").status == 400
-    assert anonymous.get(f"/p/{made}.folded?sv=2").status == 400
+        assert anonymous.get(f"/p/{made}{ending}?sv=2&names=none").status == 200
+        assert anonymous.get(f"/p/{made}{ending}?sv=3&names=later").status == 200
+        assert anonymous.get(f"/p/{made}{ending}?names=later").status == 400
+
+
+def json_nodes(answer):
+    """{path: value} of a JSON tree."""
+    nodes, todo = {}, [((), answer.json()["root"])]
+    while todo:
+        path, node = todo.pop()
+        for child in node.get("children", []):
+            nodes[path + (child["name"],)] = child["value"]
+            todo.append((path + (child["name"],), child))
+    return nodes
+
+
+def test_every_file_of_a_share_shows_what_the_address_says(anonymous, made):
+    query = {"sv": 2, "x": "focus:serve~hide:main", "z": path_hash("serve", "parse")}
+    answer = anonymous.get(f"/p/{made}.json", query=query)
+    assert json_nodes(answer) == {("serve",): 45, ("serve", "parse"): 15, ("serve", "parse", "alloc"): 10}
+    assert "perfolio-warning" not in answer.headers
+    folded = anonymous.get(f"/p/{made}.folded", query=query)
+    assert sorted(folded.text.split("\n")[:-1]) == ["serve;parse 5", "serve;parse;alloc 10", "serve;render;alloc 30"]
+    assert folded.headers["perfolio-warning"] == "z changes nothing here"
+    for ending in (".json", ".svg", ".png", ".folded", ".dot"):
+        warned = anonymous.get(f"/p/{made}{ending}", query={"sv": 2, "x": "merge:serve~only:go~hide:main"})
+        assert warned.headers["perfolio-warning"] == "2 rules of x not obeyed", ending
+
+
+def test_files_of_a_comparison_take_the_same(anonymous, made):
+    other = anonymous.post("/api/v1/shares", "main;serve 200\n").json()["id"]
+    for ending in (".json", ".svg", ".png"):
+        for query, status in (("sv=2&norm=1&st=samples&w=0.1-0.2&v=table", 200), ("mode=normalised", 200), ("mode=odd", 400), ("later=1", 400)):
+            assert anonymous.get(f"/d/{made}..{other}{ending}?{query}").status == status, (ending, query)
+    tree_of = lambda query: anonymous.get(f"/d/{made}..{other}.json?{query}").json()
+    assert tree_of("sv=2&norm=1")["normalised"] and tree_of("mode=normalised")["normalised"]
+    assert not tree_of("sv=2&norm=1&mode=absolute")["normalised"]
+    assert tree_of("sv=2&norm=1")["total"] == TOTAL and tree_of("sv=2")["total"] == 200
 
 
 def test_the_apis_own_parameters_win(anonymous, made):

@@ -27,7 +27,7 @@ check_format() {
 compile() {
     flags=$(make -s --no-print-directory flags CC="$1" BUILD=release)
     # shellcheck disable=SC2086  # the flags are split on purpose
-    list 'lib/*.c' 'api/*.c' 'cli/*.c' 'debuginfod/*.c' | xargs -P "$jobs" -n 8 "$1" $flags -fsyntax-only &&
+    list 'lib/*.c' 'api/*.c' 'cli/*.c' 'debuginfod/*.c' 'agent/*.c' | xargs -P "$jobs" -n 8 "$1" $flags -fsyntax-only &&
         list 'tests/unit/*.c' |
         xargs -P "$jobs" -n 8 "$1" $flags -Wno-sign-conversion -fsyntax-only
 }

@@ -6,7 +6,7 @@ set -eu
 cd "$(dirname "$0")/../.."
 
 git ls-files --cached --others --exclude-standard 'lib/*.[ch]' 'store/*.[ch]' 'api/*.[ch]' 'cli/*.[ch]' \
-    'debuginfod/*.[ch]' |
+    'debuginfod/*.[ch]' 'agent/*.[ch]' 'bpf/*.[ch]' |
     while IFS= read -r file; do if [ -f "$file" ]; then echo "$file"; fi; done |
     xargs grep -HnE '^[[:space:]]*#[[:space:]]*include' |
     awk -F: '
@@ -29,7 +29,9 @@ git ls-files --cached --others --exclude-standard 'lib/*.[ch]' 'store/*.[ch]' 'a
         rooms["store"] = "lib/base lib/profile lib/io"
         rooms["api"] = "lib/base lib/profile lib/io lib/symbols store"
         rooms["debuginfod"] = "lib/base lib/symbols"
-        rooms["cli"] = "lib/base lib/profile lib/io lib/symbols"
+        rooms["bpf"] = ""
+        rooms["agent"] = "lib/base lib/profile lib/io lib/symbols bpf"
+        rooms["cli"] = "lib/base lib/profile lib/io lib/symbols agent"
 
         # Begin of the header name, then the files (as a pattern) that are its door.
         door["h2o"] = "^api/http(_[a-z]+)?\\.[ch]$"
@@ -46,9 +48,14 @@ git ls-files --cached --others --exclude-standard 'lib/*.[ch]' 'store/*.[ch]' 'a
         door["freetype/"] = "^lib/profile/picture\\.c$"
         door["png"] = "^lib/profile/picture\\.c$"
         door["ini.h"] = "^(api/settings\\.c|lib/base/config\\.c)$"
+        door["gelf"] = "^debuginfod/elf_reader\\.c$"
+        door["libelf"] = "^debuginfod/elf_reader\\.c$"
         door["libiberty/"] = "^debuginfod/demangle\\.c$"
         door["seccomp"] = "^debuginfod/sandbox\\.c$"
         door["linux/landlock"] = "^debuginfod/sandbox\\.c$"
+        door["bpf/libbpf"] = "^agent/kernel_(features|program)\\.c$"
+        door["bpf/bpf.h"] = "^agent/kernel_(features|program)\\.c$"
+        door["bpf/bpf_"] = "^bpf/[a-z_]+\\.bpf\\.[ch]$"
         door["lzma"] = "^debuginfod/mini_debuginfo\\.c$"
         door["xxhash"] = "^(debuginfod/elf_id|lib/(base/map|profile/[a-z_]+|symbols/symbol_table_write)|store/stack_hashes)\\.c$"
     }
@@ -68,6 +75,8 @@ git ls-files --cached --others --exclude-standard 'lib/*.[ch]' 'store/*.[ch]' 'a
                 report("\"" name "\" belongs to the tests")
             else if (user == "api" && used == "store" && name != "store/store.h")
                 report("\"" name "\" is private to its room: store/store.h is the door")
+            else if (user == "cli" && used == "agent" && name != "agent/agent.h")
+                report("\"" name "\" is private to its room: agent/agent.h is the door")
             else if (!may_use(user, used))
                 report(user " may not use " used " (\"" name "\")")
             next

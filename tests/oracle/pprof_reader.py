@@ -221,17 +221,22 @@ class Profile:
     def frames_of(self, location_id, lines):
         if lines:
             return [self.name_of(location_id, line) for line in lines]
-        return [self.binary_of(location_id)]
+        return [self.raw_name_of(location_id)]
 
     def name_of(self, location_id, line):
         function = self.functions[line["function_id"]]
-        return function["name"] or function["system_name"] or self.binary_of(location_id)
+        return function["name"] or function["system_name"] or self.raw_name_of(location_id)
 
-    def binary_of(self, location_id):
-        mapping = self.mappings.get(self.locations[location_id]["mapping_id"])
+    def raw_name_of(self, location_id):
+        location = self.locations[location_id]
+        mapping = self.mappings.get(location["mapping_id"])
         if not mapping or not mapping["filename"]:
             return "<unknown>"
-        return "[" + mapping["filename"].rstrip("/").rpartition("/")[2] + "]"
+        base = mapping["filename"].rstrip("/").rpartition("/")[2]
+        if not location["address"]:
+            return f"[{base}]"
+        offset = location["address"] - mapping["memory_start"] + mapping["file_offset"]
+        return f"{base}+{offset % 2**64:#x}"
 
     def top(self, index, scale=1):
         """{name: (flat, cum)} of one sample type; names that are 0 and 0 before they are scaled are
@@ -274,10 +279,12 @@ def load(path):
 
 
 def diff_top(a, b, index, normalised=False):
-    """{name: (flat_a, cum_a, flat_b, cum_b)}; normalised: b's sums are scaled to a's total."""
+    """{name: (flat_a, cum_a, flat_b, cum_b)}; normalised: b's sums are scaled to a's total, and are 0
+    where a total is not above zero."""
     scale = 1
     if normalised:
-        scale = a.total(index) / b.total(index) if b.total(index) else 0.0
+        has_shares = a.total(index) > 0 and b.total(index) > 0
+        scale = a.total(index) / b.total(index) if has_shares else 0.0
     rows_a, rows_b = a.top(index), b.top(index, scale)
     return {name: rows_a.get(name, (0, 0)) + rows_b.get(name, (0, 0))
             for name in {*rows_a, *rows_b}}

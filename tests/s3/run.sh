@@ -5,10 +5,11 @@
 set -eu
 cd "$(dirname "$0")/../.."
 python=${PYTHON:-/usr/bin/python3}
+radosgw=$PWD/tests/s3/radosgw.sh
 dir=$(mktemp -d)
-trap 'sh tests/s3/radosgw.sh stop "$dir" || true; rm -rf "$dir"' EXIT
+trap 'sh "$radosgw" stop "$dir" || true; rm -rf "$dir"' EXIT
 trap 'exit 1' INT TERM
-sh tests/s3/radosgw.sh start "$dir"
+sh "$radosgw" start "$dir"
 set -a
 # shellcheck disable=SC1091
 . "$dir/environment"
@@ -20,6 +21,6 @@ if [ $# -gt 0 ]; then
 fi
 "$python" -m pytest -q --durations=5 tests/s3
 cd tests/integration
-"$python" -m pytest -q --durations=5 test_s3_servers.py test_store.py test_store_shares.py \
+"$python" -m pytest -q --durations=5 test_s3_servers.py test_debuginfo_servers.py test_store.py test_store_shares.py \
     test_store_metadata.py test_store_crash.py test_ingest_wire.py test_query_cli.py test_shares.py \
     test_uploads.py test_quotas.py test_crash.py

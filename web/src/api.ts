@@ -3,7 +3,7 @@
  *
  * Answers are JSON, or the flame's binary form. A refusal is a Problem (RFC 9457), thrown.
  */
-import { decodeFlame, FlameVersionError, type Flame, type SampleType } from "./model/flame.ts";
+import { decodeFlame, FlameVersionError, type Flame, type SampleType, type Symbolization } from "./model/flame.ts";
 import type { FunctionSums } from "./model/functions.ts";
 import type { LabelsAnswer, LabelsQuestion } from "./model/labels.ts";
 import type { ServedRules } from "./model/served_rules.ts";
@@ -53,7 +53,7 @@ export interface Share {
   /** Those that people wrote; comments are the file's. */
   reader_comments?: number;
   /** What names are missing; absent where the profile came before that was told. */
-  symbolization?: { complete: boolean };
+  symbolization?: Symbolization;
   can_edit: boolean;
   mine: boolean;
 }
@@ -124,7 +124,7 @@ export async function problemOf(response: Response): Promise<Problem> {
 /** The server speaks otherwise than these pages, which came from an earlier version of it. */
 const outdated = () => new Problem(0, "updated", "", "", "", null);
 
-async function request(path: string, options: RequestInit = {}): Promise<Response> {
+export async function request(path: string, options: RequestInit = {}): Promise<Response> {
   const headers = new Headers(options.headers);
   const method = options.method ?? "GET";
   if (csrfToken && method !== "GET") headers.set("X-CSRF-Token", csrfToken);
@@ -231,6 +231,7 @@ export interface FlameQuery {
   root?: string;
   /** Rules of model/labels.ts. */
   labels: readonly string[];
+  names: string;
   /** Those that the server shall apply. */
   rules?: ServedRules;
 }
@@ -246,10 +247,13 @@ export async function getFlameAt(path: string, signal: AbortSignal, onAnswer?: (
   }
 }
 
-const groupParameter = (group: string) => (group === "function" ? "" : group);
+const unless = (usual: string, word: string) => (word === usual ? "" : word);
+const namesParameter = ({ names }: { names: string }) => unless("simple", names);
 
 /** What every report takes. */
-export const viewParameters = (query: FlameQuery) => ({ sample_type: query.sampleType, group_by: groupParameter(query.group), label: query.labels, ...query.rules });
+export const viewParameters = (query: FlameQuery) => ({
+  sample_type: query.sampleType, group_by: unless("function", query.group), names: namesParameter(query), label: query.labels, ...query.rules,
+});
 
 export const diffMode = ({ isNormalised }: { isNormalised: boolean }) => (isNormalised ? "normalised" : "absolute");
 
@@ -285,87 +289,15 @@ export const getTop = (id: string, query: FlameQuery, signal: AbortSignal) =>
 export const getDiffTop = (a: string, b: string, query: FlameQuery & { isNormalised: boolean }, signal: AbortSignal) =>
   getDiffTopAt(`/api/v1/diff/top${queryOf({ a, b, ...viewParameters(query), mode: diffMode(query), limit: 0 })}`, signal);
 
-export const labelParameters = (sampleType: string, { rules, ...question }: LabelsQuestion) => ({ ...question, sample_type: sampleType, label: rules });
+/** Of which labels are counted. */
+export type LabelsQuery = Pick<FlameQuery, "sampleType" | "names">;
 
-export const getLabels = (id: string, sampleType: string, question: LabelsQuestion, signal: AbortSignal) =>
-  getJson<LabelsAnswer>(`${share(id)}/labels` + queryOf(labelParameters(sampleType, question)), signal);
+export const labelParameters = (query: LabelsQuery, { rules, ...question }: LabelsQuestion) => ({
+  ...question, sample_type: query.sampleType, names: namesParameter(query), label: rules,
+});
 
-export const getDiffLabels = (a: string, b: string, query: { sampleType: string; isNormalised: boolean }, question: LabelsQuestion, signal: AbortSignal) =>
-  getJson<LabelsAnswer>(
-    "/api/v1/diff/labels" + queryOf({ a, b, mode: diffMode(query), ...labelParameters(query.sampleType, question) }),
-    signal,
-  );
+export const getLabels = (id: string, query: LabelsQuery, question: LabelsQuestion, signal: AbortSignal) =>
+  getJson<LabelsAnswer>(`${share(id)}/labels` + queryOf(labelParameters(query, question)), signal);
 
-/* ---- team and settings ---- */
-
-export interface Token {
-  id: number;
-  name: string;
-  scopes: string[];
-  created_at: string;
-  expires_at: string | null;
-  last_used_at: string | null;
-  token?: string;
-}
-export interface User {
-  id: number;
-  email: string;
-  name: string;
-  role: string;
-  last_sign_in_at: string | null;
-  is_me: boolean;
-}
-
-/** Whom an invitation link is for, as told to whoever holds it. */
-export interface Invited {
-  email: string;
-  role: string;
-  /** Build ids of the team's binaries are told to public debuginfod servers, for their names. */
-  asks_public_debuginfod: boolean;
-}
-
-export interface Invitation {
-  id: number;
-  email: string;
-  role: string;
-  expires_at: string;
-  /** Only in the answer that made it. */
-  url?: string;
-}
-export interface AuditEntry {
-  id: number;
-  at: string;
-  actor: string;
-  action: string;
-  target: string;
-  address: string;
-}
-export interface Tenant {
-  id: number;
-  name: string;
-  /** With commas between them. */
-  sample_labels: string;
-  usage: { bytes_stored: number };
-  /** rule_keep_s: 0 is any time. */
-  quotas: { max_bytes_stored: number; uploads_per_minute: number; max_upload_bytes: number; rule_keep_s: number };
-}
-
-export const listTokens = async () => (await getJson<{ tokens: Token[] }>("/api/v1/tokens")).tokens;
-export const createToken = (name: string, scopes: string[], expires: string) =>
-  change<Token>("POST", "/api/v1/tokens", { name, scopes, expires });
-export const revokeToken = (id: number) => change<void>("DELETE", `/api/v1/tokens/${id}`);
-export const listUsers = async () => (await getJson<{ users: User[] }>("/api/v1/users")).users;
-export const changeRole = (id: number, role: string) => change<void>("PATCH", `/api/v1/users/${id}`, { role });
-export const removeUser = (id: number) => change<void>("DELETE", `/api/v1/users/${id}`);
-export const listInvitations = async () => (await getJson<{ invitations: Invitation[] }>("/api/v1/invitations")).invitations;
-export const invite = (email: string, role: string) => change<Invitation>("POST", "/api/v1/invitations", { email, role });
-export const withdrawInvitation = (id: number) => change<void>("DELETE", `/api/v1/invitations/${id}`);
-export const lookAtInvitation = (token: string) => sendJson<Invited>("POST", "/api/v1/invitations/look", { token });
-export const acceptInvitation = (token: string, name: string, password: string) =>
-  sendJson<Session>("POST", "/api/v1/invitations/accept", { token, name, password });
-export const changePassword = (old: string, fresh: string) =>
-  change<void>("POST", "/api/v1/password", old ? { old, new: fresh } : { new: fresh });
-export const getTenant = () => getJson<Tenant>("/api/v1/tenant");
-export const renameTenant = (name: string) => change<Tenant>("PATCH", "/api/v1/tenant", { name });
-export const listAudit = (cursor: string) =>
-  getJson<{ entries: AuditEntry[]; next_cursor: string | null }>("/api/v1/audit" + queryOf({ cursor, limit: 50 }));
+export const getDiffLabels = (a: string, b: string, query: LabelsQuery & { isNormalised: boolean }, question: LabelsQuestion, signal: AbortSignal) =>
+  getJson<LabelsAnswer>("/api/v1/diff/labels" + queryOf({ a, b, mode: diffMode(query), ...labelParameters(query, question) }), signal);

@@ -1,10 +1,12 @@
 /* app: which page a path is. Pages that a reader of a profile does not need are loaded on demand. */
 import { render, type VNode } from "preact";
+import "./ui/keep_focus.ts";
 import "./ui/visible_text.ts";
 import type { Session } from "./api.ts";
 import { later } from "./ui/later.tsx";
 import { Shell, useSession } from "./ui/shell.tsx";
 import { DiffPage } from "./pages/diff.tsx";
+import "./pages/early_drop.ts";
 import { SharePage } from "./pages/share.tsx";
 
 const inShell = (content: VNode, { session }: { session: Session | null }) => <Shell session={session}>{content}</Shell>;
@@ -31,9 +33,18 @@ const pages = {
   "/settings": account("SettingsPage"),
 };
 
+/** Empty where it cannot be decoded: that is OtherPage's to say. */
+function decodedPath(): string {
+  try {
+    return decodeURI(location.pathname).replace(/(.)\/$/, "$1");
+  } catch {
+    return "";
+  }
+}
+
 function App() {
   const session = useSession();
-  const path = decodeURI(location.pathname).replace(/(.)\/$/, "$1");
+  const path = decodedPath();
   const share = /^\/p\/([^/]+)$/.exec(path);
   if (share) return <SharePage id={share[1]} session={session} />;
   if (path.startsWith("/embed/")) return <Embed />;

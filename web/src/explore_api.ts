@@ -1,6 +1,6 @@
 /* explore_api: what is asked of the store of continuous profiles; apart from api.ts, since who reads a share does not need it. */
 import {
-  change, diffMode, getDiffTopAt, getFlameAt, getJson, getTopAt, labelParameters, queryOf, viewParameters, type Created, type FlameQuery, type ShareSettings,
+  change, diffMode, getDiffTopAt, getFlameAt, getJson, getTopAt, labelParameters, queryOf, viewParameters, type Created, type FlameQuery, type LabelsQuery, type ShareSettings,
 } from "./api.ts";
 import { inTurn } from "./in_turn.ts";
 import type { Asked } from "./model/explore_state.ts";
@@ -121,8 +121,8 @@ export const getTree = (source: Source, query: ViewQuery, signal: AbortSignal, o
 export const getRows = (source: Source, query: ViewQuery, signal: AbortSignal) =>
   (source.kind === "diff" ? getDiffTopAt : getTopAt)(pathOf(source, "top", query.isNormalised, { ...viewParameters(query), limit: 0 }), signal);
 
-export const getSampleLabels = (source: Source, query: Pick<ViewQuery, "sampleType" | "isNormalised">, question: LabelsQuestion, signal: AbortSignal) =>
-  getJson<LabelsAnswer>(pathOf(source, "labels", query.isNormalised, labelParameters(query.sampleType, question)), signal);
+export const getSampleLabels = (source: Source, query: LabelsQuery & { isNormalised: boolean }, question: LabelsQuestion, signal: AbortSignal) =>
+  getJson<LabelsAnswer>(pathOf(source, "labels", query.isNormalised, labelParameters(query, question)), signal);
 
 /* ---- sharing ---- */
 

@@ -3,5 +3,7 @@
  * so that it stays in one piece.
  */
 import "./pages/diff.tsx";
+import "./pages/early_drop.ts";
 import "./pages/share.tsx";
+import "./ui/keep_focus.ts";
 import "./ui/shell.tsx";

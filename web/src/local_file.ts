@@ -1,17 +1,17 @@
 /* local_file: the page's side of local_worker.ts: one file, or two to compare them, read without uploading. */
 import { Problem } from "./api.ts";
 import type { TreeWish } from "./local/encode_flame.ts";
-import { PairError, RefusedError } from "./local/profile.ts";
+import { LocalError, PairError, RefusedError } from "./local/profile.ts";
 import type { Redactable } from "./local/redact.ts";
 import type { Redaction } from "./local/wish.ts";
-import type { LocalReply, LocalRequest, LocalSummary } from "./local_worker.ts";
+import type { LocalReply, LocalRequest, LocalSummary, Unread } from "./local_worker.ts";
 import { decodeFlame, type Flame } from "./model/flame.ts";
 import type { LabelsAnswer, LabelsQuestion } from "./model/labels.ts";
 import { startWorker } from "./start_worker.ts";
 
 type Body<T> = T extends { id: number } ? Omit<T, "id"> : never;
 
-const errors = { "": Error, refused: RefusedError, pair: PairError };
+const errors = { "": LocalError, refused: RefusedError, pair: PairError };
 
 export class LocalFile {
   private readonly worker = startWorker("perfolio-local-worker");
@@ -22,8 +22,10 @@ export class LocalFile {
     this.worker.addEventListener("message", (event: MessageEvent<LocalReply>) => {
       const job = this.waiting.get(event.data.id);
       this.waiting.delete(event.data.id);
-      if ("error" in event.data) job?.reject(new errors[event.data.refusal](event.data.error));
-      else job?.resolve(event.data);
+      if (!("error" in event.data)) return job?.resolve(event.data);
+      const error = new errors[event.data.refusal](event.data.error);
+      error.file = event.data.file;
+      job?.reject(error);
     });
     this.worker.addEventListener("error", () => {
       for (const { reject } of this.waiting.values()) reject(new Error("The browser could not read this file. There may not be enough memory."));
@@ -39,10 +41,9 @@ export class LocalFile {
     });
   }
 
-  /** null: a format that only the server reads. */
-  async read(): Promise<LocalSummary | null> {
+  async read(): Promise<LocalSummary | Unread> {
     const reply = await this.ask({ files: this.files });
-    return "summary" in reply ? reply.summary : null;
+    return "summary" in reply ? reply.summary : { unread: 0 };
   }
 
   /** sampleType: a link's word for one. A question that the file has no answer to is a problem as the server's. */

@@ -29,16 +29,20 @@ export interface LocalSummary {
   notes: string[];
 }
 
+/** Which of the files has a format that only the server reads. */
+export interface Unread {
+  unread: number;
+}
+
 export type LocalReply =
-  /** null: a format that only the server reads. */
-  | { id: number; summary: LocalSummary | null }
+  | { id: number; summary: LocalSummary | Unread }
   | { id: number; flame: ArrayBuffer }
   | { id: number; redactable: Redactable | null }
   | { id: number; redacted: Blob }
   | { id: number; counted: LabelsAnswer }
   | { id: number; pair: [before: Blob, after: Blob] }
-  /** refusal: the server would refuse the file, too. */
-  | { id: number; error: string; refusal: Refusal };
+  /** refusal: the server would refuse the file, too; file: of several, -1 for none of them alone. */
+  | { id: number; error: string; refusal: Refusal; file: number };
 
 /** "pair": it can be split into before and after. */
 export type Refusal = "" | "refused" | "pair";
@@ -47,10 +51,13 @@ const refusalOf = (error: unknown): Refusal => (error instanceof PairError ? "pa
 
 let profiles: LocalProfile[] = [];
 
-async function readAll(files: readonly Blob[]): Promise<LocalSummary | null> {
-  for (const file of files) {
-    const profile = await readProfile(file);
-    if (!profile) return null;
+async function readAll(files: readonly Blob[]): Promise<LocalSummary | Unread> {
+  for (const [i, file] of files.entries()) {
+    const profile = await readProfile(file).catch((error) => {
+      if (error instanceof LocalError) error.file = i;
+      throw error;
+    });
+    if (!profile) return { unread: i };
     profiles.push(profile);
   }
   return { labelKeys: [...new Set(profiles.flatMap(labelKeys))], notes: [...new Set(profiles.flatMap(({ notes }) => notes))] };
@@ -80,6 +87,6 @@ async function answer(request: LocalRequest): Promise<LocalReply> {
 addEventListener("message", (event: MessageEvent<LocalRequest>) => {
   answer(event.data).then(
     (reply) => postMessage(reply, { transfer: "flame" in reply ? [reply.flame] : [] }),
-    (error) => postMessage({ id: event.data.id, error: error instanceof Error ? error.message : String(error), refusal: refusalOf(error) } satisfies LocalReply),
+    (error) => postMessage({ id: event.data.id, error: error instanceof Error ? error.message : String(error), refusal: refusalOf(error), file: error instanceof LocalError ? error.file : -1 } satisfies LocalReply),
   );
 });

@@ -1,16 +1,19 @@
 /*
  * state: what the address bar says about a view, and back.
  *
- * Everything is named by name or hash, never by index, so that a link survives another decoder, other
- * symbols and a newer page. `sv` is the version of this grammar: when it changes, its number goes up
+ * Everything is named by name or hash, never by index, so that a link survives another decoder, names that
+ * come later and a newer page. Not yet: `z` and `m` are of one way to call functions and one group, and are lost
+ * by another `names` or `g`; `za` and `zb` of before names came are not looked for. `sv` is the version of this grammar: when it changes, its number goes up
  * and an upgrader for the old number is added, and every old link keeps working. Parameters that this
- * version does not know are carried along untouched.
+ * version does not know are carried along untouched, and so is the number of a later version, of which the foot of
+ * the viewer says that it may mean more.
  *
  *   sv=2   v=<view>   b=<second view>   st=<sample type>   q=<search>   m=<marked function>
  *   z=<path hash>   root=<path hash>   w=<from>-<to>   g=<group>   c=<colour>   norm=1   p=filtered   s=[-]<column>
  *   za=, zb=<path hash>[:<from>-<to>]: what is seen of a sandwich's callers (above) and callees (below)
  *   co=<columns of the table, with commas>   gn=<functions in the call graph>   x=<rules, see model/chain.ts>
  *   lb=<rule of a label, see model/labels.ts>, once for each
+ *   names=full|none: how functions are called that symbol tables name; simple unless it says so
  *
  * Version 1 had v=both for a table beside an icicle.
  */
@@ -25,6 +28,10 @@ export const views = ["icicle", "flame", "table", "sandwich", "graph", "peek", "
 export type View = (typeof views)[number];
 export { colourModes, type ColourMode };
 export const groups = ["function", "file", "line", "address", "binary"] as const;
+
+/** How functions are called that symbol tables name: the first is for who asks for nothing. */
+export const nameModes = ["simple", "full", "none"] as const;
+export type NameMode = (typeof nameModes)[number];
 
 /** How many functions a call graph shows at most. */
 export const graphSizes = [20, 40, 60, 100, 150] as const;
@@ -60,6 +67,7 @@ export interface ViewState {
   /** The part of the frame zoomed to that is seen, as shares of its width; null is the whole. */
   window: SeenPart | null;
   group: string;
+  names: NameMode;
   colour: ColourMode;
   isNormalised: boolean;
   /** Percentages are of what the rules left, not of the whole profile. */
@@ -75,6 +83,8 @@ export interface ViewState {
   graphNodes: number;
   /** Parameters of later versions or of others, in order. */
   extra: [string, string][];
+  /** Of the grammar of the link: stateVersion, or a later one's number, which is kept. */
+  version: number;
 }
 
 export type Update = (patch: Partial<ViewState>, how?: "push" | "replace") => void;
@@ -91,6 +101,7 @@ export const defaultState: ViewState = {
   below: null,
   window: null,
   group: "function",
+  names: "simple",
   colour: "package",
   isNormalised: false,
   isOfFiltered: false,
@@ -100,9 +111,10 @@ export const defaultState: ViewState = {
   columns: [],
   graphNodes: defaultGraphSize,
   extra: [],
+  version: stateVersion,
 };
 
-const known = new Set(["sv", "v", "b", "st", "q", "m", "z", "root", "za", "zb", "w", "g", "c", "norm", "p", "s", "co", "gn", "x", "lb"]);
+const known = new Set(["sv", "v", "b", "st", "q", "m", "z", "root", "za", "zb", "w", "g", "c", "norm", "p", "s", "co", "gn", "x", "lb", "names"]);
 
 /** upgraders[n] turns parameters of version n into those of version n + 1, in place. */
 const upgraders: Record<number, (parameters: URLSearchParams) => void> = {
@@ -115,10 +127,12 @@ const upgraders: Record<number, (parameters: URLSearchParams) => void> = {
   },
 };
 
-function upgrade(parameters: URLSearchParams): void {
+/** The version that the parameters are of then. */
+function upgrade(parameters: URLSearchParams): number {
   const written = Number(parameters.get("sv") ?? 0);
-  if (!Number.isInteger(written) || written < 0) return;
+  if (!Number.isSafeInteger(written) || written < 0) return stateVersion;
   for (let version = written; version < stateVersion; version++) upgraders[version]?.(parameters);
+  return Math.max(written, stateVersion);
 }
 
 const isColumn = (text: string): text is SortColumn => sortColumns.includes(text as SortColumn);
@@ -155,7 +169,7 @@ const asView = (text: string | null): View | "" => (views.includes(text as View)
 
 export function parseState(query: string): ViewState {
   const parameters = new URLSearchParams(query);
-  upgrade(parameters);
+  const version = upgrade(parameters);
   const view = asView(parameters.get("v")) || defaultState.view;
   const beside = asView(parameters.get("b"));
   const colour = parameters.get("c") as ColourMode | null;
@@ -171,6 +185,7 @@ export function parseState(query: string): ViewState {
     below: parseHalf(parameters.get("zb")),
     window: parseWindow(parameters.get("w")),
     group: parameters.get("g") || defaultState.group,
+    names: nameModes.find((mode) => mode === parameters.get("names")) ?? defaultState.names,
     colour: colour && colourModes.includes(colour) ? colour : defaultState.colour,
     isNormalised: parameters.get("norm") === "1",
     isOfFiltered: parameters.get("p") === "filtered",
@@ -180,6 +195,7 @@ export function parseState(query: string): ViewState {
     columns: parseColumns(parameters.get("co")),
     graphNodes: graphSizes.find((count) => String(count) === parameters.get("gn")) ?? defaultGraphSize,
     extra: [...parameters].filter(([name]) => !known.has(name)),
+    version,
   };
 }
 
@@ -197,6 +213,7 @@ export function formatState(state: ViewState): string {
   if (state.below) parameters.set("zb", formatHalf(state.below));
   if (state.window) parameters.set("w", formatWindow(state.window));
   if (state.group !== defaultState.group) parameters.set("g", state.group);
+  if (state.names !== defaultState.names) parameters.set("names", state.names);
   if (state.colour !== defaultState.colour) parameters.set("c", state.colour);
   if (state.isNormalised) parameters.set("norm", "1");
   if (state.isOfFiltered) parameters.set("p", "filtered");
@@ -206,7 +223,7 @@ export function formatState(state: ViewState): string {
   if (state.columns.length) parameters.set("co", state.columns.join(","));
   if (state.graphNodes !== defaultGraphSize) parameters.set("gn", String(state.graphNodes));
   const own = parameters.toString();
-  if (own) parameters.set("sv", String(stateVersion));
+  if (own || state.version > stateVersion) parameters.set("sv", String(state.version));
   for (const [name, value] of state.extra) parameters.append(name, value);
   const text = parameters.toString();
   return text ? "?" + text : "";

@@ -9,18 +9,42 @@ const partsFrom = 8 * 1024 * 1024;
 
 export interface Upload {
   settings: ShareSettings;
-  onProgress: (sentBytes: number, totalBytes: number) => void;
+  /** waiting: why nothing is being sent now; else "". */
+  onProgress: (sentBytes: number, totalBytes: number, waiting?: string) => void;
   signal: AbortSignal;
 }
 
-/** XMLHttpRequest and not fetch, because only it tells how much has been sent. */
-function sendBody(method: string, path: string, body: Blob, headers: Record<string, string>, upload: Upload, sentBefore: number, total: number) {
+/** Browsers tell of what has been sent at least so often while it grows. */
+const reportMs = 250;
+
+/**
+ * Gives up a request that makes a share, unless all of it has been sent: then the server may make the share, and only the
+ * answer has the token that deletes it. What was last told of the sending is too old to go by.
+ */
+function abortUnlessSent(xhr: XMLHttpRequest, known: { isSent: boolean }): void {
+  if (known.isSent) return;
+  const timer = setTimeout(() => xhr.abort(), reportMs);
+  xhr.upload.addEventListener("progress", ({ loaded, total }) => (loaded < total ? xhr.abort() : clearTimeout(timer)));
+  xhr.addEventListener("loadend", () => clearTimeout(timer));
+}
+
+/**
+ * XMLHttpRequest and not fetch, because only it tells how much has been sent. A POST makes a share: one that was cancelled
+ * too late is answered all the same.
+ */
+function sendBody(method: "POST" | "PUT", path: string, body: Blob, headers: Record<string, string>, upload: Upload, sentBefore: number, total: number) {
   return new Promise<string>((resolve, reject) => {
+    upload.signal.throwIfAborted();
     const xhr = new XMLHttpRequest();
+    const known = { isSent: false };
+    const cancel = () => (method === "POST" ? abortUnlessSent(xhr, known) : xhr.abort());
     xhr.open(method, path);
     if (csrf()) xhr.setRequestHeader("X-CSRF-Token", csrf());
     for (const [name, value] of Object.entries(headers)) xhr.setRequestHeader(name, value);
-    xhr.upload.onprogress = (event) => upload.onProgress(sentBefore + event.loaded, total);
+    xhr.upload.onprogress = ({ loaded }) => {
+      known.isSent = loaded >= body.size;
+      upload.onProgress(sentBefore + loaded, total);
+    };
     xhr.onload = () => {
       if (xhr.status >= 200 && xhr.status < 300) return resolve(xhr.responseText);
       const retry = xhr.getResponseHeader("Retry-After");
@@ -33,7 +57,8 @@ function sendBody(method: string, path: string, body: Blob, headers: Record<stri
     xhr.onerror = () =>
       reject(new Problem(0, "offline", "The upload was cut off", "The server cannot be reached. Try again.", "", null));
     xhr.onabort = () => reject(new DOMException("aborted", "AbortError"));
-    upload.signal.addEventListener("abort", () => xhr.abort());
+    xhr.onloadend = () => upload.signal.removeEventListener("abort", cancel);
+    upload.signal.addEventListener("abort", cancel, { once: true });
     xhr.send(body);
   });
 }
@@ -67,7 +92,21 @@ interface Received {
 const uploadPath = (id: string) => `/api/v1/uploads/${encodeURIComponent(id)}`;
 const tokenHeader = (token: string): Record<string, string> => (token ? { "X-Perfolio-Upload-Token": token } : {});
 
-const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
+/** Ends with the signal's reason when it is aborted. */
+function pause(ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    signal.throwIfAborted();
+    const stop = () => {
+      clearTimeout(timer);
+      reject(signal.reason);
+    };
+    const timer = setTimeout(() => {
+      signal.removeEventListener("abort", stop);
+      resolve();
+    }, ms);
+    signal.addEventListener("abort", stop, { once: true });
+  });
+}
 
 async function sendPart(path: string, part: Blob, headers: Record<string, string>, upload: Upload, sent: number, total: number) {
   for (let attempt = 0; ; attempt++) {
@@ -77,8 +116,9 @@ async function sendPart(path: string, part: Blob, headers: Record<string, string
     } catch (error) {
       const mayRetry = error instanceof Problem && (error.status === 0 || error.status === 429 || error.status === 503);
       if (!mayRetry || attempt === 5) throw error;
-      await pause(Math.min(30_000, (error.retryAfter ?? 2 ** attempt) * 1000));
-      upload.signal.throwIfAborted();
+      const seconds = Math.min(30, error.retryAfter ?? 2 ** attempt);
+      upload.onProgress(sent, total, `${error.status === 0 ? "the server cannot be reached" : "the server is busy"}, trying again in ${seconds} s`);
+      await pause(seconds * 1000, upload.signal);
     }
   }
 }
@@ -111,6 +151,7 @@ const bytesOf = (part: number, { part_bytes }: Received, size: number) => Math.m
 
 async function uploadInParts(file: File, upload: Upload): Promise<Created> {
   const print = await fingerprintOf(file);
+  upload.signal.throwIfAborted();
   const known = print ? findUnfinished(print) : null;
   const { at, begun } = (await goOn(known, file.size)) ?? (await begin(file, print, upload.settings.filename ?? ""));
   const headers = tokenHeader(at.token);
@@ -124,6 +165,7 @@ async function uploadInParts(file: File, upload: Upload): Promise<Created> {
     await sendPart(`${uploadPath(at.id)}/parts/${part}`, file.slice(from, from + begun.part_bytes), headers, upload, sent, file.size);
     sent += bytesOf(part, begun, file.size);
   }
+  upload.signal.throwIfAborted();
   const created = await sendJson<Created>("POST", `${uploadPath(at.id)}/complete${settingsQuery(upload.settings)}`, undefined, {
     ...headers,
     ...passwordHeader(upload.settings),
@@ -148,9 +190,13 @@ export async function startOver(file: File): Promise<void> {
   await sendJson("DELETE", uploadPath(known.id), undefined, tokenHeader(known.token)).catch(() => undefined); // it expires anyway
 }
 
-/** Shares the bytes as they are; large ones go in parts that are tried again one by one, and later go on. */
+/**
+ * Shares the bytes as they are; large ones go in parts that are tried again one by one, and later go on. One that is
+ * cancelled when the server has all of it comes to a share nevertheless, which the caller deletes.
+ */
 export async function uploadProfile(file: File, upload: Upload): Promise<Created> {
   await getSession().catch(() => undefined);
+  upload.signal.throwIfAborted();
   if (file.size > partsFrom) return uploadInParts(file, upload);
   const path = "/api/v1/shares" + settingsQuery(upload.settings);
   const headers = { "Content-Type": "application/octet-stream", ...passwordHeader(upload.settings) };

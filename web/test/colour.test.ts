@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { contrast, diffFills, diffStep, diffSteps, heatFillOf, heatFills, heatShares, luminance, makePalette, oklch } from "../src/model/colour.ts";
+import { contrast, diffFillOf, diffFills, diffStep, diffSteps, heatFillOf, heatFills, heatShares, luminance, makePalette, oklch } from "../src/model/colour.ts";
 import { FrameFlag } from "../src/model/flame.ts";
 import { colourModes, FrameColours, packageOf } from "../src/model/frame_colours.ts";
 import { strongPalette } from "../src/model/strong_palette.ts";
@@ -21,6 +21,12 @@ test("colours are colours, and a diff's ends are far apart", () => {
   assert.equal(diffStep(10, 0), 0);
   assert.equal(diffStep(10, 10), diffSteps);
   assert.equal(diffStep(0, 0), diffSteps);
+  // Across zero it changes by more than its larger side, and no colour says more than the last.
+  for (const [before, after, step] of [[3, -7, 0], [-7, 3, 2 * diffSteps], [-5, 5, 2 * diffSteps]])
+    for (const isDark of [false, true]) {
+      assert.equal(diffStep(before, after), step);
+      assert.ok(diffFills(makePalette(isDark)).includes(makePalette(isDark).fills[diffFillOf(before, after)]));
+    }
   assert.ok(diffStep(100, 102) > diffSteps);
   assert.ok(diffStep(10, 11) > diffSteps && diffStep(10, 9) < diffSteps);
 });
@@ -98,6 +104,8 @@ test("the runtime is told by flag, file, name and binary", () => {
     ["C++", "anything", "lib/x.cpp", ""],
     ["Python", "render", "app/page.py", ""],
     ["Python", "py::render:/app/page.py", "", ""],
+    ["Python", "Foo::bar", "<string>", "[cpython]"],
+    ["Ruby", "main.run", "", "[ruby]"],
     ["Python", "_PyEval_EvalFrameDefault", "", "/usr/bin/python3.11"],
     ["JavaScript", "LazyCompile:*fib /usr/src/app/main.js:1", "", ""],
     ["JavaScript", "Function:^processTimers node:internal/timers:497", "", ""],

@@ -75,7 +75,10 @@ test("draws a diff as wide as the larger side, and negative values as their size
   const colours = new FrameColours(negative, "value");
   const fillOf = (name: string) => colours.fill([...negative.frame].find((frame) => negative.frames.name(frame) === name)!);
   assert.deepEqual([fillOf("less"), fillOf("more")], [heatFillOf(0), heatFillOf(0.4)], "what takes away is not among the largest");
-  assert.ok(!hasSigns(decode(small)) && !hasSigns(decode({ name: "root", children: [{ name: "a", self: -1, base: 2 }] }, { isDiff: true })));
+  assert.ok(!hasSigns(decode(small)) && !hasSigns(diff));
+  // Of a diff one side is enough, also where the sums hide it.
+  for (const child of [{ self: -1, base: 2 }, { self: 2, base: -1 }])
+    assert.ok(hasSigns(decode({ name: "root", children: [{ name: "a", ...child }, { name: "b", self: 9, base: 9 }] }, { isDiff: true })));
 });
 
 test("refuses bytes that are cut, foreign or point outside", () => {

@@ -4,7 +4,7 @@ import { keepText, keepWords, ruleWords } from "../src/model/keep.ts";
 
 test("durations are told in the largest unit that is whole", () => {
   const cases: [number, string, string][] = [
-    [0, "forever", "for ever"],
+    [0, "forever", "forever"],
     [1, "1s", "1 second"],
     [90, "90s", "90 seconds"],
     [120, "2m", "2 minutes"],
@@ -16,6 +16,6 @@ test("durations are told in the largest unit that is whole", () => {
     [730 * 86400 + 1, "63072001s", "63,072,001 seconds"],
   ];
   for (const [seconds, text, words] of cases) assert.deepEqual([keepText(seconds), keepWords(seconds)], [text, words]);
-  assert.equal(ruleWords(0, null), "kept for ever");
-  assert.equal(ruleWords(3600, 86400), "kept 1 hour, then what each hour has together until it is 1 day old");
+  assert.equal(ruleWords(0, null), "kept forever");
+  assert.equal(ruleWords(3600, 86400), "kept 1 hour, hourly totals 1 day");
 });

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { actions, presets, type Rule } from "../src/model/chain.ts";
 import { formatLabelRule, parseLabelRule, turnLabelRule } from "../src/model/labels.ts";
-import { colourModes, defaultState, formatState, graphSizes, groups, parseState, views, type ViewState } from "../src/state.ts";
+import { colourModes, defaultState, formatState, graphSizes, groups, nameModes, parseState, stateVersion, views, type ViewState } from "../src/state.ts";
 
 let seed = 99;
 const random = (below: number) => (seed = (Math.imul(seed, 1664525) + 1013904223) >>> 0) % below;
@@ -40,6 +40,7 @@ test("every combination comes back as it was", () => {
       below: pick([null, { zoom: "0123456789abcdef", window: null }, { zoom: "fedcba9876543210", window: randomWindow() }]),
       window: pick([null, { from: 0, to: 0.5 }, randomWindow(), { from: 0.25, to: 1 }]),
       group: pick([...groups, "label:thread id"]),
+      names: pick(nameModes),
       colour: pick(colourModes),
       isNormalised: random(2) === 1,
       isOfFiltered: random(2) === 1,
@@ -49,6 +50,7 @@ test("every combination comes back as it was", () => {
       columns: pick([[], ["flat"], ["cum", "file", "binary"], ["flatbefore", "flat", "flatchange"]]),
       graphNodes: pick(graphSizes),
       extra: pick([[], [["utm", "x"]], [["later", "focus:a~hide:b"], ["later", "2"]]]),
+      version: pick([stateVersion, 99]),
     };
     assert.deepEqual(parseState(formatState(state)), state);
   }
@@ -79,15 +81,15 @@ test("links of version 1 keep their meaning", () => {
   const link = "?v=both&st=alloc_space&q=json&m=main.run&z=0123456789abcdef&g=line&norm=1&s=-cum&sv=1";
   const state: ViewState = {
     view: "table", beside: "icicle", sampleType: "alloc_space", search: "json", marked: "main.run", zoom: "0123456789abcdef", root: "",
-    above: null, below: null, window: null, group: "line", colour: "package", isNormalised: true, isOfFiltered: false, rules: [], labels: [],
-    sort: { column: "cum", descending: true }, columns: [], graphNodes: 60, extra: [],
+    above: null, below: null, window: null, group: "line", names: "simple", colour: "package", isNormalised: true, isOfFiltered: false, rules: [], labels: [],
+    sort: { column: "cum", descending: true }, columns: [], graphNodes: 60, extra: [], version: stateVersion,
   };
   assert.deepEqual(parseState(link), state);
   assert.equal(formatState(state), link.replace("?v=both", "?v=table&b=icicle").replace("sv=1", "sv=2"));
 });
 
 test("what is wrong in a link falls back, what is unknown is kept", () => {
-  const state = parseState("?v=nonsense&z=UPPER&s=-colour&norm=yes&w=0.5-0.2&c=pink&gn=7000&x=hide:~paint:b~only:cobol&later=hide:foo&lb=no+rule&lb=%3Dx&lb=a%3Db&lb=a%3Db&sv=1");
+  const state = parseState("?v=nonsense&z=UPPER&s=-colour&norm=yes&w=0.5-0.2&c=pink&names=odd&gn=7000&x=hide:~paint:b~only:cobol&later=hide:foo&lb=no+rule&lb=%3Dx&lb=a%3Db&lb=a%3Db&sv=1");
   assert.equal(state.view, "icicle");
   assert.equal(state.graphNodes, 60);
   assert.equal(state.zoom, "");
@@ -95,6 +97,7 @@ test("what is wrong in a link falls back, what is unknown is kept", () => {
   assert.equal(state.isNormalised, false);
   assert.equal(state.window, null);
   assert.equal(state.colour, "package");
+  assert.equal(state.names, "simple");
   assert.deepEqual(state.rules, []);
   assert.deepEqual(state.labels, ["a=b"]);
   assert.deepEqual(state.extra, [["later", "hide:foo"]]);

@@ -5,7 +5,7 @@ import { packageOf } from "../src/model/frame_colours.ts";
 import { shorterNames } from "../src/model/names.ts";
 import { formatAgo, formatBytes, formatChange, formatCount, formatDate, formatExact, formatPercent, formatSigned, formatValue } from "../src/model/units.ts";
 import { readPasted } from "../src/pages/share_dialogs.tsx";
-import { sampleTypeLabel, sampleTypeToken } from "../src/views/viewer.tsx";
+import { sampleTypeLabel, sampleTypeToken } from "../src/views/sample_types.ts";
 import { Markdown } from "../src/ui/markdown.tsx";
 import { visible } from "../src/model/visible.ts";
 import "../src/ui/visible_text.ts";

@@ -2,6 +2,7 @@
 
 #include "debuginfod/sandbox.h"
 #include "lib/base/mem.h"
+#include "lib/base/sanitizers.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,25 +15,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* The limit of address space leaves no room for the sanitizers' shadow memory. */
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define HAS_SANITIZER 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define HAS_SANITIZER 1
-#endif
-#endif
-#ifndef HAS_SANITIZER
-#define HAS_SANITIZER 0
-#endif
-
 static const struct sandbox_limits limits = {
     .memory_bytes = 256 << 20, .output_bytes = 1 << 20, .cpu_s = 10};
 
 /* How a child ends that does this inside of the sandbox: its wait status. */
 static int status_of(int (*action)(void))
 {
-    if (HAS_SANITIZER)
+    if (IS_SANITIZED) /* the limit of address space leaves no room for their shadow memory */
         skip();
     pid_t pid = fork();
     assert_true(pid >= 0);

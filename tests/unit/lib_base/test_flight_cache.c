@@ -255,6 +255,31 @@ static void who_has_no_patience_does_not_wait_for_others(void **state)
     assert_int_equal(other.code, ERR_NONE);
 }
 
+/* The first gives up, as one whose client has gone. */
+static enum err_code give_up_once(void *context, void **ret_value, size_t *ret_bytes,
+                                  struct err *err)
+{
+    const bool is_first = made_count == 0;
+    clock_sleep_ms(100);
+    if (!is_first)
+        return make_100_bytes(context, ret_value, ret_bytes, err);
+    made_count++;
+    return err_set(err, ERR_CANCELLED, "nobody waits for it");
+}
+
+static void what_another_gave_up_is_made_by_who_waits(void **state)
+{
+    struct asker askers[ASKERS];
+    int cancelled_count = 0;
+    ask_at_once(*state, give_up_once, askers);
+    for (int i = 0; i < ASKERS; i++) {
+        cancelled_count += askers[i].code == ERR_CANCELLED;
+        assert_true(askers[i].code == ERR_NONE || askers[i].code == ERR_CANCELLED);
+    }
+    assert_int_equal(cancelled_count, 1);
+    assert_int_equal(made_count, 2);
+}
+
 static void many_who_ask_at_once_cost_one_making(void **state)
 {
     struct asker askers[ASKERS];
@@ -290,6 +315,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(trying_finds_what_is_ready_and_makes_nothing, start, stop),
         cmocka_unit_test_setup_teardown(many_who_ask_at_once_cost_one_making, start, stop),
         cmocka_unit_test_setup_teardown(who_has_no_patience_does_not_wait_for_others, start, stop),
+        cmocka_unit_test_setup_teardown(what_another_gave_up_is_made_by_who_waits, start, stop),
         cmocka_unit_test_setup_teardown(a_failure_reaches_all_who_wait_and_is_not_kept, start,
                                         stop),
     };

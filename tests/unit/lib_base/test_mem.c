@@ -1,5 +1,6 @@
 #include "tests/unit/test.h"
 
+#include "lib/base/buf.h"
 #include "lib/base/mem.h"
 
 #include <string.h>
@@ -46,6 +47,37 @@ static void counts_what_it_holds(void **state)
     assert_true(arena_bytes(arena) >= before + (1 << 20));
 }
 
+static size_t bytes_of_arena_with(size_t size)
+{
+    arena_auto arena = arena_create();
+    memset(arena_alloc(arena, size, 1), 'x', size);
+    return arena_bytes(arena);
+}
+
+/* What was given back is used again, also where less is asked for: nobody may be able to tell. */
+static void says_the_same_size_whatever_memory_it_got(void **state)
+{
+    (void)state;
+    for (size_t size = 3000; size < 3000000; size += size / 3) {
+        mem_trim();
+        const size_t bytes = bytes_of_arena_with(size);
+        mem_trim();
+        (void)bytes_of_arena_with(size + size / 6);
+        assert_int_equal(bytes_of_arena_with(size), bytes);
+        struct buf buf;
+        buf_init(&buf, SIZE_MAX / 2);
+        memset(buf_reserve(&buf, size), 'x', size);
+        const size_t capacity = buf.capacity;
+        assert_true(capacity >= size);
+        memset(buf.data, 'y', capacity);
+        buf_fini(&buf);
+        mem_trim();
+        memset(buf_reserve(&buf, size), 'x', size);
+        assert_int_equal(buf.capacity, capacity);
+        buf_fini(&buf);
+    }
+}
+
 static void note(void *object)
 {
     char **at = object;
@@ -72,6 +104,7 @@ int main(void)
         cmocka_unit_test(keeps_objects_apart),
         cmocka_unit_test(copies_bytes_with_a_nul_at_the_end),
         cmocka_unit_test(counts_what_it_holds),
+        cmocka_unit_test(says_the_same_size_whatever_memory_it_got),
         cmocka_unit_test(cleans_up_on_destroy),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,6 +3,10 @@
 #include "lib/base/clock.h"
 #include "lib/base/regex.h"
 
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
 static bool matches(const char *pattern, struct span subject)
 {
     struct regex *regex;
@@ -207,6 +211,98 @@ static void a_steady_pattern_is_never_given_up(void **state)
     assert_false(repeats_much("(a?){1000}"));
 }
 
+/* The least of a few times, of the processor: others are busy, too. */
+static int64_t cost_of(const char *pattern, struct span subject)
+{
+    int64_t least_ns = INT64_MAX;
+    for (int i = 0; i < 3; i++) {
+        const int64_t start = clock_thread_cpu_ns();
+        assert_false(matches_steadily(pattern, subject));
+        const int64_t used_ns = clock_thread_cpu_ns() - start;
+        least_ns = used_ns < least_ns ? used_ns : least_ns;
+    }
+    return least_ns;
+}
+
+/* Twelve times as long a subject costs twelve times as much, or a little more: not 144 times. */
+static void steady_matching_costs_as_much_as_the_subject_is_long(void **state)
+{
+    (void)state;
+    enum { SHORT = 1000, LONG = 12000 };
+    static const char *const patterns[] = {
+        "(a+)+b",           "([a-z]+)*!",   "(x+a+|a+)+y",   "((a+)+)+b",    "(?i)(A+)+b",
+        "(a{2,})*b",        "([ab]{3,})+b", "(\\w+\\s*)*z",  "(a|a)+b",      "(a*)*b",
+        "(.|a)*(.|a)*b",    "(a|aa)+b",     "(\\w{2,}?.)+b", "((a|b)+x?)+c", "(a+a+a+)+b",
+        "(\xc3\xa9+|a+)*b", "(a|ab|aab)*c", ".+.+.+.+b",     "(\\d+|a+?)+b", "(\\x61+)+b",
+    };
+    static uint8_t bytes[LONG];
+    for (size_t i = 0; i < sizeof(patterns) / sizeof(patterns[0]); i++) {
+        char whole[100];
+        int64_t cost[2];
+        const bool ignores = strncmp(patterns[i], "(?i)", 4) == 0;
+        snprintf(whole, sizeof(whole), "%s^(?:%s)$", ignores ? "(?i)" : "",
+                 patterns[i] + (ignores ? 4 : 0));
+        for (int j = 0; j < 2; j++) {
+            const size_t size = j ? LONG : SHORT;
+            memset(bytes, 'a', size);
+            memcpy(bytes + size - 7, "!cbxyz?", 7); /* what a match would have to have is there */
+            cost[j] = cost_of(whole, span_of(bytes, size));
+        }
+        if (cost[1] > 40 * cost[0] + 20 * CLOCK_NS_PER_MS)
+            fail_msg("%s: %lld ns, then %lld", whole, (long long)cost[0], (long long)cost[1]);
+    }
+}
+
+/* One of a few atoms, with one of a few repeats. */
+static void put_part(unsigned random, struct buf *pattern)
+{
+    static const char *const atoms[] = {"x",    "\xc3\xa9", "[xy]",  "\\w",  ".",
+                                        "(xy)", "(x|y)",    "\\x79", "[^x]", "{"};
+    static const char *const repeats[] = {"",   "+",    "*",      "?",     "{2}", "{2,}",
+                                          "+?", "{1,}", "{1,3}?", "{2,}?", "*?",  "{0,}"};
+    buf_append_text(pattern, atoms[random % 10]);
+    buf_append_text(pattern, repeats[random / 10 % 12]);
+}
+
+static void steady_matching_finds_what_matching_finds(void **state)
+{
+    (void)state;
+    enum { ROUNDS = 3000 };
+    static const char *const letters[] = {"x", "y", "\xc3\xa9", "{", "\n"};
+    static const char prefix[] = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"; /* 30: (a|a)+b is given up */
+    unsigned seed = 1;
+    int match_count = 0;
+    for (int round = 0; round < ROUNDS; round++) {
+        buf_auto part, plain, steady, subject;
+        buf_init(&part, 1000);
+        buf_init(&plain, 1000);
+        buf_init(&steady, 1000);
+        buf_init(&subject, 1000);
+        for (int i = 0; i < 3; i++)
+            put_part((unsigned)rand_r(&seed), &part);
+        buf_printf(&plain, "^(?:%.*s)$", SPAN_PRINT(buf_span(&part)));
+        buf_printf(&steady, "^(?:(a|a)+b|%s%.*s)$", prefix, SPAN_PRINT(buf_span(&part)));
+        buf_append_text(&subject, prefix);
+        for (int count = rand_r(&seed) % 7; count > 0; count--)
+            buf_append_text(&subject, letters[rand_r(&seed) % 5]);
+        buf_append_byte(&plain, 0);
+        buf_append_byte(&steady, 0);
+        struct regex *regex;
+        struct err err;
+        bool is_match;
+        const size_t skipped = sizeof(prefix) - 1;
+        assert_int_equal(regex_create(span_text((char *)plain.data), &regex, &err), ERR_NONE);
+        assert_int_equal(regex_match(regex, span_of(subject.data + skipped, subject.size - skipped),
+                                     &is_match, &err),
+                         ERR_NONE);
+        regex_destroy(regex);
+        match_count += is_match;
+        if (matches_steadily((char *)steady.data, buf_span(&subject)) != is_match)
+            fail_msg("%s on %.*s", (char *)steady.data, SPAN_PRINT(buf_span(&subject)));
+    }
+    assert_true(match_count > ROUNDS / 20);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -220,6 +316,8 @@ int main(void)
         cmocka_unit_test(nested_repeats_cannot_grow_without_bound),
         cmocka_unit_test(a_costly_pattern_is_given_up),
         cmocka_unit_test(a_steady_pattern_is_never_given_up),
+        cmocka_unit_test(steady_matching_costs_as_much_as_the_subject_is_long),
+        cmocka_unit_test(steady_matching_finds_what_matching_finds),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

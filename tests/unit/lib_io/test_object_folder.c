@@ -220,6 +220,34 @@ static void a_short_write_loses_no_byte(void **state)
     assert_whole(fixture, "share/x");
 }
 
+/* Whole pages of them go past the page cache, in pieces. */
+static void large_objects_are_whole_whatever_their_size(void **state)
+{
+    static const size_t sizes[] = {128 << 10, (128 << 10) + 1, (2 << 20) - 1, (4 << 20) + 12305};
+    struct fixture *fixture = *state;
+    const size_t most = sizes[sizeof(sizes) / sizeof(sizes[0]) - 1];
+    uint8_t *bytes = mem_new(uint8_t, most + 1);
+    uint32_t random = 1;
+    for (size_t i = 0; i < most + 1; i++)
+        bytes[i] = (uint8_t)((random = random * 1664525 + 1013904223) >> 24);
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+        for (unsigned short_write = 0; short_write < 4; short_write++) {
+            char key[32];
+            snprintf(key, sizeof(key), "large/%zu-%u", i, short_write);
+            const struct span given = span_of(bytes + 1, sizes[i]);
+            os_fault_plan(OS_CALL_WRITE, short_write, 0, false);
+            assert_int_equal(object_put(fixture->store, key, given, &fixture->err), 0);
+            os_fault_reset();
+            buf_auto read;
+            buf_init(&read, most);
+            assert_int_equal(object_read(fixture->store, key, &read, &fixture->err), 0);
+            assert_int_equal(read.size, given.size);
+            assert_memory_equal(read.data, given.data, given.size);
+        }
+    }
+    mem_free(bytes);
+}
+
 /*
  * The power goes after each call of putting an object: once the put was acknowledged the object is
  * there, whole; before that it is there whole or not at all.
@@ -329,6 +357,7 @@ int main(void)
         TEST(an_aborted_write_leaves_nothing),
         TEST(every_failing_call_is_reported_and_leaves_nothing_behind),
         TEST(a_short_write_loses_no_byte),
+        TEST(large_objects_are_whole_whatever_their_size),
         TEST(an_acknowledged_object_survives_a_power_cut),
         TEST(an_unacknowledged_object_is_whole_or_absent_after_a_power_cut),
         TEST(a_deleted_object_stays_deleted_after_a_power_cut),

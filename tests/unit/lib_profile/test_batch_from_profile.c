@@ -390,6 +390,7 @@ static void wrong_labels_are_named(void **state)
         {{LABEL("", "x"), LABEL("b", "x")}, ERR_INVALID, "a label has no name"},
         {{LABEL("b", "x"), LABEL("b", "x")}, ERR_INVALID, "'b' is given twice"},
         {{LABEL("a", "\xff"), LABEL("b", "x")}, ERR_INVALID, "value of label 'a' is no UTF-8"},
+        {{LABEL("a\xff", "x"), LABEL("b", "x")}, ERR_INVALID, "the name of label 'a\xff' is no"},
         {{LABEL("a", "12345678901"), LABEL("b", "x")}, ERR_TOO_LARGE, "'a' is 11 bytes"},
         {{LABEL("abcdefghijk", "1"), LABEL("b", "x")}, ERR_TOO_LARGE, "name of label 'abcdef"},
     };
@@ -421,6 +422,42 @@ static void names_are_those_of_all_protocols(void **state)
     struct batch_source source = {.profile = take(&maker), .labels = labels, .label_count = 7};
     batch_auto batch = convert(&source, NULL);
     assert_batch(batch, "process_cpu:cpu:ns:::delta{A=y,_=e,_2nd=x,_c=dots,a_b=dot}"
+                        " 1700000000000000000 0 0\n"
+                        "  main;a 1\n");
+    assert_string_equal(batch->notice,
+                        "label 'a_b' is left out: its name becomes that of 'a.b', which counts");
+}
+
+static void the_service_and_what_agrees_are_left_out_for_nothing(void **state)
+{
+    (void)state;
+    const struct batch_text_label labels[] = {LABEL("service-name", "same"),
+                                              LABEL("service.name", "same"), LABEL("x", "y")};
+    struct maker maker = NEW_MAKER("cpu/ns");
+    ADD(&maker, "a", 1);
+    struct batch_source source = {.profile = take(&maker), .labels = labels, .label_count = 3};
+    batch_auto batch = convert(&source, NULL);
+    assert_null(batch->notice);
+    assert_int_equal(batch->series_label_count, 2);
+    assert_int_equal(batch_labels_compare(SPAN_LITERAL("service-name"), SPAN_LITERAL("a")) > 0, 1);
+    assert_true(batch_labels_compare(SPAN_LITERAL("service.name"), SPAN_LITERAL("a")) < 0);
+    assert_true(batch_labels_compare(SPAN_LITERAL("a"), SPAN_LITERAL("service.name")) > 0);
+}
+
+/* However the source writes that name. */
+static void labels_of_samples_take_the_place_of_the_source_s(void **state)
+{
+    (void)state;
+    const struct batch_text_label labels[] = {LABEL("k8s.pod", "of the source"), LABEL("x", "y")};
+    const struct span chosen[] = {SPAN_LITERAL("k8s_pod")};
+    const struct batch_options options = {.series_labels = chosen, .series_label_count = 1};
+    struct maker maker = NEW_MAKER("cpu/ns");
+    put_text(&maker, "k8s_pod", "of the sample");
+    ADD(&maker, "a", 1);
+    struct batch_source source = {.profile = take(&maker), .labels = labels, .label_count = 2};
+    batch_auto batch = convert(&source, &options);
+    assert_null(batch->notice);
+    assert_batch(batch, "process_cpu:cpu:ns:::delta{k8s_pod=of the sample,x=y}"
                         " 1700000000000000000 0 0\n"
                         "  main;a 1\n");
 }
@@ -597,6 +634,8 @@ int main(void)
         cmocka_unit_test(the_senders_word_on_kinds_counts),
         cmocka_unit_test(wrong_labels_are_named),
         cmocka_unit_test(names_are_those_of_all_protocols),
+        cmocka_unit_test(the_service_and_what_agrees_are_left_out_for_nothing),
+        cmocka_unit_test(labels_of_samples_take_the_place_of_the_source_s),
         cmocka_unit_test(limits_hold),
         cmocka_unit_test(sums_are_those_of_the_files),
     };

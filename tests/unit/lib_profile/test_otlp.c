@@ -291,6 +291,9 @@ static void assert_decodes(const struct buf *request, const char *expected)
     assert_string_equal(result.message, "");
     assert_int_equal(result.rejected_profiles, 0);
     assert_batch(batch, expected);
+    const struct otlp_options kept = {.is_raw_kept = true};
+    batch_auto borrowing = decode(request, &kept, &result);
+    assert_batch(borrowing, expected);
 }
 
 static const char plain_text[] =
@@ -495,8 +498,91 @@ static void of_attributes_that_want_one_name_the_first_counts(void **state)
     put_key_value(&resource, 1, "service-name", "other");
     put_key_value(&resource, 1, "service_name", "another");
     make_with_attributes(&request, &resource, &scope);
-    assert_decodes(&request, "process_cpu:cpu:nanoseconds:cpu:nanoseconds:delta{a_b=dash,"
-                             "service_name=unknown_service} 50 1000 10\n  main;leaf 10\n");
+    struct otlp_result result;
+    batch_auto batch = decode(&request, NULL, &result);
+    assert_int_equal(result.rejected_profiles, 0);
+    assert_string_equal(result.message, "label 'a.b' is left out: its name becomes that of 'a-b', "
+                                        "which counts");
+    assert_batch(batch, "process_cpu:cpu:nanoseconds:cpu:nanoseconds:delta{a_b=dash,"
+                        "service_name=unknown_service} 50 1000 10\n  main;leaf 10\n");
+}
+
+static void of_attributes_that_agree_nothing_is_lost(void **state)
+{
+    (void)state;
+    buf_auto request, resource, scope;
+    buf_init(&request, REQUEST_MAX);
+    buf_init(&resource, REQUEST_MAX);
+    buf_init(&scope, REQUEST_MAX);
+    put_key_value(&resource, 1, "a.b", "same");
+    put_key_value(&resource, 1, "c", "resource");
+    put_key_value(&scope, 3, "a_b", "same");
+    put_key_value(&scope, 3, "c", "scope"); /* the resource's is taken before */
+    make_with_attributes(&request, &resource, &scope);
+    assert_decodes(&request, "process_cpu:cpu:nanoseconds:cpu:nanoseconds:delta{a_b=same,"
+                             "c=resource,service_name=unknown_service} 50 1000 10\n"
+                             "  main;leaf 10\n");
+}
+
+/* What its profiles are dropped for. */
+static void assert_context_refused(const char *key, const char *value, const char *words)
+{
+    struct otlp_result result;
+    buf_auto request, resource, scope;
+    buf_init(&request, REQUEST_MAX);
+    buf_init(&resource, REQUEST_MAX);
+    buf_init(&scope, REQUEST_MAX);
+    put_key_value(&resource, 1, "service.name", "shop");
+    put_key_value(&resource, 1, "pod", "a");
+    put_key_value(&resource, 1, key, value);
+    make_with_attributes(&request, &resource, &scope);
+    batch_auto batch = decode(&request, NULL, &result);
+    assert_int_equal(result.rejected_profiles, 1);
+    assert_int_equal(batch->profile_count, 0);
+    assert_int_equal(batch->series_count, 0);
+    if (!strstr(result.message, words))
+        fail_msg("%s", result.message);
+}
+
+static void an_attribute_that_is_given_twice_is_refused(void **state)
+{
+    (void)state;
+    assert_context_refused("pod", "a", "attribute 'pod' of its resource or scope is given twice");
+    assert_context_refused("pod", "b", "attribute 'pod' of its resource or scope is given twice");
+    assert_context_refused("service.name", "b", "attribute 'service.name' of its resource");
+}
+
+static void names_and_values_of_attributes_are_utf8(void **state)
+{
+    (void)state;
+    static const char words[] = "the name or the value of an attribute of its resource or scope is "
+                                "no UTF-8";
+    assert_context_refused("\xff", "b", words);
+    assert_context_refused("pod\xc3", "b", words);
+    assert_context_refused("pod2", "\xc3", words);
+    static const char *const keys[] = {"thread.name\xff", "service\xc3\x28name", "region\xff"};
+    static const struct span chosen[] = {SPAN_LITERAL("region_")};
+    for (size_t i = 0; i < COUNT(keys); i++) {
+        const struct otlp_options options = {.series_attributes = chosen,
+                                             .series_attribute_count = i == 2};
+        const struct sample sample = {.stack = 1, .values = {1}, .attributes = {7}};
+        struct otlp_result result;
+        buf_auto request, resource, scope, dictionary;
+        buf_init(&request, REQUEST_MAX);
+        buf_init(&resource, REQUEST_MAX);
+        buf_init(&scope, REQUEST_MAX);
+        buf_init(&dictionary, REQUEST_MAX);
+        put_dictionary(&dictionary);
+        wire_text(&dictionary, 5, keys[i]); /* the last string */
+        put_attribute(&dictionary, S_STRINGS, "x", 0);
+        put_profile(&scope, OTLP_1_11, &sample, 1);
+        put_request(&request, &resource, &scope, &dictionary);
+        batch_auto batch = decode(&request, &options, &result);
+        assert_int_equal(result.rejected_profiles, 1);
+        assert_int_equal(batch->profile_count, 0);
+        if (!strstr(result.message, "whose name is no UTF-8"))
+            fail_msg("%s", result.message);
+    }
 }
 
 /* Both forms at once: the plain text counts. */
@@ -762,6 +848,7 @@ static const char json_request[] =
 static void json_says_what_protobuf_says(void **state)
 {
     (void)state;
+    const struct otlp_options kept = {.is_raw_kept = true}; /* it is, and no string lies in it */
     static const char *const names[][2] = {{"samples", "lines"}, {"sample", "line"}};
     for (size_t i = 0; i < COUNT(names); i++) {
         struct batch *batch = NULL;
@@ -770,7 +857,7 @@ static void json_says_what_protobuf_says(void **state)
         buf_auto text;
         buf_init(&text, REQUEST_MAX);
         buf_printf(&text, json_request, names[i][0], names[i][1], names[i][1]);
-        if (otlp_decode(buf_span(&text), OTLP_JSON, NULL, &batch, &result, &err))
+        if (otlp_decode(buf_span(&text), OTLP_JSON, i ? &kept : NULL, &batch, &result, &err))
             fail_msg("%s", err.message);
         assert_batch(batch, plain_text);
         assert_int_equal(batch->tables->locations[2].address, UINT64_MAX);
@@ -878,6 +965,9 @@ int main(void)
         cmocka_unit_test(samples_of_several_services_are_several_series),
         cmocka_unit_test(attributes_of_every_kind_become_labels),
         cmocka_unit_test(of_attributes_that_want_one_name_the_first_counts),
+        cmocka_unit_test(of_attributes_that_agree_nothing_is_lost),
+        cmocka_unit_test(an_attribute_that_is_given_twice_is_refused),
+        cmocka_unit_test(names_and_values_of_attributes_are_utf8),
         cmocka_unit_test(a_plain_text_is_preferred_to_a_reference),
         cmocka_unit_test(a_wrong_profile_is_dropped_and_named_and_the_others_stay),
         cmocka_unit_test(a_profile_cut_short_is_dropped_alone),

@@ -96,10 +96,10 @@ static void each_event_is_a_sample_type(void **state)
     assert_int_equal(profile->sample_count, 2);
     assert_int_equal(profile->duration_ns, 1000000000);
     assert_stacks(profile, "", "main;leaf 2500\n");
-    assert_stacks(profile, "cycles:u", "[libc.so.6] 7\n");
+    assert_stacks(profile, "cycles:u", "libc.so.6+0xff 7\n");
     assert_stacks_by(profile, "", "comm", "app;main;leaf 2500\n");
     assert_stacks_by(profile, "", "pid", "1;main;leaf 2500\n");
-    assert_stacks_by(profile, "1", "tid", "3;[libc.so.6] 7\n");
+    assert_stacks_by(profile, "1", "tid", "3;libc.so.6+0xff 7\n");
     assert_int_equal(profile->comment_count, 2);
     profile_destroy(profile);
 }

@@ -103,7 +103,7 @@ static void frames_say_where_they_are(void **state)
     assert_int_equal(profile->lines[0].column, 3);
     assert_int_equal(profile->functions[0].start_line, 5);
     assert_int_equal(profile->locations[1].line_count, 0);
-    assert_stacks(profile, "", "[f];f 1\n");
+    assert_stacks(profile, "", "f+0x99;f 1\n");
     profile_destroy(profile);
 }
 
@@ -195,6 +195,30 @@ static void comments_can_be_added_to_a_finished_profile(void **state)
     profile_destroy(profile);
 }
 
+static void a_mapping_changes_places_with_the_first(void **state)
+{
+    (void)state;
+    profile_builder_auto builder = new_builder(NULL);
+    static const char *const files[] = {"zero", "one", "two"};
+    uint32_t stack[4];
+    for (uint32_t i = 0; i < 3; i++)
+        stack[i] = profile_builder_frame(
+            builder, &(struct profile_builder_frame){.name = span_text("f"),
+                                                     .mapping = span_text(files[i])});
+    stack[3] =
+        profile_builder_frame(builder, &(struct profile_builder_frame){.name = span_text("alone")});
+    struct profile *profile = take(builder);
+    profile_put_mapping_first(profile, 2);
+    assert_true(span_equal_text(profile_string(profile, profile->mappings[0].filename), "two"));
+    for (uint32_t i = 0; i < 3; i++) {
+        const uint32_t mapping = profile->locations[stack[i]].mapping;
+        const uint32_t filename = profile->mappings[mapping].filename;
+        assert_true(span_equal_text(profile_string(profile, filename), files[i]));
+    }
+    assert_int_equal(profile->locations[stack[3]].mapping, PROFILE_NONE);
+    profile_destroy(profile);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -207,6 +231,7 @@ int main(void)
         cmocka_unit_test(needs_a_value_type),
         cmocka_unit_test(many_of_everything_stay_findable),
         cmocka_unit_test(comments_can_be_added_to_a_finished_profile),
+        cmocka_unit_test(a_mapping_changes_places_with_the_first),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

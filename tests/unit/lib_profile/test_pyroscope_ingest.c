@@ -267,18 +267,46 @@ static void lines_count_one_each(void **state)
 
 /* ---- parameters ---- */
 
+/* Seconds, or what the digits say: as Pyroscope reads them. */
+static void times_have_the_unit_that_their_digits_say(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        int64_t ns;
+    } cases[] = {
+        {"1767323045", INT64_C(1767323045000000000)},
+        {"1767323045678", INT64_C(1767323045678000000)},
+        {"1767323045678901", INT64_C(1767323045678901000)},
+        {"1767323045678901234", INT64_C(1767323045678901234)},
+        {"0", 0},
+        {"20260102", INT64_C(1767312000000000000)},
+        {"2026-01-02T03:04:05Z", INT64_C(1767323045000000000)},
+        {"", INT64_MAX},
+        {"%20", INT64_MAX},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        arena_auto arena = arena_create();
+        char text[100];
+        snprintf(text, sizeof(text), "name=a&from=%s&until=now%%2B9999d", cases[i].text);
+        struct pyroscope_ingest_query query = parse(arena, text);
+        assert_int_equal(query.from_ns, cases[i].ns == INT64_MAX ? now_ns : cases[i].ns);
+    }
+}
+
 static void reads_parameters(void **state)
 {
     (void)state;
     arena_auto arena = arena_create();
-    struct pyroscope_ingest_query query =
-        parse(arena, "x=1&name=+app+%7B+a%3D1%2Cb%3D+x%3Dy+%2C+a%3D2+%7D+&name=other&from=now-3h&"
-                     "until=now-1h30m&sampleRate=97&units=bytes&aggregationType=average&"
-                     "format=lines&spyName=my%20spy");
+    struct pyroscope_ingest_query query = parse(
+        arena,
+        "x=1&name=+app+%7B+a%3D1%2Cb%3D+x%3Dy+%2C+__a__%3D2+%7D+&name=other&from=now-3h&from=1&"
+        "until=now-1h30m&sampleRate=97&units=bytes&aggregationType=average&"
+        "format=lines&spyName=my%20spy");
     assert_true(span_equal_text(query.app, "app"));
     assert_int_equal(query.label_count, 2);
     assert_true(span_equal_text(query.labels[0].name, "a"));
-    assert_true(span_equal_text(query.labels[0].value, "2"));
+    assert_true(span_equal_text(query.labels[0].value, "1"));
     assert_true(span_equal_text(query.labels[1].value, "x=y"));
     assert_int_equal(query.from_ns, now_ns - 3 * 3600 * CLOCK_NS_PER_S);
     assert_int_equal(query.until_ns, now_ns - 5400 * CLOCK_NS_PER_S);
@@ -287,8 +315,8 @@ static void reads_parameters(void **state)
     assert_true(span_equal_text(query.aggregation, "average"));
     assert_true(span_equal_text(query.format, "lines"));
     assert_true(span_equal_text(query.spy_name, "my spy"));
-    static const char *const rates[] = {"x", "-1", "1.5", "99999999999", ""};
-    for (int i = 0; i < 5; i++) {
+    static const char *const rates[] = {"x", "-1", "1.5", "1000000001", "99999999999", ""};
+    for (int i = 0; i < 6; i++) {
         char text[100];
         snprintf(text, sizeof(text), "name=a{}&sampleRate=%s", rates[i]);
         query = parse(arena, text);
@@ -310,6 +338,10 @@ static void says_what_is_wrong(void **state)
     assert_refused("name=a%2", "", stacks, ERR_INVALID, "name: a % is not followed");
     assert_refused("name=a%0xb", "", stacks, ERR_INVALID, "name: a % is not followed");
     assert_refused("name=a&from=soon", "", stacks, ERR_INVALID, "from: 'soon' is wrong");
+    assert_refused("name=a&from=-1", "", stacks, ERR_INVALID, "from: '-1' is wrong");
+    assert_refused("name=a&until=99999999999999999999", "", stacks, ERR_INVALID,
+                   "until: '99999999999999999999' is out of range");
+    assert_refused("name=a&from=100&until=99", "", stacks, ERR_INVALID, "until: it is before from");
     assert_refused("name=a&until=now-3", "", SPAN_LITERAL("a"), ERR_UNSUPPORTED, "no profile");
     assert_refused("name=a&format=jfr", "", stacks, ERR_UNSUPPORTED, "jfr is not read");
     assert_refused("name=a&format=trie", "", stacks, ERR_UNSUPPORTED, "trie and tree");
@@ -366,6 +398,7 @@ int main(void)
         cmocka_unit_test(names_say_what_is_counted),
         cmocka_unit_test(lines_count_one_each),
         cmocka_unit_test(reads_parameters),
+        cmocka_unit_test(times_have_the_unit_that_their_digits_say),
         cmocka_unit_test(says_what_is_wrong),
         cmocka_unit_test(forms_are_checked),
     };

@@ -99,7 +99,7 @@ static void groups_by_function(void **state)
 {
     (void)state;
     arena_auto arena = arena_create();
-    const char *expected = "outer;outer;inner;[[kernel.kallsyms]] 5\n"
+    const char *expected = "outer;outer;inner;[kernel.kallsyms]+0x30 5\n"
                            "outer;_Zsystem;<unknown> 3\n 2\n";
     assert_view(grouped(arena, ""), expected);
     assert_view(grouped(arena, "function"), expected);
@@ -138,7 +138,7 @@ static void groups_by_file_line_address_and_binary(void **state)
     assert_view(grouped(arena, "file"), "outer.c;outer.c;in.py;[[kernel.kallsyms]] 5\n"
                                         "outer.c;x.c;<unknown> 3\n 2\n");
     assert_view(grouped(arena, "address"),
-                "0x1020 outer;0x1010 outer;0x1010 inner;0x1030 [[kernel.kallsyms]] 5\n"
+                "0x1020 outer;0x1010 outer;0x1010 inner;0x1030 [kernel.kallsyms]+0x30 5\n"
                 "0x1020 outer;0x1050 _Zsystem;0x1040 <unknown> 3\n 2\n");
     assert_view(grouped(arena, "binary"), "app;[kernel.kallsyms] 5\napp;<unknown> 3\n 2\n");
     const struct view *lines = grouped(arena, "line");
@@ -151,7 +151,7 @@ static void groups_by_a_label(void **state)
 {
     (void)state;
     arena_auto arena = arena_create();
-    const char *expected = "one;outer;outer;inner;[[kernel.kallsyms]] 5\n"
+    const char *expected = "one;outer;outer;inner;[kernel.kallsyms]+0x30 5\n"
                            "two;outer;_Zsystem;<unknown> 3\n(no thread) 2\n";
     assert_view(grouped(arena, "thread"), expected);
     assert_view(grouped(arena, "label:thread"), expected);
@@ -323,9 +323,40 @@ static void flags_hold_for_all_occurrences(void **state)
     assert_int_equal(view->frames[frame_named(view, "outer")].flags, 0);
     assert_int_equal(view->frames[frame_named(view, "inner")].flags,
                      FRAME_INLINED | FRAME_INTERPRETED);
-    assert_int_equal(view->frames[frame_named(view, "[[kernel.kallsyms]]")].flags,
+    assert_int_equal(view->frames[frame_named(view, "[kernel.kallsyms]+0x30")].flags,
                      FRAME_KERNEL | FRAME_NOT_SYMBOLISED);
     assert_int_equal(view->frames[frame_named(view, "outer")].line, 10);
+}
+
+static void functions_of_an_interpreter_are_interpreted_whatever_their_file(void **state)
+{
+    (void)state;
+    arena_auto arena = arena_create();
+    profile_builder_auto builder = profile_builder_create(NULL);
+    struct profile *profile;
+    struct err err;
+    profile_builder_add_value_type(builder, SPAN_LITERAL("samples"), SPAN_LITERAL("count"));
+    static const char *const files[] = {"[cpython]", "[ruby]", "/opt/[cpython]"};
+    for (uint32_t i = 0; i < 3; i++) {
+        const char *name = arena_printf(arena, "f%u", i);
+        const struct profile_function function = {
+            .name = profile_builder_string(builder, span_text(name)),
+            .filename = profile_builder_string(builder, SPAN_LITERAL("<string>"))};
+        const struct profile_mapping mapping = {
+            .filename = profile_builder_string(builder, span_text(files[i])),
+            .has_functions = true};
+        const struct profile_line line = {.function = profile_builder_function(builder, &function)};
+        const struct profile_location location = {.mapping =
+                                                      profile_builder_mapping(builder, &mapping)};
+        const uint32_t stack = profile_builder_location(builder, &location, &line, 1);
+        profile_builder_add_sample(builder, &stack, 1, (const int64_t[]){1}, NULL, 0);
+    }
+    assert_int_equal(profile_builder_take(builder, &profile, &err), 0);
+    const struct view *view = view_of(arena, profile, &(struct view_options){0});
+    assert_int_equal(view->frames[frame_named(view, "f0")].flags, FRAME_INTERPRETED);
+    assert_int_equal(view->frames[frame_named(view, "f1")].flags, FRAME_INTERPRETED);
+    assert_int_equal(view->frames[frame_named(view, "f2")].flags, 0);
+    profile_destroy(profile);
 }
 
 static void totals_are_before_filtering(void **state)
@@ -354,7 +385,7 @@ static void assert_filtered(enum filter_action action, const char *pattern, cons
 static void focus_and_ignore_choose_samples(void **state)
 {
     (void)state;
-    const char *first = "outer;outer;inner;[[kernel.kallsyms]] 5\n";
+    const char *first = "outer;outer;inner;[kernel.kallsyms]+0x30 5\n";
     const char *second = "outer;_Zsystem;<unknown> 3\n";
     assert_filtered(FILTER_FOCUS, "inner", first);
     assert_filtered(FILTER_FOCUS, "in\\.py", first);
@@ -362,7 +393,7 @@ static void focus_and_ignore_choose_samples(void **state)
     assert_filtered(FILTER_FOCUS, "nobody", "");
     assert_filtered(FILTER_IGNORE, "inner", second);
     assert_filtered(FILTER_IGNORE, "nobody",
-                    "outer;outer;inner;[[kernel.kallsyms]] 5\n"
+                    "outer;outer;inner;[kernel.kallsyms]+0x30 5\n"
                     "outer;_Zsystem;<unknown> 3\n");
 }
 
@@ -370,17 +401,30 @@ static void hide_and_show_choose_frames(void **state)
 {
     (void)state;
     assert_filtered(FILTER_HIDE, "inner",
-                    "outer;outer;[[kernel.kallsyms]] 5\nouter;_Zsystem;<unknown> 3\n");
+                    "outer;outer;[kernel.kallsyms]+0x30 5\nouter;_Zsystem;<unknown> 3\n");
     assert_filtered(FILTER_HIDE, "kernel", "outer;outer;inner 5\nouter;_Zsystem;<unknown> 3\n");
-    assert_filtered(FILTER_HIDE, "/bin/app", "[[kernel.kallsyms]] 5\n<unknown> 3\n");
+    assert_filtered(FILTER_HIDE, "/bin/app", "[kernel.kallsyms]+0x30 5\n<unknown> 3\n");
     assert_filtered(FILTER_SHOW, "inner", "inner 5\n");
     assert_filtered(FILTER_SHOW, "/bin/app", "outer;outer;inner 5\nouter;_Zsystem 3\n");
+}
+
+static void expressions_of_addresses_find_what_got_a_name(void **state)
+{
+    (void)state;
+    const char *first = "outer;outer;inner;[kernel.kallsyms]+0x30 5\n";
+    assert_filtered(FILTER_FOCUS, "app\\+0x10$", first);
+    assert_filtered(FILTER_FOCUS, "kallsyms.\\+0x30", first);
+    assert_filtered(FILTER_FOCUS, "app\\+0x11", "");
+    assert_filtered(FILTER_HIDE, "app\\+0x10$",
+                    "outer;[kernel.kallsyms]+0x30 5\nouter;_Zsystem;<unknown> 3\n");
+    assert_filtered(FILTER_HIDE, "\\+0x30$", "outer;outer;inner 5\nouter;_Zsystem;<unknown> 3\n");
+    assert_filtered(FILTER_SHOW, "\\+0x50$", "_Zsystem 3\n");
 }
 
 static void labels_choose_samples(void **state)
 {
     (void)state;
-    const char *one = "outer;outer;inner;[[kernel.kallsyms]] 5\n", *none = " 2\n";
+    const char *one = "outer;outer;inner;[kernel.kallsyms]+0x30 5\n", *none = " 2\n";
     const char *two = "outer;_Zsystem;<unknown> 3\n";
     const char *not_one = "outer;_Zsystem;<unknown> 3\n 2\n";
     assert_filtered(FILTER_LABEL, "thread=one", one);
@@ -389,7 +433,7 @@ static void labels_choose_samples(void **state)
     assert_filtered(FILTER_LABEL, "thread!=one", not_one);
     assert_filtered(FILTER_LABEL, "thread=", none); /* a sample without frames stays, too */
     assert_filtered(FILTER_LABEL, "thread!=",
-                    "outer;outer;inner;[[kernel.kallsyms]] 5\n"
+                    "outer;outer;inner;[kernel.kallsyms]+0x30 5\n"
                     "outer;_Zsystem;<unknown> 3\n");
 }
 
@@ -425,7 +469,7 @@ static void rules_add_up(void **state)
     struct view_options options = {0};
     struct err err;
     assert_int_equal(filter_create(arena, rules, 4, &options.filter, &err), ERR_NONE);
-    assert_view(view_of(arena, make(arena), &options), "outer;outer;[[kernel.kallsyms]] 5\n");
+    assert_view(view_of(arena, make(arena), &options), "outer;outer;[kernel.kallsyms]+0x30 5\n");
     const struct filter *filter = NULL;
     assert_int_equal(filter_create(arena, rules + 3, 1, &filter, &err), ERR_NONE);
     assert_null(filter);
@@ -522,6 +566,22 @@ static void normalising_scales_b_to_the_total_of_a(void **state)
     assert_int_equal(view_scaled(view, VIEW_SIDE_A, 100), 100);
     view = folded_diff(arena, "a 100\n", "a 0\n", DIFF_NORMALISED);
     assert_view(view, "a 100\n");
+}
+
+static void what_is_not_above_zero_is_not_normalised(void **state)
+{
+    (void)state;
+    static const char *const pairs[][2] = {{"a -5\nb 5\nc 3\n", "a -5\nb -2\n"},
+                                           {"a -5\n", "a 7\n"},
+                                           {"a -5\n", "a -7\n"},
+                                           {"a -5\nb 5\n", "a 7\n"}};
+    for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++) {
+        arena_auto arena = arena_create();
+        const struct view *view = folded_diff(arena, pairs[i][0], pairs[i][1], DIFF_NORMALISED);
+        assert_int_equal(view->total[VIEW_SIDE_B], 0);
+        assert_int_equal(view_scaled(view, VIEW_SIDE_B, -5), 0);
+        assert_int_equal(view_scaled(view, VIEW_SIDE_A, -5), -5);
+    }
 }
 
 /* A thousand functions, each less than half of a sample when they are scaled to 300. */
@@ -711,9 +771,11 @@ int main(void)
         cmocka_unit_test(an_unknown_type_is_refused_at_once_among_many_with_long_names),
         cmocka_unit_test(an_unknown_grouping_is_refused_by_name),
         cmocka_unit_test(flags_hold_for_all_occurrences),
+        cmocka_unit_test(functions_of_an_interpreter_are_interpreted_whatever_their_file),
         cmocka_unit_test(totals_are_before_filtering),
         cmocka_unit_test(focus_and_ignore_choose_samples),
         cmocka_unit_test(hide_and_show_choose_frames),
+        cmocka_unit_test(expressions_of_addresses_find_what_got_a_name),
         cmocka_unit_test(labels_choose_samples),
         cmocka_unit_test(wrong_labels_are_named),
         cmocka_unit_test(rules_add_up),
@@ -721,6 +783,7 @@ int main(void)
         cmocka_unit_test(drop_frames_cut_what_lies_beneath),
         cmocka_unit_test(a_diff_shares_frames_and_keeps_sides_apart),
         cmocka_unit_test(normalising_scales_b_to_the_total_of_a),
+        cmocka_unit_test(what_is_not_above_zero_is_not_normalised),
         cmocka_unit_test(normalising_loses_nothing_of_small_values),
         cmocka_unit_test(types_of_a_diff_are_paired_by_name_and_unit),
         cmocka_unit_test(values_of_like_units_are_compared_in_the_finer_one),

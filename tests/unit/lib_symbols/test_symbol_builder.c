@@ -73,9 +73,15 @@ static void every_death_of_the_builder_is_a_reason(void **state)
     } cases[] = {
         {"kill -SEGV $$", ERR_INVALID, "died of this file"},
         {"kill -SYS $$", ERR_INVALID, "what its sandbox refuses"},
-        {"kill -ABRT $$", ERR_TOO_LARGE, "of memory"},
+        {"echo 'level=error msg=\"out of memory\" bytes=9' >&2; kill -ABRT $$", ERR_TOO_LARGE,
+         "more than the limit of 4096 MiB of memory"},
+        {"echo \"main.c:1: main: Assertion \\`false' failed.\" >&2; kill -ABRT $$", ERR_INVALID,
+         "a check of itself failed"},
+        {"echo '*** stack smashing detected ***' >&2; kill -ABRT $$", ERR_INVALID,
+         "its own memory damaged"},
+        {"kill -ABRT $$", ERR_INVALID, "without a reason"},
         {"kill -XCPU $$", ERR_TIMEOUT, "of processor time"},
-        {"kill -KILL $$", ERR_TIMEOUT, "of processor time"},
+        {"kill -KILL $$", ERR_INTERNAL, "killed from outside: the machine may lack memory"},
         {"exit 7", ERR_INTERNAL, "status 7"},
         {"exit 0", ERR_INTERNAL, "did not report"},
         {"echo rubbish >&5", ERR_INTERNAL, "did not report"},
@@ -93,6 +99,40 @@ static void every_death_of_the_builder_is_a_reason(void **state)
         assert_int_equal(run(*state, cases[i].script, 60000, &report, &err), cases[i].code);
         if (!strstr(err.message, cases[i].text))
             fail_msg("%s: %s", cases[i].script, err.message);
+    }
+}
+
+static void each_death_names_the_phase_it_came_in(void **state)
+{
+    static const char *const phases[][2] = {{"headers", "while reading its headers"},
+                                            {"go", "while reading Go's table"},
+                                            {"dwarf", "while reading its DWARF"},
+                                            {"symbols", "while reading its symbols"},
+                                            {"table", "while writing the table"}};
+    static const struct {
+        const char *death;
+        enum err_code code;
+    } deaths[] = {{"kill -SEGV $$", ERR_INVALID},
+                  {"kill -BUS $$", ERR_INVALID},
+                  {"kill -SYS $$", ERR_INVALID},
+                  {"kill -ABRT $$", ERR_INVALID},
+                  {"echo 'msg=\"out of memory\"' >&2; kill -ABRT $$", ERR_TOO_LARGE},
+                  {"kill -XCPU $$", ERR_TIMEOUT},
+                  {"kill -KILL $$", ERR_INTERNAL},
+                  {"exec sleep 1000", ERR_TIMEOUT}};
+    for (size_t i = 0; i < sizeof(phases) / sizeof(phases[0]); i++) {
+        for (size_t k = 0; k < sizeof(deaths) / sizeof(deaths[0]); k++) {
+            char script[192];
+            struct symbol_builder_report report;
+            struct err err;
+            bool is_slow = strncmp(deaths[k].death, "exec", 4) == 0;
+            snprintf(script, sizeof(script), "echo phase headers >&5; echo phase %s >&5; %s",
+                     phases[i][0], deaths[k].death);
+            assert_int_equal(run(*state, script, is_slow ? 1500 : 60000, &report, &err),
+                             deaths[k].code);
+            if (!strstr(err.message, phases[i][1]))
+                fail_msg("%s: %s", script, err.message);
+        }
     }
 }
 
@@ -156,6 +196,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(every_death_of_the_builder_is_a_reason, create_folder,
+                                        remove_folder),
+        cmocka_unit_test_setup_teardown(each_death_names_the_phase_it_came_in, create_folder,
                                         remove_folder),
         cmocka_unit_test_setup_teardown(a_builder_that_hangs_is_stopped, create_folder,
                                         remove_folder),

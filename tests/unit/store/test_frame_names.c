@@ -2,7 +2,9 @@
  */
 #include "tests/unit/test.h"
 
+#include "lib/base/flight_cache.h"
 #include "lib/base/mem.h"
+#include "lib/base/patience.h"
 #include "lib/profile/batch_from_profile.h"
 #include "lib/profile/filter.h"
 #include "lib/profile/profile_builder.h"
@@ -13,6 +15,8 @@
 #include "store/stack_union.h"
 #include "store/store.h"
 
+#include <pthread.h>
+#include <stdatomic.h>
 #include <string.h>
 
 enum { TENANT = 7, STACKS = 5 };
@@ -312,6 +316,74 @@ static void no_filter_loses_a_frame_whose_name_is_not_known(void **state)
     assert_int_equal(kept(&resolver, FILTER_FOCUS, "^gamma$"), 8);
 }
 
+/* ---- filters that others ask for, too ---- */
+
+/* Two questions: the first, which a filter makes wait for names, lets the other ask meanwhile. */
+struct pair {
+    struct stack_filters *filters;
+    const struct block *block;
+    struct stack_filter_question question;
+    struct patience patience; /* of the other */
+    enum err_code code;       /* what became of it */
+};
+
+static void *ask_meanwhile(void *context)
+{
+    struct pair *pair = context;
+    struct stack_filter_question question = pair->question;
+    struct store_names names = {0};
+    struct flight_entry *entry = NULL;
+    const bool *keeps;
+    struct err err;
+    question.patience = &pair->patience;
+    pair->code =
+        stack_filters_ref(pair->filters, &question, pair->block, &names, &entry, &keeps, &err);
+    flight_cache_unref(pair->code ? NULL : entry);
+    return NULL;
+}
+
+static enum err_code resolve_after_another(void *context, const struct frame_question *question,
+                                           struct arena *arena, struct symbolize_frames *answers,
+                                           struct err *err)
+{
+    (void)question, (void)arena, (void)answers, (void)err;
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, ask_meanwhile, context), 0);
+    pthread_join(thread, NULL);
+    return ERR_NONE;
+}
+
+static void waiting_for_a_filter_of_others_ends_with_the_question(void **state)
+{
+    (void)state;
+    const atomic_bool is_cancelled = true;
+    const struct patience patiences[] = {{.deadline_ns = 1}, {.is_cancelled = &is_cancelled}};
+    struct stored stored;
+    store_block(&stored, 1);
+    for (size_t i = 0; i < 2; i++) {
+        arena_auto arena = arena_create();
+        const struct filter_rule rule = {.action = FILTER_FOCUS, .pattern = SPAN_LITERAL("main")};
+        struct pair pair = {.filters = stack_filters_create(1 << 20),
+                            .block = stored.block,
+                            .patience = patiences[i]};
+        const struct frame_resolver resolver = {.context = &pair, .resolve = resolve_after_another};
+        struct store_names names = {0};
+        struct flight_entry *entry;
+        const bool *keeps;
+        struct err err;
+        pair.question = (struct stack_filter_question){.resolver = &resolver, .tenant_id = TENANT};
+        assert_int_equal(filter_create(arena, &rule, 1, &pair.question.filter, &err), ERR_NONE);
+        pair.question.rules = stack_filter_tell(arena, pair.question.filter);
+        assert_int_equal(stack_filters_ref(pair.filters, &pair.question, stored.block, &names,
+                                           &entry, &keeps, &err),
+                         ERR_NONE);
+        assert_int_equal(pair.code, ERR_CANCELLED);
+        flight_cache_unref(entry);
+        stack_filters_destroy(pair.filters);
+    }
+    forget_block(&stored);
+}
+
 static void what_the_resolver_cannot_do_is_told(void **state)
 {
     (void)state;
@@ -338,6 +410,7 @@ int main(void)
         cmocka_unit_test(names_that_come_later_are_in_old_profiles),
         cmocka_unit_test(filters_match_names_that_are_resolved),
         cmocka_unit_test(no_filter_loses_a_frame_whose_name_is_not_known),
+        cmocka_unit_test(waiting_for_a_filter_of_others_ends_with_the_question),
         cmocka_unit_test(what_the_resolver_cannot_do_is_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -34,8 +34,12 @@ static void numbers_come_back_as_they_were(void **state)
             assert_int_equal(rest.size, 0);
             assert_memory_equal(values, read, count * sizeof(*values));
             buf_clear(&packed);
-            pack_append_u32(&packed, narrow, count,
-                            random_below(&seed, 2) ? PACK_QUICK : PACK_SMALL);
+            const enum pack_effort effort = random_below(&seed, 2) ? PACK_QUICK : PACK_SMALL;
+            pack_append_u32(&packed, narrow, count, effort);
+            buf_auto twin;
+            buf_init(&twin, 1 << 20);
+            pack_append_u32_portable(&twin, narrow, count, effort);
+            assert_true(span_equal(buf_span(&packed), buf_span(&twin)));
             rest = buf_span(&packed);
             assert_true(pack_take_u32(&rest, narrow_read, count));
             assert_int_equal(rest.size, 0);

@@ -89,7 +89,7 @@ function AllValues({ answer }: { answer: RangeAnswer }) {
           <table>
             <thead>
               <tr>
-                <th scope="col">Begin of the step</th>
+                <th scope="col">Start of the step</th>
                 {answer.series.map(({ labels }) => <th scope="col" class="number" key={seriesName(labels)}>{seriesName(labels)}</th>)}
               </tr>
             </thead>
@@ -182,8 +182,8 @@ export function Metrics(props: MetricsProps) {
         {selection.part ? (
           <>
             <span>Looking at <strong>{formatSpan(selection.part)}</strong> ({formatLength(selection.part.to - selection.part.from)})</span>
-            <Button look="quiet" onClick={onZoom}>Make it the window</Button>
-            <Button look="quiet" onClick={() => onPart(null)}>Look at all</Button>
+            <Button look="quiet" onClick={onZoom}>Zoom in to this range</Button>
+            <Button look="quiet" onClick={() => onPart(null)}>Clear selection</Button>
           </>
         ) : (
           <span>{steps.marked ? `Marked ${formatSpan(steps.marked)}: Enter looks at it` : "Drag over the graph to look at a part of the time"}</span>

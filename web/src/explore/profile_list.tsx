@@ -39,8 +39,8 @@ export function ProfileList({ asked, opened, onOpen }: ProfileListProps) {
       <table>
         <thead>
           <tr>
-            <th scope="col">Begin</th>
-            <th scope="col" class="number">Over</th>
+            <th scope="col">Start</th>
+            <th scope="col" class="number">Duration</th>
             <th scope="col" class="number">Total</th>
             <th scope="col">Labels</th>
           </tr>

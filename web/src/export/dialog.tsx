@@ -1,19 +1,24 @@
 /* dialog: saves what is seen as a file; everything is made in the browser; only a page with all groups asks the server for their trees. */
-import { useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import type { ExportForm } from "../export_worker.ts";
 import { formatBytes, formatPercent, formatValue } from "../model/units.ts";
-import { asProblem, Dialog, ErrorLine, say } from "../ui/kit.tsx";
+import { asProblem, Button, Dialog, ErrorLine, say } from "../ui/kit.tsx";
 import { Icon } from "../ui/icons.tsx";
 import type { PaneContext } from "../views/panes.tsx";
 import { picturesShown } from "../views/stage.ts";
 import type { Problem } from "../api.ts";
 import { filterWords } from "./filter_words.ts";
+import { gather, type Gathered } from "./gather.ts";
 import { fileNameOf, makeParts, save, type Seen } from "./make.ts";
 import { makePage, maxPageBytes, type PackedTree } from "./page.ts";
 import { groupOfLabel } from "../model/labels.ts";
 import { servedRules, splitRules, type ServedRules } from "../model/served_rules.ts";
 import { graphShown, graphToPng, graphToSvg } from "./graph_picture.ts";
 import { toPng, toSvg } from "./pictures.ts";
+import { addStyle } from "../ui/style.ts";
+import style from "./dialog.css?text";
+
+addStyle(style);
 
 type Kind = ExportForm | "svg" | "png";
 
@@ -49,53 +54,130 @@ function rulesForAll({ state, regrouped }: PaneContext): ServedRules | undefined
   return regrouped?.canServe && rest.length === 0 ? servedRules(served) : null;
 }
 
-/** What is seen, then the same by all other groups. */
-async function packTrees(seen: Seen, context: PaneContext, own: string, hasGroups: boolean): Promise<PackedTree[]> {
-  const { regrouped } = context;
-  const trees = [{ group: own, parts: await makeParts(seen, "page") }];
-  const rules = rulesForAll(context);
-  if (!hasGroups || !regrouped || rules === null) return trees;
-  for (const group of regrouped.groups) {
-    if (group === own) continue;
-    const flame = await regrouped.load(new AbortController().signal, rules, group);
-    trees.push({ group, parts: await makeParts({ source: flame, flame, zoom: 0, comment: "" }, "page") });
-  }
-  return trees;
+/** The groups that a page has besides its own. */
+function otherGroups(context: PaneContext, own: string): string[] {
+  return context.regrouped && rulesForAll(context) !== null ? context.regrouped.groups.filter((group) => group !== own) : [];
 }
 
-async function makeFile(kind: Kind, type: string, seen: Seen, context: PaneContext, hasGroups: boolean): Promise<Blob> {
+/** A link may name a label without saying that it is one. */
+function ownGroup({ state, regrouped }: PaneContext): string {
+  return regrouped?.groups.find((one) => one === state.group || one === groupOfLabel(state.group)) ?? state.group;
+}
+
+/** The whole by another group, under the same rules. */
+async function packGroup(context: PaneContext, group: string, signal: AbortSignal): Promise<BlobPart[]> {
+  const flame = await context.regrouped!.load(signal, rulesForAll(context) ?? undefined, group);
+  return makeParts({ source: flame, flame, zoom: 0, comment: "" }, "page");
+}
+
+/** What is seen, then what was gathered of the same by other groups. */
+async function packPage(seen: Seen, context: PaneContext, { trees }: Gathered<BlobPart[]>): Promise<Blob> {
+  const group = ownGroup(context);
+  const packed: PackedTree[] = [{ group, parts: await makeParts(seen, "page") }];
+  for (const other of otherGroups(context, group)) if (trees.has(other)) packed.push({ group: other, parts: trees.get(other)! });
+  return makePage(packed, { title: pageTitle(), state: { ...context.state, group } });
+}
+
+async function makeFile(kind: Kind, type: string, seen: Seen, context: PaneContext, gathered: Gathered<BlobPart[]>): Promise<Blob> {
   const graph = picturesShown().length ? null : graphShown();
   if (kind === "svg") return new Blob([graph ? graphToSvg(graph, pageTitle()) : toSvg(picturesShown(), pageTitle())], { type });
   if (kind === "png") return graph ? graphToPng(graph) : toPng(picturesShown());
-  if (kind === "page") {
-    const { state, regrouped } = context;
-    // A link may name a label without saying that it is one.
-    const group = regrouped?.groups.find((one) => one === state.group || one === groupOfLabel(state.group)) ?? state.group;
-    return makePage(await packTrees(seen, context, group, hasGroups && seen.zoom === 0), { title: pageTitle(), state: { ...state, group } });
-  }
+  if (kind === "page") return packPage(seen, context, gathered);
   return new Blob(await makeParts(seen, kind), { type });
+}
+
+/** Groups that are asked for. */
+interface Progress {
+  done: number;
+  of: number;
+}
+
+/** A page some of whose groups did not come. */
+interface Unfinished {
+  choice: Choice;
+  gathered: Gathered<BlobPart[]>;
 }
 
 function useExport(context: PaneContext, isZoomed: boolean, hasGroups: boolean) {
   const [busy, setBusy] = useState<Kind | null>(null);
   const [error, setError] = useState<Problem | null>(null);
-  const run = async ({ kind, ending, type }: Choice) => {
-    setBusy(kind);
-    setError(null);
+  const [progress, setProgress] = useState<Progress | null>(null);
+  const [unfinished, setUnfinished] = useState<Unfinished | null>(null);
+  const abort = useRef<AbortController | null>(null);
+  const cancel = () => abort.current?.abort();
+  useEffect(() => cancel, []); // who closes the dialog waits for nothing
+
+  /** False: some did not come, and the reader is asked. */
+  const gatherFor = async (choice: Choice, gathered: Gathered<BlobPart[]>, signal: AbortSignal): Promise<boolean> => {
+    const groups = otherGroups(context, ownGroup(context));
+    const make = (group: string) => packGroup(context, group, signal);
+    await gather(groups, make, gathered, signal, (done) => setProgress({ done, of: groups.length }));
+    if (gathered.failed.size > 0) setUnfinished({ choice, gathered });
+    return gathered.failed.size === 0;
+  };
+  const write = async ({ kind, ending, type }: Choice, gathered: Gathered<BlobPart[]>, signal: AbortSignal) => {
     const { flame, source, state, zoom } = context;
     const filters = filterWords(state).join("; ");
     const comment = `exported view of ${pageTitle()}${filters ? `, of which: ${filters}` : ""}`;
-    try {
-      const blob = await makeFile(kind, type, { flame, source, zoom: isZoomed ? zoom : 0, comment }, context, hasGroups);
-      const name = fileNameOf(pageTitle()) + ending;
-      save(blob, name);
-      say(`${name}, ${formatBytes(blob.size)}`);
-    } catch (caught) {
-      setError(asProblem(caught));
-    }
-    setBusy(null);
+    const blob = await makeFile(kind, type, { flame, source, zoom: isZoomed ? zoom : 0, comment }, context, gathered);
+    signal.throwIfAborted();
+    const name = fileNameOf(pageTitle()) + ending;
+    save(blob, name);
+    say(`${name}, ${formatBytes(blob.size)}`);
   };
-  return { busy, error, run };
+  /** What else had the focus goes away. */
+  const focusOn = ({ kind }: Choice) => document.getElementById(`export-${kind}`)?.focus();
+  /** asks: first for the groups that are not there yet. */
+  const run = async (choice: Choice, gathered: Gathered<BlobPart[]> = { trees: new Map(), failed: new Map() }, asks = true) => {
+    if (busy !== null) return;
+    focusOn(choice);
+    const { signal } = (abort.current = new AbortController());
+    setBusy(choice.kind);
+    setError(null);
+    setUnfinished(null);
+    try {
+      const isWhole = choice.kind !== "page" || !hasGroups || isZoomed || !asks || (await gatherFor(choice, gathered, signal));
+      if (isWhole) await write(choice, gathered, signal);
+    } catch (caught) {
+      if (!signal.aborted) setError(asProblem(caught));
+    }
+    if (document.activeElement?.closest(".export-progress")) focusOn(choice);
+    setBusy(null);
+    setProgress(null);
+  };
+  return { busy, error, progress, unfinished, run, cancel };
+}
+
+/** While groups are asked for: how far it is; and what did not come. */
+function GroupState({ progress, unfinished, run, cancel }: Pick<ReturnType<typeof useExport>, "progress" | "unfinished" | "run" | "cancel">) {
+  const word = (group: string) => group.replace(/^label:/, "");
+  const missing = useRef<HTMLDivElement>(null);
+  useEffect(() => missing.current?.querySelector("button")?.focus(), [unfinished]);
+  return (
+    <>
+      {progress && (
+        <div class="actions export-progress">
+          <progress max={progress.of} value={progress.done} aria-label="Groups of the page" />
+          <span role="status">{progress.done} of {progress.of} groups</span>
+          <Button onClick={cancel}>Cancel</Button>
+        </div>
+      )}
+      {unfinished && (
+        <div class="export-missing" role="alert" ref={missing}>
+          <p>These groups did not come; nothing is saved yet:</p>
+          <ul>
+            {[...unfinished.gathered.failed].map(([group, why]) => (
+              <li key={group}><strong>{word(group)}</strong> {why}</li>
+            ))}
+          </ul>
+          <div class="actions">
+            <Button look="primary" onClick={() => void run(unfinished.choice, unfinished.gathered)}>Ask for them again</Button>
+            <Button onClick={() => void run(unfinished.choice, unfinished.gathered, false)}>Save without them</Button>
+          </div>
+        </div>
+      )}
+    </>
+  );
 }
 
 /** What the files hold, in words; of a comparison, side b. */
@@ -145,7 +227,7 @@ export function ExportDialog({ context, onClose }: ExportProps) {
   const { flame, zoom } = context;
   const [isZoomed, setZoomed] = useState(zoom > 0);
   const [hasGroups, setGroups] = useState(true);
-  const { busy, error, run } = useExport(context, isZoomed, hasGroups);
+  const { busy, error, progress, unfinished, run, cancel } = useExport(context, isZoomed, hasGroups);
   return (
     <Dialog title="Save this view" onClose={onClose}>
       <Extent context={context} isZoomed={isZoomed} />
@@ -161,7 +243,7 @@ export function ExportDialog({ context, onClose }: ExportProps) {
       <ul class="choices export-choices">
         {choices.map((choice) => (
           <li key={choice.kind}>
-            <button type="button" disabled={busy !== null || (isPicture(choice.kind) && !hasPicture())} onClick={() => void run(choice)}>
+            <button type="button" id={`export-${choice.kind}`} aria-disabled={busy !== null} disabled={isPicture(choice.kind) && !hasPicture()} onClick={() => void run(choice)}>
               <Icon name="download" />
               <span>
                 {choice.label} <em>{choice.ending}</em>
@@ -172,6 +254,7 @@ export function ExportDialog({ context, onClose }: ExportProps) {
         ))}
       </ul>
       <p class="hint">All of it is made in this browser; the page asks the server for its other groups. The files hold no link to this page.</p>
+      <GroupState {...{ progress, unfinished, run, cancel }} />
       <ErrorLine error={error} />
     </Dialog>
   );

@@ -75,11 +75,11 @@ export function unitOf(sides: readonly Side[]): string {
   return profile.sampleTypes[type].unit;
 }
 
-/** What makes each side's values those of the tree, their unit aside. */
+/** What makes each side's values those of the tree, their unit aside; 0 where a total is not above zero: it has no shares. */
 export function scaleOf(sides: readonly Side[], isNormalised: boolean): number {
   if (sides.length < 2 || !isNormalised) return 1;
   const [before, after] = sides.map(totalOf);
-  return after ? before / after : 0;
+  return before > 0 && after > 0 ? before / after : 0;
 }
 
 function totalOf({ profile: { values, sampleTypes }, type, factor }: Side): number {
@@ -121,7 +121,7 @@ export function encodeFlame(sides: readonly Side[], wish: TreeWish): ArrayBuffer
   return writeFlame({
     tree: builder.finish(),
     frames,
-    total: scale === 1 ? ownTotal : ownTotal ? baseTotal : 0,
+    total: scale === 1 ? ownTotal : scale ? baseTotal : 0,
     baseTotal,
     isCut: false,
     metadata: {

@@ -76,7 +76,7 @@ function readStacks(texts: readonly string[], grouper: FrameGrouper): Stacks {
       let frame = frameOf.get(key);
       if (frame === undefined) {
         const func = isByBinary ? null : { name, file: "", startLine: 0 };
-        frame = grouper.frame({ func, line: 0, isInlined: isInlined && !isByBinary, mapping, address: 0n });
+        frame = grouper.frame({ func, line: 0, isInlined: isInlined && !isByBinary, mapping, address: 0n, offset: 0n });
         frameOf.set(key, frame);
       }
       if (!isByBinary || frame !== last) stack.push(frame);

@@ -21,9 +21,13 @@ export interface Place {
   isInlined: boolean;
   mapping: string;
   address: bigint;
+  /** Of the address in its binary's file. */
+  offset: bigint;
 }
 
 const interpreted = /\.(py|js|ts|mjs|cjs|rb|pl|php|lua)$/;
+/** The binary that agents give to functions of scripts. */
+const interpreter = /^\[(cpython|ruby)\]$/;
 const kernel = /^\[(guest\.)?kernel|(^|\/)vmlinux$|\.ko$/;
 /** Flags that hold only when they hold everywhere. */
 const ofAll = FrameFlag.Inlined | FrameFlag.Kernel | FrameFlag.Interpreted;
@@ -31,6 +35,17 @@ const ofAll = FrameFlag.Inlined | FrameFlag.Kernel | FrameFlag.Interpreted;
 const baseName = (path: string) => /([^/]+|^\/)\/*$/.exec(path)?.[1] ?? path;
 /** As pprof prints what has no name. */
 const binaryName = (mapping: string) => (mapping ? `[${baseName(mapping)}]` : "<unknown>");
+/** Of a binary's path, what counts before an offset. */
+const rawPathBytes = 256;
+
+/** Of an address without a function: lib/profile/raw_name.h. */
+function rawName({ mapping, address, offset }: Place): string {
+  if (!mapping || !address) return binaryName(mapping);
+  const bytes = encoder.encode(mapping);
+  let from = Math.max(0, bytes.length - rawPathBytes);
+  while (from > 0 && (bytes[from] & 0xc0) === 0x80) from++;
+  return `${baseName(from ? new TextDecoder().decode(bytes.subarray(from)) : mapping)}+0x${offset.toString(16)}`;
+}
 
 /** Bytes of a name that stands behind an address. */
 const addressNameBytes = 240;
@@ -64,12 +79,13 @@ export class FrameGrouper {
   }
 
   /** The place as a frame, and what makes it one with others. */
-  private shape({ func, line, isInlined, mapping, address }: Place): { frame: LocalFrame; key: string } {
+  private shape(place: Place): { frame: LocalFrame; key: string } {
+    const { func, line, isInlined, mapping, address } = place;
     const file = func?.file ?? "";
     const flags =
       (isInlined ? FrameFlag.Inlined : 0) | (kernel.test(mapping) ? FrameFlag.Kernel : 0) |
-      (interpreted.test(file) ? FrameFlag.Interpreted : 0) | (func ? 0 : FrameFlag.NotSymbolised);
-    const name = func?.name || binaryName(mapping);
+      (interpreted.test(file) || interpreter.test(mapping) ? FrameFlag.Interpreted : 0) | (func ? 0 : FrameFlag.NotSymbolised);
+    const name = func?.name || rawName(place);
     switch (this.group) {
       case "file": {
         const shown = file || binaryName(mapping);

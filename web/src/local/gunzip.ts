@@ -5,10 +5,12 @@
  * refuses the whole, the data is cut where a member's header can begin, and a cut is right when the
  * decoder takes what stands before it: it checks the length and the checksum.
  */
-import { LocalError } from "./profile.ts";
+import { LocalError, RefusedError } from "./profile.ts";
 
 /** Cuts that turn out wrong: a header's bytes can stand in data by chance, but hardly more than once. */
 const maxWrongCuts = 32;
+
+const notWhole = "The file is not whole: its gzip data cannot be unpacked.";
 
 class TooLarge extends LocalError {}
 
@@ -57,7 +59,7 @@ function join(parts: readonly Uint8Array[]): Uint8Array {
   return all;
 }
 
-/** Throws LocalError when the data is broken, or larger than maxBytes unpacked. */
+/** Throws RefusedError when the data is broken, LocalError when it is larger than maxBytes unpacked or cut at too many places. */
 export async function gunzip(bytes: Uint8Array<ArrayBuffer>, maxBytes: number): Promise<Uint8Array> {
   const whole = await unpackMember(bytes, maxBytes);
   if (whole) return join(whole);
@@ -70,8 +72,8 @@ export async function gunzip(bytes: Uint8Array<ArrayBuffer>, maxBytes: number): 
       for (const part of member) parts.push(part);
       left -= sizeOf(member);
       from = to;
-    } else if (to === bytes.length || ++wrongCuts > maxWrongCuts)
-      throw new LocalError("The file is not whole: its gzip data cannot be unpacked.");
+    } else if (to === bytes.length) throw new RefusedError(notWhole);
+    else if (++wrongCuts > maxWrongCuts) throw new LocalError(notWhole);
   }
   return join(parts);
 }

@@ -1,6 +1,6 @@
-/* join_labels: what both sides of a local comparison count of their labels, as one answer (lib/profile/labels.h); without histograms. */
-import type { Label, LabelCount, LabelsAnswer, LabelValue } from "../model/labels.ts";
-import type { SideCount } from "./labels.ts";
+/* join_labels: what both sides of a local comparison count of their labels, as one answer (lib/profile/labels.h). */
+import type { Label, LabelBar, LabelCount, LabelsAnswer, LabelValue } from "../model/labels.ts";
+import { barsFor, type SideCount } from "./labels.ts";
 
 /** What makes each side's values those of the comparison. */
 export type Factors = readonly [a: number, b: number];
@@ -25,6 +25,22 @@ function sumOf(values: readonly LabelValue[]): LabelCount {
   const sum = { total_a: 0, total_b: 0, samples_a: 0, samples_b: 0 };
   for (const value of values) for (const name of Object.keys(sum) as (keyof typeof sum)[]) sum[name] += value[name] ?? 0;
   return sum;
+}
+
+/** Of both sides in the same bars; sums are made those of the comparison last, as the server does. */
+function joinBars(pair: readonly (Label | undefined)[], values: readonly LabelValue[], factors: Factors): Pick<Label, "histogram"> {
+  const bars = barsFor(values.map(({ value }) => value as number));
+  if (!bars) return {};
+  const sides = pair.map((label) => {
+    const counts = bars.ends.map(() => ({ total: 0, samples: 0 }));
+    for (const { value, total, samples } of label?.values ?? []) {
+      const count = counts[bars.barOf(value as number)];
+      count.total += total ?? 0;
+      count.samples += samples ?? 0;
+    }
+    return counts;
+  });
+  return { histogram: bars.ends.map((ends, i): LabelBar => ({ ...ends, ...joinCount(sides[0][i], sides[1][i], factors) })) };
 }
 
 /** A side without the label has all that it kept without it. */
@@ -53,6 +69,7 @@ function joinLabel(pair: readonly [Label | undefined, Label | undefined], sides:
     value_count: values.length,
     values: shown,
     other: rest.length ? { value_count: rest.length, ...sumOf(rest) } : null,
+    ...(unit === undefined ? {} : joinBars(pair, values, factors)),
   };
 }
 

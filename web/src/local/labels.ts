@@ -121,28 +121,46 @@ const bySize = (a: { total: number }, b: { total: number }) => Math.abs(b.total)
 
 const equalBars = 16;
 
-/** As the server draws them: powers of two where numbers differ much, else sixteen equal ones. */
-function histogram(values: readonly Value[]): LabelBar[] {
-  const low = values.reduce((least, { number }) => Math.min(least, number), Infinity);
-  const high = values.reduce((most, { number }) => Math.max(most, number), -Infinity);
+/** Bars that hold numbers, and which of them holds one: as the server draws them, powers of two where numbers differ much, else equal ones. */
+export interface Bars {
+  ends: { low: number; high: number }[];
+  barOf: (number: number) => number;
+}
+
+/** null where there are too few different numbers for a picture. */
+export function barsFor(numbers: readonly number[]): Bars | null {
+  if (numbers.length <= equalBars) return null;
+  const low = numbers.reduce((least, number) => Math.min(least, number), Infinity);
+  const high = numbers.reduce((most, number) => Math.max(most, number), -Infinity);
   const width = low < 0 || Math.floor(high / Math.max(low, 1)) < 64 ? Math.floor((high - low) / equalBars) + 1 : 0;
   const power = (number: number) => (number === 0 ? 0 : Math.floor(Math.log2(number)) + 1);
   const barOf = (number: number) => (width ? Math.floor((number - low) / width) : power(number) - power(low));
-  const bars: LabelBar[] = Array.from({ length: barOf(high) + 1 }, (_, i) => {
+  const ends = Array.from({ length: barOf(high) + 1 }, (_, i) => {
     const from = power(low) + i;
-    if (width) return { low: low + i * width, high: Math.min(high, low + (i + 1) * width - 1), total: 0, samples: 0 };
-    return { low: from === 0 ? 0 : 2 ** (from - 1), high: from === 0 ? 0 : 2 ** from - 1, total: 0, samples: 0 };
+    if (width) return { low: low + i * width, high: Math.min(high, low + (i + 1) * width - 1) };
+    return { low: from === 0 ? 0 : 2 ** (from - 1), high: from === 0 ? 0 : 2 ** from - 1 };
   });
-  for (const { number, total, samples } of values) {
-    const bar = bars[barOf(number)];
-    bar.total! += total;
-    bar.samples! += samples;
+  return { ends, barOf };
+}
+
+function histogram(values: readonly Value[]): LabelBar[] | undefined {
+  const bars = barsFor(values.map(({ number }) => number));
+  const counted = bars?.ends.map((ends) => ({ ...ends, total: 0, samples: 0 }));
+  for (const { number, total, samples } of counted ? values : []) {
+    const bar = counted![bars!.barOf(number)];
+    bar.total += total;
+    bar.samples += samples;
   }
-  return bars;
+  return counted;
 }
 
 interface Key extends Counted {
   values: Map<string, Value>;
+}
+
+function histogramOf(values: readonly Value[]): Pick<Label, "histogram"> {
+  const bars = histogram(values);
+  return bars ? { histogram: bars } : {};
 }
 
 function describe(name: string, key: Key, kept: Counted, labels: LocalLabels, limit: number): Label {
@@ -166,7 +184,7 @@ function describe(name: string, key: Key, kept: Counted, labels: LocalLabels, li
       return { value: number, unit: strings[own], total, samples, filter: filterOf(unit === undefined ? `${number} ${strings[own]}` : String(number)) };
     }),
     other: rest.length ? { value_count: rest.length, total: rest.reduce((sum, { total }) => sum + total, 0), samples: rest.reduce((sum, { samples }) => sum + samples, 0) } : null,
-    ...(unit !== undefined && values.length > equalBars ? { histogram: histogram(values) } : {}),
+    ...(unit === undefined ? {} : histogramOf(values)),
   };
 }
 

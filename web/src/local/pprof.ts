@@ -24,9 +24,15 @@ interface Func {
   startLine: number;
 }
 
+interface Mapping {
+  file: number;
+  /** What makes an address an offset in the file. */
+  shift: bigint;
+}
+
 interface Raw {
   valueTypes: { type: number; unit: number }[];
-  mappings: Map<number, number>;
+  mappings: Map<number, Mapping>;
   locations: Map<number, Location>;
   functions: Map<number, Func>;
   strings: Uint8Array[];
@@ -51,6 +57,22 @@ function fields(message: Message): Map<number, number> {
     else message.skip();
   }
   return found;
+}
+
+function readMapping(message: Message): { id: number; mapping: Mapping } {
+  const mapping: Mapping = { file: 0, shift: 0n };
+  let id = 0;
+  let start = 0n;
+  let offset = 0n;
+  while (message.next()) {
+    if (message.field === 1) id = message.unsigned();
+    else if (message.field === 2) start = message.exact();
+    else if (message.field === 4) offset = message.exact();
+    else if (message.field === 5) mapping.file = message.unsigned();
+    else message.skip();
+  }
+  mapping.shift = offset - start;
+  return { id, mapping };
 }
 
 function readLocation(message: Message): { id: number; location: Location } {
@@ -120,8 +142,8 @@ function read(data: Uint8Array): Raw {
         raw.valueCounts.add(readSample(message.message(), raw));
         break;
       case 3: {
-        const mapping = fields(message.message());
-        raw.mappings.set(mapping.get(1) ?? 0, mapping.get(5) ?? 0);
+        const { id, mapping } = readMapping(message.message());
+        raw.mappings.set(id, mapping);
         break;
       }
       case 4: {
@@ -217,7 +239,8 @@ class Locations {
     if (known) return known;
     const location = this.raw.locations.get(id);
     if (!location) throw new LocalError("The pprof file names a location that it does not hold.");
-    const mapping = this.text(this.raw.mappings.get(location.mappingId) ?? 0);
+    const binary = this.raw.mappings.get(location.mappingId);
+    const mapping = this.text(binary?.file ?? 0);
     // Lines stand from the innermost inlined call to the function itself.
     const { lines } = location;
     let outermost = lines.length - 1;
@@ -225,12 +248,13 @@ class Locations {
     const dropped = outermost < 0 ? "" : outermost === lines.length - 1 ? "whole" : "beneath";
     const first = dropped === "beneath" ? outermost + 1 : 0;
     const { address } = location;
+    const offset = BigInt.asUintN(64, address + (binary?.shift ?? 0n));
     const frames: number[] = [];
-    if (lines.length === 0 || this.grouper.group === "binary") frames.push(this.grouper.frame({ func: null, line: 0, isInlined: false, mapping, address }));
+    if (lines.length === 0 || this.grouper.group === "binary") frames.push(this.grouper.frame({ func: null, line: 0, isInlined: false, mapping, address, offset }));
     else
       for (let i = lines.length - 1; i >= first; i--) {
         const { functionId, line } = lines[i];
-        frames.push(this.grouper.frame({ func: this.func(functionId), line, isInlined: i < lines.length - 1, mapping, address }));
+        frames.push(this.grouper.frame({ func: this.func(functionId), line, isInlined: i < lines.length - 1, mapping, address, offset }));
       }
     const made: Located = { frames, dropped };
     this.known.set(id, made);

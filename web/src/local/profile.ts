@@ -53,7 +53,10 @@ export interface LocalProfile extends Stacks {
 }
 
 /** The file is not what it seemed, or is broken; the message can be shown. */
-export class LocalError extends Error {}
+export class LocalError extends Error {
+  /** Of several files, the one that it is about; -1 for none of them alone. */
+  file = -1;
+}
 
 /** The server would refuse the file, too. */
 export class RefusedError extends LocalError {}

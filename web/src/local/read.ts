@@ -5,7 +5,7 @@
 import { decodeFolded, firstIsStack } from "./folded.ts";
 import { gunzip } from "./gunzip.ts";
 import { decodePprof, isPprof } from "./pprof.ts";
-import { LocalError, RefusedError, type LocalProfile } from "./profile.ts";
+import { RefusedError, type LocalProfile } from "./profile.ts";
 import { looksLikeJson, refusalOf } from "./refusal.ts";
 
 /** What a tab can be asked to hold; larger files are for the server. */
@@ -42,7 +42,7 @@ export async function unpack(file: Blob): Promise<Uint8Array> {
 export async function readProfile(file: Blob): Promise<LocalProfile | null> {
   if (file.size > maxBytes) return null;
   const bytes = await unpack(file);
-  if (bytes.length === 0) throw new LocalError("The file is empty.");
+  if (bytes.length === 0) throw new RefusedError("The file is empty.");
   const profile = decode(bytes);
   if (profile) noteSums(profile);
   const refusal = profile ? "" : refusalOf(bytes);

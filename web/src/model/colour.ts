@@ -153,7 +153,8 @@ export const diffFillOf = (before: number, after: number): number => diffFill + 
 export function diffStep(before: number, after: number): number {
   const larger = Math.max(Math.abs(before), Math.abs(after));
   if (larger === 0) return diffSteps;
-  const share = (after - before) / larger;
+  // From below zero to above it a node changes by more than either side is.
+  const share = Math.max(-1, Math.min(1, (after - before) / larger));
   // A square root spreads the small changes, which are the common ones.
   const strength = Math.sqrt(Math.abs(share));
   const step = Math.abs(share) < 0.005 ? 0 : Math.max(1, Math.round(strength * diffSteps));

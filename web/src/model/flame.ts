@@ -54,6 +54,22 @@ export interface SampleType {
   unit: string;
 }
 
+/** A binary of whose addresses some lack names. */
+export interface Unnamed {
+  /** Hexadecimal; "" where the profile has none. */
+  build_id: string;
+  file: string;
+}
+
+/** What names are missing still. */
+export interface Symbolization {
+  complete: boolean;
+  pending: Unnamed[];
+  missing: (Unnamed & { reason: string; next_retry: string | null })[];
+  /** At least so many more came without names, of which the server does not tell what became of them. */
+  unlisted?: number;
+}
+
 export interface FlameMetadata {
   sample_type?: string;
   unit?: string;
@@ -63,6 +79,17 @@ export interface FlameMetadata {
   sample_type_index?: number;
   normalised?: boolean;
   cut?: { nodes?: number; value?: number };
+  symbolization?: Symbolization;
+  /** The path's hash now of the node that the tree was asked for below. */
+  root?: string;
+  /** Addresses are called otherwise than the profile came: links may be older. */
+  named_later?: boolean;
+  /** Some of them came with a name. */
+  sent_names_replaced?: boolean;
+  /** What is called now that a focus called `app+0x2a10`, or as the sender did. */
+  renamed?: string[];
+  /** And there are more. */
+  renamed_is_cut?: boolean;
 }
 
 export class FlameError extends Error {}
@@ -185,8 +212,14 @@ export interface Flame {
   readonly rowWidths: Float32Array;
 }
 
-/** Of one profile that holds values below zero: boxes are as wide as the sum of sizes then, whatever their sign. */
-export const hasSigns = (flame: Flame): boolean => !flame.isDiff && flame.width !== flame.cum;
+const signed = new WeakMap<Float64Array, boolean>();
+
+/** It holds values below zero, on either side: boxes are as wide as the sum of sizes then, whatever their sign. */
+export function hasSigns({ self, baseSelf, width, cum }: Flame): boolean {
+  if (!baseSelf) return width !== cum;
+  if (!signed.has(self)) signed.set(self, hasNegative(self) || hasNegative(baseSelf));
+  return signed.get(self)!;
+}
 
 /** Where a node begins, in values from the tree's left edge. */
 export function startOf(flame: Flame, node: number): number {

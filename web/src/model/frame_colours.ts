@@ -84,7 +84,7 @@ function tellingFlags(flame: Flame): number {
     any |= flags;
     every &= flags;
   }
-  return any & ~every & (FrameFlag.Inlined | FrameFlag.Kernel | FrameFlag.Interpreted);
+  return any & ~every & (FrameFlag.Inlined | FrameFlag.Kernel | FrameFlag.Interpreted | FrameFlag.NotSymbolised);
 }
 
 /**

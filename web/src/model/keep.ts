@@ -1,4 +1,4 @@
-/* keep: how long profiles are kept, in seconds (0: for ever), as people read it and as the API takes it. */
+/* keep: how long profiles are kept, in seconds (0: forever), as people read it and as the API takes it. */
 
 const day = 86_400;
 const units: [number, string, string][] = [
@@ -19,9 +19,9 @@ export function keepText(seconds: number): string {
   return seconds / size + letter;
 }
 
-/** "90 days", "1 year", "for ever". */
+/** "90 days", "1 year", "forever". */
 export function keepWords(seconds: number): string {
-  if (seconds === 0) return "for ever";
+  if (seconds === 0) return "forever";
   const [size, , name] = unitOf(seconds);
   const count = seconds / size;
   return `${count.toLocaleString("en")} ${name}${count === 1 ? "" : "s"}`;
@@ -29,4 +29,4 @@ export function keepWords(seconds: number): string {
 
 /** What a rule does with what it finds. */
 export const ruleWords = (keep_s: number, totals_s: number | null): string =>
-  keep_s === 0 ? "kept for ever" : `kept ${keepWords(keep_s)}${totals_s ? `, then what each hour has together until it is ${keepWords(totals_s)} old` : ""}`;
+  keep_s === 0 ? "kept forever" : `kept ${keepWords(keep_s)}${totals_s ? `, hourly totals ${keepWords(totals_s)}` : ""}`;

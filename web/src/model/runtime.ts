@@ -1,7 +1,7 @@
 /*
  * runtime: what runs a frame: the kernel, a virtual machine, or a language's compiled code.
  *
- * Told, in this order, by the kernel's flag, the source file's ending, the way that a language writes
+ * Told, in this order, by the kernel's flag, an interpreter's name for a binary, the source file's ending, the way that a language writes
  * names, and the binary. C++ and Rust write many names alike: such a name is taken for what the names
  * that are beyond doubt in the same binary say. What is left is native code without a sign of its
  * language, mostly C.
@@ -55,6 +55,9 @@ const binaries: readonly [RegExp, Runtime][] = [
   [/^libstdc\+\+|^libc\+\+/, "C++"],
 ];
 
+/** Binaries that agents give to functions of scripts: they know, whatever the function is called. */
+const interpreters: Record<string, Runtime> = { "[cpython]": "Python", "[ruby]": "Ruby" };
+
 const firstOf = <Kind>(patterns: readonly [RegExp, Kind][], text: string): Kind | null => patterns.find(([pattern]) => pattern.test(text))?.[1] ?? null;
 
 /** What a name and a file say by themselves. */
@@ -92,6 +95,8 @@ export class RuntimeNames {
     const flags = frames.flags(frame);
     if (flags & FrameFlag.Kernel) return "kernel";
     const mapping = frames.mapping(frame);
+    const byInterpreter = Object.hasOwn(interpreters, mapping) ? interpreters[mapping] : undefined;
+    if (byInterpreter) return byInterpreter;
     const found = fromName(frames.name(frame), frames.file(frame));
     if (found === either) return this.rustBinaries.has(mapping) ? "Rust" : "C++";
     if (found) return found;

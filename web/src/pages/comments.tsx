@@ -81,7 +81,7 @@ function Places({ comment, context, isAlone }: Pick<RemarkProps, "comment" | "co
   useEffect(() => setMissing(false), [flame]);
   if (!pin && view === null) return null;
   const goTo = (to: Pin) => {
-    const isThere = findByPathHash(flame, to.hash) > 0;
+    const isThere = findByPathHash(flame, to.hash) > 0 || flame.metadata.named_later === true; // perhaps by an older path
     setMissing(!isThere);
     update({
       marked: to.function,
@@ -122,7 +122,7 @@ function DeleteButton({ comment, share, onDeleted, onError }: Pick<RemarkProps, 
       onError(asProblem(caught));
     }
   };
-  return <SureButton icon="trash" label="Delete" again="Delete for ever" onSure={() => void remove()} />;
+  return <SureButton icon="trash" label="Delete" again="Delete forever" onSure={() => void remove()} />;
 }
 
 function Remark({ comment, share, context, isAlone, onChanged, onDeleted }: RemarkProps) {

@@ -49,11 +49,11 @@ function AskOnce({ id, share, token, onDone }: { id: string; share: Share | null
   return (
     <>
       <h1>Delete {share ? `“${nameOf(share)}”` : "this profile"}?</h1>
-      <p>The link stops working for everybody and the file is removed. This cannot be undone.</p>
+      <p>The link stops working foreverybody and the file is removed. This cannot be undone.</p>
       <ErrorLine error={error} />
       <div class="actions">
         <a class="button plain" href={`/p/${id}`}><span>Keep it</span></a>
-        <Button look="danger" icon="trash" onClick={remove}>Delete for ever</Button>
+        <Button look="danger" icon="trash" onClick={remove}>Delete forever</Button>
       </div>
     </>
   );

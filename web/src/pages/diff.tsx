@@ -2,7 +2,6 @@
 import { useCallback, useState } from "preact/hooks";
 import { getDiff, getDiffLabels, getDiffTop, type Session, type Share } from "../api.ts";
 import type { Flame } from "../model/flame.ts";
-import { formatLabels } from "../model/labels.ts";
 import type { ServedRules } from "../model/served_rules.ts";
 import { formatValue } from "../model/units.ts";
 import { formatState } from "../state.ts";
@@ -10,8 +9,9 @@ import { copyLink } from "../ui/copy_link.ts";
 import { Button, useTitle } from "../ui/kit.tsx";
 import { Shell } from "../ui/shell.tsx";
 import { Verdict } from "../views/legend.tsx";
-import { treeOf, useViewState, Viewer } from "../views/viewer.tsx";
-import { nameOf, ShareProblem, useShare } from "./share.tsx";
+import { useViewState } from "../views/view_address.ts";
+import { questionOf, treeKey, treeOf, Viewer } from "../views/viewer.tsx";
+import { NamesLine, nameOf, ShareProblem, sourceLinksOf, stepping, useShare } from "./share.tsx";
 
 /** The total of the type that is shown, where it is not the tree's: a normalised tree counts the side after as the one before. */
 function totalOf(share: Share | null, flame: Flame): string {
@@ -26,13 +26,19 @@ interface SideProps {
   value: string;
   /** Of the view, for the way to this side alone. */
   query: string;
+  onOpen: () => void;
 }
 
-function Side({ word, share, value, query }: SideProps) {
+function Side({ word, share, value, query, onOpen }: SideProps) {
+  const open = (event: MouseEvent) => {
+    if (event.ctrlKey || event.metaKey || event.shiftKey) return;
+    event.preventDefault();
+    onOpen();
+  };
   return (
     <div class={`side ${word.toLowerCase()}`}>
       <span class="side-word">{word}</span>
-      {share ? <a href={`/p/${share.id}${query}`}>{nameOf(share)}</a> : <span class="ghost ghost-line" />}
+      {share ? <a href={`/p/${share.id}${query}`} onClick={open}>{nameOf(share)}</a> : <span class="ghost ghost-line" />}
       <span class="side-value">{value}</span>
     </div>
   );
@@ -43,11 +49,12 @@ export function DiffPage({ a, b, session }: { a: string; b: string; session: Ses
   const after = useShare(b);
   const [state, update] = useViewState();
   const [flame, setFlame] = useState<Flame | null>(null);
+  const [nameCount, setNameCount] = useState(0); // how often names came
   useTitle(before.share && after.share ? `${nameOf(before.share)} → ${nameOf(after.share)}` : "Comparison");
-  const question = { sampleType: state.sampleType, group: state.group, isNormalised: state.isNormalised, labels: state.labels };
+  const question = questionOf(state);
   const load = useCallback(
-    (signal: AbortSignal, rules?: ServedRules, group?: string) => getDiff(a, b, { ...question, ...treeOf(state, group), rules }, signal),
-    [a, b, state.sampleType, state.group, state.isNormalised, state.root, formatLabels(state.labels)],
+    (signal: AbortSignal, rules?: ServedRules, group?: string, root?: string) => getDiff(a, b, { ...question, ...treeOf(state, group, root), rules }, signal),
+    [a, b, treeKey(state)],
   );
   const broken = [before, after].find((side) => side.problem);
   if (broken?.problem)
@@ -60,36 +67,42 @@ export function DiffPage({ a, b, session }: { a: string; b: string; session: Ses
   const normalise = () => update({ isNormalised: !state.isNormalised });
   const unit = flame?.metadata.unit ?? "";
   // What only a comparison has stays here.
-  const query = formatState({ ...state, isNormalised: false, sort: null, columns: [], root: "" });
+  const alone = { ...state, isNormalised: false, sort: null, columns: [], root: "" };
+  const query = formatState(alone);
+  const open = (id: string) => stepping(({ openShare }) => openShare(id, alone));
   return (
     <Shell session={session} isViewer>
       <header class="profile-head">
         <h1 class="unseen">Comparison of two profiles</h1>
         <div class="profile-title">
           <div class="sides">
-            <Side word="Before" share={before.share} value={flame ? formatValue(flame.baseTotal, unit) : ""} query={query} />
-            <Side word="After" share={after.share} value={flame ? state.isNormalised ? totalOf(after.share, flame) : formatValue(flame.total, unit) : ""} query={query} />
+            <Side word="Before" share={before.share} value={flame ? formatValue(flame.baseTotal, unit) : ""} query={query} onOpen={() => open(a)} />
+            <Side word="After" share={after.share} value={flame ? state.isNormalised ? totalOf(after.share, flame) : formatValue(flame.total, unit) : ""} query={query} onOpen={() => open(b)} />
           </div>
-          {flame && <Verdict flame={flame} isNormalised={state.isNormalised} />}
+          {flame ? <Verdict flame={flame} isNormalised={state.isNormalised} /> : <p class="verdict" />}
           <div class="profile-tools">
             <Button icon="copy" look="primary" onClick={copyLink}>Copy link</Button>
             <Button icon="swap" onClick={() => location.assign(swapped)} title="Swap sides (x)">Swap</Button>
           </div>
         </div>
+        {before.share && after.share && <NamesLine shares={[before.share, after.share]} onNames={() => setNameCount(nameCount + 1)} />}
       </header>
       <Viewer
         isDiff
         isReady={before.share !== null && after.share !== null}
+        sampleTypes={before.share?.sample_types}
+        defaultType={before.share?.default_sample_type_index}
         state={state}
         update={update}
         opensOthers
-        flameKey={`${state.sampleType}\n${state.group}\n${state.isNormalised}\n${state.root}\n${formatLabels(state.labels)}`}
+        flameKey={nameCount + treeKey(state)}
         load={load}
         loadRows={(signal, rules) => getDiffTop(a, b, { ...question, rules }, signal)}
         loadLabels={(labels, signal) => getDiffLabels(a, b, question, labels, signal)}
         labelKeys={[...new Set([before, after].flatMap(({ share }) => share?.sample_labels ?? []))]}
         onFlame={setFlame}
-        extraKeys={{ y: copyLink, x: () => location.assign(swapped), "%": normalise, "[": () => location.assign(`/p/${a}${query}`), "]": () => location.assign(`/p/${b}${query}`) }}
+        sources={[a, b].map(sourceLinksOf)}
+        extraKeys={{ y: copyLink, x: () => location.assign(swapped), "%": normalise, "[": () => open(a), "]": () => open(b) }}
         tools={
           <Button class="toggle" aria-pressed={state.isNormalised} onClick={normalise} title="Scale both sides to the same total (%)">
             Normalise

@@ -13,8 +13,8 @@ function Files({ share, base }: { share: Share; base: string }) {
     [`${base}.pb.gz`, "pprof", ".pb.gz"],
     [`${base}.folded`, "Folded stacks", ".folded"],
     [`${base}.json`, "JSON", ".json"],
-    [`${base}.svg`, "Picture", ".svg"],
-    [`${base}.png`, "Picture", ".png"],
+    [`${base}.svg`, "Picture, SVG", ".svg"],
+    [`${base}.png`, "Picture, PNG", ".png"],
     [`${base}.dot`, "Call graph for Graphviz", ".dot"],
   ];
   return (

@@ -2,12 +2,12 @@
 import type { ComponentChildren } from "preact";
 import { useCallback } from "preact/hooks";
 import { getDiff, getDiffLabels, getDiffTop, getFlame, getLabels, getTop, type Problem } from "../api.ts";
-import { formatLabels } from "../model/labels.ts";
 import type { ServedRules } from "../model/served_rules.ts";
 import { formatState, type Update } from "../state.ts";
 import { Messages, ProblemView, useTitle } from "../ui/kit.tsx";
-import { treeOf, useViewState, Viewer } from "../views/viewer.tsx";
-import { nameOf, useShare } from "./share.tsx";
+import { useViewState } from "../views/view_address.ts";
+import { questionOf, treeKey, treeOf, Viewer } from "../views/viewer.tsx";
+import { nameOf, sourceLinksOf, useShare } from "./share.tsx";
 
 /** "<a>..<b>" is a comparison. */
 export function EmbedPage() {
@@ -23,9 +23,9 @@ function EmbeddedPair({ a, b }: { a: string; b: string }) {
   const title = isReady ? `${nameOf(before.share!)} → ${nameOf(after.share!)}` : "";
   useTitle(title);
   const broken = before.problem ? before : after;
-  const question = { sampleType: state.sampleType, group: state.group, isNormalised: state.isNormalised, labels: state.labels };
-  const key = [state.sampleType, state.group, state.isNormalised, state.root, formatLabels(state.labels)].join("\n");
-  const load = useCallback((signal: AbortSignal, rules?: ServedRules, group?: string) => getDiff(a, b, { ...question, ...treeOf(state, group), rules }, signal), [a, b, key]);
+  const question = questionOf(state);
+  const key = treeKey(state);
+  const load = useCallback((signal: AbortSignal, rules?: ServedRules, group?: string, root?: string) => getDiff(a, b, { ...question, ...treeOf(state, group, root), rules }, signal), [a, b, key]);
   return (
     <Frame title={title || "A comparison"} href={`/d/${a}..${b}${formatState(state)}`} problem={broken.problem} onRetry={broken.reload}>
       <Viewer
@@ -39,6 +39,7 @@ function EmbeddedPair({ a, b }: { a: string; b: string }) {
         loadRows={(signal, rules) => getDiffTop(a, b, { ...question, rules }, signal)}
         loadLabels={(labels, signal) => getDiffLabels(a, b, question, labels, signal)}
         labelKeys={[...new Set([before, after].flatMap(({ share }) => share?.sample_labels ?? []))]}
+        sources={[a, b].map(sourceLinksOf)}
       />
     </Frame>
   );
@@ -75,10 +76,10 @@ function EmbeddedShare({ id }: { id: string }) {
   // Steps in a frame would be steps back in the page around it.
   const updateInPlace: Update = (patch) => update(patch, "replace");
   useTitle(share ? nameOf(share) : "");
-  const question = { sampleType: state.sampleType, group: state.group, labels: state.labels };
+  const question = questionOf(state);
   const load = useCallback(
-    (signal: AbortSignal, rules?: ServedRules, group?: string) => getFlame(id, { ...question, ...treeOf(state, group), rules }, signal),
-    [id, state.sampleType, state.group, state.root, formatLabels(state.labels)],
+    (signal: AbortSignal, rules?: ServedRules, group?: string, root?: string) => getFlame(id, { ...question, ...treeOf(state, group, root), rules }, signal),
+    [id, treeKey(state)],
   );
   return (
     <Frame title={share ? nameOf(share) : "A profile"} href={`/p/${id}${formatState(state)}`} problem={problem} onRetry={reload}>
@@ -87,13 +88,14 @@ function EmbeddedShare({ id }: { id: string }) {
         state={state}
         update={updateInPlace}
         opensOthers
-        flameKey={`${state.sampleType}\n${state.group}\n${state.root}\n${formatLabels(state.labels)}`}
+        flameKey={treeKey(state)}
         load={load}
         loadRows={(signal, rules) => getTop(id, { ...question, rules }, signal)}
-        loadLabels={(labels, signal) => getLabels(id, state.sampleType, labels, signal)}
+        loadLabels={(labels, signal) => getLabels(id, question, labels, signal)}
         sampleTypes={share?.sample_types}
         defaultType={share?.default_sample_type_index}
         labelKeys={share?.sample_labels}
+        sources={[sourceLinksOf(id)]}
       />
     </Frame>
   );

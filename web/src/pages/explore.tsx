@@ -16,7 +16,7 @@ import { useSelection, type Loaded } from "../explore/use_selection.ts";
 import style from "../explore/explore.css?text";
 import { askedOf, formatExplore, halves, parseExplore, pinned, type ExploreState, type Selection } from "../model/explore_state.ts";
 import type { Flame } from "../model/flame.ts";
-import { formatLabels, labelsOfView } from "../model/labels.ts";
+import { labelsOfView } from "../model/labels.ts";
 import { neighbourIn, type Way } from "../model/neighbour.ts";
 import type { ServedRules } from "../model/served_rules.ts";
 import { describeStackRules, stackRulesOf } from "../model/stack_rules.ts";
@@ -25,9 +25,10 @@ import { asProblem, Button, copyText, Empty, say, useTitle } from "../ui/kit.tsx
 import { useMustSignIn } from "../ui/must_sign_in.ts";
 import { isSignedIn, Shell } from "../ui/shell.tsx";
 import { addStyle } from "../ui/style.ts";
-import "./share.tsx"; // with it, none of the first load's modules is cut out into a chunk of its own
+import { missingNames } from "./share.tsx"; // with it, none of the first load's modules is cut out into a chunk of its own
 import { Verdict } from "../views/legend.tsx";
-import { treeOf, useViewState, Viewer } from "../views/viewer.tsx";
+import { useViewState } from "../views/view_address.ts";
+import { questionOf, treeKey, treeOf, Viewer } from "../views/viewer.tsx";
 
 
 addStyle(style);
@@ -68,20 +69,28 @@ function Seen({ nowMs, source, view, update, labelKeys, extraKeys }: SeenProps) 
   // By tree, since the viewer keeps some of the last and does not ask for them again.
   const [made, setMade] = useState<Record<string, Made>>({});
   const [flame, setFlame] = useState<Flame | null>(null);
-  const question = { sampleType: view.sampleType, group: view.group, labels: view.labels, isNormalised: view.isNormalised };
-  const key = [nowMs, JSON.stringify(source), view.sampleType, view.group, view.isNormalised, view.root, formatLabels(view.labels)].join("\n");
+  const question = questionOf(view);
+  const [nameCount, setNameCount] = useState(0); // how often names came
+  const key = [nowMs, nameCount, JSON.stringify(source), treeKey(view)].join("\n");
   const load = useCallback(
-    (signal: AbortSignal, rules?: ServedRules, group?: string) =>
-      getTree(source, { ...question, ...treeOf(view, group), rules }, signal, (how) => rules || group || setMade((old) => ({ ...old, [key]: how }))),
+    (signal: AbortSignal, rules?: ServedRules, group?: string, root?: string) =>
+      getTree(source, { ...question, ...treeOf(view, group, root), rules }, signal, (how) => rules || group || root || setMade((old) => ({ ...old, [key]: how }))),
     [key],
   );
   const normalise = () => update({ isNormalised: !view.isNormalised });
   const isDiff = source.kind === "diff";
+  const symbolization = flame?.metadata.symbolization;
+  const lacks = symbolization?.complete === false ? symbolization : null;
   return (
     <>
       <div class="made-line">
         {isDiff && flame && <Verdict flame={flame} isNormalised={view.isNormalised} />}
         <MadeLine made={made[key] ?? null} />
+        {lacks && (
+          <div class="names-line">
+            <missingNames.Component known={[lacks]} onNames={() => setNameCount((count) => count + 1)} />
+          </div>
+        )}
       </div>
       <Viewer
         isReady
@@ -95,6 +104,7 @@ function Seen({ nowMs, source, view, update, labelKeys, extraKeys }: SeenProps) 
         loadLabels={(labels, signal) => getSampleLabels(source, question, labels, signal)}
         labelKeys={labelKeys}
         onFlame={setFlame}
+        sources={["/api/v1/source-links"]}
         extraKeys={isDiff ? { ...extraKeys, "%": normalise } : extraKeys}
         tools={
           isDiff && (

@@ -2,54 +2,34 @@
 import { addStyle } from "../ui/style.ts";
 import style from "./pages.css?text";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { Problem, type Created, type Session, type ShareSettings } from "../api.ts";
-import { listRemembered, remember, type Remembered } from "../model/remembered.ts";
+import { Problem, type Session, type ShareSettings } from "../api.ts";
+import { listRemembered, type Remembered } from "../model/remembered.ts";
 import { formatAgo, formatBytes, formatValue } from "../model/units.ts";
-import { mergeShares, startOver, unfinishedBytes, uploadProfile } from "../upload.ts";
+import { startOver, unfinishedBytes } from "../upload.ts";
 import { asProblem, Button, CopyField, ErrorLine, IconButton, say, useTitle } from "../ui/kit.tsx";
 import { Icon } from "../ui/icons.tsx";
 import { isSignedIn, Shell, signInLink } from "../ui/shell.tsx";
 import { nothingRedacted, type Redaction } from "../local/wish.ts";
 import { commandsFor, Trust } from "./commands.tsx";
-import { Preview } from "./preview.tsx";
-import { redactedFile, RedactionForm, useRedacted } from "./redaction_form.tsx";
+import { takeEarly } from "./early_drop.ts";
+import { nameAmong } from "./name_among.ts";
+import { Preview, type Hopeless } from "./preview.tsx";
+import { RedactionForm, useRedacted } from "./redaction_form.tsx";
+import { Sending, type Progress, type Sent } from "./sending.ts";
 import { cleanSettings, SettingsForm } from "./settings_form.tsx";
-import { forgetView, viewQuery } from "../views/viewer.tsx";
+import { forgetView, viewQuery } from "../views/view_address.ts";
 
 addStyle(style);
 
 type Together = "single" | "compare" | "merge";
 
-interface Progress {
-  sent: number;
-  total: number;
-  label: string;
-}
-
-/* ---- sending ---- */
-
-function keep(created: Created, title: string): void {
-  remember({ id: created.id, title, url: created.url, deleteToken: created.delete_token, createdAt: Date.now() });
-}
-
-/** Shares all files, one after another; the answers in their order. */
-async function sendAll(files: File[], wish: Redaction, settings: ShareSettings, onProgress: (progress: Progress) => void, signal: AbortSignal): Promise<Created[]> {
-  const created: Created[] = [];
-  for (const [i, chosen] of files.entries()) {
-    const label = files.length > 1 ? `${i + 1} of ${files.length}: ${chosen.name}` : chosen.name;
-    onProgress({ sent: 0, total: chosen.size, label });
-    const file = await redactedFile(chosen, wish);
-    const own: ShareSettings = { ...settings, filename: file.name };
-    if (files.length > 1) delete own.title;
-    const answer = await uploadProfile(file, {
-      settings: own,
-      signal,
-      onProgress: (sent, total) => onProgress({ sent, total, label }),
-    });
-    keep(answer, own.title || file.name);
-    created.push(answer);
-  }
-  return created;
+/** What came of sending: the shares that were made, and the link that shows what was wanted. */
+interface Outcome {
+  together: Together;
+  shares: Sent[];
+  url: string;
+  markdown: string;
+  expiresAt: string | null;
 }
 
 /* ---- the steps ---- */
@@ -90,9 +70,9 @@ function FileList({ files, onRemove }: { files: File[]; onRemove: (index: number
       {files.map((file, i) => (
         <li key={file.name + i}>
           <Icon name="file" />
-          <span class="file-name">{file.name}</span>
+          <span class="file-name">{nameAmong(files, i)}</span>
           <em>{formatBytes(file.size)}</em>
-          <IconButton icon="close" label={`Remove ${file.name}`} onClick={() => onRemove(i)} />
+          <IconButton icon="close" label={`Remove ${nameAmong(files, i)}`} onClick={() => onRemove(i)} />
         </li>
       ))}
     </ul>
@@ -115,20 +95,23 @@ function useRate({ sent, label }: Progress): number {
   return last.at - first.at < 500 ? 0 : ((last.sent - first.sent) / (last.at - first.at)) * 1000;
 }
 
-function progressText({ sent, total }: Progress, rate: number): string {
+function progressText({ sent, total, waiting }: Progress, rate: number): string {
+  if (waiting) return waiting;
   if (sent >= total) return "reading it…";
   const done = `${formatBytes(sent)} of ${formatBytes(total)}`;
   return rate > 0 ? `${done} · ${formatBytes(rate)}/s · ${formatValue(Math.ceil((total - sent) / rate), "s")} left` : done;
 }
 
-function ProgressBar({ progress, onCancel }: { progress: Progress; onCancel: () => void }) {
+function ProgressBar({ progress, isCancelled, onCancel }: { progress: Progress; isCancelled: boolean; onCancel: () => void }) {
   const isSent = progress.sent >= progress.total;
   const rate = useRate(progress);
+  const cancel = useRef<HTMLDivElement>(null);
+  useEffect(() => cancel.current?.querySelector("button")?.focus(), []);
   return (
-    <div class="progress">
+    <div class="progress" ref={cancel}>
       <p>
         <span class="file-name">{progress.label}</span>
-        <em>{progressText(progress, rate)}</em>
+        <em>{isCancelled ? "cancelling…" : progressText(progress, rate)}</em>
       </p>
       <progress max={progress.total || 1} value={isSent ? undefined : progress.sent} aria-label="Upload" />
       <Button look="quiet" onClick={onCancel}>Cancel</Button>
@@ -137,10 +120,11 @@ function ProgressBar({ progress, onCancel }: { progress: Progress; onCancel: () 
 }
 
 /** A file of which the server has a part, from an upload that was cut off. */
-function Continued({ file }: { file: File }) {
+function Continued({ file, name }: { file: File; name: string }) {
   const [bytes, setBytes] = useState(0);
   useEffect(() => {
     let isLeft = false;
+    setBytes(0);
     unfinishedBytes(file).then((found) => !isLeft && setBytes(found), () => undefined);
     return () => void (isLeft = true);
   }, [file]);
@@ -152,7 +136,7 @@ function Continued({ file }: { file: File }) {
   return (
     <p class="continued" role="status">
       <span>
-        {file.name}: {formatBytes(bytes)} of {formatBytes(file.size)} are uploaded already, and it goes on from there.
+        {name}: {formatBytes(bytes)} of {formatBytes(file.size)} are uploaded already, and it goes on from there.
       </span>
       <Button look="quiet" onClick={anew}>Start over</Button>
     </p>
@@ -165,49 +149,80 @@ interface ReadyProps {
   redactionProblem: Problem | null;
   onWish: (wish: Redaction) => void;
   session: Session | null;
+  /** What of it the preview knows to be refused. */
+  hopeless: Hopeless;
   onFiles: (files: File[]) => void;
-  onCreated: (created: Created, together: Together) => void;
+  onSent: (outcome: Outcome) => void;
+  /** Counts how often the next step was to be to send them. */
+  readyCount: number;
 }
 
-function Ready({ files, wish, redactionProblem, onWish, session, onFiles, onCreated }: ReadyProps) {
+/** Within square brackets of Markdown. */
+const inBrackets = (text: string) => text.replace(/[\\[\]]/g, "\\$&");
+
+function outcomeOf(together: Together, shares: Sent[]): Outcome {
+  const [first, second] = shares.map(({ created }) => created);
+  if (together !== "compare") return { together, shares, url: first.url, markdown: first.markdown, expiresAt: first.expires_at };
+  const url = `${location.origin}/d/${first.id}..${second.id}`;
+  const name = shares.map(({ title }) => inBrackets(title)).join(" → ");
+  return { together, shares, url, markdown: `[${name}](${url})`, expiresAt: first.expires_at };
+}
+
+function Ready({ files, wish, redactionProblem, onWish, session, hopeless, onFiles, onSent, readyCount }: ReadyProps) {
   const [isRedactionOpen, setRedactionOpen] = useState(false);
   const [settings, setSettings] = useState<ShareSettings>({ visibility: "unlisted" });
   const [progress, setProgress] = useState<Progress | null>(null);
   const [error, setError] = useState<Problem | null>(null);
-  const abort = useRef<AbortController | null>(null);
+  const [abort, setAbort] = useState<AbortController | null>(null);
+  const [isCancelled, setCancelled] = useState(false);
+  const sending = useRef(new Sending()).current;
   const form = useRef<HTMLFormElement>(null);
-  useEffect(() => form.current?.querySelector<HTMLButtonElement>("button[type=submit]")?.focus(), []);
+  const isSending = progress !== null;
+  useEffect(() => {
+    if (!isSending) form.current?.querySelector<HTMLButtonElement>("button[type=submit]")?.focus();
+  }, [isSending, readyCount]);
+  useEffect(() => void sending.takeBack(sending.files.filter((file) => !files.includes(file))), [files]);
+  useEffect(() => () => void sending.takeBack(), []);
 
   const send = async (together: Together) => {
     setError(null);
-    abort.current = new AbortController();
+    setCancelled(false);
+    const cancelling = new AbortController();
+    setAbort(cancelling);
     try {
       const clean = cleanSettings(settings);
-      const created = await sendAll(files, wish, clean, setProgress, abort.current.signal);
-      if (together === "compare") return location.assign(`/d/${created[0].id}..${created[1].id}${viewQuery()}`);
-      if (together === "single") return onCreated(created[0], together);
-      setProgress({ sent: 1, total: 1, label: "merging" });
-      const merged = await mergeShares(created.map((one) => one.id), clean);
-      keep(merged, clean.title || `Merge of ${created.length} profiles`);
-      onCreated(merged, together);
+      let shares = await sending.sendAll(files, wish, clean, setProgress, cancelling.signal);
+      if (together === "merge") {
+        setProgress({ sent: 1, total: 1, label: "Merging" });
+        shares = [await sending.merge(shares, clean, cancelling.signal), ...shares];
+      }
+      sending.finish();
+      onSent(outcomeOf(together, shares));
     } catch (caught) {
-      setProgress(null);
       if (!(caught instanceof DOMException && caught.name === "AbortError")) setError(asProblem(caught));
+      else if (sending.files.length > 0) {
+        const left = await sending.takeBack();
+        if (left.length === 0) say("Cancelled. What had been sent is deleted.");
+        else setError(new Problem(0, "", "", `Cancelled, but the server did not delete ${left.map(({ title }) => title).join(", ")}. The list “Shared from this browser” on the first page deletes it.`, "", null));
+      }
+      setProgress(null);
     }
   };
 
   if (progress)
     return (
       <section class="card ready">
-        <ProgressBar progress={progress} onCancel={() => abort.current?.abort()} />
+        <ProgressBar progress={progress} isCancelled={isCancelled} onCancel={() => (setCancelled(true), abort?.abort())} />
       </section>
     );
   const first: Together = files.length === 1 ? "single" : files.length === 2 ? "compare" : "merge";
+  /** One file costs nobody anything to try; of two, the other would be left on the server without what was asked for. */
+  const isDoubtful = first === "single" && hopeless === "file";
   return (
     <section class="card ready" aria-label="Share settings">
       <FileList files={files} onRemove={(index) => onFiles(files.filter((_, i) => i !== index))} />
-      {files.map((file) => (
-        <Continued key={file.name + file.size} file={file} />
+      {files.map((file, i) => (
+        <Continued key={i} file={file} name={nameAmong(files, i)} />
       ))}
       <form
         ref={form}
@@ -218,14 +233,28 @@ function Ready({ files, wish, redactionProblem, onWish, session, onFiles, onCrea
       >
         <SettingsForm settings={settings} hasTeam={isSignedIn(session)} onChange={setSettings} />
         <details class="redact" onToggle={(event) => setRedactionOpen(isRedactionOpen || event.currentTarget.open)}>
-          <summary>Leave something out before it is sent</summary>
+          <summary>Redact: leave something out before it is sent</summary>
           {isRedactionOpen && <RedactionForm files={files} wish={wish} problem={redactionProblem} onChange={onWish} />}
         </details>
-        <ErrorLine error={error} />
+        <div class="ready-errors">
+          <ErrorLine error={error} />
+          {error && sending.files.length > 0 && (
+            <p class="hint" role="status">
+              {files.flatMap((file, i) => (sending.files.includes(file) ? nameAmong(files, i) : [])).join(", ")} {sending.files.length > 1 ? "are" : "is"} on the server already, and not sent again when you
+              try again. Cancel deletes {sending.files.length > 1 ? "them" : "it"}.
+            </p>
+          )}
+        </div>
+        {isDoubtful && (
+          <p class="hint" role="status">
+            As far as this browser can tell, the server refuses this file: below it says why. The server has the last word, so you can send it all the same.
+          </p>
+        )}
         <div class="actions">
+          <a class="button quiet to-preview" href="#preview"><span>See it below</span></a>
           <Button look="quiet" onClick={() => onFiles([])}>Cancel</Button>
-          {files.length === 2 && <Button onClick={() => void send("merge")}>Merge into one</Button>}
-          <Button look="primary" type="submit" icon={first === "compare" ? "compare" : "upload"}>
+          {files.length === 2 && <Button disabled={hopeless === "file"} onClick={() => void send("merge")}>Merge into one</Button>}
+          <Button look={isDoubtful ? undefined : "primary"} type="submit" disabled={first === "compare" && hopeless !== ""} icon={first === "compare" ? "compare" : "upload"}>
             {first === "single" ? "Create link" : first === "compare" ? "Compare the two" : `Merge ${files.length} into one`}
           </Button>
         </div>
@@ -235,32 +264,40 @@ function Ready({ files, wish, redactionProblem, onWish, session, onFiles, onCrea
 }
 
 /** The link is to what the preview showed. */
-function Done({ created, query, onAgain }: { created: Created; query: string; onAgain: () => void }) {
+function Done({ outcome, query, onAgain }: { outcome: Outcome; query: string; onAgain: () => void }) {
+  const { together, shares, url, markdown, expiresAt } = outcome;
   const link = useRef<HTMLAnchorElement>(null);
   useEffect(() => link.current?.focus(), []);
+  const isOne = shares.length === 1;
   return (
     <section class="card done" aria-label="The link">
       <h2>
         <Icon name="check" /> Your link is ready
       </h2>
-      <CopyField text={created.url + query} what="Link" />
+      <CopyField text={url + query} what="Link" />
       <div class="actions start">
-        <a class="button primary" href={created.url + query} ref={link}>
-          <span>Open the profile</span>
+        <a class="button primary" href={url + query} ref={link}>
+          <span>{together === "compare" ? "Open the comparison" : "Open the profile"}</span>
         </a>
         <Button look="quiet" onClick={onAgain}>Share another</Button>
       </div>
       <details>
         <summary>Markdown, for a bug report</summary>
-        <CopyField text={created.markdown} what="Markdown" />
+        <CopyField text={markdown} what="Markdown" />
       </details>
       <details>
-        <summary>Delete link, shown only now</summary>
+        <summary>{isOne ? "Delete link, shown only now" : "Delete links, shown only now"}</summary>
         <p class="hint">
-          Whoever has it can delete the profile. This browser remembers it too.
-          {created.expires_at ? ` Without it the profile expires ${formatAgo(created.expires_at)}.` : ""}
+          {isOne ? "Whoever has it can delete the profile." : `Each deletes one of the ${shares.length} profiles that were shared.`} This browser remembers{" "}
+          {isOne ? "it" : "them"} too.
+          {expiresAt ? ` Without ${isOne ? "it the profile expires" : "them the profiles expire"} ${formatAgo(expiresAt)}.` : ""}
         </p>
-        <CopyField text={created.delete_url} what="Delete link" isSecret />
+        {shares.map(({ created, title }) => (
+          <div key={created.id}>
+            {!isOne && <p class="file-name">{title}</p>}
+            <CopyField text={created.delete_url} what={isOne ? "Delete link" : `Delete link of ${title}`} isSecret />
+          </div>
+        ))}
       </details>
     </section>
   );
@@ -318,7 +355,7 @@ function Ways({ session }: { session: Session }) {
     <section class="ways" aria-label="From a terminal">
       {line.trust && (
         <div class="whole">
-          <h2>Once</h2>
+          <h2>First, once: trust this server’s certificate</h2>
           <Trust line={line.trust} />
         </div>
       )}
@@ -386,6 +423,8 @@ function useIncoming(onFiles: (files: File[]) => void): boolean {
     addEventListener("dragleave", leave);
     addEventListener("drop", drop);
     addEventListener("paste", paste);
+    const early = takeEarly();
+    if (early.length) latest.current(early);
     return () => {
       removeEventListener("dragover", over);
       removeEventListener("dragleave", leave);
@@ -400,12 +439,14 @@ const none: File[] = [];
 
 export function LandingPage({ session }: { session: Session | null }) {
   const [files, setFiles] = useState<File[]>([]);
-  const [created, setCreated] = useState<Created | null>(null);
+  const [outcome, setOutcome] = useState<Outcome | null>(null);
+  const [hopeless, setHopeless] = useState<Hopeless>("");
   const [wish, setWish] = useState(nothingRedacted);
   /** More are merged, which is not shown before. */
   const previewed = files.length > 2 ? none : files;
   const { shown, problem: redactionProblem } = useRedacted(previewed, wish);
   useTitle("");
+  const [readyCount, setReadyCount] = useState(0);
   const lastFiles = useRef<readonly File[]>([]);
   /** What was to be left out holds for files that are added, until one starts anew; a view is of its files. */
   const chooseFiles = (chosen: File[]) => {
@@ -414,21 +455,23 @@ export function LandingPage({ session }: { session: Session | null }) {
     if (last.length > 0 && !isSwapped) forgetView();
     if (chosen.length) lastFiles.current = chosen;
     setFiles(chosen);
+    setHopeless("");
     if (chosen.length === 0) setWish(nothingRedacted);
   };
   const isOver = useIncoming((incoming) => {
-    if (created) setWish(nothingRedacted);
-    chooseFiles(created ? incoming : [...files, ...incoming]);
-    setCreated(null);
+    if (outcome) setWish(nothingRedacted);
+    chooseFiles(outcome ? incoming : [...files, ...incoming]);
+    setOutcome(null);
   });
   const mustSignIn = session !== null && !session.anonymous_sharing && !isSignedIn(session);
   const isReader = isSignedIn(session) && !session?.scopes.includes("share");
+  const isChosen = !outcome && previewed.length > 0;
   return (
     <Shell session={session}>
       <div class={`landing ${isOver ? "over" : ""}`}>
-        <section class={`hero ${!created && previewed.length ? "chosen" : ""}`}>
+        <section class={`hero ${isChosen ? "chosen" : ""}`}>
           <HeroPicture />
-          <div class="hero-text">
+          <div class={`hero-text ${isChosen ? "unseen" : ""}`}>
             <h1>
               A profile
               <br />
@@ -437,11 +480,11 @@ export function LandingPage({ session }: { session: Session | null }) {
             <p>
               {mustSignIn
                 ? "Sign in to share one here. Without that you can look at yours: dropped on this page, or pasted, it is read in your browser and sent nowhere."
-                : "Drop a profile, get a flame graph that anyone with the link can read. Exact bytes kept, deleted when you say."}
+                : "Drop a profile, get a flame graph that anyone with the link can read. The file is kept byte for byte, and deleted when you say."}
             </p>
           </div>
-          {created ? (
-            <Done created={created} query={files.length === 1 ? viewQuery() : ""} onAgain={() => (setCreated(null), chooseFiles([]))} />
+          {outcome ? (
+            <Done outcome={outcome} query={outcome.together === "merge" ? "" : viewQuery()} onAgain={() => (setOutcome(null), chooseFiles([]))} />
           ) : mustSignIn ? (
             <section class="card">
               <h2>Sign in to share</h2>
@@ -458,21 +501,26 @@ export function LandingPage({ session }: { session: Session | null }) {
               <div class="actions start"><a class="button primary" href="/shares"><span>The team’s profiles</span></a></div>
             </section>
           ) : files.length > 0 ? (
-            <Ready files={files} wish={wish} redactionProblem={redactionProblem} onWish={setWish} session={session} onFiles={chooseFiles} onCreated={setCreated} />
+            <Ready files={files} wish={wish} redactionProblem={redactionProblem} onWish={setWish} session={session} hopeless={hopeless} onFiles={chooseFiles} onSent={setOutcome} readyCount={readyCount} />
           ) : (
             <DropZone onFiles={chooseFiles} limit={session?.limits.max_upload_bytes} />
           )}
         </section>
-        {!created && shown && shown.length > 0 && (
+        {!outcome && shown && shown.length > 0 && (
           <Preview
             key={shown.map(({ name, lastModified, size }) => name + lastModified + size).join("\n")}
             files={shown}
             isRedacted={shown !== files}
             onFiles={chooseFiles}
+            onRemove={(index) => {
+              chooseFiles(files.filter((_, i) => i !== index));
+              setReadyCount(readyCount + 1); // what was pressed to get here is gone
+            }}
             onSwap={() => chooseFiles([files[1], files[0]])}
+            onHopeless={setHopeless}
           />
         )}
-        <Recent list={created || files.length ? [] : listRemembered()} />
+        <Recent list={outcome || files.length ? [] : listRemembered()} />
         {files.length === 0 && session && <Ways session={session} />}
       </div>
     </Shell>

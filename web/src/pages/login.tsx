@@ -1,9 +1,10 @@
 /* login: signing in by password or one-time code; accepting an invitation. */
 import { useEffect, useState } from "preact/hooks";
-import { acceptInvitation, lookAtInvitation, Problem, signIn, type Invited, type Session } from "../api.ts";
+import { Problem, signIn, type Session } from "../api.ts";
 import { addressWithin } from "../model/afterwards.ts";
 import { asProblem, Button, ErrorLine, Field, useTitle } from "../ui/kit.tsx";
 import { isSignedIn, Shell } from "../ui/shell.tsx";
+import { acceptInvitation, lookAtInvitation, type Invited } from "../team_api.ts";
 
 /** Where to go afterwards: a path of this site, never another site. */
 function afterwards(): string {

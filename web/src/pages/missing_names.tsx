@@ -1,9 +1,11 @@
 /*
- * missing_names: which binaries of a share have addresses without names, why, and what to do; tells the page when names
- * have come. Asks again after a few seconds, later less often, and at once when the page is looked at again.
+ * missing_names: which binaries of what is shown have addresses without names, why, and what to do; tells the page when
+ * names have come. It stands in a line that the page has kept for it, and opens over what is below. Asks again after a few seconds, later less often, and at once when the page is looked at again.
  */
 import { useEffect, useRef, useState } from "preact/hooks";
-import { getJson } from "../api.ts";
+import { getJson, queryOf } from "../api.ts";
+import type { Symbolization, Unnamed } from "../model/flame.ts";
+import { askAll, idOf, join, joinTold, type Told } from "../model/symbolization.ts";
 import { formatDate } from "../model/units.ts";
 import { CopyField, say } from "../ui/kit.tsx";
 import { addStyle } from "../ui/style.ts";
@@ -11,52 +13,53 @@ import sheetText from "./missing_names.css" with { type: "text" };
 
 addStyle(sheetText);
 
-interface Binary {
-  /** Hexadecimal; "" where the profile has none. */
-  build_id: string;
-  file: string;
-}
-
-export interface Missing extends Binary {
-  reason: string;
-  next_retry: string | null;
-}
-
-export interface Symbolization {
-  generation: number;
-  complete: boolean;
-  pending: Binary[];
-  missing: Missing[];
-}
-
 const firstWait = 2_000;
 const longestWait = 60_000;
 const longestWaitForPending = 8_000;
 
 const baseName = (path: string) => path.replace(/\/+$/, "").replace(/^.*\//, "");
-const nameOf = ({ file, build_id }: Binary) => baseName(file) || build_id.slice(0, 16) || "unknown";
+const nameOf = ({ file, build_id }: Unnamed) => baseName(file) || build_id.slice(0, 16) || "unknown";
 
 /** In the quotes of a shell where it needs them. */
 const quoted = (path: string) => (/^[\w@%+=:,./-]+$/.test(path) ? path : `'${path.replaceAll("'", "'\\''")}'`);
 
 /** What to type where the binaries are: those without a build id are found by nobody. */
-function command(binaries: readonly Binary[]): string {
+function command(binaries: readonly Unnamed[]): string {
   const files = binaries.filter(({ build_id, file }) => build_id && file.startsWith("/")).map(({ file }) => quoted(file));
   return `perfolio debuginfo upload ${files.length > 0 ? [...new Set(files)].slice(0, 20).join(" ") : "FILE"}`;
 }
 
-/** The state as the server tells it, asked again and again until it is complete. */
-function useSymbolization(id: string, onNames: () => void): Symbolization | null {
+async function askShares(shares: readonly string[], signal: AbortSignal): Promise<Told> {
+  const told = await Promise.all(shares.map((id) => getJson<Told>(`/api/v1/shares/${encodeURIComponent(id)}/symbolization`, signal)));
+  return joinTold(told);
+}
+
+/** Of binaries that are known by their build ids; those without stay as they are. */
+async function askBinaries({ pending, missing, unlisted = 0 }: Symbolization, signal: AbortSignal): Promise<Told> {
+  const known = new Map([...pending, ...missing].map(({ build_id, file }) => [build_id, file]));
+  const told = await askAll([...known.keys()].filter(Boolean), (ids) => getJson<Told>("/api/v1/symbolization" + queryOf({ build_id: ids }), signal));
+  const named = <T extends Unnamed>(list: T[]) => list.map((one) => ({ ...one, file: known.get(one.build_id) ?? one.file }));
+  const others = missing.filter(({ build_id }) => !build_id);
+  return { ...told, complete: told.complete && others.length === 0 && unlisted === 0, unlisted, pending: named(told.pending), missing: [...named(told.missing), ...others] };
+}
+
+const lackOf = ({ pending, missing }: Symbolization) => pending.length + missing.length;
+
+/** What the page knew, and then as the server tells it, asked again and again until it is complete. */
+function useSymbolization(known: Symbolization, shares: readonly string[], onNames: () => void): Symbolization {
   const [state, setState] = useState<Symbolization | null>(null);
   const told = useRef(onNames);
   told.current = onNames;
+  const key = [...shares, ...[...known.pending, ...known.missing].map(idOf).sort()].join("\n");
   useEffect(() => {
     const abort = new AbortController();
-    let last: Symbolization | null = null;
+    let last: Told | null = null;
     let wait = firstWait;
     let timer = 0;
-    const take = (next: Symbolization) => {
-      if (last && last.generation !== next.generation) {
+    const canCome = shares.length > 0 || [...known.pending, ...known.missing].some(({ build_id }) => build_id);
+    setState(null);
+    const take = (next: Told) => {
+      if (last ? last.generation !== next.generation : lackOf(next) < lackOf(known)) {
         told.current();
         wait = firstWait;
       }
@@ -66,7 +69,7 @@ function useSymbolization(id: string, onNames: () => void): Symbolization | null
     const ask = async () => {
       clearTimeout(timer);
       try {
-        take(await getJson<Symbolization>(`/api/v1/shares/${encodeURIComponent(id)}/symbolization`, abort.signal));
+        take(await (shares.length > 0 ? askShares(shares, abort.signal) : askBinaries(known, abort.signal)));
       } catch {
         // The next one may be answered: nothing that is shown gets wrong by waiting.
       }
@@ -79,6 +82,7 @@ function useSymbolization(id: string, onNames: () => void): Symbolization | null
       wait = firstWait;
       if (!last?.complete) void ask();
     };
+    if (!canCome) return;
     void ask();
     document.addEventListener("visibilitychange", look);
     return () => {
@@ -86,11 +90,31 @@ function useSymbolization(id: string, onNames: () => void): Symbolization | null
       clearTimeout(timer);
       document.removeEventListener("visibilitychange", look);
     };
-  }, [id]);
-  return state;
+  }, [key]);
+  return state ?? known;
 }
 
-function Entry({ binary, children }: { binary: Binary; children: string }) {
+/** An overlay that is opened by its summary closes as menus do. */
+function useClosing(element: { current: HTMLDetailsElement | null }): void {
+  useEffect(() => {
+    const close = (event: Event) => {
+      const { current } = element;
+      if (!current?.open) return;
+      if (event instanceof KeyboardEvent ? event.key !== "Escape" : current.contains(event.target as Node)) return;
+      event.stopPropagation();
+      current.open = false;
+      if (event instanceof KeyboardEvent) current.querySelector("summary")?.focus();
+    };
+    document.addEventListener("pointerdown", close);
+    document.addEventListener("keydown", close, true);
+    return () => {
+      document.removeEventListener("pointerdown", close);
+      document.removeEventListener("keydown", close, true);
+    };
+  }, []);
+}
+
+function Entry({ binary, children }: { binary: Unnamed; children: string }) {
   return (
     <li>
       <strong title={binary.file}>{nameOf(binary)}</strong> {children}
@@ -99,40 +123,56 @@ function Entry({ binary, children }: { binary: Binary; children: string }) {
   );
 }
 
+/** An answer has room for some hundred binaries. */
+const unlistedText = (count: number) => `At least ${count} more ${count === 1 ? "binary is" : "binaries are"} not listed here and may lack names.`;
 const counted = (count: number) => `${count} ${count === 1 ? "binary" : "binaries"}`;
 
-export function MissingNames({ id, onNames }: { id: string; onNames: () => void }) {
-  const state = useSymbolization(id, () => {
+export interface MissingNamesProps {
+  /** Of each profile that is shown; those that do not tell it are left out. */
+  known: readonly (Symbolization | undefined)[];
+  /** Shares to be asked again; without them the team's binaries are. */
+  shares?: readonly string[];
+  onNames: () => void;
+}
+
+export function MissingNames({ known, shares = [], onNames }: MissingNamesProps) {
+  const first = join(known.flatMap((one) => one ?? []));
+  const { complete, pending, missing, unlisted = 0 } = useSymbolization(first, shares, () => {
     say("Names have come");
     onNames();
   });
-  if (!state || state.complete) return null;
-  const { pending, missing } = state;
+  const element = useRef<HTMLDetailsElement>(null);
+  useClosing(element);
+  if (complete) return <span class="names-came">All names are here.</span>;
+  if (pending.length + missing.length === 0) return <span class="names-came">{unlistedText(unlisted)} All others have names.</span>;
   const mayBeSent = missing.some(({ build_id }) => build_id);
   return (
-    <details class="missing-names">
+    <details class="missing-names" ref={element}>
       <summary>
         {missing.length > 0 && `${counted(missing.length)} without names`}
         {missing.length > 0 && pending.length > 0 && ", "}
         {pending.length > 0 && `names of ${counted(pending.length)} are on their way`}
       </summary>
-      <ul>
-        {pending.map((binary) => (
-          <Entry key={binary.build_id + binary.file} binary={binary}>is being looked up</Entry>
-        ))}
-        {missing.map((binary) => (
-          <Entry key={binary.build_id + binary.file} binary={binary}>
-            {binary.reason + (binary.next_retry ? `; tried again ${formatDate(binary.next_retry)}` : "")}
-          </Entry>
-        ))}
-      </ul>
-      {mayBeSent && (
-        <>
-          <p>Where these programs were built or are installed, with their debug information, run:</p>
-          <CopyField text={command(missing)} what="Command" />
-          <p>Only names and lines are sent. This page shows them as soon as they are here.</p>
-        </>
-      )}
+      <div>
+        <ul>
+          {pending.map((binary) => (
+            <Entry key={idOf(binary)} binary={binary}>is being looked up</Entry>
+          ))}
+          {missing.map((binary) => (
+            <Entry key={idOf(binary)} binary={binary}>
+              {binary.reason + (binary.next_retry ? `; tried again ${formatDate(binary.next_retry)}` : "")}
+            </Entry>
+          ))}
+        </ul>
+        {unlisted > 0 && <p>{unlistedText(unlisted)}</p>}
+        {mayBeSent && (
+          <>
+            <p>Where these programs were built or are installed, with their debug information, run:</p>
+            <CopyField text={command(missing)} what="Command" />
+            <p>Only names and lines are sent. This page shows them as soon as they are here.</p>
+          </>
+        )}
+      </div>
     </details>
   );
 }

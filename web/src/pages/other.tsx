@@ -18,14 +18,25 @@ const explanations: Record<string, string> = {
   timeout: "It took longer than the server allows. Narrow the request, or try again.",
 };
 
+/** Of a path that leads nowhere. */
+function problemOf(path: string): Problem {
+  try {
+    decodeURIComponent(path);
+    return new Problem(404, "not_found", "Not found", "", "", null);
+  } catch {
+    return new Problem(400, "invalid", "This address cannot be read", "It holds a percent sign that begins no letter, as where a link was cut or changed on its way. Ask for the link again.", "", null);
+  }
+}
+
 export function OtherPage({ session }: { session: Session | null }) {
   const kind = /^\/problems\/([\w-]+)$/.exec(location.pathname)?.[1].replaceAll("-", "_");
   const text = kind ? explanations[kind] : undefined;
-  useTitle(kind && text ? kind.replaceAll("_", " ") : "Not found");
+  const problem = problemOf(location.pathname);
+  useTitle(kind && text ? kind.replaceAll("_", " ") : problem.title);
   if (!kind || !text)
     return (
       <Shell session={session}>
-        <ProblemView problem={new Problem(404, "not_found", "Not found", "", "", null)} />
+        <ProblemView problem={problem} />
       </Shell>
     );
   return (

@@ -1,19 +1,21 @@
 /* preview: a file that was chosen, or two that are compared, shown before anything is sent. */
 import { useEffect, useState } from "preact/hooks";
-import { PairError, RefusedError } from "../local/profile.ts";
+import { LocalError, PairError, RefusedError } from "../local/profile.ts";
 import { LocalFile } from "../local_file.ts";
-import type { LocalSummary } from "../local_worker.ts";
+import type { LocalSummary, Unread } from "../local_worker.ts";
 import { formatLabels } from "../model/labels.ts";
 import { Icon } from "../ui/icons.tsx";
-import { asProblem, Button } from "../ui/kit.tsx";
+import { asProblem, Button, say } from "../ui/kit.tsx";
 import type { Problem } from "../api.ts";
 import type { Flame } from "../model/flame.ts";
 import { Verdict } from "../views/legend.tsx";
-import { useViewState, Viewer } from "../views/viewer.tsx";
+import { nameAmong } from "./name_among.ts";
+import { useViewState } from "../views/view_address.ts";
+import { Viewer } from "../views/viewer.tsx";
 
 interface Opened {
   local: LocalFile;
-  summary: LocalSummary | null;
+  summary: LocalSummary | Unread;
 }
 
 interface SidesProps {
@@ -27,7 +29,7 @@ function Sides({ files, flame, isNormalised, onSwap }: SidesProps) {
   return (
     <header class="preview-sides">
       <span>
-        <em>Before</em> {files[0].name} · <em>After</em> {files[1].name}
+        <em>Before</em> {nameAmong(files, 0)} · <em>After</em> {nameAmong(files, 1)}
       </span>
       <Verdict flame={flame} isNormalised={isNormalised} />
       <Button icon="swap" onClick={onSwap} title="Swap sides (x)">Swap</Button>
@@ -46,30 +48,39 @@ async function splitFile(file: File): Promise<File[]> {
   }
 }
 
+/** What the server would surely refuse: all that needs a file of these, or comparing the two. */
+export type Hopeless = "" | "file" | "comparison";
+
 interface PreviewProps {
   files: readonly File[];
   isRedacted: boolean;
   /** Others are chosen in their place. */
   onFiles: (files: File[]) => void;
+  onRemove: (index: number) => void;
   onSwap: () => void;
+  onHopeless: (what: Hopeless) => void;
 }
 
 /** files: one, or before and after; another list means other files. */
-export function Preview({ files, isRedacted, onFiles, onSwap }: PreviewProps) {
+export function Preview({ files, isRedacted, onFiles, onRemove, onSwap, onHopeless }: PreviewProps) {
   const isDiff = files.length === 2;
   const [opened, setOpened] = useState<Opened | null>(null);
   const [problem, setProblem] = useState<Problem | null>(null);
   const [refusal, setRefusal] = useState<RefusedError | null>(null);
+  const [wrong, setWrong] = useState(-1); // which of the files
   const [flame, setFlame] = useState<Flame | null>(null);
   const [state, update] = useViewState();
   useEffect(() => {
     const local = new LocalFile(files);
     let isLeft = false;
+    onHopeless("");
     local.read().then(
       (summary) => !isLeft && setOpened({ local, summary }),
       (error) => {
         if (isLeft) return;
         setRefusal(error instanceof RefusedError ? error : null);
+        setWrong(error instanceof LocalError ? error.file : -1);
+        onHopeless(error instanceof RefusedError ? "file" : "");
         setProblem(asProblem(error));
       },
     );
@@ -82,18 +93,23 @@ export function Preview({ files, isRedacted, onFiles, onSwap }: PreviewProps) {
   if (problem)
     return (
       <p class="preview-note" role="status">
-        <Icon name="alert" /> {problem.detail || problem.message} {!refusal && "The server may still understand it."}
+        <Icon name="alert" /> {isDiff && wrong >= 0 && <strong>{nameAmong(files, wrong)}:</strong>} {problem.detail || problem.message} {!refusal && "The server may still understand it."}
         {refusal instanceof PairError && !isDiff && <Button onClick={() => void splitFile(files[0]).then(onFiles)}>Split it into before and after</Button>}
+        {isDiff && wrong >= 0 && <Button onClick={() => onRemove(wrong)}>Go on without it</Button>}
       </p>
     );
   if (!opened) return null;
   const { local, summary } = opened;
-  if (!summary)
-    return <p class="preview-note" role="status">There is no preview of {isDiff ? "these two: the format of one is read by the server alone" : "this format: only the server reads it"}.</p>;
+  if ("unread" in summary)
+    return (
+      <p class="preview-note" role="status">
+        {isDiff ? `There is no preview of these two: only the server can read ${nameAmong(files, summary.unread)}.` : "There is no preview of this file: only the server can read its format."}
+      </p>
+    );
   const { sampleType, group, labels, isNormalised } = state;
   const normalise = () => update({ isNormalised: !isNormalised });
   return (
-    <section class="preview" aria-label="Preview, not uploaded">
+    <section class="preview" id="preview" aria-label="Preview, not uploaded">
       <p class="preview-note" role="status">
         <Icon name="lock" /> Read in your browser: nothing has been uploaded yet. {isRedacted ? "This is what would be sent. " : ""}{summary.notes.join(" ")}
       </p>
@@ -103,13 +119,21 @@ export function Preview({ files, isRedacted, onFiles, onSwap }: PreviewProps) {
         isDiff={isDiff}
         state={state}
         update={update}
-        flameKey={[...files.flatMap(({ name, lastModified }) => [name, lastModified]), sampleType, group, isNormalised, formatLabels(labels)].join("\n")}
-        load={(_, __, other) => local.flame(sampleType, { group: other ?? group, labels, isNormalised })}
+        flameKey={[...files.flatMap(({ name, lastModified, size }) => [name, lastModified, size]), sampleType, group, isNormalised, formatLabels(labels)].join("\n")}
+        load={(_, __, other) =>
+          local.flame(sampleType, { group: other ?? group, labels, isNormalised }).then(
+            (tree) => (onHopeless(""), tree),
+            (caught) => {
+              if (isDiff && !sampleType) onHopeless("comparison"); // by another type they may well be compared
+              throw caught;
+            },
+          )
+        }
         loadRows={() => Promise.resolve([])}
         loadLabels={(question) => local.labels(sampleType, question, isNormalised)}
         labelKeys={summary.labelKeys}
         onFlame={setFlame}
-        extraKeys={isDiff ? { "%": normalise, x: onSwap } : undefined}
+        extraKeys={{ y: () => say("There is no link yet: share it first"), ...(isDiff && { "%": normalise, x: onSwap }) }}
         tools={
           isDiff && (
             <Button class="toggle" aria-pressed={isNormalised} onClick={normalise} title="Scale both sides to the same total (%)">

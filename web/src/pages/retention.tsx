@@ -1,20 +1,22 @@
 /* retention: parts of the settings: for how long which continuous profiles are kept, and which labels of samples make series. */
 import { useEffect, useId, useRef, useState } from "preact/hooks";
-import { getTenant, type Problem, type Tenant } from "../api.ts";
+import type { Problem } from "../api.ts";
 import { keepText, keepWords, ruleWords } from "../model/keep.ts";
 import { placeOfError } from "../model/selector.ts";
-import { listRules, removeRule, setRule, setSampleLabels, type Rule, type Rules, type RuleWish } from "../retention_api.ts";
-import { asProblem, Button, ErrorLine, Field, IconButton, Loading, say, Select } from "../ui/kit.tsx";
+import { labelsText, removeRule, rulesPart, setRule, setSampleLabels, teamPart, type Rule, type Rules, type RuleWish } from "../team_api.ts";
+import { Button, Field, IconButton, Loading, Select } from "../ui/kit.tsx";
 import { Icon } from "../ui/icons.tsx";
 import { SureButton } from "../ui/sure_button.tsx";
+import { RefusalLine, usePart, type Refusal } from "./use_part.tsx";
 
 /** What the server says of one field begins with its name. */
 const isAbout = (error: Problem | null, field: string) => error?.message.startsWith(field) || undefined;
 
 /** The server's sentence and, where it names a character, the selector with that marked. */
-function FormError({ id, error, query }: { id: string; error: Problem | null; query: string }) {
+function FormError({ id, refusal, query }: { id: string; refusal: Refusal | null; query: string }) {
+  const error = refusal?.problem ?? null;
   const at = error && isAbout(error, "query") ? placeOfError(query, error.message) : null;
-  if (!error || at === null) return <div id={id}><ErrorLine error={error} /></div>;
+  if (!error || at === null) return <RefusalLine id={id} refusal={refusal} />;
   return (
     <p class="error-line" id={id} role="alert">
       <Icon name="alert" />
@@ -33,18 +35,21 @@ function FormError({ id, error, query }: { id: string; error: Problem | null; qu
 interface RuleFormProps {
   /** The rule that changes; none for a new one. */
   rule?: Rule;
+  /** Somebody has removed it meanwhile. */
+  isGone?: boolean;
   /** How many there are. */
   count: number;
-  onDone: (rule: Rule) => void;
+  onDone?: () => void;
   onCancel?: () => void;
 }
 
-function RuleForm({ rule, count, onDone, onCancel }: RuleFormProps) {
+function RuleForm({ rule, isGone = false, count, onDone, onCancel }: RuleFormProps) {
   const [query, setQuery] = useState(rule?.query ?? "");
   const [keep, setKeep] = useState(rule ? keepText(rule.keep_s) : "");
   const [totals, setTotals] = useState(rule?.totals_s ? keepText(rule.totals_s) : "");
   const [place, setPlace] = useState("");
-  const [error, setError] = useState<Problem | null>(null);
+  const { refusal, submit, isSending } = usePart(rulesPart);
+  const error = refusal?.problem ?? null;
   const [asked, setAsked] = useState(""); // what the error is about
   const selector = useRef<HTMLInputElement>(null);
   const errorId = useId();
@@ -56,38 +61,34 @@ function RuleForm({ rule, count, onDone, onCancel }: RuleFormProps) {
   }, [error]);
   const send = async (event: Event) => {
     event.preventDefault();
-    const wish: RuleWish = { query, keep: keep.trim() };
+    const wish: RuleWish = { query, keep: keep.trim(), replace: rule !== undefined };
     if (totals.trim()) wish.totals = totals.trim();
     if (place) wish.position = Number(place);
     setAsked(query);
-    setError(null);
-    try {
-      const made = await setRule(wish);
-      if (!rule) for (const set of [setQuery, setKeep, setTotals, setPlace]) set("");
-      onDone(made);
-    } catch (caught) {
-      setError(asProblem(caught));
-    }
+    const made = await submit((version) => setRule(wish, version), ({ position }) => (rule && !isGone ? "Rule changed" : `Rule added as number ${position}`));
+    if (!made) return;
+    if (!rule) for (const set of [setQuery, setKeep, setTotals, setPlace]) set("");
+    onDone?.();
   };
   const marks = (field: string) => ({ "aria-invalid": isAbout(error, field), "aria-describedby": error ? errorId : undefined });
-  const places = [{ value: "", label: "Last" }, ...Array.from({ length: count }, (_, i) => ({ value: `${i + 1}`, label: i ? `Number ${i + 1}` : "First" }))];
+  const places = [{ value: "", label: "Last (lowest priority)" }, ...Array.from({ length: count }, (_, i) => ({ value: `${i + 1}`, label: i ? `${i + 1}` : "First (highest priority)" }))];
   return (
-    <form class="inset" onSubmit={send} aria-label={rule ? `Change the rule of ${rule.query}` : "New rule"}>
+    <form class="inset" onSubmit={send} aria-busy={isSending} aria-label={rule ? `Change the rule of ${rule.query}` : "New rule"}>
       {!rule && (
-        <Field label="Selector of a new rule" hint="As in Explore: a type, labels, or both.">
+        <Field label="Selector of a new rule" hint="Which series: a profile type, labels in braces, or both, as in Explore.">
           {(id) => <input id={id} ref={selector} required spellcheck={false} autocapitalize="off" autocomplete="off" maxLength={8192} placeholder='{service_name="checkout",env=~"dev|test"}' value={query} onInput={(event) => setQuery(event.currentTarget.value)} {...marks("query")} />}
         </Field>
       )}
       <div class="field-row rule-times">
-        <Field label="Keep profiles for" hint="12h, 30d, 1y or forever.">
+        <Field label="Keep profiles for" hint="Such as 12h, 30d, 1y, or forever.">
           {(id) => <input id={id} required autocomplete="off" maxLength={64} placeholder="30d" value={keep} onInput={(event) => setKeep(event.currentTarget.value)} {...marks("keep")} />}
         </Field>
-        <Field label="Then hourly totals until" hint="How old they become; may be empty.">
+        <Field label="Keep hourly totals for" hint="Optional, and longer: stacks summed by the hour.">
           {(id) => <input id={id} autocomplete="off" maxLength={64} placeholder="1y" value={totals} onInput={(event) => setTotals(event.currentTarget.value)} {...marks("totals")} />}
         </Field>
-        {!rule && count > 0 && <Field label="Place">{(id) => <Select id={id} value={place} choices={places} onChange={setPlace} />}</Field>}
+        {!rule && count > 0 && <Field label="Position in the list">{(id) => <Select id={id} value={place} choices={places} onChange={setPlace} />}</Field>}
       </div>
-      <FormError id={errorId} error={error} query={asked} />
+      <FormError id={errorId} refusal={refusal} query={asked} />
       <div class="actions start">
         <Button look="primary" type="submit" disabled={!query.trim() || !keep.trim()}>{rule ? "Save" : "Add rule"}</Button>
         {onCancel && <Button onClick={onCancel}>Cancel</Button>}
@@ -102,29 +103,31 @@ interface RowProps {
   rule: Rule;
   count: number;
   isEdited: boolean;
+  isGone: boolean;
   onMove: (by: 1 | -1) => void;
   onEdit: (isEdited: boolean) => void;
-  onSet: () => void;
   onRemove: () => void;
 }
 
-function Row({ rule, count, isEdited, onMove, onEdit, onSet, onRemove }: RowProps) {
+function Row({ rule, count, isEdited, isGone, onMove, onEdit, onRemove }: RowProps) {
   return (
     <li class={isEdited ? "edited" : ""}>
       <div class="rule-line">
-        <span class="rule-place" aria-hidden="true">{rule.position}</span>
+        <span class="rule-place" aria-hidden="true">{isGone ? "–" : rule.position}</span>
         <span class="grow">
           <code class="rule-query">{rule.query}</code>
-          <span class="hint">{ruleWords(rule.keep_s, rule.totals_s)}</span>
+          <span class="hint">{isGone ? "Removed meanwhile. Save makes it anew, as the last one." : ruleWords(rule.keep_s, rule.totals_s)}</span>
         </span>
-        <span class="rule-tools">
-          <IconButton icon="up" id={buttonId(rule, "up")} label={`Move ${rule.query} up`} disabled={rule.position === 1} onClick={() => onMove(-1)} />
-          <IconButton icon="down" id={buttonId(rule, "down")} label={`Move ${rule.query} down`} disabled={rule.position === count} onClick={() => onMove(1)} />
-          <Button id={buttonId(rule, "edit")} look="quiet" aria-label={`Change the rule of ${rule.query}`} aria-expanded={isEdited} onClick={() => onEdit(!isEdited)}>Change</Button>
-          <SureButton label="Remove" again="Remove it" onSure={onRemove} />
-        </span>
+        {!isGone && (
+          <span class="rule-tools">
+            <IconButton icon="up" id={buttonId(rule, "up")} label={`Move ${rule.query} up`} disabled={rule.position === 1} onClick={() => onMove(-1)} />
+            <IconButton icon="down" id={buttonId(rule, "down")} label={`Move ${rule.query} down`} disabled={rule.position === count} onClick={() => onMove(1)} />
+            <Button id={buttonId(rule, "edit")} look="quiet" aria-label={`Change the rule of ${rule.query}`} aria-expanded={isEdited} onClick={() => onEdit(!isEdited)}>Change</Button>
+            <SureButton label="Remove" what={rule.query} again="Remove rule" onSure={onRemove} />
+          </span>
+        )}
       </div>
-      {isEdited && <RuleForm rule={rule} count={count} onDone={onSet} onCancel={() => onEdit(false)} />}
+      {isEdited && <RuleForm rule={rule} isGone={isGone} count={count} onDone={() => onEdit(false)} onCancel={() => onEdit(false)} />}
     </li>
   );
 }
@@ -141,57 +144,46 @@ function useFocusAfter(rules: Rules | null) {
 }
 
 export function RetentionRules() {
-  const [answer, setAnswer] = useState<Rules | null>(null);
-  const [tenant, setTenant] = useState<Tenant | null>(null);
-  const [error, setError] = useState<Problem | null>(null);
-  const [edited, setEdited] = useState<number | null>(null);
-  const isBusy = useRef(false); // one change after the other, so that each goes by what it sees
+  const { value: answer, refusal, attempt } = usePart(rulesPart);
+  const team = usePart(teamPart);
+  const [edited, setEdited] = useState<Rule | null>(null);
   const focusAfter = useFocusAfter(answer);
-  const load = () => listRules().then(setAnswer, (caught) => setError(asProblem(caught)));
-  useEffect(() => {
-    void load();
-    getTenant().then(setTenant, (caught) => setError(asProblem(caught)));
-  }, []);
-  const attempt = async (change: () => Promise<unknown>, done: string) => {
-    if (isBusy.current) return;
-    isBusy.current = true;
-    setError(null);
-    try {
-      await change();
-      say(done);
-    } catch (caught) {
-      setError(asProblem(caught));
-    }
-    await load();
-    isBusy.current = false;
-  };
   const move = (rule: Rule, by: 1 | -1) => {
-    const totals = rule.totals_s ? { totals: keepText(rule.totals_s) } : {};
-    const position = rule.position + by;
-    focusAfter(...(by < 0 ? ["up", "down"] : ["down", "up"]).map((what) => buttonId(rule, what)));
-    void attempt(() => setRule({ query: rule.query, keep: keepText(rule.keep_s), ...totals, position }), `Number ${position} now`);
+    void attempt((version, value) => {
+      const rules = value?.rules ?? [];
+      const now = rules.find(({ id }) => id === rule.id);
+      const position = now ? now.position + by : 0;
+      if (!now || position < 1 || position > rules.length) return null; // an earlier press went as far as it goes
+      focusAfter(...(by < 0 ? ["up", "down"] : ["down", "up"]).map((what) => buttonId(rule, what)));
+      const totals = now.totals_s ? { totals: keepText(now.totals_s) } : {};
+      return setRule({ query: now.query, keep: keepText(now.keep_s), ...totals, position }, version);
+    }, ({ position }) => `Number ${position} now`);
   };
-  const set = async (rule: Rule, isNew: boolean) => {
+  const remove = async (rule: Rule) => {
+    const removed = await attempt((version) => removeRule(rule.id, version), "Rule removed");
+    if (removed) setEdited((old) => (old?.id === rule.id ? null : old));
+  };
+  const close = (rule: Rule) => {
     setEdited(null);
-    if (!isNew) focusAfter(buttonId(rule, "edit"));
-    say(isNew ? `Rule ${rule.position} is set` : "Rule changed");
-    await load();
+    document.getElementById(buttonId(rule, "edit"))?.focus();
   };
-  if (!answer || !tenant) return error ? <ErrorLine error={error} /> : <Loading />;
+  if (!answer || !team.value) return refusal || team.refusal ? <RefusalLine refusal={refusal ?? team.refusal} /> : <Loading />;
   const { rules, default_keep_s } = answer;
-  const most = tenant.quotas.rule_keep_s;
+  const most = team.value.quotas.rule_keep_s;
+  // One that is being changed stays, with what was typed, though somebody removes it.
+  const lost = edited && !rules.some(({ id }) => id === edited.id) ? edited : null;
+  const shown = lost ? [...rules.slice(0, lost.position - 1), lost, ...rules.slice(lost.position - 1)] : rules;
   return (
     <>
-      <RuleForm count={rules.length} onDone={(rule) => void set(rule, true)} />
-      <ErrorLine error={error} />
+      <RuleForm count={rules.length} />
+      <RefusalLine refusal={refusal} />
       <ol class="rows-list rules-list" aria-label="Rules in their order">
-        {rules.map((rule) => (
+        {shown.map((rule) => (
           <Row
-            key={rule.id} rule={rule} count={rules.length} isEdited={edited === rule.id}
+            key={rule.id} rule={rule} count={rules.length} isEdited={edited?.id === rule.id} isGone={rule === lost}
             onMove={(by) => move(rule, by)}
-            onEdit={(isEdited) => setEdited(isEdited ? rule.id : null)}
-            onSet={() => void set(rule, false)}
-            onRemove={() => void attempt(() => removeRule(rule.id), "Rule removed")}
+            onEdit={(isEdited) => (isEdited ? setEdited(rule) : close(rule))}
+            onRemove={() => void remove(rule)}
           />
         ))}
         <li class="rule-default">
@@ -199,15 +191,15 @@ export function RetentionRules() {
             <span class="rule-place" aria-hidden="true">–</span>
             <span class="grow">
               <strong>{rules.length ? "Everything else" : "Everything"}</strong>
-              <span class="hint">{ruleWords(default_keep_s, null)}, as the server’s operator says</span>
+              <span class="hint">{ruleWords(default_keep_s, null)} (server default)</span>
             </span>
           </div>
         </li>
       </ol>
       <p class="hint">
-        A series is kept as the first rule that finds it says, even where a later one keeps it longer. Rules count for what is stored already:
-        what is past its rule can be read by nobody from that moment on, and a longer rule does not bring it back for sure. Of hourly totals the
-        stacks and series of whole hours stay; single profiles, labels of samples and moments go.
+        The first matching rule applies to a series, even where a later one would keep it longer. Rules apply to stored profiles, too: what is past
+        its rule can no longer be read from that moment on, and a longer rule may not bring it back. Hourly totals keep stacks and series, summed
+        by the hour; single profiles, sample labels and exact times are gone.
         {most > 0 && <> A rule that is set here can keep at most {keepWords(most)}.</>}
       </p>
     </>
@@ -215,33 +207,23 @@ export function RetentionRules() {
 }
 
 export function SampleLabels() {
-  const [kept, setKept] = useState<string | null>(null);
-  const [text, setText] = useState("");
-  const [error, setError] = useState<Problem | null>(null);
-  const show = ({ sample_labels }: Tenant) => {
-    setKept(sample_labels);
-    setText(sample_labels.replaceAll(",", ", "));
-  };
-  useEffect(() => void getTenant().then(show, (caught) => setError(asProblem(caught))), []);
+  const { value, refusal, submit, isSending } = usePart(teamPart);
+  const [typed, setTyped] = useState<string | null>(null);
   const save = async (labels: string | null) => {
-    setError(null);
-    try {
-      show(await setSampleLabels(labels));
-      say("Saved");
-    } catch (caught) {
-      setError(asProblem(caught));
-    }
+    if (await submit((version) => setSampleLabels(labels, version), "Saved")) setTyped(null);
   };
-  if (kept === null) return error ? <ErrorLine error={error} /> : <Loading />;
+  if (!value) return refusal ? <RefusalLine refusal={refusal} /> : <Loading />;
+  const kept = labelsText(value.sample_labels);
+  const text = typed ?? kept;
   return (
-    <form onSubmit={(event) => (event.preventDefault(), void save(text))}>
+    <form aria-busy={isSending} onSubmit={(event) => (event.preventDefault(), void save(text))}>
       <p>
-        {kept ? <>Now: <code>{kept.replaceAll(",", ", ")}</code></> : "No label of samples makes series."}
+        {kept ? <>Now: <code>{kept}</code></> : "No sample label splits series."}
       </p>
-      <Field label="Labels" hint="Names with commas between them, at most 16. Profiles that come from now on go by them; labels of threads and spans never make series, nor do labels of levels and counters such as memory: they stay with their samples.">
-        {(id) => <input id={id} autocomplete="off" autocapitalize="off" spellcheck={false} placeholder="endpoint, region" value={text} aria-invalid={error ? true : undefined} onInput={(event) => setText(event.currentTarget.value)} />}
+      <Field label="Labels" hint="Comma-separated, at most 16. They apply to profiles received from now on. Labels of threads and spans never split series, nor do any of gauges and counters such as memory in use.">
+        {(id) => <input id={id} autocomplete="off" autocapitalize="off" spellcheck={false} placeholder="endpoint, region" value={text} aria-invalid={refusal ? true : undefined} onInput={(event) => setTyped(event.currentTarget.value)} />}
       </Field>
-      <ErrorLine error={error} />
+      <RefusalLine refusal={refusal} />
       <div class="actions start">
         <Button look="primary" type="submit">Save labels</Button>
         <Button onClick={() => void save(null)}>Use the server’s default</Button>

@@ -1,17 +1,19 @@
 /* settings: tokens, people, password, use, retention and audit log of the team. */
 import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import * as api from "../api.ts";
+import type { Problem, Session } from "../api.ts";
 import { formatAgo, formatBytes, formatCount, formatDate } from "../model/units.ts";
+import * as api from "../team_api.ts";
 import { asProblem, Button, CopyField, ErrorLine, Field, IconButton, Loading, say, Select, useTitle } from "../ui/kit.tsx";
 import { later } from "../ui/later.tsx";
 import { SureButton } from "../ui/sure_button.tsx";
 import { Shell } from "../ui/shell.tsx";
 import { useMustSignIn } from "../ui/must_sign_in.ts";
-
-type Session = api.Session;
+import { tellChanged, useChanged } from "./changed.ts";
+import { RefusalLine, usePart } from "./use_part.tsx";
 
 const RetentionRules = later(async () => (await import("./retention.tsx")).RetentionRules).Component;
+const SourceLinks = later(async () => (await import("./source_links.tsx")).SourceLinks).Component;
 const SampleLabels = later(async () => (await import("./retention.tsx")).SampleLabels).Component;
 
 const roleChoices = [
@@ -21,11 +23,11 @@ const roleChoices = [
 ];
 /** Those that a route asks for; the API knows more, for what is to come. */
 const scopeTexts: [string, string][] = [
-  ["read", "read the team’s profiles"],
-  ["share", "create, edit and delete profiles"],
-  ["ingest", "send profiles all the time, as agents do"],
-  ["debuginfo", "send the binaries and debug files that names come from"],
-  ["admin", "manage people, tokens and settings"],
+  ["read", "Read the team’s profiles"],
+  ["share", "Share profiles, edit and delete them"],
+  ["ingest", "Send continuous profiles (agents)"],
+  ["debuginfo", "Upload debug information (binaries, symbols)"],
+  ["admin", "Manage people, tokens and settings"],
 ];
 const tokenExpiries = [
   { value: "30d", label: "In 30 days" },
@@ -33,27 +35,6 @@ const tokenExpiries = [
   { value: "365d", label: "In a year" },
   { value: "never", label: "Never" },
 ];
-
-/** A list from the server that can be loaded again, and the last error of loading or changing. */
-function useList<T>(load: () => Promise<T>) {
-  const [value, setValue] = useState<T | null>(null);
-  const [error, setError] = useState<api.Problem | null>(null);
-  const reload = () => load().then(setValue, (caught) => setError(asProblem(caught)));
-  useEffect(() => void reload(), []);
-  const attempt = async (change: () => Promise<unknown>, done: string) => {
-    setError(null);
-    try {
-      await change();
-      say(done);
-      await reload();
-      return true;
-    } catch (caught) {
-      setError(asProblem(caught));
-      return false;
-    }
-  };
-  return { value, error, reload, attempt };
-}
 
 function Section({ id, title, text, children }: { id: string; title: string; text: string; children: ComponentChildren }) {
   return (
@@ -74,20 +55,17 @@ function NewToken({ mine, onMade }: { mine: string[]; onMade: (token: api.Token)
   const [name, setName] = useState("");
   const [scopes, setScopes] = useState<string[]>(() => ["read", "share"].filter((scope) => mine.includes(scope)));
   const [expires, setExpires] = useState("365d");
-  const [error, setError] = useState<api.Problem | null>(null);
+  const { refusal, submit, isSending } = usePart(api.tokensPart);
   const toggle = (scope: string) => setScopes((old) => (old.includes(scope) ? old.filter((one) => one !== scope) : [...old, scope]));
   const send = async (event: Event) => {
     event.preventDefault();
-    try {
-      onMade(await api.createToken(name, scopes, expires));
-      setName("");
-      setError(null);
-    } catch (caught) {
-      setError(asProblem(caught));
-    }
+    const made = await submit(() => api.createToken(name, scopes, expires), "Token created");
+    if (!made) return;
+    onMade(made.answer);
+    setName("");
   };
   return (
-    <form class="inset" onSubmit={send}>
+    <form class="inset" aria-busy={isSending} onSubmit={send}>
       <div class="field-row">
         <Field label="Name of the new token">
           {(id) => <input id={id} required maxLength={100} placeholder="ci" value={name} onInput={(event) => setName(event.currentTarget.value)} />}
@@ -97,14 +75,14 @@ function NewToken({ mine, onMade }: { mine: string[]; onMade: (token: api.Token)
         </Field>
       </div>
       <fieldset>
-        <legend>It may</legend>
+        <legend>Permissions</legend>
         {offered.map(([scope, text]) => (
           <label class="check" key={scope}>
             <input type="checkbox" value={scope} checked={scopes.includes(scope)} onChange={() => toggle(scope)} /> {text}
           </label>
         ))}
       </fieldset>
-      <ErrorLine error={error} />
+      <RefusalLine refusal={refusal} />
       <div class="actions start">
         <Button look="primary" type="submit" disabled={!name.trim() || scopes.length === 0}>Create token</Button>
       </div>
@@ -113,7 +91,7 @@ function NewToken({ mine, onMade }: { mine: string[]; onMade: (token: api.Token)
 }
 
 function Tokens({ session }: { session: Session }) {
-  const { value, error, reload, attempt } = useList(api.listTokens);
+  const { value, refusal, attempt } = usePart(api.tokensPart);
   const [made, setMade] = useState<api.Token | null>(null);
   return (
     <Section id="tokens" title="Tokens" text="For the command line, CI and agents. A token is shown once; only a hash of it is stored.">
@@ -123,11 +101,11 @@ function Tokens({ session }: { session: Session }) {
           <CopyField text={made.token} what="Token" isSecret />
         </div>
       )}
-      <NewToken mine={session.scopes} onMade={(token) => (setMade(token), void reload())} />
-      <ErrorLine error={error} />
-      {!value ? <Loading /> : value.length === 0 ? <p class="hint">No tokens yet.</p> : (
+      <NewToken mine={session.scopes} onMade={setMade} />
+      <RefusalLine refusal={refusal} />
+      {!value ? !refusal && <Loading /> : value.tokens.length === 0 ? <p class="hint">No tokens yet.</p> : (
         <ul class="rows-list">
-          {value.map((token) => (
+          {value.tokens.map((token) => (
             <li key={token.id}>
               <span class="grow">
                 <strong>{token.name}</strong>
@@ -136,7 +114,7 @@ function Tokens({ session }: { session: Session }) {
                   {token.expires_at ? `expires ${formatAgo(token.expires_at)}` : "does not expire"}
                 </span>
               </span>
-              <SureButton label="Revoke" again="Revoke for ever" onSure={() => void attempt(() => api.revokeToken(token.id), "Token revoked")} />
+              <SureButton label="Revoke" what={token.name} again="Revoke forever" onSure={() => void attempt(() => api.revokeToken(token.id), "Token revoked")} />
             </li>
           ))}
         </ul>
@@ -150,26 +128,23 @@ function Tokens({ session }: { session: Session }) {
 function Invite({ onMade }: { onMade: (invitation: api.Invitation) => void }) {
   const [email, setEmail] = useState("");
   const [role, setRole] = useState("member");
-  const [error, setError] = useState<api.Problem | null>(null);
+  const { refusal, submit, isSending } = usePart(api.invitationsPart);
   const send = async (event: Event) => {
     event.preventDefault();
-    try {
-      onMade(await api.invite(email, role));
-      setEmail("");
-      setError(null);
-    } catch (caught) {
-      setError(asProblem(caught));
-    }
+    const made = await submit((version) => api.invite(email, role, version), "Invitation link made");
+    if (!made) return;
+    onMade(made.answer);
+    setEmail("");
   };
   return (
-    <form class="inset" onSubmit={send}>
+    <form class="inset" aria-busy={isSending} onSubmit={send}>
       <div class="field-row">
         <Field label="Invite by e-mail address">
           {(id) => <input id={id} type="email" required value={email} onInput={(event) => setEmail(event.currentTarget.value)} />}
         </Field>
         <Field label="As">{(id) => <Select id={id} value={role} choices={roleChoices} onChange={setRole} />}</Field>
       </div>
-      <ErrorLine error={error} />
+      <RefusalLine refusal={refusal} />
       <div class="actions start">
         <Button look="primary" type="submit">Make invitation link</Button>
       </div>
@@ -178,8 +153,8 @@ function Invite({ onMade }: { onMade: (invitation: api.Invitation) => void }) {
 }
 
 function People() {
-  const users = useList(api.listUsers);
-  const invitations = useList(api.listInvitations);
+  const people = usePart(api.peoplePart);
+  const invitations = usePart(api.invitationsPart);
   const [made, setMade] = useState<api.Invitation | null>(null);
   return (
     <Section id="people" title="People" text="Owners manage, members share, viewers read.">
@@ -189,11 +164,11 @@ function People() {
           <CopyField text={made.url} what="Invitation link" isSecret />
         </div>
       )}
-      <Invite onMade={(invitation) => (setMade(invitation), void invitations.reload())} />
-      <ErrorLine error={users.error ?? invitations.error} />
-      {!users.value ? <Loading /> : (
+      <Invite onMade={setMade} />
+      <RefusalLine refusal={people.refusal ?? invitations.refusal} />
+      {!people.value ? !people.refusal && <Loading /> : (
         <ul class="rows-list">
-          {users.value.map((user) => (
+          {people.value.users.map((user) => (
             <li key={user.id}>
               <span class="grow">
                 <strong>{user.name || user.email}</strong>
@@ -201,15 +176,15 @@ function People() {
               </span>
               {!user.is_me ? (
                 <>
-                  <Select label={`Role of ${user.email}`} value={user.role} choices={roleChoices} onChange={(role) => void users.attempt(() => api.changeRole(user.id, role), "Role changed")} />
-                  <IconButton icon="trash" label={`Remove ${user.email}`} onClick={() => void users.attempt(() => api.removeUser(user.id), "Removed")} />
+                  <Select label={`Role of ${user.email}`} value={user.role} choices={roleChoices} onChange={(role) => void people.attempt((version) => api.changeRole(user.id, role, version), "Role changed")} />
+                  <SureButton label="Remove" what={user.email} again="Remove from the team" onSure={() => void people.attempt((version) => api.removeUser(user.id, version), `${user.email} removed`)} />
                 </>
               ) : (
                 <em>{user.role}</em>
               )}
             </li>
           ))}
-          {(invitations.value ?? []).map((invitation) => (
+          {invitations.value?.invitations.map((invitation) => (
             <li key={`i${invitation.id}`}>
               <span class="grow">
                 <strong>{invitation.email}</strong>
@@ -229,7 +204,7 @@ function People() {
 function Password({ hasOld }: { hasOld: boolean }) {
   const [old, setOld] = useState("");
   const [fresh, setFresh] = useState("");
-  const [error, setError] = useState<api.Problem | null>(null);
+  const [error, setError] = useState<Problem | null>(null);
   const send = async (event: Event) => {
     event.preventDefault();
     setError(null);
@@ -238,12 +213,13 @@ function Password({ hasOld }: { hasOld: boolean }) {
       setOld("");
       setFresh("");
       say("Password changed");
+      tellChanged();
     } catch (caught) {
       setError(asProblem(caught));
     }
   };
   return (
-    <Section id="password" title="Password" text={hasOld ? "Changing it ends your other sessions." : "You sign in by links so far. With a password you need none."}>
+    <Section id="password" title="Password" text={hasOld ? "Changing it ends your other sessions." : "So far you sign in by one-time links. With a password you need none."}>
       <form onSubmit={send}>
         <div class="field-row">
           {hasOld && <Field label="Old password">
@@ -273,18 +249,22 @@ function Meter({ label, value, most }: { label: string; value: number; most: num
 }
 
 function Use({ session }: { session: Session }) {
-  const { value, error, attempt } = useList(api.getTenant);
-  const [name, setName] = useState("");
-  useEffect(() => setName(value?.name ?? ""), [value]);
+  const { value, refusal, submit, isSending } = usePart(api.teamPart);
+  const [typed, setTyped] = useState<string | null>(null);
+  const name = typed ?? value?.name ?? "";
+  const rename = async (event: Event) => {
+    event.preventDefault();
+    if (await submit((version) => api.renameTeam(name, version), "Team renamed")) setTyped(null);
+  };
   const isOwner = session.scopes.includes("admin");
   return (
-    <Section id="team" title="Team" text="What it is called, what it stores and may store.">
-      <ErrorLine error={error} />
-      {!value ? <Loading /> : (
+    <Section id="team" title="Team" text="Its name, and how much storage it uses.">
+      <RefusalLine refusal={refusal} />
+      {!value ? !refusal && <Loading /> : (
         <>
           {isOwner && (
-            <form class="inline-form" onSubmit={(event) => (event.preventDefault(), void attempt(() => api.renameTenant(name), "Renamed"))}>
-              <Field label="Name">{(id) => <input id={id} required maxLength={100} value={name} onInput={(event) => setName(event.currentTarget.value)} />}</Field>
+            <form class="inline-form" aria-busy={isSending} onSubmit={rename}>
+              <Field label="Name">{(id) => <input id={id} required maxLength={100} value={name} onInput={(event) => setTyped(event.currentTarget.value)} />}</Field>
               <Button type="submit" disabled={name === value.name || !name.trim()}>Rename</Button>
             </form>
           )}
@@ -299,23 +279,26 @@ function Use({ session }: { session: Session }) {
 }
 
 function Audit() {
-  const [entries, setEntries] = useState<api.AuditEntry[] | null>(null);
-  const [next, setNext] = useState<string | null>(null);
-  const [error, setError] = useState<api.Problem | null>(null);
-  const load = async (cursor: string) => {
-    try {
-      const page = await api.listAudit(cursor);
-      setEntries((old) => [...(cursor ? (old ?? []) : []), ...page.entries]);
-      setNext(page.next_cursor);
-    } catch (caught) {
-      setError(asProblem(caught));
-    }
-  };
-  useEffect(() => void load(""), []);
+  const [log, setLog] = useState<api.AuditPage | null>(null);
+  const [error, setError] = useState<Problem | null>(null);
+  const ask = (cursor: string, join: (old: api.AuditPage | null, page: api.AuditPage) => api.AuditPage) =>
+    api.listAudit(cursor).then(
+      (page) => (setError(null), setLog((old) => join(old, page))),
+      (caught) => setError(asProblem(caught)),
+    );
+  const more = (cursor: string) => ask(cursor, (old, page) => ({ ...page, entries: [...(old?.entries ?? []), ...page.entries] }));
+  /** What is new stands before what is shown. */
+  const update = () =>
+    ask("", (old, page) => {
+      const known = page.entries.findIndex(({ id }) => id === old?.entries[0]?.id);
+      return old && known >= 0 ? { ...old, entries: [...page.entries.slice(0, known), ...old.entries] } : page;
+    });
+  useEffect(() => void update(), []);
+  useChanged(update);
   return (
     <Section id="audit" title="Audit log" text="Who did what, when, from where.">
       <ErrorLine error={error} />
-      {!entries ? <Loading /> : (
+      {!log ? !error && <Loading /> : (
         <>
           <div class="scroll" tabIndex={0} role="region" aria-label="Audit log">
             <table class="list small">
@@ -328,7 +311,7 @@ function Audit() {
                 </tr>
               </thead>
               <tbody>
-                {entries.map((entry) => (
+                {log.entries.map((entry) => (
                   <tr key={entry.id}>
                     <td title={formatDate(entry.at)}>{formatAgo(entry.at)}</td>
                     <td>{entry.actor || "the server"}</td>
@@ -339,7 +322,7 @@ function Audit() {
               </tbody>
             </table>
           </div>
-          {next && <p class="pager"><Button onClick={() => void load(next)}>Show more</Button></p>}
+          {log.next_cursor && <p class="pager"><Button onClick={() => void more(log.next_cursor!)}>Show more</Button></p>}
         </>
       )}
     </Section>
@@ -352,7 +335,7 @@ export function SettingsPage({ session }: { session: Session | null }) {
   if (!session?.user) return <Shell session={session}><Loading /></Shell>;
   const isOwner = session.scopes.includes("admin");
   const places: [string, string][] = [["tokens", "Tokens"], ["password", "Password"], ["team", "Team"]];
-  if (isOwner) places.push(["people", "People"], ["retention", "Retention"], ["series", "Series"], ["audit", "Audit log"]);
+  if (isOwner) places.push(["people", "People"], ["retention", "Retention"], ["series", "Series labels"], ["source", "Source code"], ["audit", "Audit log"]);
   return (
     <Shell session={session}>
       <div class="page-head">
@@ -367,11 +350,14 @@ export function SettingsPage({ session }: { session: Session | null }) {
       {isOwner && <People />}
       {isOwner && (
         <>
-          <Section id="retention" title="Retention" text="How long continuous profiles are kept. The first rule that finds a series counts.">
+          <Section id="retention" title="Retention" text="How long continuous profiles are kept. Of several rules that match a series, the first one applies.">
             <RetentionRules />
           </Section>
-          <Section id="series" title="Labels that make series" text="Samples that differ in these labels become series of their own, which can be listed and asked for fast. All other labels stay with their samples.">
+          <Section id="series" title="Series labels" text="Labels of samples that split profiles into series, which are fast to list, filter and graph. All other labels stay with their samples: you can filter by them, too, but more slowly.">
             <SampleLabels />
+          </Section>
+          <Section id="source" title="Source code" text="Links from file and line to your repositories: in the table, in the peek view and below the flame graph.">
+            <SourceLinks />
           </Section>
           <Audit />
         </>

@@ -4,7 +4,7 @@ import { Field, Select, type Choice } from "../ui/kit.tsx";
 import { visibilityNames } from "./share.tsx";
 
 export const expiryChoices: Choice[] = [
-  { value: "", label: "As the server keeps it" },
+  { value: "", label: "Server default" },
   { value: "1h", label: "In 1 hour" },
   { value: "1d", label: "In 1 day" },
   { value: "7d", label: "In 7 days" },

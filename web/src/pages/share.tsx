@@ -1,7 +1,6 @@
 /* share: one profile: what it is, and the viewer. */
 import { useCallback, useEffect, useState } from "preact/hooks";
 import { getFlame, getLabels, getShare, getTop, lostScript, Problem, unlockShare, type Session, type Share, type Visibility } from "../api.ts";
-import { formatLabels } from "../model/labels.ts";
 import type { ServedRules } from "../model/served_rules.ts";
 import type { Way } from "../model/neighbour.ts";
 import { deleteTokenOf } from "../model/remembered.ts";
@@ -12,9 +11,13 @@ import { Icon } from "../ui/icons.tsx";
 import { later } from "../ui/later.tsx";
 import { Markdown } from "../ui/markdown.tsx";
 import { Shell, signInLink } from "../ui/shell.tsx";
-import { treeOf, useViewState, Viewer } from "../views/viewer.tsx";
+import { useViewState } from "../views/view_address.ts";
+import { questionOf, treeKey, treeOf, Viewer } from "../views/viewer.tsx";
 
 export const nameOf = (share: Pick<Share, "title" | "filename" | "id">): string => share.title || share.filename || `Profile ${share.id.slice(0, 6)}`;
+
+/** Where the links to source code of a share are asked for. */
+export const sourceLinksOf = (id: string) => `/api/v1/shares/${encodeURIComponent(id)}/source-links`;
 
 const formatNames: Record<string, string> = {
   pprof: "pprof", folded: "folded stacks", "perf-script": "perf script", cpuprofile: "Chrome CPU profile", speedscope: "speedscope",
@@ -49,7 +52,18 @@ function Facts({ share }: { share: Share }) {
 }
 
 const downloads = later(async () => (await import("./downloads.tsx")).Downloads);
-const missingNames = later(async () => (await import("./missing_names.tsx")).MissingNames, () => <></>);
+export const missingNames = later(async () => (await import("./missing_names.tsx")).MissingNames, () => <></>);
+
+/** The line that tells which binaries lack names, kept from the begin where some do, so that nothing moves. */
+export function NamesLine({ shares, onNames }: { shares: readonly Share[]; onNames: () => void }) {
+  const known = shares.map(({ symbolization }) => symbolization);
+  if (known.every((one) => one?.complete !== false)) return null;
+  return (
+    <div class="names-line">
+      <missingNames.Component known={known} shares={shares.map(({ id }) => id)} onNames={onNames} />
+    </div>
+  );
+}
 const dialogs = later(async () => (await import("./share_dialogs.tsx")).ShareDialog);
 
 export type Opened = "edit" | "compare" | "report";
@@ -72,7 +86,7 @@ function ShareHeader({ share, session, onChanged, onNames }: { share: Share; ses
         </div>
       </div>
       <Facts share={share} />
-      {share.symbolization?.complete === false && <missingNames.Component id={share.id} onNames={onNames} />}
+      <NamesLine shares={[share]} onNames={onNames} />
       {share.description && <Markdown text={share.description} />}
       {share.comments?.length > 0 && (
         <details class="comments">
@@ -181,22 +195,25 @@ export function useShare(id: string) {
 // They import this module: thus none of the first load's modules is cut out into a chunk of its own for them.
 const comments = later(async () => (await import("./comments.tsx")).CommentsPane);
 
+/** With what leads from one profile to others. */
+export const stepping = (use: (way: typeof import("./neighbour.ts")) => Promise<void>) =>
+  void import("./neighbour.ts")
+    .catch(async () => Promise.reject(await lostScript()))
+    .then(use)
+    .catch((error) => say(asProblem(error).message));
+
 export function SharePage({ id, session }: { id: string; session: Session | null }) {
   const { share, problem, reload } = useShare(id);
   const [state, update] = useViewState();
   const [commentCount, setCommentCount] = useState<number>();
   const [nameCount, setNameCount] = useState(0); // how often names came
   useTitle(share ? nameOf(share) : "");
-  const question = { sampleType: state.sampleType, group: state.group, labels: state.labels };
+  const question = questionOf(state);
   const load = useCallback(
-    (signal: AbortSignal, rules?: ServedRules, group?: string) => getFlame(id, { ...question, ...treeOf(state, group), rules }, signal),
-    [id, question.sampleType, question.group, state.root, formatLabels(question.labels)],
+    (signal: AbortSignal, rules?: ServedRules, group?: string, root?: string) => getFlame(id, { ...question, ...treeOf(state, group, root), rules }, signal),
+    [id, treeKey(state)],
   );
-  const step = (way: Way) =>
-    void import("./neighbour.ts")
-      .catch(async () => Promise.reject(await lostScript()))
-      .then(({ stepShare }) => stepShare(id, way, session))
-      .catch((error) => say(asProblem(error).message));
+  const step = (way: Way) => stepping(({ stepShare }) => stepShare(id, way, session));
   if (problem)
     return (
       <Shell session={session}>
@@ -211,14 +228,15 @@ export function SharePage({ id, session }: { id: string; session: Session | null
         state={state}
         update={update}
         opensOthers
-        flameKey={`${nameCount}\n${state.sampleType}\n${state.group}\n${state.root}\n${formatLabels(state.labels)}`}
+        flameKey={nameCount + treeKey(state)}
         load={load}
         loadRows={(signal, rules) => getTop(id, { ...question, rules }, signal)}
-        loadLabels={(labels, signal) => getLabels(id, state.sampleType, labels, signal)}
+        loadLabels={(labels, signal) => getLabels(id, question, labels, signal)}
         sampleTypes={share?.sample_types}
         defaultType={share?.default_sample_type_index}
         labelKeys={share?.sample_labels}
         comments={(props) => share && <comments.Component {...props} share={share} session={session} onCount={setCommentCount} />}
+        sources={[sourceLinksOf(id)]}
         commentCount={commentCount ?? share?.reader_comments}
         extraKeys={{ y: copyLink, "[": () => step("older"), "]": () => step("newer") }}
       />

@@ -6,7 +6,7 @@ import { formatAgo } from "../model/units.ts";
 import { asProblem, Button, Dialog, ErrorLine, Field, say } from "../ui/kit.tsx";
 import { Icon } from "../ui/icons.tsx";
 import { isSignedIn } from "../ui/shell.tsx";
-import { viewQuery } from "../views/viewer.tsx";
+import { viewQuery } from "../views/view_address.ts";
 import { cleanSettings, SettingsForm } from "./settings_form.tsx";
 import type { Opened } from "./share.tsx";
 

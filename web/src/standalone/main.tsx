@@ -10,7 +10,8 @@ import { decodeFlame, type Flame } from "../model/flame.ts";
 import { formatDate, formatValue } from "../model/units.ts";
 import { Messages, ProblemView, asProblem } from "../ui/kit.tsx";
 import { Mark } from "../ui/icons.tsx";
-import { useViewState, Viewer } from "../views/viewer.tsx";
+import { useViewState } from "../views/view_address.ts";
+import { Viewer } from "../views/viewer.tsx";
 
 const textOf = (id: string) => document.getElementById(id)?.textContent ?? "";
 

@@ -11,7 +11,7 @@ import { rowHeight } from "../views/rows.ts";
 import style from "./contrast.css?text";
 import { addStyle } from "./style.ts";
 
-addStyle(style);
+addStyle(style, true);
 
 const plainGrounds: Record<"dark" | "light", Ground> = {
   light: { background: "#ffffff", text: "#000000", highlight: "#0000c0" },

@@ -15,15 +15,38 @@ export function say(text: string): void {
   messages.dispatchEvent(new CustomEvent("say", { detail: text }));
 }
 
+const nextKey = "perfolio:say";
+/** Says it on the page that comes next in this tab. */
+export function sayNext(text: string): void {
+  try {
+    sessionStorage.setItem(nextKey, text);
+  } catch {
+    // Without storage it is not said.
+  }
+}
+
+function readNext(): string | null {
+  try {
+    const text = sessionStorage.getItem(nextKey);
+    sessionStorage.removeItem(nextKey);
+    return text;
+  } catch {
+    return null;
+  }
+}
+
 export function Messages() {
   const [text, setText] = useState("");
   useEffect(() => {
     let timer = 0;
     const show = (event: Event) => {
-      setText((event as CustomEvent<string>).detail);
+      const { detail } = event as CustomEvent<string>;
+      setText(detail);
       clearTimeout(timer);
-      timer = window.setTimeout(() => setText(""), 3200);
+      timer = window.setTimeout(() => setText(""), 2200 + 40 * detail.length);
     };
+    const told = readNext();
+    if (told) show(new CustomEvent("", { detail: told }));
     messages.addEventListener("say", show);
     return () => messages.removeEventListener("say", show);
   }, []);
@@ -189,7 +212,9 @@ export function Dialog({ title, onClose, children, isWide = false }: { title: st
   const element = useRef<HTMLDialogElement>(null);
   const id = useId();
   useEffect(() => {
+    const opener = document.activeElement as HTMLElement | null;
     element.current?.showModal();
+    return () => opener?.focus(); // the browser does so only where the dialog is closed before it goes
   }, []);
   return (
     <dialog

@@ -61,8 +61,8 @@ export function Shell({ children, session, isViewer = false }: { children: Compo
           {path !== "/" && <a href="/">New</a>}
         </nav>
         <div class="top-end">
-          <IconButton icon={isDark ? "sun" : "moon"} label={isDark ? "Light colours" : "Dark colours"} onClick={toggleTheme} />
           {session && (isSignedIn(session) ? <AccountMenu session={session} /> : <a class="button quiet" href={signInLink()}><span>Sign in</span></a>)}
+          <IconButton icon={isDark ? "sun" : "moon"} label={isDark ? "Light colours" : "Dark colours"} onClick={toggleTheme} />
         </div>
       </header>
       <main id="main" tabIndex={-1}>

@@ -17,13 +17,17 @@ import { boundedTest } from "../model/search.ts";
 import { formatCount, formatPercent } from "../model/units.ts";
 import { graphSizes } from "../state.ts";
 import { asProblem, IconButton, Loading, ProblemView, Select } from "../ui/kit.tsx";
+import { addStyle } from "../ui/style.ts";
 import { placeOf } from "./describe.ts";
 import { LabelFitter } from "./fitter.ts";
 import { boxesOf, elidedText, neighboursOf, pairText, smallFontPx, spokenBox, type Box } from "./graph_box.ts";
+import style from "./graph.css?text";
 import { GraphCamera } from "./graph_camera.ts";
 import { placeTooltip } from "./icicle.tsx";
 import type { PaneContext, PaneProps } from "./panes.tsx";
 import { useGraph, type GraphPicture } from "./use_graph.ts";
+
+addStyle(style);
 
 type Picture = GraphPicture<Box>;
 type Around = ReturnType<typeof neighboursOf>;

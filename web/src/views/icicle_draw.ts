@@ -28,6 +28,7 @@ const signShapes = [
   [FrameFlag.Kernel, rowHeight - 4, rowHeight],
   [FrameFlag.Inlined, 4, 7],
   [FrameFlag.Interpreted, 2, 4],
+  [FrameFlag.NotSymbolised, 3, rowHeight - 6],
 ] as const;
 const fontFamily = '"Segoe UI", Roboto, "Helvetica Neue", "Noto Sans", "DejaVu Sans Condensed", system-ui, sans-serif';
 
@@ -175,8 +176,8 @@ export class IciclePainter {
 
   /** Stacks that are gone in a diff, values below zero, and what stands for nodes that were cut. */
   private isHatched(flame: Flame, node: number): boolean {
-    if (flame.baseCum) return flame.cum[node] === 0 && flame.baseCum[node] !== 0;
     if (flame.cum[node] < 0) return true;
+    if (flame.baseCum) return flame.baseCum[node] < 0 || (flame.cum[node] === 0 && flame.baseCum[node] !== 0);
     return (flame.frames.flags(flame.frame[node]) & FrameFlag.Other) !== 0;
   }
 
@@ -231,7 +232,7 @@ export class IciclePainter {
     return isNew ? 1 : 0;
   }
 
-  /** At the left edge: a line for the kernel, dashes for what was inlined, dots for what is interpreted. */
+  /** At the left edge: a line for the kernel, dashes for what was inlined, dots for what is interpreted, one dot above and one below for what has no symbols. */
   private paintSigns(signs: number, x: number, y: number): number {
     const { context } = this;
     const draw = (at: number, length: number, step: number) => {

@@ -2,6 +2,10 @@
 import { views } from "../state.ts";
 import { Dialog } from "../ui/kit.tsx";
 import { panes } from "./panes.tsx";
+import { addStyle } from "../ui/style.ts";
+import style from "./key_sheet.css?text";
+
+addStyle(style);
 
 const inOrder = views.map((view) => panes[view]).sort((a, b) => (a.key < b.key ? -1 : 1));
 

@@ -12,6 +12,7 @@ const signNames = [
   [FrameFlag.Kernel, "kernel"],
   [FrameFlag.Inlined, "inlined"],
   [FrameFlag.Interpreted, "interpreted"],
+  [FrameFlag.NotSymbolised, "no symbols"],
 ] as const;
 
 /** Parts with a frame of theirs and what their functions hold themselves, most first. */
@@ -58,13 +59,19 @@ const heatNames = heatShares.map((share, step) =>
   step === 0 ? "0" : step === 1 ? `below ${shareName(heatShares[2])}` : step === heatShares.length - 1 ? `${shareName(share)} and more` : shareName(share),
 );
 
+const BelowZero = () => (
+  <>
+    <span class="sign negative" />
+    <span class="legend-name">below zero</span>
+  </>
+);
+
 function Signs({ shown, isSigned }: { shown: number; isSigned: boolean }) {
   return (
     <>
       {isSigned && (
         <li>
-          <span class="sign negative" />
-          <span class="legend-name">below zero</span>
+          <BelowZero />
         </li>
       )}
       {signNames.map(([flag, name]) =>
@@ -79,9 +86,9 @@ function Signs({ shown, isSigned }: { shown: number; isSigned: boolean }) {
   );
 }
 
-function DiffColours({ palette }: { palette: Palette }) {
+function DiffColours({ palette, isSigned }: { palette: Palette; isSigned: boolean }) {
   return (
-    <div class="legend diff-legend" role="img" aria-label="Colours: blue became less, orange became more, hatched is gone">
+    <div class="legend diff-legend" role="img" aria-label={`Colours: blue became less, orange became more, hatched is gone${isSigned ? " or below zero" : ""}`}>
       <span>gone</span>
       <span class="diff-scale">
         {diffFills(palette).map((colour, i) => (
@@ -89,13 +96,14 @@ function DiffColours({ palette }: { palette: Palette }) {
         ))}
       </span>
       <span>new</span>
+      {isSigned && <BelowZero />}
       <span class="legend-note">Boxes are as wide as the larger side.</span>
     </div>
   );
 }
 
 export function Legend({ flame, colours, palette }: { flame: Flame; colours: FrameColours; palette: Palette }) {
-  if (flame.isDiff) return <DiffColours palette={palette} />;
+  if (flame.isDiff) return <DiffColours palette={palette} isSigned={hasSigns(flame)} />;
   const isValue = colours.mode === "value";
   return (
     <ul class="legend" aria-label={isValue ? "Colours: share of the profile that a function holds itself" : `Colours: ${colours.mode}, with what its functions hold themselves`}>

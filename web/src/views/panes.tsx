@@ -4,7 +4,7 @@
  *
  * Every pane gets the same context and holds nothing that a link should remember: that is the state's.
  */
-import type { ComponentType, VNode } from "preact";
+import type { ComponentChildren, ComponentType, VNode } from "preact";
 import { useLayoutEffect, useRef } from "preact/hooks";
 import type { Action, Rule } from "../model/chain.ts";
 import type { Bound, Flame } from "../model/flame.ts";
@@ -22,6 +22,15 @@ import type { Look } from "./icicle_draw.ts";
 
 /** Comments are the page's, since they are of what it shows; pages without them offer no such view. */
 export type CommentsOf = (props: PaneProps) => VNode | null;
+
+/** A place in source code, and where the team's rules of links to it are asked for. */
+export interface SourcePlaceProps {
+  /** Of a comparison: of both sides, the one before first. */
+  at: string[];
+  text: string;
+  flame: Flame;
+  frame: number;
+}
 
 export interface PaneContext {
   state: ViewState;
@@ -58,6 +67,8 @@ export interface PaneContext {
   /** Marks a function in every view; the marked one again stops that. */
   mark: (name: string) => void;
   openMenu: (name: string, x: number, y: number) => void;
+  /** A frame's place in source code, with a link where there is one. */
+  placed: (frame: number, text: string) => ComponentChildren;
   addRule: (action: Action, name: string) => void;
   setRules: (rules: readonly Rule[]) => void;
   setLabels: (labels: readonly string[]) => void;

@@ -8,10 +8,16 @@ import { peek, type Peek, type PeekRow } from "../model/peek.ts";
 import type { Pattern } from "../model/regex.ts";
 import { boundedTest } from "../model/search.ts";
 import { formatChange, formatCount, formatPercent, formatSigned, formatValue } from "../model/units.ts";
+import { addStyle } from "../ui/style.ts";
 import { placeOf } from "./describe.ts";
 import { fitterFor, type LabelFitter } from "./fitter.ts";
 import type { PaneContext, PaneProps } from "./panes.tsx";
+import aroundStyle from "./around.css?text";
+import style from "./peek.css?text";
 import { ChangeCell, TablePane, useSeenRows, ValueCell } from "./table.tsx";
+
+addStyle(aroundStyle);
+addStyle(style);
 
 interface ListProps {
   context: PaneContext;
@@ -179,7 +185,7 @@ export function PeekPane(props: PaneProps) {
         <List {...{ context, isMatch }} whole={found} label={counted(callers.length, "caller")} header="Caller" lines={above} />
         <section class="peek-self" aria-live="polite">
           <h3><bdi>{state.marked}</bdi></h3>
-          {place && <p class="hint">{place}</p>}
+          {place && <p class="hint">{context.placed(found.frame, place)}</p>}
           <Sums flame={flame} whole={found} unit={unit} />
           {flame.isCut && <p class="hint">Small stacks are merged: all numbers here lack what of it is in them.</p>}
         </section>

@@ -3,9 +3,14 @@ import { useState } from "preact/hooks";
 import { presets, sameRule, type Action, type Rule } from "../model/chain.ts";
 import { forgetRules, listSavedRules, saveRules } from "../model/saved_rules.ts";
 import { compileRule } from "../model/search.ts";
-import { Button, IconButton, say, Select } from "../ui/kit.tsx";
+import { nameModes, type NameMode } from "../state.ts";
+import { Button, IconButton, say, Segments, Select } from "../ui/kit.tsx";
 import { Icon } from "../ui/icons.tsx";
-import { actionLabels } from "./rules.tsx";
+import { actionLabels, type RuleMenuProps } from "./rules.tsx";
+import { addStyle } from "../ui/style.ts";
+import style from "./rule_menu.css?text";
+
+addStyle(style);
 
 const actionHints: Record<Exclude<Action, "only">, string> = {
   focus: "Keep stacks in which a function or file matches.",
@@ -81,7 +86,9 @@ function SavedList({ rules, onChoose }: { rules: readonly Rule[]; onChoose: (rul
   );
 }
 
-export function RuleMenuContent({ rules, onChange }: { rules: readonly Rule[]; onChange: (rules: Rule[]) => void }) {
+const nameWords: Record<NameMode, string> = { simple: "Simple", full: "Full", none: "Mangled" };
+
+export function RuleMenuContent({ rules, onChange, names, onNames }: RuleMenuProps) {
   const add = (rule: Rule) => onChange([...rules.filter((old) => !sameRule(old, rule)), rule]);
   return (
     <>
@@ -100,6 +107,12 @@ export function RuleMenuContent({ rules, onChange }: { rules: readonly Rule[]; o
         })}
       </div>
       <SavedList rules={rules} onChoose={onChange} />
+      {onNames && (
+        <>
+          <p class="menu-note">C++ and Rust names, where they come from symbol tables</p>
+          <Segments label="Names" value={names} choices={nameModes.map((mode) => ({ value: mode, label: nameWords[mode] }))} onChange={onNames} />
+        </>
+      )}
     </>
   );
 }

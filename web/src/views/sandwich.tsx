@@ -14,6 +14,12 @@ import { Icicle } from "./icicle.tsx";
 import type { Look } from "./icicle_draw.ts";
 import type { PaneProps } from "./panes.tsx";
 import { TablePane } from "./table.tsx";
+import { addStyle } from "../ui/style.ts";
+import aroundStyle from "./around.css?text";
+import style from "./sandwich.css?text";
+
+addStyle(aroundStyle);
+addStyle(style);
 
 interface SandwichProps {
   name: string;
@@ -97,7 +103,7 @@ function Sandwich({ name, callers, callees, above, below, onSeen, ...rest }: San
   if (!name)
     return (
       <div class="sandwich-empty">
-        <p>Choose a function in the table: its callers stand above it here, what it calls below.</p>
+        <p>Choose a function in any view: its callers stand above it here, what it calls below.</p>
       </div>
     );
   if (!callers || !callees) return <Loading label="Looking for callers and callees" />;

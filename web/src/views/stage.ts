@@ -2,7 +2,7 @@
  * stage: the part of an icicle that moves without Preact: sizes, the seen window, scrolling, hover,
  * and painting at most once per frame of the screen.
  */
-import { startOf, type Flame } from "../model/flame.ts";
+import { startOf, type Flame, type FrameTable } from "../model/flame.ts";
 import type { FrameColours } from "../model/frame_colours.ts";
 import { nodeAt } from "../model/layout.ts";
 import type { SearchResult } from "../model/search.ts";
@@ -41,6 +41,25 @@ function sizeCanvas(canvas: HTMLCanvasElement, width: number, height: number, ra
   canvas.style.height = height + "px";
 }
 
+/** Whether frames are of the function that is echoed: each name is compared once, however many boxes have it. */
+class Echo {
+  private frames: FrameTable | null = null;
+  /** By a name's id: 0 not compared yet, 1 another, 2 the same. */
+  private known = new Uint8Array(0);
+
+  constructor(readonly name: string) {}
+
+  has(frames: FrameTable, frame: number): boolean {
+    if (this.name === "") return false;
+    if (this.frames !== frames) {
+      this.frames = frames;
+      this.known = new Uint8Array(frames.stringCount);
+    }
+    const id = frames.nameId[frame];
+    return (this.known[id] ||= frames.string(id) === this.name ? 2 : 1) === 2;
+  }
+}
+
 const stages = new WeakMap<Element, Stage>();
 
 /** What each icicle of the page shows now, from the top of the page on. */
@@ -61,7 +80,7 @@ export class Stage {
   window: Window;
   hover = -1;
   /** The function that the pointer is on, here or in another view. */
-  private hoveredName = "";
+  private echoed = new Echo("");
   /** A hand moved the window, and it stands still now. */
   onSettled: (window: Window) => void = () => undefined;
 
@@ -111,8 +130,8 @@ export class Stage {
   }
 
   echo(name: string): void {
-    if (this.hoveredName === name) return;
-    this.hoveredName = name;
+    if (this.echoed.name === name) return;
+    this.echoed = new Echo(name);
     this.paintOverlaySoon();
   }
 
@@ -251,10 +270,12 @@ export class Stage {
     const isFocused = this.hasKeys;
     for (let i = 0; i < boxes.count; i++) {
       const node = boxes.node[i];
+      const isMarked = node === this.hover || (node === cursor && isFocused);
+      const isEchoed = this.echoed.has(flame.frames, flame.frame[node]);
+      if (!isMarked && !isEchoed) continue;
       const y = this.rows.topOf(boxes.row[i]) - scrollTop;
-      if (this.hoveredName && flame.frames.name(flame.frame[node]) === this.hoveredName)
-        overlay.fillRect(boxes.x[i], y, boxes.width[i], rowHeight - 1);
-      if (node === this.hover || (node === cursor && isFocused)) {
+      if (isEchoed) overlay.fillRect(boxes.x[i], y, boxes.width[i], rowHeight - 1);
+      if (isMarked) {
         overlay.lineWidth = (node === cursor && isFocused ? 2 : 1) + (palette.paintEdges ? 1 : 0);
         overlay.strokeRect(boxes.x[i] + 1, y + 1, Math.max(1, boxes.width[i] - 2), rowHeight - 3);
       }

@@ -12,7 +12,7 @@ import { frameTitle, sortFunctions, type FunctionRow, type Sort, type SortColumn
 import { formatChange, formatExact, formatPercent, formatSigned, formatValue } from "../model/units.ts";
 import { Icon } from "../ui/icons.tsx";
 import { Menu } from "../ui/kit.tsx";
-import type { PaneProps } from "./panes.tsx";
+import type { PaneContext, PaneProps } from "./panes.tsx";
 import { fitterFor, type LabelFitter } from "./fitter.ts";
 import { listSpace } from "./rows.ts";
 
@@ -39,6 +39,7 @@ interface TableProps {
   onSort: (sort: Sort) => void;
   onChoose: (name: string) => void;
   onMenu: (name: string, x: number, y: number) => void;
+  placed: PaneContext["placed"];
 }
 
 interface Column {
@@ -53,6 +54,7 @@ interface CellProps {
   bound: Bound;
   flame: Flame;
   unit: string;
+  placed: PaneContext["placed"];
 }
 
 const after = (label: string, className: string): Column => ({
@@ -67,18 +69,18 @@ const own = (label: string): Column => ({
   className: "value",
   Cell: ({ row, flame, unit, bound }) => <ValueCell value={row.flat} total={flame.total} {...{ unit, bound }} />,
 });
-const place = (label: string, hint: string, textOf: (row: FunctionRow) => string): Column => ({
+const place = (label: string, hint: string, textOf: (row: FunctionRow) => string, isSource: boolean): Column => ({
   label,
   hint,
   className: "place",
-  Cell: ({ row }) => (
+  Cell: ({ row, placed }) => (
     <div class="cell place" role="cell" title={textOf(row)}>
-      <bdi>{textOf(row)}</bdi>
+      <bdi>{isSource && row.file ? placed(row.frame, row.file) : textOf(row)}</bdi>
     </div>
   ),
 });
-const file = place("File", "by the file of its code", (row) => row.file);
-const binary = place("Binary", "by the program or library", (row) => row.binary);
+const file = place("File", "by the file of its code", (row) => row.file, true);
+const binary = place("Binary", "by the program or library", (row) => row.binary, false);
 
 /** Its cells are buttons, which the table itself makes. */
 const nameColumn: Column = { label: "Function", hint: "by name", className: "name", Cell: () => <></> };
@@ -205,8 +207,10 @@ export function useSeenRows(count: number, columns = "") {
   useLayoutEffect(() => {
     const observer = new ResizeObserver(update);
     observer.observe(scroller.current!);
+    // A table that finds its place beside another view has its width before its columns have theirs.
+    for (const head of scroller.current!.parentElement!.querySelectorAll(".head > .name")) observer.observe(head);
     return () => observer.disconnect();
-  }, []);
+  }, [columns]);
   useLayoutEffect(update, [count, columns]);
   return {
     scroller, update,
@@ -229,7 +233,7 @@ function widthsOf(columns: [SortColumn, Column][]) {
 }
 
 function Table(props: TableProps) {
-  const { flame, rows, bound, unit, pattern, chosen, colours, palette } = props;
+  const { flame, rows, bound, unit, pattern, chosen, colours, palette, placed } = props;
   const sort = props.sort ?? defaultSort(flame.isDiff);
   const known = flame.isDiff ? diffColumns : plainColumns;
   const asked = props.columns.filter((id) => known[id]);
@@ -296,7 +300,7 @@ function Table(props: TableProps) {
                   props.onMenu(row.name, event.clientX, event.clientY);
                 }}
               >
-                {columns.map(([id, { Cell }]) => (id === "name" ? nameCell(row) : <Cell key={id} {...{ row, flame, unit, bound }} />))}
+                {columns.map(([id, { Cell }]) => (id === "name" ? nameCell(row) : <Cell key={id} {...{ row, flame, unit, bound, placed }} />))}
               </div>
             ))}
           </div>
@@ -309,10 +313,10 @@ function Table(props: TableProps) {
 }
 
 export function TablePane({ context }: PaneProps) {
-  const { state, flame, rows, isAwaitingRows, rowBound, colours, unit, palette, pattern, hovered, onHoverName, update, mark, openMenu } = context;
+  const { state, flame, rows, isAwaitingRows, rowBound, colours, unit, palette, pattern, hovered, onHoverName, update, mark, openMenu, placed } = context;
   return (
     <Table
-      {...{ flame, rows, isAwaitingRows, colours, unit, palette, pattern, hovered }}
+      {...{ flame, rows, isAwaitingRows, colours, unit, palette, pattern, hovered, placed }}
       bound={rowBound}
       columns={state.columns}
       onColumns={(columns) => update({ columns })}

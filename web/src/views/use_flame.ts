@@ -5,11 +5,12 @@ import { formatChain, type Rule } from "../model/chain.ts";
 import { boundsAfter, servedRules, splitRules, type ServedRules } from "../model/served_rules.ts";
 import type { Bounds, Flame } from "../model/flame.ts";
 import { joinFunctions, listFunctions, type FunctionRow, type FunctionSums } from "../model/functions.ts";
+import { isOfAddress } from "../model/old_names.ts";
 import { transformer, TransformError, type Transformed } from "../transformer.ts";
 import { asProblem } from "../ui/kit.tsx";
 
-/** What is loaded may be asked for under rules, and all of it by another group; a page that cannot do that gives a Load without those parameters. */
-export type Load = (signal: AbortSignal, rules?: ServedRules, group?: string) => Promise<Flame>;
+/** What is loaded may be asked for under rules, all of it by another group, and below a node; a page that cannot do that gives a Load without those parameters. */
+export type Load = (signal: AbortSignal, rules?: ServedRules, group?: string, root?: string) => Promise<Flame>;
 export type LoadRows = (signal: AbortSignal, rules?: ServedRules) => Promise<FunctionSums[]>;
 
 type Loaded = { flame: Flame; key: string };
@@ -51,15 +52,17 @@ interface Source {
 }
 
 /**
- * The whole tree; where it was cut, the server's tree under those rules that it knows, whose numbers are exact. Where the
- * server does not give that, the whole, with numbers that say what they may lack. The last one stays while the next is
+ * The whole tree; where it was cut, or a rule is of before addresses had names, the server's tree under those rules that it
+ * knows, whose numbers are exact. Where the server does not give that, the whole, with numbers that say what they may lack. The last one stays while the next is
  * under way.
  */
 export function useSource(flameKey: string, load: Load, rules: readonly Rule[], state: { group: string; labels: readonly string[] }, isServed: boolean) {
   const active = rules.filter((rule) => !rule.isOff);
   const whole = useFlame(`whole\n${flameKey}`, load);
-  const isCut = isServed && whole.isCurrent && whole.flame !== null && whole.flame.isCut;
-  const { served, rest } = isCut ? splitRules(active, state.group, state.labels.length) : { served: [], rest: active };
+  const tree = isServed && whole.isCurrent ? whole.flame : null;
+  // What an address was called before it had a name, the server knows alone.
+  const isAsked = tree !== null && (tree.isCut || (tree.metadata.named_later === true && active.some(({ text }) => isOfAddress(text))));
+  const { served, rest } = isAsked ? splitRules(active, state.group, state.labels.length) : { served: [], rest: active };
   const filtered = useFlame(served.length ? `${flameKey}\n${formatChain(served)}` : "", (signal) => load(signal, servedRules(served)));
   const last = useRef<Source | null>(null);
   const isCurrent = whole.isCurrent && (served.length === 0 || filtered.problem !== null || filtered.isCurrent);

@@ -2,152 +2,41 @@
  * viewer: toolbar, icicle, table and what stands below them, for one tree that a page provides.
  *
  * It knows no server: the page gives a function that loads the tree for a state. What is shown is
- * a function of the tree and the state, and the state is the address bar (use_view_state).
+ * a function of the tree and the state, and the state is the address bar (view_address).
  */
 import type { ComponentChildren } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Problem } from "../api.ts";
-import { unknownRules, type Action, type Rule } from "../model/chain.ts";
-import { FrameFlag, hasSigns, parentOf, pathOf, type Flame, type SampleType } from "../model/flame.ts";
+import type { Action, Rule } from "../model/chain.ts";
+import { FrameFlag, parentOf, pathOf, type Flame, type SampleType } from "../model/flame.ts";
 import { FrameColours } from "../model/frame_colours.ts";
-import { countedAs, countFunctions } from "../model/functions.ts";
 import { cleanLabelRules, groupOfLabel, type LoadLabels } from "../model/labels.ts";
 import { findByPathHash, pathHash } from "../model/path.ts";
 import { bothMarks, exactly, nextMatch } from "../model/search.ts";
 import { keyOf, Undo, type Filters } from "../model/undo.ts";
-import { formatCount, formatPercent, formatValue } from "../model/units.ts";
-import { colourModes, formatState, groups as allGroups, parseState, views, type ColourMode, type SeenPart, type Update, type View, type ViewState } from "../state.ts";
-import { Button, copyText, Loading, ProblemView, say, Segments, Select } from "../ui/kit.tsx";
+import { colourModes, groups as allGroups, views, type SeenPart, type Update, type View, type ViewState } from "../state.ts";
+import { Button, copyText, Loading, ProblemView, say } from "../ui/kit.tsx";
 import { later } from "../ui/later.tsx";
 import { usePalette } from "../ui/theme.ts";
-import { describeNode } from "./describe.ts";
-import { colourNames, Legend } from "./legend.tsx";
+import { shareLeft } from "./flame_notes.ts";
+import type { FrameAction, MenuPlace } from "./frame_menu.tsx";
 import { panes, Panes, type CommentsOf, type PaneContext } from "./panes.tsx";
-import { FrameMenu, RuleBar, RuleMenu, type FrameAction, type MenuPlace } from "./rules.tsx";
 import { sameNode } from "./rows.ts";
-import { SearchBox, useSearch } from "./search_box.tsx";
+import { RuleBar } from "./rules.tsx";
+import { sampleTypeToken, shownType } from "./sample_types.ts";
+import { useSearch } from "./search_box.tsx";
+import { Toolbar, wholeTree } from "./toolbar.tsx";
 import { useFindKey, useKeys } from "./use_keys.ts";
+import { useOldTexts, useOldZoom } from "./use_old_link.ts";
 import { useRows, useSource, useTransformed, type Load, type LoadRows } from "./use_flame.ts";
-
-function writeAddress(address: string, how: "push" | "replace"): void {
-  if (address === location.pathname + location.search) return;
-  try {
-    history[how === "push" ? "pushState" : "replaceState"](null, "", address);
-  } catch {
-    // Some browsers refuse more than a hundred changes in half a minute; the next one will do.
-  }
-}
-
-/** For another file in the same page: a view of one says nothing about the next. */
-export const forgetView = () => writeAddress(location.pathname, "replace");
-
-/** What a link to the view that is in the address bar ends with. */
-export const viewQuery = () => formatState(parseState(location.search));
-
-/** The state in the address bar; changes are written to it, back and forward are followed. */
-export function useViewState(initial = ""): [ViewState, Update] {
-  const [state, setState] = useState(() => parseState(location.search || initial));
-  const latest = useRef(state);
-  useEffect(() => {
-    const follow = () => setState((latest.current = parseState(location.search)));
-    addEventListener("popstate", follow);
-    return () => removeEventListener("popstate", follow);
-  }, []);
-  const update: Update = (patch, how = "push") => {
-    const halves = "marked" in patch ? { above: null, below: null } : {}; // they are of the function
-    const next = { ...latest.current, ...halves, ...patch };
-    writeAddress(location.pathname + formatState(next), how);
-    latest.current = next;
-    setState(next);
-  };
-  return [state, update];
-}
-
-/* ---- below the views ---- */
-
-function DetailLine({ flame, node, unit }: { flame: Flame; node: number; unit: string }) {
-  const { name, place, notes, facts } = describeNode(flame, node, unit);
-  return (
-    <div class="detail" aria-hidden="true">
-      <strong title={name}>{name}</strong>
-      {facts.map(([label, value]) => (
-        <span key={label} class="fact">
-          <em>{label}</em> {value}
-        </span>
-      ))}
-      <span class="detail-place" title={place}>{[place, ...notes].filter(Boolean).join(" · ")}</span>
-    </div>
-  );
-}
-
-function valueWithoutSymbols({ frames, frame, self, nodeCount }: Flame): number {
-  const isUnnamed = new Uint8Array(frames.count);
-  let hasUnnamed = 0;
-  for (let i = 0; i < isUnnamed.length; i++) hasUnnamed |= isUnnamed[i] = frames.flags(i) & FrameFlag.NotSymbolised;
-  let value = 0;
-  if (hasUnnamed) for (let i = 1; i < nodeCount; i++) if (isUnnamed[frame[i]]) value += Math.abs(self[i]);
-  return value;
-}
-
-/** What a reader must know to read the numbers rightly. */
-function notesAbout(flame: Flame): string[] {
-  const notes: string[] = [];
-  if (flame.isCut) {
-    const count = flame.metadata.cut?.nodes;
-    notes.push(`${count ? formatCount(count) + " small stacks" : "The smallest stacks"} are merged into “other” boxes.`);
-  }
-  if (flame.width[0] > Number.MAX_SAFE_INTEGER) notes.push("Some values are so large that their last digits are lost here.");
-  if (hasSigns(flame))
-    notes.push(`Values below zero are hatched. Boxes are as wide as a value is large, percentages are of the sum, ${formatValue(flame.total, flame.metadata.unit ?? "")}.`);
-  const unnamed = valueWithoutSymbols(flame);
-  if (unnamed > 0.005 * Math.abs(flame.total))
-    notes.push(`${formatPercent(unnamed, flame.total)} is in code without symbols.`);
-  return notes;
-}
-
-/** "289 of 462" where rules left a part. */
-function totalText(flame: Flame, unit: string): string {
-  if (flame.isDiff) return `${formatValue(flame.baseTotal, unit)} → ${formatValue(flame.total, unit)}`;
-  const whole = formatValue(flame.total, unit);
-  return flame.cum[0] === flame.total ? whole : `${flame.bounds.whole}${formatValue(flame.cum[0], unit)} of ${whole}`;
-}
-
-/** How much of the whole profile the rules left; of both sides of a diff. */
-function shareLeft(flame: Flame, source: Flame): string {
-  const shareOf = (value: number, total: number) => flame.bounds.whole + formatPercent(value, total);
-  const after = shareOf(flame.cum[0], source.total);
-  return flame.baseCum ? `${shareOf(flame.baseCum[0], source.baseTotal)} → ${after}` : after;
-}
-
-/* ---- sample types ---- */
-
-/** How the state names a type: by name, or by number where names are empty, repeat or look like one. */
-export function sampleTypeToken(types: readonly SampleType[], index: number): string {
-  const name = types[index].type;
-  const isUnique = types.filter((other) => other.type === name).length === 1;
-  return name && isUnique && !/^\d+$/.test(name) ? name : String(index);
-}
-
-/**
- * The name; with the unit where names alone do not tell types apart. A type without a name is called by its index, as
- * the API and the command line do.
- */
-export function sampleTypeLabel(types: readonly SampleType[], index: number): string {
-  const { type, unit } = types[index];
-  const isUnique = types.filter((other) => other.type === type).length === 1;
-  return type && isUnique ? type : `${type || `type ${index}`}${unit ? ` (${unit})` : ""}`;
-}
-
-function shownType(flame: Flame, types: readonly SampleType[]): number {
-  const byIndex = flame.metadata.sample_type_index;
-  if (typeof byIndex === "number" && byIndex < types.length) return byIndex;
-  return Math.max(0, types.findIndex((type) => type.type === flame.metadata.sample_type));
-}
-
-/* ---- the whole ---- */
+import { ViewerFoot } from "./viewer_foot.tsx";
 
 /** Of which group a tree is asked for, and below what: of another than the state's it is all. */
-export const treeOf = ({ group, root }: Pick<ViewState, "group" | "root">, other?: string) => (other ? { group: other, root: "" } : { group, root });
+export const treeOf = ({ group, root }: Pick<ViewState, "group" | "root">, other?: string, below = root) => (other ? { group: other, root: "" } : { group, root: below });
+
+/** What a state asks of the server, and what names the tree that it gets. */
+export const questionOf = ({ sampleType, group, names, labels, isNormalised }: ViewState) => ({ sampleType, group, names, labels, isNormalised });
+export const treeKey = (state: ViewState) => JSON.stringify([questionOf(state), state.root]);
 
 export interface ViewerProps {
   state: ViewState;
@@ -177,14 +66,14 @@ export interface ViewerProps {
   comments?: CommentsOf;
   commentCount?: number;
   tools?: ComponentChildren;
+  /** Where links to source code are asked for; none without. */
+  sources?: string[];
   extraKeys?: Record<string, () => void>;
   onFlame?: (flame: Flame) => void;
 }
 
 const choiceOf = (group: string) => ({ value: group, label: `by ${group.replace(/^label:/, "")}` });
 
-/** For another tree, where frames have other paths. */
-const wholeTree = { zoom: "", root: "", above: null, below: null, window: null };
 /** What a link asks of the server, and may have from another profile. */
 const plainTree = { sampleType: "", group: "function", labels: [] };
 const namesNothing = ({ status }: Problem, { sampleType, group, labels, root }: ViewState) =>
@@ -194,7 +83,10 @@ function withoutComments(state: ViewState): ViewState {
   const { view, beside } = state;
   return [view, beside].includes("comments") ? { ...state, view: (view === "comments" ? beside : view) || "icicle", beside: "" } : state;
 }
+const empty = later(async () => (await import("./empty.tsx")).EmptyView);
 const exporting = later(async () => (await import("../export/dialog.tsx")).ExportDialog);
+const sourcePlace = later(async () => (await import("./source_place.tsx")).SourcePlace, (_, { text }) => <>{text}</>);
+const frameMenu = later(async () => (await import("./frame_menu.tsx")).FrameMenu, () => <></>);
 const keySheet = later(async () => (await import("./key_sheet.tsx")).KeySheet);
 
 export function Viewer(props: ViewerProps) {
@@ -206,7 +98,9 @@ export function Viewer(props: ViewerProps) {
   const shownPanes = [state.view, state.beside].flatMap((view) => (view ? [panes[view]] : []));
   for (const pane of shownPanes) pane.preload?.();
   const around = shownPanes.some((pane) => pane.wantsAround) ? state.marked : "";
-  const shown = useTransformed(loaded?.flame ?? null, loaded?.rest ?? [], around, state.isOfFiltered);
+  const link = { flame: loaded?.flame ?? null, isCurrent: isLoaded && props.opensOthers === true, state, flameKey: props.flameKey, load: props.load };
+  const texts = useOldTexts(link, loaded?.rest ?? []);
+  const shown = useTransformed(link.flame, texts.rest, around, state.isOfFiltered);
   const { flame, source } = shown;
   const isCurrent = isLoaded && shown.isCurrent;
   const [cursor, setCursor] = useState(0);
@@ -214,8 +108,6 @@ export function Viewer(props: ViewerProps) {
   const [hovered, setHovered] = useState("");
   const [hasSheet, setSheet] = useState(false);
   const [isExporting, setExporting] = useState(false);
-  /** On a phone most of the toolbar is folded, so that the picture has room. */
-  const [isFolded, setFolded] = useState(true);
   const [menu, setMenu] = useState<(MenuPlace & { name: string }) | null>(null);
   const filters: Filters = { rules: state.rules, labels: state.labels };
   const undone = useRef<Undo | null>(null);
@@ -223,17 +115,14 @@ export function Viewer(props: ViewerProps) {
     if (undone.current) undone.current.follow(filters);
     else undone.current = new Undo(filters);
   }, [keyOf(filters)]);
-  const searching = useSearch(flame, state.search);
+  const searching = useSearch(flame, texts.search);
   const marking = useSearch(flame, state.marked ? exactly(state.marked) : "");
   const marks = useMemo(() => (flame ? bothMarks(flame, searching.result, marking.result) : null), [flame, searching.result, marking.result]);
   const wantsRows = shownPanes.some((pane) => pane.wantsRows);
   const { rows, isAwaiting: isAwaitingRows, bound: rowBound, problem: rowsProblem } = useRows(flame, wantsRows, loaded, props.loadRows);
   const problem = flameProblem ?? rowsProblem;
-  const functionCount = useMemo(() => (flame ? countFunctions(flame) : 0), [flame]);
   // Of the whole profile, so that no rule changes what a colour means.
   const colours = useMemo(() => (source ? new FrameColours(source, props.isDiff ? "package" : state.colour) : null), [source, state.colour]);
-  const notes = useMemo(() => (flame ? notesAbout(flame) : []), [flame]);
-  const [leftOut] = useState(() => unknownRules(new URLSearchParams(location.search).get("x") ?? ""));
   /** What was chosen here, by hash: brothers may share one, and a press means one of them. */
   const chosen = useRef<{ flame: Flame | null; nodes: Map<string, number> }>({ flame: null, nodes: new Map() });
   if (chosen.current.flame !== flame) chosen.current = { flame, nodes: new Map() };
@@ -244,6 +133,10 @@ export function Viewer(props: ViewerProps) {
   useEffect(() => {
     if (flame) props.onFlame?.(flame);
   }, [flame]);
+  useEffect(() => {
+    if (texts.markedNow) update({ marked: texts.markedNow }, "replace");
+  }, [texts.markedNow]);
+  useOldZoom({ ...link, flame, isCurrent: link.isCurrent && isCurrent }, (node) => update(showing(node, state.window), "replace"));
   // Where a link's frame is not in this tree, its part of that frame means nothing.
   const part = state.zoom && zoom === 0 ? null : state.window;
   const isMovedByHand = useRef(false);
@@ -268,13 +161,16 @@ export function Viewer(props: ViewerProps) {
   };
   /** What was opened below a node is closed where a frame outside of it is shown. */
   const showing = (node: number, seen: SeenPart | null = null): Partial<ViewState> => {
-    const root = flame && state.root ? findByPathHash(flame, state.root) : -1;
+    const root = flame && state.root ? findByPathHash(flame, flame.metadata.root ?? state.root) : -1;
     const isInside = flame !== null && root > 0 && node >= root && node < flame.end[root];
     return { zoom: hashOf(node), window: seen, root: isInside ? state.root : "" };
   };
-  const showAll = () => update(showing(0));
+  const hasHalves = shownPanes.includes(panes.sandwich) && (state.above ?? state.below) !== null;
+  const isMoved = zoom > 0 || part !== null || hasHalves;
+  const showAll = () => update({ ...showing(0), above: null, below: null });
   const zoomOut = () => {
-    if (flame && (zoom > 0 || part)) update(showing(part ? zoom : parentOf(flame, zoom)));
+    if (hasHalves && (document.activeElement?.closest(".sandwich-half") || (zoom === 0 && !part))) update({ above: null, below: null });
+    else if (flame && (zoom > 0 || part)) update(showing(part ? zoom : parentOf(flame, zoom)));
   };
   /** An "other" box is opened: the server is asked for what is below its parent. */
   const openOther = (other: number) => {
@@ -392,7 +288,14 @@ export function Viewer(props: ViewerProps) {
 
   const unit = flame?.metadata.unit ?? "";
   const pointed = flame && hover >= 0 && hover < flame.nodeCount ? hover : cursor;
-  const isEmpty = flame !== null && (flame.nodeCount <= 1 || (flame.width[0] === 0));
+  // Normalised where a total is not above zero, the side after is 0.
+  const isShareless = flame !== null && state.isNormalised && flame.isDiff && flame.total === 0;
+  const isEmpty = flame !== null && (flame.nodeCount <= 1 || flame.width[0] === 0 || isShareless);
+
+  const placed = (frame: number, text: string) => {
+    if (!props.sources || !flame || frame < 0) return text;
+    return <sourcePlace.Component at={props.sources} text={text} flame={flame} frame={frame} />;
+  };
 
   const context: PaneContext | null = flame && source && colours && {
     state, update, flame, source, colours, unit, palette, rows, isAwaitingRows, rowBound, zoom, part, cursor,
@@ -411,6 +314,7 @@ export function Viewer(props: ViewerProps) {
     onHoverName: setHovered,
     mark,
     openMenu,
+    placed,
     addRule: ruleFor,
     setRules,
     setLabels,
@@ -423,56 +327,24 @@ export function Viewer(props: ViewerProps) {
 
   return (
     <section class={`viewer ${props.isReady ? "" : "waiting"}`} aria-label="Profile" aria-busy={!isCurrent}>
-      <div class={`toolbar ${isFolded ? "folded" : ""}`}>
-        <Segments
-          isCompact
-          label="View"
-          value={state.view}
-          onChange={setView}
-          choices={offered.map((view) => ({ value: view, label: panes[view].label, icon: panes[view].icon, count: view === "comments" ? props.commentCount : 0 }))}
-        />
-        <Select
-          label="Beside it"
-          value={state.beside}
-          choices={[
-            { value: "", label: "alone" },
-            ...offered.filter((view) => view !== state.view).map((view) => ({ value: view as string, label: `+ ${panes[view].label.toLowerCase()}` })),
-          ]}
-          onChange={(view) => setBeside(view as View | "")}
-        />
-        {types.length > 0 && (
-          <Select
-            label="Sample type"
-            value={String(typeIndex)}
-            choices={types.map((_, i) => ({ value: String(i), label: sampleTypeLabel(types, i) }))}
-            onChange={(value) => chooseType(Number(value))}
-          />
-        )}
-        {hasGroups && <Select label="Group" value={group} choices={groupChoices} onChange={(group) => update({ group, ...wholeTree })} />}
-        {!props.isDiff && (
-          <Select
-            label="Colours"
-            value={state.colour}
-            choices={colourModes.map((mode) => ({ value: mode, label: `colour: ${colourNames[mode]}` }))}
-            onChange={(mode) => update({ colour: mode as ColourMode })}
-          />
-        )}
-        <RuleMenu rules={state.rules} onChange={setRules} />
-        {props.tools}
-        <SearchBox
-          text={state.search}
-          flame={flame}
-          searching={searching}
-          onText={(text) => update({ search: text }, "replace")}
-          onNext={seekMatch}
-        />
-        <Button icon="settings" class="fold-button" aria-expanded={!isFolded} onClick={() => setFolded(!isFolded)} title="More of the view" aria-label="More of the view" />
-        <span class="toolbar-end">
-          <Button icon="zoomout" class="reset-button" disabled={zoom === 0 && !part} onClick={showAll} title="Show everything (0)" aria-label="Reset zoom" />
-          {!props.isFile && <Button icon="download" disabled={!context || isEmpty} onClick={() => setExporting(true)} title="Save this view (e)" aria-label="Save this view" />}
-          <Button icon="keyboard" class="keys-button" onClick={() => setSheet(true)} title="Keys (?)" aria-label="Keys" />
-        </span>
-      </div>
+      <Toolbar
+        {...{ state, update, offered, typeIndex, flame, searching }}
+        sampleTypes={types}
+        groupChoices={hasGroups ? groupChoices : []}
+        group={group}
+        {...{ isDiff: props.isDiff, isFile: props.isFile, commentCount: props.commentCount, tools: props.tools }}
+        canChooseNames={props.opensOthers === true}
+        isMoved={isMoved}
+        canSave={context !== null && !isEmpty}
+        onView={setView}
+        onBeside={setBeside}
+        onType={chooseType}
+        onRules={setRules}
+        onMatch={seekMatch}
+        onShowAll={showAll}
+        onSave={() => setExporting(true)}
+        onKeys={() => setSheet(true)}
+      />
 
       <RuleBar
         rules={state.rules}
@@ -497,80 +369,17 @@ export function Viewer(props: ViewerProps) {
           <Loading label="Loading the profile" />
         </div>
       ) : isEmpty && state.view !== "comments" ? (
-        <Empty isFlameOf={unit} onAbsolute={state.isNormalised && flame.isDiff && flame.baseTotal === 0 ? () => update({ isNormalised: false }) : undefined} hasRules={state.labels.length > 0 || state.rules.some((rule) => !rule.isOff)} onClear={clearFilters} />
+        <empty.Component isFlameOf={unit} onAbsolute={isShareless ? () => update({ isNormalised: false }) : undefined} hasRules={state.labels.length > 0 || state.rules.some((rule) => !rule.isOff)} onClear={clearFilters} />
       ) : (
         <Panes context={context} isCurrent={isCurrent} />
       )}
 
       {flame && colours && !problem && !isEmpty && (
-        <footer class="viewer-foot">
-          {shownPanes.some((pane) => pane.hasCursor) && <DetailLine flame={flame} node={Math.min(pointed, flame.nodeCount - 1)} unit={unit} />}
-          <div class="foot-line">
-            <Legend flame={flame} colours={colours} palette={palette} />
-            <span class="foot-end">
-              {state.marked && flame && (
-                <Button class="marked" icon="close" onClick={() => update({ marked: "" })} title={`Stop marking ${state.marked}`}>
-                  <bdi class="marked-name">{state.marked}</bdi>
-                  {marking.result ? ` ${flame.bounds.part}${formatPercent(marking.result.value, flame.total)}` : ""}
-                </Button>
-              )}
-              {leftOut > 0 && <span class="note">{leftOut === 1 ? "A rule" : `${leftOut} rules`} of the link {leftOut === 1 ? "is" : "are"} not known here.</span>}
-              {state.zoom && zoom === 0 && <span class="note">The frame that the link zooms to is not in this tree.</span>}
-              {notes.map((note) => (
-                <span class="note" key={note}>{note}</span>
-              ))}
-              <span class="foot-total">
-                {totalText(flame, unit)} in{" "}
-                {flame.isCut ? "at least " : ""}
-                {countedAs(flame, functionCount)}
-              </span>
-            </span>
-          </div>
-        </footer>
+        <ViewerFoot {...{ flame, colours, palette, unit, placed, state, marked: marking.result }} isLost={state.zoom !== "" && zoom === 0} pointed={shownPanes.some((pane) => pane.hasCursor) ? pointed : -1} onUnmark={() => update({ marked: "" })} />
       )}
       {isExporting && context && !isEmpty && <exporting.Component context={context} onClose={() => setExporting(false)} />}
       {hasSheet && <keySheet.Component hasComments={comments !== undefined} onClose={() => setSheet(false)} />}
-      {menu && <FrameMenu place={menu} title={menu.name} items={frameActions(menu.name)} onClose={() => setMenu(null)} />}
+      {menu && <frameMenu.Component place={menu} title={menu.name} items={frameActions(menu.name)} onClose={() => setMenu(null)} />}
     </section>
-  );
-}
-
-interface EmptyProps {
-  isFlameOf: string;
-  hasRules: boolean;
-  onClear: () => void;
-  /** Given where a comparison is normalised by a side without values: shows it as it is. */
-  onAbsolute?: () => void;
-}
-
-function Empty({ isFlameOf, hasRules, onClear, onAbsolute }: EmptyProps) {
-  return (
-    <div class="views">
-      {onAbsolute ? (
-        <div class="empty">
-          <h2>Nothing to normalise by</h2>
-          <p>The profile before has no values of this type.</p>
-          <p>
-            <Button look="primary" onClick={onAbsolute}>Compare the values as they are</Button>
-          </p>
-        </div>
-      ) : hasRules ? (
-        <div class="empty">
-          <h2>The rules leave nothing</h2>
-          <p>No stack of this profile passes all of them. Switch one off by pressing it, or start over.</p>
-          <p>
-            <Button look="primary" onClick={onClear}>Clear the rules</Button>
-          </p>
-        </div>
-      ) : (
-        <div class="empty">
-          <h2>No samples of this type</h2>
-          <p>
-            The profile holds no value{isFlameOf ? ` in ${isFlameOf}` : ""} here. Try another sample type: the menu above lists
-            what was recorded.
-          </p>
-        </div>
-      )}
-    </div>
   );
 }

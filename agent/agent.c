@@ -1,0 +1,478 @@
+#include "agent/agent.h"
+
+#include "agent/interpreter.h"
+#include "agent/kernel_program.h"
+#include "agent/kernel_symbols.h"
+#include "agent/labels.h"
+#include "agent/processes.h"
+#include "agent/side_band.h"
+#include "agent/small_file.h"
+#include "agent/stop_places.h"
+#include "agent/unwind_names.h"
+#include "agent/unwinding.h"
+#include "bpf/shared.h"
+#include "lib/base/clock.h"
+#include "lib/base/mem.h"
+
+#include <inttypes.h>
+#include <poll.h>
+#include <sched.h>
+#include <stdio.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+struct agent {
+    struct agent_options options;
+    struct label_source *label_source;
+    struct binaries *binaries;
+    struct processes *processes;
+    struct kernel_symbols *kernel_symbols;
+    struct side_band *side_band;
+    struct kernel_program *program;
+    struct unwinding *unwinding; /* NULL: by frame pointers alone, and no interpreters */
+    struct interpreters *interpreters;
+    struct window *window;
+    struct stop_places *stop_places;
+    struct pollfd *polled;
+    uint32_t polled_count;
+    int64_t swept_ns;
+    int64_t gathered_ns;   /* when events were last waited for */
+    uint32_t first_target; /* 0: none yet */
+    uint64_t lost_events;
+    uint64_t *told; /* serials of binaries by their numbers */
+    uint32_t told_count;
+    uint64_t memory_bytes;
+    uint64_t short_seconds;
+    bool is_short;
+    uint64_t stops[UNWIND_STOP_COUNT];
+};
+
+#define SWEEP_NS CLOCK_NS_PER_S
+#define GATHER_NS (2 * CLOCK_NS_PER_S / 1000)
+enum { GATHER_MS = 1, PRIORITY = -10, SLICE_NS = 100000, STATM_MAX_BYTES = 4096 };
+
+enum err_code agent_check_kernel(const char *release, struct err *err)
+{
+    unsigned major, minor;
+    if (sscanf(release, "%u.%u", &major, &minor) != 2)
+        return ERR_NONE;
+    if ((major == 5 && minor == 19) || (major == 6 && minor == 0))
+        return err_set(err, ERR_UNSUPPORTED,
+                       "Linux %s can hang when programs run at perf events (5.19 to 6.0): use "
+                       "another kernel, or --force",
+                       release);
+    return ERR_NONE;
+}
+
+/* ---- what comes in ---- */
+
+static void take_event(void *context, const struct side_band_event *event)
+{
+    struct agent *agent = context;
+    if (event->kind == SIDE_BAND_LOST)
+        agent->lost_events += event->lost_count;
+    processes_apply(agent->processes, event);
+}
+
+static void note_stop(struct agent *agent, const struct process *process,
+                      const struct sample_event *event)
+{
+    const enum unwind_stop stop = (enum unwind_stop)event->stop;
+    char text[64];
+    const char *path = "[no mapping]";
+    if (stop == UNWIND_GO_ON || unwind_stop_is_complete(stop) || event->user_count == 0)
+        return;
+    const struct process_mapping *mapping =
+        process_find_mapping(process, event->addresses[event->user_count - 1]);
+    /* Code that is made at run time need not keep frame pointers: QEMU's does not. */
+    if (mapping && mapping->binary == BINARY_NONE) {
+        snprintf(text, sizeof(text), "[no file] of %s", process->name);
+        path = text;
+    } else if (mapping) {
+        path = binaries_get(agent->binaries, mapping->binary)->path;
+    }
+    stop_places_add(agent->stop_places, stop, path);
+}
+
+static void take_sample(void *context, const struct sample_event *event)
+{
+    struct agent *agent = context;
+    side_band_read_until(agent->side_band, (int64_t)event->time_ns);
+    struct process *process =
+        processes_find(agent->processes, event->process_id, event->started_ns);
+    const size_t stop_count = sizeof(agent->stops) / sizeof(*agent->stops);
+    agent->stops[event->stop < stop_count ? event->stop : 0]++;
+    if (!process)
+        return;
+    note_stop(agent, process, event);
+    window_add(agent->window, process, event);
+}
+
+static void note_change(void *context, struct process *process)
+{
+    struct agent *agent = context;
+    if (agent->unwinding && (process->is_target || !agent->options.has_targets))
+        unwinding_note(agent->unwinding, process);
+}
+
+static void note_end(void *context, struct process *process)
+{
+    struct agent *agent = context;
+    if (agent->unwinding)
+        unwinding_forget(agent->unwinding, process);
+}
+
+/* Asked for each new address of a window: what was taken costs one comparison. */
+static void note_binary(void *context, const struct process *process,
+                        const struct process_mapping *mapping)
+{
+    struct agent *agent = context;
+    const struct binary *binary = binaries_get(agent->binaries, mapping->binary);
+    if (mapping->binary >= agent->told_count) {
+        const uint32_t count = 2 * mapping->binary + 64;
+        agent->told = mem_resize(agent->told, count, sizeof(*agent->told));
+        memset(agent->told + agent->told_count, 0,
+               (count - agent->told_count) * sizeof(*agent->told));
+        agent->told_count = count;
+    }
+    if (agent->told[mapping->binary] == binary->serial || !binary->build_id[0])
+        return;
+    const struct agent_binary told = {.build_id = binary->build_id,
+                                      .path = binary->path,
+                                      .process_id = process->shown_id,
+                                      .mapping = mapping};
+    if (agent->options.on_binary(agent->options.context, agent, &told))
+        agent->told[mapping->binary] = binary->serial;
+}
+
+int agent_open_binary(const struct agent *agent, const struct agent_binary *binary)
+{
+    const struct process_mapping *mapping = binary->mapping;
+    return binaries_open(agent->binaries, mapping->binary, binary->process_id, mapping->start,
+                         mapping->limit);
+}
+
+/* ---- life ---- */
+
+static enum err_code check_kernel(const struct agent_options *options, struct err *err)
+{
+    struct utsname host;
+    if (options->is_forced || uname(&host))
+        return ERR_NONE;
+    return agent_check_kernel(host.release, err);
+}
+
+static void create_parts(struct agent *agent)
+{
+    const struct processes_options of_processes = {.has_targets = agent->options.has_targets,
+                                                   .on_change = note_change,
+                                                   .on_forget = note_end,
+                                                   .context = agent};
+    agent->binaries = binaries_create();
+    if (agent->options.form == WINDOW_FOR_OTLP)
+        agent->label_source = label_source_create(agent->options.label_settings, agent->binaries);
+    agent->processes = processes_create(agent->binaries, &of_processes);
+    agent->interpreters = interpreters_create(&(struct interpreters_options){
+        .binaries = agent->binaries, .on_ready = note_change, .context = agent});
+    agent->kernel_symbols = kernel_symbols_create();
+    const struct window_options of_window = {
+        .form = agent->options.form,
+        .frequency_hz = agent->options.frequency_hz,
+        .binaries = agent->binaries,
+        .processes = agent->processes,
+        .kernel_symbols = agent->kernel_symbols,
+        .label_source = agent->label_source,
+        .on_binary = agent->options.on_binary ? note_binary : NULL,
+        .context = agent,
+    };
+    agent->window = window_create(&of_window);
+    agent->stop_places = stop_places_create();
+}
+
+static enum err_code open_kernel(struct agent *agent, struct err *err)
+{
+    const struct kernel_program_options of_program = {
+        .frequency_hz = agent->options.frequency_hz,
+        .has_targets = agent->options.has_targets,
+        .has_no_tables = agent->options.has_no_tables,
+        .has_bounded_loops = agent->options.has_bounded_loops,
+        .on_sample = take_sample,
+        .context = agent,
+    };
+    const struct side_band_options of_band = {.on_event = take_event, .context = agent};
+    enum err_code code = kernel_program_open(&of_program, &agent->program, err);
+    if (!code)
+        code = side_band_open(&of_band, &agent->side_band, err);
+    if (!code && !agent->options.has_no_tables)
+        agent->unwinding = unwinding_create(agent->program, agent->binaries, agent->interpreters);
+    /* Only now: what begins between the two is in the side band. */
+    return code ? code : processes_scan(agent->processes, !agent->options.has_targets, err);
+}
+
+static void prepare_polling(struct agent *agent)
+{
+    arena_auto arena = arena_create();
+    const uint32_t count = side_band_fd_count(agent->side_band);
+    int *fds = arena_new(arena, int, count);
+    side_band_fds(agent->side_band, fds);
+    agent->polled = mem_new(struct pollfd, count + 1);
+    agent->polled[0] = (struct pollfd){.fd = kernel_program_fd(agent->program), .events = POLLIN};
+    for (uint32_t i = 0; i < count; i++)
+        agent->polled[i + 1] = (struct pollfd){.fd = fds[i], .events = POLLIN};
+    agent->polled_count = count + 1;
+}
+
+enum err_code agent_open(const struct agent_options *options, struct agent **ret_agent,
+                         struct err *err)
+{
+    enum err_code code = check_kernel(options, err);
+    if (code)
+        return code;
+    struct agent *agent = mem_new(struct agent, 1);
+    agent->options = *options;
+    create_parts(agent);
+    code = open_kernel(agent, err);
+    if (code) {
+        agent_close(agent);
+        return code;
+    }
+    prepare_polling(agent);
+    *ret_agent = agent;
+    return ERR_NONE;
+}
+
+void agent_close(struct agent *agent)
+{
+    if (!agent)
+        return;
+    side_band_close(agent->side_band);
+    window_destroy(agent->window);
+    stop_places_destroy(agent->stop_places);
+    processes_destroy(agent->processes);
+    interpreters_destroy(agent->interpreters);
+    unwinding_destroy(agent->unwinding);
+    kernel_program_close(agent->program);
+    kernel_symbols_destroy(agent->kernel_symbols);
+    label_source_destroy(agent->label_source);
+    binaries_destroy(agent->binaries);
+    mem_free(agent->polled);
+    mem_free(agent->told);
+    mem_free(agent);
+}
+
+/* ---- targets ---- */
+
+struct family {
+    struct agent *agent;
+    uint32_t parent_id;
+    enum err_code code;
+    struct err *err;
+};
+
+static void add_child(void *context, struct process *process)
+{
+    struct family *family = context;
+    if (!family->code && process->parent_id == family->parent_id &&
+        process->process_id != family->parent_id)
+        family->code = agent_add_target(family->agent, process->process_id, family->err);
+}
+
+enum err_code agent_add_target(struct agent *agent, uint32_t process_id, struct err *err)
+{
+    struct family family = {.agent = agent, .parent_id = process_id, .err = err};
+    bool is_new;
+    if (!agent->first_target)
+        agent->first_target = process_id;
+    family.code = kernel_program_add_target(agent->program, process_id, &is_new, err);
+    if (!family.code && is_new)
+        processes_make_target(agent->processes, process_id);
+    if (!family.code && is_new)
+        processes_each(agent->processes, add_child, &family);
+    return family.code;
+}
+
+static void publish(struct agent *agent)
+{
+    while (agent->unwinding && unwinding_publish(agent->unwinding))
+        side_band_read_until(agent->side_band, clock_monotonic_ns());
+}
+
+/* On a busy machine, too, a new program's mappings shall be known before it is sampled: before
+ * others and, since Linux 6.12, in short slices, with which it runs when it wakes. Where that is
+ * not allowed it goes without. */
+static void come_first(void)
+{
+    /* struct sched_attr of sched_setattr(2), whose header contradicts libc's. */
+    const struct {
+        uint32_t size, policy;
+        uint64_t flags;
+        int32_t nice;
+        uint32_t priority;
+        uint64_t runtime_ns, deadline_ns, period_ns;
+    } wanted = {
+        .size = sizeof(wanted), .policy = SCHED_OTHER, .nice = PRIORITY, .runtime_ns = SLICE_NS};
+    if (syscall(SYS_sched_setattr, 0, &wanted, 0))
+        (void)setpriority(PRIO_PROCESS, 0, PRIORITY);
+}
+
+enum err_code agent_start(struct agent *agent, struct err *err)
+{
+    publish(agent);
+    come_first();
+    return kernel_program_start(agent->program, err);
+}
+
+static void read_all(struct agent *agent)
+{
+    kernel_program_read(agent->program);
+    side_band_read_until(agent->side_band, clock_monotonic_ns());
+    interpreters_poll(agent->interpreters, clock_monotonic_ns());
+    publish(agent);
+}
+
+void agent_stop(struct agent *agent)
+{
+    kernel_program_stop(agent->program);
+    read_all(agent);
+}
+
+/* What a program does at its start is published at once the first time, since all its samples are
+ * walked by frame pointers until then; what follows within a moment is together one publication. */
+static void let_events_gather(struct agent *agent)
+{
+    bool has_events = false;
+    for (uint32_t i = 1; i < agent->polled_count; i++)
+        has_events |= agent->polled[i].revents != 0;
+    if (!has_events)
+        return;
+    if (clock_monotonic_ns() - agent->gathered_ns < GATHER_NS)
+        clock_sleep_ms(GATHER_MS);
+    agent->gathered_ns = clock_monotonic_ns();
+}
+
+/* Resident pages of this process, mapped tables among them. */
+static uint64_t resident_bytes(void)
+{
+    struct span text, first, second, rest;
+    struct err ignored;
+    uint64_t pages = 0;
+    buf_auto statm;
+    buf_init(&statm, STATM_MAX_BYTES);
+    if (small_file_read("/proc/self/statm", &statm, &ignored))
+        return 0;
+    text = buf_span(&statm);
+    if (!span_split(text, ' ', &first, &rest) || !span_split(rest, ' ', &second, &rest) ||
+        !span_parse_u64(second, &pages))
+        return 0;
+    return pages * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+/* Before the kernel ends the agent for it: what can grow does not, and what was sampled goes. */
+static void watch_memory(struct agent *agent)
+{
+    const uint64_t limit_bytes = agent->options.memory_limit_bytes;
+    agent->memory_bytes = resident_bytes();
+    agent->is_short = limit_bytes && agent->memory_bytes > limit_bytes;
+    agent->short_seconds += agent->is_short;
+    if (agent->is_short)
+        mem_trim();
+    if (agent->unwinding)
+        unwinding_close(agent->unwinding, agent->is_short);
+}
+
+void agent_poll(struct agent *agent, int timeout_ms)
+{
+    timeout_ms = interpreters_timeout_ms(agent->interpreters, clock_monotonic_ns(), timeout_ms);
+    if (poll(agent->polled, agent->polled_count, timeout_ms) > 0)
+        let_events_gather(agent);
+    read_all(agent);
+    const int64_t now_ns = clock_monotonic_ns();
+    if (now_ns - agent->swept_ns < SWEEP_NS)
+        return;
+    agent->swept_ns = now_ns;
+    watch_memory(agent);
+    processes_sweep(agent->processes, now_ns);
+    if (agent->unwinding)
+        unwinding_sweep(agent->unwinding, now_ns);
+}
+
+/* ---- what comes out ---- */
+
+bool agent_is_full(const struct agent *agent)
+{
+    return window_is_full(agent->window) || (agent->is_short && window_has_samples(agent->window));
+}
+
+enum err_code agent_take(struct agent *agent, struct window_result *ret_result, struct err *err)
+{
+    const struct process *main = processes_get(agent->processes, agent->first_target);
+    return window_take(agent->window, main, ret_result, err);
+}
+
+void agent_count(const struct agent *agent, struct agent_counts *ret_counts)
+{
+    struct sample_counters counters;
+    struct processes_counts processes;
+    struct agent_counts counts = {.lost_events = agent->lost_events};
+    kernel_program_count(agent->program, &counters);
+    processes_count(agent->processes, &processes);
+    binaries_count(agent->binaries, &counts.binaries, &counts.unread_binaries);
+    counts.samples = counters.samples;
+    counts.lost_samples = counters.lost;
+    counts.foreign = counters.foreign;
+    counts.kernel_frames = counters.kernel_frames;
+    counts.user_frames = counters.user_frames;
+    counts.interpreted_frames = counters.interpreted_frames;
+    interpreters_count(agent->interpreters, &counts.interpreters);
+    counts.processes = processes.processes;
+    counts.mappings = processes.mappings;
+    counts.refused = processes.refused_processes + processes.refused_mappings;
+    if (agent->unwinding) {
+        struct unwinding_counts unwinding;
+        unwinding_count(agent->unwinding, &unwinding);
+        counts.tables = unwinding.tables;
+        counts.failed_tables = unwinding.failed_tables;
+        counts.shard_bytes = unwinding.shard_bytes;
+        counts.refused += unwinding.refused + unwinding.refused_tables;
+    }
+    counts.unwanted = window_unwanted(agent->window);
+    counts.memory_bytes = agent->memory_bytes;
+    counts.is_short_of_memory = agent->is_short;
+    counts.short_seconds = agent->short_seconds;
+    counts.is_cycles = kernel_program_event(agent->program) == KERNEL_EVENT_CYCLES;
+    counts.has_bounded_loops = !kernel_program_has_loop(agent->program);
+    memcpy(counts.stops, agent->stops, sizeof(counts.stops));
+    *ret_counts = counts;
+}
+
+/* The most frequent of the reasons that are not complete and not said yet; 0: none is left. */
+static uint32_t next_stop(const struct agent_counts *counts, const bool *is_said)
+{
+    uint32_t best = 0;
+    for (uint32_t i = 1; i < UNWIND_STOP_COUNT; i++) {
+        if (!is_said[i] && !unwind_stop_is_complete((enum unwind_stop)i) &&
+            counts->stops[i] > (best ? counts->stops[best] : 0))
+            best = i;
+    }
+    return best;
+}
+
+uint64_t agent_append_stops(const struct agent_counts *counts, struct buf *text)
+{
+    bool is_said[UNWIND_STOP_COUNT] = {0};
+    uint64_t sum = 0;
+    for (uint32_t i = next_stop(counts, is_said); i; i = next_stop(counts, is_said)) {
+        is_said[i] = true;
+        buf_printf(text, "%s%" PRIu64 " %s", sum ? ", " : "", (uint64_t)counts->stops[i],
+                   unwind_stop_name((enum unwind_stop)i));
+        sum += counts->stops[i];
+    }
+    return sum;
+}
+
+void agent_append_stop_places(const struct agent *agent, uint32_t limit, struct buf *text)
+{
+    stop_places_append(agent->stop_places, limit, text);
+}

@@ -1,0 +1,65 @@
+/*
+ * binaries: the files that are mapped somewhere, each once however many processes have it.
+ *
+ * A file is known by its build id, else by device, inode and time of change. It is read once, when
+ * the first mapping of it is seen, through the root folder of the process that has it, so that
+ * files of containers are found; only regular files are opened. What nobody maps any more is kept
+ * for a while, since most programs start again. Numbers of binaries are given again after that.
+ *
+ * A file that cannot be read (its process has ended, it is deleted) still has its path and build
+ * id; its addresses are then those of its bytes, which is what the server needs to find names.
+ * Threads: one.
+ */
+#ifndef AGENT_BINARIES_H
+#define AGENT_BINARIES_H
+
+#include "agent/elf_file.h"
+#include "lib/base/buf.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct binaries;
+
+#define BINARY_NONE UINT32_MAX
+
+/* A mapping as the side band or /proc/PID/maps tells it. */
+struct binary_source {
+    uint32_t process_id;
+    uint64_t start; /* of the mapping */
+    uint64_t limit;
+    struct span path;
+    struct span build_id; /* from the kernel; may be empty */
+    uint64_t inode;       /* 0 where there is a build id */
+    uint32_t device_major;
+    uint32_t device_minor;
+};
+
+struct binary {
+    uint64_t serial;                                    /* from 1, never given again */
+    const char *path;                                   /* as the process has it */
+    char build_id[2 * ELF_FILE_BUILD_ID_MAX_BYTES + 1]; /* hexadecimal; "": it has none */
+    struct elf_file file;                               /* no segments: it could not be read */
+};
+
+struct binaries *binaries_create(void);
+void binaries_destroy(struct binaries *binaries); /* NULL is a no-op */
+
+/* The number of the binary, which is taken once for each mapping and given back with
+ * binaries_release; BINARY_NONE when there are too many. */
+uint32_t binaries_take(struct binaries *binaries, const struct binary_source *source);
+void binaries_ref(struct binaries *binaries, uint32_t number);
+void binaries_release(struct binaries *binaries, uint32_t number);
+
+const struct binary *binaries_get(const struct binaries *binaries, uint32_t number);
+/* The file itself, once more, as a process that has it mapped at start sees it; -1 when it is gone
+ * or another. */
+int binaries_open(const struct binaries *binaries, uint32_t number, uint32_t process_id,
+                  uint64_t start, uint64_t limit);
+/* Of the bytes at a file's offset: an ELF address, or the offset where the file is not known. */
+uint64_t binary_address(const struct binary *binary, uint64_t file_offset);
+
+/* How many there are, and how many could not be read. */
+void binaries_count(const struct binaries *binaries, uint32_t *ret_count, uint32_t *ret_unread);
+
+#endif

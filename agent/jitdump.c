@@ -1,0 +1,386 @@
+#include "agent/jitdump.h"
+
+#include "agent/file_window.h"
+#include "lib/base/clock.h"
+#include "lib/base/mem.h"
+
+#include <stdlib.h>
+
+enum {
+    MAGIC = 0x4A695444, /* in the writer's byte order, which has to be ours */
+    VERSION = 1,
+    HEADER_BYTES = 40,
+    RECORD_BYTES = 16, /* the head of a record */
+    LOAD_BYTES = 40,   /* of what follows it, before the name */
+    MOVE_BYTES = 48,
+    DEBUG_BYTES = 16,
+    LINE_BYTES = 16,
+    BODY_MAX_BYTES = 1 << 20, /* what is looked at of a record: the code behind the name is not */
+    NAME_MAX_BYTES = 4096,
+    TEXT_MAX_BYTES = 32 << 20,
+    FUNCTIONS_MAX = 500000,
+    LINES_MAX = 1000000,
+    LOOK_BACK = 16,
+};
+#define READ_PAUSE_NS CLOCK_NS_PER_S
+
+/* Others (unwind tables, the end) say nothing of names. */
+enum record { RECORD_LOAD, RECORD_MOVE, RECORD_DEBUG };
+
+struct text {
+    uint32_t offset;
+    uint32_t bytes;
+};
+
+struct function {
+    uint64_t start;
+    uint64_t bytes;
+    uint64_t index; /* what the compiler calls it, when it moves */
+    struct text name;
+    uint32_t order;
+    uint32_t lines_order; /* of the load that its lines are of */
+    uint64_t lines_start; /* where that was */
+};
+
+struct line {
+    uint64_t address;
+    struct text file;
+    uint32_t number;
+    uint32_t order; /* of the function that is loaded next */
+};
+
+struct jitdump {
+    int64_t read_ns;
+    uint64_t offset; /* of what was not read yet */
+    bool is_broken;
+    bool has_new;
+    struct buf text;
+    struct function *functions; /* by start, then order */
+    uint32_t count;
+    uint32_t capacity;
+    struct line *lines; /* by order, then address */
+    uint32_t line_count;
+    uint32_t line_capacity;
+};
+
+struct jitdump *jitdump_create(void)
+{
+    struct jitdump *dump = mem_new(struct jitdump, 1);
+    dump->read_ns = INT64_MIN / 2;
+    buf_init(&dump->text, TEXT_MAX_BYTES);
+    return dump;
+}
+
+void jitdump_destroy(struct jitdump *dump)
+{
+    if (!dump)
+        return;
+    buf_fini(&dump->text);
+    mem_free(dump->functions);
+    mem_free(dump->lines);
+    mem_free(dump);
+}
+
+bool jitdump_is_path(struct span path)
+{
+    static const char before[] = "jit-", after[] = ".dump";
+    size_t start = path.size;
+    while (start && path.data[start - 1] != '/')
+        start--;
+    const struct span name = span_of(path.data + start, path.size - start);
+    uint64_t number;
+    return name.size > sizeof(before) + sizeof(after) - 2 && span_starts_with(name, before) &&
+           span_ends_with(name, after) &&
+           span_parse_u64(span_of(name.data + sizeof(before) - 1,
+                                  name.size - (sizeof(before) + sizeof(after) - 2)),
+                          &number);
+}
+
+/* ---- reading ---- */
+
+static uint32_t u32_at(struct span bytes, size_t offset)
+{
+    uint32_t number;
+    memcpy(&number, bytes.data + offset, sizeof(number));
+    return number;
+}
+
+static uint64_t u64_at(struct span bytes, size_t offset)
+{
+    uint64_t number;
+    memcpy(&number, bytes.data + offset, sizeof(number));
+    return number;
+}
+
+/* The text at the start of bytes, without its end; false when it has none. */
+static bool take_text(struct span bytes, struct span *ret_text)
+{
+    const size_t size = bytes.size < NAME_MAX_BYTES ? bytes.size : NAME_MAX_BYTES;
+    const uint8_t *end = size ? memchr(bytes.data, 0, size) : NULL;
+    if (!end)
+        return false;
+    *ret_text = span_of(bytes.data, (size_t)(end - bytes.data));
+    return true;
+}
+
+/* Some compilers write names of files from memory that is another's by then. */
+static bool is_text(struct span text)
+{
+    for (size_t i = 0; i < text.size; i++) {
+        if (text.data[i] < 0x20 || text.data[i] == 0x7F)
+            return false;
+    }
+    return text.size && span_is_utf8(text);
+}
+
+static struct text keep_text(struct jitdump *dump, struct span text)
+{
+    const struct text kept = {.offset = (uint32_t)dump->text.size, .bytes = (uint32_t)text.size};
+    if (!is_text(text) || text.size > TEXT_MAX_BYTES - dump->text.size)
+        return (struct text){0};
+    buf_append_span(&dump->text, text);
+    return kept;
+}
+
+static struct function *add_function(struct jitdump *dump, uint64_t start, uint64_t bytes)
+{
+    if (dump->count == FUNCTIONS_MAX || start + bytes < start)
+        return NULL;
+    if (dump->count == dump->capacity) {
+        dump->capacity = dump->capacity ? 2 * dump->capacity : 256;
+        dump->functions = mem_resize(dump->functions, dump->capacity, sizeof(*dump->functions));
+    }
+    struct function *function = &dump->functions[dump->count];
+    *function = (struct function){.start = start,
+                                  .bytes = bytes,
+                                  .order = dump->count,
+                                  .lines_order = dump->count,
+                                  .lines_start = start};
+    dump->count++;
+    dump->has_new = true;
+    return function;
+}
+
+static void take_load(struct jitdump *dump, struct span body)
+{
+    struct span name;
+    if (body.size < LOAD_BYTES ||
+        !take_text(span_of(body.data + LOAD_BYTES, body.size - LOAD_BYTES), &name))
+        return;
+    struct function *function = add_function(dump, u64_at(body, 16), u64_at(body, 24));
+    if (!function)
+        return;
+    function->index = u64_at(body, 32);
+    function->name = keep_text(dump, name);
+}
+
+/* Looked for from the newest on: what moves was made lately, or moves rarely. */
+static void take_move(struct jitdump *dump, struct span body)
+{
+    if (body.size < MOVE_BYTES)
+        return;
+    const uint64_t old = u64_at(body, 16), index = u64_at(body, 40);
+    for (uint32_t i = dump->count; i-- > 0;) {
+        const struct function from = dump->functions[i];
+        if (from.start != old || from.index != index)
+            continue;
+        struct function *to = add_function(dump, u64_at(body, 24), u64_at(body, 32));
+        if (!to)
+            return;
+        to->index = index;
+        to->name = from.name;
+        to->lines_order = from.lines_order;
+        to->lines_start = from.lines_start;
+        return;
+    }
+}
+
+static void add_line(struct jitdump *dump, const struct line *line)
+{
+    if (dump->line_count == LINES_MAX)
+        return;
+    if (dump->line_count == dump->line_capacity) {
+        dump->line_capacity = dump->line_capacity ? 2 * dump->line_capacity : 256;
+        dump->lines = mem_resize(dump->lines, dump->line_capacity, sizeof(*dump->lines));
+    }
+    dump->lines[dump->line_count++] = *line;
+    dump->has_new = true;
+}
+
+/* Lines of the function that is loaded next. A name of one byte 0xFF is the one before. */
+static void take_debug(struct jitdump *dump, struct span body)
+{
+    if (body.size < DEBUG_BYTES)
+        return;
+    const uint64_t count = u64_at(body, 8);
+    struct text file = {0};
+    struct span last = {0};
+    size_t at = DEBUG_BYTES;
+    for (uint64_t i = 0; i < count && body.size - at >= LINE_BYTES; i++) {
+        const struct span entry = span_of(body.data + at, body.size - at);
+        struct span name;
+        if (!take_text(span_of(entry.data + LINE_BYTES, entry.size - LINE_BYTES), &name))
+            return;
+        at += LINE_BYTES + name.size + 1;
+        if (!span_equal_text(name, "\xFF") && !span_equal(name, last)) {
+            last = name;
+            file = keep_text(dump, name);
+        }
+        const uint32_t number = u32_at(entry, 8);
+        add_line(dump, &(struct line){.address = u64_at(entry, 0),
+                                      .file = file,
+                                      .number = number <= INT32_MAX ? number : 0,
+                                      .order = dump->count});
+    }
+}
+
+static void take_record(struct jitdump *dump, uint32_t id, struct span body)
+{
+    if (id == RECORD_LOAD)
+        take_load(dump, body);
+    else if (id == RECORD_MOVE)
+        take_move(dump, body);
+    else if (id == RECORD_DEBUG)
+        take_debug(dump, body);
+}
+
+/* False: it is not one, or not one yet. */
+static bool take_header(struct jitdump *dump, struct file_window *window)
+{
+    const uint8_t *data = file_window_get(window, 0, HEADER_BYTES);
+    if (!data)
+        return false;
+    const struct span header = span_of(data, HEADER_BYTES);
+    const uint32_t bytes = u32_at(header, 8);
+    dump->is_broken =
+        u32_at(header, 0) != MAGIC || u32_at(header, 4) != VERSION || bytes < HEADER_BYTES;
+    dump->offset = bytes;
+    return !dump->is_broken;
+}
+
+/* False: there is no other whole one. */
+static bool take_next(struct jitdump *dump, struct file_window *window)
+{
+    const uint8_t *data = file_window_get(window, dump->offset, RECORD_BYTES);
+    if (!data)
+        return false;
+    const struct span head = span_of(data, RECORD_BYTES);
+    const uint32_t id = u32_at(head, 0), bytes = u32_at(head, 4);
+    if (bytes < RECORD_BYTES) {
+        dump->is_broken = true;
+        return false;
+    }
+    if (bytes > window->limit - dump->offset)
+        return false;
+    size_t size = bytes - RECORD_BYTES;
+    /* Of a function the code is not read. */
+    const size_t most = id == RECORD_LOAD ? LOAD_BYTES + NAME_MAX_BYTES : BODY_MAX_BYTES;
+    size = size < most ? size : most;
+    if (id <= RECORD_DEBUG) {
+        data = file_window_get(window, dump->offset + RECORD_BYTES, size);
+        if (!data)
+            return false;
+        take_record(dump, id, span_of(data, size));
+    }
+    dump->offset += bytes;
+    return true;
+}
+
+static int compare_functions(const void *a, const void *b)
+{
+    const struct function *x = a, *y = b;
+    if (x->start != y->start)
+        return x->start < y->start ? -1 : 1;
+    return x->order < y->order ? -1 : x->order > y->order;
+}
+
+static int compare_lines(const void *a, const void *b)
+{
+    const struct line *x = a, *y = b;
+    if (x->order != y->order)
+        return x->order < y->order ? -1 : 1;
+    return x->address < y->address ? -1 : x->address > y->address;
+}
+
+bool jitdump_is_due(const struct jitdump *dump, int64_t now_ns)
+{
+    return !dump->is_broken && now_ns - dump->read_ns >= READ_PAUSE_NS;
+}
+
+void jitdump_read(struct jitdump *dump, int fd, uint64_t file_bytes, int64_t now_ns)
+{
+    struct file_window window;
+    dump->read_ns = now_ns;
+    if (fd < 0 || dump->is_broken)
+        return;
+    file_window_init(&window, fd, file_bytes);
+    if (dump->offset || take_header(dump, &window)) {
+        while (take_next(dump, &window))
+            ;
+    }
+    file_window_fini(&window);
+    if (!dump->has_new)
+        return;
+    dump->has_new = false;
+    if (dump->count)
+        qsort(dump->functions, dump->count, sizeof(*dump->functions), compare_functions);
+    if (dump->line_count)
+        qsort(dump->lines, dump->line_count, sizeof(*dump->lines), compare_lines);
+}
+
+/* ---- looking up ---- */
+
+static struct span text_of(const struct jitdump *dump, struct text text)
+{
+    return span_of(dump->text.data + text.offset, text.bytes);
+}
+
+static const struct function *find_function(const struct jitdump *dump, uint64_t address)
+{
+    uint32_t low = 0, high = dump->count;
+    while (low < high) {
+        const uint32_t middle = low + (high - low) / 2;
+        if (dump->functions[middle].start <= address)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    const struct function *best = NULL;
+    for (uint32_t i = 0; i < LOOK_BACK && i < low; i++) {
+        const struct function *function = &dump->functions[low - 1 - i];
+        if (address - function->start < function->bytes && (!best || function->order > best->order))
+            best = function;
+    }
+    return best;
+}
+
+/* The last line at or before an address, of those of one load. */
+static const struct line *find_line(const struct jitdump *dump, uint32_t order, uint64_t address)
+{
+    uint32_t low = 0, high = dump->line_count;
+    while (low < high) {
+        const uint32_t middle = low + (high - low) / 2;
+        const struct line *line = &dump->lines[middle];
+        if (line->order < order || (line->order == order && line->address <= address))
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    const struct line *line = low ? &dump->lines[low - 1] : NULL;
+    return line && line->order == order ? line : NULL;
+}
+
+bool jitdump_find(const struct jitdump *dump, uint64_t address, struct jitdump_place *ret_place)
+{
+    const struct function *function = find_function(dump, address);
+    if (!function || !function->name.bytes)
+        return false;
+    *ret_place = (struct jitdump_place){.function = text_of(dump, function->name)};
+    const struct line *line =
+        find_line(dump, function->lines_order, address - function->start + function->lines_start);
+    if (line && line->file.bytes) {
+        ret_place->file = text_of(dump, line->file);
+        ret_place->line = line->number;
+    }
+    return true;
+}

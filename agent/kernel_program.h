@@ -1,0 +1,84 @@
+/*
+ * kernel_program: what runs in the kernel, loaded and attached: the door to libbpf.
+ *
+ * One program takes a sample at every tick of a perf event of each CPU and puts it into a ring,
+ * which kernel_program_read empties. The event is the processor's cycle counter where there is one,
+ * which ticks in code that has interrupts off, too, else a timer of the kernel.
+ *
+ * Threads: one. What comes out of the ring was written by our own program and is checked for its
+ * size alone; names and addresses in it are those of any process.
+ */
+#ifndef AGENT_KERNEL_PROGRAM_H
+#define AGENT_KERNEL_PROGRAM_H
+
+#include "lib/base/err.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct kernel_program;
+struct sample_event;
+struct sample_counters;
+
+enum kernel_event { KERNEL_EVENT_AUTO, KERNEL_EVENT_CYCLES, KERNEL_EVENT_CLOCK };
+
+struct kernel_program_options {
+    uint32_t frequency_hz;   /* of each CPU */
+    enum kernel_event event; /* AUTO: cycles where the processor counts them, else the clock */
+    bool has_targets;        /* only what kernel_program_add_target names, and its children */
+    bool has_no_tables;      /* stacks are walked by frame pointers alone */
+    bool
+        has_bounded_loops; /* the program for kernels before 5.17, also where the other could run */
+    uint32_t ring_bytes;   /* 0: by CPUs and frequency */
+    void (*on_sample)(void *context, const struct sample_event *event);
+    void *context;
+};
+
+/*
+ * Loads the programs; nothing is sampled yet. Handles: ERR_FORBIDDEN (says which right is missing),
+ * ERR_UNSUPPORTED (the kernel cannot: says what), ERR_INTERNAL.
+ */
+enum err_code kernel_program_open(const struct kernel_program_options *options,
+                                  struct kernel_program **ret_program, struct err *err) MUST_USE;
+void kernel_program_close(struct kernel_program *program); /* NULL is a no-op */
+
+/* Sampling begins on all CPUs. Handles: as kernel_program_open. */
+enum err_code kernel_program_start(struct kernel_program *program, struct err *err) MUST_USE;
+/* It ends; what is in the ring can still be read. */
+void kernel_program_stop(struct kernel_program *program);
+
+/* Until its last thread ends. *ret_is_new is false where it was named before. Handles:
+ * ERR_TOO_LARGE (more than SAMPLE_TARGETS_MAX; before Linux 6.1 more than 16,384), ERR_IO. */
+enum err_code kernel_program_add_target(struct kernel_program *program, uint32_t process_id,
+                                        bool *ret_is_new, struct err *err) MUST_USE;
+
+/* Where tables and mappings go for the walk: memory that the programs see. Of the program, to be
+ * given to unwind_space_create. */
+struct unwind_memory;
+void kernel_program_unwind_memory(struct kernel_program *program, struct unwind_memory *ret_memory);
+/* The mappings of a process from now on, and how an interpreter's frames lie in it; started_ns as
+ * in struct sample_event, 0: not known. False when there are too many processes. */
+struct interpreter_process;
+struct unwind_run;
+bool kernel_program_put_process(struct kernel_program *program, uint32_t process_id,
+                                uint64_t started_ns, const struct unwind_run *run,
+                                const struct interpreter_process *interpreter);
+/* It has ended: if those are still its mappings in the kernel, nobody has its number by now. */
+void kernel_program_remove_process(struct kernel_program *program, uint32_t process_id,
+                                   const struct unwind_run *run);
+
+/* Readable once the ring is half full. */
+int kernel_program_fd(const struct kernel_program *program);
+/* Gives all that is in the ring to on_sample, in about the order of time. */
+void kernel_program_read(struct kernel_program *program);
+
+/* Sums of all CPUs. */
+void kernel_program_count(const struct kernel_program *program,
+                          struct sample_counters *ret_counters);
+/* CLOCK or CYCLES, once started. */
+enum kernel_event kernel_program_event(const struct kernel_program *program);
+/* The program is that with bpf_loop. */
+bool kernel_program_has_loop(const struct kernel_program *program);
+uint32_t kernel_program_cpus(const struct kernel_program *program);
+
+#endif

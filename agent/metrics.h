@@ -1,0 +1,25 @@
+/*
+ * metrics: what the agent has counted, in the text format of Prometheus. Threads: any.
+ */
+#ifndef AGENT_METRICS_H
+#define AGENT_METRICS_H
+
+#include <stdint.h>
+
+struct agent_counts;
+struct buf;
+struct sender_counts;
+struct symbol_sender_counts;
+struct spool_counts;
+
+struct metrics {
+    const struct agent_counts *agent;
+    const struct spool_counts *spool;
+    const struct sender_counts *sender;
+    const struct symbol_sender_counts *symbols;
+    uint64_t lost_batches;
+};
+
+void metrics_append(const struct metrics *metrics, struct buf *text);
+
+#endif

@@ -1,0 +1,20 @@
+/*
+ * perf_event: the events that the agent asks the kernel for (perf_event_open(2)), as descriptors.
+ * Threads: any.
+ */
+#ifndef AGENT_PERF_EVENT_H
+#define AGENT_PERF_EVENT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* An event of a CPU that ticks hz times a second while it is busy, for a program to be attached to.
+ * -1 and errno. */
+int perf_event_open_sampler(uint32_t cpu, uint32_t hz, bool is_cycles);
+
+/* An event of a CPU that never ticks, but writes down what processes do: mappings with the build
+ * ids of their files (has_build_ids: since 5.12), names, forks and ends, with their time on
+ * CLOCK_MONOTONIC. -1 and errno. */
+int perf_event_open_side_band(uint32_t cpu, bool has_build_ids);
+
+#endif

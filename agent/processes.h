@@ -1,0 +1,122 @@
+/*
+ * processes: who runs, and what is mapped where in each.
+ *
+ * Fed with the events of the side band in the order of time, after one scan of /proc, which tells
+ * what was there before; after losses the scan is repeated. A number that is given to another
+ * process is noticed by the time when that was started, which each sample carries. Those that ended
+ * stay for a moment, since samples of their last steps may still come.
+ *
+ * Memory is bounded: processes, mappings of each, and all mappings together; what does not fit is
+ * counted and has addresses without a binary. Threads: one.
+ */
+#ifndef AGENT_PROCESSES_H
+#define AGENT_PROCESSES_H
+
+#include "agent/binaries.h"
+#include "bpf/unwind_format.h"
+#include "lib/base/err.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct interpreter;
+struct jitdump;
+struct process_labels;
+struct perf_map;
+struct processes;
+struct side_band_event;
+
+enum { PROCESS_NAME_BYTES = 16 };
+
+struct process_mapping {
+    uint64_t start;
+    uint64_t limit;
+    uint64_t file_offset;
+    uint32_t binary; /* BINARY_NONE: no file */
+    bool is_vdso;
+};
+
+struct process {
+    uint32_t process_id;
+    uint32_t parent_id;
+    uint32_t shown_id;   /* of the thread by which /proc shows its files: the first that is left */
+    uint64_t started_ns; /* since boot; 0: not known yet */
+    bool is_start_exact; /* else it is known to a hundredth of a second */
+    char name[PROCESS_NAME_BYTES];
+    struct process_mapping *mappings; /* ascending, none over another */
+    uint32_t mapping_count;
+    uint32_t mapping_capacity;
+    int64_t ended_ns;   /* 0: its first thread runs */
+    int64_t scanned_ns; /* when /proc was last asked */
+    bool is_target;     /* inherited by children */
+    bool is_known;      /* its mappings are: it was scanned, forked or has executed */
+    uint32_t program;   /* the binary that it executes, of its mappings; BINARY_NONE */
+    struct process *next;
+
+    /* For who uses them; freed with the process. */
+    struct process_labels *labels;   /* NULL: not asked yet, or no longer true (exec) */
+    struct perf_map *perf_map;       /* NULL: not looked for yet */
+    struct jitdump *jitdump;         /* NULL: not looked for yet */
+    struct interpreter *interpreter; /* NULL: there is none, or not looked for yet */
+    struct unwind_run run;           /* its mappings as the kernel program has them */
+    bool has_run;
+    int64_t published_ns; /* when it was made */
+    bool is_waiting;      /* for its run to be made anew */
+    bool is_starved;      /* and so it is in a second, if nothing changes before */
+    struct process *next_waiting;
+};
+
+struct processes_options {
+    bool has_targets; /* nothing is kept of others */
+    /* A process begins to be known or executes another program, gets a mapping, or is about to be
+     * forgotten. NULL: nobody asks. */
+    void (*on_change)(void *context, struct process *process);
+    void (*on_forget)(void *context, struct process *process);
+    void *context;
+};
+
+struct processes_counts {
+    uint32_t processes;
+    uint32_t mappings;
+    uint64_t refused_processes;
+    uint64_t refused_mappings;
+    uint64_t scans;        /* of all of /proc */
+    uint64_t failed_scans; /* of them */
+};
+
+struct processes *processes_create(struct binaries *binaries,
+                                   const struct processes_options *options);
+void processes_destroy(struct processes *processes); /* NULL is a no-op */
+
+/* Asks /proc of everybody, for mappings, too, or for parents alone: then mappings are asked for
+ * when a process is first needed. Handles: ERR_IO (there is no /proc). */
+enum err_code processes_scan(struct processes *processes, bool has_mappings,
+                             struct err *err) MUST_USE;
+/* It and its children to come are targets; its mappings are asked for. */
+void processes_make_target(struct processes *processes, uint32_t process_id);
+
+void processes_apply(struct processes *processes, const struct side_band_event *event);
+
+/*
+ * The process of a sample: by number and start. What is not known yet is asked of /proc; NULL when
+ * there are too many processes. Borrowed until the next call of another function.
+ */
+struct process *processes_find(struct processes *processes, uint32_t process_id,
+                               uint64_t started_ns);
+/* What is known of a process; NULL: nothing. */
+const struct process *processes_get(struct processes *processes, uint32_t process_id);
+/* The mapping at an address, or NULL; after asking /proc again where may_scan and that was not done
+ * within the last second. */
+const struct process_mapping *process_find_mapping(const struct process *process, uint64_t address);
+const struct process_mapping *processes_find_mapping(struct processes *processes,
+                                                     struct process *process, uint64_t address);
+
+/* Once a second: forgets who ended more than a moment ago, and asks /proc again after losses. */
+void processes_sweep(struct processes *processes, int64_t now_ns);
+
+void processes_count(const struct processes *processes, struct processes_counts *ret_counts);
+/* All, for whoever starts to look at them. */
+void processes_each(struct processes *processes,
+                    void (*visit)(void *context, struct process *process), void *context);
+
+#endif

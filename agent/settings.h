@@ -1,0 +1,59 @@
+/*
+ * settings: what perfolio-agent is told to do, on the command line and in a file.
+ *
+ * The file is INI: keys of [agent] have the names of the long options. The command line wins.
+ * Threads: one.
+ */
+#ifndef AGENT_SETTINGS_H
+#define AGENT_SETTINGS_H
+
+#include "agent/server_access.h"
+#include "agent/symbol_sender.h"
+#include "lib/base/err.h"
+#include "lib/profile/batch_labels.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct arena;
+
+enum { SETTINGS_LABELS_MAX = 24, SETTINGS_VARIABLES_MAX = 32 };
+
+#define SETTINGS_FILE "/etc/perfolio/agent.ini"
+
+enum settings_action { SETTINGS_RUN, SETTINGS_DOCTOR, SETTINGS_SHOW_UNWIND };
+
+struct settings {
+    enum settings_action action;
+    const char *config_file;
+    struct server_access access;
+    const char *spool_dir;
+    uint64_t spool_max_bytes;
+    bool is_offline;     /* spool_dir is filled and nothing is sent */
+    const char *metrics; /* where /metrics is answered; NULL: nowhere */
+    uint32_t frequency_hz;
+    uint32_t interval_s;
+    enum symbol_policy symbols;
+    bool may_send_debug_files;
+    uint64_t symbols_memory_bytes;
+    uint64_t memory_limit_bytes; /* 0: none */
+    bool has_no_tables;
+    bool has_bounded_loops;
+    bool is_forced;
+    bool is_json;     /* of show-unwind */
+    const char *file; /* likewise */
+    struct batch_text_label labels[SETTINGS_LABELS_MAX];
+    size_t label_count;
+    struct span environment[SETTINGS_VARIABLES_MAX]; /* names */
+    size_t environment_count;
+    const char *relabel_file;  /* NULL: none */
+    struct server_access pods; /* server NULL: not asked */
+    const char *host_root;     /* NULL: process 1's */
+};
+
+/* Parses, and ends the process with status 2 on a mistake in the command line. Texts live in arena
+ * or argv. Handles: ERR_INVALID (a value in the file, nothing to send to), ERR_IO. */
+enum err_code settings_read(int argc, char **argv, struct arena *arena,
+                            struct settings *ret_settings, struct err *err) MUST_USE;
+
+#endif

@@ -1,0 +1,321 @@
+#include "agent/side_band.h"
+
+#include "agent/cpu_list.h"
+#include "agent/perf_event.h"
+#include "lib/base/mem.h"
+#include "lib/base/os.h"
+
+#include <errno.h>
+#include <linux/perf_event.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+enum { RING_BYTES = 256 << 10, RECORD_MAX_BYTES = 65536 };
+
+/* The ring of one CPU; its next record is looked at before it is taken, to find the oldest. */
+struct ring {
+    int fd;
+    struct perf_event_mmap_page *page; /* the kernel's head and our tail; data behind it */
+    size_t mapped_bytes;
+    int64_t next_ns; /* of the record at the tail; INT64_MAX: none that is known of */
+};
+
+struct side_band {
+    struct side_band_options options;
+    struct ring *rings;
+    uint32_t ring_count;
+    uint64_t data_bytes; /* of a ring, a power of two */
+    uint8_t *copy;       /* a record that goes over the end of its ring */
+};
+
+/* ---- records ---- */
+
+/* What the kernel writes behind the header; sample_id is the time alone. */
+struct mmap2_head {
+    uint32_t process_id, thread_id;
+    uint64_t start, bytes, file_offset;
+    union {
+        struct {
+            uint32_t major, minor;
+            uint64_t inode, generation;
+        } file;
+        struct {
+            uint8_t size, reserved[3];
+            uint8_t id[SIDE_BAND_BUILD_ID_MAX_BYTES];
+        } build;
+    };
+    uint32_t protection, flags;
+};
+
+struct task_record {
+    uint32_t process_id, parent_id, thread_id, parent_thread_id;
+    uint64_t time_ns;
+};
+
+static bool take(struct span *rest, void *to, size_t size)
+{
+    if (rest->size < size)
+        return false;
+    memcpy(to, rest->data, size);
+    *rest = span_of(rest->data + size, rest->size - size);
+    return true;
+}
+
+/* Text that is padded with NULs to whole words. */
+static bool take_text(struct span rest, struct span *ret_text)
+{
+    const uint8_t *end = memchr(rest.data, 0, rest.size);
+    if (!end)
+        return false;
+    *ret_text = span_of(rest.data, (size_t)(end - rest.data));
+    return true;
+}
+
+static bool parse_map(struct span rest, bool has_build_id, struct side_band_event *event)
+{
+    struct mmap2_head head;
+    if (!take(&rest, &head, sizeof(head)) || !take_text(rest, &event->path) ||
+        head.start + head.bytes < head.start)
+        return false;
+    event->kind = SIDE_BAND_MAP;
+    event->process_id = head.process_id;
+    event->thread_id = head.thread_id;
+    event->start = head.start;
+    event->bytes = head.bytes;
+    event->file_offset = head.file_offset;
+    if (!has_build_id) {
+        event->inode = head.file.inode;
+        event->device_major = head.file.major;
+        event->device_minor = head.file.minor;
+        return true;
+    }
+    if (head.build.size > SIDE_BAND_BUILD_ID_MAX_BYTES)
+        return false;
+    event->build_id_bytes = head.build.size;
+    memcpy(event->build_id, head.build.id, head.build.size);
+    return true;
+}
+
+static bool parse_name(struct span rest, bool is_exec, struct side_band_event *event)
+{
+    event->kind = SIDE_BAND_NAME;
+    event->is_exec = is_exec;
+    return take(&rest, &event->process_id, 4) && take(&rest, &event->thread_id, 4) &&
+           take_text(rest, &event->name);
+}
+
+static bool parse_task(struct span rest, enum side_band_kind kind, struct side_band_event *event)
+{
+    struct task_record task;
+    if (!take(&rest, &task, sizeof(task)))
+        return false;
+    event->kind = kind;
+    event->process_id = task.process_id;
+    event->thread_id = task.thread_id;
+    event->parent_id = task.parent_id;
+    /* A new thread is no new process. */
+    return kind == SIDE_BAND_EXIT || task.process_id == task.thread_id;
+}
+
+static bool parse_lost(struct span rest, struct side_band_event *event)
+{
+    uint64_t id;
+    event->kind = SIDE_BAND_LOST;
+    return take(&rest, &id, 8) && take(&rest, &event->lost_count, 8);
+}
+
+bool side_band_parse(struct span record, struct side_band_event *ret_event)
+{
+    struct perf_event_header header;
+    struct side_band_event event = {0};
+    struct span rest = record;
+    if (!take(&rest, &header, sizeof(header)) || rest.size < 8 || header.size != record.size)
+        return false;
+    memcpy(&event.time_ns, rest.data + rest.size - 8, 8);
+    rest.size -= 8;
+    bool is_ours = false;
+    switch (header.type) {
+    case PERF_RECORD_MMAP2:
+        is_ours = parse_map(rest, header.misc & PERF_RECORD_MISC_MMAP_BUILD_ID, &event);
+        break;
+    case PERF_RECORD_COMM:
+        is_ours = parse_name(rest, header.misc & PERF_RECORD_MISC_COMM_EXEC, &event);
+        break;
+    case PERF_RECORD_FORK:
+        is_ours = parse_task(rest, SIDE_BAND_FORK, &event);
+        break;
+    case PERF_RECORD_EXIT:
+        is_ours = parse_task(rest, SIDE_BAND_EXIT, &event);
+        break;
+    case PERF_RECORD_LOST:
+        is_ours = parse_lost(rest, &event);
+        break;
+    default:
+        break;
+    }
+    if (is_ours)
+        *ret_event = event;
+    return is_ours;
+}
+
+/* ---- rings ---- */
+
+static const uint8_t *ring_data(const struct ring *ring)
+{
+    return (const uint8_t *)ring->page + ring->page->data_offset;
+}
+
+/* The record at the tail, in place or copied; empty when there is none. The kernel wrote it whole
+ * before it moved the head. */
+static struct span ring_record(const struct side_band *band, const struct ring *ring)
+{
+    const uint64_t head = __atomic_load_n(&ring->page->data_head, __ATOMIC_ACQUIRE);
+    const uint64_t tail = ring->page->data_tail, mask = band->data_bytes - 1;
+    const uint8_t *data = ring_data(ring);
+    struct perf_event_header header;
+    if (head - tail < sizeof(header))
+        return (struct span){0};
+    /* Records begin at multiples of 8, so that the header is in one piece. */
+    memcpy(&header, data + (tail & mask), sizeof(header));
+    if (header.size < sizeof(header) || header.size > head - tail)
+        return (struct span){0};
+    const uint64_t to_end = band->data_bytes - (tail & mask);
+    if (header.size <= to_end)
+        return span_of(data + (tail & mask), header.size);
+    memcpy(band->copy, data + (tail & mask), to_end);
+    memcpy(band->copy + to_end, data, header.size - to_end);
+    return span_of(band->copy, header.size);
+}
+
+static void ring_peek(const struct side_band *band, struct ring *ring)
+{
+    const struct span record = ring_record(band, ring);
+    ring->next_ns = INT64_MAX;
+    if (record.size >= sizeof(struct perf_event_header) + 8)
+        memcpy(&ring->next_ns, record.data + record.size - 8, 8);
+    else if (record.size)
+        ring->next_ns = 0; /* malformed: to be skipped at once */
+}
+
+static void ring_take(struct side_band *band, struct ring *ring)
+{
+    const struct span record = ring_record(band, ring);
+    struct side_band_event event;
+    if (side_band_parse(record, &event))
+        band->options.on_event(band->options.context, &event);
+    __atomic_store_n(&ring->page->data_tail, ring->page->data_tail + record.size, __ATOMIC_RELEASE);
+    ring_peek(band, ring);
+}
+
+static struct ring *oldest_ring(struct side_band *band)
+{
+    struct ring *oldest = &band->rings[0];
+    for (uint32_t i = 0; i < band->ring_count; i++) {
+        struct ring *ring = &band->rings[i];
+        if (ring->next_ns == INT64_MAX)
+            ring_peek(band, ring);
+        if (ring->next_ns < oldest->next_ns)
+            oldest = ring;
+    }
+    return oldest;
+}
+
+void side_band_read_until(struct side_band *band, int64_t time_ns)
+{
+    for (;;) {
+        struct ring *ring = oldest_ring(band);
+        if (ring->next_ns == INT64_MAX || ring->next_ns > time_ns)
+            return;
+        ring_take(band, ring);
+    }
+}
+
+/* ---- opening ---- */
+
+static enum err_code fail(const char *what, struct err *err)
+{
+    const enum err_code code = errno == EPERM || errno == EACCES    ? ERR_FORBIDDEN
+                               : errno == EINVAL || errno == ENOSYS ? ERR_UNSUPPORTED
+                                                                    : ERR_IO;
+    return err_set_errno(
+        err, code, code == ERR_FORBIDDEN ? "%s: run as root, or grant CAP_PERFMON" : "%s", what);
+}
+
+static enum err_code open_ring(struct side_band *band, uint32_t cpu, struct err *err)
+{
+    struct ring *ring = &band->rings[band->ring_count];
+    ring->next_ns = INT64_MAX;
+    ring->fd = perf_event_open_side_band(cpu, true);
+    if (ring->fd < 0 && errno == EINVAL)
+        ring->fd = perf_event_open_side_band(cpu, false);
+    if (ring->fd < 0 && errno == ENODEV) /* it went offline */
+        return ERR_NONE;
+    if (ring->fd < 0)
+        return fail("watching processes", err);
+    ring->mapped_bytes = band->data_bytes + (size_t)sysconf(_SC_PAGESIZE);
+    void *mapped = mmap(NULL, ring->mapped_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, ring->fd, 0);
+    band->ring_count++;
+    if (mapped == MAP_FAILED)
+        return fail("mapping the ring of processes", err);
+    ring->page = mapped;
+    return ERR_NONE;
+}
+
+static uint64_t choose_bytes(uint32_t wanted)
+{
+    uint64_t bytes = (uint64_t)sysconf(_SC_PAGESIZE);
+    while (bytes < (wanted ? wanted : RING_BYTES))
+        bytes *= 2;
+    return bytes;
+}
+
+enum err_code side_band_open(const struct side_band_options *options, struct side_band **ret_band,
+                             struct err *err)
+{
+    arena_auto arena = arena_create();
+    uint32_t *cpus, cpu_count;
+    enum err_code code = cpu_list_online(arena, &cpus, &cpu_count, err);
+    if (code)
+        return code;
+    struct side_band *band = mem_new(struct side_band, 1);
+    band->options = *options;
+    band->data_bytes = choose_bytes(options->ring_bytes);
+    band->copy = mem_new(uint8_t, RECORD_MAX_BYTES);
+    band->rings = mem_new(struct ring, cpu_count);
+    for (uint32_t i = 0; !code && i < cpu_count; i++)
+        code = open_ring(band, cpus[i], err);
+    if (!code && band->ring_count == 0)
+        code = err_set(err, ERR_UNSUPPORTED, "no CPU could be watched");
+    if (code) {
+        side_band_close(band);
+        return code;
+    }
+    *ret_band = band;
+    return ERR_NONE;
+}
+
+void side_band_close(struct side_band *band)
+{
+    if (!band)
+        return;
+    for (uint32_t i = 0; i < band->ring_count; i++) {
+        if (band->rings[i].page)
+            munmap(band->rings[i].page, band->rings[i].mapped_bytes);
+        os_close(band->rings[i].fd);
+    }
+    mem_free(band->rings);
+    mem_free(band->copy);
+    mem_free(band);
+}
+
+uint32_t side_band_fd_count(const struct side_band *band)
+{
+    return band->ring_count;
+}
+
+void side_band_fds(const struct side_band *band, int *ret_fds)
+{
+    for (uint32_t i = 0; i < band->ring_count; i++)
+        ret_fds[i] = band->rings[i].fd;
+}

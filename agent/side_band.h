@@ -1,0 +1,78 @@
+/*
+ * side_band: what processes do, as the kernel writes it down beside samples: executable mappings,
+ * names, forks and ends, of all CPUs in the order of time.
+ *
+ * The rings are read in place; whoever reads samples asks for all that happened before each of them
+ * (side_band_read_until), so that a sample meets the mappings of its own moment. Source of the
+ * records: perf_event_open(2). Paths and names are those of any process: any bytes.
+ * Threads: one.
+ */
+#ifndef AGENT_SIDE_BAND_H
+#define AGENT_SIDE_BAND_H
+
+#include "lib/base/buf.h"
+#include "lib/base/err.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct side_band;
+
+enum side_band_kind {
+    SIDE_BAND_MAP,  /* an executable mapping */
+    SIDE_BAND_NAME, /* a thread calls itself so */
+    SIDE_BAND_FORK, /* a process, not a thread */
+    SIDE_BAND_EXIT, /* of a thread */
+    SIDE_BAND_LOST, /* the ring was full: what is known may be wrong */
+};
+
+enum { SIDE_BAND_BUILD_ID_MAX_BYTES = 20 };
+
+struct side_band_event {
+    enum side_band_kind kind;
+    int64_t time_ns; /* CLOCK_MONOTONIC */
+    uint32_t process_id;
+    uint32_t thread_id;
+    uint32_t parent_id; /* FORK */
+
+    /* MAP */
+    uint64_t start;
+    uint64_t bytes;
+    uint64_t file_offset;
+    uint64_t inode; /* 0 where there is a build id */
+    uint32_t device_major;
+    uint32_t device_minor;
+    uint8_t build_id[SIDE_BAND_BUILD_ID_MAX_BYTES];
+    uint32_t build_id_bytes; /* 0: no file, or a file without, or a kernel before 5.12 */
+    struct span path;        /* MAP; also "[vdso]", "//anon"; until the next event */
+
+    struct span name; /* NAME; until the next event */
+    bool is_exec;     /* NAME: of a new program */
+
+    uint64_t lost_count; /* LOST */
+};
+
+struct side_band_options {
+    uint32_t ring_bytes; /* of each CPU; 0: 256 KiB */
+    void (*on_event)(void *context, const struct side_band_event *event);
+    void *context;
+};
+
+/* Writing down begins. Handles: ERR_FORBIDDEN, ERR_UNSUPPORTED, ERR_IO. */
+enum err_code side_band_open(const struct side_band_options *options, struct side_band **ret_band,
+                             struct err *err) MUST_USE;
+void side_band_close(struct side_band *band); /* NULL is a no-op */
+
+/* Gives on_event all that happened until then and was not given yet, in the order of time. */
+void side_band_read_until(struct side_band *band, int64_t time_ns);
+
+/* Descriptors that are readable when there is something; ret_fds has room for side_band_fd_count.
+ */
+uint32_t side_band_fd_count(const struct side_band *band);
+void side_band_fds(const struct side_band *band, int *ret_fds);
+
+/* One record: its header and what is behind it, as in a ring. False when it is malformed or of no
+ * interest. For tests and fuzzers, too. */
+bool side_band_parse(struct span record, struct side_band_event *ret_event);
+
+#endif

@@ -1,0 +1,54 @@
+/*
+ * spool: batches that wait to be sent, as files in a folder: the queue between the agent and the
+ * sender, which so survives outages and restarts.
+ *
+ * Each file is one batch: an ExportProfilesServiceRequest, zstd; its name is the time when it was
+ * put and its batch id, TIME-ID.otlp.zst, so that names sort by age and `perfolio push --format
+ * otlp` can send it, too. A file appears whole (it is renamed into place) and goes when the batch
+ * was taken. Where all are larger than the limit the oldest go, counted. Other files in the folder
+ * are left alone. Threads: any.
+ */
+#ifndef AGENT_SPOOL_H
+#define AGENT_SPOOL_H
+
+#include "lib/base/buf.h"
+#include "lib/base/digest.h"
+#include "lib/base/err.h"
+
+#include <stdint.h>
+
+enum {
+    SPOOL_NAME_BYTES = 64,
+    SPOOL_BATCH_MAX_BYTES = 8 << 20, /* what the server takes at a time */
+};
+
+struct spool;
+
+struct spool_counts {
+    uint64_t bytes;
+    uint32_t batches;
+    uint64_t dropped_batches; /* there was no room */
+};
+
+/* Makes the folder where it is not there, with mode 0700. Handles: ERR_IO. */
+enum err_code spool_open(const char *folder, uint64_t max_bytes, struct spool **ret_spool,
+                         struct err *err) MUST_USE;
+void spool_close(struct spool *spool); /* NULL is a no-op */
+
+/* Gives it an id of its own. Handles: ERR_TOO_LARGE, ERR_IO. */
+enum err_code spool_put(struct spool *spool, struct span batch, struct err *err) MUST_USE;
+
+struct spool_batch {
+    char name[SPOOL_NAME_BYTES];
+    char id[DIGEST_ID_BYTES];
+};
+
+/* The oldest, read into bytes, which stays in the spool until spool_remove. Handles: ERR_NOT_FOUND
+ * (it is empty), ERR_IO. */
+enum err_code spool_read(struct spool *spool, struct spool_batch *ret_batch, struct buf *bytes,
+                         struct err *err) MUST_USE;
+void spool_remove(struct spool *spool, const struct spool_batch *batch);
+
+void spool_count(struct spool *spool, struct spool_counts *ret_counts);
+
+#endif

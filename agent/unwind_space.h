@@ -1,0 +1,84 @@
+/*
+ * unwind_space: what the walker reads: rules, chunks and shards, filled from here while it walks.
+ *
+ * The memory is that of BPF maps that the loader made and mapped, or plain memory in tests. What
+ * is added is written whole before its place is told. What is removed is kept for UNWIND_GRACE_NS,
+ * since a walk may be using it, and free after the next unwind_space_reclaim(). Rules are never
+ * freed: files share nearly all of them. One thread; the walker needs no lock.
+ */
+#ifndef AGENT_UNWIND_SPACE_H
+#define AGENT_UNWIND_SPACE_H
+
+#include "agent/unwind_table.h"
+
+enum { UNWIND_GRACE_NS = 1000000000 };
+
+struct unwind_memory {
+    struct unwind_rule *rules;   /* [UNWIND_RULE_COUNT + 1], zero */
+    struct unwind_chunk *chunks; /* [UNWIND_CHUNK_COUNT], zero */
+    /* Makes the next shard, in order from 0: UNWIND_SHARD_BYTES that the walker sees under this
+     * number from now on, or NULL when there is no memory for it. */
+    uint8_t *(*shard_create)(void *context, uint32_t index);
+    void *context;
+    uint32_t shard_limit; /* at most so many; at most UNWIND_SHARD_COUNT */
+};
+
+struct unwind_space;
+
+/* Memory stays the caller's and has to outlive the space. */
+struct unwind_space *unwind_space_create(const struct unwind_memory *memory);
+void unwind_space_destroy(struct unwind_space *space);
+
+/* Where a table is. */
+struct unwind_table_ref {
+    uint64_t start; /* ELF address of its begin: a mapping's bias is load bias + start */
+    uint32_t first_chunk;
+    uint16_t chunk_count;
+};
+
+/*
+ * A place for a table that is to come, of that begin and so many chunks (unwind_table_plan): its
+ * code is walked by frame pointers until it is filled, and whoever was told the place before has
+ * the table then. Handles: ERR_LIMIT (no room; counted as refused).
+ */
+enum err_code unwind_space_reserve(struct unwind_space *space, uint64_t start, uint32_t chunk_count,
+                                   struct unwind_table_ref *ret_ref, struct err *err) MUST_USE;
+/* Once; copies it in, so that the caller may destroy it then. The place stays reserved, and without
+ * rows, when it fails. Handles: ERR_LIMIT (no room; counted as refused), ERR_INVALID (it is not as
+ * it was planned). */
+enum err_code unwind_space_fill(struct unwind_space *space, const struct unwind_table_ref *ref,
+                                const struct unwind_table *table, struct err *err) MUST_USE;
+
+/* Both at once. Handles: ERR_LIMIT. */
+enum err_code unwind_space_add_table(struct unwind_space *space, const struct unwind_table *table,
+                                     struct unwind_table_ref *ret_ref, struct err *err) MUST_USE;
+/* No run that is still in use may name it. */
+void unwind_space_remove_table(struct unwind_space *space, const struct unwind_table_ref *ref,
+                               int64_t now_ns);
+
+/*
+ * Copies the executable mappings of an address space in: starts ascending, no overlap. Handles:
+ * ERR_LIMIT (no room), ERR_TOO_LARGE (more than UNWIND_RUN_MAX).
+ */
+enum err_code unwind_space_put_run(struct unwind_space *space, const uint64_t *starts,
+                                   const struct unwind_mapping *mappings, uint32_t count,
+                                   struct unwind_run *ret_run, struct err *err) MUST_USE;
+void unwind_space_drop_run(struct unwind_space *space, const struct unwind_run *run,
+                           int64_t now_ns);
+
+/* Frees what was removed long enough ago. */
+void unwind_space_reclaim(struct unwind_space *space, int64_t now_ns);
+
+struct unwind_space_stats {
+    uint32_t shard_count;
+    uint32_t chunk_count;
+    uint32_t rule_count;
+    uint32_t refused_count; /* tables and runs without room */
+    uint64_t shard_bytes;   /* of all shards */
+    uint64_t used_bytes;    /* of them, with what waits to be freed */
+    uint64_t waiting_bytes;
+};
+
+void unwind_space_stats_get(const struct unwind_space *space, struct unwind_space_stats *ret_stats);
+
+#endif

@@ -1,0 +1,449 @@
+#include "agent/unwinding.h"
+
+#include "agent/interpreter.h"
+#include "agent/kernel_program.h"
+#include "agent/proc_text.h"
+#include "agent/processes.h"
+#include "agent/small_file.h"
+#include "agent/unwind_space.h"
+#include "lib/base/clock.h"
+#include "lib/base/mem.h"
+#include "lib/base/os.h"
+
+#include <stdlib.h>
+#include <sys/mman.h>
+
+enum {
+    OWN_MAPS_MAX_BYTES = 4 << 20,
+    VDSO_MAX_BYTES = 64 << 10,
+    PLANNED_MAX = 64, /* files that are open at a time */
+};
+
+#define RETRY_NS (CLOCK_NS_PER_S / 10) /* the first time, then twice as long each time */
+enum { RETRY_DOUBLINGS_MAX = 6, FAILURES_MAX = 10 };
+/* Of a process with so many mappings a publication is large, and the one before is kept for a
+ * while: together they shall not take much, however often it maps something. */
+enum { LARGE_RUN = 1024, LARGE_PAUSE_NS = 20000 /* for each mapping */ };
+#define LARGE_WAITING_MAX_BYTES (UINT64_C(16) << 20)
+#define FULL_PAUSE_NS (10 * CLOCK_NS_PER_S)
+
+enum table_state {
+    TABLE_UNKNOWN,
+    TABLE_PLANNED, /* has its place, and will have rows */
+    TABLE_READY,
+    TABLE_NONE, /* the file has no call frame information that can be read */
+};
+
+/* Of the binary of the same number, as long as it has the same serial. */
+struct table {
+    uint64_t serial;
+    enum table_state state;
+    struct unwind_table_ref ref;
+    int fd;            /* PLANNED: its file, which its process may not live long enough to show */
+    int64_t failed_ns; /* UNKNOWN: when it could not be opened */
+    uint32_t failures; /* UNKNOWN: how often */
+};
+
+struct unwinding {
+    struct kernel_program *program;
+    const struct binaries *binaries;
+    struct interpreters *interpreters;
+    struct unwind_space *space;
+    struct table *tables;
+    uint32_t table_count;
+    uint32_t planned[PLANNED_MAX]; /* numbers of their binaries, in the order of building */
+    uint32_t planned_count;
+    struct table vdso;
+    struct process *waiting;
+    bool is_closed; /* too little memory to build tables */
+    uint64_t refused_tables;
+    struct process *starved; /* to be tried again: no room, too soon, or a file that did not open */
+    bool is_wanting;         /* so is the one that is being published */
+    int64_t full_until_ns;   /* there was no room for a table: none is built until then */
+    uint64_t failed_tables;
+    uint64_t refused_processes;
+};
+
+/* ---- tables ---- */
+
+static void note_failure(struct table *table)
+{
+    table->failed_ns = clock_monotonic_ns();
+    table->failures++;
+}
+
+static bool may_try(const struct table *table)
+{
+    const uint32_t doublings =
+        table->failures < RETRY_DOUBLINGS_MAX ? table->failures : RETRY_DOUBLINGS_MAX;
+    return table->failures == 0 || clock_monotonic_ns() - table->failed_ns >= RETRY_NS << doublings;
+}
+
+/* Its place, from the file's headers alone; takes fd. */
+static void plan(struct unwinding *unwinding, int fd, const char *path, struct table *table)
+{
+    uint64_t start;
+    uint32_t chunk_count;
+    struct err ignored;
+    enum err_code code = unwind_table_plan(fd, path, &start, &chunk_count, &ignored);
+    if (!code)
+        code = unwind_space_reserve(unwinding->space, start, chunk_count, &table->ref, &ignored);
+    if (!code) {
+        table->fd = fd;
+        table->state = TABLE_PLANNED;
+        return;
+    }
+    os_close(fd);
+    if (code == ERR_LIMIT) { /* room may come */
+        note_failure(table);
+        return;
+    }
+    unwinding->failed_tables++;
+    table->state = TABLE_NONE;
+}
+
+/* All processes that were told its place have it from then on. Handles: ERR_LIMIT (it stays
+ * planned). */
+static enum err_code build(struct unwinding *unwinding, const char *path, struct table *table)
+{
+    struct unwind_table *built = NULL;
+    struct err ignored;
+    enum err_code code = unwind_table_build(table->fd, path, &built, &ignored);
+    if (!code)
+        code = unwind_space_fill(unwinding->space, &table->ref, built, &ignored);
+    unwind_table_destroy(built);
+    if (code == ERR_LIMIT)
+        return code;
+    /* Without rows its place stays as it is: mappings name it. */
+    table->state = code ? TABLE_NONE : TABLE_READY;
+    unwinding->failed_tables += code ? 1 : 0;
+    os_close(table->fd);
+    table->fd = -1;
+    return ERR_NONE;
+}
+
+static void unplan(struct unwinding *unwinding, uint32_t binary)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < unwinding->planned_count; i++) {
+        if (unwinding->planned[i] != binary)
+            unwinding->planned[kept++] = unwinding->planned[i];
+    }
+    unwinding->planned_count = kept;
+}
+
+/* Its binary is forgotten, and no mapping names it any more. */
+static void drop_table(struct unwinding *unwinding, uint32_t binary)
+{
+    struct table *table = &unwinding->tables[binary];
+    if (table->state == TABLE_PLANNED) {
+        unplan(unwinding, binary);
+        os_close(table->fd);
+    }
+    unwind_space_remove_table(unwinding->space, &table->ref, clock_monotonic_ns());
+    *table = (struct table){.fd = -1};
+}
+
+static bool build_next(struct unwinding *unwinding)
+{
+    const int64_t now_ns = clock_monotonic_ns();
+    if (!unwinding->planned_count || unwinding->is_closed || now_ns < unwinding->full_until_ns)
+        return false;
+    const uint32_t number = unwinding->planned[0];
+    const struct binary *binary = binaries_get(unwinding->binaries, number);
+    struct table *table = &unwinding->tables[number];
+    if (table->serial != binary->serial) {
+        drop_table(unwinding, number); /* it was forgotten meanwhile */
+        return true;
+    }
+    if (build(unwinding, binary->path, table)) {
+        unwinding->full_until_ns = now_ns + FULL_PAUSE_NS;
+        return false;
+    }
+    unwinding->planned_count--;
+    memmove(unwinding->planned, unwinding->planned + 1,
+            unwinding->planned_count * sizeof(unwinding->planned[0]));
+    return true;
+}
+
+static struct table *place_of(struct unwinding *unwinding, uint32_t binary)
+{
+    if (binary >= unwinding->table_count) {
+        const uint32_t grown = binary < 64 ? 64 : 2 * binary;
+        unwinding->tables = mem_resize(unwinding->tables, grown, sizeof(*unwinding->tables));
+        memset(&unwinding->tables[unwinding->table_count], 0,
+               (grown - unwinding->table_count) * sizeof(*unwinding->tables));
+        unwinding->table_count = grown;
+    }
+    return &unwinding->tables[binary];
+}
+
+static void open_and_plan(struct unwinding *unwinding, const struct process *process,
+                          const struct process_mapping *mapping, struct table *table)
+{
+    const struct binary *binary = binaries_get(unwinding->binaries, mapping->binary);
+    /* Where its code lies is not known before the file was read. */
+    if (binary->file.segment_count == 0 || !may_try(table) ||
+        (unwinding->planned_count == PLANNED_MAX && !build_next(unwinding)))
+        return;
+    const int fd = binaries_open(unwinding->binaries, mapping->binary, process->shown_id,
+                                 mapping->start, mapping->limit);
+    if (fd >= 0)
+        plan(unwinding, fd, binary->path, table);
+    else if (!process->ended_ns) /* else it can show its files no more, and the next one can */
+        note_failure(table);
+    if (table->state != TABLE_PLANNED)
+        return;
+    unwinding->planned[unwinding->planned_count++] = mapping->binary;
+    unwinding->refused_tables += unwinding->is_closed;
+}
+
+static const struct table *table_of(struct unwinding *unwinding, const struct process *process,
+                                    const struct process_mapping *mapping)
+{
+    const struct binary *binary = binaries_get(unwinding->binaries, mapping->binary);
+    struct table *table = place_of(unwinding, mapping->binary);
+    if (table->serial != binary->serial)
+        drop_table(unwinding, mapping->binary);
+    table->serial = binary->serial;
+    if (table->state == TABLE_UNKNOWN)
+        open_and_plan(unwinding, process, mapping, table);
+    unwinding->is_wanting |= table->state == TABLE_UNKNOWN && table->failures < FAILURES_MAX &&
+                             binary->file.segment_count > 0;
+    return table;
+}
+
+/* ---- the vdso: one for all processes, and it has no file but our own memory ---- */
+
+static bool find_own_vdso(struct proc_mapping *ret_mapping)
+{
+    struct err ignored;
+    buf_auto text;
+    buf_init(&text, OWN_MAPS_MAX_BYTES);
+    if (small_file_read("/proc/self/maps", &text, &ignored))
+        return false;
+    struct span rest = buf_span(&text), line;
+    while (span_take_line(&rest, &line)) {
+        if (proc_text_mapping(line, ret_mapping) && span_equal_text(ret_mapping->path, "[vdso]"))
+            return ret_mapping->limit - ret_mapping->start <= VDSO_MAX_BYTES;
+    }
+    return false;
+}
+
+static void build_vdso(struct unwinding *unwinding)
+{
+    struct proc_mapping own;
+    unwinding->vdso.state = TABLE_NONE;
+    const int fd = memfd_create("vdso", MFD_CLOEXEC);
+    if (fd < 0 || !find_own_vdso(&own) ||
+        os_write_all(fd, (const void *)(uintptr_t)own.start, own.limit - own.start)) {
+        os_close(fd);
+        return;
+    }
+    plan(unwinding, fd, "[vdso]", &unwinding->vdso);
+    if (unwinding->vdso.state == TABLE_PLANNED && build(unwinding, "[vdso]", &unwinding->vdso))
+        os_close(unwinding->vdso.fd);
+}
+
+/* ---- life ---- */
+
+struct unwinding *unwinding_create(struct kernel_program *program, const struct binaries *binaries,
+                                   struct interpreters *interpreters)
+{
+    struct unwinding *unwinding = mem_new(struct unwinding, 1);
+    struct unwind_memory memory;
+    unwinding->program = program;
+    unwinding->binaries = binaries;
+    unwinding->interpreters = interpreters;
+    kernel_program_unwind_memory(program, &memory);
+    unwinding->space = unwind_space_create(&memory);
+    build_vdso(unwinding);
+    return unwinding;
+}
+
+void unwinding_destroy(struct unwinding *unwinding)
+{
+    if (!unwinding)
+        return;
+    for (uint32_t i = 0; i < unwinding->planned_count; i++)
+        os_close(unwinding->tables[unwinding->planned[i]].fd);
+    unwind_space_destroy(unwinding->space);
+    mem_free(unwinding->tables);
+    mem_free(unwinding);
+}
+
+/* ---- processes ---- */
+
+static void put_first(struct process **list, struct process *process)
+{
+    process->next_waiting = *list;
+    *list = process;
+}
+
+static struct process *take_first(struct process **list)
+{
+    struct process *process = *list;
+    *list = process->next_waiting;
+    process->next_waiting = NULL;
+    return process;
+}
+
+static void take_out(struct process **place, const struct process *process)
+{
+    while (*place && *place != process)
+        place = &(*place)->next_waiting;
+    if (*place)
+        *place = process->next_waiting;
+}
+
+void unwinding_note(struct unwinding *unwinding, struct process *process)
+{
+    if (process->is_waiting)
+        return;
+    if (process->is_starved)
+        take_out(&unwinding->starved, process);
+    process->is_starved = false;
+    process->is_waiting = true;
+    put_first(&unwinding->waiting, process);
+}
+
+static void starve(struct unwinding *unwinding, struct process *process)
+{
+    if (process->is_starved || process->is_waiting)
+        return;
+    process->is_starved = true;
+    put_first(&unwinding->starved, process);
+}
+
+static void drop_run(struct unwinding *unwinding, struct process *process)
+{
+    if (process->has_run)
+        unwind_space_drop_run(unwinding->space, &process->run, clock_monotonic_ns());
+    process->has_run = false;
+    process->run = (struct unwind_run){0};
+}
+
+void unwinding_forget(struct unwinding *unwinding, struct process *process)
+{
+    if (process->is_waiting)
+        take_out(&unwinding->waiting, process);
+    if (process->is_starved)
+        take_out(&unwinding->starved, process);
+    kernel_program_remove_process(unwinding->program, process->process_id, &process->run);
+    drop_run(unwinding, process);
+}
+
+/* How the walk is to go through one mapping. */
+static struct unwind_mapping describe(struct unwinding *unwinding, const struct process *process,
+                                      const struct process_mapping *mapping)
+{
+    struct unwind_mapping described = {.end = mapping->limit};
+    const struct table *table = mapping->is_vdso ? &unwinding->vdso : NULL;
+    uint64_t address = mapping->file_offset;
+    if (mapping->binary != BINARY_NONE) {
+        table = table_of(unwinding, process, mapping);
+        address = binary_address(binaries_get(unwinding->binaries, mapping->binary),
+                                 mapping->file_offset);
+    }
+    if (!table || table->ref.chunk_count == 0) {
+        described.flags = UNWIND_MAPPING_FP;
+        return described;
+    }
+    described.bias = mapping->start - address + table->ref.start;
+    described.first_chunk = table->ref.first_chunk;
+    described.chunk_count = table->ref.chunk_count;
+    return described;
+}
+
+static void publish(struct unwinding *unwinding, struct process *process)
+{
+    arena_auto arena = arena_create();
+    const uint32_t count = process->mapping_count;
+    uint64_t *starts = arena_new(arena, uint64_t, count);
+    struct unwind_mapping *mappings = arena_new(arena, struct unwind_mapping, count);
+    struct unwind_run run = {0};
+    struct err ignored;
+    unwinding->is_wanting = false;
+    interpreters_note(unwinding->interpreters, process);
+    for (uint32_t i = 0; i < count; i++) {
+        starts[i] = process->mappings[i].start;
+        mappings[i] = describe(unwinding, process, &process->mappings[i]);
+    }
+    const struct interpreter_process interpreter = interpreter_get(process->interpreter);
+    /* Where there is no room, frame pointers are followed unchecked. */
+    const enum err_code code =
+        count ? unwind_space_put_run(unwinding->space, starts, mappings, count, &run, &ignored)
+              : ERR_NONE;
+    const bool has_run = count && !code;
+    if (!has_run)
+        run = (struct unwind_run){0};
+    const bool is_told = kernel_program_put_process(
+        unwinding->program, process->process_id, process->is_start_exact ? process->started_ns : 0,
+        &run, &interpreter);
+    unwinding->refused_processes += !is_told;
+    drop_run(unwinding, process);
+    process->run = run;
+    process->has_run = has_run;
+    process->published_ns = clock_monotonic_ns();
+    if (code == ERR_LIMIT || !is_told || (unwinding->is_wanting && !process->ended_ns))
+        starve(unwinding, process);
+}
+
+static bool must_pause(const struct unwinding *unwinding, const struct process *process)
+{
+    struct unwind_space_stats stats;
+    const int64_t pause_ns = (int64_t)process->mapping_count * LARGE_PAUSE_NS;
+    if (process->mapping_count < LARGE_RUN)
+        return false;
+    unwind_space_stats_get(unwinding->space, &stats);
+    return stats.waiting_bytes > LARGE_WAITING_MAX_BYTES ||
+           clock_monotonic_ns() - process->published_ns < pause_ns;
+}
+
+static void publish_next(struct unwinding *unwinding)
+{
+    struct process *process = take_first(&unwinding->waiting);
+    process->is_waiting = false;
+    /* A thread of the kernel has no mappings and needs none. */
+    if (must_pause(unwinding, process))
+        starve(unwinding, process);
+    else if (process->mapping_count || process->has_run)
+        publish(unwinding, process);
+}
+
+bool unwinding_publish(struct unwinding *unwinding)
+{
+    if (!unwinding->waiting)
+        return build_next(unwinding);
+    publish_next(unwinding);
+    return true;
+}
+
+void unwinding_sweep(struct unwinding *unwinding, int64_t now_ns)
+{
+    unwind_space_reclaim(unwinding->space, now_ns);
+    while (unwinding->starved) {
+        struct process *process = take_first(&unwinding->starved);
+        process->is_starved = false;
+        unwinding_note(unwinding, process);
+    }
+}
+
+void unwinding_close(struct unwinding *unwinding, bool is_closed)
+{
+    unwinding->is_closed = is_closed;
+}
+
+void unwinding_count(const struct unwinding *unwinding, struct unwinding_counts *ret_counts)
+{
+    struct unwind_space_stats stats;
+    struct unwinding_counts counts = {.failed_tables = unwinding->failed_tables};
+    unwind_space_stats_get(unwinding->space, &stats);
+    for (uint32_t i = 0; i < unwinding->table_count; i++)
+        counts.tables += unwinding->tables[i].state == TABLE_READY;
+    counts.table_bytes = stats.used_bytes;
+    counts.shard_bytes = stats.shard_bytes;
+    counts.refused_tables = unwinding->refused_tables;
+    counts.refused = stats.refused_count + unwinding->refused_processes;
+    *ret_counts = counts;
+}

@@ -1,0 +1,51 @@
+/*
+ * unwinding: gives the walk in the kernel what it needs: a table of each binary that is mapped
+ * somewhere, and the mappings of each process, with how an interpreter's frames lie in it.
+ *
+ * A process that changed waits until unwinding_publish, so that the mappings of a program that
+ * starts are published once. Mappings go first and name the place of a table that is built
+ * afterwards: what is common, as libc, is walked by tables from a program's first sample on, also
+ * while the table of a large library that is new is made. What has no table (yet, or JIT code, no
+ * room, an unreadable file) is walked by frame pointers. Threads: one.
+ */
+#ifndef AGENT_UNWINDING_H
+#define AGENT_UNWINDING_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct binaries;
+struct interpreters;
+struct kernel_program;
+struct process;
+struct unwinding;
+
+struct unwinding_counts {
+    uint32_t tables;
+    uint64_t failed_tables;  /* binaries without: no call frame information */
+    uint64_t table_bytes;    /* of rows and runs */
+    uint64_t shard_bytes;    /* memory taken for them */
+    uint64_t refused;        /* tables and runs without room */
+    uint64_t refused_tables; /* not built at once: there was too little memory */
+};
+
+struct unwinding *unwinding_create(struct kernel_program *program, const struct binaries *binaries,
+                                   struct interpreters *interpreters);
+void unwinding_destroy(struct unwinding *unwinding); /* NULL is a no-op; before the program */
+
+/* It has other mappings now. */
+void unwinding_note(struct unwinding *unwinding, struct process *process);
+/* It is about to be freed. */
+void unwinding_forget(struct unwinding *unwinding, struct process *process);
+/* What was noted of one process becomes true for the walk, or, when none waits, one table is built;
+ * false when there is nothing to do. One at a time, since meanwhile events want to be read. */
+bool unwinding_publish(struct unwinding *unwinding);
+/* Once a second: frees what nobody reads any more. */
+void unwinding_sweep(struct unwinding *unwinding, int64_t now_ns);
+
+/* While it is closed no table is built: there is too little memory. They are afterwards. */
+void unwinding_close(struct unwinding *unwinding, bool is_closed);
+
+void unwinding_count(const struct unwinding *unwinding, struct unwinding_counts *ret_counts);
+
+#endif

@@ -1,0 +1,515 @@
+#include "agent/window.h"
+
+#include "agent/interpreter.h"
+#include "agent/jitdump.h"
+#include "agent/kernel_symbols.h"
+#include "agent/labels.h"
+#include "agent/perf_map.h"
+#include "agent/process_file.h"
+#include "agent/processes.h"
+#include "agent/weave.h"
+#include "bpf/shared.h"
+#include "lib/base/clock.h"
+#include "lib/base/map.h"
+#include "lib/base/mem.h"
+#include "lib/base/os.h"
+#include "lib/profile/profile_builder.h"
+
+#include <sys/stat.h>
+
+enum {
+    ENTRIES_MAX = 4 << 20, /* locations of all stacks: some 20 MB */
+    MEMORY_MAX_BYTES = 256 << 20,
+    FRAMES_MAX = SAMPLE_KERNEL_FRAMES_MAX + SAMPLE_USER_FRAMES_MAX + INTERPRETED_FRAMES_MAX,
+};
+
+struct window {
+    struct window_options options;
+    struct profile_builder *builder;
+    struct map_u64 kernel_locations;   /* by address */
+    struct map_u64 user_locations;     /* by binary and ELF address */
+    struct map_bytes script_locations; /* by struct script_key */
+    struct map_bytes resources;        /* by the labels' key */
+    struct arena *arena;               /* of those keys, and the resources themselves */
+    struct otlp_resource *resource_list;
+    uint32_t resource_count;
+    uint32_t resource_capacity;
+    uint64_t entry_count;
+    uint64_t sample_count;
+    uint64_t unwanted_count; /* of all windows */
+    int64_t start_ns;
+    uint32_t thread_key;
+    uint32_t process_key;
+    uint32_t kernel_mapping;
+    uint64_t newest_serial; /* of the binaries seen */
+    uint32_t stack[FRAMES_MAX];
+    uint32_t woven[SAMPLE_USER_FRAMES_MAX + INTERPRETED_FRAMES_MAX];
+};
+
+/* Of a place in a function of an interpreter: without room between its parts, as it is a key. */
+struct script_key {
+    uint64_t interpreter; /* its serial */
+    uint64_t code;
+    uint64_t place;
+    uint64_t check;
+};
+
+/* ---- life ---- */
+
+static void begin(struct window *window)
+{
+    const struct profile_limits limits = {.memory_bytes = MEMORY_MAX_BYTES};
+    const bool is_otlp = window->options.form == WINDOW_FOR_OTLP;
+    struct profile_builder *builder = profile_builder_create(&limits);
+    window->builder = builder;
+    profile_builder_add_value_type(builder, SPAN_LITERAL("samples"), SPAN_LITERAL("count"));
+    if (!is_otlp)
+        profile_builder_add_value_type(builder, SPAN_LITERAL("cpu"), SPAN_LITERAL("nanoseconds"));
+    window->thread_key = profile_builder_string(builder, is_otlp ? SPAN_LITERAL("thread.name")
+                                                                 : SPAN_LITERAL("thread"));
+    window->process_key = profile_builder_string(builder, is_otlp ? span_text(OTLP_RESOURCE_LABEL)
+                                                                  : SPAN_LITERAL("pid"));
+    window->kernel_mapping = profile_builder_mapping(
+        builder, &(struct profile_mapping){
+                     .filename = profile_builder_string(builder, SPAN_LITERAL("[kernel.kallsyms]")),
+                     .has_functions = true});
+    window->arena = arena_create();
+    window->start_ns = clock_wall_ns();
+}
+
+/* All but the builder, which is taken or destroyed by itself. */
+static void end(struct window *window)
+{
+    map_u64_fini(&window->kernel_locations);
+    map_u64_fini(&window->user_locations);
+    map_bytes_fini(&window->script_locations);
+    map_bytes_fini(&window->resources);
+    window->script_locations = (struct map_bytes){0};
+    window->kernel_locations = window->user_locations = (struct map_u64){0};
+    window->resources = (struct map_bytes){0};
+    arena_destroy(window->arena);
+    profile_builder_destroy(window->builder);
+    window->resource_list = NULL;
+    window->resource_count = window->resource_capacity = 0;
+    window->entry_count = window->sample_count = 0;
+}
+
+struct window *window_create(const struct window_options *options)
+{
+    struct window *window = mem_new(struct window, 1);
+    window->options = *options;
+    begin(window);
+    return window;
+}
+
+void window_destroy(struct window *window)
+{
+    if (!window)
+        return;
+    end(window);
+    mem_free(window);
+}
+
+/* ---- frames ---- */
+
+static uint32_t named_location(struct window *window, uint32_t mapping, struct span name,
+                               struct span file)
+{
+    struct profile_builder *builder = window->builder;
+    const uint32_t text = profile_builder_string(builder, name);
+    const struct profile_function function = {
+        .name = text, .system_name = text, .filename = profile_builder_string(builder, file)};
+    const struct profile_line line = {.function = profile_builder_function(builder, &function)};
+    const struct profile_location location = {.mapping = mapping};
+    return profile_builder_location(builder, &location, &line, 1);
+}
+
+static uint32_t jit_location(struct window *window, const struct jitdump_place *place)
+{
+    struct profile_builder *builder = window->builder;
+    const uint32_t text = profile_builder_string(builder, place->function);
+    const struct profile_function function = {.name = text,
+                                              .system_name = text,
+                                              .filename =
+                                                  profile_builder_string(builder, place->file)};
+    const struct profile_line line = {.function = profile_builder_function(builder, &function),
+                                      .line = place->line};
+    const struct profile_location location = {.mapping = PROFILE_NONE};
+    return profile_builder_location(builder, &location, &line, 1);
+}
+
+static uint32_t kernel_location(struct window *window, uint64_t address, int64_t now_ns)
+{
+    uint32_t location = map_u64_find(&window->kernel_locations, address);
+    if (location != MAP_ABSENT)
+        return location;
+    struct kernel_symbol symbol = {.name = SPAN_LITERAL("[unknown kernel function]")};
+    (void)kernel_symbols_find(window->options.kernel_symbols, address, now_ns, &symbol);
+    location = named_location(window, window->kernel_mapping, symbol.name, symbol.module);
+    map_u64_add(&window->kernel_locations, address, location);
+    return location;
+}
+
+/* The file that the process writes names of its code to; -1: it has none. */
+static int open_jitdump(const struct window *window, const struct process *process,
+                        uint64_t *ret_bytes)
+{
+    for (uint32_t i = 0; i < process->mapping_count; i++) {
+        const struct process_mapping *mapping = &process->mappings[i];
+        struct stat status;
+        if (mapping->binary == BINARY_NONE)
+            continue;
+        const char *path = binaries_get(window->options.binaries, mapping->binary)->path;
+        if (!jitdump_is_path(span_text(path)))
+            continue;
+        const int fd = process_file_open(process->process_id, span_text(path));
+        if (fd >= 0 && fstat(fd, &status) == 0 &&
+            process_file_is_trusted(process->process_id, fd)) {
+            *ret_bytes = (uint64_t)status.st_size;
+            return fd;
+        }
+        os_close(fd);
+    }
+    return -1;
+}
+
+static bool find_in_jitdump(const struct window *window, struct process *process, uint64_t address,
+                            int64_t now_ns, struct jitdump_place *ret_place)
+{
+    if (!process->jitdump)
+        process->jitdump = jitdump_create();
+    if (jitdump_find(process->jitdump, address, ret_place))
+        return true;
+    if (!jitdump_is_due(process->jitdump, now_ns))
+        return false;
+    uint64_t bytes = 0;
+    fd_auto fd = open_jitdump(window, process, &bytes);
+    jitdump_read(process->jitdump, fd, bytes, now_ns);
+    return jitdump_find(process->jitdump, address, ret_place);
+}
+
+static uint32_t code_location(struct window *window, struct process *process, uint64_t address,
+                              bool is_mapped, int64_t now_ns)
+{
+    struct jitdump_place place;
+    if (find_in_jitdump(window, process, address, now_ns, &place))
+        return jit_location(window, &place);
+    if (!process->perf_map)
+        process->perf_map = perf_map_create(process->process_id);
+    struct span name = perf_map_find(process->perf_map, address, now_ns);
+    if (name.size == 0)
+        name = is_mapped ? SPAN_LITERAL("[code without a name]") : SPAN_LITERAL("[unknown]");
+    return named_location(window, PROFILE_NONE, name, SPAN_LITERAL(""));
+}
+
+/* Locations are found by the number of their binary, which is another's after a while: then all are
+ * looked for again. */
+static void forget_replaced(struct window *window, const struct binary *binary)
+{
+    if (binary->serial <= window->newest_serial)
+        return;
+    window->newest_serial = binary->serial;
+    map_u64_fini(&window->user_locations);
+    window->user_locations = (struct map_u64){0};
+}
+
+static uint32_t binary_mapping(struct window *window, const struct process_mapping *mapping)
+{
+    struct profile_builder *builder = window->builder;
+    const struct binary *binary = binaries_get(window->options.binaries, mapping->binary);
+    const uint64_t start = binary_address(binary, mapping->file_offset);
+    const struct profile_mapping of_file = {
+        .start = start,
+        .limit = start + (mapping->limit - mapping->start),
+        .offset = mapping->file_offset,
+        .filename = profile_builder_string(builder, span_text(binary->path)),
+        .build_id = profile_builder_string(builder, span_text(binary->build_id))};
+    return profile_builder_mapping(builder, &of_file);
+}
+
+static uint32_t binary_location(struct window *window, const struct process *process,
+                                const struct process_mapping *mapping, uint64_t address)
+{
+    const struct binary *binary = binaries_get(window->options.binaries, mapping->binary);
+    const uint64_t start = binary_address(binary, mapping->file_offset);
+    forget_replaced(window, binary);
+    const uint64_t own = start + (address - mapping->start);
+    const uint64_t key = (uint64_t)mapping->binary << 48 | (own & ((UINT64_C(1) << 48) - 1));
+    uint32_t location = map_u64_find(&window->user_locations, key);
+    if (location != MAP_ABSENT)
+        return location;
+    const struct profile_location at = {.address = own, .mapping = binary_mapping(window, mapping)};
+    location = profile_builder_location(window->builder, &at, NULL, 0);
+    map_u64_add(&window->user_locations, key, location);
+    if (window->options.on_binary)
+        window->options.on_binary(window->options.context, process, mapping);
+    return location;
+}
+
+static uint32_t user_location(struct window *window, struct process *process, uint64_t address,
+                              int64_t now_ns)
+{
+    const struct process_mapping *mapping =
+        processes_find_mapping(window->options.processes, process, address);
+    if (mapping && mapping->binary != BINARY_NONE)
+        return binary_location(window, process, mapping, address);
+    if (mapping && mapping->is_vdso)
+        return named_location(window, PROFILE_NONE, SPAN_LITERAL("[vdso]"), SPAN_LITERAL(""));
+    return code_location(window, process, address, mapping, now_ns);
+}
+
+/* ---- frames of interpreters ---- */
+
+static uint32_t script_mapping(struct window *window, const struct interpreter *interpreter)
+{
+    const struct profile_mapping mapping = {
+        .filename =
+            profile_builder_string(window->builder, span_text(interpreter_mapping(interpreter))),
+        .has_functions = true};
+    return profile_builder_mapping(window->builder, &mapping);
+}
+
+static uint32_t name_script(struct window *window, struct interpreter *interpreter,
+                            const struct interpreted_frame *frame)
+{
+    struct profile_builder *builder = window->builder;
+    struct interpreter_name name;
+    if (!interpreter_find_name(interpreter, frame, &name))
+        return PROFILE_NONE;
+    const uint32_t text = profile_builder_string(builder, name.function);
+    const struct profile_function function = {.name = text,
+                                              .system_name = text,
+                                              .filename =
+                                                  profile_builder_string(builder, name.file),
+                                              .start_line = name.first_line};
+    const struct profile_line line = {.function = profile_builder_function(builder, &function),
+                                      .line = name.line};
+    const struct profile_location location = {.mapping = script_mapping(window, interpreter)};
+    return profile_builder_location(builder, &location, &line, 1);
+}
+
+/* PROFILE_NONE: it is no frame of a function. */
+static uint32_t script_location(struct window *window, struct interpreter *interpreter,
+                                const struct interpreted_frame *frame)
+{
+    const struct script_key key = {.interpreter = interpreter_serial(interpreter),
+                                   .code = frame->code,
+                                   .place = frame->place,
+                                   .check = frame->check};
+    const uint32_t known = map_bytes_find(&window->script_locations, span_of(&key, sizeof(key)));
+    if (known != MAP_ABSENT)
+        return known - 1;
+    const uint32_t location = name_script(window, interpreter, frame);
+    struct script_key *kept = arena_new(window->arena, struct script_key, 1);
+    *kept = key;
+    /* One more, as PROFILE_NONE is no value of the map. */
+    map_bytes_add(&window->script_locations, span_of(kept, sizeof(*kept)), location + 1);
+    return location;
+}
+
+struct call_search {
+    const struct interpreter *interpreter;
+    const struct sample_event *event;
+};
+
+static bool is_call(const void *context, uint32_t native)
+{
+    const struct call_search *search = context;
+    return interpreter_is_call(search->interpreter, search->event->addresses[native]);
+}
+
+/* The program's frames, the interpreter's in the places of those that run them. */
+static uint32_t weave(struct window *window, struct process *process,
+                      const struct sample_event *event)
+{
+    const struct call_search search = {.interpreter = process->interpreter, .event = event};
+    const bool is_ready = event->interpreted_count && interpreter_is_ready(process->interpreter);
+    const struct weave of_event = {.native_count = event->user_count,
+                                   .frames = sample_interpreted(event),
+                                   .frame_count = is_ready ? event->interpreted_count : 0,
+                                   .is_call = is_call,
+                                   .context = &search};
+    return weave_frames(&of_event, window->woven);
+}
+
+/* ---- stacks ---- */
+
+static uint32_t woven_location(struct window *window, struct process *process,
+                               const struct sample_event *event, uint32_t item)
+{
+    if (!(item & WEAVE_INTERPRETED))
+        return user_location(window, process, event->addresses[item], (int64_t)event->time_ns);
+    return script_location(window, process->interpreter,
+                           &sample_interpreted(event)[item & ~WEAVE_INTERPRETED]);
+}
+
+static uint32_t fill_stack(struct window *window, struct process *process,
+                           const struct sample_event *event)
+{
+    const int64_t now_ns = (int64_t)event->time_ns;
+    uint32_t depth = 0;
+    const __u64 *kernel = event->addresses + event->user_count;
+    for (uint32_t i = 0; i < event->kernel_count && depth < FRAMES_MAX; i++) {
+        /* Callers' are return addresses. */
+        const uint64_t address = kernel[i] - (i > 0);
+        window->stack[depth++] = kernel_location(window, address, now_ns);
+    }
+    const uint32_t woven_count = weave(window, process, event);
+    for (uint32_t i = 0; i < woven_count && depth < FRAMES_MAX; i++) {
+        const uint32_t location = woven_location(window, process, event, window->woven[i]);
+        if (location != PROFILE_NONE)
+            window->stack[depth++] = location;
+    }
+    if (depth == 0)
+        window->stack[depth++] =
+            named_location(window, PROFILE_NONE, SPAN_LITERAL("[no stack]"), SPAN_LITERAL(""));
+    return depth;
+}
+
+/* ---- labels ---- */
+
+static uint32_t add_resource(struct window *window, const struct process_labels *labels)
+{
+    const struct span key = process_labels_key(labels);
+    const uint32_t known = map_bytes_find(&window->resources, key);
+    if (known != MAP_ABSENT)
+        return known;
+    if (window->resource_count == window->resource_capacity) {
+        const uint32_t capacity = window->resource_capacity ? 2 * window->resource_capacity : 64;
+        struct otlp_resource *grown = arena_new(window->arena, struct otlp_resource, capacity);
+        if (window->resource_count)
+            memcpy(grown, window->resource_list, window->resource_count * sizeof(*grown));
+        window->resource_list = grown;
+        window->resource_capacity = capacity;
+    }
+    size_t count;
+    const struct batch_text_label *from = process_labels_get(labels, &count);
+    struct batch_text_label *copy = arena_new(window->arena, struct batch_text_label, count);
+    for (size_t i = 0; i < count; i++) {
+        copy[i].name =
+            span_text(arena_strndup(window->arena, from[i].name.data, from[i].name.size));
+        copy[i].value =
+            span_text(arena_strndup(window->arena, from[i].value.data, from[i].value.size));
+    }
+    window->resource_list[window->resource_count] =
+        (struct otlp_resource){.attributes = copy, .attribute_count = count};
+    const struct span kept = span_of(arena_strndup(window->arena, key.data, key.size), key.size);
+    map_bytes_add(&window->resources, kept, window->resource_count);
+    return window->resource_count++;
+}
+
+static int64_t process_number(struct window *window, struct process *process)
+{
+    if (window->options.form == WINDOW_FOR_PEOPLE)
+        return process->process_id;
+    return add_resource(window, process->labels);
+}
+
+static bool is_wanted(struct window *window, struct process *process)
+{
+    struct label_source *source = window->options.label_source;
+    if (window->options.form == WINDOW_FOR_PEOPLE)
+        return true;
+    if (process->labels && process_labels_are_old(process->labels, source)) {
+        process_labels_destroy(process->labels);
+        process->labels = NULL;
+    }
+    if (!process->labels)
+        process->labels = process_labels_create(source, process);
+    const bool wanted = process_labels_are_wanted(process->labels);
+    window->unwanted_count += !wanted;
+    return wanted;
+}
+
+void window_add(struct window *window, struct process *process, const struct sample_event *event)
+{
+    if (!is_wanted(window, process))
+        return;
+    const struct span thread = span_of(event->comm, strnlen(event->comm, sizeof(event->comm)));
+    const uint32_t depth = fill_stack(window, process, event);
+    const struct profile_label labels[] = {
+        {.key = window->thread_key, .text = profile_builder_string(window->builder, thread)},
+        {.key = window->process_key, .number = process_number(window, process), .is_numeric = true},
+    };
+    const int64_t values[] = {1, CLOCK_NS_PER_S / window->options.frequency_hz};
+    profile_builder_add_sample(window->builder, window->stack, depth, values, labels, 2);
+    window->entry_count += depth;
+    window->sample_count++;
+}
+
+uint64_t window_unwanted(const struct window *window)
+{
+    return window->unwanted_count;
+}
+
+bool window_has_samples(const struct window *window)
+{
+    return window->sample_count > 0;
+}
+
+bool window_is_full(const struct window *window)
+{
+    return window->entry_count > ENTRIES_MAX || profile_builder_failed(window->builder);
+}
+
+/* ---- taking ---- */
+
+static void describe(struct window *window, int64_t end_ns)
+{
+    struct profile *profile = profile_builder_fields(window->builder);
+    const bool is_otlp = window->options.form == WINDOW_FOR_OTLP;
+    profile->period_type.type = profile_builder_string(window->builder, SPAN_LITERAL("cpu"));
+    profile->period_type.unit =
+        profile_builder_string(window->builder, SPAN_LITERAL("nanoseconds"));
+    profile->period = CLOCK_NS_PER_S / window->options.frequency_hz;
+    profile->time_ns = window->start_ns;
+    /* A clock that was set back must not make a duration that is none. */
+    profile->duration_ns = end_ns > window->start_ns ? end_ns - window->start_ns : 1;
+    if (!is_otlp)
+        profile->default_sample_type = profile_builder_string(window->builder, SPAN_LITERAL("cpu"));
+}
+
+/* Its mapping; where there is none the first one after the kernel's. */
+static uint32_t main_mapping(struct window *window, const struct process *main)
+{
+    for (uint32_t i = 0; main && i < main->mapping_count; i++) {
+        const struct process_mapping *mapping = &main->mappings[i];
+        if (mapping->binary != BINARY_NONE && mapping->binary == main->program)
+            return binary_mapping(window, mapping);
+    }
+    return window->kernel_mapping + 1;
+}
+
+static void destroy_arena(void *arena)
+{
+    arena_destroy(arena);
+}
+
+enum err_code window_take(struct window *window, const struct process *main,
+                          struct window_result *ret_result, struct err *err)
+{
+    struct window_result result = {.resources = window->resource_list,
+                                   .resource_count = window->resource_count,
+                                   .start_ns = window->start_ns,
+                                   .end_ns = clock_wall_ns(),
+                                   .samples = window->sample_count};
+    describe(window, result.end_ns);
+    const uint32_t first = main_mapping(window, main);
+    enum err_code code = profile_builder_take(window->builder, &result.profile, err);
+    if (!code) {
+        arena_on_destroy(result.profile->arena, destroy_arena, window->arena);
+        window->arena = NULL;
+        if (window->options.form == WINDOW_FOR_PEOPLE && first < result.profile->mapping_count)
+            profile_put_mapping_first(result.profile, first);
+        *ret_result = result;
+    }
+    end(window);
+    begin(window);
+    return code;
+}
+
+void window_result_fini(struct window_result *result)
+{
+    profile_destroy(result->profile);
+    result->profile = NULL;
+}

@@ -1,0 +1,73 @@
+/*
+ * window: what was sampled between two sendings, as one profile.
+ *
+ * Samples with equal stacks and labels are added up. Addresses of binaries are ELF addresses, and
+ * their mappings say so: start is the address that the mapping's first byte has in the file, so
+ * that equal code has equal addresses whatever process ran it; names come later, by build id.
+ * The kernel's functions and code made at run time are named at once, and have no address: that
+ * would tell where this kernel lies, and means nothing elsewhere.
+ *
+ * Value types: samples, and cpu in nanoseconds. A sample's labels: thread (its name) and pid in
+ * the form for people, thread.name and the number of its process's labels in the form for OTLP.
+ * Memory is bounded: window_is_full says when to take early. Threads: one.
+ */
+#ifndef AGENT_WINDOW_H
+#define AGENT_WINDOW_H
+
+#include "lib/base/err.h"
+#include "lib/profile/otlp_encode.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct binaries;
+struct kernel_symbols;
+struct label_source;
+struct process;
+struct process_mapping;
+struct processes;
+struct profile;
+struct sample_event;
+struct window;
+
+enum window_form { WINDOW_FOR_PEOPLE, WINDOW_FOR_OTLP };
+
+struct window_options {
+    enum window_form form;
+    uint32_t frequency_hz;
+    struct binaries *binaries;
+    struct processes *processes;
+    struct kernel_symbols *kernel_symbols;
+    struct label_source *label_source;
+    /* An address of a binary is new to this window. NULL: nobody asks. */
+    void (*on_binary)(void *context, const struct process *process,
+                      const struct process_mapping *mapping);
+    void *context;
+};
+
+struct window *window_create(const struct window_options *options);
+void window_destroy(struct window *window); /* NULL is a no-op */
+
+/* Left out, and counted, where a rule says that the process is not wanted. */
+void window_add(struct window *window, struct process *process, const struct sample_event *event);
+uint64_t window_unwanted(const struct window *window);
+bool window_has_samples(const struct window *window);
+bool window_is_full(const struct window *window);
+
+/* What a window was; the caller frees it with window_result_fini. */
+struct window_result {
+    struct profile *profile;
+    const struct otlp_resource *resources; /* OTLP; in the profile's arena */
+    uint32_t resource_count;
+    int64_t start_ns; /* wall clock */
+    int64_t end_ns;
+    uint64_t samples;
+};
+
+/* Takes what there is and begins anew. For people, the program of the process main is the first of
+ * the mappings; where it is NULL or has none, the first that was seen. Handles: ERR_TOO_LARGE. */
+enum err_code window_take(struct window *window, const struct process *main,
+                          struct window_result *ret_result, struct err *err) MUST_USE;
+void window_result_fini(struct window_result *result);
+
+#endif

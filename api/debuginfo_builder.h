@@ -1,0 +1,40 @@
+/*
+ * debuginfo_builder: a debug file becomes symbol tables: names within milliseconds, and then all.
+ *
+ * A large file is read twice, each time by a perfolio-symbolize of its own: first for what its
+ * symbols name, so that people do not look at numbers while its debug information is read, and then
+ * whole. For api/debuginfo_build.c and api/debuginfo_fetch.c. Threads: any; each call waits.
+ */
+#ifndef API_DEBUGINFO_BUILDER_H
+#define API_DEBUGINFO_BUILDER_H
+
+#include "lib/base/buf.h"
+#include "lib/base/err.h"
+
+#include <stdbool.h>
+
+struct patience;
+struct server;
+
+/* A smaller file is read whole in the time that its symbols alone would take. */
+enum { DEBUGINFO_FIRST_NAMES_MIN_BYTES = 2 << 20 };
+
+struct debuginfo_built {
+    struct span bytes;   /* borrowed for the call */
+    const char *problem; /* what was left out; may be "" */
+    bool is_first_names; /* another follows, and takes its place where it is better */
+};
+
+typedef enum err_code debuginfo_publish(void *context, const struct debuginfo_built *table,
+                                        struct err *err);
+
+/*
+ * Reads the file at input and gives each table to publish. First names that cannot be had or
+ * published are no error: the whole table, or why there is none, says all. Handles: what
+ * symbol_builder_run does, and what publish gives for the whole table.
+ */
+enum err_code debuginfo_builder_run(struct server *server, int input,
+                                    const struct patience *patience, debuginfo_publish *publish,
+                                    void *context, struct err *err) MUST_USE;
+
+#endif

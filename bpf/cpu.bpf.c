@@ -1,0 +1,428 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * cpu: what runs at every tick of a perf event: who is running and where, into the ring.
+ *
+ * A sample costs two stack walks and one copy. Nothing is counted or compared here: most stacks of
+ * a window are new, so that sending each is cheaper than keeping them (agent/DESIGN.md).
+ *
+ * Compiled twice: as it is for Linux 5.17 and later, and with CPU_BEFORE_5_17 (cpu_bounded.bpf.c)
+ * for 5.10 to 5.16, which have neither bpf_loop nor (before 5.15) bpf_task_pt_regs. Two objects
+ * rather than a branch: a callback in code that is never reached is refused by newer kernels.
+ */
+#ifndef CPU_BEFORE_5_17
+#define CPU_BEFORE_5_17 0
+#endif
+
+#include "bpf/kernel_types.bpf.h"
+#include "bpf/shared.h"
+
+#include <linux/bpf.h>
+#include <linux/bpf_perf_event.h>
+
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_helpers.h>
+
+#include "bpf/unwind.bpf.h"
+
+_Static_assert(__builtin_offsetof(struct sample_event, addresses) -
+                       __builtin_offsetof(struct sample_event, user_count) ==
+                   __builtin_offsetof(struct unwind_stack, address),
+               "the walk writes into the record");
+_Static_assert((int)SAMPLE_USER_FRAMES_MAX == (int)UNWIND_MAX_FRAMES, "as many as are walked");
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";
+
+/* Set before loading. */
+const volatile __u32 agent_namespace = 0; /* inode of its PID namespace; 0: the first one */
+const volatile __u8 has_targets = 0;      /* only processes in the map are sampled */
+const volatile __u8 walk_options = 0;     /* UNWIND_OPTION_… */
+const volatile __u64 wake_bytes = 0;      /* so much in the ring wakes the agent */
+#if CPU_BEFORE_5_17
+const volatile __u64 kernel_stack_bytes = 0; /* of each thread: the kernel's THREAD_SIZE */
+#endif
+
+struct {
+    __uint(type, BPF_MAP_TYPE_RINGBUF);
+    __uint(max_entries, 1 << 20); /* set before loading */
+} samples SEC(".maps");
+
+/* What a sample is made in. */
+struct scratch {
+    struct sample_event event;
+    struct unwind_state state;
+    bpf_user_pt_regs_t registers;
+};
+
+struct {
+    __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+    __uint(max_entries, 1);
+    __type(key, __u32);
+    __type(value, struct scratch);
+} scratch SEC(".maps");
+
+/* By process_id; written by the agent, and by a fork for the child. */
+struct {
+    __uint(type, BPF_MAP_TYPE_HASH);
+    __uint(map_flags, BPF_F_NO_PREALLOC);
+    __uint(max_entries, SAMPLE_PROCESSES_MAX);
+    __type(key, __u32);
+    __type(value, struct sample_process);
+} processes SEC(".maps");
+
+struct {
+    __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+    __uint(max_entries, 1);
+    __type(key, __u32);
+    __type(value, struct sample_counters);
+} counters SEC(".maps");
+
+/* By process_id. */
+struct {
+    __uint(type, BPF_MAP_TYPE_HASH);
+    __uint(map_flags, BPF_F_NO_PREALLOC);
+    __uint(max_entries, SAMPLE_TARGETS_MAX);
+    __type(key, __u32);
+    __type(value, __u8);
+} targets SEC(".maps");
+
+enum { NAMESPACE_LEVELS_MAX = 8 };
+
+/* The number of a task in the agent's PID namespace; 0: it has none there. */
+static __u32 number_in_namespace(struct task_struct *task)
+{
+    struct pid *pid = BPF_CORE_READ(task, thread_pid);
+    const __u32 level = BPF_CORE_READ(pid, level);
+    for (__u32 i = 0; i < NAMESPACE_LEVELS_MAX; i++) {
+        struct upid number;
+        if (i > level)
+            return 0;
+        bpf_core_read(&number, sizeof(number), &pid->numbers[i]);
+        if (BPF_CORE_READ(number.ns, ns.inum) == agent_namespace)
+            return number.nr;
+    }
+    return 0;
+}
+
+static __u32 process_number(struct task_struct *task)
+{
+    if (!agent_namespace)
+        return BPF_CORE_READ(task, tgid);
+    return number_in_namespace(BPF_CORE_READ(task, group_leader));
+}
+
+static __u32 thread_number(struct task_struct *task)
+{
+    return agent_namespace ? number_in_namespace(task) : (__u32)BPF_CORE_READ(task, pid);
+}
+
+static __u64 ring_flags(void)
+{
+    /* The agent looks into the ring several times a second; waking it for each sample costs more
+     * than the sample. */
+    return bpf_ringbuf_query(&samples, BPF_RB_AVAIL_DATA) >= wake_bytes ? BPF_RB_FORCE_WAKEUP
+                                                                        : BPF_RB_NO_WAKEUP;
+}
+
+#if UNWIND_ARM64
+static void take_registers(struct unwind_state *state, const bpf_user_pt_regs_t *from)
+{
+    for (int i = 0; i < 31; i++)
+        state->leaf[i] = from->regs[i];
+    state->leaf[UNWIND_REGISTER_SP] = from->sp;
+    state->pc = from->pc;
+    state->sp = from->sp;
+    state->fp = from->regs[UNWIND_REGISTER_FP];
+    /* Addresses of programs have 48 bits. */
+    state->pac_mask = ~((1ULL << 48) - 1);
+}
+
+static _Bool is_compat(const bpf_user_pt_regs_t *registers)
+{
+    return registers->pstate & 0x10; /* PSR_MODE32_BIT */
+}
+
+#if CPU_BEFORE_5_17
+static _Bool is_of_program(const bpf_user_pt_regs_t *registers)
+{
+    return !(registers->pstate & 0xf); /* PSR_MODE_MASK, EL0t */
+}
+#endif
+#else
+static void take_registers(struct unwind_state *state, const bpf_user_pt_regs_t *from)
+{
+    /* By DWARF number: System V ABI, AMD64 supplement, figure 3.36. */
+    state->leaf[0] = from->rax;
+    state->leaf[1] = from->rdx;
+    state->leaf[2] = from->rcx;
+    state->leaf[3] = from->rbx;
+    state->leaf[4] = from->rsi;
+    state->leaf[5] = from->rdi;
+    state->leaf[6] = from->rbp;
+    state->leaf[7] = from->rsp;
+    state->leaf[8] = from->r8;
+    state->leaf[9] = from->r9;
+    state->leaf[10] = from->r10;
+    state->leaf[11] = from->r11;
+    state->leaf[12] = from->r12;
+    state->leaf[13] = from->r13;
+    state->leaf[14] = from->r14;
+    state->leaf[15] = from->r15;
+    state->pc = from->rip;
+    state->sp = from->rsp;
+    state->fp = from->rbp;
+    state->pac_mask = 0;
+}
+
+static _Bool is_compat(const bpf_user_pt_regs_t *registers)
+{
+    return (__u16)registers->cs == 0x23; /* __USER32_CS */
+}
+
+#if CPU_BEFORE_5_17
+static _Bool is_of_program(const bpf_user_pt_regs_t *registers)
+{
+    return (registers->cs & 3) == 3;
+}
+#endif
+#endif
+
+static __u64 thread_pointer(void)
+{
+    struct task_struct *task = (struct task_struct *)bpf_get_current_task();
+#if UNWIND_ARM64
+    return BPF_CORE_READ(task, thread.uw.tp_value);
+#else
+    return BPF_CORE_READ(task, thread.fsbase);
+#endif
+}
+
+#if CPU_BEFORE_5_17
+/* One frame, 1 ends the walk. The verifier follows a function that is not static once and by
+ * itself, and takes only that it returns a number; so 513 calls of it cost it little, where 513
+ * copies of the walk would be too much. It can be given no pointers, and finds what it needs anew.
+ */
+__attribute__((noinline)) int walk_frame(__u32 index)
+{
+    const __u32 zero = 0;
+    struct scratch *made = bpf_map_lookup_elem(&scratch, &zero);
+    struct interpreter_walk *interpreted = bpf_map_lookup_elem(&interpreter_walks, &zero);
+    if (!made || !interpreted)
+        return 1;
+    struct unwind_walk walk = {.state = &made->state,
+                               .stack = (struct unwind_stack *)&made->event.user_count,
+                               .interpreted = interpreted};
+    return (int)unwind_walk_frame(index, &walk);
+}
+
+static void walk_frames(struct scratch *made, struct interpreter_walk *interpreted)
+{
+    (void)made, (void)interpreted;
+#pragma clang loop unroll(disable)
+    for (__u32 i = 0; i < UNWIND_MAX_FRAMES + 1; i++) {
+        if (walk_frame(i))
+            return;
+    }
+}
+
+/* The last ones that the program entered the kernel with: those of this interrupt when it came from
+ * the program; else they are at the end of the thread's stack in the kernel. */
+static _Bool find_registers(void *context, bpf_user_pt_regs_t *ret_registers)
+{
+    const struct bpf_perf_event_data_kern *data = context;
+    const struct task_struct *task = (const struct task_struct *)bpf_get_current_task();
+    const __u64 bytes = bpf_core_type_size(struct pt_regs);
+    const __u8 *end = BPF_CORE_READ(task, stack);
+    const void *interrupted = BPF_CORE_READ(data, regs);
+    if (bpf_probe_read_kernel(ret_registers, sizeof(*ret_registers), interrupted))
+        return 0;
+    if (is_of_program(ret_registers))
+        return 1;
+    end += kernel_stack_bytes;
+    return !bpf_probe_read_kernel(ret_registers, sizeof(*ret_registers), end - bytes) &&
+           is_of_program(ret_registers);
+}
+#else
+static void walk_frames(struct scratch *made, struct interpreter_walk *interpreted)
+{
+    unwind_walk(&made->state, (struct unwind_stack *)&made->event.user_count, interpreted);
+}
+
+/* Those that the program entered the kernel with last, be it by this interrupt. */
+static _Bool find_registers(void *context, bpf_user_pt_regs_t *ret_registers)
+{
+    (void)context;
+    const void *registers = (const void *)bpf_task_pt_regs(bpf_get_current_task_btf());
+    return !bpf_probe_read_kernel(ret_registers, sizeof(*ret_registers), registers);
+}
+#endif
+
+static void walk_program(void *context, struct scratch *scratch,
+                         struct interpreter_walk *interpreted)
+{
+    struct sample_event *event = &scratch->event;
+    const struct unwind_run unknown = {};
+    const struct unwind_run *run = &unknown;
+    const __u32 process = event->process_id;
+    if (!find_registers(context, &scratch->registers)) {
+        event->stop = UNWIND_STOP_REGISTER;
+        return;
+    }
+    if (is_compat(&scratch->registers)) {
+        event->stop = UNWIND_STOP_COMPAT;
+        return;
+    }
+    const struct sample_process *known = bpf_map_lookup_elem(&processes, &process);
+    if (known && (known->started_ns == 0 || known->started_ns == event->started_ns)) {
+        run = &known->run;
+        if (known->interpreter.layout.groups != INTERPRETER_NONE &&
+            interpreter_begin(interpreted, &known->interpreter, thread_pointer()))
+            interpreter_walk_all(interpreted);
+    }
+    take_registers(&scratch->state, &scratch->registers);
+    unwind_begin(&scratch->state, run, walk_options);
+    walk_frames(scratch, interpreted);
+}
+
+/* Behind all addresses. */
+static void put_interpreted(struct sample_event *event, const struct interpreter_walk *interpreted)
+{
+    __u64 first = (__u64)event->user_count + event->kernel_count;
+    __u64 count = interpreted->count;
+    event->interpreted_count = 0;
+    if (count == 0)
+        return;
+    if (first > SAMPLE_USER_FRAMES_MAX + SAMPLE_KERNEL_FRAMES_MAX)
+        first = SAMPLE_USER_FRAMES_MAX + SAMPLE_KERNEL_FRAMES_MAX;
+    if (count > INTERPRETED_FRAMES_MAX)
+        count = INTERPRETED_FRAMES_MAX;
+    if (bpf_probe_read_kernel((char *)event + SAMPLE_EVENT_HEAD_BYTES + first * 8,
+                              count * sizeof(struct interpreted_frame), interpreted->frames) == 0)
+        event->interpreted_count = count;
+}
+
+/* Behind the program's frames, so that the record is in one piece. */
+static void walk_kernel(struct bpf_perf_event_data *context, struct sample_event *event)
+{
+    __u64 first = event->user_count;
+    if (first > SAMPLE_USER_FRAMES_MAX)
+        first = SAMPLE_USER_FRAMES_MAX;
+    const long bytes = bpf_get_stack(context, (char *)event + SAMPLE_EVENT_HEAD_BYTES + first * 8,
+                                     SAMPLE_KERNEL_FRAMES_MAX * 8, 0);
+    event->kernel_count = bytes > 0 ? (__u32)bytes / 8 : 0;
+}
+
+static void send(struct sample_event *event, struct sample_counters *counter)
+{
+    __u64 bytes = SAMPLE_EVENT_HEAD_BYTES + 8 * ((__u64)event->kernel_count + event->user_count) +
+                  sizeof(struct interpreted_frame) * (__u64)event->interpreted_count;
+    if (bytes > sizeof(*event))
+        bytes = sizeof(*event);
+    counter->samples++;
+    counter->kernel_frames += event->kernel_count;
+    counter->user_frames += event->user_count;
+    counter->interpreted_frames += event->interpreted_count;
+    if (bpf_ringbuf_output(&samples, event, bytes, ring_flags()))
+        counter->lost++;
+}
+
+/* Is the process to be sampled? Counts it when it has no number that the agent could say. */
+static _Bool is_wanted(__u32 process, struct sample_counters *counter)
+{
+    if (process == 0) {
+        counter->foreign++;
+        return 0;
+    }
+    return !has_targets || bpf_map_lookup_elem(&targets, &process);
+}
+
+/* A thread of the kernel has none, nor has one that is between two: its registers are still those
+ * of the program before, whose stack is gone. */
+static _Bool has_program(struct task_struct *task)
+{
+    struct mm_struct *memory = BPF_CORE_READ(task, mm);
+    return memory && BPF_CORE_READ(memory, start_code);
+}
+
+SEC("perf_event")
+int sample_cpu(struct bpf_perf_event_data *context)
+{
+    const __u32 zero = 0;
+    if ((__u32)bpf_get_current_pid_tgid() == 0) /* the idle task */
+        return 0;
+    struct scratch *made = bpf_map_lookup_elem(&scratch, &zero);
+    struct sample_counters *counter = bpf_map_lookup_elem(&counters, &zero);
+    struct interpreter_walk *interpreted = bpf_map_lookup_elem(&interpreter_walks, &zero);
+    if (!made || !counter || !interpreted)
+        return 0;
+    struct sample_event *event = &made->event;
+    struct task_struct *task = (struct task_struct *)bpf_get_current_task();
+    event->process_id = process_number(task);
+    if (!is_wanted(event->process_id, counter))
+        return 0;
+    event->time_ns = bpf_ktime_get_ns();
+    event->started_ns = BPF_CORE_READ(task, group_leader, start_boottime);
+    event->thread_id = thread_number(task);
+    bpf_get_current_comm(event->comm, sizeof(event->comm));
+    event->user_count = 0;
+    event->stop = UNWIND_GO_ON;
+    interpreted->count = interpreted->group_count = 0;
+    if (has_program(task))
+        walk_program(context, made, interpreted);
+    walk_kernel(context, event);
+    put_interpreted(event, interpreted);
+    send(event, counter);
+    return 0;
+}
+
+/* From its first instruction on a child has its parent's mappings, and is sampled when that is. */
+SEC("raw_tp/sched_process_fork")
+int follow_fork(struct bpf_raw_tracepoint_args *context)
+{
+    const __u32 parent = process_number((struct task_struct *)context->args[0]);
+    const __u32 child = process_number((struct task_struct *)context->args[1]);
+    const __u8 yes = 1;
+    if (parent == child || child == 0) /* a thread, or foreign */
+        return 0;
+    if (has_targets && bpf_map_lookup_elem(&targets, &parent))
+        bpf_map_update_elem(&targets, &child, &yes, BPF_ANY);
+    const struct sample_process *known = bpf_map_lookup_elem(&processes, &parent);
+    if (known) {
+        const struct sample_process copy = {
+            .started_ns = 0, .run = known->run, .interpreter = known->interpreter};
+        bpf_map_update_elem(&processes, &child, &copy, BPF_ANY);
+    } else {
+        bpf_map_delete_elem(&processes, &child); /* of the one who had the number before */
+    }
+    return 0;
+}
+
+/*
+ * Another program has other mappings, which the agent will tell in a moment; until then frame
+ * pointers are followed. A program gets its name before its first mapping, when it has no code yet:
+ * sched_process_exec comes after all the mappings that the kernel makes, and what the agent has
+ * told of them by then would be forgotten.
+ */
+SEC("raw_tp/task_rename")
+int forget_program(struct bpf_raw_tracepoint_args *context)
+{
+    struct task_struct *task = (struct task_struct *)context->args[0];
+    if (!BPF_CORE_READ(task, mm) || has_program(task))
+        return 0;
+    const __u32 process = process_number(task);
+    bpf_map_delete_elem(&processes, &process);
+    return 0;
+}
+
+/* Of a process's last thread. The number is free for others from then on. */
+SEC("raw_tp/sched_process_exit")
+int forget_process(struct bpf_raw_tracepoint_args *context)
+{
+    struct task_struct *task = (struct task_struct *)context->args[0];
+    if (BPF_CORE_READ(task, signal, live.counter))
+        return 0;
+    const __u32 process = process_number(task);
+    bpf_map_delete_elem(&processes, &process);
+    if (has_targets)
+        bpf_map_delete_elem(&targets, &process);
+    return 0;
+}

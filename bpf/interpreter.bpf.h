@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * interpreter.bpf: reads the frames of an interpreter, before the machine's stack is walked, and
+ * finds the machine's frame in whose place each group stands, while it is walked.
+ *
+ * All is read from the thread that is interrupted, so that its memory stands still. Nothing of it
+ * is believed: pointers lead to reads that may fail, offsets are masked, and user space checks what
+ * the frames' code is.
+ */
+#ifndef BPF_INTERPRETER_BPF_H
+#define BPF_INTERPRETER_BPF_H
+
+#include "bpf/interpreter_format.h"
+
+struct interpreter_walk {
+    struct interpreter_layout layout;
+    __u64 frame;  /* the next one to read */
+    __u64 limit;  /* of stacked frames */
+    __u64 record; /* of its call */
+    __u32 count;
+    __u32 group_count;
+    __u32 next_group;      /* to be found in the machine's stack */
+    __u32 is_group_filled; /* the group in hand has frames */
+    __u64 anchor[INTERPRETED_GROUPS_MAX];
+    __u16 last[INTERPRETED_GROUPS_MAX]; /* of the group's frames */
+    __u8 piece[INTERPRETER_PIECE_BYTES + 16];
+    struct interpreted_frame frames[INTERPRETED_FRAMES_MAX];
+};
+
+struct {
+    __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+    __uint(max_entries, 1);
+    __type(key, __u32);
+    __type(value, struct interpreter_walk);
+} interpreter_walks SEC(".maps");
+
+static __always_inline int interpreter_pointer(__u64 address, __u64 *ret_value)
+{
+    return bpf_probe_read_user(ret_value, sizeof(*ret_value), (const void *)address);
+}
+
+static __always_inline __u64 interpreter_word(const struct interpreter_walk *walk, __u16 offset)
+{
+    return *(const __u64 *)(walk->piece + (offset & (INTERPRETER_PIECE_BYTES - 1)));
+}
+
+/* False when it cannot be read. */
+static __always_inline int interpreter_read(struct interpreter_walk *walk, __u64 address,
+                                            __u16 bytes)
+{
+    __u64 size = bytes & (INTERPRETER_PIECE_BYTES - 1);
+    return size && bpf_probe_read_user(walk->piece, size, (const void *)address) == 0;
+}
+
+static __always_inline __u32 interpreter_check_of(struct interpreter_walk *walk, __u64 code)
+{
+    const struct interpreter_layout *layout = &walk->layout;
+    __u64 body = code;
+    if (layout->code_body && interpreter_pointer(code + layout->code_body, &body))
+        return 0;
+    if (!interpreter_read(walk, body + layout->code_start, layout->code_bytes))
+        return 0;
+    return interpreter_check(interpreter_word(walk, layout->code_words[0]),
+                             interpreter_word(walk, layout->code_words[1]),
+                             interpreter_word(walk, layout->code_words[2]));
+}
+
+static __always_inline void interpreter_end_group(struct interpreter_walk *walk, __u64 anchor)
+{
+    __u32 last = walk->count - 1;
+    __u32 group = walk->group_count;
+    if (!walk->is_group_filled || last >= INTERPRETED_FRAMES_MAX)
+        return;
+    walk->frames[last].flags = INTERPRETED_LAST;
+    walk->is_group_filled = 0;
+    if (group < INTERPRETED_GROUPS_MAX) {
+        walk->anchor[group] = anchor;
+        walk->last[group] = last;
+        walk->group_count = group + 1;
+    }
+}
+
+static __always_inline void interpreter_add(struct interpreter_walk *walk, __u64 code, __u64 place)
+{
+    const __u32 count = walk->count;
+    struct interpreted_frame *found = &walk->frames[count & (INTERPRETED_FRAMES_MAX - 1)];
+    found->code = code;
+    found->place = place;
+    found->check = interpreter_check_of(walk, code);
+    found->native = INTERPRETED_NOWHERE;
+    found->flags = 0;
+    walk->count = count + 1;
+    walk->is_group_filled = 1;
+}
+
+/* One of those that lie one behind the other. */
+static __always_inline long interpreter_step_stacked(struct interpreter_walk *walk)
+{
+    const struct interpreter_layout *layout = &walk->layout;
+    const __u64 frame = walk->frame;
+    __u64 bits;
+    if (frame >= walk->limit || walk->count >= INTERPRETED_FRAMES_MAX ||
+        !interpreter_read(walk, frame, layout->frame_bytes))
+        return 1;
+    const __u64 code = interpreter_word(walk, layout->frame_code);
+    const __u64 place = interpreter_word(walk, layout->frame_place);
+    const __u64 environment = interpreter_word(walk, layout->frame_environment);
+    walk->frame = frame + layout->frame_previous;
+    if (interpreter_pointer(environment, &bits))
+        return 1;
+    if (code && !(bits & INTERPRETER_C_BITS) &&
+        (bits & INTERPRETER_KIND_BITS) != INTERPRETER_KIND_DUMMY)
+        interpreter_add(walk, code, place);
+    if (bits & INTERPRETER_GROUP_BITS)
+        interpreter_end_group(walk, 0);
+    return 0;
+}
+
+/* One frame; 1 ends the walk. */
+static long interpreter_step(__u32 index, void *context)
+{
+    struct interpreter_walk *walk = *(struct interpreter_walk **)context;
+    const struct interpreter_layout *layout = &walk->layout;
+    const __u64 frame = walk->frame;
+    (void)index;
+    if (layout->groups == INTERPRETER_STACKED)
+        return interpreter_step_stacked(walk);
+    if (!frame || walk->count >= INTERPRETED_FRAMES_MAX ||
+        !interpreter_read(walk, frame, layout->frame_bytes))
+        return 1;
+    const __u64 code = interpreter_word(walk, layout->frame_code) & ~7ULL;
+    const __u64 place = interpreter_word(walk, layout->frame_place);
+    const __u8 end = (__u8)interpreter_word(walk, layout->group_end);
+    walk->frame = interpreter_word(walk, layout->frame_previous);
+    if (layout->groups == INTERPRETER_BY_OWNER && end >= INTERPRETER_FRAME_OF_C) {
+        interpreter_end_group(walk, frame);
+        return 0;
+    }
+    interpreter_add(walk, code, layout->is_place_short ? (__u32)place : place);
+    if (layout->groups == INTERPRETER_EACH_FRAME ||
+        (layout->groups == INTERPRETER_BY_FLAG && end)) {
+        interpreter_end_group(walk, walk->record);
+        if (walk->record &&
+            interpreter_pointer(walk->record + layout->record_previous, &walk->record))
+            walk->record = 0;
+    }
+    return 0;
+}
+
+/* Is it the state of the thread that runs? What lies there may be anything else by now. */
+static __always_inline int interpreter_is_own(const struct interpreter_layout *layout, __u64 thread,
+                                              __u64 thread_pointer)
+{
+    __u64 owner = thread, self;
+    if (!layout->thread_self)
+        return 1;
+    if (layout->thread_owner && interpreter_pointer(thread + layout->thread_owner, &owner))
+        return 0;
+    return interpreter_pointer(owner + layout->thread_self, &self) == 0 && self == thread_pointer;
+}
+
+/* Where stacked frames end. */
+static __always_inline int interpreter_find_limit(struct interpreter_walk *walk, __u64 thread)
+{
+    __u64 start, words;
+    if (interpreter_pointer(thread + walk->layout.thread_stack, &start) ||
+        interpreter_pointer(thread + walk->layout.thread_stack + 8, &words))
+        return 0;
+    walk->limit = start + 8 * words;
+    return 1;
+}
+
+/* The state of the thread that runs, and in it the frame; false when it runs no script. */
+static __always_inline int interpreter_begin(struct interpreter_walk *walk,
+                                             const struct interpreter_process *process,
+                                             __u64 thread_pointer)
+{
+    __u64 thread;
+    walk->layout = process->layout;
+    walk->count = walk->group_count = walk->next_group = walk->is_group_filled = 0;
+    walk->frame = walk->record = 0;
+    const struct interpreter_layout *layout = &walk->layout;
+    if (layout->groups == INTERPRETER_NONE || !thread_pointer)
+        return 0;
+    const __u64 start = layout->is_state_shared ? 0 : thread_pointer;
+    if (interpreter_pointer(start + (__u64)process->thread_offset, &thread) || !thread ||
+        !interpreter_is_own(layout, thread, thread_pointer))
+        return 0;
+    if (layout->groups == INTERPRETER_STACKED && !interpreter_find_limit(walk, thread))
+        return 0;
+    if (layout->has_record && interpreter_pointer(thread + layout->thread_record, &walk->record))
+        return 0;
+    const __u64 holder = layout->is_frame_in_record ? walk->record + layout->record_frame
+                                                    : thread + layout->thread_frame;
+    return interpreter_pointer(holder, &walk->frame) == 0;
+}
+
+#if CPU_BEFORE_5_17
+/* Not static, so that the verifier follows it once: see walk_frame of cpu.bpf.c. */
+__attribute__((noinline)) int interpreter_step_alone(__u32 index)
+{
+    const __u32 zero = 0;
+    struct interpreter_walk *walk = bpf_map_lookup_elem(&interpreter_walks, &zero);
+    return walk ? (int)interpreter_step(index, &walk) : 1;
+}
+#endif
+
+/* All frames, after interpreter_begin(). */
+static __always_inline void interpreter_walk_all(struct interpreter_walk *walk)
+{
+#if CPU_BEFORE_5_17
+    (void)walk;
+#pragma clang loop unroll(disable)
+    for (__u32 i = 0; i < INTERPRETED_FRAMES_MAX + INTERPRETED_GROUPS_MAX; i++) {
+        if (interpreter_step_alone(i))
+            return;
+    }
+#else
+    bpf_loop(INTERPRETED_FRAMES_MAX + INTERPRETED_GROUPS_MAX, interpreter_step, &walk, 0);
+#endif
+}
+
+/* The machine's frame of a number was at low and its caller's is at high: does it have an anchor?
+ */
+static __always_inline void interpreter_mark(struct interpreter_walk *walk, __u64 low, __u64 high,
+                                             __u32 number)
+{
+    __u32 group = walk->next_group;
+    if (group >= walk->group_count || group >= INTERPRETED_GROUPS_MAX)
+        return;
+    if (walk->anchor[group] < low) { /* was passed over */
+        walk->next_group = ++group;
+        if (group >= walk->group_count || group >= INTERPRETED_GROUPS_MAX)
+            return;
+    }
+    const __u64 anchor = walk->anchor[group];
+    if (anchor < low || anchor >= high)
+        return;
+    walk->frames[walk->last[group] & (INTERPRETED_FRAMES_MAX - 1)].native = (__u16)number;
+    walk->next_group = group + 1;
+}
+
+#endif

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * kernel_types: the few members of the kernel's structures that our programs read. Their places are
+ * found when a program is loaded, from the running kernel's BTF (CO-RE), so that one object fits
+ * every kernel; only names and types have to be the kernel's.
+ */
+#ifndef BPF_KERNEL_TYPES_BPF_H
+#define BPF_KERNEL_TYPES_BPF_H
+
+#include <linux/types.h>
+
+/* Of a program's registers only the size is asked for; their places are those that programs know
+ * (asm/ptrace.h), so that it stays outside of what follows. */
+#ifdef __TARGET_ARCH_arm64
+struct pt_regs {
+    __u64 sp;
+};
+#else
+struct pt_regs;
+#endif
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+struct ns_common {
+    unsigned int inum;
+};
+
+struct pid_namespace {
+    struct ns_common ns;
+};
+
+struct upid {
+    int nr;
+    struct pid_namespace *ns;
+};
+
+struct pid {
+    unsigned int level;
+    struct upid numbers[1];
+};
+
+/* What the context of a program at a perf event really is. */
+struct bpf_perf_event_data_kern {
+    struct pt_regs *regs;
+};
+
+struct mm_struct {
+    unsigned long start_code; /* 0: no program is loaded yet */
+};
+
+typedef struct {
+    int counter;
+} atomic_t;
+
+struct signal_struct {
+    atomic_t live; /* threads */
+};
+
+/* Its thread pointer, as programs set it. */
+struct thread_struct {
+#if defined(__TARGET_ARCH_arm64)
+    struct {
+        unsigned long tp_value;
+    } uw;
+#else
+    unsigned long fsbase;
+#endif
+};
+
+struct task_struct {
+    int pid;
+    int tgid;
+    struct task_struct *group_leader;
+    struct pid *thread_pid;
+    struct mm_struct *mm;
+    struct signal_struct *signal;
+    void *stack;
+    __u64 start_boottime;
+    struct thread_struct thread;
+};
+
+#pragma clang attribute pop
+
+#endif

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * shared: what the programs in the kernel and the agent say to each other: the record of one
+ * sample, its limits and the counters. Both sides are compiled from this file and loaded together,
+ * so it may change at any time.
+ */
+#ifndef BPF_SHARED_H
+#define BPF_SHARED_H
+
+#include "bpf/interpreter_format.h"
+#include "bpf/unwind_format.h"
+
+#include <linux/types.h>
+
+enum {
+    SAMPLE_KERNEL_FRAMES_MAX = 127, /* as the kernel's own limit, kernel.perf_event_max_stack */
+    SAMPLE_USER_FRAMES_MAX = 512,
+    SAMPLE_COMM_BYTES = 16,
+    SAMPLE_TARGETS_MAX = 65536, /* processes that are sampled where not all are */
+    SAMPLE_PROCESSES_MAX = 65536,
+};
+
+/* One sample, as long as its frames: addresses of the program first, then the kernel's, then
+ * interpreted frames (sample_interpreted); each leaf first. The program's lie in calls; of the
+ * kernel's all but the leaf are return addresses. */
+struct sample_event {
+    __u64 time_ns; /* CLOCK_MONOTONIC */
+    __u64
+        started_ns; /* when the process was, since boot: tells it from a later one of its number */
+    __u32 process_id; /* as the agent's PID namespace has it; 0: it has not */
+    __u32 thread_id;
+    char comm[SAMPLE_COMM_BYTES];
+    __u32 kernel_count;
+    __u32 interpreted_count;
+    /* From here on as struct unwind_stack of bpf/unwind.bpf.h. */
+    __u32 user_count;
+    __u32 stop; /* enum unwind_stop */
+    __u64 addresses[SAMPLE_USER_FRAMES_MAX + SAMPLE_KERNEL_FRAMES_MAX];
+    struct interpreted_frame room[INTERPRETED_FRAMES_MAX]; /* the record is cut before its end */
+};
+
+#define SAMPLE_EVENT_HEAD_BYTES __builtin_offsetof(struct sample_event, addresses)
+
+static inline const struct interpreted_frame *sample_interpreted(const struct sample_event *event)
+{
+    return (const struct interpreted_frame *)(event->addresses + event->user_count +
+                                              event->kernel_count);
+}
+
+/* What the walk has to know of a process, by its process_id. */
+struct sample_process {
+    __u64 started_ns; /* 0: of any start */
+    struct unwind_run run;
+    struct interpreter_process interpreter;
+};
+
+/* Of each CPU, since the start. */
+struct sample_counters {
+    __u64 samples;
+    __u64 lost;    /* the ring was full */
+    __u64 foreign; /* of processes that the agent's PID namespace does not have */
+    __u64 kernel_frames;
+    __u64 user_frames;
+    __u64 interpreted_frames;
+};
+
+#endif

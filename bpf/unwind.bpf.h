@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * unwind.bpf: the maps that hold tables and runs, and the walk of a whole stack in BPF.
+ *
+ * Needs the integer types of the kernel, the map types and bpf_helpers.h, included before. The
+ * frames of an interpreter, read before, learn in whose place they stand (interpreter.bpf.h). State
+ * and stack have to be in map memory (a per-CPU array). unwind_walk() is for kernels with bpf_loop
+ * (5.17 and later); elsewhere a program calls unwind_walk_frame() in a loop of its own.
+ */
+#ifndef BPF_UNWIND_BPF_H
+#define BPF_UNWIND_BPF_H
+
+#include "bpf/interpreter.bpf.h"
+#include "bpf/unwind_format.h"
+
+enum {
+    UNWIND_MAX_FRAMES = 512,
+};
+
+struct unwind_rules {
+    struct unwind_rule rule[UNWIND_RULE_COUNT + 1];
+};
+struct unwind_chunks {
+    struct unwind_chunk chunk[UNWIND_CHUNK_COUNT];
+};
+/* Sizes, not types: a type that is only named in an inner map has no description in BTF. */
+struct unwind_shard_map {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(max_entries, 1);
+    __uint(map_flags, BPF_F_MMAPABLE);
+    __uint(key_size, sizeof(__u32));
+    __uint(value_size, UNWIND_SHARD_BYTES);
+};
+
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(max_entries, 1);
+    __uint(map_flags, BPF_F_MMAPABLE);
+    __type(key, __u32);
+    __type(value, struct unwind_rules);
+} unwind_rules SEC(".maps");
+
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(max_entries, 1);
+    __uint(map_flags, BPF_F_MMAPABLE);
+    __type(key, __u32);
+    __type(value, struct unwind_chunks);
+} unwind_chunks SEC(".maps");
+
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+    __uint(max_entries, UNWIND_SHARD_COUNT);
+    __type(key, __u32);
+    __array(values, struct unwind_shard_map);
+} unwind_shards SEC(".maps");
+
+struct unwind_source;
+
+static __always_inline const __u8 *unwind_source_shard(struct unwind_source *source, __u32 index)
+{
+    (void)source;
+    __u32 zero = 0;
+    void *shard = bpf_map_lookup_elem(&unwind_shards, &index);
+    return shard ? bpf_map_lookup_elem(shard, &zero) : 0;
+}
+
+/* Masks, since the compiler may add an index that it has checked before it does so. */
+static __always_inline const struct unwind_rule *unwind_source_rule(struct unwind_source *source,
+                                                                    __u32 index)
+{
+    (void)source;
+    __u32 zero = 0;
+    struct unwind_rules *rules = bpf_map_lookup_elem(&unwind_rules, &zero);
+    return rules ? &rules->rule[index & (UNWIND_RULE_COUNT - 1)] : 0;
+}
+
+static __always_inline const struct unwind_chunk *unwind_source_chunk(struct unwind_source *source,
+                                                                      __u32 index)
+{
+    (void)source;
+    __u32 zero = 0;
+    struct unwind_chunks *chunks = bpf_map_lookup_elem(&unwind_chunks, &zero);
+    return chunks ? &chunks->chunk[index & (UNWIND_CHUNK_COUNT - 1)] : 0;
+}
+
+static __always_inline int unwind_source_read(struct unwind_source *source, void *to, __u32 size,
+                                              __u64 address)
+{
+    (void)source;
+    return bpf_probe_read_user(to, size, (const void *)address) != 0;
+}
+
+#include "bpf/unwind_core.h"
+
+/* What a walk leaves behind: addresses to look up (unwind_address), the leaf first. */
+struct unwind_stack {
+    __u32 count;
+    __u32 stop; /* enum unwind_stop; UNWIND_GO_ON only while it is walked */
+    __u64 address[UNWIND_MAX_FRAMES];
+};
+
+struct unwind_walk {
+    struct unwind_state *state;
+    struct unwind_stack *stack;
+    struct interpreter_walk *interpreted; /* perhaps without any frame */
+};
+
+static __always_inline int unwind_record(const struct unwind_state *state,
+                                         struct unwind_stack *stack)
+{
+    __u32 count = stack->count;
+    if (count >= UNWIND_MAX_FRAMES)
+        return 0;
+    stack->address[count] = unwind_address(state);
+    stack->count = count + 1;
+    return 1;
+}
+
+/* Records the frame and goes to its caller; 1 ends the loop. */
+static long unwind_walk_frame(__u32 index, void *context)
+{
+    (void)index;
+    struct unwind_walk *walk = context;
+    if (!unwind_record(walk->state, walk->stack)) {
+        walk->stack->stop = UNWIND_STOP_FRAME_LIMIT;
+        return 1;
+    }
+    const __u64 low = walk->state->sp;
+    walk->stack->stop = unwind_step((struct unwind_source *)0, walk->state);
+    if (walk->stack->stop != UNWIND_GO_ON) {
+        walk->stack->stop =
+            unwind_end(walk->state, (enum unwind_stop)walk->stack->stop, &walk->stack->count);
+        return 1;
+    }
+    if (walk->state->was_signal) {
+        __u32 last = walk->stack->count - 1;
+        if (last < UNWIND_MAX_FRAMES)
+            walk->stack->address[last]++;
+    } else {
+        interpreter_mark(walk->interpreted, low, walk->state->sp, walk->stack->count - 1);
+    }
+    return 0;
+}
+
+/* After unwind_begin(); the stack's count is 0 or what the caller put there itself. */
+static __always_inline void unwind_walk(struct unwind_state *state, struct unwind_stack *stack,
+                                        struct interpreter_walk *interpreted)
+{
+    struct unwind_walk walk = {.state = state, .stack = stack, .interpreted = interpreted};
+    bpf_loop(UNWIND_MAX_FRAMES + 1, unwind_walk_frame, &walk, 0);
+}
+
+#endif

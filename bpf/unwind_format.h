@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * unwind_format: the shapes that user space writes and the walker (unwind_core.h) reads.
+ *
+ * A *rule* says how to get from a frame to its caller. A *row* says from which address on a rule
+ * holds. A *chunk* is the rows of at most 16 MiB of the addresses of one ELF file. A *run* is the
+ * executable mappings of one address space. Rows and runs lie in *shards*, byte arrays of 4 MiB
+ * that user space maps and fills; rules and chunks are two arrays of their own.
+ *
+ * Rows take 3 bytes: the low 8 bits of the address and the number of the rule. An index says for
+ * each block of 256 bytes which of the chunk's rows is the first in it, so that a search is over
+ * the rows of one block. The row in force at an address is the last one at or below it, perhaps
+ * one of an earlier block. All offsets are in bytes from the begin of a shard:
+ *
+ *   chunk:  __u32 first_row[block_count + 1], at 4-aligned first_rows
+ *           __u8  address_low[row_count],     at addresses
+ *           __u16 rule[row_count],            at 2-aligned rules
+ *   run:    __u64 start[count],               at 8-aligned offset; ascending
+ *           struct unwind_mapping [count],    right after
+ *
+ * All is written before what refers to it, is never changed while it is referred to, and is given
+ * to others only after a grace time (agent/unwind_space.h); whatever is read is bounded again, so
+ * that a torn read costs one stack and nothing else.
+ */
+#ifndef BPF_UNWIND_FORMAT_H
+#define BPF_UNWIND_FORMAT_H
+
+#include <linux/types.h>
+
+#define UNWIND_SHARD_BYTES (4u << 20)
+#define UNWIND_SHARD_COUNT 256u  /* at most; each exists when it is needed */
+#define UNWIND_RULE_COUNT 16384u /* and one more record, so that each has one after it */
+#define UNWIND_CHUNK_COUNT 4096u
+#define UNWIND_CHUNK_SHIFT 24u /* a chunk covers 16 MiB of addresses */
+#define UNWIND_CHUNK_BYTES (1u << UNWIND_CHUNK_SHIFT)
+#define UNWIND_BLOCK_SHIFT 8u
+#define UNWIND_BLOCK_BYTES (1u << UNWIND_BLOCK_SHIFT)
+#define UNWIND_RUN_MAX                                                                             \
+    (UNWIND_SHARD_BYTES / 32u) /* mappings of one address space: one shard full */
+
+/* How the canonical frame address (CFA), the caller's stack pointer, is found. */
+enum unwind_cfa {
+    UNWIND_CFA_NONE,     /* no table covers this address: try the frame pointer */
+    UNWIND_CFA_STOP,     /* the walk ends; cfa_offset is an enum unwind_stop */
+    UNWIND_CFA_SP,       /* sp + cfa_offset */
+    UNWIND_CFA_FP,       /* fp + cfa_offset */
+    UNWIND_CFA_PLT,      /* x86-64: sp + 8, and 8 more from byte cfa_offset of 16 on */
+    UNWIND_CFA_SP_DEREF, /* *(sp + cfa_offset) + extra.cfa_add */
+    UNWIND_CFA_FP_DEREF, /* *(fp + cfa_offset) + extra.cfa_add */
+    UNWIND_CFA_REGISTER, /* extra.cfa_register + cfa_offset; where registers are known only */
+    UNWIND_CFA_SIGNAL,   /* the kernel's signal frame at sp + cfa_offset: all registers from it */
+};
+
+/* Where the caller's frame pointer is. */
+enum unwind_fp {
+    UNWIND_FP_SAME,
+    UNWIND_FP_AT_CFA,   /* *(CFA + fp_offset) */
+    UNWIND_FP_AT_SP,    /* *(sp + fp_offset) */
+    UNWIND_FP_AT_FP,    /* *(fp + fp_offset) */
+    UNWIND_FP_UNKNOWN,  /* undefined, or by a rule that is not known here */
+    UNWIND_FP_REGISTER, /* register fp_offset; where registers are known only */
+};
+
+/* Where the return address is. */
+enum unwind_ra {
+    UNWIND_RA_DEFAULT,  /* x86-64: *(CFA - 8); arm64: after the frame pointer, as in a frame record
+                         */
+    UNWIND_RA_LINK,     /* arm64: in the link register */
+    UNWIND_RA_AT_CFA,   /* *(CFA + extra.ra_offset) */
+    UNWIND_RA_REGISTER, /* register extra.ra_offset; where registers are known only */
+};
+
+/*
+ * While an unwinder of exceptions (__builtin_eh_return) leaves for a handler, what stands in the
+ * place of the return address is the handler: where its frame goes on, and not behind a call. The
+ * registers are the handler's by then.
+ */
+#define UNWIND_RA_IS_HANDLER 8u
+#define UNWIND_RA_KIND(saved) (((saved) >> 4) & 7)
+
+/* 8 bytes. Where a comment above says extra, the next record is a struct unwind_rule_extra. */
+struct unwind_rule {
+    __s32 cfa_offset;
+    __s16 fp_offset;
+    __u8 cfa;   /* enum unwind_cfa */
+    __u8 saved; /* enum unwind_fp in bits 0..3, enum unwind_ra and UNWIND_RA_IS_HANDLER above */
+};
+
+struct unwind_rule_extra {
+    __s32 cfa_add;
+    __s16 ra_offset;
+    __u8 cfa_register; /* DWARF number */
+    __u8 unused;
+};
+
+/* Rule numbers with a fixed meaning in every table. */
+enum {
+    UNWIND_RULE_NONE = 0, /* { UNWIND_CFA_NONE }: ends what is covered, begins what is not */
+    UNWIND_RULE_ROOT = 1, /* { UNWIND_CFA_STOP, UNWIND_STOP_ROOT } */
+    UNWIND_RULE_FULL = 2, /* { UNWIND_CFA_STOP, UNWIND_STOP_RULES_FULL } */
+    UNWIND_RULE_FIXED_COUNT
+};
+
+struct unwind_chunk {
+    __u32 shard;
+    __u32 first_block; /* blocks before it, and from its end on, have no rows: UNWIND_CFA_NONE */
+    __u32 block_count;
+    __u32 row_count;
+    __u32 first_rows; /* byte offsets in the shard */
+    __u32 addresses;
+    __u32 rules;
+    __u32 unused;
+};
+
+enum {
+    UNWIND_MAPPING_FP = 1, /* no table, and none will come: JIT code */
+};
+
+/* An executable mapping; its start is in the array before. */
+struct unwind_mapping {
+    __u64 end;
+    __u64 bias; /* address - bias = offset in the table; wraps */
+    __u32 first_chunk;
+    __u16 chunk_count; /* 0: no table (yet): by frame pointer */
+    __u16 flags;
+};
+
+/* The mappings of one address space; agent keeps one per process in a map of its own. */
+struct unwind_run {
+    __u32 shard;
+    __u32 offset;
+    __u32 count; /* 0: unknown, frame pointers are followed unchecked */
+    __u32 flags;
+};
+
+/* Why a walk ended. The texts are in agent/unwind_space.h: unwind_stop_name(). */
+enum unwind_stop {
+    UNWIND_GO_ON = 0,
+    UNWIND_STOP_ROOT,          /* complete: the return address is undefined (_start, clone) */
+    UNWIND_STOP_ROOT_ZERO,     /* complete: frame pointer or return address is 0 */
+    UNWIND_STOP_FRAME_LIMIT,   /* more frames than a record holds */
+    UNWIND_STOP_UNMAPPED,      /* the address is in no known executable mapping */
+    UNWIND_STOP_FRAME_POINTER, /* no table covers it, and the frame pointer points to no frame */
+    UNWIND_STOP_STACK_READ,    /* the stack could not be read: paged out or not mapped */
+    UNWIND_STOP_NO_PROGRESS,   /* the caller's frame is not above this one */
+    UNWIND_STOP_REGISTER,      /* the rule needs a register that is not known in a caller */
+    UNWIND_STOP_EXPRESSION,    /* the rule is a DWARF expression of no known form */
+    UNWIND_STOP_UNSUPPORTED,   /* the rule's offsets or registers do not fit a row */
+    UNWIND_STOP_CORRUPT,       /* the file's call frame information is broken here */
+    UNWIND_STOP_RULES_FULL,    /* there was no room for the rule */
+    UNWIND_STOP_TABLE,         /* the table itself is inconsistent, perhaps replaced meanwhile */
+    UNWIND_STOP_COMPAT,        /* a process of 32 bits */
+    UNWIND_STOP_COUNT
+};
+
+#endif

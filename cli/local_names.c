@@ -1,0 +1,165 @@
+#include "cli/local_names.h"
+
+#include "cli/symbols.h"
+#include "lib/base/digest.h"
+#include "lib/base/mem.h"
+#include "lib/profile/symbolize.h"
+#include "lib/symbols/symbol_address.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <unistd.h>
+
+enum { ID_TEXT_BYTES = 2 * SYMBOL_ID_MAX_BYTES + 1, NAME_MAX_BYTES = 1 << 20 };
+
+/* A table that was built, or could not be: asked for once per binary, used once per mapping. */
+struct known_table {
+    struct span build_id;
+    struct span file;
+    struct symbol_table *table; /* NULL: none */
+    struct known_table *next;
+};
+
+struct namer {
+    struct cli *cli;
+    struct known_table *tables;
+};
+
+/* ---- tables ---- */
+
+static bool has_id(const struct symbol_table *table, struct span build_id)
+{
+    const struct symbol_table_facts *facts = symbol_table_facts(table);
+    char text[ID_TEXT_BYTES];
+    if (facts->id_bytes > SYMBOL_ID_MAX_BYTES)
+        return false;
+    digest_hex(span_of(facts->id, facts->id_bytes), text);
+    return build_id.size == 0 || span_equal_text(build_id, text);
+}
+
+static struct symbol_table *try_file(struct namer *namer, const char *path, struct span build_id)
+{
+    struct symbol_table *table = NULL;
+    struct err err;
+    if (access(path, R_OK))
+        return NULL;
+    if (symbols_open(namer->cli, path, NULL, &table, &err)) {
+        terminal_note(&namer->cli->terminal, "no names from %s", err.message);
+        return NULL;
+    }
+    if (has_id(table, build_id))
+        return table;
+    symbol_table_close(table);
+    return NULL;
+}
+
+static struct symbol_table *build(struct namer *namer, const struct symbolize_question *question)
+{
+    struct arena *arena = namer->cli->arena;
+    const struct span id = question->build_id;
+    struct symbol_table *table = NULL;
+    if (id.size > 2 && id.size < ID_TEXT_BYTES)
+        table = try_file(namer,
+                         arena_printf(arena, "/usr/lib/debug/.build-id/%.2s/%.*s.debug",
+                                      (const char *)id.data, (int)id.size - 2,
+                                      (const char *)id.data + 2),
+                         id);
+    if (!table && question->file.size && question->file.data[0] == '/')
+        table = try_file(namer, arena_strndup(arena, question->file.data, question->file.size), id);
+    return table;
+}
+
+static struct symbol_table *find_table(struct namer *namer,
+                                       const struct symbolize_question *question)
+{
+    for (struct known_table *known = namer->tables; known; known = known->next) {
+        if (span_equal(known->build_id, question->build_id) &&
+            span_equal(known->file, question->file))
+            return known->table;
+    }
+    struct known_table *known = arena_new(namer->cli->arena, struct known_table, 1);
+    *known = (struct known_table){.build_id = question->build_id,
+                                  .file = question->file,
+                                  .table = build(namer, question),
+                                  .next = namer->tables};
+    namer->tables = known;
+    return known->table;
+}
+
+/* ---- answers ---- */
+
+static struct span copy(struct arena *arena, struct span text)
+{
+    return text.size ? span_of(arena_strndup(arena, text.data, text.size), text.size)
+                     : (struct span){0};
+}
+
+/* False for a frame without a name. */
+static bool read_frame(const struct symbol_frame *found, struct symbol_names *names,
+                       struct arena *arena, struct symbolize_frame *frame)
+{
+    struct err ignored;
+    struct symbol_name name;
+    struct span file = {0};
+    buf_auto shown;
+    buf_init(&shown, NAME_MAX_BYTES);
+    if (symbol_names_function(names, found->function, &name, &ignored))
+        return false;
+    symbol_name_append(&name, SYMBOL_NAME_SIMPLE, &shown);
+    frame->function = copy(arena, buf_span(&shown));
+    frame->system_name = copy(arena, name.linkage);
+    if (found->file != SYMBOL_NONE && !symbol_names_file(names, found->file, &file, &ignored))
+        frame->file = copy(arena, file);
+    frame->line = found->line;
+    return frame->function.size;
+}
+
+static void answer(struct symbol_cursor *cursor, struct symbol_names *names, uint64_t address,
+                   struct arena *arena, struct symbolize_frames *ret_frames)
+{
+    const uint32_t count = symbol_cursor_find(cursor, address);
+    struct symbolize_frame *frames = arena_new(arena, struct symbolize_frame, count);
+    uint32_t made = 0;
+    for (uint32_t i = 0; i < count; i++)
+        made += read_frame(&cursor->frames[i], names, arena, &frames[made]);
+    *ret_frames = (struct symbolize_frames){.frames = frames, .count = made};
+}
+
+static enum err_code resolve(void *context, const struct symbolize_question *question,
+                             struct arena *arena, struct symbolize_frames *answers, struct err *err)
+{
+    (void)err;
+    const struct symbol_table *table = find_table(context, question);
+    if (!table)
+        return ERR_NONE;
+    const struct profile_mapping *from = question->mapping;
+    const struct symbol_mapping mapping = {
+        .start = from->start, .limit = from->limit, .offset = from->offset};
+    struct symbol_names *names = symbol_names_create(table);
+    struct symbol_cursor cursor;
+    symbol_cursor_init(&cursor, table);
+    for (uint32_t i = 0; i < question->address_count; i++) {
+        const uint64_t placed = question->addresses[i] + mapping.start - mapping.offset;
+        uint64_t address;
+        if (symbol_address_find(table, &mapping, placed, &address) != SYMBOL_ADDRESS_NONE)
+            answer(&cursor, names, address, arena, &answers[i]);
+    }
+    symbol_names_destroy(names);
+    return ERR_NONE;
+}
+
+enum err_code local_names_give(struct cli *cli, const struct profile *profile, struct arena *arena,
+                               struct profile *ret_named, struct local_names_counts *ret_counts,
+                               struct err *err)
+{
+    struct namer namer = {.cli = cli};
+    const struct symbolize_resolver resolver = {.context = &namer, .resolve = resolve};
+    struct symbolize_counts counts = {0};
+    const enum err_code code =
+        symbolize_profile(&resolver, SYMBOLIZE_UNNAMED, profile, arena, ret_named, &counts, err);
+    for (struct known_table *known = namer.tables; known; known = known->next)
+        symbol_table_close(known->table);
+    ret_counts->address_count = counts.address_count;
+    ret_counts->unknown_count = counts.unknown_count;
+    return code;
+}

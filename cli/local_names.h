@@ -1,0 +1,31 @@
+/*
+ * local_names: gives the frames of a profile names from the files of this machine: symbol tables of
+ * the binaries that it names are built here, in the sandbox of perfolio-symbolize.
+ *
+ * Of a binary the debug file of its build id below /usr/lib/debug is taken where there is one, else
+ * the file itself, and neither unless its build id is the profile's. What stays without names is
+ * the server's to find. Threads: one.
+ */
+#ifndef CLI_LOCAL_NAMES_H
+#define CLI_LOCAL_NAMES_H
+
+#include "lib/base/err.h"
+
+#include <stdint.h>
+
+struct arena;
+struct cli;
+struct profile;
+
+struct local_names_counts {
+    uint32_t address_count;
+    uint32_t unknown_count;
+};
+
+/* *ret_named lives in arena and refers to profile. A binary that cannot be read is told as a note
+ * and stays as it is. Handles: nothing that a caller could mend. */
+enum err_code local_names_give(struct cli *cli, const struct profile *profile, struct arena *arena,
+                               struct profile *ret_named, struct local_names_counts *ret_counts,
+                               struct err *err) MUST_USE;
+
+#endif

@@ -1,0 +1,485 @@
+#include "cli/arguments.h"
+#include "cli/cli.h"
+
+#include "agent/agent.h"
+#include "cli/client.h"
+#include "cli/input.h"
+#include "cli/launch.h"
+#include "cli/local_names.h"
+#include "cli/open.h"
+#include "cli/save.h"
+#include "cli/share_print.h"
+#include "cli/upload.h"
+#include "lib/base/clock.h"
+#include "lib/base/compress.h"
+#include "lib/base/mem.h"
+#include "lib/profile/pprof.h"
+#include "lib/profile/profile.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <signal.h>
+#include <stdlib.h>
+
+enum {
+    OPTION_SHARE = 0x300,
+    OPTION_TITLE,
+    OPTION_DESCRIPTION,
+    OPTION_EXPIRES,
+    OPTION_VISIBILITY,
+    OPTION_OPEN,
+    OPTION_JSON,
+    OPTION_FORCE,
+    OPTION_BOUNDED_LOOPS,
+    OPTION_NO_NAMES,
+};
+enum {
+    DEFAULT_HZ = 99, /* not 100: in step with a periodic task it would see the same moment always */
+    DEFAULT_SECONDS = 10,
+    MAX_SECONDS = 24 * 3600,
+    POLL_MS = 100,
+    PROFILE_MAX_BYTES = 1 << 30,
+    TARGETS_MAX = 64,
+};
+#define DEFAULT_FILE "profile.pb.gz"
+
+struct record {
+    struct cli *cli;
+    uint32_t targets[TARGETS_MAX];
+    uint32_t target_count;
+    char **command; /* NULL: none */
+    double seconds; /* 0: until the command ends, or the default */
+    uint32_t frequency_hz;
+    const char *output; /* NULL: not given */
+    bool is_all;
+    bool is_shared;
+    bool is_opened;
+    bool is_json;
+    bool is_forced;
+    bool has_bounded_loops;
+    bool is_unnamed;
+    struct upload_settings settings;
+    struct launch launch;
+};
+
+/* ---- arguments ---- */
+
+static const struct argp_option options[] = {
+    {"pid", 'p', "PID", 0, "This process and its children; may be repeated", 0},
+    {"all", 'a', NULL, 0, "All processes of this machine", 0},
+    {"duration", 'd', "SECONDS", 0, "Stop after so long (10, or when COMMAND ends)", 0},
+    {"frequency", 'F', "HZ", 0, "Samples a second of each busy processor (99)", 0},
+    {"output", 'o', "FILE", 0,
+     "Write pprof to FILE (" DEFAULT_FILE " unless shared), - is standard output", 0},
+    {"no-names", OPTION_NO_NAMES, NULL, 0, "Leave names to the server: addresses alone", 0},
+    {"share", OPTION_SHARE, NULL, 0, "Upload the profile and print its link", 1},
+    {"title", OPTION_TITLE, "TEXT", 0, "Title of the share (the command)", 1},
+    {"description", OPTION_DESCRIPTION, "TEXT", 0, "Description, as Markdown", 1},
+    {"expires", OPTION_EXPIRES, "TIME", 0, "When it goes away: 12h, 30d, 8w or never", 1},
+    {"visibility", OPTION_VISIBILITY, "WHO", 0, "public, unlisted or team", 1},
+    {"json", OPTION_JSON, NULL, 0, "Print the server's answer as one line of JSON", 1},
+    {"open", OPTION_OPEN, NULL, 0, "Open the link in a browser", 1},
+    {"quiet", 'q', NULL, 0, "Say nothing but warnings and errors", 2},
+    {"bounded-loops", OPTION_BOUNDED_LOOPS, NULL, 0,
+     "Use the kernel program for Linux before 5.17, also on later ones", 2},
+    {"force", OPTION_FORCE, NULL, 0, "Also on kernels that are known to hang (5.19 to 6.0)", 2},
+    {0},
+};
+
+static void take_target(struct record *record, const char *text, struct argp_state *state)
+{
+    uint64_t process_id;
+    if (!span_parse_u64(span_text(text), &process_id) || process_id == 0 || process_id > INT32_MAX)
+        argp_error(state, "-p takes the number of a process, not %s", text);
+    if (record->target_count == TARGETS_MAX)
+        argp_error(state, "-p may be given %d times; -a takes all processes", TARGETS_MAX);
+    record->targets[record->target_count++] = (uint32_t)process_id;
+}
+
+static void take_seconds(struct record *record, const char *text, struct argp_state *state)
+{
+    char *end;
+    record->seconds = strtod(text, &end);
+    if (end == text || *end || !(record->seconds >= 0.01) || record->seconds > MAX_SECONDS)
+        argp_error(state, "-d takes seconds from 0.01 to %d, not %s", MAX_SECONDS, text);
+}
+
+static void take_frequency(struct record *record, const char *text, struct argp_state *state)
+{
+    uint64_t hz;
+    if (!span_parse_u64(span_text(text), &hz) || hz < 1 || hz > AGENT_FREQUENCY_MAX_HZ)
+        argp_error(state, "-F takes a number from 1 to %d, not %s", AGENT_FREQUENCY_MAX_HZ, text);
+    record->frequency_hz = (uint32_t)hz;
+}
+
+static void take_visibility(struct record *record, const char *text, struct argp_state *state)
+{
+    if (strcmp(text, "public") != 0 && strcmp(text, "unlisted") != 0 && strcmp(text, "team") != 0)
+        argp_error(state, "--visibility is public, unlisted or team, not %s", text);
+    record->settings.visibility = text;
+}
+
+static void check_arguments(struct record *record, struct argp_state *state)
+{
+    const int ways = record->is_all + (record->target_count > 0) + (record->command != NULL);
+    if (ways == 0)
+        argp_error(state, "name what to record: -p PID, -a, or -- COMMAND");
+    if (ways > 1)
+        argp_error(state, "-p, -a and COMMAND exclude each other");
+    if (!record->is_shared &&
+        (record->settings.title || record->settings.description || record->settings.expires ||
+         record->settings.visibility || record->is_json || record->is_opened))
+        argp_error(state, "--title and its like are of shares: add --share");
+    if (record->seconds == 0 && !record->command)
+        record->seconds = DEFAULT_SECONDS;
+    if (!record->output && !record->is_shared)
+        record->output = DEFAULT_FILE;
+}
+
+static error_t parse(int key, char *text, struct argp_state *state)
+{
+    struct record *record = state->input;
+    switch (key) {
+    case ARGP_KEY_INIT:
+        /* Options behind the command are its own. */
+        state->flags |= ARGP_IN_ORDER;
+        return 0;
+    case 'p':
+        take_target(record, text, state);
+        return 0;
+    case 'a':
+        record->is_all = true;
+        return 0;
+    case 'd':
+        take_seconds(record, text, state);
+        return 0;
+    case 'F':
+        take_frequency(record, text, state);
+        return 0;
+    case 'o':
+        record->output = text;
+        return 0;
+    case OPTION_SHARE:
+        record->is_shared = true;
+        return 0;
+    case OPTION_TITLE:
+        record->settings.title = text;
+        return 0;
+    case OPTION_DESCRIPTION:
+        record->settings.description = text;
+        return 0;
+    case OPTION_EXPIRES:
+        record->settings.expires = text;
+        return 0;
+    case OPTION_VISIBILITY:
+        take_visibility(record, text, state);
+        return 0;
+    case OPTION_OPEN:
+        record->is_opened = true;
+        return 0;
+    case OPTION_JSON:
+        record->is_json = true;
+        return 0;
+    case OPTION_BOUNDED_LOOPS:
+        record->has_bounded_loops = true;
+        return 0;
+    case OPTION_FORCE:
+        record->is_forced = true;
+        return 0;
+    case 'q':
+        record->cli->terminal.is_quiet = true;
+        return 0;
+    case OPTION_NO_NAMES:
+        record->is_unnamed = true;
+        return 0;
+    case ARGP_KEY_ARGS:
+        record->command = state->argv + state->next;
+        return 0;
+    case ARGP_KEY_END:
+        check_arguments(record, state);
+        return 0;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+static const struct argp argp = {
+    .options = options,
+    .parser = parse,
+    .args_doc = "[-- COMMAND [ARGUMENT...]]",
+    .doc =
+        "Sample where programs spend processor time, and write or share the profile.\v"
+        "Needs no change to the programs. Runs as root, or with CAP_BPF, CAP_PERFMON, "
+        "CAP_SYS_PTRACE and CAP_SYSLOG. Names come from the files of this machine; those that are "
+        "missing are looked for by the server. Ctrl-C ends the recording, not the profile.",
+};
+
+/* ---- recording ---- */
+
+/* Ctrl-C ends the recording; once more ends us. The one flag that a signal sets. */
+static volatile sig_atomic_t is_interrupted;
+
+static void note_interrupt(int number)
+{
+    (void)number;
+    is_interrupted = 1;
+}
+
+static void catch_interrupts(struct sigaction saved[2])
+{
+    const struct sigaction action = {.sa_handler = note_interrupt, .sa_flags = (int)SA_RESETHAND};
+    sigaction(SIGINT, &action, &saved[0]);
+    sigaction(SIGTERM, &action, &saved[1]);
+}
+
+static void release_interrupts(const struct sigaction saved[2])
+{
+    sigaction(SIGINT, &saved[0], NULL);
+    sigaction(SIGTERM, &saved[1], NULL);
+}
+
+static enum err_code add_targets(struct record *record, struct agent *agent, struct err *err)
+{
+    enum err_code code = ERR_NONE;
+    if (record->command)
+        code = agent_add_target(agent, (uint32_t)record->launch.process_id, err);
+    for (uint32_t i = 0; !code && i < record->target_count; i++) {
+        if (kill((pid_t)record->targets[i], 0) && errno == ESRCH)
+            return err_set(err, ERR_NOT_FOUND, "there is no process %u", record->targets[i]);
+        code = agent_add_target(agent, record->targets[i], err);
+    }
+    return code;
+}
+
+static bool has_target_left(const struct record *record)
+{
+    for (uint32_t i = 0; i < record->target_count; i++) {
+        if (kill((pid_t)record->targets[i], 0) == 0 || errno != ESRCH)
+            return true;
+    }
+    return record->target_count == 0;
+}
+
+static void wait_for_end(struct record *record, struct agent *agent)
+{
+    const int64_t end_ns =
+        record->seconds > 0
+            ? clock_monotonic_ns() + (int64_t)(record->seconds * (double)CLOCK_NS_PER_S)
+            : INT64_MAX;
+    while (!is_interrupted && !agent_is_full(agent) && has_target_left(record)) {
+        const int64_t left_ns = end_ns - clock_monotonic_ns();
+        if (left_ns <= 0 || (record->command && launch_has_ended(&record->launch)))
+            return;
+        const int64_t left_ms = left_ns / CLOCK_NS_PER_MS + 1;
+        agent_poll(agent, left_ms < POLL_MS ? (int)left_ms : POLL_MS);
+    }
+}
+
+/* Interpreters that were refused: only their C functions are in the profile. */
+static void say_what_was_refused(struct terminal *terminal, const struct agent_counts *counts)
+{
+    struct interpreter_counts refused = counts->interpreters;
+    buf_auto text;
+    buf_init(&text, 4096);
+    for (uint32_t kind = 0; kind < INTERPRETER_KINDS; kind++)
+        refused.outcomes[kind][INTERPRETER_READY] = refused.outcomes[kind][INTERPRETER_NOT_YET] = 0;
+    interpreter_counts_append(&refused, &text);
+    if (text.size)
+        terminal_warn(terminal, "functions of scripts are missing: %.*s",
+                      SPAN_PRINT(buf_span(&text)));
+}
+
+static void say_what_it_was(struct record *record, const struct agent *agent)
+{
+    struct terminal *terminal = &record->cli->terminal;
+    struct agent_counts counts;
+    agent_count(agent, &counts);
+    terminal_note(terminal, "%" PRIu64 " samples at %u Hz by the %s", counts.samples,
+                  record->frequency_hz,
+                  counts.is_cycles ? "processor's cycle counter" : "kernel's clock");
+    if (counts.has_bounded_loops)
+        terminal_note(terminal, "stacks were walked by bounded loops, as before Linux 5.17");
+    buf_auto stops;
+    buf_init(&stops, 4096);
+    if (agent_append_stops(&counts, &stops))
+        terminal_note(terminal, "stacks that end before their root: %.*s",
+                      SPAN_PRINT(buf_span(&stops)));
+    say_what_was_refused(terminal, &counts);
+    if (counts.lost_samples)
+        terminal_warn(terminal,
+                      "%" PRIu64 " samples were lost: the ring was full; a lower -F helps",
+                      counts.lost_samples);
+    if (counts.lost_events)
+        terminal_warn(terminal,
+                      "%" PRIu64 " events of processes were lost, so that some addresses "
+                      "may be those of another binary",
+                      counts.lost_events);
+    if (counts.foreign)
+        terminal_warn(terminal,
+                      "%" PRIu64 " samples of processes outside of this PID namespace "
+                      "were left out",
+                      counts.foreign);
+    if (counts.refused)
+        terminal_warn(terminal, "%" PRIu64 " processes or mappings were too many", counts.refused);
+    if (agent_is_full(agent))
+        terminal_warn(terminal, "stopped early: the profile is as large as it may be");
+}
+
+static enum err_code run_agent(struct record *record, struct agent *agent,
+                               struct window_result *ret_result, struct err *err)
+{
+    struct sigaction saved[2];
+    enum err_code code = add_targets(record, agent, err);
+    if (!code)
+        code = agent_start(agent, err);
+    if (!code && record->command)
+        code = launch_begin(&record->launch, record->command[0], err);
+    if (code)
+        return code;
+    catch_interrupts(saved);
+    wait_for_end(record, agent);
+    release_interrupts(saved);
+    agent_stop(agent);
+    say_what_it_was(record, agent);
+    return agent_take(agent, ret_result, err);
+}
+
+static enum err_code take_profile(struct record *record, struct window_result *ret_result,
+                                  struct err *err)
+{
+    const struct agent_options of_agent = {.form = WINDOW_FOR_PEOPLE,
+                                           .frequency_hz = record->frequency_hz,
+                                           .has_targets = !record->is_all,
+                                           .has_bounded_loops = record->has_bounded_loops,
+                                           .is_forced = record->is_forced};
+    agent_auto agent = NULL;
+    enum err_code code = ERR_NONE;
+    /* Before the agent, so that the child has nothing of it. */
+    if (record->command)
+        code = launch_prepare(record->command, &record->launch, err);
+    if (!code)
+        code = agent_open(&of_agent, &agent, err);
+    if (!code)
+        code = run_agent(record, agent, ret_result, err);
+    if (code || ret_result->samples)
+        return code;
+    window_result_fini(ret_result);
+    return err_set(err, ERR_NOT_FOUND,
+                   "no sample was taken: the program used no processor time, or too little for "
+                   "%u Hz",
+                   record->frequency_hz);
+}
+
+/* ---- what becomes of it ---- */
+
+static enum err_code give_names(struct record *record, struct profile *profile, struct arena *arena,
+                                struct profile *ret_named, struct err *err)
+{
+    struct local_names_counts counts = {0};
+    *ret_named = *profile;
+    if (record->is_unnamed)
+        return ERR_NONE;
+    const enum err_code code =
+        local_names_give(record->cli, profile, arena, ret_named, &counts, err);
+    if (!code && counts.unknown_count)
+        terminal_note(&record->cli->terminal, "%u of %u addresses have no name on this machine%s",
+                      counts.unknown_count, counts.address_count,
+                      record->is_shared ? "; the server looks for them" : "");
+    return code;
+}
+
+static enum err_code encode(const struct profile *profile, struct buf *output, struct err *err)
+{
+    buf_auto raw;
+    buf_init(&raw, PROFILE_MAX_BYTES);
+    const enum err_code code = pprof_encode(profile, &raw, err);
+    return code ? code : compress_gzip(buf_span(&raw), COMPRESS_GZIP_DEFAULT, output, err);
+}
+
+static const char *title_of(const struct record *record)
+{
+    buf_auto text;
+    buf_init(&text, 4096);
+    if (record->settings.title || !record->command)
+        return record->settings.title;
+    for (char **word = record->command; *word; word++) {
+        if (text.size)
+            buf_append_byte(&text, ' ');
+        terminal_append_clean(&text, span_text(*word));
+    }
+    /* The server takes 200 characters; what is cut is in nobody's way. */
+    const size_t size = text.size < 120 ? text.size : 120;
+    char *title = arena_strndup(record->cli->arena, text.data, size);
+    return span_is_utf8(span_text(title)) ? title : NULL;
+}
+
+static enum err_code share(struct record *record, struct span bytes, struct err *err)
+{
+    struct cli *cli = record->cli;
+    client_auto client = NULL;
+    input_auto input = INPUT_NONE;
+    json_auto_t *answer = NULL;
+    struct upload_settings settings = record->settings;
+    settings.title = title_of(record);
+    settings.filename = DEFAULT_FILE;
+    enum err_code code = cli_connect(cli, NULL, &client, err);
+    if (!code)
+        code = input_from_bytes(bytes, DEFAULT_FILE, cli->arena, &input, err);
+    if (!code)
+        code = upload_share(client, &cli->terminal, &input, &settings, &answer, err);
+    if (code)
+        return code;
+    code = share_print_result(record->is_json ? SHARE_OUTPUT_JSON : SHARE_OUTPUT_URL, answer, err);
+    share_print_keeping(cli, answer, &settings);
+    if (!code && record->is_opened)
+        code = open_url(client_text(answer, "url", ""), err);
+    return code;
+}
+
+static enum err_code finish(struct record *record, struct window_result *result, struct err *err)
+{
+    arena_auto arena = arena_create();
+    struct profile named;
+    buf_auto bytes;
+    buf_init(&bytes, PROFILE_MAX_BYTES);
+    enum err_code code = give_names(record, result->profile, arena, &named, err);
+    if (!code)
+        code = encode(&named, &bytes, err);
+    if (!code && record->output)
+        code = save_bytes(buf_span(&bytes), record->output, true, err);
+    if (!code && record->output && strcmp(record->output, "-") != 0)
+        terminal_note(&record->cli->terminal, "written to %s", record->output);
+    return code || !record->is_shared ? code : share(record, buf_span(&bytes), err);
+}
+
+/* Better said before the recording than after it. */
+static enum err_code check_server(struct record *record, struct err *err)
+{
+    client_auto client = NULL;
+    return record->is_shared ? cli_connect(record->cli, NULL, &client, err) : ERR_NONE;
+}
+
+static enum err_code run(struct cli *cli, int argc, char **argv, struct err *err)
+{
+    struct record record = {
+        .cli = cli, .frequency_hz = DEFAULT_HZ, .launch = {.go_fd = -1, .failure_fd = -1}};
+    struct window_result result = {0};
+    cli_parse(&record_command, argc, argv, &record);
+    enum err_code code = check_server(&record, err);
+    if (!code)
+        code = take_profile(&record, &result, err);
+    launch_close(&record.launch);
+    if (code)
+        return code;
+    code = finish(&record, &result, err);
+    window_result_fini(&result);
+    return code;
+}
+
+const struct command record_command = {
+    .name = "record",
+    .summary = "sample running programs and write or share the profile",
+    .argp = &argp,
+    .arguments = ARGUMENTS_FILES,
+    .run = run,
+};

@@ -1,0 +1,32 @@
+# Completion of perfolio-agent for bash.
+_perfolio_agent()
+{
+    local word=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]}
+    COMPREPLY=()
+    # "=" is a word of its own.
+    if [ "$previous" = "=" ] && [ "$COMP_CWORD" -ge 2 ]; then
+        previous=${COMP_WORDS[COMP_CWORD - 2]}
+    elif [ "$word" = "=" ]; then
+        word=
+    fi
+    case $previous in
+    --token-file | --ca-file | --relabel-file | --pods-ca-file | --pods-token-file | --config | show-unwind)
+        mapfile -t COMPREPLY < <(compgen -f -- "$word")
+        return
+        ;;
+    --host-root | --spool-dir | --offline-dir)
+        mapfile -t COMPREPLY < <(compgen -d -- "$word")
+        return
+        ;;
+    --symbols)
+        mapfile -t COMPREPLY < <(compgen -W 'off missing all' -- "$word")
+        return
+        ;;
+    --symbols-files)
+        mapfile -t COMPREPLY < <(compgen -W 'yes no' -- "$word")
+        return
+        ;;
+    esac
+    mapfile -t COMPREPLY < <(compgen -W '--server --token-file --ca-file --proxy --frequency --interval --frame-pointers --bounded-loops --label --environment --relabel-file --pods --pods-ca-file --pods-token-file --host-root --spool-dir --spool-max --offline-dir --symbols --symbols-files --symbols-memory --memory-limit --metrics --config --json --force --help doctor show-unwind' -- "$word")
+}
+complete -F _perfolio_agent perfolio-agent

@@ -1,0 +1,32 @@
+/*
+ * otlp_encode: a profile as an ExportProfilesServiceRequest of OpenTelemetry, layout 1.10, for
+ * senders. lib/profile/otlp.h has the sources of the format.
+ *
+ * One profile may be of many resources: each sample names its own by a numeric label of the name
+ * OTLP_RESOURCE_LABEL, an index of the resources given, and is sent below that; the dictionary is
+ * one for all. The sample type is the profile's first value type. Other labels become attributes of
+ * samples, build ids the attribute process.executable.build_id.gnu of mappings, and what runs a
+ * location's frames its attribute profile.frame.type, where its mapping tells.
+ * Threads: any.
+ */
+#ifndef LIB_PROFILE_OTLP_ENCODE_H
+#define LIB_PROFILE_OTLP_ENCODE_H
+
+#include "lib/profile/batch_labels.h"
+#include "lib/profile/profile.h"
+
+#define OTLP_RESOURCE_LABEL "perfolio.resource"
+
+struct otlp_resource {
+    const struct batch_text_label *attributes; /* names of OpenTelemetry's */
+    size_t attribute_count;
+};
+
+/*
+ * Appends the message. Samples without the label are left out, and so are resources without
+ * samples. Handles: ERR_TOO_LARGE (output's maximum), ERR_INVALID (a label names no resource).
+ */
+enum err_code otlp_encode(const struct profile *profile, const struct otlp_resource *resources,
+                          uint32_t resource_count, struct buf *output, struct err *err) MUST_USE;
+
+#endif

@@ -1,0 +1,544 @@
+/* A packed symbol table made a table again: the other direction of symbol_pack.h. */
+#include "lib/base/compress.h"
+#include "lib/base/crc32c.h"
+#include "lib/base/mem.h"
+#include "lib/symbols/symbol_pack.h"
+#include "lib/symbols/symbol_pack_format.h"
+
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+/* What it holds, by the head: libjvm.so's table, 17 MiB of columns and 746,000 nodes, took 75 MiB,
+ * for which this says 110. */
+enum {
+    UNPACK_SLACK_BYTES = 1 << 20,
+    UNPACK_FLAT_FACTOR = 4, /* columns, and the table while it grows */
+    UNPACK_NODE_BYTES = 48, /* of the writer, the model and the encoder */
+    UNPACK_FUNCTION_BYTES = 64
+};
+
+struct unpacker {
+    struct span packed;
+    struct symbol_table_header header;
+    struct symbol_pack_column places[SYMBOL_PACK_COLUMNS];
+    uint8_t *flat[SYMBOL_PACK_COLUMNS]; /* of those that are being read */
+    struct span rest[SYMBOL_PACK_COLUMNS];
+    struct symbol_table_writer *writer;
+    struct symbol_encoder encoder;
+    struct symbol_pack_model model;
+    struct err *err;
+};
+
+static enum err_code corrupt(struct unpacker *unpacker, const char *what)
+{
+    return err_set(unpacker->err, ERR_CORRUPT, "damaged packed symbol table: %s", what);
+}
+
+/* ---- columns ---- */
+
+static struct span packed_column(const struct unpacker *unpacker, int kind)
+{
+    size_t at = sizeof(unpacker->header) + sizeof(unpacker->places);
+    for (int i = 0; i < kind; i++)
+        at += (size_t)unpacker->places[i].packed_bytes;
+    return span_of(unpacker->packed.data + at, (size_t)unpacker->places[kind].packed_bytes);
+}
+
+/* Expands the columns from first to last; they are to be read to their ends. */
+static enum err_code begin_columns(struct unpacker *unpacker, int first, int last)
+{
+    for (int kind = first; kind <= last; kind++) {
+        const size_t bytes = (size_t)unpacker->places[kind].flat_bytes;
+        const struct span packed = packed_column(unpacker, kind);
+        unpacker->rest[kind] = SPAN_LITERAL("");
+        if (bytes == 0 && packed.size == 0)
+            continue;
+        if (!compress_can_expand_to(packed, bytes))
+            return corrupt(unpacker, "a column has not the length that it says");
+        unpacker->flat[kind] = mem_resize(NULL, bytes, 1);
+        if (!compress_expand_exact(packed, unpacker->flat[kind], bytes))
+            return corrupt(unpacker, "a column does not expand");
+        unpacker->rest[kind] = span_of(unpacker->flat[kind], bytes);
+    }
+    return ERR_NONE;
+}
+
+static enum err_code end_columns(struct unpacker *unpacker, int first, int last)
+{
+    bool has_more = false;
+    for (int kind = first; kind <= last; kind++) {
+        has_more |= unpacker->rest[kind].size > 0;
+        mem_free(unpacker->flat[kind]);
+        unpacker->flat[kind] = NULL;
+    }
+    return has_more ? corrupt(unpacker, "a column has more than its table") : ERR_NONE;
+}
+
+static inline bool take_number(struct unpacker *unpacker, int kind, uint32_t *ret_number)
+{
+    struct span *rest = &unpacker->rest[kind];
+    uint32_t number = 0;
+    for (size_t i = 0; i < rest->size && i < SYMBOL_VARINT_MAX_BYTES; i++) {
+        const uint32_t byte = rest->data[i];
+        number |= (byte & 0x7f) << (7 * i);
+        if (byte < 0x80) {
+            *rest = span_of(rest->data + i + 1, rest->size - i - 1);
+            *ret_number = number;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* near and what the column says of the way from there; false past limit. */
+static inline bool take_near(struct unpacker *unpacker, int kind, uint32_t near, uint32_t limit,
+                             uint32_t *ret_number)
+{
+    uint32_t number;
+    if (!take_number(unpacker, kind, &number))
+        return false;
+    *ret_number = near + (uint32_t)symbol_unzigzag(number);
+    return *ret_number <= limit;
+}
+
+static bool take_text(struct unpacker *unpacker, int sizes, int texts, uint32_t max_bytes,
+                      struct span *ret_text)
+{
+    uint32_t size;
+    struct span *rest = &unpacker->rest[texts];
+    if (!take_number(unpacker, sizes, &size) || size > max_bytes || size > rest->size)
+        return false;
+    *ret_text = span_of(rest->data, size);
+    *rest = span_of(rest->data + size, rest->size - size);
+    return true;
+}
+
+/* ---- head ---- */
+
+static enum err_code check_columns(struct unpacker *unpacker)
+{
+    uint64_t packed = 0, flat = 0;
+    for (int i = 0; i < SYMBOL_PACK_COLUMNS; i++) {
+        const struct symbol_pack_column *place = &unpacker->places[i];
+        if (place->packed_bytes > unpacker->packed.size ||
+            place->flat_bytes > SYMBOL_PACK_FLAT_MAX_BYTES)
+            return corrupt(unpacker, "the length of a column");
+        packed += place->packed_bytes;
+        flat += place->flat_bytes;
+    }
+    if (packed + sizeof(unpacker->header) + sizeof(unpacker->places) != unpacker->packed.size)
+        return corrupt(unpacker, "its columns do not end where it ends");
+    if (flat > SYMBOL_PACK_FLAT_MAX_BYTES ||
+        flat > packed * SYMBOL_PACK_MAX_RATIO + SYMBOL_PACK_RATIO_SLACK_BYTES)
+        return err_set(unpacker->err, ERR_TOO_LARGE,
+                       "a packed symbol table that expands to %llu bytes",
+                       (unsigned long long)flat);
+    return ERR_NONE;
+}
+
+static enum err_code check_counts(struct unpacker *unpacker)
+{
+    const struct symbol_table_header *header = &unpacker->header;
+    if (header->record_count > 4 * SYMBOL_RANGE_MAX_COUNT ||
+        header->node_count > SYMBOL_NODE_MAX_COUNT ||
+        header->function_count > SYMBOL_FUNCTION_MAX_COUNT ||
+        header->file_count > SYMBOL_FILE_MAX_COUNT ||
+        header->segment_count > SYMBOL_SEGMENT_MAX_COUNT ||
+        header->id_bytes > SYMBOL_ID_MAX_BYTES || header->address_bytes > INT32_MAX ||
+        header->first_address > UINT64_MAX - header->address_bytes)
+        return corrupt(unpacker, "more of something than a table has");
+    /* Each takes a byte of its column at least: there is no room for more than there are. */
+    const struct symbol_pack_column *places = unpacker->places;
+    if (header->function_count > places[SYMBOL_PACK_PLACE_FILES].flat_bytes ||
+        header->node_count > places[SYMBOL_PACK_NODE_PARENTS].flat_bytes ||
+        header->record_count > places[SYMBOL_PACK_RECORD_ADDRESSES].flat_bytes ||
+        header->file_count > places[SYMBOL_PACK_FILE_SIZES].flat_bytes ||
+        header->segment_count * sizeof(struct symbol_table_segment) !=
+            places[SYMBOL_PACK_SEGMENTS].flat_bytes)
+        return corrupt(unpacker, "a count is not that of its column");
+    return ERR_NONE;
+}
+
+static enum err_code read_head(struct unpacker *unpacker)
+{
+    struct symbol_table_header *header = &unpacker->header;
+    const size_t head_bytes = sizeof(*header) + sizeof(unpacker->places);
+    if (!symbol_pack_is(unpacker->packed) || unpacker->packed.size < sizeof(*header))
+        return err_set(unpacker->err, ERR_INVALID, "not a packed symbol table");
+    memcpy(header, unpacker->packed.data, sizeof(*header));
+    if (header->version != SYMBOL_PACK_VERSION)
+        return err_set(unpacker->err, ERR_UNSUPPORTED,
+                       "a packed symbol table of version %u; %d is known here", header->version,
+                       SYMBOL_PACK_VERSION);
+    if (header->table_bytes != unpacker->packed.size || unpacker->packed.size < head_bytes ||
+        header->section_count != SYMBOL_PACK_COLUMNS)
+        return corrupt(unpacker, "its length is not what its header says");
+    const uint32_t crc = header->crc;
+    header->crc = 0;
+    const struct span rest =
+        span_of(unpacker->packed.data + sizeof(*header), unpacker->packed.size - sizeof(*header));
+    if (crc32c_extend(crc32c(span_of(header, sizeof(*header))), rest) != crc)
+        return corrupt(unpacker, "its checksum");
+    memcpy(unpacker->places, rest.data, sizeof(unpacker->places));
+    const enum err_code code = check_columns(unpacker);
+    return code ? code : check_counts(unpacker);
+}
+
+/* ---- segments, functions ---- */
+
+static enum err_code unpack_segments(struct unpacker *unpacker)
+{
+    enum err_code code = begin_columns(unpacker, SYMBOL_PACK_SEGMENTS, SYMBOL_PACK_SEGMENTS);
+    struct span *rest = &unpacker->rest[SYMBOL_PACK_SEGMENTS];
+    for (uint32_t i = 0; !code && i < unpacker->header.segment_count; i++) {
+        struct symbol_table_segment bytes;
+        memcpy(&bytes, rest->data + i * sizeof(bytes), sizeof(bytes));
+        const struct symbol_segment segment = {.offset = bytes.offset,
+                                               .address = bytes.address,
+                                               .file_bytes = bytes.file_bytes,
+                                               .memory_bytes = bytes.memory_bytes,
+                                               .alignment = bytes.alignment,
+                                               .flags = bytes.flags};
+        symbol_table_writer_segment(unpacker->writer, &segment);
+    }
+    *rest = SPAN_LITERAL("");
+    return code ? code : end_columns(unpacker, SYMBOL_PACK_SEGMENTS, SYMBOL_PACK_SEGMENTS);
+}
+
+static bool take_place(struct unpacker *unpacker, struct symbol_writer_function *function,
+                       const struct symbol_writer_function *before)
+{
+    return take_near(unpacker, SYMBOL_PACK_PLACE_FILES, before->file, unpacker->header.file_count,
+                     &function->file) &&
+           take_near(unpacker, SYMBOL_PACK_PLACE_LINES, before->line, SYMBOL_LINE_MAX,
+                     &function->line);
+}
+
+static enum err_code unpack_functions(struct unpacker *unpacker)
+{
+    struct symbol_table_writer *writer = unpacker->writer;
+    const uint32_t count = unpacker->header.function_count;
+    const struct symbol_writer_function none = {0};
+    enum err_code code = begin_columns(unpacker, SYMBOL_PACK_PLACE_FILES, SYMBOL_PACK_PLACE_LINES);
+    if (code)
+        return code;
+    writer->functions = mem_new(struct symbol_writer_function, count);
+    writer->file_count = unpacker->header.file_count;
+    for (; writer->function_count < count; writer->function_count++) {
+        struct symbol_writer_function *function = &writer->functions[writer->function_count];
+        if (!take_place(unpacker, function, writer->function_count ? function - 1 : &none))
+            return corrupt(unpacker, "the place of a function");
+    }
+    return end_columns(unpacker, SYMBOL_PACK_PLACE_FILES, SYMBOL_PACK_PLACE_LINES);
+}
+
+/* ---- nodes ---- */
+
+static bool take_parent(struct unpacker *unpacker, uint32_t number, uint32_t *ret_parent)
+{
+    uint32_t code;
+    if (!take_number(unpacker, SYMBOL_PACK_NODE_PARENTS, &code))
+        return false;
+    *ret_parent = SYMBOL_NONE;
+    if (code == 0)
+        return true;
+    if (code >= SYMBOL_PACK_FAR) {
+        const uint32_t distance = code - SYMBOL_PACK_FAR;
+        *ret_parent = number - distance;
+        return distance && distance <= number;
+    }
+    uint32_t at = number ? number - 1 : SYMBOL_NONE;
+    for (; at != SYMBOL_NONE && --code; at = unpacker->writer->nodes[at].parent)
+        ;
+    *ret_parent = at;
+    return at != SYMBOL_NONE;
+}
+
+/* What is not foretold. */
+static bool take_node(struct unpacker *unpacker, struct symbol_writer_node *node, uint32_t code,
+                      const struct symbol_pack_position *position)
+{
+    const struct symbol_table_writer *writer = unpacker->writer;
+    uint32_t file;
+    node->function = position->near_function + (uint32_t)symbol_unzigzag(code - 1);
+    if (node->function >= writer->function_count)
+        return false;
+    if (node->parent == SYMBOL_NONE)
+        return true;
+    if (!take_near(unpacker, SYMBOL_PACK_NODE_LINES, position->near_line, SYMBOL_LINE_MAX,
+                   &node->call_line) ||
+        !take_number(unpacker, SYMBOL_PACK_NODE_FILES, &file))
+        return false;
+    node->call_file =
+        file ? file - 1 : writer->functions[writer->nodes[node->parent].function].file;
+    return node->call_file <= writer->file_count;
+}
+
+static bool unpack_node(struct unpacker *unpacker, uint32_t number)
+{
+    struct symbol_table_writer *writer = unpacker->writer;
+    struct symbol_writer_node *node = &writer->nodes[number];
+    uint32_t code;
+    *node = (struct symbol_writer_node){0};
+    if (!take_parent(unpacker, number, &node->parent) ||
+        !take_number(unpacker, SYMBOL_PACK_NODE_FUNCTIONS, &code))
+        return false;
+    const bool is_root = node->parent == SYMBOL_NONE;
+    writer->node_depths[number] = (uint16_t)(is_root ? 1 : writer->node_depths[node->parent] + 1);
+    const struct symbol_pack_position position =
+        symbol_pack_model_position(&unpacker->model, node->parent);
+    if (writer->node_depths[number] > SYMBOL_DEPTH_MAX ||
+        (code == 0 && *position.follower == SYMBOL_NONE))
+        return false;
+    if (code) {
+        if (!take_node(unpacker, node, code, &position))
+            return false;
+    } else {
+        const struct symbol_writer_node *foretold = &writer->nodes[*position.follower];
+        node->function = foretold->function;
+        node->call_line = is_root ? 0 : foretold->call_line;
+        node->call_file = is_root ? 0 : foretold->call_file;
+    }
+    symbol_pack_model_add(&unpacker->model, &position);
+    return true;
+}
+
+static enum err_code unpack_nodes(struct unpacker *unpacker)
+{
+    struct symbol_table_writer *writer = unpacker->writer;
+    const uint32_t count = unpacker->header.node_count;
+    enum err_code code = begin_columns(unpacker, SYMBOL_PACK_NODE_PARENTS, SYMBOL_PACK_NODE_FILES);
+    if (code)
+        return code;
+    writer->nodes = mem_new(struct symbol_writer_node, count);
+    writer->node_depths = mem_new(uint16_t, count);
+    symbol_pack_model_init(&unpacker->model, writer->nodes, count, writer->functions);
+    for (; writer->node_count < count; writer->node_count++) {
+        if (!unpack_node(unpacker, writer->node_count))
+            return corrupt(unpacker, "an inlined call");
+    }
+    return end_columns(unpacker, SYMBOL_PACK_NODE_PARENTS, SYMBOL_PACK_NODE_FILES);
+}
+
+/* ---- records ---- */
+
+/* True with SYMBOL_NONE is a gap. */
+static bool take_step(struct unpacker *unpacker, uint32_t *ret_node)
+{
+    const struct symbol_pack_model *model = &unpacker->model;
+    const struct symbol_writer_node *nodes = unpacker->writer->nodes;
+    uint32_t code;
+    if (!take_number(unpacker, SYMBOL_PACK_RECORD_NODES, &code))
+        return false;
+    uint32_t node = SYMBOL_NONE, number = code / SYMBOL_PACK_STEPS;
+    switch ((enum symbol_pack_step)(code % SYMBOL_PACK_STEPS)) {
+    case SYMBOL_PACK_SAME:
+        *ret_node = number ? SYMBOL_NONE : model->node;
+        return number == 1 || (number == 0 && model->node < model->next_new);
+    case SYMBOL_PACK_NEW:
+        node = model->next_new + number;
+        break;
+    case SYMBOL_PACK_UP:
+        if (model->node >= model->next_new || number >= SYMBOL_PACK_NEAR_CALLERS)
+            return false;
+        node = nodes[model->node].parent;
+        for (; number && node != SYMBOL_NONE; number--)
+            node = nodes[node].parent;
+        break;
+    case SYMBOL_PACK_FROM:
+        node = model->node + (uint32_t)symbol_unzigzag(number);
+        break;
+    case SYMBOL_PACK_STEPS:
+        break;
+    }
+    *ret_node = node;
+    return node < unpacker->header.node_count;
+}
+
+static bool take_line(struct unpacker *unpacker, uint64_t address, uint32_t node)
+{
+    struct symbol_pack_model *model = &unpacker->model;
+    uint32_t file;
+    if (!take_near(unpacker, SYMBOL_PACK_RECORD_LINES, model->lines[node], SYMBOL_LINE_MAX,
+                   &model->lines[node]) ||
+        !take_number(unpacker, SYMBOL_PACK_RECORD_FILES, &file))
+        return false;
+    if (file)
+        model->files[node] = file - 1;
+    model->node = node;
+    if (node >= model->next_new)
+        model->next_new = node + 1;
+    if (model->files[node] > unpacker->header.file_count)
+        return false;
+    symbol_encoder_append_record(&unpacker->encoder, address, node, model->files[node],
+                                 model->lines[node]);
+    return true;
+}
+
+static bool unpack_record(struct unpacker *unpacker, uint32_t number, uint32_t *address)
+{
+    const struct symbol_table_header *header = &unpacker->header;
+    uint32_t difference, node;
+    if (!take_number(unpacker, SYMBOL_PACK_RECORD_ADDRESSES, &difference) ||
+        (difference == 0) != (number == 0) || difference > header->address_bytes - *address ||
+        !take_step(unpacker, &node))
+        return false;
+    *address += difference;
+    const uint64_t at = header->first_address + *address;
+    if (node != SYMBOL_NONE)
+        return take_line(unpacker, at, node);
+    symbol_encoder_append_gap(&unpacker->encoder, at);
+    /* The last record ends the table and is a gap. */
+    return number + 1 < header->record_count || *address == header->address_bytes;
+}
+
+static enum err_code unpack_records(struct unpacker *unpacker)
+{
+    const struct symbol_table_header *header = &unpacker->header;
+    uint32_t address = 0;
+    symbol_pack_model_begin_records(&unpacker->model);
+    symbol_encoder_begin(&unpacker->encoder, unpacker->writer, header->first_address);
+    enum err_code code =
+        begin_columns(unpacker, SYMBOL_PACK_RECORD_ADDRESSES, SYMBOL_PACK_RECORD_FILES);
+    for (uint32_t i = 0; !code && i < header->record_count; i++) {
+        if (!unpack_record(unpacker, i, &address))
+            return corrupt(unpacker, "a record");
+    }
+    if (!code && (address != header->address_bytes ||
+                  (header->record_count && unpacker->encoder.node != SYMBOL_NONE)))
+        return corrupt(unpacker, "its last record");
+    if (!code)
+        symbol_encoder_end(&unpacker->encoder, header->first_address + address);
+    return code ? code
+                : end_columns(unpacker, SYMBOL_PACK_RECORD_ADDRESSES, SYMBOL_PACK_RECORD_FILES);
+}
+
+/* ---- names ---- */
+
+static enum err_code unpack_function_names(struct unpacker *unpacker)
+{
+    enum err_code code =
+        begin_columns(unpacker, SYMBOL_PACK_FUNCTION_SIZES, SYMBOL_PACK_FUNCTION_NAMES);
+    for (uint32_t i = 0; !code && i < unpacker->header.function_count; i++) {
+        struct span full, linkage;
+        if (!take_text(unpacker, SYMBOL_PACK_FUNCTION_SIZES, SYMBOL_PACK_FUNCTION_NAMES,
+                       SYMBOL_NAME_MAX_BYTES, &full) ||
+            !take_text(unpacker, SYMBOL_PACK_FUNCTION_SIZES, SYMBOL_PACK_FUNCTION_NAMES,
+                       SYMBOL_NAME_MAX_BYTES, &linkage))
+            return corrupt(unpacker, "the name of a function");
+        symbol_strings_writer_add(&unpacker->writer->names, full, linkage);
+    }
+    return code ? code
+                : end_columns(unpacker, SYMBOL_PACK_FUNCTION_SIZES, SYMBOL_PACK_FUNCTION_NAMES);
+}
+
+static enum err_code unpack_file_names(struct unpacker *unpacker)
+{
+    enum err_code code = begin_columns(unpacker, SYMBOL_PACK_FILE_SIZES, SYMBOL_PACK_FILE_NAMES);
+    for (uint32_t i = 0; !code && i < unpacker->header.file_count; i++) {
+        struct span path;
+        if (!take_text(unpacker, SYMBOL_PACK_FILE_SIZES, SYMBOL_PACK_FILE_NAMES,
+                       SYMBOL_PATH_MAX_BYTES, &path))
+            return corrupt(unpacker, "the path of a file");
+        symbol_strings_writer_add(&unpacker->writer->paths, path, SPAN_LITERAL(""));
+    }
+    return code ? code : end_columns(unpacker, SYMBOL_PACK_FILE_SIZES, SYMBOL_PACK_FILE_NAMES);
+}
+
+/* ---- all of it ---- */
+
+static enum err_code unpack_all(struct unpacker *unpacker, struct buf *output)
+{
+    const struct symbol_table_header *header = &unpacker->header;
+    struct symbol_table_facts facts = {.id_kind = header->id_kind,
+                                       .id_bytes = header->id_bytes,
+                                       .machine = header->machine,
+                                       .quality = header->quality,
+                                       .broken_units = header->broken_units,
+                                       .builder_version = header->builder_version};
+    memcpy(facts.id, header->id, header->id_bytes);
+    enum err_code code = unpack_segments(unpacker);
+    if (!code)
+        code = unpack_functions(unpacker);
+    if (!code)
+        code = unpack_nodes(unpacker);
+    if (!code)
+        code = unpack_records(unpacker);
+    if (!code)
+        code = unpack_function_names(unpacker);
+    if (!code)
+        code = unpack_file_names(unpacker);
+    return code ? code : symbol_encoder_write(&unpacker->encoder, &facts, output, unpacker->err);
+}
+
+enum err_code symbol_unpack(struct span packed, struct buf *output, struct err *err)
+{
+    /* Names are packed in a hurry: they are read from here alone, and rest elsewhere. */
+    static const struct symbol_table_writer_options options = {.is_quick = true};
+    struct unpacker unpacker = {.packed = packed, .err = err};
+    enum err_code code = read_head(&unpacker);
+    if (code)
+        return code;
+    unpacker.writer = symbol_table_writer_create(&options);
+    code = unpack_all(&unpacker, output);
+    for (int i = 0; i < SYMBOL_PACK_COLUMNS; i++)
+        mem_free(unpacker.flat[i]);
+    symbol_encoder_fini(&unpacker.encoder);
+    symbol_pack_model_fini(&unpacker.model);
+    symbol_table_writer_destroy(unpacker.writer);
+    return code;
+}
+
+uint64_t symbol_unpack_bytes(struct span packed)
+{
+    struct err ignored;
+    struct unpacker unpacker = {.packed = packed, .err = &ignored};
+    uint64_t flat = 0;
+    if (read_head(&unpacker))
+        return 0;
+    for (int i = 0; i < SYMBOL_PACK_COLUMNS; i++)
+        flat += unpacker.places[i].flat_bytes;
+    return UNPACK_SLACK_BYTES + UNPACK_FLAT_FACTOR * flat +
+           UNPACK_NODE_BYTES * (uint64_t)unpacker.header.node_count +
+           UNPACK_FUNCTION_BYTES * (uint64_t)unpacker.header.function_count;
+}
+
+static enum err_code map_packed(int fd, void **ret_memory, size_t *ret_size, struct err *err)
+{
+    struct stat status;
+    if (fstat(fd, &status) != 0)
+        return err_set_errno(err, ERR_IO, "packed symbol table");
+    *ret_size = (size_t)status.st_size;
+    *ret_memory = *ret_size ? mmap(NULL, *ret_size, PROT_READ, MAP_PRIVATE, fd, 0) : MAP_FAILED;
+    if (*ret_memory == MAP_FAILED)
+        return err_set_errno(err, *ret_size ? ERR_IO : ERR_INVALID, "packed symbol table");
+    return ERR_NONE;
+}
+
+uint64_t symbol_unpack_fd_bytes(int packed_fd)
+{
+    void *memory;
+    size_t size;
+    struct err ignored;
+    if (map_packed(packed_fd, &memory, &size, &ignored))
+        return 0;
+    const uint64_t bytes = symbol_unpack_bytes(span_of(memory, size));
+    munmap(memory, size);
+    return bytes;
+}
+
+enum err_code symbol_unpack_fd(int packed_fd, int table_fd, size_t max_bytes, struct err *err)
+{
+    void *memory;
+    size_t size;
+    enum err_code code = map_packed(packed_fd, &memory, &size, err);
+    if (code)
+        return code;
+    buf_auto table;
+    buf_init(&table, max_bytes);
+    code = symbol_unpack(span_of(memory, size), &table, err);
+    if (!code)
+        code = symbol_pack_write(table_fd, buf_span(&table), err);
+    munmap(memory, size);
+    return code;
+}

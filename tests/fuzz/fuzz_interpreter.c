@@ -1,0 +1,164 @@
+/* What the agent reads of interpreters and of JIT compilers: the first byte says which of its
+ * readers gets the rest. */
+#include "tests/fuzz/fuzz.h"
+
+#include "agent/cpython.h"
+#include "agent/cpython_text.h"
+#include "agent/elf_exports.h"
+#include "agent/elf_file.h"
+#include "agent/jitdump.h"
+#include "agent/ruby_lines.h"
+#include "agent/ruby_text.h"
+#include "agent/weave.h"
+#include "lib/base/mem.h"
+#include "lib/base/os.h"
+
+#include <sys/mman.h>
+
+static void read_lines(struct span table)
+{
+    static const enum cpython_line_form forms[] = {CPYTHON_LINES_INCREMENTS, CPYTHON_LINES_RANGES,
+                                                   CPYTHON_LINES_LOCATIONS};
+    for (int i = 0; i < 3; i++) {
+        for (int64_t place = -2; place < 5000; place = place < 8 ? place + 1 : 2 * place)
+            fuzz_check(cpython_lines_find(forms[i], table, 7, place) <= INT32_MAX);
+    }
+}
+
+static void read_text(struct span bytes)
+{
+    struct cpython_text_form form;
+    uint32_t state;
+    buf_auto text;
+    buf_init(&text, 1 << 20);
+    if (bytes.size < sizeof(state))
+        return;
+    memcpy(&state, bytes.data, sizeof(state));
+    if (!cpython_text_form(state, &form))
+        return;
+    cpython_text_decode(span_of(bytes.data + 4, bytes.size - 4), form.character_bytes, &text);
+    fuzz_check(span_is_utf8(buf_span(&text)));
+}
+
+static void read_layout(struct span offsets)
+{
+    struct cpython_layout layout;
+    const enum interpreter_outcome outcome = cpython_layout_read(offsets, &layout);
+    if (outcome != INTERPRETER_READY)
+        return;
+    const struct interpreter_layout *frames = &layout.frames;
+    fuzz_check(frames->frame_bytes < INTERPRETER_PIECE_BYTES);
+    fuzz_check(frames->code_bytes < INTERPRETER_PIECE_BYTES);
+    for (int i = 0; i < 3; i++)
+        fuzz_check(frames->code_words[i] + 8 <= frames->code_bytes);
+}
+
+static void read_symbols(struct span bytes)
+{
+    struct elf_file file;
+    struct elf_exports symbols;
+    struct elf_symbol symbol;
+    struct err err;
+    fd_auto fd = memfd_create("elf", MFD_CLOEXEC);
+    fuzz_check(fd >= 0 && os_write_all(fd, bytes.data, bytes.size) == 0);
+    if (elf_file_read(fd, "file", &file, &err) || !elf_exports_init(&symbols, fd, &file))
+        return;
+    (void)elf_exports_find(&symbols, "_PyRuntime", &symbol);
+    (void)elf_exports_find(&symbols, "own", &symbol);
+}
+
+/* The first byte says how many of the others are entries. */
+static void read_ruby_lines(struct span bytes)
+{
+    if (bytes.size < 1)
+        return;
+    const size_t first = bytes.data[0] < bytes.size - 1 ? bytes.data[0] : bytes.size - 1;
+    for (uint32_t entry_bytes = 8; entry_bytes <= 12; entry_bytes += 4) {
+        const struct ruby_lines lines = {
+            .entries = span_of(bytes.data + 1, first),
+            .entry_bytes = entry_bytes,
+            .index = span_of(bytes.data + 1 + first, bytes.size - 1 - first)};
+        for (uint64_t position = 0; position < UINT64_C(1) << 40;
+             position = position < 600 ? position + 1 : 2 * position)
+            fuzz_check(ruby_lines_find(&lines, position) <= INT32_MAX);
+    }
+}
+
+static void read_ruby_text(struct span bytes)
+{
+    uint8_t object[RUBY_OBJECT_BYTES];
+    struct ruby_text_place place;
+    if (bytes.size < sizeof(object))
+        return;
+    memcpy(object, bytes.data, sizeof(object));
+    for (uint32_t minor = 0; minor <= 4; minor++) {
+        if (ruby_text_find(ruby_layout_find(3 << 8 | minor), object, &place))
+            fuzz_check(place.bytes <= RUBY_TEXT_MAX_BYTES && (place.address || place.offset));
+    }
+    ruby_text_clean(object, sizeof(object));
+    fuzz_check(span_is_utf8(span_of(object, sizeof(object))));
+}
+
+static bool is_odd(const void *context, uint32_t native)
+{
+    (void)context;
+    return native & 1;
+}
+
+static void weave_stacks(struct span bytes)
+{
+    uint32_t items[UINT8_MAX + 256];
+    struct interpreted_frame frames[256] = {0};
+    uint32_t count = 0, native = 0, interpreted = 0;
+    if (bytes.size < 1)
+        return;
+    for (size_t i = 1; i + 1 < bytes.size && count < 256; i += 2)
+        frames[count++] = (struct interpreted_frame){
+            .native = bytes.data[i] == 255 ? INTERPRETED_NOWHERE : bytes.data[i],
+            .flags = bytes.data[i + 1] & INTERPRETED_LAST};
+    const struct weave weave = {
+        .native_count = bytes.data[0], .frames = frames, .frame_count = count, .is_call = is_odd};
+    const uint32_t woven = weave_frames(&weave, items);
+    for (uint32_t i = 0; i < woven; i++) {
+        /* Both in their order, and none of the interpreter's left out. */
+        if (items[i] & WEAVE_INTERPRETED) {
+            fuzz_check((items[i] & ~WEAVE_INTERPRETED) == interpreted++);
+        } else {
+            fuzz_check(items[i] >= native && items[i] < bytes.data[0]);
+            native = items[i] + 1;
+        }
+    }
+    fuzz_check(interpreted == count);
+}
+
+/* The file as it was and as it grew. */
+static void read_jitdump(struct span bytes)
+{
+    struct jitdump *dump = jitdump_create();
+    struct jitdump_place place;
+    fd_auto fd = memfd_create("jitdump", MFD_CLOEXEC);
+    fuzz_check(fd >= 0 && os_write_all(fd, bytes.data, bytes.size) == 0);
+    for (int64_t part = 1; part <= 3; part++) {
+        jitdump_read(dump, fd, bytes.size * (size_t)part / 3, part);
+        for (uint64_t address = 1; address; address *= 3) {
+            if (jitdump_find(dump, address, &place))
+                fuzz_check(place.function.size && span_is_utf8(place.function) &&
+                           span_is_utf8(place.file));
+            if (address > UINT64_MAX / 3)
+                break;
+        }
+    }
+    (void)jitdump_is_path(bytes);
+    jitdump_destroy(dump);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static void (*const readers[])(struct span) = {read_lines,      read_text,     read_layout,
+                                                   read_symbols,    weave_stacks,  read_jitdump,
+                                                   read_ruby_lines, read_ruby_text};
+    if (size == 0)
+        return 0;
+    readers[data[0] % (sizeof(readers) / sizeof(*readers))](span_of(data + 1, size - 1));
+    return 0;
+}

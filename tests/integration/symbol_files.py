@@ -1,0 +1,128 @@
+"""Files with debug information, tables of them, and what other tools say of their addresses."""
+
+import os
+import pathlib
+import subprocess
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BUILD = ROOT / "build" / os.environ.get("BUILD", "release")
+SYMBOLIZE = BUILD / "perfolio-symbolize"
+PRINT = BUILD / "tests" / "oracle" / "print_symbols"
+
+C_SOURCE = r"""
+#include "inlined.h"
+volatile int sink;
+static __attribute__((noinline)) int outlined(int x) { sink = x; return x * 3; }
+static inline __attribute__((always_inline)) int middle(int x)
+{
+    for (int i = 0; i < 4; i++)
+        sink += leaf(x + i);
+    return sink;
+}
+__attribute__((noinline)) int entry(int x)
+{
+    int y = middle(x);
+    if (y > 10)
+        y += leaf(y);
+    return y + outlined(y);
+}
+int main(int argc, char **argv) { (void)argv; return entry(argc) & 1; }
+"""
+HEADER = r"""
+extern volatile int sink;
+static inline __attribute__((always_inline)) int leaf(int x)
+{
+    sink = x;
+    return x ^ sink;
+}
+"""
+
+
+def build_printer():
+    """No part of the product."""
+    subprocess.run(["make", "-s", f"BUILD={BUILD.name}", str(PRINT.relative_to(ROOT))],
+                   cwd=ROOT, check=True)
+
+
+def write_source(folder):
+    (folder / "main.c").write_text(C_SOURCE)
+    (folder / "inlined.h").write_text(HEADER)
+    return folder
+
+
+def run(*arguments, **options):
+    return subprocess.run([str(argument) for argument in arguments], capture_output=True, text=True,
+                          errors="surrogateescape", check=False, **options)
+
+
+def compile_c(folder, *flags, compiler="gcc"):
+    binary = folder / "program"
+    done = run(compiler, "-O2", "-g", *flags, "main.c", "-o", binary, cwd=folder)
+    assert done.returncode == 0, done.stderr
+    return binary
+
+
+def symbolize(file, *options):
+    """(table, what was said on standard error)"""
+    table = file.parent / (file.name + ".symbols")
+    done = run(SYMBOLIZE, *options, "-q", "-o", table, file)
+    assert done.returncode == 0, done.stderr
+    return table, done.stderr
+
+
+def refuse(file, *options):
+    table = file.parent / (file.name + ".symbols")
+    done = run(SYMBOLIZE, *options, "-o", table, file)
+    assert done.returncode == 1
+    assert not table.exists() and not list(file.parent.glob("*.part-*"))
+    return done.stderr
+
+
+def places(table):
+    """Every address where the answer changes, and the byte before it."""
+    return run(PRINT, table, "starts").stdout.split()
+
+
+def look_up(table, addresses):
+    """Frames (name, linkage name, file, line) of each address, leaf first."""
+    done = run(PRINT, table, input="".join(f"{address}\n" for address in addresses))
+    assert done.returncode == 0, done.stderr
+    return [[tuple(line.split("\t")) for line in block.split("\n")[1:] if line]
+            for block in done.stdout.split("\n\n")[:-1]]
+
+
+def llvm(file, addresses):
+    """Frames (linkage name, file:line) of each address by llvm-symbolizer."""
+    done = run("llvm-symbolizer", f"--obj={file}", "--inlines", "--no-demangle",
+               input="".join(f"{address}\n" for address in addresses))
+    answers = []
+    for block in done.stdout.split("\n\n")[:len(addresses)]:
+        lines = block.strip("\n").split("\n")
+        answers.append([(name, place.rsplit(":", 1)[0])
+                        for name, place in zip(lines[0::2], lines[1::2])])
+    return answers
+
+
+def names_and_places(frames):
+    return [(linkage, f"{file}:{line}" if file else f"??:{line}")
+            for _, linkage, file, line in frames]
+
+
+def differences(file, table, expected=None):
+    """Addresses of which the two do not say the same, but for the name of the outermost function:
+    there llvm has the symbol, the table what DWARF says."""
+    addresses = places(table)
+    assert addresses
+    wrong = []
+    for address, frames, other in zip(addresses, look_up(table, addresses),
+                                      llvm(expected or file, addresses)):
+        mine = names_and_places(frames)
+        if mine and not mine[0][1].startswith("??") and (
+                [place for _, place in mine] != [place for _, place in other] or
+                [name for name, _ in mine[:-1]] != [name for name, _ in other[:-1]]):
+            wrong.append((address, mine, other))
+    return wrong, len(addresses)
+
+
+def sections_of(file):
+    return run("readelf", "-SW", file).stdout

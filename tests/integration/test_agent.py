@@ -1,0 +1,554 @@
+"""perfolio-agent against a real server: real processes are sampled, sent and found by their labels."""
+
+import contextlib
+import http.server
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from conftest import BUILD, PERFOLIO
+from people import Tenant
+from test_record import REFUSAL, SOURCE
+from test_store import folded
+
+AGENT = BUILD / "perfolio-agent"
+CPU = "process_cpu:cpu:nanoseconds:cpu:nanoseconds"
+HOUR = 3600 * 10**9
+STARTED = 'msg="sampling"'
+
+pytestmark = pytest.mark.skipif(REFUSAL is not None, reason=f"the kernel refuses: {REFUSAL}")
+
+
+class Agent:
+    def __init__(self, folder, server, token, *arguments):
+        self.spool = folder / "spool"
+        self.log_path = folder / "agent.log"
+        token_file = folder / "token"
+        token_file.write_text(token + "\n")
+        self.command = [str(AGENT), f"--server={server.url}", f"--token-file={token_file}",
+                        f"--ca-file={server.ca_file}", f"--spool-dir={self.spool}", "--interval=1",
+                        "--frequency=199", *arguments]
+        self.process = None
+
+    def start(self):
+        self.log_begin = len(self.log()) if self.log_path.exists() else 0
+        with open(self.log_path, "a") as log:
+            self.process = subprocess.Popen(self.command, stdout=log, stderr=log)
+        self.wait_for(STARTED)
+        return self
+
+    def log(self):
+        return self.log_path.read_text()
+
+    def wait_for(self, text, seconds=30):
+        deadline = time.monotonic() + seconds
+        begin = self.log_begin if text == STARTED else 0
+        while text not in self.log()[begin:]:
+            assert self.process.poll() is None and time.monotonic() < deadline, self.log()
+            time.sleep(0.05)
+
+    def stop(self, number=signal.SIGTERM):
+        if self.process and self.process.poll() is None:
+            self.process.send_signal(number)
+            assert self.process.wait(60) in (0, -number), self.log()
+
+    def waiting(self):
+        return sorted(self.spool.glob("*.otlp.zst"))
+
+
+@pytest.fixture
+def tenant(server):
+    return Tenant(server)
+
+
+@pytest.fixture
+def start_agent(server, tenant, tmp_path):
+    agents = []
+
+    def start(*arguments, at=server, scopes=("ingest",)):
+        agent = Agent(tmp_path, at, tenant.make_token(*scopes)["token"], *arguments)
+        agents.append(agent)
+        return agent.start()
+
+    yield start
+    for agent in agents:
+        agent.stop(signal.SIGKILL)
+
+
+# Of this run alone: an agent samples the whole machine, where other tests may run the program, too.
+NAME = f"agent-spin-{os.getpid()}"
+
+
+@pytest.fixture
+def program(tmp_path):
+    (tmp_path / "spin.c").write_text(SOURCE)
+    path = tmp_path / NAME
+    subprocess.run(["gcc", "-g", "-O1", "-fno-omit-frame-pointer", "-fno-optimize-sibling-calls",
+                    "-Wl,--build-id", tmp_path / "spin.c", "-o", path], check=True)
+    return path
+
+
+def spin(program, seconds):
+    """Runs it for so long; returns the processor time that it got, in nanoseconds."""
+    process = subprocess.Popen([program, "100000000"])
+    time.sleep(seconds)
+    process.kill()
+    _, _, used = os.wait4(process.pid, 0)
+    process.returncode = -signal.SIGKILL
+    return int((used.ru_utime + used.ru_stime) * 1e9)
+
+
+@contextlib.contextmanager
+def spinning(*command, env=None):
+    process = subprocess.Popen(command if len(command) > 1 else [*command, "100000000"], env=env)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+def is_about(total, spun):
+    """Samples of 5 ms each, some taken while the program starts and ends."""
+    return 0.8 * spun - 0.05e9 < total < 1.2 * spun + 0.05e9
+
+
+def now():
+    return time.time_ns()
+
+
+def test_a_process_is_found_by_its_labels_and_has_names_once_its_table_is_there(
+        start_agent, server, tenant, program, tmp_path):
+    begin = now()
+    agent = start_agent("--label=env=test")
+    spun = spin(program, 2.5)
+    agent.stop()
+    assert not agent.waiting(), agent.log()
+    client = server.api(tenant.make_token("read")["token"])
+    selector = CPU + f'{{process_executable_name="{NAME}",env="test"}}'
+    subprocess.run([PERFOLIO, "debuginfo", "upload", program], check=True, timeout=60, env={
+        "HOME": str(tmp_path), "PERFOLIO_URL": server.url, "PERFOLIO_CA_FILE": str(server.ca_file),
+        "PERFOLIO_TOKEN": tenant.make_token("debuginfo", "read")["token"]})
+    answer, rows = folded(client, selector, begin, now() + HOUR)
+    total = sum(rows.values())
+    assert is_about(total, spun)
+    whole = sum(value for stack, value in rows.items()
+                if ("main" in stack and stack[-3:] == ("outer", "middle", "inner")))
+    assert whole > 0.9 * total, rows
+    series = client.get("/api/v1/series", query={"start": begin, "end": now() + HOUR,
+                                                  "match[]": selector}).json()
+    assert NAME in str(series) and "host_name" in str(series)
+
+
+def names_of_spinning(client, begin, name, seconds=60):
+    """The rows of the program, once they have the names of their functions."""
+    selector = CPU + '{process_executable_name="' + name + '"}'
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        _, rows = folded(client, selector, begin, now() + HOUR)
+        if any("inner" in stack for stack in rows):
+            return rows
+        time.sleep(0.5)
+    return rows
+
+
+def build_id_of(program):
+    notes = subprocess.run(["readelf", "-n", program], check=True, capture_output=True, text=True).stdout
+    return re.search(r"Build ID: ([0-9a-f]+)", notes)[1]
+
+
+def test_the_agent_gives_names_to_what_it_sampled_and_sends_nothing_twice(
+        start_agent, server, tenant, program, tmp_path):
+    begin = now()
+    build_id = build_id_of(program)
+    agent = start_agent(scopes=("ingest", "debuginfo"))
+    with spinning(program):
+        agent.wait_for(f"build_id={build_id} kind=table", 120)
+        time.sleep(1)
+    agent.stop()
+    client = server.api(tenant.make_token("read", "debuginfo")["token"])
+    rows = names_of_spinning(client, begin, program.name)
+    total = sum(rows.values())
+    whole = sum(value for stack, value in rows.items()
+                if "main" in stack and stack[-3:] == ("outer", "middle", "inner"))
+    assert whole > 0.9 * total, rows
+    status = client.get(f"/api/v1/debuginfo/{build_id}").json()
+    # Symbols and no code: a table, and neither the binary nor a debug file.
+    assert status["state"] == "ready" and status["table"]["file"] == program.name and not status["files"]
+    assert "lines" in status["table"]["quality"]
+    # Another one, which knows nothing of the first, asks and sends nothing.
+    agent.command += [f"--metrics=unix:{tmp_path}/metrics.sock"]
+    agent.start()
+    deadline = time.monotonic() + 120
+    text = ""
+    with spinning(program):
+        while not re.search(r"symbols_known_total [1-9]", text):
+            assert time.monotonic() < deadline, text
+            text = ask(str(tmp_path / "metrics.sock"), b"GET /metrics HTTP/1.1\r\n\r\n")[1]
+            time.sleep(0.2)
+    agent.stop()
+    assert agent.log().count(f"build_id={build_id} kind=table") == 1
+
+
+def test_symbols_stay_here_where_they_are_not_allowed_out(start_agent, server, tenant, program):
+    build_id = build_id_of(program)
+    client = server.api(tenant.make_token("read", "debuginfo")["token"])
+    agent = start_agent("--symbols=off", scopes=("ingest", "debuginfo"))
+    spin(program, 1.5)
+    agent.stop()
+    assert client.get(f"/api/v1/debuginfo/{build_id}").json()["state"] == "missing"
+    agent = start_agent()  # a token that may not
+    with spinning(program):
+        agent.wait_for("needs the scope debuginfo", 120)
+    agent.stop()
+    assert not agent.waiting(), agent.log()
+    assert client.get(f"/api/v1/debuginfo/{build_id}").json()["state"] == "missing"
+
+
+def rights_of_threads(process):
+    """{(effective capabilities, no_new_privs)} of all its threads."""
+    found = set()
+    for status in Path(f"/proc/{process.pid}/task").glob("*/status"):
+        text = status.read_text()
+        found.add((int(re.search(r"CapEff:\s+(\w+)", text)[1], 16), re.search(r"NoNewPrivs:\s+(\d)", text)[1]))
+    return found
+
+
+def test_rights_are_given_up_once_sampling_runs(start_agent, tmp_path):
+    agent = start_agent(f"--metrics=unix:{tmp_path}/metrics.sock")
+    time.sleep(0.5)  # threads that have just begun
+    reading, sampling = 1 << 2, 1 << 2 | 1 << 19 | 1 << 34 | 1 << 39 | 1 << 40
+    rights = rights_of_threads(agent.process)
+    assert len(rights) == 3 and all(has_no_new == "1" for _, has_no_new in rights), rights
+    # The engine's; of the threads that send; and that of metrics, which has none.
+    assert {effective & ~sampling for effective, _ in rights} == {0}
+    assert sorted(effective & ~sampling | effective & reading for effective, _ in rights) == [0, reading, reading]
+    assert 0 in {effective for effective, _ in rights} and reading in {effective for effective, _ in rights}
+
+
+def test_above_the_memory_limit_it_grows_no_more_and_goes_on(start_agent, server, tenant, program, tmp_path):
+    begin = now()
+    agent = start_agent("--memory-limit=8", f"--metrics=unix:{tmp_path}/metrics.sock")
+    deadline = time.monotonic() + 60
+    values = {}
+    with spinning(program):
+        while not values.get("short_of_memory_seconds_total") or not values.get("refused_total"):
+            assert time.monotonic() < deadline, values
+            text = ask(str(tmp_path / "metrics.sock"), b"GET /metrics HTTP/1.1\r\n\r\n")[1]
+            values = {name: int(value) for name, value in re.findall(r"^perfolio_agent_(\S+) (\d+)$", text, re.M)}
+            time.sleep(0.2)
+    client = server.api(tenant.make_token("read")["token"])
+    with spinning(shutil.copy(program, tmp_path / "late-spin")) as process:
+        let_it_run(process)
+    agent.stop()
+    assert "late-spin" in series_of(client, begin, '{process_executable_name="late-spin"}')
+
+
+def let_it_run(process, seconds=0.4):
+    """Until it has had so much processor time: on a busy host that takes longer."""
+    deadline = time.monotonic() + 120
+    while sum(map(int, Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[11:13])) < 100 * seconds:
+        assert process.poll() is None and time.monotonic() < deadline
+        time.sleep(0.1)
+    time.sleep(0.5)
+
+
+def series_of(client, begin, match):
+    return str(client.get("/api/v1/series", query={"start": begin, "end": now() + HOUR, "match[]": CPU + match}).json())
+
+
+RULES = r"""
+relabel_configs:
+- source_labels: [__meta_process_executable_name]
+  regex: unwanted-.*
+  action: drop
+- source_labels: [__meta_env_var_STAGE, __meta_process_executable_compiler]
+  separator: "@"
+  regex: (\w+)@GCC.*
+  target_label: stage
+  replacement: $1-gcc
+- action: labeldrop
+  regex: process_executable_path|os_kernel_release
+"""
+
+
+def test_labels_follow_rules_and_what_they_drop_is_not_sent(start_agent, server, tenant, program, tmp_path):
+    rules = tmp_path / "relabel.yaml"
+    rules.write_text(RULES)
+    begin = now()
+    agent = start_agent(f"--relabel-file={rules}", "--environment=STAGE", "--symbols=off")
+    client = server.api(tenant.make_token("read")["token"])
+    unwanted = shutil.copy(program, tmp_path / "unwanted-spin")
+    with spinning(unwanted) as other, spinning(program, env={"STAGE": "canary", "SECRET": "hunter2"}) as process:
+        let_it_run(process)
+        let_it_run(other)
+    agent.stop()
+    text = series_of(client, begin, f'{{process_executable_name="{NAME}"}}')
+    names = client.get("/api/v1/label/process_executable_name/values",
+                       query={"start": begin, "end": now() + HOUR}).json()
+    assert NAME in str(names) and "unwanted-spin" not in str(names)
+    assert "canary-gcc" in text and "process_environment_variable_STAGE" in text, text
+    assert "process_executable_compiler" in text and "GCC" in text and "host_cpu_model_name" in text
+    for lost in ("hunter2", "process_executable_path", "os_kernel_release", "__meta"):
+        assert lost not in text
+
+
+def test_rules_that_are_wrong_are_told_with_their_line(tmp_path):
+    rules = tmp_path / "relabel.yaml"
+    rules.write_text("relabel_configs:\n- action: explode\n")
+    done = subprocess.run([AGENT, f"--offline-dir={tmp_path / 'x'}", f"--relabel-file={rules}"],
+                          capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1 and f"{rules}: line 2: there is no such action" in done.stderr
+
+
+class Pods(http.server.BaseHTTPRequestHandler):
+    """What a kubelet answers; the container's id is the one that the test says."""
+    container = ""
+    asked = 0
+
+    def do_GET(self):
+        Pods.asked += 1
+        is_right = self.path == "/pods" and self.headers["Authorization"] == "Bearer pods-token"
+        body = json.dumps({"items": [{
+            "metadata": {"name": "web-1", "namespace": "shop", "labels": {"app.kubernetes.io/name": "web"}},
+            "spec": {"nodeName": "node-7"},
+            "status": {"containerStatuses": [{"name": "c", "image": "i",
+                                              "containerID": f"containerd://{Pods.container}"}]}}]}).encode()
+        self.send_response(200 if is_right else 401)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *arguments):
+        pass
+
+
+@pytest.fixture
+def cgroup():
+    """A cgroup as a container runtime makes it."""
+    name = "cri-containerd-" + os.urandom(32).hex() + ".scope"
+    roots = [Path(line.split()[4]) for line in Path("/proc/self/mountinfo").read_text().splitlines()
+             if " - cgroup2 " in line or " - cgroup " in line and "name=systemd" in line]
+    for root in roots:
+        folder = root / "kubepods.slice" / name
+        try:
+            folder.mkdir(parents=True)
+        except OSError:
+            continue
+        yield folder
+        deadline = time.monotonic() + 20
+        while folder.exists() and time.monotonic() < deadline:
+            try:
+                folder.rmdir()
+            except OSError:
+                time.sleep(0.1)
+        with contextlib.suppress(OSError):
+            folder.parent.rmdir()
+        return
+    pytest.skip("no cgroup can be made here")
+
+
+def test_a_pods_names_come_from_the_kubelet(start_agent, server, tenant, program, tmp_path, cgroup):
+    Pods.container = cgroup.name[len("cri-containerd-"):-len(".scope")]
+    kubelet = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Pods)
+    threading.Thread(target=kubelet.serve_forever, daemon=True).start()
+    token = tmp_path / "pods-token"
+    token.write_text("pods-token\n")
+    begin = now()
+    try:
+        agent = start_agent(f"--pods=http://127.0.0.1:{kubelet.server_port}/pods", f"--pods-token-file={token}",
+                            "--symbols=off")
+        # As a runtime does: first the cgroup, then the program.
+        command = ["sh", "-c", f"echo $$ > {cgroup}/cgroup.procs; exec {program} 100000000"]
+        client = server.api(tenant.make_token("read")["token"])
+        with spinning(*command) as process:
+            let_it_run(process)
+        agent.stop()
+        text = series_of(client, begin, '{k8s_pod_name="web-1"}')
+    finally:
+        kubelet.shutdown()
+    assert Pods.asked
+    for label in ("'k8s_namespace_name': 'shop'", "'k8s_node_name': 'node-7'", "'service_name': 'web'",
+                  "'k8s_container_name': 'c'", f"'container_id': '{Pods.container}'",
+                  "'container_runtime': 'containerd'", "'systemd_slice': 'kubepods.slice'"):
+        assert label in text, text
+
+
+def test_all_processes_of_the_host_are_there(start_agent, server, tenant, program):
+    begin = now()
+    agent = start_agent()
+    spin(program, 1.5)
+    agent.stop()
+    client = server.api(tenant.make_token("read")["token"])
+    values = client.get("/api/v1/label/process_executable_name/values",
+                        query={"start": begin, "end": now() + HOUR}).json()
+    assert NAME in str(values)
+
+
+def test_an_outage_loses_nothing_and_counts_nothing_twice(start_server, tmp_path, program):
+    server = start_server()
+    tenant = Tenant(server)
+    agent = Agent(tmp_path, server, tenant.make_token("ingest")["token"])
+    begin = now()
+    agent.start()
+    try:
+        server.stop()
+        spun = spin(program, 2.5)
+        agent.wait_for("could not be sent and waits")
+        time.sleep(1.5)  # the last window of the program waits, too
+        # Killed, too: what waits is sent by the next one.
+        agent.stop(signal.SIGKILL)
+        kept = set(agent.waiting())
+        assert kept
+        server.start()
+        agent.start()
+        deadline = time.monotonic() + 60
+        while kept & set(agent.waiting()):
+            assert time.monotonic() < deadline, agent.log()
+            time.sleep(0.1)
+        agent.stop()
+    finally:
+        agent.stop(signal.SIGKILL)
+    client = server.api(tenant.make_token("read")["token"])
+    _, rows = folded(client, CPU + f'{{process_executable_name="{NAME}"}}', begin, now() + HOUR)
+    assert is_about(sum(rows.values()), spun)
+
+
+def test_offline_batches_are_pushed_later(server, tenant, tmp_path, program):
+    folder = tmp_path / "offline"
+    begin = now()
+    agent = subprocess.Popen([AGENT, f"--offline-dir={folder}", "--interval=1", "--frequency=199"],
+                             stderr=subprocess.PIPE, text=True)
+    try:
+        while STARTED not in (line := agent.stderr.readline()):
+            assert line
+        spun = spin(program, 1.5)
+    finally:
+        agent.terminate()
+        _, log = agent.communicate(timeout=60)
+    batches = sorted(folder.glob("*.otlp.zst"))
+    assert batches, log
+    client = server.api(tenant.make_token("read")["token"])
+    environment = {"HOME": str(tmp_path), "PERFOLIO_URL": server.url, "PERFOLIO_CA_FILE": str(server.ca_file),
+                   "PERFOLIO_TOKEN": tenant.make_token("ingest")["token"]}
+    done = subprocess.run([PERFOLIO, "push", "--format", "otlp", *batches], env=environment, timeout=60,
+                          capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    _, rows = folded(client, CPU + f'{{process_executable_name="{NAME}"}}', begin, now() + HOUR)
+    assert is_about(sum(rows.values()), spun)
+
+
+def test_a_full_spool_drops_the_oldest(tmp_path, program):
+    folder = tmp_path / "offline"
+    folder.mkdir(mode=0o700)
+    for number in range(3):
+        (folder / f"{number + 1:020d}-{'a' * 22}.otlp.zst").write_bytes(b"x" * (400 << 10))
+    (folder / "other").write_bytes(b"mine")
+    agent = subprocess.Popen([AGENT, f"--offline-dir={folder}", "--spool-max=1", "--interval=1"],
+                             stderr=subprocess.PIPE, text=True)
+    try:
+        spin(program, 2)
+    finally:
+        agent.terminate()
+        _, log = agent.communicate(timeout=60)
+    names = {path.name[:20] for path in folder.glob("*.otlp.zst")}
+    assert f"{1:020d}" not in names and f"{3:020d}" in names and len(names) >= 2, log
+    assert (folder / "other").exists()
+    assert re.search(r"dropped=[1-9]", log)
+
+
+def ask(address, request, patience=10):
+    """The status and the body of what is answered at a port or a path."""
+    family = socket.AF_UNIX if isinstance(address, str) else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as connection:
+        connection.settimeout(patience)
+        connection.connect(address)
+        connection.sendall(request)
+        answer = b""
+        while part := connection.recv(65536):
+            answer += part
+    head, _, body = answer.partition(b"\r\n\r\n")
+    assert f"Content-Length: {len(body)}\r\n".encode() in head
+    return int(head.split()[1]), body.decode()
+
+
+@pytest.mark.parametrize("is_port", [True, False], ids=["port", "socket"])
+def test_metrics_and_health_are_answered_to_this_machine(start_agent, program, tmp_path, is_port):
+    path = tmp_path / "metrics.sock"
+    if not is_port:  # as a killed agent leaves it
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as old:
+            old.bind(str(path))
+    agent = start_agent("--metrics=127.0.0.1:0" if is_port else f"--metrics=unix:{path}")
+    address = ("127.0.0.1", int(re.search(r"port=(\d+)", agent.log())[1])) if is_port else str(path)
+    spin(program, 1)
+    get = b"GET %s HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    deadline = time.monotonic() + 30
+    values = {}
+    while not values.get('stacks_total{stop="root"}') or not values.get("sent_batches_total"):
+        assert time.monotonic() < deadline, values
+        status, text = ask(address, get % b"/metrics")
+        assert status == 200
+        values = {name: int(value) for name, value in re.findall(r"^perfolio_agent_(\S+) (\d+)$", text, re.M)}
+        time.sleep(0.2)
+    assert values["processes"] > 1 and values["tables"] > 1 and values["lost_batches_total"] == 0
+    assert values["samples_total"] >= values['stacks_total{stop="root"}']
+    # Each is explained, and said once.
+    names = re.findall(r"^# TYPE perfolio_agent_(\w+) (?:counter|gauge)$", text, re.M)
+    assert len(names) == len(set(names)) and {name.partition("{")[0] for name in values} == set(names)
+    assert ask(address, get % b"/healthz") == (200, "ok\n")
+    assert ask(address, get % b"/other")[0] == 404
+    assert ask(address, b"POST /metrics HTTP/1.1\r\n\r\n")[0] == 405
+    assert ask(address, b"nonsense\r\n\r\n")[0] == 400
+    # Who says nothing is let go after a while, and others are answered.
+    with socket.socket(socket.AF_INET if is_port else socket.AF_UNIX, socket.SOCK_STREAM) as silent:
+        silent.connect(address)
+        assert ask(address, get % b"/healthz", patience=60)[0] == 200
+    agent.stop()
+    assert is_port or not path.exists()
+
+
+def test_the_doctor_says_what_is_there_and_what_is_missing():
+    done = subprocess.run([AGENT, "doctor"], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stdout
+    assert re.search(r"^ok +sampling$", done.stdout, re.M)
+    assert re.search(r"^(ok +bpf_loop$|note +bpf_loop .*bounded loops)", done.stdout, re.M)
+    done = subprocess.run(["setpriv", "--reuid=65534", "--clear-groups", "--bounding-set=-all",
+                           "--inh-caps=-all", AGENT, "doctor"], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1
+    assert re.search(r"^missing +CAP_BPF.*grant", done.stdout, re.M)
+    assert "not known without CAP_BPF" in done.stdout and "bpf_loop" not in done.stdout
+
+
+@pytest.mark.parametrize("arguments, words", [
+    ([], "name a server"),
+    (["--server=http://example.com"], "https://"),
+    (["--server=https://x", "--frequency=0"], "a number from 1"),
+    (["--server=https://x", "--label=x"], "NAME=VALUE"),
+    (["--server=https://x", "--metrics=0.0.0.0:9100"], "127.0.0.1:PORT"),
+    (["--server=https://x", "--symbols=some"], "off, missing or all"),
+    (["--server=https://x", "--symbols-files=some"], "yes or no"),
+    (["--config=/nonexistent"], "/nonexistent"),
+    (["other"], "no command"),
+])
+def test_mistakes_are_explained(arguments, words, tmp_path):
+    done = subprocess.run([AGENT, f"--spool-dir={tmp_path}", *arguments], capture_output=True, text=True,
+                          timeout=60)
+    assert done.returncode in (1, 2)
+    assert words in done.stderr
+
+
+def test_the_settings_file_is_read_and_the_command_line_wins(tmp_path):
+    config = tmp_path / "agent.ini"
+    config.write_text("[agent]\nserver = https://localhost:1\nfrequency = 0\n")
+    done = subprocess.run([AGENT, f"--config={config}", f"--spool-dir={tmp_path}"], capture_output=True,
+                          text=True, timeout=60)
+    assert done.returncode == 2 and str(config) in done.stderr and "frequency" in done.stderr

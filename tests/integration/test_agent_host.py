@@ -1,0 +1,114 @@
+"""A host with C, Go, Python and Node at work: every service is found by its labels and has the names of its
+functions; though the server is away in the middle third, what is there in the end is what the programs used, within
+a fifth: batches of which one was lost or counted twice would be more than that. PERFOLIO_HOST_SECONDS=600 for the
+long form."""
+
+import os
+import shutil
+import subprocess
+import time
+
+import pytest
+
+from people import Tenant
+from test_agent import CPU, HOUR, Agent, build_id_of, now, program  # noqa: F401
+from test_record import REFUSAL
+from test_store import folded
+
+SECONDS = float(os.environ.get("PERFOLIO_HOST_SECONDS", "15"))
+
+GO = """package main
+//go:noinline
+func spinInGo(n int) int { sum := 0; for i := 0; i < n; i++ { sum += i * i % 7 }; return sum }
+func main() { for { spinInGo(1000000) } }
+"""
+PYTHON = """
+def spin_in_python(n):
+    return sum(i * i for i in range(n))
+while True:
+    spin_in_python(10000)
+"""
+NODE = "function spinInNode(n) { let s = 0; for (let i = 0; i < n; i++) s += i % 7; return s } for (;;) spinInNode(1e6)"
+
+pytestmark = [
+    pytest.mark.skipif(REFUSAL is not None, reason=f"the kernel refuses: {REFUSAL}"),
+    pytest.mark.skipif(not shutil.which("go") or not shutil.which("node"), reason="there is no Go or no Node"),
+]
+
+
+@pytest.fixture
+def loads(program, tmp_path):  # noqa: F811
+    """What runs, and a function that is to be seen in it."""
+    (tmp_path / "spin.go").write_text(GO)
+    subprocess.run(["go", "build", "-o", tmp_path / "go-spin", tmp_path / "spin.go"], check=True, timeout=300,
+                   env={**os.environ, "GOFLAGS": "-mod=mod", "CGO_ENABLED": "0"}, cwd=tmp_path)
+    (tmp_path / "spin.py").write_text(PYTHON)
+    return {"c": ([program, "100000000"], "inner"),
+            "go": ([tmp_path / "go-spin"], "main.spinInGo"),
+            "python": (["/usr/bin/python3", tmp_path / "spin.py"], "spin_in_python"),
+            "node": (["node", "--perf-basic-prof", "-e", NODE], "spinInNode")}
+
+
+def start_all(loads):
+    return {name: subprocess.Popen(command, env={"LOAD": name, "PATH": os.environ["PATH"]})
+            for name, (command, _) in loads.items()}
+
+
+def end_all(processes):
+    """The processor time that each got, in nanoseconds."""
+    used = {}
+    for name, process in processes.items():
+        process.kill()
+        _, _, usage = os.wait4(process.pid, 0)
+        process.returncode = -9
+        used[name] = int((usage.ru_utime + usage.ru_stime) * 1e9)
+    return used
+
+
+def wait_for_sending(agent, build_ids, seconds=180):
+    deadline = time.monotonic() + seconds
+    while not all(f"build_id={build_id} kind=table" in agent.log() for build_id in build_ids):
+        assert time.monotonic() < deadline, agent.log()
+        time.sleep(0.2)
+
+
+def test_a_host_at_work_is_whole_though_the_server_was_away(start_server, tmp_path, loads):
+    server = start_server()
+    tenant = Tenant(server)
+    agent = Agent(tmp_path, server, tenant.make_token("ingest", "debuginfo")["token"], "--environment=LOAD")
+    begin = now()
+    agent.start()
+    processes = start_all(loads)
+    try:
+        time.sleep(SECONDS / 3)
+        server.stop()
+        time.sleep(SECONDS / 3)
+        assert "could not be sent and waits" in agent.log() and agent.waiting()
+        server.start()
+        time.sleep(SECONDS / 3)
+        used = end_all(processes)
+        time.sleep(2)  # the last window
+        give_up = time.monotonic() + 180
+        wait_for_sending(agent, [build_id_of(loads["c"][0][0]), build_id_of(loads["go"][0][0])])
+        while agent.waiting():
+            assert time.monotonic() < give_up, agent.log()
+            time.sleep(0.2)
+        agent.stop()
+    finally:
+        for process in processes.values():
+            process.kill()
+        agent.stop(9)
+    client = server.api(tenant.make_token("read")["token"])
+    assert not agent.waiting()
+    for name, (_, function) in loads.items():
+        selector = CPU + f'{{process_environment_variable_LOAD="{name}"}}'
+        deadline = time.monotonic() + 30
+        rows = {}
+        while not any(function in frame for stack in rows for frame in stack):
+            assert time.monotonic() < deadline, (name, rows)
+            _, rows = folded(client, selector, begin, now() + HOUR)
+            time.sleep(0.5)
+        total = sum(rows.values())
+        named = sum(value for stack, value in rows.items() if any(function in frame for frame in stack))
+        assert 0.8 * used[name] - 0.1e9 < total < 1.2 * used[name] + 0.1e9, (name, total, used)
+        assert named > 0.7 * total, (name, named, total)

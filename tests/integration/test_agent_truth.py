@@ -1,0 +1,268 @@
+"""Programs of which the stacks are known, sampled in the kernel by `perfolio record`: at least 99 of 100 samples
+come to the root, and what is on their way is what the program did."""
+
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import time
+
+import pytest
+
+from conftest import PERFOLIO
+from test_record import REFUSAL, stacks
+
+PROGRAMS = pathlib.Path(__file__).resolve().parent.parent / "agent"
+ROOT = {"_start", "clone", "clone3", "__clone", "__clone3", "start_thread", "runtime.goexit.abi0",
+        "runtime.goexit", "runtime.mstart.abi0", "runtime.mstart", "runtime.rt0_go.abi0", "runtime.rt0_go",
+        "runtime.asmcgocall.abi0", "runtime.systemstack.abi0", "runtime.mcall", "runtime.mcall.abi0",
+        "runtime.morestack.abi0"}
+
+pytestmark = pytest.mark.skipif(REFUSAL is not None, reason=f"the kernel refuses: {REFUSAL}")
+
+
+def needs(program):
+    return pytest.mark.skipif(shutil.which(program) is None, reason=f"there is no {program}")
+
+
+def run(*command, cwd, **environment):
+    """A compiler."""
+    subprocess.run([str(word) for word in command], cwd=cwd, check=True, stdout=subprocess.DEVNULL, timeout=300,
+                   env={**os.environ, **environment})
+
+
+class Recording:
+    def __init__(self, file, log):
+        self.rows = stacks(file)
+        self.log = log
+        self.total = sum(count for _, count in self.rows)
+        told = re.search(r"^stacks that end before their root: (.*)$", log, re.M)
+        self.incomplete = sum(int(number) for number in re.findall(r"(\d+) [a-z-]+", told[1])) if told else 0
+
+    def share(self, is_whole, leaf):
+        """Of the samples in which leaf is: how many are as they should be."""
+        with_leaf = [(names, count) for names, count in self.rows if leaf in names]
+        total = sum(count for _, count in with_leaf)
+        assert total > 100, (total, self.rows[:5], self.log)
+        return sum(count for names, count in with_leaf if is_whole(names)) / total
+
+
+def in_order(names, wanted):
+    rest = iter(names)
+    return all(name in rest for name in wanted)
+
+
+def record(command, folder, seconds=3, frequency=999, pause=1.0, environment=None):
+    """Not from the start: what is measured is the walk, not how soon a program's mappings are known."""
+    process = subprocess.Popen([str(word) for word in command], cwd=folder, stdout=subprocess.DEVNULL,
+                               env={**os.environ, **(environment or {})}, start_new_session=True)
+    try:
+        time.sleep(pause)
+        assert process.poll() is None
+        done = subprocess.run([PERFOLIO, "record", "-p", str(process.pid), "-d", str(seconds), "-F", str(frequency)],
+                              cwd=folder, capture_output=True, text=True, timeout=180,
+                              env={"HOME": str(folder), "PATH": os.environ["PATH"]})
+    finally:
+        os.killpg(process.pid, 9)
+        process.wait()
+    assert done.returncode == 0, done.stderr
+    return Recording(folder / "profile.pb.gz", done.stderr)
+
+
+def check(recording, leaf, wanted, roots=ROOT):
+    assert recording.incomplete <= 0.01 * recording.total, recording.log
+
+    def is_whole(names):
+        return bool(set(names[:3]) & roots) and in_order(names, wanted)
+
+    share = recording.share(is_whole, leaf)
+    assert share >= 0.99, (share, [row for row in recording.rows if leaf in row[0] and not is_whole(row[0])][:5])
+
+
+@pytest.fixture(scope="module")
+def truth(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("truth")
+    run("gcc", "-O2", "-g", "-fomit-frame-pointer", "-Wl,--build-id", PROGRAMS / "truth.c", "-pthread",
+        "-o", folder / "truth", cwd=folder)
+    run("gcc", "-O2", "-g", "-fomit-frame-pointer", "-static", "-Wl,--build-id", PROGRAMS / "truth.c", "-pthread",
+        "-o", folder / "truth-static", cwd=folder)
+    return folder
+
+
+@pytest.mark.parametrize("arguments, wanted", [
+    ("deep 500", ["_start", "main", "descend", "spin"]),
+    ("aligned", ["_start", "main", "on_aligned", "on_alloca", "spin"]),
+    ("large", ["_start", "main", "on_large_frame", "spin"]),
+    ("signal", ["_start", "main", "interrupted", "on_signal", "spin"]),
+    ("vfork", ["_start", "main", "on_vfork", "spin"]),
+    ("callback", ["_start", "main", "on_callback", "compare", "spin"]),
+    ("thread", ["on_thread", "descend", "spin"]),
+])
+def test_c_without_frame_pointers(truth, tmp_path, arguments, wanted):
+    check(record([truth / "truth", *arguments.split()], tmp_path), "spin", wanted)
+
+
+def test_code_of_a_library_that_comes_and_goes(truth, tmp_path):
+    recording = record([truth / "truth", "library"], tmp_path)
+    check(recording, "on_library", ["_start", "main", "on_library"])
+
+
+def test_children_that_execute_nothing_else(truth, tmp_path):
+    check(record([truth / "truth", "fork"], tmp_path), "on_library", ["_start", "main", "on_fork", "on_library"])
+
+
+@pytest.mark.parametrize("pause", [1.0, 3.0])
+def test_threads_that_outlive_the_first_one(truth, tmp_path, pause):
+    """It ends two seconds after the start, and the other one works from the sixth on: before the recording or in it."""
+    recording = record([truth / "truth", "survivor"], tmp_path, seconds=8, pause=pause)
+    check(recording, "spin", ["on_survivor", "on_thread", "descend", "spin"])
+
+
+@pytest.mark.parametrize("program", ["truth", "truth-static"])
+def test_a_programs_stacks_are_whole_soon_after_it_has_started(truth, tmp_path, program):
+    """What a static program maps is told before it has executed: it must not be forgotten then."""
+    recording = record([truth / program, "exec", "2", "600"], tmp_path, seconds=5)
+    assert recording.share(lambda names: "_start" in names[:3] and "main" in names, "spin") >= 0.95, recording.log
+
+
+RUST = """
+#[inline(never)]
+fn inner(n: u64) -> u64 { (0..n).fold(1, |a, i| std::hint::black_box(a ^ i.wrapping_mul(a))) }
+#[inline(never)]
+fn middle(n: u64) -> u64 { std::hint::black_box(inner(n)) + 1 }
+#[inline(never)]
+fn outer(f: &dyn Fn(u64) -> u64) -> u64 { std::hint::black_box(f(100000)) + 1 }
+fn main() { loop { std::hint::black_box(outer(&|n| std::hint::black_box(middle(n)) + 2)); } }
+"""
+
+
+def plain(recording):
+    """Rust's names without their crate and hash."""
+    recording.rows = [([re.sub(r"::h[0-9a-f]{16}$", "", name).split("::")[-1] for name in names], count)
+                      for names, count in recording.rows]
+    return recording
+
+
+@needs("rustc")
+def test_rust(tmp_path):
+    (tmp_path / "work.rs").write_text(RUST)
+    run("rustc", "-O", "-g", "-C", "force-frame-pointers=no", "work.rs", "-o", "work", cwd=tmp_path)
+    check(plain(record([tmp_path / "work"], tmp_path)), "inner", ["_start", "outer", "middle", "inner"])
+
+
+GO = """package main
+
+//go:noinline
+func inner(n int) int {
+	sum := 0
+	for i := 0; i < n; i++ {
+		sum ^= i * sum + i
+	}
+	return sum
+}
+
+//go:noinline
+func outer(n int) int { return inner(n) + 1 }
+
+func work() {
+	for {
+		outer(1000000)
+	}
+}
+
+func main() {
+	go work()
+	work()
+}
+"""
+
+
+@needs("go")
+def test_go(tmp_path):
+    (tmp_path / "work.go").write_text(GO)
+    run("go", "build", "-o", "work", "work.go", cwd=tmp_path, GOCACHE=str(tmp_path / "cache"), GOFLAGS="-mod=mod")
+    # Go keeps frame pointers, but not in a leaf: the caller of one is not seen.
+    check(record([tmp_path / "work"], tmp_path), "main.inner", ["main.work", "main.inner"])
+
+
+CGO = """package main
+
+/*
+__attribute__((noinline)) long c_inner(long n) {
+    volatile long sum = 0;
+    for (long i = 0; i < n; i++) sum += i;
+    return sum;
+}
+__attribute__((noinline)) long c_outer(long n) { return c_inner(n) + 1; }
+*/
+import "C"
+
+//go:noinline
+func outer(n int) int { return int(C.c_outer(C.long(n))) + 1 }
+
+func main() {
+	for {
+		outer(1000000)
+	}
+}
+"""
+
+
+@needs("go")
+@needs("gcc")
+def test_cgo(tmp_path):
+    (tmp_path / "work.go").write_text(CGO)
+    run("go", "build", "-o", "work", "work.go", cwd=tmp_path, GOCACHE=str(tmp_path / "cache"), GOFLAGS="-mod=mod",
+        CGO_CFLAGS="-O2 -g -fomit-frame-pointer")
+    check(record([tmp_path / "work"], tmp_path), "c_inner", ["c_outer", "c_inner"])
+
+
+FIB = "function fib(n) { return n < 2 ? n : fib(n - 1) + fib(n - 2) } for (;;) fib(25)"
+
+
+@needs("node")
+def test_node_without_a_perf_map(tmp_path):
+    recording = record(["node", "-e", FIB], tmp_path)
+    check(recording, "[code without a name]", ["_start", "node::Start", "[code without a name]"])
+
+
+@needs("node")
+def test_node_with_a_perf_map(tmp_path):
+    recording = record(["node", "--perf-basic-prof", "-e", FIB], tmp_path)
+    recording.rows = [(["fib" if re.search(r"\bfib\b", name) else name for name in names], count)
+                      for names, count in recording.rows]
+    check(recording, "fib", ["_start", "node::Start", "fib"])
+
+
+JAVA = """
+public class Work {
+    static long inner(long n) { long sum = 1; for (long i = 0; i < n; i++) sum ^= i * sum + i; return sum; }
+    static long outer(long n) { return inner(n) + 1; }
+    public static void main(String[] words) { long sum = 0; for (;;) sum += outer(200000); }
+}
+"""
+
+
+@needs("javac")
+@needs("jcmd")
+def test_java_with_frame_pointers_and_a_perf_map(tmp_path):
+    (tmp_path / "Work.java").write_text(JAVA)
+    run("javac", "Work.java", cwd=tmp_path)
+    command = ["java", "-XX:+PreserveFramePointer", "-XX:CompileCommand=dontinline,Work.*", "-XX:+UseSerialGC", "Work"]
+    process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL)
+    try:
+        time.sleep(3)
+        run("jcmd", process.pid, "Compiler.perfmap", cwd=tmp_path)
+        done = subprocess.run([PERFOLIO, "record", "-p", str(process.pid), "-d", "3", "-F", "999"], cwd=tmp_path,
+                              capture_output=True, text=True, timeout=180,
+                              env={"HOME": str(tmp_path), "PATH": os.environ["PATH"]})
+    finally:
+        process.kill()
+        process.wait()
+        pathlib.Path(f"/tmp/perf-{process.pid}.map").unlink(missing_ok=True)
+    assert done.returncode == 0, done.stderr
+    recording = Recording(tmp_path / "profile.pb.gz", done.stderr)
+    recording.rows = [([re.sub(r".*Work(\.|::)(\w+).*", r"\2", name) for name in names], count)
+                      for names, count in recording.rows]
+    check(recording, "inner", ["outer", "inner"])

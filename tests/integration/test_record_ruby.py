@@ -1,0 +1,227 @@
+"""perfolio record of Ruby programs: methods and blocks of the script, with file and line, among the machine's frames."""
+
+import os
+import pathlib
+import subprocess
+import sys
+import time
+
+import pytest
+
+from conftest import ROOT
+from test_record import REFUSAL, record  # noqa: F401 (a fixture)
+from test_record_python import of_script, stacks
+
+sys.path.insert(0, str(ROOT / "tests" / "oracle"))
+
+RUBY = "/usr/bin/ruby"
+KNOWN = ("3.1",)
+VERSION = subprocess.run([RUBY, "-e", "print RUBY_VERSION[/^\\d+\\.\\d+/]"], capture_output=True,
+                         text=True).stdout if os.access(RUBY, os.X_OK) else None
+
+pytestmark = [pytest.mark.skipif(REFUSAL is not None, reason=f"the kernel refuses: {REFUSAL}"),
+              pytest.mark.skipif(VERSION not in KNOWN, reason=f"/usr/bin/ruby is not there, or not of {KNOWN}: {VERSION}")]
+
+
+def record_script(record, tmp_path, text, seconds=3, options=()):  # noqa: F811
+    """Of a program that runs already: what is measured is the walk, not how soon a new program is known."""
+    (tmp_path / "script.rb").write_text(text)
+    process = subprocess.Popen([RUBY, "script.rb"], cwd=tmp_path)
+    try:
+        time.sleep(1)
+        done = record(*options, "-p", process.pid, "-d", seconds, "-F", "499")
+    finally:
+        process.kill()
+        process.wait()
+    assert done.returncode == 0, done.stderr
+    found = stacks(tmp_path / "profile.pb.gz")
+    return found, sum(count for _, count in found)
+
+
+def script_of(frames):
+    return of_script(frames, "script.rb")
+
+
+LOAD = """\
+def leaf(n)
+  total = 0
+  i = 0
+  while i < n
+    total += i * i
+    i += 1
+  end
+  total
+end
+
+def middle(n)
+  leaf(n) + 1
+end
+
+class Work
+  def outer(n)
+    middle(n) + 2
+  end
+end
+
+def main
+  while true
+    [1, 2].each { |x| Work.new.outer(2000 + x) }
+    [3, 5, 2].sort_by { |x| leaf(300 * x) }
+  end
+end
+
+main
+"""
+
+
+@pytest.mark.parametrize("options", [(), ("--bounded-loops",)])
+def test_methods_of_a_script_stand_in_the_place_of_the_interpreters(record, tmp_path, options):  # noqa: F811
+    found, total = record_script(record, tmp_path, LOAD, options=options)
+    by_each = [("<main>", 28), ("main", 23), ("block in main", 23), ("outer", 17), ("middle", 12)]
+    by_sort = [("<main>", 28), ("main", 24), ("block in main", 24)]
+    whole, of_leaf, left = 0, 0, 0
+    for frames, count in found:
+        script = script_of(frames)
+        # What is not in the leaf yet, or no more, is a beginning of the chain.
+        chain = by_sort if script[1:2] == [("main", 24)] else by_each
+        calls = min(len(script), len(chain)) - 1
+        is_beginning = script[:2] in ([("<main>", 28), ("main", line)] for line in (22, 23, 24))
+        whole += count if is_beginning and script[:calls] == chain[:calls] else 0
+        is_leaf = script[:-1] == chain and script[-1] in (("leaf", line) for line in (4, 5, 6))
+        of_leaf += count if is_leaf else 0
+        # A call that has not begun its frames, or has ended them, may be left.
+        left += count if any(frame and frame[0] == "rb_vm_exec" for frame in frames[:-1]) else 0
+    assert total > 10 and whole >= 0.99 * total, (whole, total)
+    assert of_leaf > 0.9 * total, (of_leaf, total)
+    assert left <= 0.01 * total, (left, total)
+
+
+def test_c_functions_between_those_of_a_script_stay_between(record, tmp_path):  # noqa: F811
+    found, total = record_script(record, tmp_path, LOAD)
+    good, of_each = 0, 0
+    for frames, count in found:
+        names = [frame and frame[0] for frame in frames]
+        if "outer" not in names:
+            continue
+        of_each += count
+        block = names.index("block in main")
+        between = names[names.index("main") + 1:block]
+        good += count if "rb_ary_each" in between and names[block + 1] == "outer" else 0
+    assert of_each > 10 and good >= 0.99 * of_each, (good, of_each, total)
+
+
+def test_each_thread_and_fiber_has_its_own_methods(record, tmp_path):  # noqa: F811
+    found, total = record_script(record, tmp_path, """\
+def first
+  (1..1000).sum { |i| i * i } while true
+end
+
+def second
+  (1..1000).sum { |i| i + i } while true
+end
+
+def third
+  generator = Enumerator.new { |out| out << (1..1000).sum { |i| i - 1 } while true }
+  generator.next while true
+end
+
+Thread.new { first }
+Thread.new { second }
+third
+""")
+    seen = {name: 0 for name in ("first", "second", "block in third")}
+    for frames, count in found:
+        names = [name for name, _ in script_of(frames)]
+        of_thread = [name for name in names if name in seen]
+        assert len(of_thread) <= 1, frames
+        if of_thread:
+            seen[of_thread[0]] += count
+            assert "<main>" not in names, frames  # threads and fibers have stacks of their own
+    assert all(count > 0.2 * total for count in seen.values()), (seen, total)
+
+
+@pytest.mark.parametrize("depth", [100, 450])
+def test_deep_recursion_has_all_its_frames(record, tmp_path, depth):  # noqa: F811
+    found, total = record_script(record, tmp_path, f"""\
+def leaf
+  i = 0
+  i += 1 while i < 1000000
+end
+
+def down(n)
+  n > 1 ? down(n - 1) : leaf
+end
+
+down({depth}) while true
+""")
+    expected = ["<main>"] + ["down"] * depth + ["leaf"]
+    good = sum(count for frames, count in found if [name for name, _ in script_of(frames)] == expected)
+    assert total > 10 and good >= 0.95 * total, (good, total)
+
+
+def test_lines_of_a_long_method_and_names_beyond_ascii(record, tmp_path):  # noqa: F811
+    """More words of instructions than the first block of its index of lines."""
+    assignments = "\n".join(f"  a = {i} + n" for i in range(400))
+    found, total = record_script(record, tmp_path, f"""\
+def größe(n)
+{assignments}
+  i = 0
+  while i < 100000
+    i += 1
+  end
+end
+
+größe(1) while true
+""")
+    lines = {}
+    for frames, count in found:
+        script = script_of(frames)
+        if [name for name, _ in script] == ["<main>", "größe"]:
+            lines[script[1][1]] = lines.get(script[1][1], 0) + count
+    assert sum(lines.get(line, 0) for line in (403, 404)) >= 0.9 * total, (lines, total)
+
+
+def test_children_have_methods_from_their_first_moment(record, tmp_path):  # noqa: F811
+    found, total = record_script(record, tmp_path, """\
+def work
+  i = 0
+  i += 1 while i < 500000
+end
+
+def main
+  while true
+    Process.wait(fork { work })
+  end
+end
+
+main
+""")
+    of_work = 0
+    for frames, count in found:
+        names = [name for name, _ in script_of(frames)]
+        of_work += count if names == ["<main>", "main", "block in main", "work"] else 0
+    assert total > 10 and of_work > 0.3 * total, (of_work, total, found[:3])
+
+
+def test_a_version_that_is_not_known_is_said_to_be_refused(record, tmp_path):  # noqa: F811
+    """Debian's library with another version in it."""
+    maps = subprocess.run([RUBY, "-e", "print File.read('/proc/self/maps')"], capture_output=True, text=True).stdout
+    library = next(line.split()[-1] for line in maps.splitlines() if "libruby" in line)
+    symbols = subprocess.run(["readelf", "--dyn-syms", "-W", library], capture_output=True, text=True).stdout
+    address = int(next(line for line in symbols.splitlines() if "ruby_api_version" in line).split()[1], 16)
+    other = bytearray(pathlib.Path(library).read_bytes())
+    assert int.from_bytes(other[address:address + 4], "little") == 3  # the file has it at its address
+    file = tmp_path / ".".join(library.split("/")[-1].split(".")[:-1])
+    file.write_bytes(other)
+    (tmp_path / "script.rb").write_text("i = 0\ni += 1 while true\n")
+    process = subprocess.Popen([RUBY, "script.rb"], cwd=tmp_path, env={**os.environ, "LD_LIBRARY_PATH": str(tmp_path)})
+    try:
+        time.sleep(1)
+        with file.open("r+b") as stream:  # it looks at that itself when it starts
+            stream.seek(address)
+            stream.write(b"\x09")
+        done = record("-p", process.pid, "-d", 2, "-F", "99")
+    finally:
+        process.kill()
+        process.wait()
+    assert "1 ruby refused: version" in done.stderr, done.stderr

@@ -1,0 +1,221 @@
+#!/usr/bin/env python3
+"""Runs `perfolio record` and `perfolio-agent` on kernels of Debian, in QEMU without help of the
+processor, and looks at the stacks of programs that have no frame pointers.
+    tests/kernels/run.py FOLDER NAME...      as tests/kernels/fetch.sh has put them: 5.10 6.1-arm64 …
+A machine that hangs or says something else than expected is started again, twice at most, and each
+time is told. Exit status 1 when a kernel failed three times."""
+
+import base64
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+sys.path[:0] = [str(ROOT / "tests" / "oracle"), str(pathlib.Path(__file__).parent)]
+import initramfs  # noqa: E402
+import pprof_reader  # noqa: E402
+
+ATTEMPTS = 3
+PATIENCE_S = 600
+SAMPLES_MIN = 50
+
+# Name, options of record, arguments of truth; what has to be on the stack of the samples that have the
+# last of it, from the root to the leaf.
+CASES = [
+    ("deep25", "", "deep 25", ["_start", "main", *["descend"] * 25, "spin"]),
+    ("deep95", "", "deep 95", ["_start", "main", *["descend"] * 95, "spin"]),
+    ("deep500", "", "deep 500", ["_start", "main", *["descend"] * 500, "spin"]),
+    ("bounded", "--bounded-loops", "deep 95", ["_start", "main", *["descend"] * 95, "spin"]),
+    ("large", "", "large", ["_start", "main", "on_large_frame", "spin"]),
+    ("signal", "", "signal", ["_start", "main", "interrupted", "on_signal", "spin"]),
+    ("kernel", "", "kernel", ["_start", "main", "on_kernel"]),
+]
+# Recorded stacks that the agent's walker and libdwfl walk in user space, on arm64; of the running kernel
+# that is make test's (test_agent_unwind.py). Return addresses are not signed: libdwfl 0.188 cannot
+# take the signature off; it ends at the signal frame of arm64, too, of which the case signal tells.
+REPLAYS = [("spin,descend,main,_start", "deep 25"), ("spin,descend,main,_start", "deep 500"),
+           ("on_large_frame,main,_start", "large"), ("on_alloca,on_aligned,main,_start", "aligned"),
+           ("compare,on_callback,main,_start", "callback")]
+WHOLE = 0.99  # of the samples begin at the root, and so many of those with the leaf are as expected
+LEAVES = 0.5  # have the leaf: the others were taken between two calls of it
+# What the kernel's log must not have.
+COMPLAINTS = re.compile(r"WARNING:|BUG:|Oops|lockup|rcu.*stall|general protection|use-after-free")
+
+# An emulated timer may be late, which Linux takes for a broken one (no_timer_check).
+QEMU = {
+    "amd64": ["qemu-system-x86_64", "-cpu", "Nehalem", "-append",
+              "console=ttyS0 quiet loglevel=1 panic=-1 mitigations=off no_timer_check"],
+    # QEMU's "max" has what Linux 5.10 does not start with: lpa2. The cheaper of the two algorithms
+    # for signed pointers is as good for a test.
+    "arm64": ["qemu-system-aarch64", "-M", "virt", "-cpu", "max,pauth-impdef=on,lpa2=off,sve=off",
+              "-append", "console=ttyAMA0 quiet loglevel=1 panic=-1 mitigations=off"],
+}
+
+
+def build_root(name, folder):
+    """What the machine starts with; returns the path of its archive."""
+    architecture = "arm64" if name.endswith("-arm64") else "amd64"
+    is_arm = architecture == "arm64"
+    system = ROOT / "build" / "arm64-root" if is_arm else pathlib.Path("/")
+    triple = "aarch64-linux-gnu" if is_arm else "x86_64-linux-gnu"
+    programs = ROOT / "build" / ("arm64" if is_arm else os.environ.get("BUILD", "release"))
+    archive = initramfs.Archive()
+    stripped = folder / "stripped" / architecture
+    stripped.mkdir(parents=True, exist_ok=True)
+    found = {"truth": build_truth(stripped / "truth", architecture, system, "standard")}
+    names = ["perfolio", "perfolio-agent", "perfolio-symbolize"]
+    if is_arm:
+        found["plain"] = build_truth(stripped / "plain", architecture, system, "none")
+        names.append("tests/oracle/unwind_replay")
+    for path in (programs / name for name in names):
+        found[path.name] = stripped / path.name
+        subprocess.run(["llvm-strip-14", "-g", path, "-o", found[path.name]], check=True)
+    initramfs.with_libraries(archive, found, [system / "lib" / triple, system / "usr/lib" / triple], system)
+    archive.add("bin/busybox", (folder / f"busybox-{architecture}").read_bytes())
+    archive.add("init", (pathlib.Path(__file__).parent / "init.sh").read_bytes())
+    archive.add("cases", "".join(f"{case}|{options}|{arguments}\n"
+                                 for case, options, arguments, _ in CASES).encode())
+    archive.add("replays", "".join(f"{expected}|{arguments}\n" for expected, arguments in
+                                   (REPLAYS if is_arm else [])).encode())
+    archive.write(folder / f"root-{architecture}.cpio")
+    return folder / f"root-{architecture}.cpio"
+
+
+def build_truth(path, architecture, system, protection):
+    """The programs of which the stacks are known; for arm64 signs return addresses with "standard"."""
+    command = ["gcc"]
+    if architecture == "arm64":
+        command = ["clang-14", "--target=aarch64-linux-gnu", f"--sysroot={system}", "-fuse-ld=lld-14",
+                   f"-mbranch-protection={protection}", "-march=armv8.3-a", "-fasynchronous-unwind-tables"]
+    subprocess.run([*command, "-O2", "-g", "-fomit-frame-pointer", "-pthread", "-Wl,--build-id",
+                    ROOT / "tests/agent/truth.c", "-o", path], check=True)
+    return path
+
+
+def boot(name, folder, root, log):
+    """Starts the machine and waits for its end; returns what it said."""
+    architecture = "arm64" if name.endswith("-arm64") else "amd64"
+    command = [*QEMU[architecture], "-accel", "tcg,thread=multi", "-smp", "2", "-m", "1024", "-nodefaults",
+               "-display", "none", "-no-reboot", "-nic", "none", "-serial", "stdio",
+               "-kernel", folder / name / "vmlinuz", "-initrd", root]
+    with open(log, "wb") as out:
+        try:
+            subprocess.run(command, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT,
+                           timeout=PATIENCE_S, check=False)
+        except subprocess.TimeoutExpired:
+            out.write(b"\n@timeout\n")
+    return log.read_text(errors="replace").replace("\r", "")
+
+
+def files_of(console):
+    """{name: bytes} of what it printed."""
+    return {name: base64.b64decode(text) for name, text
+            in re.findall(r"^@file (\S+)\n(.*?)^@end \1$", console, re.M | re.S)}
+
+
+def stacks(profile):
+    """[(functions from the root, samples)]"""
+    def names(location_id):
+        lines = profile.locations[location_id]["line"]
+        return [profile.functions[line["function_id"]]["name"] for line in reversed(lines)] or ["?"]
+
+    return [([name for location_id in reversed(sample.stack) for name in names(location_id)],
+             sample.values[0]) for sample in profile.samples]
+
+
+def is_as_expected(names, wanted):
+    """Nothing but the C library's own may stand between them, and nothing twice."""
+    return [name for name in names if name in wanted] == wanted
+
+
+def judge_case(case, files, folder):
+    """(what is wrong or None, what was seen)"""
+    name, _, _, wanted = case
+    log = files.get(f"{name}.log", b"").decode(errors="replace").strip()
+    if f"{name}.pb.gz" not in files:
+        return f"{name}: no profile: {log}", ""
+    if ("bounded loops" in log) != (case[1] == "--bounded-loops" or folder.name.startswith("5.10")):
+        return f"{name}: the wrong form of the kernel program: {log}", ""
+    found = stacks(pprof_reader.load(folder / f"{name}.pb.gz"))
+    total = sum(count for _, count in found)
+    whole = sum(count for names, count in found if names[0] == wanted[0])
+    leaves = sum(count for names, count in found if wanted[-1] in names)
+    expected = sum(count for names, count in found if is_as_expected(names, wanted))
+    is_fine = (total >= SAMPLES_MIN and whole >= WHOLE * total and leaves >= LEAVES * total
+               and expected >= WHOLE * leaves)
+    numbers = f"{total} samples, {whole} to the root, {expected} of {leaves} as expected"
+    return None if is_fine else f"{name}: {numbers}: {log}", f"{name} {numbers}"
+
+
+def judge_replays(files, is_arm):
+    """What is wrong with what both walkers said of the same stacks."""
+    lines = files.get("replays", b"").decode(errors="replace").splitlines()
+    lines = [line for line in lines if line.startswith("samples=")]
+    if not is_arm:
+        return []
+    if b"paca" not in files.get("processor", b""):
+        return ["the processor signs no addresses"]
+    if len(lines) != len(REPLAYS):
+        return [f"replays: {files.get('replays')}"]
+    return [f"replay of {arguments}: {line}" for (_, arguments), line in zip(REPLAYS, lines)
+            if min(map(int, re.findall(r"(?:samples|agree|complete)=(\d+)", line))) < 99]
+
+
+def judge(console, folder):
+    """([what is wrong], [what was seen])"""
+    files = files_of(console)
+    for name, data in files.items():
+        (folder / name).write_bytes(data)
+    if "@done" not in console:
+        return ["the machine did not come to its end"], []
+    is_arm = folder.name.endswith("-arm64")
+    wrong, seen = judge_replays(files, is_arm), [f"{len(REPLAYS)} replays as libdwfl"] if is_arm else []
+    for case in CASES:
+        problem, what = judge_case(case, files, folder)
+        wrong += [problem] if problem else []
+        seen += [what] if what else []
+    doctor = files.get("doctor", b"").decode(errors="replace")
+    if not re.search(r"^ok +sampling$", doctor, re.M):
+        wrong.append(f"doctor: {doctor}")
+    agent = files.get("agent.log", b"").decode(errors="replace")
+    samples = re.search(r"samples=(\d+)", agent.split("so far")[-1])
+    batches = re.search(r"^batches (\d+)$", agent, re.M)
+    if "status 0" not in agent or not samples or int(samples[1]) < SAMPLES_MIN or int(batches[1]) < 2:
+        wrong.append(f"agent: {agent}")
+    else:
+        seen.append(f"agent {samples[1]} samples in {batches[1]} batches")
+    complaints = [line for line in files.get("dmesg", b"").decode(errors="replace").splitlines()
+                  if COMPLAINTS.search(line)]
+    return wrong + complaints[:5], seen
+
+
+def test(name, folder):
+    """True when it is as expected."""
+    root = build_root(name, folder)
+    release = (folder / name / "release").read_text().strip()
+    for attempt in range(1, ATTEMPTS + 1):
+        start = time.monotonic()
+        log = folder / name / f"console-{attempt}.log"
+        console = boot(name, folder, root, log)
+        wrong, seen = judge(console, folder / name)
+        took = f"({time.monotonic() - start:.0f} s)"
+        if not wrong:
+            print("\n    ".join([f"ok {name} {release} {took}", *seen]), flush=True)
+            return True
+        for text in wrong:
+            print(f"attempt {attempt} of {name} {release} {took}: {text}", flush=True)
+        print(f"    the whole console: {log.relative_to(ROOT)}", flush=True)
+    print(f"not ok {name} {release}", flush=True)
+    return False
+
+
+def main():
+    folder = pathlib.Path(sys.argv[1]).resolve()
+    return 0 if all([test(name, folder) for name in sys.argv[2:]]) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

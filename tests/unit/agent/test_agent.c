@@ -1,0 +1,32 @@
+#include "agent/agent.h"
+#include "tests/unit/test.h"
+
+#include <string.h>
+
+static void assert_refused(const char *release, bool is_refused)
+{
+    struct err err;
+    assert_int_equal(agent_check_kernel(release, &err), is_refused ? ERR_UNSUPPORTED : ERR_NONE);
+    if (is_refused)
+        assert_non_null(strstr(err.message, "--force"));
+}
+
+static void refuses_kernels_that_hang_when_programs_run_at_perf_events(void **state)
+{
+    (void)state;
+    assert_refused("5.19.0-46-generic", true);
+    assert_refused("6.0.0-6-amd64", true);
+    assert_refused("5.18.16", false);
+    assert_refused("5.10.0-46-cloud-amd64", false);
+    assert_refused("6.1.0-56-amd64", false);
+    assert_refused("6.12.117+deb12-amd64", false);
+    assert_refused("unknown", false);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(refuses_kernels_that_hang_when_programs_run_at_perf_events),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

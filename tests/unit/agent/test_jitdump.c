@@ -1,0 +1,204 @@
+#include "tests/unit/test.h"
+
+#include "agent/jitdump.h"
+#include "lib/base/os.h"
+
+#include <sys/mman.h>
+
+enum { LOAD, MOVE, DEBUG_LINES, CLOSE, UNWINDING };
+
+/* ---- a writer ---- */
+
+static void begin(struct buf *file)
+{
+    buf_init(file, 1 << 20);
+    buf_append_u32(file, 0x4A695444);
+    buf_append_u32(file, 1);
+    buf_append_u32(file, 40);
+    for (int i = 0; i < 7; i++)
+        buf_append_u32(file, 0);
+}
+
+static void put_head(struct buf *file, uint32_t id, size_t body_bytes)
+{
+    buf_append_u32(file, id);
+    buf_append_u32(file, (uint32_t)(16 + body_bytes));
+    buf_append_u64(file, 7);
+}
+
+static void put_load(struct buf *file, const char *name, uint64_t start, uint64_t bytes,
+                     uint64_t index)
+{
+    put_head(file, LOAD, 40 + strlen(name) + 1 + 3);
+    buf_append_u64(file, 0);
+    buf_append_u64(file, start);
+    buf_append_u64(file, start);
+    buf_append_u64(file, bytes);
+    buf_append_u64(file, index);
+    buf_append(file, name, strlen(name) + 1);
+    buf_append(file, "\xCC\x00\xCC", 3);
+}
+
+static void put_move(struct buf *file, uint64_t from, uint64_t to, uint64_t bytes, uint64_t index)
+{
+    put_head(file, MOVE, 48);
+    const uint64_t words[] = {0, from, from, to, bytes, index};
+    for (size_t i = 0; i < 6; i++)
+        buf_append_u64(file, words[i]);
+}
+
+static void put_lines(struct buf *file, uint64_t start, const char *name)
+{
+    put_head(file, DEBUG_LINES, 16 + 16 + strlen(name) + 1 + 16 + 2);
+    buf_append_u64(file, start);
+    buf_append_u64(file, 2);
+    buf_append_u64(file, start);
+    buf_append_u32(file, 5);
+    buf_append_u32(file, 0);
+    buf_append(file, name, strlen(name) + 1);
+    buf_append_u64(file, start + 8);
+    buf_append_u32(file, 6);
+    buf_append_u32(file, 0);
+    buf_append(file, "\xFF", 2);
+}
+
+static void read_all(struct jitdump *dump, const struct buf *file, int64_t now_ns)
+{
+    fd_auto fd = memfd_create("jitdump", MFD_CLOEXEC);
+    assert_int_equal(os_write_all(fd, file->data, file->size), 0);
+    jitdump_read(dump, fd, file->size, now_ns);
+}
+
+static void assert_place(const struct jitdump *dump, uint64_t address, const char *function,
+                         const char *file, uint32_t line)
+{
+    struct jitdump_place place;
+    assert_true(jitdump_find(dump, address, &place));
+    assert_true(span_equal_text(place.function, function));
+    assert_true(span_equal_text(place.file, file));
+    assert_int_equal(place.line, line);
+}
+
+static void assert_nothing(const struct jitdump *dump, uint64_t address)
+{
+    struct jitdump_place place;
+    assert_false(jitdump_find(dump, address, &place));
+}
+
+/* ---- tests ---- */
+
+static void functions_have_names_and_lines(void **state)
+{
+    (void)state;
+    struct jitdump *dump = jitdump_create();
+    buf_auto file;
+    begin(&file);
+    put_lines(&file, 0x1000, "app.jl");
+    put_load(&file, "run", 0x1000, 0x20, 1);
+    put_load(&file, "plain", 0x2000, 0x10, 2);
+    put_head(&file, UNWINDING, 0);
+    put_load(&file, "again", 0x2008, 0x4, 3);
+    read_all(dump, &file, 0);
+    assert_place(dump, 0x1000, "run", "app.jl", 5);
+    assert_place(dump, 0x101f, "run", "app.jl", 6);
+    assert_place(dump, 0x2000, "plain", "", 0);
+    assert_place(dump, 0x2008, "again", "", 0); /* the later is true */
+    assert_place(dump, 0x200c, "plain", "", 0);
+    assert_nothing(dump, 0xfff);
+    assert_nothing(dump, 0x1020);
+    jitdump_destroy(dump);
+    jitdump_destroy(NULL);
+}
+
+static void code_that_moves_keeps_its_name_and_lines(void **state)
+{
+    (void)state;
+    struct jitdump *dump = jitdump_create();
+    buf_auto file;
+    begin(&file);
+    put_lines(&file, 0x1000, "app.jl");
+    put_load(&file, "run", 0x1000, 0x20, 9);
+    put_move(&file, 0x1000, 0x5000, 0x20, 9);
+    put_move(&file, 0x1000, 0x6000, 0x20, 8);
+    read_all(dump, &file, 0);
+    assert_place(dump, 0x5009, "run", "app.jl", 6);
+    assert_nothing(dump, 0x6000);
+    jitdump_destroy(dump);
+}
+
+static void what_is_added_later_is_read_later(void **state)
+{
+    (void)state;
+    struct jitdump *dump = jitdump_create();
+    buf_auto file;
+    begin(&file);
+    put_load(&file, "first", 0x1000, 0x20, 1);
+    const size_t whole = file.size;
+    put_load(&file, "second", 0x2000, 0x20, 2);
+    const size_t all = file.size;
+    assert_true(jitdump_is_due(dump, 0));
+    jitdump_read(dump, -1, 0, 0);
+    assert_false(jitdump_is_due(dump, 999999999));
+    for (size_t size = 0; size <= all; size++) {
+        file.size = size;
+        read_all(dump, &file, (int64_t)size);
+        struct jitdump_place place;
+        assert_int_equal(jitdump_find(dump, 0x1000, &place), size >= whole);
+        assert_int_equal(jitdump_find(dump, 0x2000, &place), size >= all);
+    }
+    jitdump_destroy(dump);
+}
+
+static void what_is_broken_ends_the_reading_and_names_that_are_none_are_none(void **state)
+{
+    (void)state;
+    struct jitdump *dump = jitdump_create();
+    buf_auto file;
+    begin(&file);
+    put_load(&file, "fine", 0x1000, 0x20, 1);
+    put_load(&file, "bad\x80name", 0x3000, 0x20, 1);
+    put_load(&file, "around", UINT64_MAX - 4, 0x20, 1);
+    put_lines(&file, 0x4000, "bad\x01file");
+    put_load(&file, "lost file", 0x4000, 0x20, 1);
+    buf_append_u32(&file, LOAD);
+    buf_append_u32(&file, 15);
+    buf_append_u64(&file, 0);
+    put_load(&file, "never", 0x2000, 0x20, 2);
+    read_all(dump, &file, 0);
+    assert_place(dump, 0x1000, "fine", "", 0);
+    assert_place(dump, 0x4000, "lost file", "", 0);
+    assert_nothing(dump, 0x2000);
+    assert_nothing(dump, 0x3000);
+    assert_nothing(dump, UINT64_MAX - 2);
+    assert_false(jitdump_is_due(dump, INT64_MAX / 2));
+    jitdump_destroy(dump);
+    dump = jitdump_create();
+    file.data[0]++;
+    read_all(dump, &file, 0);
+    assert_nothing(dump, 0x1000);
+    assert_false(jitdump_is_due(dump, INT64_MAX / 2));
+    jitdump_destroy(dump);
+}
+
+static void files_are_known_by_their_names(void **state)
+{
+    (void)state;
+    assert_true(jitdump_is_path(SPAN_LITERAL("/tmp/x/jit-17.dump")));
+    assert_true(jitdump_is_path(SPAN_LITERAL("jit-0.dump")));
+    static const char *const others[] = {"",         "jit-.dump",    "/jit-1.dump/x", "xjit-1.dump",
+                                         "jit-1.du", "/jit-1x.dump", "jit-dump",      "/"};
+    for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++)
+        assert_false(jitdump_is_path(span_text(others[i])));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(functions_have_names_and_lines),
+        cmocka_unit_test(code_that_moves_keeps_its_name_and_lines),
+        cmocka_unit_test(what_is_added_later_is_read_later),
+        cmocka_unit_test(what_is_broken_ends_the_reading_and_names_that_are_none_are_none),
+        cmocka_unit_test(files_are_known_by_their_names),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,658 @@
+#include "tests/unit/test.h"
+
+#include "agent/free_ranges.h"
+#include "agent/unwind_names.h"
+#include "agent/unwind_space.h"
+#include "lib/base/mem.h"
+
+#include <elf.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+/* The walker as in user space: memory of the process is one array of words. */
+struct unwind_source {
+    struct unwind_rule *rules;
+    struct unwind_chunk *chunks;
+    uint8_t *shards[4];
+    const uint64_t *stack;
+    uint64_t stack_start;
+    uint64_t stack_bytes;
+};
+
+static const __u8 *unwind_source_shard(struct unwind_source *source, __u32 shard)
+{
+    return shard < 4 ? source->shards[shard] : NULL;
+}
+static const struct unwind_rule *unwind_source_rule(struct unwind_source *source, __u32 rule)
+{
+    return &source->rules[rule];
+}
+static const struct unwind_chunk *unwind_source_chunk(struct unwind_source *source, __u32 chunk)
+{
+    return &source->chunks[chunk];
+}
+static int unwind_source_read(struct unwind_source *source, void *to, __u32 size, __u64 address)
+{
+    uint64_t into = address - source->stack_start;
+    if (into > source->stack_bytes || size > source->stack_bytes - into)
+        return -1;
+    memcpy(to, (const uint8_t *)source->stack + into, size);
+    return 0;
+}
+
+#include "bpf/unwind_core.h"
+
+enum { LOAD_BIAS = 0x10000000, STACK = 0x70000000 };
+
+struct walk {
+    struct unwind_source source;
+    struct unwind_space *space;
+    struct unwind_state state;
+};
+
+static uint8_t *create_shard(void *context, uint32_t index)
+{
+    struct unwind_source *source = context;
+    source->shards[index] = mem_alloc(UNWIND_SHARD_BYTES, 1);
+    return source->shards[index];
+}
+
+static struct walk *create_walk(uint32_t shard_limit)
+{
+    struct walk *walk = mem_new(struct walk, 1);
+    walk->source.rules = mem_new(struct unwind_rule, UNWIND_RULE_COUNT + 1);
+    walk->source.chunks = mem_new(struct unwind_chunk, UNWIND_CHUNK_COUNT);
+    walk->space = unwind_space_create(&(struct unwind_memory){.rules = walk->source.rules,
+                                                              .chunks = walk->source.chunks,
+                                                              .shard_create = create_shard,
+                                                              .context = &walk->source,
+                                                              .shard_limit = shard_limit});
+    return walk;
+}
+
+static void destroy_walk(struct walk *walk)
+{
+    unwind_space_destroy(walk->space);
+    mem_free(walk->source.rules);
+    mem_free(walk->source.chunks);
+    for (size_t i = 0; i < 4; i++)
+        mem_free(walk->source.shards[i]);
+    mem_free(walk);
+}
+
+/* A table of one chunk from 0x1000 on with one rule every 256 bytes. */
+static struct unwind_table *make_table(const struct cfi_rule *rules, uint32_t count)
+{
+    struct unwind_table *table = mem_new(struct unwind_table, 1);
+    table->machine = EM_X86_64;
+    table->start = 0x1000;
+    table->facts.chunk_count = 1;
+    table->chunks = mem_new(struct unwind_table_chunk, 1);
+    table->facts.rule_count = UNWIND_RULE_FIXED_COUNT + count;
+    table->rules = mem_new(struct cfi_rule, table->facts.rule_count);
+    table->rules[UNWIND_RULE_ROOT] = cfi_rule_stop(UNWIND_STOP_ROOT);
+    table->rules[UNWIND_RULE_FULL] = cfi_rule_stop(UNWIND_STOP_RULES_FULL);
+    struct unwind_table_chunk *chunk = table->chunks;
+    chunk->block_count = chunk->row_count = count;
+    chunk->first_rows = mem_alloc(unwind_table_chunk_bytes(chunk), 1);
+    chunk->rules = (uint16_t *)(chunk->first_rows + count + 1);
+    chunk->addresses = (uint8_t *)(chunk->rules + count);
+    for (uint32_t i = 0; i < count; i++) {
+        table->rules[UNWIND_RULE_FIXED_COUNT + i] = rules[i];
+        chunk->first_rows[i] = i;
+        chunk->rules[i] = (uint16_t)(UNWIND_RULE_FIXED_COUNT + i);
+    }
+    chunk->first_rows[count] = count;
+    return table;
+}
+
+/* Function I is at 0x1000 + 256 * I of the file. */
+static uint64_t code(uint32_t function)
+{
+    return LOAD_BIAS + 0x1000 + 256ULL * function + 16;
+}
+
+static struct walk *walk_with(const struct cfi_rule *rules, uint32_t count)
+{
+    struct walk *walk = create_walk(4);
+    struct unwind_table *table = make_table(rules, count);
+    struct unwind_table_ref ref;
+    struct unwind_run run;
+    struct err err;
+    assert_int_equal(unwind_space_add_table(walk->space, table, &ref, &err), ERR_NONE);
+    unwind_table_destroy(table);
+    /* Beside it one without a table, as JIT code is. */
+    uint64_t starts[] = {0x1000, LOAD_BIAS, 0x50000000};
+    struct unwind_mapping mappings[] = {
+        {.end = 0x2000},
+        {LOAD_BIAS + 0x100000, LOAD_BIAS + ref.start, ref.first_chunk, ref.chunk_count, 0},
+        {.end = 0x50001000, .flags = UNWIND_MAPPING_FP}};
+    assert_int_equal(unwind_space_put_run(walk->space, starts, mappings, 3, &run, &err), ERR_NONE);
+    walk->state.sp = STACK;
+    walk->source.stack_start = STACK;
+    unwind_begin(&walk->state, &run, 0);
+    return walk;
+}
+
+static void set_stack(struct walk *walk, const uint64_t *words, size_t count)
+{
+    walk->source.stack = words;
+    walk->source.stack_bytes = count * sizeof *words;
+}
+
+/* Not inlined: the compiler would believe that a window larger than a test's stack is copied. */
+static __attribute__((noinline)) enum unwind_stop step(struct walk *walk)
+{
+    return unwind_step(&walk->source, &walk->state);
+}
+
+static const struct cfi_rule by_sp_16 = {.rule = {.cfa = UNWIND_CFA_SP, .cfa_offset = 16}};
+static const struct cfi_rule by_fp = {
+    .rule = {.cfa = UNWIND_CFA_FP, .cfa_offset = 16, .fp_offset = -16, .saved = UNWIND_FP_AT_CFA}};
+
+static void walks_frames_by_stack_and_frame_pointer_to_the_root(void **state)
+{
+    (void)state;
+    struct cfi_rule rules[] = {by_sp_16, by_fp, cfi_rule_stop(UNWIND_STOP_ROOT)};
+    struct walk *walk = walk_with(rules, 3);
+    uint64_t stack[] = {0, code(1), 0, STACK + 999, code(2), 0, 0, 0};
+    set_stack(walk, stack, 8);
+    walk->state.pc = code(0);
+    walk->state.fp = STACK + 24;
+    assert_int_equal(unwind_address(&walk->state), code(0));
+    assert_int_equal(step(walk), UNWIND_GO_ON);
+    assert_int_equal(unwind_address(&walk->state), code(1) - 1);
+    assert_int_equal(walk->state.sp, STACK + 16);
+    assert_int_equal(step(walk), UNWIND_GO_ON);
+    assert_int_equal(walk->state.pc, code(2));
+    assert_int_equal(walk->state.fp, STACK + 999);
+    assert_int_equal(step(walk), UNWIND_STOP_ROOT);
+    destroy_walk(walk);
+}
+
+static void looks_for_a_caller_at_its_call_not_behind_it(void **state)
+{
+    (void)state;
+    struct cfi_rule rules[] = {by_sp_16, cfi_rule_stop(UNWIND_STOP_ROOT)};
+    struct walk *walk = walk_with(rules, 2);
+    /* The return address is the begin of function 1: the call is the last instruction of 0. */
+    uint64_t stack[] = {0, code(1) - 16, 0, code(1), 0};
+    set_stack(walk, stack, 5);
+    walk->state.pc = code(0);
+    assert_int_equal(step(walk), UNWIND_GO_ON);
+    assert_int_equal(step(walk), UNWIND_GO_ON);
+    assert_int_equal(walk->state.sp, STACK + 32);
+    destroy_walk(walk);
+}
+
+/* At the end of _Unwind_RaiseException: rcx has the handler, which is the begin of function 1 as
+ * the begin of a function's cold part is. */
+static void an_exceptions_handler_is_looked_for_where_it_begins(void **state)
+{
+    (void)state;
+    struct cfi_rule to_rcx = {
+        .rule = {.cfa = UNWIND_CFA_SP, .saved = (UNWIND_RA_IS_HANDLER | UNWIND_RA_REGISTER) << 4},
+        .extra = {.ra_offset = 2}};
+    struct cfi_rule rules[] = {to_rcx, by_sp_16, cfi_rule_stop(UNWIND_STOP_ROOT)};
+    struct walk *walk = walk_with(rules, 3);
+    uint64_t stack[] = {0, code(2), 0};
+    set_stack(walk, stack, 3);
+    walk->state.pc = code(0);
+    walk->state.leaf[2] = code(1) - 16;
+    assert_int_equal(step(walk), UNWIND_GO_ON);
+    assert_int_equal(unwind_address(&walk->state), code(1) - 16);
+    assert_false(walk->state.was_signal);
+    assert_int_equal(step(walk), UNWIND_GO_ON);
+    assert_int_equal(unwind_address(&walk->state), code(2) - 1);
+    assert_int_equal(step(walk), UNWIND_STOP_ROOT);
+    destroy_walk(walk);
+}
+
+static void goes_on_from_a_signal_frame_with_all_registers(void **state)
+{
+    (void)state;
+    struct cfi_rule signal = {.rule = {.cfa = UNWIND_CFA_SIGNAL, .cfa_offset = 40}};
+    /* As vfork has it: the return address is in rdi. */
+    struct cfi_rule in_rdi = {.rule = {.cfa = UNWIND_CFA_SP, .saved = UNWIND_RA_REGISTER << 4},
+                              .extra = {.ra_offset = 5}};
+    struct cfi_rule rules[] = {by_sp_16, signal, in_rdi, cfi_rule_stop(UNWIND_STOP_ROOT)};
+    struct walk *walk = walk_with(rules, 4);
+    uint64_t stack[64] = {0, code(1)};
+    uint64_t *registers = &stack[2 + 5];
+    registers[8] = code(3);     /* rdi */
+    registers[10] = 0x1234;     /* rbp */
+    registers[15] = STACK - 64; /* rsp: of another stack */
+    registers[16] = code(2);
+    set_stack(walk, stack, 64);
+    walk->state.pc = code(0);
+    assert_int_equal(step(walk), UNWIND_GO_ON);
+    assert_int_equal(step(walk), UNWIND_GO_ON);
+    assert_int_equal(unwind_address(&walk->state), code(2));
+    assert_int_equal(walk->state.sp, STACK - 64);
+    assert_int_equal(walk->state.fp, 0x1234);
+    assert_int_equal(step(walk), UNWIND_GO_ON);
+    assert_int_equal(walk->state.pc, code(3));
+    assert_int_equal(step(walk), UNWIND_STOP_ROOT);
+    destroy_walk(walk);
+}
+
+static void finds_frames_by_saved_stack_pointers_plt_entries_and_registers(void **state)
+{
+    (void)state;
+    struct cfi_rule deref = {.rule = {.cfa = UNWIND_CFA_SP_DEREF, .cfa_offset = 8},
+                             .extra = {.cfa_add = 16}};
+    struct cfi_rule plt = {.rule = {.cfa = UNWIND_CFA_PLT, .cfa_offset = 11}};
+    struct cfi_rule by_r10 = {.rule = {.cfa = UNWIND_CFA_REGISTER}, .extra = {.cfa_register = 10}};
+    struct cfi_rule rules[] = {deref, plt, by_r10, cfi_rule_stop(UNWIND_STOP_ROOT)};
+    uint64_t stack[] = {code(3), STACK + 16, 0, code(2), 0, 0};
+
+    struct walk *walk = walk_with(rules, 4);
+    set_stack(walk, stack, 6);
+    walk->state.pc = code(0);
+    assert_int_equal(step(walk), UNWIND_GO_ON);
+    assert_int_equal(walk->state.sp, STACK + 32);
+    assert_int_equal(step(walk), UNWIND_STOP_REGISTER); /* r10 is not known in a caller */
+
+    unwind_begin(&walk->state,
+                 &(struct unwind_run){walk->state.run.shard, walk->state.run.offset, 3, 0}, 0);
+    walk->state.sp = STACK;
+    walk->state.pc = code(1); /* byte 0 of an entry */
+    assert_int_equal(step(walk), UNWIND_GO_ON);
+    assert_int_equal(walk->state.sp, STACK + 8);
+
+    struct unwind_run run = walk->state.run;
+    unwind_begin(&walk->state, &run, 0);
+    walk->state.sp = STACK;
+    walk->state.pc = code(2);
+    walk->state.leaf[10] = STACK + 32;
+    assert_int_equal(step(walk), UNWIND_GO_ON);
+    assert_int_equal(walk->state.pc, code(2));
+    assert_int_equal(walk->state.sp, STACK + 32);
+    destroy_walk(walk);
+}
+
+static void follows_frame_pointers_where_no_table_covers(void **state)
+{
+    (void)state;
+    struct cfi_rule rules[] = {cfi_rule_stop(UNWIND_STOP_ROOT)};
+    struct walk *walk = walk_with(rules, 1);
+    uint64_t stack[] = {0, STACK + 24, 0x50000020, 0, code(0), 0};
+    set_stack(walk, stack, 6);
+    walk->state.pc = 0x50000010;
+    walk->state.fp = STACK + 8;
+    assert_int_equal(step(walk), UNWIND_GO_ON);
+    assert_int_equal(walk->state.pc, 0x50000020);
+    assert_int_equal(step(walk), UNWIND_GO_ON);
+    assert_int_equal(walk->state.pc, code(0));
+    assert_int_equal(step(walk), UNWIND_STOP_ROOT);
+    destroy_walk(walk);
+}
+
+static void stops_with_the_reason(void **state)
+{
+    (void)state;
+    struct cfi_rule back = {.rule = {.cfa = UNWIND_CFA_SP, .cfa_offset = -8}};
+    struct cfi_rule rules[] = {by_sp_16, back};
+    struct walk *walk = walk_with(rules, 2);
+    struct unwind_run run = walk->state.run;
+    uint64_t stack[] = {0, 0, 0, 0};
+    set_stack(walk, stack, 4);
+    walk->state.pc = code(0);
+    stack[1] = 0;
+    assert_int_equal(step(walk), UNWIND_STOP_ROOT_ZERO);
+    walk->state.sp = STACK + 64;
+    assert_int_equal(step(walk), UNWIND_STOP_STACK_READ);
+    walk->state.pc = code(1);
+    assert_int_equal(step(walk), UNWIND_STOP_NO_PROGRESS);
+    walk->state.pc = 0x50000010; /* JIT code */
+    walk->state.fp = STACK + 1;
+    assert_int_equal(step(walk), UNWIND_STOP_FRAME_POINTER);
+    walk->state.fp = 0;
+    assert_int_equal(step(walk), UNWIND_STOP_ROOT_ZERO);
+    run.shard = 3; /* a run that is torn */
+    unwind_begin(&walk->state, &run, 0);
+    walk->state.pc = code(0);
+    assert_int_equal(step(walk), UNWIND_STOP_ROOT_ZERO);
+    destroy_walk(walk);
+}
+
+static void code_of_no_mapping_counts_when_the_walk_comes_back_to_one(void **state)
+{
+    (void)state;
+    struct cfi_rule rules[] = {by_sp_16, cfi_rule_stop(UNWIND_STOP_ROOT)};
+    struct walk *walk = walk_with(rules, 2);
+    uint64_t stack[] = {0, 0x40000010, STACK + 40, 0x40000020, 0, STACK + 1, code(1), 0};
+    uint32_t count = 4;
+    set_stack(walk, stack, 8);
+    walk->state.pc = code(0);
+    walk->state.fp = STACK + 16;
+    assert_int_equal(step(walk), UNWIND_GO_ON);
+    assert_int_equal(step(walk), UNWIND_GO_ON);
+    assert_int_equal(step(walk), UNWIND_GO_ON);
+    assert_int_equal(walk->state.pc, code(1));
+    assert_int_equal(unwind_end(&walk->state, step(walk), &count), UNWIND_STOP_ROOT);
+    assert_int_equal(count, 4);
+
+    struct unwind_run run = walk->state.run;
+    stack[6] = 0x40000030;
+    unwind_begin(&walk->state, &run, 0);
+    walk->state.pc = code(0);
+    walk->state.sp = STACK;
+    walk->state.fp = STACK + 16;
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(step(walk), UNWIND_GO_ON);
+    assert_int_equal(unwind_end(&walk->state, step(walk), &count), UNWIND_STOP_UNMAPPED);
+    assert_int_equal(count, 1);
+    destroy_walk(walk);
+}
+
+static void finds_each_of_many_mappings(void **state)
+{
+    (void)state;
+    enum { COUNT = 30000 };
+    struct walk *walk = create_walk(4);
+    uint64_t *starts = mem_new(uint64_t, COUNT);
+    struct unwind_mapping *mappings = mem_new(struct unwind_mapping, COUNT);
+    struct unwind_run run;
+    struct err err;
+    for (uint32_t i = 0; i < COUNT; i++) {
+        starts[i] = 0x10000 + i * 0x2000ULL;
+        mappings[i] = (struct unwind_mapping){.end = starts[i] + 0x1000, .bias = i};
+    }
+    assert_int_equal(unwind_space_put_run(walk->space, starts, mappings, COUNT, &run, &err),
+                     ERR_NONE);
+    unwind_begin(&walk->state, &run, 0);
+    for (uint32_t i = 0; i < COUNT; i++) {
+        assert_true(unwind_find_mapping(&walk->source, &walk->state, starts[i] + 0xfff));
+        assert_int_equal(walk->state.mapping.bias, i);
+        assert_false(unwind_find_mapping(&walk->source, &walk->state, starts[i] + 0x1000));
+    }
+    assert_false(unwind_find_mapping(&walk->source, &walk->state, 0xffff));
+    mem_free(starts);
+    mem_free(mappings);
+    destroy_walk(walk);
+}
+
+static void the_walker_finds_the_rules_that_the_table_has(void **state)
+{
+    (void)state;
+    struct unwind_table *table;
+    struct unwind_table_ref ref;
+    struct err err;
+    int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+    assert_int_equal(unwind_table_build(fd, "test", &table, &err), ERR_NONE);
+    close(fd);
+    struct walk *walk = create_walk(4);
+    assert_int_equal(unwind_space_add_table(walk->space, table, &ref, &err), ERR_NONE);
+    walk->state.mapping =
+        (struct unwind_mapping){.first_chunk = ref.first_chunk, .chunk_count = ref.chunk_count};
+    const struct unwind_table_chunk *last = &table->chunks[ref.chunk_count - 1];
+    uint64_t bytes = ((uint64_t)(ref.chunk_count - 1) << UNWIND_CHUNK_SHIFT) +
+                     (last->first_block + last->block_count + 2) * 256ULL;
+    for (uint64_t offset = 0; offset < bytes; offset++) {
+        const struct cfi_rule *rule = unwind_table_find(table, table->start + offset);
+        uint32_t number;
+        assert_true(unwind_find_rule(&walk->source, &walk->state, offset, &number));
+        if (memcmp(&walk->source.rules[number], &rule->rule, sizeof rule->rule) != 0 ||
+            (cfi_rule_has_extra(&rule->rule) &&
+             memcmp(&walk->source.rules[number + 1], &rule->extra, sizeof rule->extra) != 0))
+            fail_msg("another rule at offset %#lx", (unsigned long)offset);
+    }
+    unwind_table_destroy(table);
+    destroy_walk(walk);
+}
+
+static void a_mapping_that_names_a_place_has_the_table_once_it_is_there(void **state)
+{
+    (void)state;
+    struct walk *walk = create_walk(4);
+    struct cfi_rule rules[] = {by_sp_16, cfi_rule_stop(UNWIND_STOP_ROOT)};
+    struct unwind_table *table = make_table(rules, 2);
+    struct unwind_table_ref ref;
+    struct unwind_run run;
+    struct err err;
+    assert_int_equal(unwind_space_reserve(walk->space, table->start, 1, &ref, &err), ERR_NONE);
+    const uint64_t starts[] = {LOAD_BIAS};
+    const struct unwind_mapping mappings[] = {
+        {LOAD_BIAS + 0x100000, LOAD_BIAS + ref.start, ref.first_chunk, ref.chunk_count, 0}};
+    assert_int_equal(unwind_space_put_run(walk->space, starts, mappings, 1, &run, &err), ERR_NONE);
+    const uint64_t stack[] = {0, code(1), 0, 0};
+    walk->source.stack_start = walk->state.sp = STACK;
+    set_stack(walk, stack, 4);
+    walk->state.pc = code(0);
+    walk->state.fp = 1; /* none */
+    unwind_begin(&walk->state, &run, 0);
+    assert_int_equal(step(walk), UNWIND_STOP_FRAME_POINTER);
+    assert_int_equal(unwind_space_fill(walk->space, &ref, table, &err), ERR_NONE);
+    assert_int_equal(step(walk), UNWIND_GO_ON);
+    assert_int_equal(step(walk), UNWIND_STOP_ROOT);
+    unwind_table_destroy(table);
+    destroy_walk(walk);
+}
+
+static void a_table_of_a_file_that_has_changed_is_refused(void **state)
+{
+    (void)state;
+    struct walk *walk = create_walk(4);
+    struct unwind_table *table = make_table(&by_fp, 1);
+    struct unwind_table_ref ref;
+    struct err err;
+    assert_int_equal(unwind_space_reserve(walk->space, table->start + 256, 1, &ref, &err),
+                     ERR_NONE);
+    assert_int_equal(unwind_space_fill(walk->space, &ref, table, &err), ERR_INVALID);
+    assert_int_equal(walk->source.chunks[ref.first_chunk].block_count, 0);
+    unwind_table_destroy(table);
+    destroy_walk(walk);
+}
+
+/* What is removed makes room, and a place that had no rows for want of it can be filled. */
+static void a_place_without_room_is_filled_when_there_is_room(void **state)
+{
+    (void)state;
+    struct walk *walk = create_walk(0);
+    struct unwind_table *table = make_table(&by_fp, 1);
+    struct unwind_table_ref ref;
+    struct unwind_space_stats stats;
+    struct err err;
+    assert_int_equal(unwind_space_reserve(walk->space, table->start, 1, &ref, &err), ERR_NONE);
+    assert_int_equal(unwind_space_fill(walk->space, &ref, table, &err), ERR_LIMIT);
+    unwind_space_stats_get(walk->space, &stats);
+    assert_int_equal(stats.refused_count, 1);
+    assert_int_equal(stats.used_bytes, 0);
+    destroy_walk(walk);
+
+    walk = create_walk(1);
+    struct unwind_mapping *mappings = mem_new(struct unwind_mapping, UNWIND_RUN_MAX);
+    uint64_t *starts = mem_new(uint64_t, UNWIND_RUN_MAX);
+    struct unwind_run run;
+    assert_int_equal(
+        unwind_space_put_run(walk->space, starts, mappings, UNWIND_RUN_MAX, &run, &err), ERR_NONE);
+    assert_int_equal(unwind_space_reserve(walk->space, table->start, 1, &ref, &err), ERR_NONE);
+    assert_int_equal(unwind_space_fill(walk->space, &ref, table, &err), ERR_LIMIT);
+    unwind_space_drop_run(walk->space, &run, 0);
+    unwind_space_reclaim(walk->space, 2 * (int64_t)UNWIND_GRACE_NS);
+    assert_int_equal(unwind_space_fill(walk->space, &ref, table, &err), ERR_NONE);
+    mem_free(mappings);
+    mem_free(starts);
+    unwind_table_destroy(table);
+    destroy_walk(walk);
+}
+
+static void gives_room_to_others_after_the_grace_time_only(void **state)
+{
+    (void)state;
+    struct cfi_rule rules[] = {by_sp_16};
+    struct walk *walk = create_walk(1);
+    struct unwind_table *table = make_table(rules, 1);
+    struct unwind_table_ref refs[UNWIND_CHUNK_COUNT], ref;
+    struct unwind_space_stats stats;
+    struct err err;
+    for (size_t i = 0; i < UNWIND_CHUNK_COUNT; i++)
+        assert_int_equal(unwind_space_add_table(walk->space, table, &refs[i], &err), ERR_NONE);
+    assert_int_equal(unwind_space_add_table(walk->space, table, &ref, &err), ERR_LIMIT);
+    for (size_t i = 0; i < UNWIND_CHUNK_COUNT; i++)
+        unwind_space_remove_table(walk->space, &refs[i], 1000);
+    unwind_space_reclaim(walk->space, UNWIND_GRACE_NS);
+    assert_int_equal(unwind_space_add_table(walk->space, table, &ref, &err), ERR_LIMIT);
+    unwind_space_reclaim(walk->space, UNWIND_GRACE_NS + 1001);
+    unwind_space_stats_get(walk->space, &stats);
+    assert_int_equal(stats.used_bytes, 0);
+    assert_int_equal(stats.waiting_bytes, 0);
+    assert_int_equal(stats.refused_count, 2);
+    assert_int_equal(unwind_space_add_table(walk->space, table, &ref, &err), ERR_NONE);
+    unwind_table_destroy(table);
+    destroy_walk(walk);
+}
+
+static void refuses_a_run_without_room(void **state)
+{
+    (void)state;
+    struct walk *walk = create_walk(1);
+    uint64_t *starts = mem_new(uint64_t, UNWIND_RUN_MAX);
+    struct unwind_mapping *mappings = mem_new(struct unwind_mapping, UNWIND_RUN_MAX);
+    struct unwind_run run;
+    struct err err;
+    assert_int_equal(
+        unwind_space_put_run(walk->space, starts, mappings, UNWIND_RUN_MAX, &run, &err), ERR_NONE);
+    assert_int_equal(unwind_space_put_run(walk->space, starts, mappings, 1, &run, &err), ERR_LIMIT);
+    assert_int_equal(
+        unwind_space_put_run(walk->space, starts, mappings, UNWIND_RUN_MAX + 1, &run, &err),
+        ERR_TOO_LARGE);
+    mem_free(starts);
+    mem_free(mappings);
+    destroy_walk(walk);
+}
+
+static void joins_ranges_that_are_given_back(void **state)
+{
+    (void)state;
+    struct free_ranges ranges;
+    free_ranges_init(&ranges, 100);
+    assert_int_equal(free_ranges_take(&ranges, 40), 0);
+    assert_int_equal(free_ranges_take(&ranges, 40), 40);
+    assert_int_equal(free_ranges_take(&ranges, 40), FREE_RANGES_NONE);
+    free_ranges_give(&ranges, 0, 40);
+    free_ranges_give(&ranges, 40, 40);
+    assert_int_equal(ranges.count, 1);
+    assert_int_equal(free_ranges_take(&ranges, 100), 0);
+    free_ranges_fini(&ranges);
+}
+
+/* Rows that a program gives, as text. */
+struct rows {
+    char text[1024];
+    size_t used;
+};
+
+static void add_text(void *context, uint64_t address, const struct cfi_rule *rule)
+{
+    struct rows *rows = context;
+    char text[UNWIND_RULE_TEXT_BYTES];
+    unwind_rule_text(rule, false, text);
+    rows->used += (size_t)snprintf(rows->text + rows->used, sizeof rows->text - rows->used,
+                                   "%lx %s\n", (unsigned long)address, text);
+}
+
+static void run_program(const uint8_t *bytes, size_t size, bool is_sound, const char *expected)
+{
+    struct cfi_common common;
+    struct rows rows = {.used = 0};
+    static const uint8_t initial[] = {0x0c, 7, 8, 0x90, 1};
+    cfi_common_init(&common, false);
+    common.code_alignment = 1;
+    common.data_alignment = -8;
+    assert_true(cfi_program_prepare(
+        &common, (struct cfi_cursor){.at = initial, .end = initial + sizeof initial}));
+    assert_int_equal(cfi_program_run(&common, (struct cfi_cursor){.at = bytes, .end = bytes + size},
+                                     0, 0x100, 0x200, add_text, &rows),
+                     is_sound);
+    assert_string_equal(rows.text, expected);
+}
+
+static void makes_rows_of_a_usual_function(void **state)
+{
+    (void)state;
+    static const uint8_t usual[] = {0x41, 0x0e, 16,   0x86, 2, 0x43, 0x0d, 6,    0x83,
+                                    3,    0x60, 0x0a, 0x0c, 7, 8,    0xc6, 0x41, 0x0b};
+    run_program(usual, sizeof usual, true,
+                "100 cfa=rsp+8 ra=[cfa-8]\n"
+                "101 cfa=rsp+16 rbp=[cfa-16] ra=[cfa-8]\n"
+                "104 cfa=rbp+16 rbp=[cfa-16] ra=[cfa-8]\n"
+                "124 cfa=rsp+8 ra=[cfa-8]\n"
+                "125 cfa=rbp+16 rbp=[cfa-16] ra=[cfa-8]\n");
+}
+
+static void keeps_the_rows_before_what_is_broken(void **state)
+{
+    (void)state;
+    static const uint8_t unknown[] = {0x41, 0x0e, 16, 0x41, 0x3f};
+    static const uint8_t cut[] = {0x41, 0x0e};
+    static const uint8_t forgotten[] = {0x0b};
+    run_program(unknown, sizeof unknown, false,
+                "100 cfa=rsp+8 ra=[cfa-8]\n101 cfa=rsp+16 ra=[cfa-8]\n102 stop=corrupt\n");
+    run_program(cut, sizeof cut, false, "100 cfa=rsp+8 ra=[cfa-8]\n101 stop=corrupt\n");
+    run_program(forgotten, sizeof forgotten, false, "100 stop=corrupt\n");
+}
+
+/* As _Unwind_RaiseException of GCC ends; what realigns a stack by r10 goes to no handler. */
+static void what_leaves_for_a_handler_is_marked(void **state)
+{
+    (void)state;
+    static const uint8_t leaving[] = {0x0c, 6, 16,   0x41, 0x0c, 2,    8,  0x41,
+                                      0x0d, 7, 0x41, 0x0e, 0,    0x09, 16, 2};
+    static const uint8_t going_on[] = {0x0c, 2, 8, 0x41, 0x0c, 6, 16, 0x41, 0x0c, 7, 8};
+    static const uint8_t realigned[] = {0x0c, 10, 0, 0x41, 0x0c, 7, 8};
+    run_program(leaving, sizeof leaving, true,
+                "100 cfa=rbp+16 ra=[cfa-8]\n101 cfa=rcx+8 ra=[cfa-8] to a handler\n"
+                "102 cfa=rsp+8 ra=[cfa-8] to a handler\n103 cfa=rsp+0 ra=rcx to a handler\n");
+    run_program(going_on, sizeof going_on, true,
+                "100 cfa=rcx+8 ra=[cfa-8] to a handler\n101 cfa=rbp+16 ra=[cfa-8]\n"
+                "102 cfa=rsp+8 ra=[cfa-8]\n");
+    run_program(realigned, sizeof realigned, true,
+                "100 cfa=r10+0 ra=[cfa-8]\n101 cfa=rsp+8 ra=[cfa-8]\n");
+}
+
+static void knows_the_forms_of_expressions(void **state)
+{
+    (void)state;
+    static const uint8_t plt[] = {0x0f, 11,   0x77, 0x08, 0x80, 0x00, 0x3f,
+                                  0x1a, 0x3a, 0x2a, 0x33, 0x24, 0x22};
+    static const uint8_t realigned[] = {0x0f, 3, 0x76, 0x78, 0x06, 0x10, 6, 2, 0x76, 0};
+    static const uint8_t openssl[] = {0x0f, 6, 0x77, 0x80, 2, 0x06, 0x23, 8};
+    static const uint8_t other[] = {0x0f, 2, 0x31, 0x06};
+    static const uint8_t large[] = {0x0c, 7, 0x80, 0x80, 0x80, 0x80, 0x40};
+    run_program(plt, sizeof plt, true, "100 cfa=rsp+8(+8 from byte 10) ra=[cfa-8]\n");
+    run_program(realigned, sizeof realigned, true, "100 cfa=[rbp-8]+0 rbp=[rbp+0] ra=[cfa-8]\n");
+    run_program(openssl, sizeof openssl, true, "100 cfa=[rsp+256]+8 ra=[cfa-8]\n");
+    run_program(other, sizeof other, true, "100 stop=expression\n");
+    run_program(large, sizeof large, true, "100 stop=unsupported\n");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(walks_frames_by_stack_and_frame_pointer_to_the_root),
+        cmocka_unit_test(looks_for_a_caller_at_its_call_not_behind_it),
+        cmocka_unit_test(an_exceptions_handler_is_looked_for_where_it_begins),
+        cmocka_unit_test(goes_on_from_a_signal_frame_with_all_registers),
+        cmocka_unit_test(finds_frames_by_saved_stack_pointers_plt_entries_and_registers),
+        cmocka_unit_test(follows_frame_pointers_where_no_table_covers),
+        cmocka_unit_test(stops_with_the_reason),
+        cmocka_unit_test(code_of_no_mapping_counts_when_the_walk_comes_back_to_one),
+        cmocka_unit_test(finds_each_of_many_mappings),
+        cmocka_unit_test(the_walker_finds_the_rules_that_the_table_has),
+        cmocka_unit_test(a_mapping_that_names_a_place_has_the_table_once_it_is_there),
+        cmocka_unit_test(a_table_of_a_file_that_has_changed_is_refused),
+        cmocka_unit_test(a_place_without_room_is_filled_when_there_is_room),
+        cmocka_unit_test(gives_room_to_others_after_the_grace_time_only),
+        cmocka_unit_test(refuses_a_run_without_room),
+        cmocka_unit_test(joins_ranges_that_are_given_back),
+        cmocka_unit_test(makes_rows_of_a_usual_function),
+        cmocka_unit_test(keeps_the_rows_before_what_is_broken),
+        cmocka_unit_test(what_leaves_for_a_handler_is_marked),
+        cmocka_unit_test(knows_the_forms_of_expressions),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,73 @@
+/*
+ * source_link: from a frame's file and line to a page of a repository, by the rules of the team (api/source_links.h).
+ *
+ * A profile chooses the path alone: it cannot leave the page that the rule leads to, nor add a query to it.
+ */
+import type { Flame } from "./flame.ts";
+
+export interface SourceLink {
+  /** Paths of the binaries that it is for; null: of any. */
+  binaries: string[] | null;
+  path_prefix: string;
+  /** Of https; with {path}, perhaps {line} and {revision}. */
+  url: string;
+}
+
+/** A team's rule as it is listed, before it is known which profile it is for. */
+export interface SourceRule {
+  id: number;
+  path_prefix: string;
+  build_id: string;
+  label: string;
+  url: string;
+  revision: string;
+  audience: "team" | "everyone";
+}
+
+export interface SourcePlace {
+  file: string;
+  /** 0: not known. */
+  line: number;
+  mapping: string;
+}
+
+const escapePart = (part: string) => encodeURIComponent(part).replace(/[!'()*]/g, (char) => "%" + char.charCodeAt(0).toString(16));
+
+/** Each part escaped; "." and ".." mean what they do in a file system and never lead above the beginning. */
+export function escapePath(path: string): string {
+  const parts: string[] = [];
+  for (const part of path.split(/[/\\]/)) {
+    if (part === "..") parts.pop();
+    else if (part && part !== ".") parts.push(escapePart(part));
+  }
+  return parts.join("/");
+}
+
+/** Rules that ask for nothing that only a profile tells. */
+export const ofAnyProfile = (rules: readonly SourceRule[]): SourceLink[] =>
+  rules
+    .filter(({ build_id, label }) => !build_id && !label)
+    .map(({ path_prefix, url, revision }) => ({ binaries: null, path_prefix, url: url.replaceAll("{revision}", () => escapePath(revision)) }));
+
+/** Whole parts of a path: /src is not the beginning of /srcother/x.c. */
+const beginsWith = (file: string, prefix: string) =>
+  file.startsWith(prefix) && (/(?:^|[/\\])$/.test(prefix) || /^[/\\]/.test(file.slice(prefix.length)));
+
+/** Where the first link that fits leads to; "" where none does. */
+export function sourceUrl(links: readonly SourceLink[], { file, line, mapping }: SourcePlace): string {
+  const link = file && links.find(({ binaries, path_prefix }) => beginsWith(file, path_prefix) && (!binaries || binaries.includes(mapping)));
+  if (!link) return "";
+  const path = escapePath(file.slice(link.path_prefix.length));
+  const url = line > 0 ? link.url : link.url.replace(/#[^#]*\{line\}[^#]*$/, "");
+  const filled = url.replace(/\{(path|line)\}/g, (_, what) => (what === "path" ? path : String(Math.max(1, line))));
+  return path && filled.startsWith("https://") ? filled : "";
+}
+
+export const [SIDE_BEFORE, SIDE_AFTER] = [1, 2];
+
+/** Of each frame: the sides of a comparison that it is in, added up. */
+export function sidesOfFrames({ nodeCount, frame, cum, baseCum, frames }: Pick<Flame, "nodeCount" | "frame" | "cum" | "baseCum" | "frames">): Uint8Array {
+  const sides = new Uint8Array(frames.count);
+  for (let node = 0; node < nodeCount; node++) sides[frame[node]] |= (baseCum?.[node] ? SIDE_BEFORE : 0) | (cum[node] ? SIDE_AFTER : 0);
+  return sides;
+}

@@ -1,0 +1,43 @@
+/* flame_notes: what is said of a whole tree: its sums, and what a reader must know of them. */
+import { FrameFlag, hasSigns, type Flame } from "../model/flame.ts";
+import { formatCount, formatPercent, formatValue } from "../model/units.ts";
+
+function valueWithoutSymbols({ frames, frame, self, nodeCount }: Flame): number {
+  const isUnnamed = new Uint8Array(frames.count);
+  let hasUnnamed = 0;
+  for (let i = 0; i < isUnnamed.length; i++) hasUnnamed |= isUnnamed[i] = frames.flags(i) & FrameFlag.NotSymbolised;
+  let value = 0;
+  if (hasUnnamed) for (let i = 1; i < nodeCount; i++) if (isUnnamed[frame[i]]) value += Math.abs(self[i]);
+  return value;
+}
+
+/** What a reader must know to read the numbers rightly. */
+export function notesAbout(flame: Flame): string[] {
+  const notes: string[] = [];
+  const unit = flame.metadata.unit ?? "";
+  if (flame.isCut) {
+    const count = flame.metadata.cut?.nodes;
+    notes.push(`${count ? formatCount(count) + " small stacks" : "The smallest stacks"} are merged into “other” boxes.`);
+  }
+  if (flame.width[0] > Number.MAX_SAFE_INTEGER) notes.push("Some values are so large that their last digits are lost here.");
+  if (hasSigns(flame))
+    notes.push(`Values below zero are hatched. Boxes are as wide as a value is large, percentages are of the sum, ${flame.isDiff ? `${formatValue(flame.baseTotal, unit)} → ` : ""}${formatValue(flame.total, unit)}.`);
+  const unnamed = valueWithoutSymbols(flame);
+  if (unnamed > 0.005 * Math.abs(flame.total))
+    notes.push(`${formatPercent(unnamed, flame.total)} is in code without symbols.`);
+  return notes;
+}
+
+/** "289 of 462" where rules left a part. */
+export function totalText(flame: Flame, unit: string): string {
+  if (flame.isDiff) return `${formatValue(flame.baseTotal, unit)} → ${formatValue(flame.total, unit)}`;
+  const whole = formatValue(flame.total, unit);
+  return flame.cum[0] === flame.total ? whole : `${flame.bounds.whole}${formatValue(flame.cum[0], unit)} of ${whole}`;
+}
+
+/** How much of the whole profile the rules left; of both sides of a diff. */
+export function shareLeft(flame: Flame, source: Flame): string {
+  const shareOf = (value: number, total: number) => flame.bounds.whole + formatPercent(value, total);
+  const after = shareOf(flame.cum[0], source.total);
+  return flame.baseCum ? `${shareOf(flame.baseCum[0], source.baseTotal)} → ${after}` : after;
+}

@@ -1,0 +1,79 @@
+/* frame_menu: what can be done with a frame, where it was pressed; each has a key that does it without the menu. */
+import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
+import { addStyle } from "../ui/style.ts";
+import style from "./frame_menu.css?text";
+
+addStyle(style);
+
+export interface MenuPlace {
+  node: number;
+  x: number;
+  y: number;
+}
+
+export interface FrameAction {
+  label: string;
+  /** The key that does the same without the menu. */
+  key: string;
+  run: () => void;
+}
+
+/** Opens at a place on the page; arrows move, Escape closes, and the focus goes back. */
+export function FrameMenu({ place, title, items, onClose }: { place: MenuPlace; title: string; items: FrameAction[]; onClose: () => void }) {
+  const element = useRef<HTMLDivElement>(null);
+  useLayoutEffect(() => {
+    const menu = element.current!;
+    const before = document.activeElement as HTMLElement | null;
+    const x = Math.max(8, Math.min(place.x, innerWidth - menu.offsetWidth - 8));
+    const y = Math.max(8, Math.min(place.y, innerHeight - menu.offsetHeight - 8));
+    menu.style.transform = `translate(${x}px, ${y}px)`;
+    menu.querySelector("button")?.focus({ preventScroll: true });
+    return () => before?.focus({ preventScroll: true });
+  }, [place]);
+  useEffect(() => {
+    const outside = (event: Event) => element.current?.contains(event.target as Node) || onClose();
+    document.addEventListener("pointerdown", outside);
+    addEventListener("scroll", onClose, true);
+    addEventListener("resize", onClose);
+    return () => {
+      document.removeEventListener("pointerdown", outside);
+      removeEventListener("scroll", onClose, true);
+      removeEventListener("resize", onClose);
+    };
+  }, []);
+  const key = (event: KeyboardEvent) => {
+    const buttons = [...element.current!.querySelectorAll("button")];
+    const at = buttons.indexOf(document.activeElement as HTMLButtonElement);
+    const move: Record<string, number> = { ArrowDown: at + 1, ArrowUp: at - 1, Home: 0, End: buttons.length - 1 };
+    event.stopPropagation();
+    if (event.key === "Escape" || event.key === "Tab") onClose();
+    else if (event.key in move) buttons[(move[event.key] + buttons.length) % buttons.length].focus();
+    else {
+      const item = items.find((one) => one.key === event.key);
+      if (!item || event.ctrlKey || event.metaKey || event.altKey) return;
+      onClose();
+      item.run();
+    }
+    event.preventDefault();
+  };
+  return (
+    <div class="frame-menu" role="menu" aria-label={title} ref={element} onKeyDown={key} onContextMenu={(event) => event.preventDefault()}>
+      <p class="frame-menu-title" aria-hidden="true">{title}</p>
+      {items.map((item) => (
+        <button
+          type="button"
+          role="menuitem"
+          tabIndex={-1}
+          key={item.label}
+          onClick={() => {
+            onClose();
+            item.run();
+          }}
+        >
+          <span>{item.label}</span>
+          <kbd aria-hidden="true">{item.key}</kbd>
+        </button>
+      ))}
+    </div>
+  );
+}

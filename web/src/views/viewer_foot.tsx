@@ -1,0 +1,79 @@
+/* viewer_foot: the lines below the views: the frame that is pointed at, the legend, and what is to be known of the tree. */
+import { useMemo, useState } from "preact/hooks";
+import { unknownRules } from "../model/chain.ts";
+import type { Flame } from "../model/flame.ts";
+import type { FrameColours } from "../model/frame_colours.ts";
+import { countedAs, countFunctions } from "../model/functions.ts";
+import type { SearchResult } from "../model/search.ts";
+import { formatPercent } from "../model/units.ts";
+import { stateVersion, type ViewState } from "../state.ts";
+import { Button } from "../ui/kit.tsx";
+import type { usePalette } from "../ui/theme.ts";
+import { describeNode } from "./describe.ts";
+import { notesAbout, totalText } from "./flame_notes.ts";
+import { Legend } from "./legend.tsx";
+import type { PaneContext } from "./panes.tsx";
+
+function DetailLine({ flame, node, unit, placed }: { flame: Flame; node: number; unit: string; placed: PaneContext["placed"] }) {
+  const { name, place, notes, facts } = describeNode(flame, node, unit);
+  return (
+    <div class="detail">
+      <strong title={name} aria-hidden="true">{name}</strong>
+      {facts.map(([label, value]) => (
+        <span key={label} class="fact" aria-hidden="true">
+          <em>{label}</em> {value}
+        </span>
+      ))}
+      <span class="detail-place" title={place}>{place && placed(flame.frame[node], place)}{place && notes.length > 0 && " · "}{notes.join(" · ")}</span>
+    </div>
+  );
+}
+
+interface ViewerFootProps {
+  flame: Flame;
+  colours: FrameColours;
+  palette: ReturnType<typeof usePalette>;
+  unit: string;
+  placed: PaneContext["placed"];
+  state: ViewState;
+  /** What is marked, where it is in the tree. */
+  marked: SearchResult | null;
+  /** The node that is told of; -1: none. */
+  pointed: number;
+  /** The frame that the link zooms to is not there. */
+  isLost: boolean;
+  onUnmark: () => void;
+}
+
+export function ViewerFoot({ flame, colours, palette, unit, placed, state, marked, pointed, isLost, onUnmark }: ViewerFootProps) {
+  const functionCount = useMemo(() => countFunctions(flame), [flame]);
+  const notes = useMemo(() => notesAbout(flame), [flame]);
+  const [leftOut] = useState(() => unknownRules(new URLSearchParams(location.search).get("x") ?? ""));
+  return (
+    <footer class="viewer-foot">
+      {pointed >= 0 && <DetailLine flame={flame} node={Math.min(pointed, flame.nodeCount - 1)} {...{ unit, placed }} />}
+      <div class="foot-line">
+        <Legend flame={flame} colours={colours} palette={palette} />
+        <span class="foot-end">
+          {state.marked && (
+            <Button class="marked" icon="close" onClick={onUnmark} title={`Stop marking ${state.marked}`}>
+              <bdi class="marked-name">{state.marked}</bdi>
+              {marked ? ` ${flame.bounds.part}${formatPercent(marked.value, flame.total)}` : ""}
+            </Button>
+          )}
+          {leftOut > 0 && <span class="note">{leftOut === 1 ? "A rule" : `${leftOut} rules`} of the link {leftOut === 1 ? "is" : "are"} not known here.</span>}
+          {state.version > stateVersion && <span class="note">The link is of a later version: part of it may not be known here.</span>}
+          {isLost && <span class="note">The frame that the link zooms to is not in this tree.</span>}
+          {notes.map((note) => (
+            <span class="note" key={note}>{note}</span>
+          ))}
+          <span class="foot-total">
+            {totalText(flame, unit)} in{" "}
+            {flame.isCut ? "at least " : ""}
+            {countedAs(flame, functionCount)}
+          </span>
+        </span>
+      </div>
+    </footer>
+  );
+}

@@ -1,0 +1,25 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { changesOf, type Told } from "../src/model/changes.ts";
+
+const list = (...texts: string[]): Told[] =>
+  texts.map((one) => {
+    const [key, text = ""] = one.split("=");
+    return { key, name: `Rule ${key}`, text };
+  });
+
+test("what is new, other or gone is told by name", () => {
+  assert.deepEqual(changesOf(list("a=1", "b=2", "c=3"), list("a=1", "b=5", "d=4")), ["Rule b: 5 (was: 2)", "Rule d: 4 (new)", "Rule c (removed)"]);
+  assert.deepEqual(changesOf(list("a=1"), list("a=1")), []);
+});
+
+test("another order is told, but not one that comes of what is new or gone", () => {
+  assert.deepEqual(changesOf(list("a", "b", "c"), list("b", "a", "c")), ["The order is another."]);
+  assert.deepEqual(changesOf(list("a", "b", "c"), list("n", "a", "c")), ["Rule n:  (new)", "Rule b (removed)"]);
+});
+
+test("of many changes some are told, and how many more there are", () => {
+  const texts = changesOf([], list(..."abcdefghijkl"));
+  assert.equal(texts.length, 9);
+  assert.equal(texts[8], "and 4 more");
+});

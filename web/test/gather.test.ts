@@ -1,0 +1,49 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { gather, type Gathered } from "../src/export/gather.ts";
+
+const pause = () => new Promise((resolve) => setTimeout(resolve, 5));
+
+test("groups are asked for a few at a time; what fails is told, and alone asked for again", async () => {
+  const groups = ["a", "b", "c", "d", "e", "f"];
+  const into: Gathered<string> = { trees: new Map(), failed: new Map() };
+  const { signal } = new AbortController();
+  let [running, most] = [0, 0];
+  const asked: string[] = [];
+  const steps: number[] = [];
+  let isBroken = true;
+  const make = async (group: string) => {
+    asked.push(group);
+    most = Math.max(most, ++running);
+    await pause();
+    running--;
+    if (isBroken && (group === "b" || group === "e")) throw new Error(`no ${group}`);
+    return group.toUpperCase();
+  };
+  await gather(groups, make, into, signal, (done) => steps.push(done));
+  assert.equal(most, 3);
+  assert.deepEqual(steps, [0, 1, 2, 3, 4, 5, 6]);
+  assert.deepEqual([...into.trees.keys()].sort(), ["a", "c", "d", "f"]);
+  assert.deepEqual([...into.failed].sort(), [["b", "no b"], ["e", "no e"]]);
+  isBroken = false;
+  asked.length = steps.length = 0;
+  await gather(groups, make, into, signal, (done) => steps.push(done));
+  assert.deepEqual(asked, ["b", "e"]);
+  assert.deepEqual(steps, [4, 5, 6]);
+  assert.equal(into.failed.size, 0);
+  assert.equal(into.trees.get("e"), "E");
+});
+
+test("who cancels waits for nothing more", async () => {
+  const abort = new AbortController();
+  const asked: string[] = [];
+  const make = async (group: string) => {
+    asked.push(group);
+    if (asked.length === 3) abort.abort();
+    await pause();
+    return group;
+  };
+  await assert.rejects(gather(["a", "b", "c", "d", "e"], make, { trees: new Map(), failed: new Map() }, abort.signal, () => {}), { name: "AbortError" });
+  await pause();
+  assert.equal(asked.length, 3);
+});

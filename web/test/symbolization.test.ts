@@ -1,0 +1,37 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { askAll, askedMost, join, type Told } from "../src/model/symbolization.ts";
+
+const binary = (id: string) => ({ build_id: id, file: `/bin/${id}` });
+const missing = (id: string) => ({ ...binary(id), reason: "nobody sent it", next_retry: null });
+
+test("a binary that is on its way for one profile and missing for another counts once", () => {
+  const joined = join([
+    { complete: false, pending: [binary("a")], missing: [missing("b")] },
+    { complete: false, pending: [binary("a")], missing: [missing("a"), missing("b"), missing("c")] },
+  ]);
+  assert.deepEqual([joined.pending.map((one) => one.build_id), joined.missing.map((one) => one.build_id)], [["a"], ["b", "c"]]);
+  assert.equal(joined.complete, false);
+});
+
+test("where some are not listed, as many of them as any of the profiles has are told, and nothing is complete", () => {
+  const all = { complete: true, pending: [], missing: [] };
+  const some = (unlisted: number) => ({ complete: false, pending: [], missing: [], unlisted });
+  assert.deepEqual(join([all, some(44)]), { ...some(44) });
+  assert.equal(join([some(3), some(44)]).unlisted, 44);
+  assert.deepEqual(join([all, all]), { ...all, unlisted: 0 });
+});
+
+test("all binaries are asked for, a batch at a time, and all are complete only when each batch is", async () => {
+  const ids = Array.from({ length: 2 * askedMost + 56 }, (_, i) => `id${i}`);
+  const sizes: number[] = [];
+  const ask = (last: string) => async (asked: string[]): Promise<Told> => {
+    sizes.push(asked.length);
+    const lacks = asked.includes(last);
+    return { complete: !lacks, pending: [], missing: lacks ? [missing(last)] : [], generation: 1 };
+  };
+  const told = await askAll(ids, ask(ids.at(-1)!));
+  assert.deepEqual(sizes, [askedMost, askedMost, 56]);
+  assert.deepEqual([told.complete, told.missing.length, told.generation], [false, 1, 3]);
+  assert.equal((await askAll(ids, ask("none"))).complete, true);
+});
