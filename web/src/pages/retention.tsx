@@ -3,7 +3,7 @@ import { useEffect, useId, useRef, useState } from "preact/hooks";
 import type { Problem } from "../api.ts";
 import { keepText, keepWords, ruleWords } from "../model/keep.ts";
 import { placeOfError } from "../model/selector.ts";
-import { labelsText, removeRule, rulesPart, setRule, setSampleLabels, teamPart, type Rule, type Rules, type RuleWish } from "../team_api.ts";
+import { labelsText, removeRule, rulesPart, setRule, setSampleLabels, teamPart, type Rule, type RuleWish } from "../team_api.ts";
 import { Button, Field, IconButton, Loading, Select } from "../ui/kit.tsx";
 import { Icon } from "../ui/icons.tsx";
 import { SureButton } from "../ui/sure_button.tsx";
@@ -132,32 +132,34 @@ function Row({ rule, count, isEdited, isGone, onMove, onEdit, onRemove }: RowPro
   );
 }
 
-/** Where the focus goes once the rules have been loaded anew: the first of these that is there and can be pressed. */
-function useFocusAfter(rules: Rules | null) {
-  const wanted = useRef<string[]>([]);
+/** Puts the focus on the first of some buttons that is there and can be pressed, once what is asked for has been drawn. */
+function useFocusAfter() {
+  const [wanted, setWanted] = useState<string[]>([]);
   useEffect(() => {
-    const found = wanted.current.map((id) => document.getElementById(id) as HTMLButtonElement | null).find((one) => one && !one.disabled);
-    wanted.current = [];
-    found?.focus();
-  }, [rules]);
-  return (...ids: string[]) => void (wanted.current = ids);
+    const at = document.activeElement;
+    if (at && at !== document.body && !wanted.includes(at.id)) return; // whoever pressed has gone on meanwhile
+    const buttons = wanted.map((id) => document.getElementById(id) as HTMLButtonElement | null);
+    buttons.find((one) => one && !one.disabled)?.focus();
+  }, [wanted]);
+  return setWanted;
 }
 
 export function RetentionRules() {
   const { value: answer, refusal, attempt } = usePart(rulesPart);
   const team = usePart(teamPart);
   const [edited, setEdited] = useState<Rule | null>(null);
-  const focusAfter = useFocusAfter(answer);
-  const move = (rule: Rule, by: 1 | -1) => {
-    void attempt((version, value) => {
+  const focusAfter = useFocusAfter();
+  const move = async (rule: Rule, by: 1 | -1) => {
+    await attempt((version, value) => {
       const rules = value?.rules ?? [];
       const now = rules.find(({ id }) => id === rule.id);
       const position = now ? now.position + by : 0;
       if (!now || position < 1 || position > rules.length) return null; // an earlier press went as far as it goes
-      focusAfter(...(by < 0 ? ["up", "down"] : ["down", "up"]).map((what) => buttonId(rule, what)));
       const totals = now.totals_s ? { totals: keepText(now.totals_s) } : {};
       return setRule({ query: now.query, keep: keepText(now.keep_s), ...totals, position }, version);
     }, ({ position }) => `Number ${position} now`);
+    // At the end of the list the button that was pressed is no longer one to press.
+    focusAfter((by < 0 ? ["up", "down"] : ["down", "up"]).map((what) => buttonId(rule, what)));
   };
   const remove = async (rule: Rule) => {
     const removed = await attempt((version) => removeRule(rule.id, version), "Rule removed");
@@ -181,7 +183,7 @@ export function RetentionRules() {
         {shown.map((rule) => (
           <Row
             key={rule.id} rule={rule} count={rules.length} isEdited={edited?.id === rule.id} isGone={rule === lost}
-            onMove={(by) => move(rule, by)}
+            onMove={(by) => void move(rule, by)}
             onEdit={(isEdited) => (isEdited ? setEdited(rule) : close(rule))}
             onRemove={() => void remove(rule)}
           />
