@@ -180,6 +180,7 @@ static void create_parts(struct agent *agent)
     const struct window_options of_window = {
         .form = agent->options.form,
         .frequency_hz = agent->options.frequency_hz,
+        .event = agent->options.event,
         .binaries = agent->binaries,
         .processes = agent->processes,
         .kernel_symbols = agent->kernel_symbols,
@@ -195,6 +196,7 @@ static enum err_code open_kernel(struct agent *agent, struct err *err)
 {
     const struct kernel_program_options of_program = {
         .frequency_hz = agent->options.frequency_hz,
+        .event = agent->options.event,
         .has_targets = agent->options.has_targets,
         .has_no_tables = agent->options.has_no_tables,
         .has_bounded_loops = agent->options.has_bounded_loops,
@@ -441,8 +443,9 @@ void agent_count(const struct agent *agent, struct agent_counts *ret_counts)
     counts.memory_bytes = agent->memory_bytes;
     counts.is_short_of_memory = agent->is_short;
     counts.short_seconds = agent->short_seconds;
-    counts.is_cycles = kernel_program_event(agent->program) == KERNEL_EVENT_CYCLES;
+    counts.event = kernel_program_event(agent->program);
     counts.has_bounded_loops = !kernel_program_has_loop(agent->program);
+    counts.loop_error = kernel_program_loop_error(agent->program);
     memcpy(counts.stops, agent->stops, sizeof(counts.stops));
     *ret_counts = counts;
 }

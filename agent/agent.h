@@ -16,6 +16,7 @@
 #ifndef AGENT_AGENT_H
 #define AGENT_AGENT_H
 
+#include "agent/event_kind.h"
 #include "agent/interpreter.h"
 #include "agent/window.h"
 #include "bpf/unwind_format.h"
@@ -40,6 +41,7 @@ enum { AGENT_FREQUENCY_MAX_HZ = 10000 };
 struct agent_options {
     enum window_form form;
     uint32_t frequency_hz;  /* 1 to AGENT_FREQUENCY_MAX_HZ */
+    enum event_kind event;  /* of OTLP EVENT_CPU */
     bool has_targets;       /* only processes that are named, and their children */
     bool has_no_tables;     /* stacks are walked by frame pointers alone */
     bool has_bounded_loops; /* the kernel program for Linux before 5.17, wherever it runs */
@@ -76,8 +78,9 @@ struct agent_counts {
     uint64_t failed_tables;
     uint64_t shard_bytes;              /* memory taken for them */
     uint64_t stops[UNWIND_STOP_COUNT]; /* of walks, by reason */
-    bool is_cycles;                    /* sampled by the processor's counter, not by a timer */
+    enum event_kind event;             /* what samples are taken by */
     bool has_bounded_loops;            /* the kernel program is that for Linux before 5.17 */
+    int loop_error; /* since the kernel refused the other one, with this errno; 0: it did not */
 };
 
 /* Handles: ERR_FORBIDDEN (the message says what to grant), ERR_UNSUPPORTED (the kernel cannot, or

@@ -83,10 +83,10 @@ static void check_features(void)
 
 static void check_events(void)
 {
-    fd_auto clock_fd = perf_event_open_sampler(0, 19, false);
+    fd_auto clock_fd = perf_event_open_sampler(0, 19, EVENT_CPU_CLOCK);
     say(clock_fd >= 0, "a timer of the kernel to sample by",
         "perf_event_open is refused: CAP_PERFMON, and a seccomp profile that allows it");
-    fd_auto cycles_fd = perf_event_open_sampler(0, 19, true);
+    fd_auto cycles_fd = perf_event_open_sampler(0, 19, EVENT_CYCLES);
     note(cycles_fd >= 0, "the processor's cycle counter",
          " is not there; the timer serves as well, but for code that has interrupts off");
     fd_auto build_id_fd = perf_event_open_side_band(0, true);
@@ -107,20 +107,29 @@ static void check_symbols(void)
 }
 
 /* Of those that run now: what is read, and why the others are not. */
-static void say_interpreters(const struct agent *agent)
+static void say_interpreters(const struct agent_counts *counts)
 {
-    struct agent_counts counts;
     buf_auto text;
     buf_init(&text, 4096);
-    agent_count(agent, &counts);
-    interpreter_counts_append(&counts.interpreters, &text);
+    interpreter_counts_append(&counts->interpreters, &text);
     bool is_fine = true;
     for (uint32_t kind = 0; kind < INTERPRETER_KINDS; kind++) {
         for (uint32_t i = INTERPRETER_REFUSED_VERSION; i < INTERPRETER_OUTCOME_COUNT; i++)
-            is_fine &= counts.interpreters.outcomes[kind][i] == 0;
+            is_fine &= counts->interpreters.outcomes[kind][i] == 0;
     }
     printf("%-7s interpreters that run now: %.*s\n", is_fine ? "ok" : "note",
            text.size ? (int)text.size : 4, text.size ? (const char *)text.data : "none");
+}
+
+static void say_how(const struct agent *agent)
+{
+    struct agent_counts counts;
+    agent_count(agent, &counts);
+    if (counts.loop_error)
+        printf("%-7s this kernel's verifier refuses the program with bpf_loop (%s): stacks are "
+               "walked by bounded loops\n",
+               "note", strerror(counts.loop_error));
+    say_interpreters(&counts);
 }
 
 static bool check_all_together(void)
@@ -134,7 +143,7 @@ static bool check_all_together(void)
         code = agent_start(agent, &err);
     say(!code, "sampling", err.message);
     if (!code)
-        say_interpreters(agent);
+        say_how(agent);
     return !code;
 }
 

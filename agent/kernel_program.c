@@ -49,7 +49,8 @@ struct kernel_program {
     struct unwind_rule *rules; /* mapped, as is all that follows */
     struct unwind_chunk *chunks;
     uint8_t *shards[UNWIND_SHARD_COUNT];
-    enum kernel_event event;
+    enum event_kind event;
+    int loop_error; /* why the program with bpf_loop was refused; 0: it was not */
 };
 
 /* ---- messages ---- */
@@ -102,7 +103,8 @@ static uint32_t own_namespace(void)
 
 static bool is_with_loop(const struct kernel_program *program)
 {
-    return kernel_features_loop(&program->features) && !program->options.has_bounded_loops;
+    return kernel_features_loop(&program->features) && !program->options.has_bounded_loops &&
+           !program->loop_error;
 }
 
 enum { WALK_FRAME_POINTERS_ONLY = 1 }; /* UNWIND_OPTION_FP_ONLY of bpf/unwind_core.h */
@@ -145,6 +147,8 @@ static enum err_code set_constants(const struct kernel_program *program, uint32_
     const uint8_t has_targets = program->options.has_targets;
     const uint8_t walk_options = program->options.has_no_tables ? WALK_FRAME_POINTERS_ONLY : 0;
     const uint64_t wake_bytes = ring_bytes / 2;
+    const uint32_t thin_hz =
+        event_kind_is_thinned(program->options.event) ? program->options.frequency_hz : 0;
     const uint64_t stack_bytes = kernel_stack_bytes();
     const struct {
         const char *name;
@@ -154,6 +158,7 @@ static enum err_code set_constants(const struct kernel_program *program, uint32_
         {"agent_namespace", &agent_namespace, sizeof(agent_namespace)},
         {"has_targets", &has_targets, sizeof(has_targets)},
         {"walk_options", &walk_options, sizeof(walk_options)},
+        {"thin_hz", &thin_hz, sizeof(thin_hz)},
         {"wake_bytes", &wake_bytes, sizeof(wake_bytes)},
         {"kernel_stack_bytes", &stack_bytes, sizeof(stack_bytes)}, /* of bounded loops alone */
     };
@@ -303,7 +308,8 @@ void kernel_program_remove_process(struct kernel_program *program, uint32_t proc
         (void)bpf_map_delete_elem(program->processes_fd, &process_id);
 }
 
-static enum err_code load(struct kernel_program *program, struct err *err)
+/* *ret_error is what the kernel says of the programs themselves. */
+static enum err_code load_object(struct kernel_program *program, int *ret_error, struct err *err)
 {
     LIBBPF_OPTS(bpf_object_open_opts, options, .object_name = "perfolio");
     const uint8_t *begin = is_with_loop(program) ? bpf_cpu_start : bpf_cpu_bounded_start;
@@ -314,11 +320,41 @@ static enum err_code load(struct kernel_program *program, struct err *err)
     enum err_code code = prepare(program, err);
     if (code)
         return code;
-    const int error = bpf_object__load(program->object);
-    if (error && error != -EPERM && error != -EACCES)
+    *ret_error = bpf_object__load(program->object);
+    return ERR_NONE;
+}
+
+/* EPERM is a right that is missing, the others are the verifier's: it gives up (E2BIG), or takes a
+ * step for a forbidden one (EACCES, EINVAL). */
+static bool is_refusal(int error)
+{
+    return error == -E2BIG || error == -EACCES || error == -EINVAL || error == -ENOSPC;
+}
+
+/* Verifiers change with each version of Linux: what one takes, another may not. */
+static enum err_code load_either(struct kernel_program *program, struct err *err)
+{
+    int error = 0;
+    enum err_code code = load_object(program, &error, err);
+    if (!code && is_refusal(error) && is_with_loop(program)) {
+        bpf_object__close(program->object);
+        program->object = NULL;
+        program->loop_error = -error;
+        error = 0;
+        code = load_object(program, &error, err);
+    }
+    if (!code && error && error != -EPERM)
         code = kernel_features_check(&program->features, err);
-    if (error)
-        return code ? code : fail(error, "loading the kernel program", err);
+    if (!code && error == -EACCES && program->features.has_ring)
+        return err_set(err, ERR_UNSUPPORTED, "this kernel's verifier refuses the program");
+    return code || !error ? code : fail(error, "loading the kernel program", err);
+}
+
+static enum err_code load(struct kernel_program *program, struct err *err)
+{
+    enum err_code code = load_either(program, err);
+    if (code)
+        return code;
     program->targets_fd = map_fd(program, "targets");
     program->processes_fd = map_fd(program, "processes");
     code = map_tables(program, err);
@@ -377,15 +413,27 @@ static enum err_code attach(struct kernel_program *program, const char *name, in
     return ERR_NONE;
 }
 
+/* A counter that the machine does not have, or, of a virtual one, is not shown. */
+static enum err_code fail_event(enum event_kind kind, struct err *err)
+{
+    const struct event_facts *facts = event_facts(kind);
+    if (facts->is_hardware && (errno == ENOENT || errno == EOPNOTSUPP || errno == EINVAL))
+        return err_set(err, ERR_UNSUPPORTED,
+                       "this machine does not let the kernel count %s: its processor has no such "
+                       "counter, or it is a virtual machine that is not shown it; cpu-clock, "
+                       "page-faults and context-switches are counted everywhere",
+                       facts->name);
+    return fail(errno, "opening a perf event", err);
+}
+
 /* A CPU that went offline since it was listed has nothing to sample. */
 static enum err_code start_cpu(struct kernel_program *program, uint32_t cpu, struct err *err)
 {
-    int fd = perf_event_open_sampler(cpu, program->options.frequency_hz,
-                                     program->event == KERNEL_EVENT_CYCLES);
+    int fd = perf_event_open_sampler(cpu, program->options.frequency_hz, program->event);
     if (fd < 0 && errno == ENODEV)
         return ERR_NONE;
     if (fd < 0)
-        return fail(errno, "opening a perf event", err);
+        return fail_event(program->event, err);
     /* The link closes the event with itself. */
     enum err_code code = attach(program, "sample_cpu", fd, err);
     if (code)
@@ -393,12 +441,13 @@ static enum err_code start_cpu(struct kernel_program *program, uint32_t cpu, str
     return code;
 }
 
-static enum kernel_event choose_event(const struct kernel_program *program)
+static enum event_kind choose_event(const struct kernel_program *program)
 {
-    if (program->options.event != KERNEL_EVENT_AUTO)
+    if (program->options.event != EVENT_CPU)
         return program->options.event;
-    fd_auto fd = perf_event_open_sampler(program->cpus[0], program->options.frequency_hz, true);
-    return fd >= 0 ? KERNEL_EVENT_CYCLES : KERNEL_EVENT_CLOCK;
+    fd_auto fd =
+        perf_event_open_sampler(program->cpus[0], program->options.frequency_hz, EVENT_CYCLES);
+    return fd >= 0 ? EVENT_CYCLES : EVENT_CPU_CLOCK;
 }
 
 enum err_code kernel_program_start(struct kernel_program *program, struct err *err)
@@ -467,7 +516,7 @@ void kernel_program_count(const struct kernel_program *program,
     }
 }
 
-enum kernel_event kernel_program_event(const struct kernel_program *program)
+enum event_kind kernel_program_event(const struct kernel_program *program)
 {
     return program->event;
 }
@@ -475,6 +524,11 @@ enum kernel_event kernel_program_event(const struct kernel_program *program)
 bool kernel_program_has_loop(const struct kernel_program *program)
 {
     return is_with_loop(program);
+}
+
+int kernel_program_loop_error(const struct kernel_program *program)
+{
+    return program->loop_error;
 }
 
 uint32_t kernel_program_cpus(const struct kernel_program *program)

@@ -11,6 +11,7 @@
 #ifndef AGENT_KERNEL_PROGRAM_H
 #define AGENT_KERNEL_PROGRAM_H
 
+#include "agent/event_kind.h"
 #include "lib/base/err.h"
 
 #include <stdbool.h>
@@ -20,13 +21,11 @@ struct kernel_program;
 struct sample_event;
 struct sample_counters;
 
-enum kernel_event { KERNEL_EVENT_AUTO, KERNEL_EVENT_CYCLES, KERNEL_EVENT_CLOCK };
-
 struct kernel_program_options {
-    uint32_t frequency_hz;   /* of each CPU */
-    enum kernel_event event; /* AUTO: cycles where the processor counts them, else the clock */
-    bool has_targets;        /* only what kernel_program_add_target names, and its children */
-    bool has_no_tables;      /* stacks are walked by frame pointers alone */
+    uint32_t frequency_hz; /* of each CPU */
+    enum event_kind event;
+    bool has_targets;   /* only what kernel_program_add_target names, and its children */
+    bool has_no_tables; /* stacks are walked by frame pointers alone */
     bool
         has_bounded_loops; /* the program for kernels before 5.17, also where the other could run */
     uint32_t ring_bytes;   /* 0: by CPUs and frequency */
@@ -75,10 +74,12 @@ void kernel_program_read(struct kernel_program *program);
 /* Sums of all CPUs. */
 void kernel_program_count(const struct kernel_program *program,
                           struct sample_counters *ret_counters);
-/* CLOCK or CYCLES, once started. */
-enum kernel_event kernel_program_event(const struct kernel_program *program);
+/* Once started; of EVENT_CPU, CYCLES or CPU_CLOCK. */
+enum event_kind kernel_program_event(const struct kernel_program *program);
 /* The program is that with bpf_loop. */
 bool kernel_program_has_loop(const struct kernel_program *program);
+/* It would be, but the kernel refused it; why, as errno has it, 0: it did not. */
+int kernel_program_loop_error(const struct kernel_program *program);
 uint32_t kernel_program_cpus(const struct kernel_program *program);
 
 #endif

@@ -291,6 +291,16 @@ static enum err_code read_rules(const struct settings *settings, struct arena *a
     return code ? err_add(err, "%s", settings->relabel_file) : ERR_NONE;
 }
 
+static void report_loop(const struct service *service)
+{
+    struct agent_counts counts;
+    char quoted[256];
+    agent_count(service->agent, &counts);
+    if (counts.loop_error)
+        log_event(LOG_WARN, "this kernel refuses the program with bpf_loop; bounded loops are used",
+                  "why=%s", log_quote(strerror(counts.loop_error), quoted, sizeof(quoted)));
+}
+
 static enum err_code serve(struct service *service, struct arena *arena, struct err *err)
 {
     const struct settings *settings = &service->settings;
@@ -311,6 +321,7 @@ static enum err_code serve(struct service *service, struct arena *arena, struct 
     if (!code) {
         log_event(LOG_INFO, "sampling", "frequency_hz=%u interval_s=%u",
                   service->settings.frequency_hz, service->settings.interval_s);
+        report_loop(service);
         run(service);
     }
     monitor_stop(service->monitor);

@@ -10,14 +10,15 @@ static int open_event(const struct perf_event_attr *attributes, uint32_t cpu)
     return (int)syscall(SYS_perf_event_open, attributes, -1, (int)cpu, -1, PERF_FLAG_FD_CLOEXEC);
 }
 
-int perf_event_open_sampler(uint32_t cpu, uint32_t hz, bool is_cycles)
+int perf_event_open_sampler(uint32_t cpu, uint32_t hz, enum event_kind kind)
 {
+    const bool is_counted = event_kind_is_thinned(kind);
     const struct perf_event_attr attributes = {
         .size = sizeof(attributes),
-        .type = is_cycles ? PERF_TYPE_HARDWARE : PERF_TYPE_SOFTWARE,
-        .config = is_cycles ? PERF_COUNT_HW_CPU_CYCLES : PERF_COUNT_SW_CPU_CLOCK,
-        .sample_freq = hz,
-        .freq = 1,
+        .type = event_facts(kind)->perf_type,
+        .config = event_facts(kind)->perf_config,
+        .sample_freq = is_counted ? 1 : hz,
+        .freq = !is_counted,
         .exclude_idle = 1,
         .exclude_hv = 1,
     };

@@ -5,12 +5,15 @@
 #ifndef AGENT_PERF_EVENT_H
 #define AGENT_PERF_EVENT_H
 
+#include "agent/event_kind.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 
-/* An event of a CPU that ticks hz times a second while it is busy, for a program to be attached to.
- * -1 and errno. */
-int perf_event_open_sampler(uint32_t cpu, uint32_t hz, bool is_cycles);
+/* An event of a CPU that ticks hz times a second while it is busy, of a counter of the processor so
+ * often that it comes to about that, and of one of the kernel each time (event_kind_is_thinned);
+ * for a program to be attached to. -1 and errno. */
+int perf_event_open_sampler(uint32_t cpu, uint32_t hz, enum event_kind kind);
 
 /* An event of a CPU that never ticks, but writes down what processes do: mappings with the build
  * ids of their files (has_build_ids: since 5.12), names, forks and ends, with their time on

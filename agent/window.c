@@ -60,11 +60,12 @@ static void begin(struct window *window)
 {
     const struct profile_limits limits = {.memory_bytes = MEMORY_MAX_BYTES};
     const bool is_otlp = window->options.form == WINDOW_FOR_OTLP;
+    const struct event_facts *event = event_facts(window->options.event);
     struct profile_builder *builder = profile_builder_create(&limits);
     window->builder = builder;
     profile_builder_add_value_type(builder, SPAN_LITERAL("samples"), SPAN_LITERAL("count"));
     if (!is_otlp)
-        profile_builder_add_value_type(builder, SPAN_LITERAL("cpu"), SPAN_LITERAL("nanoseconds"));
+        profile_builder_add_value_type(builder, span_text(event->type), span_text(event->unit));
     window->thread_key = profile_builder_string(builder, is_otlp ? SPAN_LITERAL("thread.name")
                                                                  : SPAN_LITERAL("thread"));
     window->process_key = profile_builder_string(builder, is_otlp ? span_text(OTLP_RESOURCE_LABEL)
@@ -421,6 +422,12 @@ static bool is_wanted(struct window *window, struct process *process)
     return wanted;
 }
 
+static int64_t amount_of(const struct window *window, const struct sample_event *event)
+{
+    return event_kind_is_time(window->options.event) ? CLOCK_NS_PER_S / window->options.frequency_hz
+                                                     : (int64_t)event->amount;
+}
+
 void window_add(struct window *window, struct process *process, const struct sample_event *event)
 {
     if (!is_wanted(window, process))
@@ -431,7 +438,7 @@ void window_add(struct window *window, struct process *process, const struct sam
         {.key = window->thread_key, .text = profile_builder_string(window->builder, thread)},
         {.key = window->process_key, .number = process_number(window, process), .is_numeric = true},
     };
-    const int64_t values[] = {1, CLOCK_NS_PER_S / window->options.frequency_hz};
+    const int64_t values[] = {1, amount_of(window, event)};
     profile_builder_add_sample(window->builder, window->stack, depth, values, labels, 2);
     window->entry_count += depth;
     window->sample_count++;
@@ -458,15 +465,19 @@ static void describe(struct window *window, int64_t end_ns)
 {
     struct profile *profile = profile_builder_fields(window->builder);
     const bool is_otlp = window->options.form == WINDOW_FOR_OTLP;
-    profile->period_type.type = profile_builder_string(window->builder, SPAN_LITERAL("cpu"));
-    profile->period_type.unit =
-        profile_builder_string(window->builder, SPAN_LITERAL("nanoseconds"));
-    profile->period = CLOCK_NS_PER_S / window->options.frequency_hz;
+    const struct event_facts *event = event_facts(window->options.event);
+    const uint32_t type = profile_builder_string(window->builder, span_text(event->type));
+    profile->period_type.type = type;
+    profile->period_type.unit = profile_builder_string(window->builder, span_text(event->unit));
+    /* How many events come between two samples changes with how often they come. */
+    profile->period = event_kind_is_time(window->options.event)
+                          ? CLOCK_NS_PER_S / window->options.frequency_hz
+                          : 0;
     profile->time_ns = window->start_ns;
     /* A clock that was set back must not make a duration that is none. */
     profile->duration_ns = end_ns > window->start_ns ? end_ns - window->start_ns : 1;
     if (!is_otlp)
-        profile->default_sample_type = profile_builder_string(window->builder, SPAN_LITERAL("cpu"));
+        profile->default_sample_type = type;
 }
 
 /* Its mapping; where there is none the first one after the kernel's. */

@@ -7,13 +7,15 @@
  * The kernel's functions and code made at run time are named at once, and have no address: that
  * would tell where this kernel lies, and means nothing elsewhere.
  *
- * Value types: samples, and cpu in nanoseconds. A sample's labels: thread (its name) and pid in
+ * Value types: samples, and for people the event: cpu in nanoseconds, or as many as were counted
+ * from sample to sample. A sample's labels: thread (its name) and pid in
  * the form for people, thread.name and the number of its process's labels in the form for OTLP.
  * Memory is bounded: window_is_full says when to take early. Threads: one.
  */
 #ifndef AGENT_WINDOW_H
 #define AGENT_WINDOW_H
 
+#include "agent/event_kind.h"
 #include "lib/base/err.h"
 #include "lib/profile/otlp_encode.h"
 
@@ -35,6 +37,7 @@ enum window_form { WINDOW_FOR_PEOPLE, WINDOW_FOR_OTLP };
 struct window_options {
     enum window_form form;
     uint32_t frequency_hz;
+    enum event_kind event;
     struct binaries *binaries;
     struct processes *processes;
     struct kernel_symbols *kernel_symbols;

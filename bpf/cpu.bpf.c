@@ -22,6 +22,7 @@
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_helpers.h>
 
+#include "bpf/thin.bpf.h"
 #include "bpf/unwind.bpf.h"
 
 _Static_assert(__builtin_offsetof(struct sample_event, addresses) -
@@ -358,6 +359,9 @@ int sample_cpu(struct bpf_perf_event_data *context)
     struct task_struct *task = (struct task_struct *)bpf_get_current_task();
     event->process_id = process_number(task);
     if (!is_wanted(event->process_id, counter))
+        return 0;
+    event->amount = thin_take(context->sample_period);
+    if (!event->amount)
         return 0;
     event->time_ns = bpf_ktime_get_ns();
     event->started_ns = BPF_CORE_READ(task, group_leader, start_boottime);

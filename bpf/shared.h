@@ -27,6 +27,7 @@ struct sample_event {
     __u64 time_ns; /* CLOCK_MONOTONIC */
     __u64
         started_ns; /* when the process was, since boot: tells it from a later one of its number */
+    __u64 amount;   /* of what is counted: so many since the last sample of this CPU */
     __u32 process_id; /* as the agent's PID namespace has it; 0: it has not */
     __u32 thread_id;
     char comm[SAMPLE_COMM_BYTES];

@@ -32,6 +32,7 @@ enum {
     OPTION_FORCE,
     OPTION_BOUNDED_LOOPS,
     OPTION_NO_NAMES,
+    OPTION_EVENT,
 };
 enum {
     DEFAULT_HZ = 99, /* not 100: in step with a periodic task it would see the same moment always */
@@ -50,6 +51,7 @@ struct record {
     char **command; /* NULL: none */
     double seconds; /* 0: until the command ends, or the default */
     uint32_t frequency_hz;
+    enum event_kind event;
     const char *output; /* NULL: not given */
     bool is_all;
     bool is_shared;
@@ -69,6 +71,10 @@ static const struct argp_option options[] = {
     {"all", 'a', NULL, 0, "All processes of this machine", 0},
     {"duration", 'd', "SECONDS", 0, "Stop after so long (10, or when COMMAND ends)", 0},
     {"frequency", 'F', "HZ", 0, "Samples a second of each busy processor (99)", 0},
+    {"event", OPTION_EVENT, "EVENT", 0,
+     "Sample by cpu-clock, cycles, instructions, cache-misses, page-faults or context-switches "
+     "(processor time)",
+     0},
     {"output", 'o', "FILE", 0,
      "Write pprof to FILE (" DEFAULT_FILE " unless shared), - is standard output", 0},
     {"no-names", OPTION_NO_NAMES, NULL, 0, "Leave names to the server: addresses alone", 0},
@@ -110,6 +116,15 @@ static void take_frequency(struct record *record, const char *text, struct argp_
     if (!span_parse_u64(span_text(text), &hz) || hz < 1 || hz > AGENT_FREQUENCY_MAX_HZ)
         argp_error(state, "-F takes a number from 1 to %d, not %s", AGENT_FREQUENCY_MAX_HZ, text);
     record->frequency_hz = (uint32_t)hz;
+}
+
+static void take_event(struct record *record, const char *text, struct argp_state *state)
+{
+    if (!event_kind_find(text, &record->event))
+        argp_error(state,
+                   "--event is cpu, cpu-clock, cycles, instructions, cache-misses, page-faults or "
+                   "context-switches, not %s",
+                   text);
 }
 
 static void take_visibility(struct record *record, const char *text, struct argp_state *state)
@@ -155,6 +170,9 @@ static error_t parse(int key, char *text, struct argp_state *state)
         return 0;
     case 'F':
         take_frequency(record, text, state);
+        return 0;
+    case OPTION_EVENT:
+        take_event(record, text, state);
         return 0;
     case 'o':
         record->output = text;
@@ -295,9 +313,13 @@ static void say_what_it_was(struct record *record, const struct agent *agent)
     struct agent_counts counts;
     agent_count(agent, &counts);
     terminal_note(terminal, "%" PRIu64 " samples at %u Hz by the %s", counts.samples,
-                  record->frequency_hz,
-                  counts.is_cycles ? "processor's cycle counter" : "kernel's clock");
-    if (counts.has_bounded_loops)
+                  record->frequency_hz, event_facts(counts.event)->source);
+    if (counts.loop_error)
+        terminal_note(terminal,
+                      "this kernel refuses the program with bpf_loop (%s): stacks were walked by "
+                      "bounded loops",
+                      strerror(counts.loop_error));
+    else if (counts.has_bounded_loops)
         terminal_note(terminal, "stacks were walked by bounded loops, as before Linux 5.17");
     buf_auto stops;
     buf_init(&stops, 4096);
@@ -349,6 +371,7 @@ static enum err_code take_profile(struct record *record, struct window_result *r
 {
     const struct agent_options of_agent = {.form = WINDOW_FOR_PEOPLE,
                                            .frequency_hz = record->frequency_hz,
+                                           .event = record->event,
                                            .has_targets = !record->is_all,
                                            .has_bounded_loops = record->has_bounded_loops,
                                            .is_forced = record->is_forced};
@@ -365,8 +388,10 @@ static enum err_code take_profile(struct record *record, struct window_result *r
         return code;
     window_result_fini(ret_result);
     return err_set(err, ERR_NOT_FOUND,
-                   "no sample was taken: the program used no processor time, or too little for "
-                   "%u Hz",
+                   event_kind_is_time(record->event)
+                       ? "no sample was taken: the program used no processor time, or too little "
+                         "for %u Hz"
+                       : "no sample was taken: none of these events, or too few for %u Hz",
                    record->frequency_hz);
 }
 
