@@ -326,12 +326,34 @@ static enum err_code resolve(void *context, const struct symbolize_question *ask
     return code;
 }
 
+static enum err_code prepare(void *context, const struct symbolize_binary *binaries, uint32_t count,
+                             struct err *err)
+{
+    const struct asking *asking = context;
+    struct symbol_tables_binary *asked = mem_new(struct symbol_tables_binary, count);
+    for (uint32_t i = 0; i < count; i++)
+        asked[i] = (struct symbol_tables_binary){.build_id = binaries[i].build_id};
+    const enum err_code code =
+        symbol_tables_prepare(asking->naming->server, asking->tenant_id, asked, count, err);
+    mem_free(asked);
+    return code;
+}
+
 /* ---- who asks ---- */
 
 static uint64_t store_generation(void *context, int64_t tenant_id)
 {
     const struct named_by *by = context;
     return symbol_tables_generation(by->naming->server, tenant_id) * MODE_COUNT + by->mode;
+}
+
+static enum err_code store_prepare(void *context, int64_t tenant_id,
+                                   const struct symbolize_binary *binaries, uint32_t count,
+                                   struct err *err)
+{
+    const struct named_by *by = context;
+    struct asking asking = {.naming = by->naming, .tenant_id = tenant_id};
+    return prepare(&asking, binaries, count, err);
 }
 
 static enum err_code store_resolve(void *context, const struct frame_question *asked,
@@ -357,8 +379,10 @@ struct naming *naming_create(struct server *server, size_t max_bytes)
     for (int mode = 0; mode < MODE_COUNT; mode++) {
         struct named_by *by = &naming->modes[mode];
         *by = (struct named_by){.naming = naming, .mode = (enum symbol_name_mode)mode};
-        by->resolver = (struct frame_resolver){
-            .context = by, .generation = store_generation, .resolve = store_resolve};
+        by->resolver = (struct frame_resolver){.context = by,
+                                               .generation = store_generation,
+                                               .prepare = store_prepare,
+                                               .resolve = store_resolve};
     }
     return naming;
 }
@@ -384,7 +408,8 @@ enum err_code naming_profile(struct naming *naming, int64_t tenant_id, enum symb
 {
     struct asking asking = {
         .naming = naming, .tenant_id = tenant_id, .mode = mode, .is_placed = true};
-    const struct symbolize_resolver resolver = {.context = &asking, .resolve = resolve};
+    const struct symbolize_resolver resolver = {
+        .context = &asking, .prepare = prepare, .resolve = resolve};
     struct symbolize_counts counts = {0};
     return symbolize_profile(&resolver, SYMBOLIZE_WITHOUT_LINES, profile, arena, ret_named, &counts,
                              err);
@@ -410,16 +435,21 @@ void naming_note(struct naming *naming, int64_t tenant_id, const struct profile 
     arena_auto scratch = arena_create();
     const struct symbolize_binary *binaries;
     const uint32_t count = symbolize_find_binaries(tables, scratch, &binaries);
+    struct symbol_tables_binary *news = arena_new(scratch, struct symbol_tables_binary, count);
+    struct err ignored;
+    uint32_t news_count = 0;
     for (uint32_t i = 0; i < count; i++) {
-        const struct symbol_tables_binary binary = {.build_id = binaries[i].build_id,
-                                                    .file = binaries[i].file};
+        if (binaries[i].build_id.size && !was_seen(naming, tenant_id, binaries[i].build_id))
+            news[news_count++] = (struct symbol_tables_binary){.build_id = binaries[i].build_id,
+                                                               .file = binaries[i].file};
+    }
+    if (symbol_tables_prepare(naming->server, tenant_id, news, news_count, &ignored))
+        return;
+    for (uint32_t i = 0; i < news_count; i++) {
         struct symbol_tables_ref ref = {0};
-        struct err ignored;
-        if (!binary.build_id.size || was_seen(naming, tenant_id, binary.build_id))
-            continue;
-        if (!symbol_tables_ref(naming->server, tenant_id, binary.build_id, &ref, &ignored) &&
+        if (!symbol_tables_ref(naming->server, tenant_id, news[i].build_id, &ref, &ignored) &&
             !ref.table)
-            symbol_tables_need(naming->server, tenant_id, &binary, 1);
+            symbol_tables_need(naming->server, tenant_id, &news[i], 1);
         symbol_tables_unref(&ref);
     }
 }

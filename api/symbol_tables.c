@@ -201,38 +201,61 @@ void symbol_tables_forget(struct server *server, int64_t tenant_id)
 
 /* ---- tables ---- */
 
+static void found_key(int64_t tenant_id, uint64_t generation, const char *id,
+                      char ret_key[KEY_BYTES])
+{
+    snprintf(ret_key, KEY_BYTES, "%" PRId64 ".%" PRIu64 ".%s", tenant_id, generation, id);
+}
+
 struct search {
     struct server *server;
     int64_t tenant_id;
     const char *id;
 };
 
+/* ids are an array as PostgreSQL writes it: {…,…}. A row for each. */
+static enum err_code query_tables(struct server *server, int64_t tenant_id, struct span ids,
+                                  struct arena *arena, struct pg_result **ret_rows, struct err *err)
+{
+    pg_auto connection = NULL;
+    const enum err_code code = pg_take(server->database, &connection, err);
+    if (code)
+        return code;
+    return pg_query_values(
+        connection, tenant_id,
+        "SELECT asked.id, best.object_key, best.is_public, best.quality"
+        " FROM unnest($2::text[]) AS asked (id) LEFT JOIN LATERAL"
+        " (SELECT object_key, false AS is_public, quality_rank, quality FROM symbol_table"
+        "   WHERE tenant_id = $1 AND build_id = asked.id UNION ALL"
+        "  SELECT object_key, true, quality_rank, quality FROM symbol_table_public"
+        "   WHERE build_id = asked.id"
+        "  ORDER BY quality_rank DESC, is_public LIMIT 1) AS best ON true",
+        arena, ret_rows, err, PG_I64(tenant_id), PG_SPAN(ids));
+}
+
+static struct found *read_found(const struct pg_result *rows, int row)
+{
+    struct found *found = mem_new(struct found, 1);
+    if (pg_is_null(rows, row, 1))
+        return found;
+    snprintf(found->object_key, sizeof(found->object_key), "%s", pg_get_text(rows, row, 1));
+    found->is_public = pg_get_bool(rows, row, 2);
+    found->is_good = pg_get_i64(rows, row, 3) & SYMBOL_TABLES_GOOD;
+    return found;
+}
+
 static enum err_code find_table(void *context, void **ret_value, size_t *ret_bytes, struct err *err)
 {
     const struct search *search = context;
     arena_auto arena = arena_create();
-    pg_auto connection = NULL;
     struct pg_result *rows;
-    enum err_code code = pg_take(search->server->database, &connection, err);
-    if (!code)
-        code = pg_query_values(
-            connection, search->tenant_id,
-            "SELECT object_key, false AS is_public, quality_rank, quality FROM symbol_table"
-            " WHERE tenant_id = $1 AND build_id = $2 UNION ALL"
-            " SELECT object_key, true, quality_rank, quality FROM symbol_table_public WHERE "
-            "build_id = $2"
-            " ORDER BY quality_rank DESC, is_public LIMIT 1",
-            arena, &rows, err, PG_I64(search->tenant_id), PG_TEXT(search->id));
+    const char *ids = arena_printf(arena, "{%s}", search->id);
+    const enum err_code code =
+        query_tables(search->server, search->tenant_id, span_text(ids), arena, &rows, err);
     if (code)
         return code;
-    struct found *found = mem_new(struct found, 1);
-    if (pg_row_count(rows)) {
-        snprintf(found->object_key, sizeof(found->object_key), "%s", pg_get_text(rows, 0, 0));
-        found->is_public = pg_get_bool(rows, 0, 1);
-        found->is_good = pg_get_i64(rows, 0, 3) & SYMBOL_TABLES_GOOD;
-    }
-    *ret_value = found;
-    *ret_bytes = sizeof(*found);
+    *ret_value = read_found(rows, 0);
+    *ret_bytes = sizeof(struct found);
     return ERR_NONE;
 }
 
@@ -360,14 +383,55 @@ enum err_code symbol_tables_ref(struct server *server, int64_t tenant_id, struct
     *ret_ref = (struct symbol_tables_ref){0};
     if (!symbol_tables_id(build_id, id))
         return ERR_NONE;
-    snprintf(key, sizeof(key), "%" PRId64 ".%" PRIu64 ".%s", tenant_id,
-             symbol_tables_generation(server, tenant_id), id);
+    found_key(tenant_id, symbol_tables_generation(server, tenant_id), id, key);
     const struct search search = {.server = server, .tenant_id = tenant_id, .id = id};
     enum err_code code = ref_found(server, &search, key, ret_ref, err);
     /* Replaced a moment ago, and this process has not heard yet. */
     if (code == ERR_NOT_FOUND)
         code = ref_found(server, &search, key, ret_ref, err);
     return code == ERR_NOT_FOUND ? ERR_NONE : code;
+}
+
+/* Appends those that are not known yet: {…,…}. Their number. */
+static uint32_t list_unknown(struct flight_cache *found, int64_t tenant_id, uint64_t generation,
+                             const struct symbol_tables_binary *binaries, uint32_t count,
+                             struct buf *ids)
+{
+    char id[SYMBOL_TABLES_ID_BYTES], key[KEY_BYTES];
+    uint32_t unknown = 0;
+    buf_append_byte(ids, '{');
+    for (uint32_t i = 0; i < count && unknown < SYMBOL_TABLES_PREPARE_MAX; i++) {
+        if (!symbol_tables_id(binaries[i].build_id, id))
+            continue;
+        found_key(tenant_id, generation, id, key);
+        struct flight_entry *known = flight_cache_try(found, key);
+        if (!known)
+            buf_printf(ids, "%s%s", unknown++ ? "," : "", id);
+        flight_cache_unref(known);
+    }
+    buf_append_byte(ids, '}');
+    return unknown;
+}
+
+enum err_code symbol_tables_prepare(struct server *server, int64_t tenant_id,
+                                    const struct symbol_tables_binary *binaries, uint32_t count,
+                                    struct err *err)
+{
+    struct flight_cache *found = server->symbol_tables->found;
+    const uint64_t generation = symbol_tables_generation(server, tenant_id);
+    arena_auto arena = arena_create();
+    struct pg_result *rows;
+    buf_auto ids;
+    buf_init(&ids, (size_t)SYMBOL_TABLES_PREPARE_MAX * SYMBOL_TABLES_ID_BYTES + 2);
+    if (list_unknown(found, tenant_id, generation, binaries, count, &ids) < 2)
+        return ERR_NONE;
+    const enum err_code code = query_tables(server, tenant_id, buf_span(&ids), arena, &rows, err);
+    for (int row = 0; !code && row < pg_row_count(rows); row++) {
+        char key[KEY_BYTES];
+        found_key(tenant_id, generation, pg_get_text(rows, row, 0), key);
+        flight_cache_give(found, key, read_found(rows, row), sizeof(struct found));
+    }
+    return code;
 }
 
 void symbol_tables_unref(struct symbol_tables_ref *ref)

@@ -29,6 +29,7 @@ enum {
     SYMBOL_TABLES_ID_BYTES = 257,        /* a build id in hexadecimal, with NUL */
     SYMBOL_TABLES_FILE_CHARACTERS = 255, /* of a binary's name */
     SYMBOL_TABLES_STATUS_MAX = 1000,     /* binaries of one status */
+    SYMBOL_TABLES_PREPARE_MAX = 4096,    /* binaries looked for at once */
     SYMBOL_TABLES_KEY_BYTES = 160,
 };
 #define SYMBOL_TABLES_MAPPED_BYTES (UINT64_C(4) << 30)
@@ -43,6 +44,11 @@ bool symbol_tables_id(struct span build_id, char ret_id[SYMBOL_TABLES_ID_BYTES])
 enum { SYMBOL_TABLES_GOOD = SYMBOL_HAS_LINES | SYMBOL_HAS_INLINES | SYMBOL_HAS_GO };
 
 /* ---- tables ---- */
+
+struct symbol_tables_binary {
+    struct span build_id; /* as the sender gave it; empty: it has none */
+    struct span file;
+};
 
 /* A table in use, zeros where there is none. */
 struct symbol_tables_ref {
@@ -59,6 +65,12 @@ struct symbol_tables_ref {
  */
 enum err_code symbol_tables_ref(struct server *server, int64_t tenant_id, struct span build_id,
                                 struct symbol_tables_ref *ret_ref, struct err *err) MUST_USE;
+/* Finds out in one question to the database which of these binaries have tables: symbol_tables_ref
+ * need not ask for each then. Of SYMBOL_TABLES_PREPARE_MAX at most. Handles: ERR_DATABASE,
+ * ERR_BUSY. */
+enum err_code symbol_tables_prepare(struct server *server, int64_t tenant_id,
+                                    const struct symbol_tables_binary *binaries, uint32_t count,
+                                    struct err *err) MUST_USE;
 /* A ref of zeros is a no-op. */
 void symbol_tables_unref(struct symbol_tables_ref *ref);
 
@@ -75,11 +87,6 @@ bool symbol_tables_learn_generation(struct server *server, int64_t tenant_id, ui
 void symbol_tables_forget(struct server *server, int64_t tenant_id);
 
 /* ---- what is missing ---- */
-
-struct symbol_tables_binary {
-    struct span build_id; /* as the sender gave it; empty: it has none */
-    struct span file;
-};
 
 /*
  * Notes that somebody wants names of these binaries and there is no table. Costs a look into

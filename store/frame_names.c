@@ -20,13 +20,24 @@ static enum err_code ask(void *context, const struct symbolize_question *questio
     return asking->resolver->resolve(asking->resolver->context, &of_tenant, arena, answers, err);
 }
 
+static enum err_code prepare(void *context, const struct symbolize_binary *binaries, uint32_t count,
+                             struct err *err)
+{
+    const struct asking *asking = context;
+    const struct frame_resolver *resolver = asking->resolver;
+    return resolver->prepare
+               ? resolver->prepare(resolver->context, asking->tenant_id, binaries, count, err)
+               : ERR_NONE;
+}
+
 enum err_code frame_names_resolve(const struct frame_resolver *resolver, int64_t tenant_id,
                                   const struct profile *tables, struct arena *arena,
                                   struct profile *ret_named, struct store_names *names,
                                   struct err *err)
 {
     struct asking asking = {.resolver = resolver, .tenant_id = tenant_id};
-    const struct symbolize_resolver asker = {.context = &asking, .resolve = ask};
+    const struct symbolize_resolver asker = {
+        .context = &asking, .prepare = prepare, .resolve = ask};
     struct symbolize_counts counts = {0};
     enum err_code code = symbolize_profile(resolver ? &asker : NULL, SYMBOLIZE_UNNAMED, tables,
                                            arena, ret_named, &counts, err);

@@ -51,6 +51,12 @@ struct frame_resolver {
     /* Grows whenever names of the tenant's binaries may have changed: answers of one generation
      * have the same names. NULL: always 0. */
     uint64_t (*generation)(void *context, int64_t tenant_id);
+    /* Told of a question's binaries before the first of them is asked about, where there are
+     * several, so that what is known of them is fetched at once. May be NULL. Handles: any, as
+     * resolve. */
+    enum err_code (*prepare)(void *context, int64_t tenant_id,
+                             const struct symbolize_binary *binaries, uint32_t count,
+                             struct err *err);
     /* answers[i] is of addresses[i], zeros to begin with; what it points to lives in arena, or
      * until the call after this one of the same thread. Not to know is no error. Handles: any; it
      * is that of the whole question. */

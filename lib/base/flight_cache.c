@@ -296,6 +296,27 @@ struct flight_entry *flight_cache_try(struct flight_cache *cache, const char *ke
     return entry;
 }
 
+void flight_cache_give(struct flight_cache *cache, const char *key, void *value, size_t bytes)
+{
+    const uint32_t hash = hash_key(key);
+    struct flight_entry *garbage = NULL;
+    pthread_mutex_lock(&cache->mutex);
+    const bool is_kept = bytes <= cache->max_bytes && !table_find(cache, key, hash);
+    if (is_kept) {
+        struct flight_entry *entry = entry_create(cache, key, hash);
+        entry->reference_count = 1; /* the table alone */
+        entry->state = ENTRY_READY;
+        entry->value = value;
+        entry->bytes = bytes;
+        cache->bytes += bytes;
+        evict(cache, &garbage);
+    }
+    pthread_mutex_unlock(&cache->mutex);
+    if (!is_kept)
+        cache->destroy(value);
+    free_all(garbage);
+}
+
 void *flight_cache_get(const struct flight_entry *entry)
 {
     return entry->value;

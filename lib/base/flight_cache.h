@@ -54,6 +54,9 @@ enum err_code flight_cache_ref_within(struct flight_cache *cache, const char *ke
                                       struct err *err) MUST_USE;
 /* The value of key if it is there, without waiting for it: NULL otherwise. */
 struct flight_entry *flight_cache_try(struct flight_cache *cache, const char *key);
+/* The value of key is this one from now on, unless there is one or somebody makes it: then it is
+ * destroyed. Made by other means, as of many keys at once. */
+void flight_cache_give(struct flight_cache *cache, const char *key, void *value, size_t bytes);
 void *flight_cache_get(const struct flight_entry *entry);
 /* NULL is a no-op. */
 void flight_cache_unref(struct flight_entry *entry);

@@ -261,6 +261,27 @@ static enum err_code ask(struct naming *naming, const struct symbolize_resolver 
     return code;
 }
 
+/* Of wanted, which are in the order of mappings. */
+static enum err_code prepare(const struct symbolize_resolver *resolver,
+                             const struct profile *profile, const struct wanted *wanted,
+                             uint32_t count, struct err *err)
+{
+    arena_auto scratch = arena_create();
+    struct symbolize_binary *binaries =
+        arena_new(scratch, struct symbolize_binary, profile->mapping_count);
+    uint32_t binary_count = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        const struct profile_mapping *mapping = &profile->mappings[wanted[i].mapping];
+        if (!i || wanted[i].mapping != wanted[i - 1].mapping)
+            binaries[binary_count++] =
+                (struct symbolize_binary){.build_id = profile->strings[mapping->build_id],
+                                          .file = profile->strings[mapping->filename]};
+        binaries[binary_count - 1].address_count++;
+    }
+    return binary_count > 1 ? resolver->prepare(resolver->context, binaries, binary_count, err)
+                            : ERR_NONE;
+}
+
 enum err_code symbolize_profile(const struct symbolize_resolver *resolver,
                                 enum symbolize_scope scope, const struct profile *profile,
                                 struct arena *arena, struct profile *ret_named,
@@ -272,6 +293,8 @@ enum err_code symbolize_profile(const struct symbolize_resolver *resolver,
     struct wanted *wanted;
     enum err_code code = ERR_NONE;
     const uint32_t count = find_wanted(profile, scope, scratch, &wanted);
+    if (resolver && resolver->prepare)
+        code = prepare(resolver, profile, wanted, count, err);
     for (uint32_t i = 0, end; i < count && !code; i = end) {
         for (end = i + 1; end < count && wanted[end].mapping == wanted[i].mapping;)
             end++;

@@ -41,8 +41,19 @@ struct symbolize_question {
     uint32_t address_count;
 };
 
+/* A binary some of whose addresses have no name; texts are the profile's. */
+struct symbolize_binary {
+    struct span build_id; /* may be empty */
+    struct span file;
+    uint32_t address_count; /* locations */
+};
+
 struct symbolize_resolver {
     void *context;
+    /* Told of all binaries before the first of them is asked about, where there are several, so
+     * that what is known of them is fetched at once. May be NULL. Handles: any, as resolve. */
+    enum err_code (*prepare)(void *context, const struct symbolize_binary *binaries, uint32_t count,
+                             struct err *err);
     /* answers[i] is of addresses[i], zeros to begin with; what it points to lives in arena. Not to
      * know is no error. Handles: any; it is that of the whole. */
     enum err_code (*resolve)(void *context, const struct symbolize_question *question,
@@ -74,13 +85,6 @@ enum err_code symbolize_profile(const struct symbolize_resolver *resolver,
 
 /* Would anything be asked? */
 bool symbolize_wants(const struct profile *profile, enum symbolize_scope scope);
-
-/* A binary some of whose addresses have no name; texts are the profile's. */
-struct symbolize_binary {
-    struct span build_id; /* may be empty */
-    struct span file;
-    uint32_t address_count; /* locations */
-};
 
 /* The binaries whose addresses would be asked, in the order of mappings, each once. In arena. */
 uint32_t symbolize_find_binaries(const struct profile *profile, struct arena *arena,

@@ -13,6 +13,7 @@ import pytest
 import stored
 from conftest import BUILD, ROOT
 from people import Tenant
+from test_database_outage import terminate
 from test_shares import problem, query_one, share, wait_for
 from test_store import BEGIN, CPU, CPU_NAMES, HOUR
 
@@ -464,3 +465,33 @@ def test_what_an_answer_has_no_room_for_is_said_and_nothing_is_complete(tenant, 
     whole = share(client, few.bytes())["id"]
     assert client.get(f"/api/v1/shares/{whole}/symbolization").json().get("unlisted") is None
     assert client.get(f"/api/v1/shares/{whole}/symbolization").json()["complete"]
+
+
+def transactions(server):
+    """How many the server has made."""
+    with server.database("perfolio_cluster") as connection, connection.cursor() as cursor:
+        terminate(cursor)  # a session that ends tells what it counted
+        cursor.execute("SELECT xact_commit FROM pg_stat_database WHERE datname = current_database()")
+        return cursor.fetchone()[0]
+
+
+def test_tables_of_many_binaries_are_looked_up_at_once(start_server):
+    server, count = start_server(), 1000
+    client = Tenant(server).api("ingest", "read", "share")
+    maker = pprof_maker.Maker(CPU)
+    for i in range(count):
+        start = BASE + (i << 20)
+        mapping = maker.mapping(f"/opt/binary{i}", start, start + 0x1000, f"{i:08x}" * 5, flags=0)
+        maker.sample([maker.location((), mapping, start + 16)], [1, 10])
+    profile = maker.bytes()
+    question = {"query": CPU_NAMES[1] + "{}", "start": BEGIN, "end": BEGIN + HOUR, "report": "top"}
+    for ask in (lambda: client.post("/api/v1/profiles", profile, query={"label": "pod=a"}),
+                lambda: client.get("/api/v1/query", query=question),
+                lambda: client.post("/api/v1/shares", profile)):
+        before = transactions(server)
+        answer = ask()
+        assert answer.status < 300, answer
+        assert transactions(server) - before < count / 2
+        server.stop()  # what it found out is forgotten
+        server.start()
+        client.close()

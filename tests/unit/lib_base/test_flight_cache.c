@@ -77,6 +77,29 @@ static void makes_a_value_once(void **state)
     assert_int_equal(flight_cache_made_count(*state), 1);
 }
 
+static void give(struct flight_cache *cache, const char *key, size_t bytes)
+{
+    flight_cache_give(cache, key, mem_strdup(key), bytes);
+}
+
+static void takes_what_was_made_elsewhere(void **state)
+{
+    give(*state, "a", 100);
+    touch(*state, "a");
+    assert_int_equal(made_count, 0);
+    give(*state, "a", 100); /* there is one */
+    assert_int_equal(destroyed_count, 1);
+    give(*state, "b", 251); /* too large to keep */
+    assert_int_equal(destroyed_count, 2);
+    give(*state, "b", 100);
+    give(*state, "c", 100); /* 300 bytes: a has to go */
+    assert_int_equal(destroyed_count, 3);
+    assert_int_equal(flight_cache_bytes(*state), 200);
+    touch(*state, "b");
+    touch(*state, "c");
+    assert_int_equal(made_count, 0);
+}
+
 static void drops_what_was_unused_for_longest(void **state)
 {
     touch(*state, "a");
@@ -302,6 +325,7 @@ static void a_failure_reaches_all_who_wait_and_is_not_kept(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(takes_what_was_made_elsewhere, start, stop),
         cmocka_unit_test_setup_teardown(makes_a_value_once, start, stop),
         cmocka_unit_test_setup_teardown(drops_what_was_unused_for_longest, start, stop),
         cmocka_unit_test_setup_teardown(keeps_what_is_in_use_after_it_was_dropped, start, stop),

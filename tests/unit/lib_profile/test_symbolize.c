@@ -51,7 +51,24 @@ static struct profile *make(void)
 struct asked {
     int64_t line; /* of answers */
     uint32_t address_count;
+    uint32_t prepared_count; /* binaries */
 };
+
+static enum err_code prepare(void *context, const struct symbolize_binary *binaries, uint32_t count,
+                             struct err *err)
+{
+    struct asked *asked = context;
+    (void)err;
+    assert_int_equal(asked->prepared_count, 0);
+    assert_int_equal(asked->address_count, 0);
+    asked->prepared_count = count;
+    assert_int_equal(count, 2);
+    assert_true(span_equal_text(binaries[0].build_id, "abc1"));
+    assert_int_equal(binaries[1].build_id.size, 0);
+    assert_true(span_equal_text(binaries[1].file, "/usr/lib/other"));
+    assert_int_equal(binaries[1].address_count, 1);
+    return ERR_NONE;
+}
 
 static enum err_code answer(void *context, const struct symbolize_question *question,
                             struct arena *arena, struct symbolize_frames *answers, struct err *err)
@@ -84,13 +101,15 @@ static struct profile name_it(const struct profile *profile, enum symbolize_scop
                               int64_t line, struct symbolize_counts *counts)
 {
     struct asked asked = {.line = line};
-    const struct symbolize_resolver resolver = {.context = &asked, .resolve = answer};
+    const struct symbolize_resolver resolver = {
+        .context = &asked, .prepare = prepare, .resolve = answer};
     struct profile named;
     struct err err;
     *counts = (struct symbolize_counts){0};
     assert_int_equal(
         symbolize_profile(&resolver, scope, profile, profile->arena, &named, counts, &err),
         ERR_NONE);
+    assert_int_equal(asked.prepared_count, 2);
     assert_int_equal(asked.address_count, counts->address_count);
     return named;
 }
