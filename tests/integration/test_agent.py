@@ -85,7 +85,8 @@ def start_agent(server, tenant, tmp_path):
 
 
 # Of this run alone: an agent samples the whole machine, where other tests may run the program, too.
-NAME = f"agent-spin-{os.getpid()}"
+# At most 15 characters, which is what the kernel keeps of a name.
+NAME = f"spin-{os.getpid()}"
 
 
 @pytest.fixture
