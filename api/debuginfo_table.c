@@ -1,8 +1,10 @@
 #include "api/debuginfo_table.h"
 
 #include "api/answer.h"
+#include "api/decode_gate.h"
 #include "api/quota.h"
 #include "api/server.h"
+#include "api/share_memory.h"
 #include "lib/io/object.h"
 #include "lib/io/pg.h"
 #include "lib/symbols/symbol_pack.h"
@@ -11,6 +13,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+
+enum { PACK_FACTOR = 9 }; /* memory to pack a table, by its bytes: of libjvm.so's 11 MiB, 92 */
 
 static enum err_code check_id(const struct debuginfo_table *table, struct err *err)
 {
@@ -37,8 +41,14 @@ static enum err_code read_sound(struct debuginfo_table *table, struct span bytes
     return code;
 }
 
+/* What a thread may take at any time needs no place. */
+static uint64_t place_of(uint64_t bytes)
+{
+    return bytes > DECODE_GATE_LIGHT_PEAK ? bytes : 0;
+}
+
 /* What unpacks is sound: its facts alone are looked at. */
-static enum err_code read_packed(struct debuginfo_table *table, struct err *err)
+static enum err_code unpack(struct debuginfo_table *table, struct err *err)
 {
     struct symbol_table *opened;
     buf_auto unpacked;
@@ -54,28 +64,59 @@ static enum err_code read_packed(struct debuginfo_table *table, struct err *err)
     return ERR_NONE;
 }
 
-enum err_code debuginfo_table_read(struct debuginfo_table *table, struct err *err)
+static enum err_code read_packed(struct server *server, struct debuginfo_table *table,
+                                 struct err *err)
 {
-    const enum err_code code = symbol_pack_is(table->bytes) ? read_packed(table, err)
+    struct decode_gate *gate = server->shares->gate;
+    const uint64_t place = place_of(symbol_unpack_bytes(table->bytes));
+    enum err_code code = decode_gate_enter(gate, place, "this symbol table", err);
+    if (code == ERR_TOO_LARGE)
+        return err_set(err, ERR_TOO_LARGE,
+                       "this symbol table takes about %" PRIu64 " MiB of memory to read, and this"
+                       " server has %" PRIu64 " MiB for heavy work (--max-heavy-memory)",
+                       (place >> 20) + 1, decode_gate_max_bytes(gate) >> 20);
+    if (code)
+        return code;
+    code = unpack(table, err);
+    decode_gate_leave(gate, place);
+    return code;
+}
+
+enum err_code debuginfo_table_read(struct server *server, struct debuginfo_table *table,
+                                   struct err *err)
+{
+    const enum err_code code = symbol_pack_is(table->bytes) ? read_packed(server, table, err)
                                                             : read_sound(table, table->bytes, err);
     if (code == ERR_CORRUPT || code == ERR_INVALID)
         return err_set(err, ERR_INVALID, "it is no sound symbol table");
     return code ? code : check_id(table, err);
 }
 
-/* The form in which it rests, which is bytes itself where it is packed already or not worth it. */
-static enum err_code pack(const struct debuginfo_table *table, struct buf *packed,
-                          struct span *ret_bytes, struct err *err)
+static enum err_code pack(const struct debuginfo_table *table, struct buf *packed, struct err *err)
 {
     struct symbol_table *opened;
-    *ret_bytes = table->bytes;
-    if (table->is_short_lived || symbol_pack_is(table->bytes))
-        return ERR_NONE;
     enum err_code code = symbol_table_open(table->bytes, &opened, err);
     if (code)
         return code;
     code = symbol_pack(opened, packed, err);
     symbol_table_close(opened);
+    return code;
+}
+
+/* The form in which it rests: as it is where packing is not worth it, or where there is no memory
+ * for it: nobody is refused for that, and no job fails. */
+static enum err_code choose_form(struct server *server, const struct debuginfo_table *table,
+                                 struct buf *packed, struct span *ret_bytes, struct err *err)
+{
+    struct decode_gate *gate = server->shares->gate;
+    const uint64_t place = place_of(PACK_FACTOR * (uint64_t)table->bytes.size);
+    struct err ignored;
+    *ret_bytes = table->bytes;
+    if (table->is_short_lived || symbol_pack_is(table->bytes) ||
+        decode_gate_enter(gate, place, "packing this symbol table", &ignored))
+        return ERR_NONE;
+    const enum err_code code = pack(table, packed, err);
+    decode_gate_leave(gate, place);
     if (!code)
         *ret_bytes = buf_span(packed);
     return code == ERR_TOO_LARGE ? ERR_NONE : code;
@@ -88,7 +129,7 @@ enum err_code debuginfo_table_put(struct server *server, struct debuginfo_table 
     struct span bytes;
     buf_auto packed;
     buf_init(&packed, DEBUGINFO_TABLE_MAX_BYTES);
-    const enum err_code code = pack(table, &packed, &bytes, err);
+    const enum err_code code = choose_form(server, table, &packed, &bytes, err);
     if (code)
         return code;
     digest_random_id(random);
@@ -223,7 +264,7 @@ enum err_code debuginfo_table_publish(struct server *server, struct debuginfo_ta
                                       debuginfo_table_keep *keep, void *context, struct err *err)
 {
     bool is_stored = false;
-    enum err_code code = debuginfo_table_read(table, err);
+    enum err_code code = debuginfo_table_read(server, table, err);
     if (!code)
         code = debuginfo_table_put(server, table, err);
     if (code)

@@ -38,13 +38,17 @@ struct debuginfo_table {
 };
 
 /*
- * Reads all of table->bytes and fills facts. Handles: ERR_INVALID (no sound table, or one of
- * another build id; the message is for people), ERR_UNSUPPORTED (of a newer version).
+ * Reads all of table->bytes and fills facts; what a large one takes for that, packed, is a place in
+ * the budget for heavy work, of which the caller holds none. Handles: ERR_INVALID (no sound table,
+ * or one of another build id; the message is for people), ERR_UNSUPPORTED (of a newer version),
+ * ERR_TOO_LARGE, ERR_BUSY.
  */
-enum err_code debuginfo_table_read(struct debuginfo_table *table, struct err *err) MUST_USE;
+enum err_code debuginfo_table_read(struct server *server, struct debuginfo_table *table,
+                                   struct err *err) MUST_USE;
 
-/* Writes its object, packed, which is nobody's until debuginfo_table_store. Handles what object_put
- * does. */
+/* Writes its object, which is nobody's until debuginfo_table_store: packed, where the budget has
+ * room for that, now or in DECODE_GATE_WAIT_S. The caller holds no place in it. Handles what
+ * object_put does. */
 enum err_code debuginfo_table_put(struct server *server, struct debuginfo_table *table,
                                   struct err *err) MUST_USE;
 

@@ -4,10 +4,8 @@
 #include "api/debuginfo.h"
 #include "api/debuginfo_jobs.h"
 #include "api/debuginfo_table.h"
-#include "api/decode_gate.h"
 #include "api/quota.h"
 #include "api/server.h"
-#include "api/share_memory.h"
 #include "api/share_settings.h"
 #include "api/tenant.h"
 #include "api/upload_assemble.h"
@@ -21,8 +19,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <sys/mman.h>
-
-enum { TABLE_FACTOR = 9 }; /* memory to pack a table, by its bytes */
 
 struct incoming {
     char id[SYMBOL_TABLES_ID_BYTES];
@@ -180,40 +176,6 @@ static enum err_code put_table(struct request *request, struct incoming *incomin
     return ERR_NONE;
 }
 
-/* What reading and packing a table takes on the heap: of libjvm.so's 11 MiB, 92. */
-static uint64_t place_of(struct span bytes)
-{
-    const uint64_t needed =
-        symbol_pack_is(bytes) ? symbol_unpack_bytes(bytes) : TABLE_FACTOR * (uint64_t)bytes.size;
-    return needed > DECODE_GATE_LIGHT_PEAK ? needed : 0;
-}
-
-static enum err_code enter(struct decode_gate *gate, uint64_t place, struct err *err)
-{
-    const enum err_code code = decode_gate_enter(gate, place, "this symbol table", err);
-    return code == ERR_TOO_LARGE
-               ? err_set(err, ERR_TOO_LARGE,
-                         "this symbol table takes about %" PRIu64 " MiB of memory to read, and this"
-                         " server has %" PRIu64 " MiB for heavy work (--max-heavy-memory)",
-                         (place >> 20) + 1, decode_gate_max_bytes(gate) >> 20)
-               : code;
-}
-
-static enum err_code read_and_put(struct request *request, struct incoming *incoming,
-                                  struct debuginfo_table *table, struct err *err)
-{
-    struct decode_gate *gate = request->server->shares->gate;
-    const uint64_t place = place_of(table->bytes);
-    enum err_code code = enter(gate, place, err);
-    if (code)
-        return code;
-    code = debuginfo_table_read(table, err);
-    if (!code)
-        code = put_table(request, incoming, table, err);
-    decode_gate_leave(gate, place);
-    return code;
-}
-
 static enum err_code take_table(struct request *request, struct incoming *incoming,
                                 struct span bytes, struct response *response, struct err *err)
 {
@@ -224,7 +186,9 @@ static enum err_code take_table(struct request *request, struct incoming *incomi
                                     .file = incoming->file,
                                     .problem = "",
                                     .bytes = bytes};
-    enum err_code code = read_and_put(request, incoming, &table, err);
+    enum err_code code = debuginfo_table_read(request->server, &table, err);
+    if (!code)
+        code = put_table(request, incoming, &table, err);
     if (!code)
         code = store_table(request, incoming, &table, &is_stored, err);
     if (code && code != ERR_DATABASE)

@@ -6,8 +6,10 @@ import http.server
 import json
 import os
 import pathlib
+import random
 import re
 import shutil
+import string
 import struct
 import subprocess
 import threading
@@ -158,6 +160,41 @@ def test_a_table_that_takes_more_memory_than_there_is_is_refused_before_it_is_re
     assert "--max-heavy-memory" in detail and "symbol table" in detail
     assert client.post(path("aa03", "table"), body=swollen(packed, 2)).status == 400
     assert client.post(path("aa03", "table"), body=packed).status == 201
+
+
+def library_of_many_names(folder, build_id):
+    """A library whose table takes 9 MiB: names that nothing compresses much."""
+    letters, chosen = string.ascii_letters + string.digits, random.Random(1)
+    names = ("".join(chosen.choices(letters, k=250)) for _ in range(50000))
+    source = folder / "names.s"
+    source.write_text("".join(f".globl f{name}\n.type f{name}, @function\nf{name}: nop\n" for name in names))
+    library = folder / "names.so"
+    run("gcc", "-shared", "-nostdlib", f"-Wl,--build-id=0x{build_id}", source, "-o", library)
+    return library
+
+
+@pytest.mark.parametrize("memory, form", [("64MiB", b"PFSYMTB1"), ("256MiB", b"PFSYMPK1")])
+def test_a_table_that_there_is_no_memory_to_pack_rests_as_it_is(start_server, tmp_path, memory, form):
+    server = start_server("--max-heavy-memory", memory)
+    sender, other = Tenant(server), Tenant(server)
+    library = library_of_many_names(tmp_path, "aa0e")
+    table = table_of(library)
+    assert len(table) > 8 << 20
+
+    def resting(team):
+        with server.database().cursor() as cursor:
+            cursor.execute("SELECT object_key FROM symbol_table WHERE tenant_id = %s", [team.id])
+            return server.objects.read(cursor.fetchone()[0])[:8]
+
+    upload = in_parts(sender.api("debuginfo"), table)
+    assert sender.api("debuginfo").post(path("aa0e", "table"), query={"upload": upload}).status == 201
+    assert resting(sender) == form
+    # So does one that is built here.
+    client = other.api("debuginfo")
+    upload = in_parts(client, library.read_bytes())
+    assert client.post(path("aa0e", "debuginfo"), query={"upload": upload}).status == 202
+    assert wait_built(client, "aa0e")["table"]["functions"] == 50000
+    assert resting(other) == form
 
 
 def test_a_large_file_has_names_before_its_debug_information_is_read(start_server, tmp_path):
