@@ -10,10 +10,12 @@
 #include "agent/stop_places.h"
 #include "agent/unwind_names.h"
 #include "agent/unwinding.h"
+#include "agent/waits.h"
 #include "bpf/shared.h"
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <poll.h>
 #include <sched.h>
@@ -30,10 +32,11 @@ struct agent {
     struct processes *processes;
     struct kernel_symbols *kernel_symbols;
     struct side_band *side_band;
-    struct kernel_program *program;
-    struct unwinding *unwinding; /* NULL: by frame pointers alone, and no interpreters */
+    struct kernel_program *program; /* NULL: without rights */
+    struct unwinding *unwinding;    /* NULL: by frame pointers alone, and no interpreters */
     struct interpreters *interpreters;
     struct window *window;
+    struct waits *waits; /* NULL: nobody asks for them */
     struct stop_places *stop_places;
     struct pollfd *polled;
     uint32_t polled_count;
@@ -47,6 +50,8 @@ struct agent {
     uint64_t short_seconds;
     bool is_short;
     uint64_t stops[UNWIND_STOP_COUNT];
+    bool has_stopped;
+    uint64_t own_samples; /* without rights */
 };
 
 #define SWEEP_NS CLOCK_NS_PER_S
@@ -96,17 +101,55 @@ static void note_stop(struct agent *agent, const struct process *process,
     stop_places_add(agent->stop_places, stop, path);
 }
 
-static void take_sample(void *context, const struct sample_event *event)
+/* The process of a sample; NULL when there are too many. Its walk is counted. */
+static struct process *find_process(struct agent *agent, const struct sample_event *event)
 {
-    struct agent *agent = context;
-    side_band_read_until(agent->side_band, (int64_t)event->time_ns);
     struct process *process =
         processes_find(agent->processes, event->process_id, event->started_ns);
     const size_t stop_count = sizeof(agent->stops) / sizeof(*agent->stops);
     agent->stops[event->stop < stop_count ? event->stop : 0]++;
+    if (process)
+        note_stop(agent, process, event);
+    return process;
+}
+
+static void take_wait(void *context, const struct sample_event *event, int64_t waited_ns)
+{
+    struct agent *agent = context;
+    struct process *process = find_process(agent, event);
+    if (process)
+        window_add_wait(agent->window, process, event, waited_ns);
+}
+
+static void take_tick(struct agent *agent, const struct sample_event *event)
+{
+    struct process *process = find_process(agent, event);
+    if (process)
+        window_add(agent->window, process, event);
+}
+
+static void take_sample(void *context, const struct sample_event *event)
+{
+    struct agent *agent = context;
+    side_band_read_until(agent->side_band, (int64_t)event->time_ns);
+    if (event->kind == SAMPLE_TICK)
+        take_tick(agent, event);
+    else if (event->kind == SAMPLE_WAIT)
+        waits_begin(agent->waits, event);
+    else
+        waits_end(agent->waits, event);
+}
+
+/* Taken by the kernel itself, which does not say how a walk ended. */
+static void take_own_sample(void *context, struct sample_event *event)
+{
+    struct agent *agent = context;
+    struct process *process = processes_find(agent->processes, event->process_id, 0);
+    agent->own_samples++;
     if (!process)
         return;
-    note_stop(agent, process, event);
+    static_assert(sizeof(event->comm) == sizeof(process->name), "as the kernel has it");
+    memcpy(event->comm, process->name, sizeof(event->comm));
     window_add(agent->window, process, event);
 }
 
@@ -181,6 +224,10 @@ static void create_parts(struct agent *agent)
         .form = agent->options.form,
         .frequency_hz = agent->options.frequency_hz,
         .event = agent->options.event,
+        .waits = agent->options.is_wall             ? WINDOW_WAITS_AS_WALL
+                 : agent->options.off_cpu_share > 0 ? WINDOW_WAITS_BESIDE
+                                                    : WINDOW_NO_WAITS,
+        .off_cpu_share = agent->options.off_cpu_share,
         .binaries = agent->binaries,
         .processes = agent->processes,
         .kernel_symbols = agent->kernel_symbols,
@@ -189,14 +236,32 @@ static void create_parts(struct agent *agent)
         .context = agent,
     };
     agent->window = window_create(&of_window);
+    if (agent->options.off_cpu_share > 0)
+        agent->waits = waits_create(agent->options.off_cpu_min_ns, take_wait, agent);
     agent->stop_places = stop_places_create();
 }
 
-static enum err_code open_kernel(struct agent *agent, struct err *err)
+static enum err_code open_unprivileged(struct agent *agent, struct err *err)
+{
+    const struct side_band_options of_band = {.on_event = take_event,
+                                              .on_sample = take_own_sample,
+                                              .frequency_hz = agent->options.frequency_hz,
+                                              .event = agent->options.event,
+                                              .context = agent};
+    kernel_program_close(agent->program);
+    agent->program = NULL;
+    side_band_close(agent->side_band);
+    agent->side_band = NULL;
+    const enum err_code code = side_band_open(&of_band, &agent->side_band, err);
+    return code ? code : processes_scan(agent->processes, false, err);
+}
+
+static enum err_code open_privileged(struct agent *agent, struct err *err)
 {
     const struct kernel_program_options of_program = {
         .frequency_hz = agent->options.frequency_hz,
         .event = agent->options.event,
+        .off_cpu_share = agent->options.off_cpu_share,
         .has_targets = agent->options.has_targets,
         .has_no_tables = agent->options.has_no_tables,
         .has_bounded_loops = agent->options.has_bounded_loops,
@@ -213,6 +278,18 @@ static enum err_code open_kernel(struct agent *agent, struct err *err)
     return code ? code : processes_scan(agent->processes, !agent->options.has_targets, err);
 }
 
+static enum err_code open_kernel(struct agent *agent, struct err *err)
+{
+    struct err why;
+    const enum err_code code = open_privileged(agent, err);
+    if (code != ERR_FORBIDDEN || !agent->options.may_be_unprivileged)
+        return code;
+    if (!open_unprivileged(agent, &why))
+        return ERR_NONE;
+    const struct err first = *err;
+    return err_set(err, code, "%s; without: %s", first.message, why.message);
+}
+
 static void prepare_polling(struct agent *agent)
 {
     arena_auto arena = arena_create();
@@ -220,7 +297,8 @@ static void prepare_polling(struct agent *agent)
     int *fds = arena_new(arena, int, count);
     side_band_fds(agent->side_band, fds);
     agent->polled = mem_new(struct pollfd, count + 1);
-    agent->polled[0] = (struct pollfd){.fd = kernel_program_fd(agent->program), .events = POLLIN};
+    agent->polled[0] = (struct pollfd){
+        .fd = agent->program ? kernel_program_fd(agent->program) : -1, .events = POLLIN};
     for (uint32_t i = 0; i < count; i++)
         agent->polled[i + 1] = (struct pollfd){.fd = fds[i], .events = POLLIN};
     agent->polled_count = count + 1;
@@ -251,6 +329,7 @@ void agent_close(struct agent *agent)
         return;
     side_band_close(agent->side_band);
     window_destroy(agent->window);
+    waits_destroy(agent->waits);
     stop_places_destroy(agent->stop_places);
     processes_destroy(agent->processes);
     interpreters_destroy(agent->interpreters);
@@ -281,13 +360,23 @@ static void add_child(void *context, struct process *process)
         family->code = agent_add_target(family->agent, process->process_id, family->err);
 }
 
+static enum err_code watch(struct agent *agent, uint32_t process_id, bool *ret_is_new,
+                           struct err *err)
+{
+    const struct process *known = processes_get(agent->processes, process_id);
+    *ret_is_new = !known || !known->is_target;
+    return *ret_is_new ? side_band_watch(agent->side_band, process_id, err) : ERR_NONE;
+}
+
 enum err_code agent_add_target(struct agent *agent, uint32_t process_id, struct err *err)
 {
     struct family family = {.agent = agent, .parent_id = process_id, .err = err};
     bool is_new;
     if (!agent->first_target)
         agent->first_target = process_id;
-    family.code = kernel_program_add_target(agent->program, process_id, &is_new, err);
+    family.code = agent->program
+                      ? kernel_program_add_target(agent->program, process_id, &is_new, err)
+                      : watch(agent, process_id, &is_new, err);
     if (!family.code && is_new)
         processes_make_target(agent->processes, process_id);
     if (!family.code && is_new)
@@ -323,12 +412,13 @@ enum err_code agent_start(struct agent *agent, struct err *err)
 {
     publish(agent);
     come_first();
-    return kernel_program_start(agent->program, err);
+    return agent->program ? kernel_program_start(agent->program, err) : ERR_NONE;
 }
 
 static void read_all(struct agent *agent)
 {
-    kernel_program_read(agent->program);
+    if (agent->program)
+        kernel_program_read(agent->program);
     side_band_read_until(agent->side_band, clock_monotonic_ns());
     interpreters_poll(agent->interpreters, clock_monotonic_ns());
     publish(agent);
@@ -336,8 +426,15 @@ static void read_all(struct agent *agent)
 
 void agent_stop(struct agent *agent)
 {
-    kernel_program_stop(agent->program);
+    const int64_t now_ns = clock_monotonic_ns();
+    if (agent->program)
+        kernel_program_stop(agent->program);
+    else
+        side_band_stop(agent->side_band);
     read_all(agent);
+    if (agent->waits)
+        waits_cut(agent->waits, now_ns);
+    agent->has_stopped = true;
 }
 
 /* What a program does at its start is published at once the first time, since all its samples are
@@ -409,8 +506,25 @@ bool agent_is_full(const struct agent *agent)
 
 enum err_code agent_take(struct agent *agent, struct window_result *ret_result, struct err *err)
 {
+    if (agent->waits && !agent->has_stopped)
+        waits_cut(agent->waits, clock_monotonic_ns());
     const struct process *main = processes_get(agent->processes, agent->first_target);
     return window_take(agent->window, main, ret_result, err);
+}
+
+static void count_program(const struct agent *agent, struct sample_counters *ret_counters,
+                          struct agent_counts *counts)
+{
+    const struct kernel_program *program = agent->program;
+    *ret_counters = (struct sample_counters){.samples = agent->own_samples};
+    counts->is_unprivileged = !program;
+    counts->event = agent->options.event;
+    if (!program)
+        return;
+    kernel_program_count(program, ret_counters);
+    counts->event = kernel_program_event(program);
+    counts->has_bounded_loops = !kernel_program_has_loop(program);
+    counts->loop_error = kernel_program_loop_error(program);
 }
 
 void agent_count(const struct agent *agent, struct agent_counts *ret_counts)
@@ -418,10 +532,11 @@ void agent_count(const struct agent *agent, struct agent_counts *ret_counts)
     struct sample_counters counters;
     struct processes_counts processes;
     struct agent_counts counts = {.lost_events = agent->lost_events};
-    kernel_program_count(agent->program, &counters);
+    count_program(agent, &counters, &counts);
     processes_count(agent->processes, &processes);
     binaries_count(agent->binaries, &counts.binaries, &counts.unread_binaries);
     counts.samples = counters.samples;
+    counts.waits = counters.waits;
     counts.lost_samples = counters.lost;
     counts.foreign = counters.foreign;
     counts.kernel_frames = counters.kernel_frames;
@@ -431,6 +546,8 @@ void agent_count(const struct agent *agent, struct agent_counts *ret_counts)
     counts.processes = processes.processes;
     counts.mappings = processes.mappings;
     counts.refused = processes.refused_processes + processes.refused_mappings;
+    if (agent->waits)
+        counts.refused += counters.refused_waits + waits_refused(agent->waits);
     if (agent->unwinding) {
         struct unwinding_counts unwinding;
         unwinding_count(agent->unwinding, &unwinding);
@@ -443,9 +560,6 @@ void agent_count(const struct agent *agent, struct agent_counts *ret_counts)
     counts.memory_bytes = agent->memory_bytes;
     counts.is_short_of_memory = agent->is_short;
     counts.short_seconds = agent->short_seconds;
-    counts.event = kernel_program_event(agent->program);
-    counts.has_bounded_loops = !kernel_program_has_loop(agent->program);
-    counts.loop_error = kernel_program_loop_error(agent->program);
     memcpy(counts.stops, agent->stops, sizeof(counts.stops));
     *ret_counts = counts;
 }

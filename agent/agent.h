@@ -37,15 +37,24 @@ struct agent_binary {
 };
 
 enum { AGENT_FREQUENCY_MAX_HZ = 10000 };
+#define AGENT_OFF_CPU_SHARE_MIN 0.0001
 
 struct agent_options {
     enum window_form form;
-    uint32_t frequency_hz;  /* 1 to AGENT_FREQUENCY_MAX_HZ */
-    enum event_kind event;  /* of OTLP EVENT_CPU */
+    uint32_t frequency_hz; /* 1 to AGENT_FREQUENCY_MAX_HZ */
+    enum event_kind event; /* of OTLP EVENT_CPU */
+    /* Of all switches of threads this part, from 0 (none) to 1, is followed: how long they wait,
+     * and where. What is found stands for all. */
+    double off_cpu_share;
+    int64_t off_cpu_min_ns; /* shorter waits are left out */
+    bool is_wall;           /* for people: processor time and waits are of one type */
     bool has_targets;       /* only processes that are named, and their children */
     bool has_no_tables;     /* stacks are walked by frame pointers alone */
     bool has_bounded_loops; /* the kernel program for Linux before 5.17, wherever it runs */
-    bool is_forced;         /* also on kernels that are known to hang (agent_check_kernel) */
+    /* Without the right to load programs: only what is named is sampled, of this user, by frame
+     * pointers and without the kernel's frames. */
+    bool may_be_unprivileged;
+    bool is_forced; /* also on kernels that are known to hang (agent_check_kernel) */
     /* Resident memory of this process: beyond it windows are taken early and no new tables are
      * built, until it is less again. 0: no limit. */
     uint64_t memory_limit_bytes;
@@ -58,6 +67,7 @@ struct agent_options {
 
 struct agent_counts {
     uint64_t samples;
+    uint64_t waits;        /* of threads, chosen to be followed */
     uint64_t lost_samples; /* the ring was full */
     uint64_t lost_events;  /* of processes: /proc was read again */
     uint64_t unwanted;     /* left out by rules */
@@ -80,6 +90,7 @@ struct agent_counts {
     uint64_t stops[UNWIND_STOP_COUNT]; /* of walks, by reason */
     enum event_kind event;             /* what samples are taken by */
     bool has_bounded_loops;            /* the kernel program is that for Linux before 5.17 */
+    bool is_unprivileged;              /* as agent_options.may_be_unprivileged says */
     int loop_error; /* since the kernel refused the other one, with this errno; 0: it did not */
 };
 

@@ -22,6 +22,7 @@ enum {
     RING_BYTES_MIN = 256 << 10,
     RING_BYTES_MAX = 64 << 20,
     SAMPLE_BYTES_EXPECTED = 512,      /* 50 frames and what is around them */
+    RING_OF_WAITS_BYTES = 4 << 20,    /* switches come in bursts, and more often than ticks */
     RING_SECONDS = 2,                 /* that the ring holds when all CPUs are busy */
     FIRST_PID_NAMESPACE = 0xEFFFFFFC, /* PROC_PID_INIT_INO of the kernel */
     KERNEL_STACK_BYTES_MIN = 16 << 10,
@@ -33,6 +34,7 @@ extern const uint8_t bpf_cpu_bounded_start[], bpf_cpu_bounded_end[];
 
 static const char *const process_programs[] = {"follow_fork", "forget_program", "forget_process"};
 enum { PROCESS_PROGRAM_COUNT = sizeof(process_programs) / sizeof(*process_programs) };
+static const char switch_program[] = "note_switch";
 
 struct kernel_program {
     struct arena *arena;
@@ -86,7 +88,9 @@ static uint32_t choose_ring_bytes(const struct kernel_program *program)
                                 : (uint64_t)program->cpu_count * options->frequency_hz *
                                       SAMPLE_BYTES_EXPECTED * RING_SECONDS;
     const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
-    uint64_t bytes = options->ring_bytes ? page : RING_BYTES_MIN;
+    uint64_t bytes = options->ring_bytes          ? page
+                     : options->off_cpu_share > 0 ? RING_OF_WAITS_BYTES
+                                                  : RING_BYTES_MIN;
     while (bytes < wanted && bytes < RING_BYTES_MAX)
         bytes *= 2;
     return (uint32_t)bytes;
@@ -147,6 +151,7 @@ static enum err_code set_constants(const struct kernel_program *program, uint32_
     const uint8_t has_targets = program->options.has_targets;
     const uint8_t walk_options = program->options.has_no_tables ? WALK_FRAME_POINTERS_ONLY : 0;
     const uint64_t wake_bytes = ring_bytes / 2;
+    const uint32_t wait_threshold = (uint32_t)(program->options.off_cpu_share * UINT32_MAX);
     const uint32_t thin_hz =
         event_kind_is_thinned(program->options.event) ? program->options.frequency_hz : 0;
     const uint64_t stack_bytes = kernel_stack_bytes();
@@ -159,6 +164,7 @@ static enum err_code set_constants(const struct kernel_program *program, uint32_
         {"has_targets", &has_targets, sizeof(has_targets)},
         {"walk_options", &walk_options, sizeof(walk_options)},
         {"thin_hz", &thin_hz, sizeof(thin_hz)},
+        {"wait_threshold", &wait_threshold, sizeof(wait_threshold)},
         {"wake_bytes", &wake_bytes, sizeof(wake_bytes)},
         {"kernel_stack_bytes", &stack_bytes, sizeof(stack_bytes)}, /* of bounded loops alone */
     };
@@ -195,6 +201,18 @@ static int fix_tables(const struct kernel_program *program)
     return error;
 }
 
+/* Whoever does not ask for waits pays nothing for them. */
+static int prepare_waits(const struct kernel_program *program)
+{
+    const bool has_waits = program->options.off_cpu_share > 0;
+    struct bpf_program *part = bpf_object__find_program_by_name(program->object, switch_program);
+    struct bpf_map *waits = bpf_object__find_map_by_name(program->object, "waits");
+    if (!part || !waits)
+        return -ENOENT;
+    const int error = bpf_program__set_autoload(part, has_waits);
+    return error || !has_waits ? error : bpf_map__set_max_entries(waits, SAMPLE_WAITS_MAX);
+}
+
 static enum err_code prepare(const struct kernel_program *program, struct err *err)
 {
     const uint32_t ring_bytes = choose_ring_bytes(program);
@@ -204,6 +222,8 @@ static enum err_code prepare(const struct kernel_program *program, struct err *e
     int error = bpf_map__set_max_entries(samples, ring_bytes);
     if (!error && !program->features.has_growing_tables)
         error = fix_tables(program);
+    if (!error)
+        error = prepare_waits(program);
     return error ? fail(error, "preparing the kernel program", err)
                  : set_constants(program, ring_bytes, err);
 }
@@ -376,7 +396,7 @@ enum err_code kernel_program_open(const struct kernel_program_options *options,
     enum err_code code = cpu_list_online(program->arena, &program->cpus, &program->cpu_count, err);
     if (!code) {
         program->links = arena_new(program->arena, struct bpf_link *,
-                                   program->cpu_count + PROCESS_PROGRAM_COUNT);
+                                   program->cpu_count + PROCESS_PROGRAM_COUNT + 1);
         code = load(program, err);
     }
     if (code) {
@@ -456,6 +476,8 @@ enum err_code kernel_program_start(struct kernel_program *program, struct err *e
     enum err_code code = ERR_NONE;
     for (size_t i = 0; !code && i < PROCESS_PROGRAM_COUNT; i++)
         code = attach(program, process_programs[i], -1, err);
+    if (!code && program->options.off_cpu_share > 0)
+        code = attach(program, switch_program, -1, err);
     for (uint32_t i = 0; !code && i < program->cpu_count; i++)
         code = start_cpu(program, program->cpus[i], err);
     if (code)
@@ -509,6 +531,8 @@ void kernel_program_count(const struct kernel_program *program,
     for (int i = 0; i < possible; i++) {
         ret_counters->samples += each[i].samples;
         ret_counters->lost += each[i].lost;
+        ret_counters->waits += each[i].waits;
+        ret_counters->refused_waits += each[i].refused_waits;
         ret_counters->foreign += each[i].foreign;
         ret_counters->kernel_frames += each[i].kernel_frames;
         ret_counters->user_frames += each[i].user_frames;

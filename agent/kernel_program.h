@@ -24,7 +24,9 @@ struct sample_counters;
 struct kernel_program_options {
     uint32_t frequency_hz; /* of each CPU */
     enum event_kind event;
-    bool has_targets;   /* only what kernel_program_add_target names, and its children */
+    bool has_targets; /* only what kernel_program_add_target names, and its children */
+    /* Of all switches of threads this part, from 0 (none) to 1, is told, too: SAMPLE_WAIT. */
+    double off_cpu_share;
     bool has_no_tables; /* stacks are walked by frame pointers alone */
     bool
         has_bounded_loops; /* the program for kernels before 5.17, also where the other could run */

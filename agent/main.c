@@ -251,6 +251,8 @@ static enum err_code open_service(struct service *service,
     const bool has_symbols = !settings->is_offline && settings->symbols != SYMBOL_POLICY_OFF;
     const struct agent_options of_agent = {.form = WINDOW_FOR_OTLP,
                                            .frequency_hz = settings->frequency_hz,
+                                           .off_cpu_share = settings->off_cpu_share,
+                                           .off_cpu_min_ns = settings->min_wait_ns,
                                            .has_no_tables = settings->has_no_tables,
                                            .has_bounded_loops = settings->has_bounded_loops,
                                            .is_forced = settings->is_forced,

@@ -53,6 +53,7 @@ static void append_interpreters(const struct interpreter_counts *counts, struct 
 static void append_agent(const struct agent_counts *agent, struct buf *text)
 {
     append_count(text, "samples_total", "Samples taken.", agent->samples);
+    append_count(text, "waits_total", "Waits of threads that were followed.", agent->waits);
     append_count(text, "lost_samples_total", "Samples lost, as the ring was full.",
                  agent->lost_samples);
     append_count(text, "lost_events_total", "Events of processes lost; /proc was read again.",

@@ -5,9 +5,12 @@
 #include <time.h>
 #include <unistd.h>
 
-static int open_event(const struct perf_event_attr *attributes, uint32_t cpu)
+enum { EVERYBODY = -1, OURSELVES = 0 };
+
+static int open_event(const struct perf_event_attr *attributes, int thread_id, uint32_t cpu)
 {
-    return (int)syscall(SYS_perf_event_open, attributes, -1, (int)cpu, -1, PERF_FLAG_FD_CLOEXEC);
+    return (int)syscall(SYS_perf_event_open, attributes, thread_id, (int)cpu, -1,
+                        PERF_FLAG_FD_CLOEXEC);
 }
 
 int perf_event_open_sampler(uint32_t cpu, uint32_t hz, enum event_kind kind)
@@ -22,7 +25,7 @@ int perf_event_open_sampler(uint32_t cpu, uint32_t hz, enum event_kind kind)
         .exclude_idle = 1,
         .exclude_hv = 1,
     };
-    return open_event(&attributes, cpu);
+    return open_event(&attributes, EVERYBODY, cpu);
 }
 
 int perf_event_open_side_band(uint32_t cpu, bool has_build_ids)
@@ -45,5 +48,49 @@ int perf_event_open_side_band(uint32_t cpu, bool has_build_ids)
         .wakeup_watermark = 1,
     };
     attributes.build_id = has_build_ids;
-    return open_event(&attributes, cpu);
+    return open_event(&attributes, EVERYBODY, cpu);
+}
+
+int perf_event_open_own_ring(uint32_t cpu, uint32_t watermark_bytes)
+{
+    const struct perf_event_attr attributes = {
+        .size = sizeof(attributes),
+        .type = PERF_TYPE_SOFTWARE,
+        .config = PERF_COUNT_SW_DUMMY,
+        .use_clockid = 1,
+        .clockid = CLOCK_MONOTONIC,
+        .exclude_kernel = 1,
+        .exclude_hv = 1,
+        .watermark = 1,
+        .wakeup_watermark = watermark_bytes,
+    };
+    return open_event(&attributes, OURSELVES, cpu);
+}
+
+int perf_event_open_own(uint32_t thread_id, uint32_t cpu, uint32_t hz, enum event_kind kind,
+                        bool has_build_ids)
+{
+    struct perf_event_attr attributes = {
+        .size = sizeof(attributes),
+        .type = event_facts(kind)->perf_type,
+        .config = event_facts(kind)->perf_config,
+        .sample_freq = hz,
+        .freq = 1,
+        .sample_type =
+            PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_PERIOD | PERF_SAMPLE_CALLCHAIN,
+        .sample_id_all = 1,
+        .use_clockid = 1,
+        .clockid = CLOCK_MONOTONIC,
+        .inherit = 1,
+        .exclude_kernel = 1,
+        .exclude_hv = 1,
+        .exclude_callchain_kernel = 1,
+        .mmap = 1,
+        .mmap2 = 1,
+        .comm = 1,
+        .comm_exec = 1,
+        .task = 1,
+    };
+    attributes.build_id = has_build_ids;
+    return open_event(&attributes, (int)thread_id, cpu);
 }

@@ -20,4 +20,12 @@ int perf_event_open_sampler(uint32_t cpu, uint32_t hz, enum event_kind kind);
  * CLOCK_MONOTONIC. -1 and errno. */
 int perf_event_open_side_band(uint32_t cpu, bool has_build_ids);
 
+/* For users without rights. An event of this process that never ticks, whose ring others write
+ * into; and one of a thread while it is on that CPU, which ticks as perf_event_open_sampler says in
+ * the program's own code, writes down stacks by frame pointers (PERF_EVENT_OWN_SAMPLE) and what the
+ * thread's process does, and is inherited by threads and processes to come. -1 and errno. */
+int perf_event_open_own_ring(uint32_t cpu, uint32_t watermark_bytes);
+int perf_event_open_own(uint32_t thread_id, uint32_t cpu, uint32_t hz, enum event_kind kind,
+                        bool has_build_ids);
+
 #endif

@@ -519,7 +519,7 @@ void processes_apply(struct processes *processes, const struct side_band_event *
 static bool is_same_start(const struct processes *processes, const struct process *process,
                           uint64_t started_ns)
 {
-    if (process->started_ns == 0)
+    if (process->started_ns == 0 || started_ns == 0)
         return true;
     if (process->is_start_exact)
         return process->started_ns == started_ns;
@@ -537,8 +537,10 @@ struct process *processes_find(struct processes *processes, uint32_t process_id,
     struct process *process = add(processes, process_id);
     if (!process)
         return NULL;
-    process->started_ns = started_ns;
-    process->is_start_exact = true;
+    if (started_ns) {
+        process->started_ns = started_ns;
+        process->is_start_exact = true;
+    }
     if (!process->is_known)
         scan_process(processes, process);
     return process;

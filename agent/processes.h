@@ -98,8 +98,8 @@ void processes_make_target(struct processes *processes, uint32_t process_id);
 void processes_apply(struct processes *processes, const struct side_band_event *event);
 
 /*
- * The process of a sample: by number and start. What is not known yet is asked of /proc; NULL when
- * there are too many processes. Borrowed until the next call of another function.
+ * The process of a sample: by number and start (0: not known). What is not known yet is asked of
+ * /proc; NULL when there are too many processes. Borrowed until the next call of another function.
  */
 struct process *processes_find(struct processes *processes, uint32_t process_id,
                                uint64_t started_ns);

@@ -1,5 +1,6 @@
 #include "agent/settings.h"
 
+#include "agent/agent.h"
 #include "lib/base/config.h"
 #include "lib/base/mem.h"
 
@@ -15,6 +16,7 @@ enum {
     MEMORY_LIMIT_MIN_MB = 8,
     MEMORY_MAX_MB = 1 << 20,
     HZ_MAX = 10000,
+    MIN_WAIT_MAX_US = 1000000000,
     INTERVAL_MAX_S = 3600,
     SPOOL_MAX_MB = 1 << 20,
     USAGE_STATUS = 2,
@@ -46,6 +48,8 @@ enum {
     OPTION_PODS_CA_FILE,
     OPTION_PODS_TOKEN_FILE,
     OPTION_HOST_ROOT,
+    OPTION_OFF_CPU,
+    OPTION_MIN_WAIT,
 };
 
 static const struct argp_option options[] = {
@@ -56,6 +60,9 @@ static const struct argp_option options[] = {
     {"proxy", OPTION_PROXY, "URL", 0, "Send through this proxy, in place of the environment's", 0},
     {"frequency", 'F', "HZ", 0, "Samples a second of each busy processor (19)", 1},
     {"interval", OPTION_INTERVAL, "SECONDS", 0, "Send that often (10)", 1},
+    {"off-cpu", OPTION_OFF_CPU, "SHARE", 0,
+     "Where threads wait, too: of their waits this part, from 0.0001 to 1; 0 for none (0)", 1},
+    {"min-wait", OPTION_MIN_WAIT, "MICROSECONDS", 0, "Leave shorter waits out (0)", 1},
     {"frame-pointers", OPTION_FRAME_POINTERS, NULL, 0,
      "Walk stacks by frame pointers alone, without unwind tables", 1},
     {"bounded-loops", OPTION_BOUNDED_LOOPS, NULL, 0,
@@ -112,6 +119,16 @@ static enum err_code read_number(const char *name, const char *text, uint64_t mi
     if (!span_parse_u64(span_text(text), ret_number) || *ret_number < min || *ret_number > max)
         return err_set(err, ERR_INVALID, "%s is a number from %lu to %lu, not %s", name,
                        (unsigned long)min, (unsigned long)max, text);
+    return ERR_NONE;
+}
+
+static enum err_code read_share(const char *text, double *ret_share, struct err *err)
+{
+    char *end;
+    *ret_share = strtod(text, &end);
+    if (end == text || *end || !(*ret_share >= 0 && *ret_share <= 1) ||
+        (*ret_share > 0 && *ret_share < AGENT_OFF_CPU_SHARE_MIN))
+        return err_set(err, ERR_INVALID, "off-cpu is 0 or a part from 0.0001 to 1, not %s", text);
     return ERR_NONE;
 }
 
@@ -201,6 +218,13 @@ static enum err_code apply(struct reader *reader, int key, const char *text, str
     case 'F':
         code = read_number("frequency", text, 1, HZ_MAX, &number, err);
         settings->frequency_hz = (uint32_t)number;
+        break;
+    case OPTION_OFF_CPU:
+        code = read_share(text, &settings->off_cpu_share, err);
+        break;
+    case OPTION_MIN_WAIT:
+        code = read_number("min-wait", text, 0, MIN_WAIT_MAX_US, &number, err);
+        settings->min_wait_ns = (int64_t)number * 1000;
         break;
     case OPTION_LABEL:
         code = read_label(settings, span_text(text), err);

@@ -33,6 +33,8 @@ struct settings {
     const char *metrics; /* where /metrics is answered; NULL: nowhere */
     uint32_t frequency_hz;
     uint32_t interval_s;
+    double off_cpu_share; /* 0: waits are not sampled */
+    int64_t min_wait_ns;
     enum symbol_policy symbols;
     bool may_send_debug_files;
     uint64_t symbols_memory_bytes;

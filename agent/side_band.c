@@ -2,12 +2,16 @@
 
 #include "agent/cpu_list.h"
 #include "agent/perf_event.h"
+#include "bpf/shared.h"
 #include "lib/base/mem.h"
 #include "lib/base/os.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <linux/perf_event.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -16,6 +20,7 @@ enum { RING_BYTES = 256 << 10, RECORD_MAX_BYTES = 65536 };
 /* The ring of one CPU; its next record is looked at before it is taken, to find the oldest. */
 struct ring {
     int fd;
+    uint32_t cpu;
     struct perf_event_mmap_page *page; /* the kernel's head and our tail; data behind it */
     size_t mapped_bytes;
     int64_t next_ns; /* of the record at the tail; INT64_MAX: none that is known of */
@@ -27,6 +32,10 @@ struct side_band {
     uint32_t ring_count;
     uint64_t data_bytes; /* of a ring, a power of two */
     uint8_t *copy;       /* a record that goes over the end of its ring */
+    int *watch_fds;      /* of single threads */
+    uint32_t watch_count;
+    uint32_t watch_capacity;
+    struct sample_event *sample; /* that is given; NULL: nobody asks */
 };
 
 /* ---- records ---- */
@@ -159,6 +168,46 @@ bool side_band_parse(struct span record, struct side_band_event *ret_event)
     return is_ours;
 }
 
+/* ---- samples ---- */
+
+/* As perf_event_open_own asks for it, behind the header. */
+struct sample_head {
+    uint32_t process_id, thread_id;
+    uint64_t time_ns, period, address_count;
+};
+
+/* The program's addresses; between them the kernel writes whose they are. */
+static uint32_t take_addresses(struct span rest, uint64_t count, __u64 *addresses)
+{
+    uint32_t taken = 0;
+    uint64_t address;
+    for (uint64_t i = 0; i < count && taken < SAMPLE_USER_FRAMES_MAX; i++) {
+        if (!take(&rest, &address, sizeof(address)))
+            break;
+        /* Callers' are return addresses; a sample's lie in calls. */
+        if (address < (uint64_t)PERF_CONTEXT_MAX)
+            addresses[taken] = address - (taken > 0), taken++;
+    }
+    return taken;
+}
+
+static void give_sample(const struct side_band *band, struct span record)
+{
+    struct perf_event_header header;
+    struct sample_head head;
+    struct sample_event *sample = band->sample;
+    if (!sample || !take(&record, &header, sizeof(header)) || !take(&record, &head, sizeof(head)))
+        return;
+    memset(sample, 0, SAMPLE_EVENT_HEAD_BYTES);
+    sample->time_ns = head.time_ns;
+    sample->process_id = head.process_id;
+    sample->thread_id = head.thread_id;
+    sample->amount = head.period;
+    sample->kind = SAMPLE_TICK;
+    sample->user_count = take_addresses(record, head.address_count, sample->addresses);
+    band->options.on_sample(band->options.context, sample);
+}
+
 /* ---- rings ---- */
 
 static const uint8_t *ring_data(const struct ring *ring)
@@ -188,11 +237,21 @@ static struct span ring_record(const struct side_band *band, const struct ring *
     return span_of(band->copy, header.size);
 }
 
+enum { SAMPLE_TIME = sizeof(struct perf_event_header) + offsetof(struct sample_head, time_ns) };
+
+static bool is_sample(struct span record)
+{
+    struct perf_event_header header;
+    return take(&record, &header, sizeof(header)) && header.type == PERF_RECORD_SAMPLE;
+}
+
 static void ring_peek(const struct side_band *band, struct ring *ring)
 {
     const struct span record = ring_record(band, ring);
     ring->next_ns = INT64_MAX;
-    if (record.size >= sizeof(struct perf_event_header) + 8)
+    if (is_sample(record) && record.size >= SAMPLE_TIME + 8)
+        memcpy(&ring->next_ns, record.data + SAMPLE_TIME, 8);
+    else if (record.size >= sizeof(struct perf_event_header) + 8)
         memcpy(&ring->next_ns, record.data + record.size - 8, 8);
     else if (record.size)
         ring->next_ns = 0; /* malformed: to be skipped at once */
@@ -202,7 +261,9 @@ static void ring_take(struct side_band *band, struct ring *ring)
 {
     const struct span record = ring_record(band, ring);
     struct side_band_event event;
-    if (side_band_parse(record, &event))
+    if (is_sample(record))
+        give_sample(band, record);
+    else if (side_band_parse(record, &event))
         band->options.on_event(band->options.context, &event);
     __atomic_store_n(&ring->page->data_tail, ring->page->data_tail + record.size, __ATOMIC_RELEASE);
     ring_peek(band, ring);
@@ -233,6 +294,32 @@ void side_band_read_until(struct side_band *band, int64_t time_ns)
 
 /* ---- opening ---- */
 
+/* Beyond 2, which is Linux's own default, users may not even sample their own programs. */
+static bool may_sample_own(int64_t *ret_level)
+{
+    char text[32] = "";
+    FILE *file = fopen("/proc/sys/kernel/perf_event_paranoid", "re");
+    const bool is_read = file && fgets(text, sizeof(text), file);
+    if (file)
+        fclose(file);
+    *ret_level = is_read ? strtol(text, NULL, 10) : 0;
+    return *ret_level <= 2;
+}
+
+static enum err_code fail_own(const char *what, struct err *err)
+{
+    int64_t level;
+    if (!may_sample_own(&level))
+        return err_set(err, ERR_FORBIDDEN,
+                       "kernel.perf_event_paranoid is %d: at 2 (sysctl) users may sample their own "
+                       "programs",
+                       (int)level);
+    return err_set_errno(err, ERR_FORBIDDEN,
+                         "%s: only programs of your own, that have no more rights than you, can be "
+                         "sampled without CAP_PERFMON",
+                         what);
+}
+
 static enum err_code fail(const char *what, struct err *err)
 {
     const enum err_code code = errno == EPERM || errno == EACCES    ? ERR_FORBIDDEN
@@ -245,12 +332,17 @@ static enum err_code fail(const char *what, struct err *err)
 static enum err_code open_ring(struct side_band *band, uint32_t cpu, struct err *err)
 {
     struct ring *ring = &band->rings[band->ring_count];
-    ring->next_ns = INT64_MAX;
-    ring->fd = perf_event_open_side_band(cpu, true);
-    if (ring->fd < 0 && errno == EINVAL)
+    *ring = (struct ring){.cpu = cpu, .next_ns = INT64_MAX};
+    if (band->sample)
+        ring->fd = perf_event_open_own_ring(cpu, (uint32_t)band->data_bytes / 2);
+    else
+        ring->fd = perf_event_open_side_band(cpu, true);
+    if (ring->fd < 0 && errno == EINVAL && !band->sample)
         ring->fd = perf_event_open_side_band(cpu, false);
     if (ring->fd < 0 && errno == ENODEV) /* it went offline */
         return ERR_NONE;
+    if (ring->fd < 0 && band->sample && (errno == EACCES || errno == EPERM))
+        return fail_own("watching processes", err);
     if (ring->fd < 0)
         return fail("watching processes", err);
     ring->mapped_bytes = band->data_bytes + (size_t)sysconf(_SC_PAGESIZE);
@@ -283,6 +375,8 @@ enum err_code side_band_open(const struct side_band_options *options, struct sid
     band->data_bytes = choose_bytes(options->ring_bytes);
     band->copy = mem_new(uint8_t, RECORD_MAX_BYTES);
     band->rings = mem_new(struct ring, cpu_count);
+    if (options->on_sample)
+        band->sample = mem_new(struct sample_event, 1);
     for (uint32_t i = 0; !code && i < cpu_count; i++)
         code = open_ring(band, cpus[i], err);
     if (!code && band->ring_count == 0)
@@ -304,9 +398,89 @@ void side_band_close(struct side_band *band)
             munmap(band->rings[i].page, band->rings[i].mapped_bytes);
         os_close(band->rings[i].fd);
     }
+    for (uint32_t i = 0; i < band->watch_count; i++)
+        os_close(band->watch_fds[i]);
+    mem_free(band->watch_fds);
+    mem_free(band->sample);
     mem_free(band->rings);
     mem_free(band->copy);
     mem_free(band);
+}
+
+/* ---- single processes ---- */
+
+static enum err_code fail_watch(const struct side_band *band, uint32_t process_id, struct err *err)
+{
+    if (errno == ESRCH)
+        return err_set(err, ERR_NOT_FOUND, "there is no process %u", process_id);
+    if (errno == ENOENT || errno == EOPNOTSUPP)
+        return err_set(err, ERR_UNSUPPORTED, "this machine does not let the kernel count %s",
+                       event_facts(band->options.event)->name);
+    if (errno == EACCES || errno == EPERM)
+        return fail_own("sampling a process", err);
+    return fail("sampling a process", err);
+}
+
+/* Into the ring of that CPU. */
+static int open_watch(const struct side_band *band, uint32_t thread_id, const struct ring *ring)
+{
+    const struct side_band_options *options = &band->options;
+    int fd = perf_event_open_own(thread_id, ring->cpu, options->frequency_hz, options->event, true);
+    if (fd < 0 && errno == EINVAL)
+        fd =
+            perf_event_open_own(thread_id, ring->cpu, options->frequency_hz, options->event, false);
+    if (fd >= 0 && ioctl(fd, PERF_EVENT_IOC_SET_OUTPUT, ring->fd)) {
+        const int error = errno;
+        os_close(fd);
+        errno = error;
+        return -1;
+    }
+    return fd;
+}
+
+static enum err_code watch_thread(struct side_band *band, uint32_t thread_id, struct err *err)
+{
+    for (uint32_t i = 0; i < band->ring_count; i++) {
+        const int fd = open_watch(band, thread_id, &band->rings[i]);
+        if (fd < 0 && errno == ENODEV)
+            continue;
+        if (fd < 0)
+            return fail_watch(band, thread_id, err);
+        if (band->watch_count == band->watch_capacity) {
+            band->watch_capacity = band->watch_capacity ? 2 * band->watch_capacity : 64;
+            band->watch_fds =
+                mem_resize(band->watch_fds, band->watch_capacity, sizeof(*band->watch_fds));
+        }
+        band->watch_fds[band->watch_count++] = fd;
+    }
+    return ERR_NONE;
+}
+
+enum err_code side_band_watch(struct side_band *band, uint32_t process_id, struct err *err)
+{
+    char path[64];
+    uint64_t thread_id;
+    enum err_code code = ERR_NONE;
+    snprintf(path, sizeof(path), "/proc/%u/task", process_id);
+    DIR *folder = opendir(path);
+    if (!folder)
+        return err_set(err, ERR_NOT_FOUND, "there is no process %u", process_id);
+    for (const struct dirent *entry = readdir(folder); !code && entry; entry = readdir(folder)) {
+        if (!span_parse_u64(span_text(entry->d_name), &thread_id) || thread_id > INT32_MAX)
+            continue;
+        code = watch_thread(band, (uint32_t)thread_id, err);
+        /* One that has just ended; the others are there. */
+        if (code == ERR_NOT_FOUND && thread_id != process_id)
+            code = ERR_NONE;
+    }
+    closedir(folder);
+    return code;
+}
+
+void side_band_stop(struct side_band *band)
+{
+    for (uint32_t i = 0; i < band->watch_count; i++)
+        (void)ioctl(band->watch_fds[i], PERF_EVENT_IOC_DISABLE, 0);
 }
 
 uint32_t side_band_fd_count(const struct side_band *band)

@@ -10,12 +10,14 @@
 #ifndef AGENT_SIDE_BAND_H
 #define AGENT_SIDE_BAND_H
 
+#include "agent/event_kind.h"
 #include "lib/base/buf.h"
 #include "lib/base/err.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 
+struct sample_event;
 struct side_band;
 
 enum side_band_kind {
@@ -56,12 +58,24 @@ struct side_band_options {
     uint32_t ring_bytes; /* of each CPU; 0: 256 KiB */
     void (*on_event)(void *context, const struct side_band_event *event);
     void *context;
+    /* Where no programs may be loaded: the rings have what processes do that side_band_watch names,
+     * and samples of them, with stacks by frame pointers. NULL: what all processes do. */
+    void (*on_sample)(void *context, struct sample_event *event);
+    uint32_t frequency_hz;
+    enum event_kind event;
 };
 
 /* Writing down begins. Handles: ERR_FORBIDDEN, ERR_UNSUPPORTED, ERR_IO. */
 enum err_code side_band_open(const struct side_band_options *options, struct side_band **ret_band,
                              struct err *err) MUST_USE;
 void side_band_close(struct side_band *band); /* NULL is a no-op */
+
+/* With on_sample: a process, with its threads and children to come, is written down from now on;
+ * until side_band_stop. Handles: ERR_FORBIDDEN (another user's, or the kernel lets nobody),
+ * ERR_NOT_FOUND, ERR_UNSUPPORTED, ERR_IO. */
+enum err_code side_band_watch(struct side_band *band, uint32_t process_id,
+                              struct err *err) MUST_USE;
+void side_band_stop(struct side_band *band);
 
 /* Gives on_event all that happened until then and was not given yet, in the order of time. */
 void side_band_read_until(struct side_band *band, int64_t time_ns);

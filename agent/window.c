@@ -20,6 +20,8 @@
 enum {
     ENTRIES_MAX = 4 << 20, /* locations of all stacks: some 20 MB */
     MEMORY_MAX_BYTES = 256 << 20,
+    OWN_FRAMES_MAX = 8,
+    VALUES_MAX = 4,
     FRAMES_MAX = SAMPLE_KERNEL_FRAMES_MAX + SAMPLE_USER_FRAMES_MAX + INTERPRETED_FRAMES_MAX,
 };
 
@@ -41,7 +43,8 @@ struct window {
     uint32_t thread_key;
     uint32_t process_key;
     uint32_t kernel_mapping;
-    uint64_t newest_serial; /* of the binaries seen */
+    uint64_t switch_address; /* in __schedule of the kernel, once it was seen */
+    uint64_t newest_serial;  /* of the binaries seen */
     uint32_t stack[FRAMES_MAX];
     uint32_t woven[SAMPLE_USER_FRAMES_MAX + INTERPRETED_FRAMES_MAX];
 };
@@ -54,18 +57,34 @@ struct script_key {
     uint64_t check;
 };
 
+static struct span event_type(const struct window *window)
+{
+    return window->options.waits == WINDOW_WAITS_AS_WALL
+               ? SPAN_LITERAL("wall")
+               : span_text(event_facts(window->options.event)->type);
+}
+
+static struct span event_unit(const struct window *window)
+{
+    return span_text(event_facts(window->options.event)->unit);
+}
+
 /* ---- life ---- */
 
 static void begin(struct window *window)
 {
     const struct profile_limits limits = {.memory_bytes = MEMORY_MAX_BYTES};
     const bool is_otlp = window->options.form == WINDOW_FOR_OTLP;
-    const struct event_facts *event = event_facts(window->options.event);
     struct profile_builder *builder = profile_builder_create(&limits);
     window->builder = builder;
     profile_builder_add_value_type(builder, SPAN_LITERAL("samples"), SPAN_LITERAL("count"));
     if (!is_otlp)
-        profile_builder_add_value_type(builder, span_text(event->type), span_text(event->unit));
+        profile_builder_add_value_type(builder, event_type(window), event_unit(window));
+    if (window->options.waits == WINDOW_WAITS_BESIDE && !is_otlp)
+        profile_builder_add_value_type(builder, SPAN_LITERAL("waits"), SPAN_LITERAL("count"));
+    if (window->options.waits == WINDOW_WAITS_BESIDE)
+        profile_builder_add_value_type(builder, SPAN_LITERAL("off_cpu"),
+                                       SPAN_LITERAL("nanoseconds"));
     window->thread_key = profile_builder_string(builder, is_otlp ? SPAN_LITERAL("thread.name")
                                                                  : SPAN_LITERAL("thread"));
     window->process_key = profile_builder_string(builder, is_otlp ? span_text(OTLP_RESOURCE_LABEL)
@@ -344,13 +363,37 @@ static uint32_t woven_location(struct window *window, struct process *process,
                            &sample_interpreted(event)[item & ~WEAVE_INTERPRETED]);
 }
 
+/* Of a wait the first frames of the kernel are those of our own program: the one to begin with is
+ * that of the function that switches; 0: it is not among them. */
+static uint32_t find_switch(struct window *window, const struct sample_event *event)
+{
+    const __u64 *kernel = event->addresses + event->user_count;
+    const uint32_t limit =
+        event->kernel_count < OWN_FRAMES_MAX ? event->kernel_count : OWN_FRAMES_MAX;
+    for (uint32_t i = 0; i < limit; i++) {
+        if (kernel[i] == window->switch_address)
+            return i;
+    }
+    for (uint32_t i = 0; i < limit; i++) {
+        struct kernel_symbol symbol;
+        if (kernel_symbols_find(window->options.kernel_symbols, kernel[i] - 1,
+                                (int64_t)event->time_ns, &symbol) &&
+            span_equal_text(symbol.name, "__schedule")) {
+            window->switch_address = kernel[i];
+            return i;
+        }
+    }
+    return 0;
+}
+
 static uint32_t fill_stack(struct window *window, struct process *process,
                            const struct sample_event *event)
 {
     const int64_t now_ns = (int64_t)event->time_ns;
     uint32_t depth = 0;
     const __u64 *kernel = event->addresses + event->user_count;
-    for (uint32_t i = 0; i < event->kernel_count && depth < FRAMES_MAX; i++) {
+    const uint32_t first = event->kind == SAMPLE_WAIT ? find_switch(window, event) : 0;
+    for (uint32_t i = first; i < event->kernel_count && depth < FRAMES_MAX; i++) {
         /* Callers' are return addresses. */
         const uint64_t address = kernel[i] - (i > 0);
         window->stack[depth++] = kernel_location(window, address, now_ns);
@@ -428,7 +471,8 @@ static int64_t amount_of(const struct window *window, const struct sample_event 
                                                      : (int64_t)event->amount;
 }
 
-void window_add(struct window *window, struct process *process, const struct sample_event *event)
+static void add(struct window *window, struct process *process, const struct sample_event *event,
+                const int64_t *values)
 {
     if (!is_wanted(window, process))
         return;
@@ -438,10 +482,31 @@ void window_add(struct window *window, struct process *process, const struct sam
         {.key = window->thread_key, .text = profile_builder_string(window->builder, thread)},
         {.key = window->process_key, .number = process_number(window, process), .is_numeric = true},
     };
-    const int64_t values[] = {1, amount_of(window, event)};
     profile_builder_add_sample(window->builder, window->stack, depth, values, labels, 2);
     window->entry_count += depth;
     window->sample_count++;
+}
+
+/* The values are those of the types of begin(). */
+void window_add(struct window *window, struct process *process, const struct sample_event *event)
+{
+    const bool is_otlp = window->options.form == WINDOW_FOR_OTLP;
+    const int64_t amount = is_otlp ? 0 : amount_of(window, event);
+    add(window, process, event, (const int64_t[VALUES_MAX]){1, amount});
+}
+
+void window_add_wait(struct window *window, struct process *process,
+                     const struct sample_event *event, int64_t waited_ns)
+{
+    const double share = window->options.off_cpu_share;
+    const int64_t all_ns = (int64_t)((double)waited_ns / share);
+    const int64_t count = (int64_t)(1 / share + 0.5);
+    if (window->options.form == WINDOW_FOR_OTLP)
+        add(window, process, event, (const int64_t[VALUES_MAX]){0, all_ns});
+    else if (window->options.waits == WINDOW_WAITS_AS_WALL)
+        add(window, process, event, (const int64_t[VALUES_MAX]){count, all_ns});
+    else
+        add(window, process, event, (const int64_t[VALUES_MAX]){0, 0, count, all_ns});
 }
 
 uint64_t window_unwanted(const struct window *window)
@@ -465,10 +530,9 @@ static void describe(struct window *window, int64_t end_ns)
 {
     struct profile *profile = profile_builder_fields(window->builder);
     const bool is_otlp = window->options.form == WINDOW_FOR_OTLP;
-    const struct event_facts *event = event_facts(window->options.event);
-    const uint32_t type = profile_builder_string(window->builder, span_text(event->type));
+    const uint32_t type = profile_builder_string(window->builder, event_type(window));
     profile->period_type.type = type;
-    profile->period_type.unit = profile_builder_string(window->builder, span_text(event->unit));
+    profile->period_type.unit = profile_builder_string(window->builder, event_unit(window));
     /* How many events come between two samples changes with how often they come. */
     profile->period = event_kind_is_time(window->options.event)
                           ? CLOCK_NS_PER_S / window->options.frequency_hz
@@ -477,7 +541,10 @@ static void describe(struct window *window, int64_t end_ns)
     /* A clock that was set back must not make a duration that is none. */
     profile->duration_ns = end_ns > window->start_ns ? end_ns - window->start_ns : 1;
     if (!is_otlp)
-        profile->default_sample_type = type;
+        profile->default_sample_type =
+            window->options.waits == WINDOW_WAITS_BESIDE
+                ? profile_builder_string(window->builder, SPAN_LITERAL("off_cpu"))
+                : type;
 }
 
 /* Its mapping; where there is none the first one after the kernel's. */

@@ -8,9 +8,11 @@
  * would tell where this kernel lies, and means nothing elsewhere.
  *
  * Value types: samples, and for people the event: cpu in nanoseconds, or as many as were counted
- * from sample to sample. A sample's labels: thread (its name) and pid in
- * the form for people, thread.name and the number of its process's labels in the form for OTLP.
- * Memory is bounded: window_is_full says when to take early. Threads: one.
+ * from sample to sample. Waits are of the type off_cpu, in nanoseconds, and for people counted in
+ * waits; as wall time they are added to processor time, and both are called wall. A sample's
+ * labels: thread (its name) and pid in the form for people, thread.name and the number of its
+ * process's labels in the form for OTLP. Memory is bounded: window_is_full says when to take early.
+ * Threads: one.
  */
 #ifndef AGENT_WINDOW_H
 #define AGENT_WINDOW_H
@@ -34,10 +36,15 @@ struct window;
 
 enum window_form { WINDOW_FOR_PEOPLE, WINDOW_FOR_OTLP };
 
+/* Time that threads wait: not known, of types of its own, or of one type with processor time. */
+enum window_waits { WINDOW_NO_WAITS, WINDOW_WAITS_BESIDE, WINDOW_WAITS_AS_WALL };
+
 struct window_options {
     enum window_form form;
     uint32_t frequency_hz;
     enum event_kind event;
+    enum window_waits waits;
+    double off_cpu_share; /* of all waits are told: each stands for 1 / share */
     struct binaries *binaries;
     struct processes *processes;
     struct kernel_symbols *kernel_symbols;
@@ -53,6 +60,9 @@ void window_destroy(struct window *window); /* NULL is a no-op */
 
 /* Left out, and counted, where a rule says that the process is not wanted. */
 void window_add(struct window *window, struct process *process, const struct sample_event *event);
+/* A thread that left its CPU there, for so long. */
+void window_add_wait(struct window *window, struct process *process,
+                     const struct sample_event *event, int64_t waited_ns);
 uint64_t window_unwanted(const struct window *window);
 bool window_has_samples(const struct window *window);
 bool window_is_full(const struct window *window);

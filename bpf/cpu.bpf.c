@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /*
- * cpu: what runs at every tick of a perf event: who is running and where, into the ring.
+ * cpu: what runs at every tick of a perf event: who is running and where, into the ring. And at
+ * switches of threads, where it is asked for: who waits, and where (bpf/off_cpu.bpf.h).
  *
  * A sample costs two stack walks and one copy. Nothing is counted or compared here: most stacks of
  * a window are new, so that sending each is cheaper than keeping them (agent/DESIGN.md).
@@ -21,6 +22,9 @@
 
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_helpers.h>
+
+/* Memory to make a sample in: of each kind of program its own, as one may interrupt the other. */
+enum { SCRATCH_TICK, SCRATCH_SWITCH, SCRATCH_COUNT };
 
 #include "bpf/thin.bpf.h"
 #include "bpf/unwind.bpf.h"
@@ -56,7 +60,7 @@ struct scratch {
 
 struct {
     __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-    __uint(max_entries, 1);
+    __uint(max_entries, SCRATCH_COUNT);
     __type(key, __u32);
     __type(value, struct scratch);
 } scratch SEC(".maps");
@@ -202,11 +206,10 @@ static __u64 thread_pointer(void)
  * itself, and takes only that it returns a number; so 513 calls of it cost it little, where 513
  * copies of the walk would be too much. It can be given no pointers, and finds what it needs anew.
  */
-__attribute__((noinline)) int walk_frame(__u32 index)
+__attribute__((noinline)) int walk_frame(__u32 index, __u32 slot)
 {
-    const __u32 zero = 0;
-    struct scratch *made = bpf_map_lookup_elem(&scratch, &zero);
-    struct interpreter_walk *interpreted = bpf_map_lookup_elem(&interpreter_walks, &zero);
+    struct scratch *made = bpf_map_lookup_elem(&scratch, &slot);
+    struct interpreter_walk *interpreted = bpf_map_lookup_elem(&interpreter_walks, &slot);
     if (!made || !interpreted)
         return 1;
     struct unwind_walk walk = {.state = &made->state,
@@ -215,36 +218,40 @@ __attribute__((noinline)) int walk_frame(__u32 index)
     return (int)unwind_walk_frame(index, &walk);
 }
 
-static void walk_frames(struct scratch *made, struct interpreter_walk *interpreted)
+static void walk_frames(__u32 slot, struct scratch *made, struct interpreter_walk *interpreted)
 {
     (void)made, (void)interpreted;
 #pragma clang loop unroll(disable)
     for (__u32 i = 0; i < UNWIND_MAX_FRAMES + 1; i++) {
-        if (walk_frame(i))
+        if (walk_frame(i, slot))
             return;
     }
 }
 
-/* The last ones that the program entered the kernel with: those of this interrupt when it came from
- * the program; else they are at the end of the thread's stack in the kernel. */
+/* The last ones that the program entered the kernel with: those of this interrupt (context, if it
+ * is one) when it came from the program; else they are at the end of the thread's stack in the
+ * kernel. */
 static _Bool find_registers(void *context, bpf_user_pt_regs_t *ret_registers)
 {
     const struct bpf_perf_event_data_kern *data = context;
     const struct task_struct *task = (const struct task_struct *)bpf_get_current_task();
     const __u64 bytes = bpf_core_type_size(struct pt_regs);
     const __u8 *end = BPF_CORE_READ(task, stack);
-    const void *interrupted = BPF_CORE_READ(data, regs);
-    if (bpf_probe_read_kernel(ret_registers, sizeof(*ret_registers), interrupted))
-        return 0;
-    if (is_of_program(ret_registers))
-        return 1;
+    if (data) {
+        const void *interrupted = BPF_CORE_READ(data, regs);
+        if (bpf_probe_read_kernel(ret_registers, sizeof(*ret_registers), interrupted))
+            return 0;
+        if (is_of_program(ret_registers))
+            return 1;
+    }
     end += kernel_stack_bytes;
     return !bpf_probe_read_kernel(ret_registers, sizeof(*ret_registers), end - bytes) &&
            is_of_program(ret_registers);
 }
 #else
-static void walk_frames(struct scratch *made, struct interpreter_walk *interpreted)
+static void walk_frames(__u32 slot, struct scratch *made, struct interpreter_walk *interpreted)
 {
+    (void)slot;
     unwind_walk(&made->state, (struct unwind_stack *)&made->event.user_count, interpreted);
 }
 
@@ -257,7 +264,7 @@ static _Bool find_registers(void *context, bpf_user_pt_regs_t *ret_registers)
 }
 #endif
 
-static void walk_program(void *context, struct scratch *scratch,
+static void walk_program(__u32 slot, void *context, struct scratch *scratch,
                          struct interpreter_walk *interpreted)
 {
     struct sample_event *event = &scratch->event;
@@ -281,7 +288,7 @@ static void walk_program(void *context, struct scratch *scratch,
     }
     take_registers(&scratch->state, &scratch->registers);
     unwind_begin(&scratch->state, run, walk_options);
-    walk_frames(scratch, interpreted);
+    walk_frames(slot, scratch, interpreted);
 }
 
 /* Behind all addresses. */
@@ -302,7 +309,7 @@ static void put_interpreted(struct sample_event *event, const struct interpreter
 }
 
 /* Behind the program's frames, so that the record is in one piece. */
-static void walk_kernel(struct bpf_perf_event_data *context, struct sample_event *event)
+static void walk_kernel(void *context, struct sample_event *event)
 {
     __u64 first = event->user_count;
     if (first > SAMPLE_USER_FRAMES_MAX)
@@ -312,18 +319,20 @@ static void walk_kernel(struct bpf_perf_event_data *context, struct sample_event
     event->kernel_count = bytes > 0 ? (__u32)bytes / 8 : 0;
 }
 
-static void send(struct sample_event *event, struct sample_counters *counter)
+/* False when the ring is full. */
+static _Bool send(struct sample_event *event, struct sample_counters *counter)
 {
     __u64 bytes = SAMPLE_EVENT_HEAD_BYTES + 8 * ((__u64)event->kernel_count + event->user_count) +
                   sizeof(struct interpreted_frame) * (__u64)event->interpreted_count;
     if (bytes > sizeof(*event))
         bytes = sizeof(*event);
-    counter->samples++;
     counter->kernel_frames += event->kernel_count;
     counter->user_frames += event->user_count;
     counter->interpreted_frames += event->interpreted_count;
-    if (bpf_ringbuf_output(&samples, event, bytes, ring_flags()))
-        counter->lost++;
+    if (!bpf_ringbuf_output(&samples, event, bytes, ring_flags()))
+        return 1;
+    counter->lost++;
+    return 0;
 }
 
 /* Is the process to be sampled? Counts it when it has no number that the agent could say. */
@@ -344,25 +353,12 @@ static _Bool has_program(struct task_struct *task)
     return memory && BPF_CORE_READ(memory, start_code);
 }
 
-SEC("perf_event")
-int sample_cpu(struct bpf_perf_event_data *context)
+/* Who it is, where it is, and what it is in. The process's number is there already. */
+static void fill(__u32 slot, void *interrupted, void *context, struct scratch *made,
+                 struct interpreter_walk *interpreted)
 {
-    const __u32 zero = 0;
-    if ((__u32)bpf_get_current_pid_tgid() == 0) /* the idle task */
-        return 0;
-    struct scratch *made = bpf_map_lookup_elem(&scratch, &zero);
-    struct sample_counters *counter = bpf_map_lookup_elem(&counters, &zero);
-    struct interpreter_walk *interpreted = bpf_map_lookup_elem(&interpreter_walks, &zero);
-    if (!made || !counter || !interpreted)
-        return 0;
     struct sample_event *event = &made->event;
     struct task_struct *task = (struct task_struct *)bpf_get_current_task();
-    event->process_id = process_number(task);
-    if (!is_wanted(event->process_id, counter))
-        return 0;
-    event->amount = thin_take(context->sample_period);
-    if (!event->amount)
-        return 0;
     event->time_ns = bpf_ktime_get_ns();
     event->started_ns = BPF_CORE_READ(task, group_leader, start_boottime);
     event->thread_id = thread_number(task);
@@ -371,12 +367,37 @@ int sample_cpu(struct bpf_perf_event_data *context)
     event->stop = UNWIND_GO_ON;
     interpreted->count = interpreted->group_count = 0;
     if (has_program(task))
-        walk_program(context, made, interpreted);
+        walk_program(slot, interrupted, made, interpreted);
     walk_kernel(context, event);
     put_interpreted(event, interpreted);
+}
+
+SEC("perf_event")
+int sample_cpu(struct bpf_perf_event_data *context)
+{
+    const __u32 zero = 0, slot = SCRATCH_TICK;
+    if ((__u32)bpf_get_current_pid_tgid() == 0) /* the idle task */
+        return 0;
+    struct scratch *made = bpf_map_lookup_elem(&scratch, &slot);
+    struct sample_counters *counter = bpf_map_lookup_elem(&counters, &zero);
+    struct interpreter_walk *interpreted = bpf_map_lookup_elem(&interpreter_walks, &slot);
+    if (!made || !counter || !interpreted)
+        return 0;
+    struct sample_event *event = &made->event;
+    event->process_id = process_number((struct task_struct *)bpf_get_current_task());
+    if (!is_wanted(event->process_id, counter))
+        return 0;
+    event->amount = thin_take(context->sample_period);
+    if (!event->amount)
+        return 0;
+    event->kind = SAMPLE_TICK;
+    fill(slot, context, context, made, interpreted);
+    counter->samples++;
     send(event, counter);
     return 0;
 }
+
+#include "bpf/off_cpu.bpf.h"
 
 /* From its first instruction on a child has its parent's mappings, and is sampled when that is. */
 SEC("raw_tp/sched_process_fork")

@@ -29,7 +29,7 @@ struct interpreter_walk {
 
 struct {
     __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-    __uint(max_entries, 1);
+    __uint(max_entries, SCRATCH_COUNT);
     __type(key, __u32);
     __type(value, struct interpreter_walk);
 } interpreter_walks SEC(".maps");

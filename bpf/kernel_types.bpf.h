@@ -68,6 +68,7 @@ struct thread_struct {
 };
 
 struct task_struct {
+    unsigned int flags;
     int pid;
     int tgid;
     struct task_struct *group_leader;

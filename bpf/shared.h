@@ -18,6 +18,13 @@ enum {
     SAMPLE_COMM_BYTES = 16,
     SAMPLE_TARGETS_MAX = 65536, /* processes that are sampled where not all are */
     SAMPLE_PROCESSES_MAX = 65536,
+    SAMPLE_WAITS_MAX = 32768, /* threads of which is known since when they wait */
+};
+
+enum sample_kind {
+    SAMPLE_TICK,   /* of a perf event */
+    SAMPLE_WAIT,   /* a thread leaves its CPU */
+    SAMPLE_RESUME, /* it is back: a head alone, with thread_id and amount */
 };
 
 /* One sample, as long as its frames: addresses of the program first, then the kernel's, then
@@ -27,12 +34,15 @@ struct sample_event {
     __u64 time_ns; /* CLOCK_MONOTONIC */
     __u64
         started_ns; /* when the process was, since boot: tells it from a later one of its number */
-    __u64 amount;   /* of what is counted: so many since the last sample of this CPU */
+    __u64
+        amount; /* TICK: what is counted, since the last of this CPU; RESUME: time_ns of the WAIT */
     __u32 process_id; /* as the agent's PID namespace has it; 0: it has not */
     __u32 thread_id;
     char comm[SAMPLE_COMM_BYTES];
+    __u32 kind; /* enum sample_kind */
     __u32 kernel_count;
     __u32 interpreted_count;
+    __u32 reserved;
     /* From here on as struct unwind_stack of bpf/unwind.bpf.h. */
     __u32 user_count;
     __u32 stop; /* enum unwind_stop */
@@ -58,8 +68,10 @@ struct sample_process {
 /* Of each CPU, since the start. */
 struct sample_counters {
     __u64 samples;
-    __u64 lost;    /* the ring was full */
-    __u64 foreign; /* of processes that the agent's PID namespace does not have */
+    __u64 lost;          /* the ring was full */
+    __u64 waits;         /* that were chosen */
+    __u64 refused_waits; /* of more threads than there is room for */
+    __u64 foreign;       /* of processes that the agent's PID namespace does not have */
     __u64 kernel_frames;
     __u64 user_frames;
     __u64 interpreted_frames;

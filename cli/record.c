@@ -33,6 +33,9 @@ enum {
     OPTION_BOUNDED_LOOPS,
     OPTION_NO_NAMES,
     OPTION_EVENT,
+    OPTION_OFF_CPU,
+    OPTION_WALL,
+    OPTION_MIN_WAIT,
 };
 enum {
     DEFAULT_HZ = 99, /* not 100: in step with a periodic task it would see the same moment always */
@@ -52,6 +55,8 @@ struct record {
     double seconds; /* 0: until the command ends, or the default */
     uint32_t frequency_hz;
     enum event_kind event;
+    double off_cpu_share; /* 0: waits are not recorded */
+    int64_t min_wait_ns;
     const char *output; /* NULL: not given */
     bool is_all;
     bool is_shared;
@@ -60,6 +65,7 @@ struct record {
     bool is_forced;
     bool has_bounded_loops;
     bool is_unnamed;
+    bool is_wall;
     struct upload_settings settings;
     struct launch launch;
 };
@@ -75,6 +81,10 @@ static const struct argp_option options[] = {
      "Sample by cpu-clock, cycles, instructions, cache-misses, page-faults or context-switches "
      "(processor time)",
      0},
+    {"off-cpu", OPTION_OFF_CPU, "SHARE", OPTION_ARG_OPTIONAL,
+     "Where threads wait, too, and how long: all waits, or this part of them (1)", 0},
+    {"wall", OPTION_WALL, NULL, 0, "Processor time and waits together, as one type: wall", 0},
+    {"min-wait", OPTION_MIN_WAIT, "MICROSECONDS", 0, "Leave shorter waits out (0)", 0},
     {"output", 'o', "FILE", 0,
      "Write pprof to FILE (" DEFAULT_FILE " unless shared), - is standard output", 0},
     {"no-names", OPTION_NO_NAMES, NULL, 0, "Leave names to the server: addresses alone", 0},
@@ -127,6 +137,23 @@ static void take_event(struct record *record, const char *text, struct argp_stat
                    text);
 }
 
+static void take_share(struct record *record, const char *text, struct argp_state *state)
+{
+    char *end;
+    record->off_cpu_share = text ? strtod(text, &end) : 1;
+    if (text && (end == text || *end || !(record->off_cpu_share >= AGENT_OFF_CPU_SHARE_MIN) ||
+                 record->off_cpu_share > 1))
+        argp_error(state, "--off-cpu takes a part from 0.0001 to 1, not %s", text);
+}
+
+static void take_min_wait(struct record *record, const char *text, struct argp_state *state)
+{
+    uint64_t us;
+    if (!span_parse_u64(span_text(text), &us) || us > (uint64_t)MAX_SECONDS * 1000000)
+        argp_error(state, "--min-wait takes microseconds, not %s", text);
+    record->min_wait_ns = (int64_t)us * 1000;
+}
+
 static void take_visibility(struct record *record, const char *text, struct argp_state *state)
 {
     if (strcmp(text, "public") != 0 && strcmp(text, "unlisted") != 0 && strcmp(text, "team") != 0)
@@ -145,6 +172,13 @@ static void check_arguments(struct record *record, struct argp_state *state)
         (record->settings.title || record->settings.description || record->settings.expires ||
          record->settings.visibility || record->is_json || record->is_opened))
         argp_error(state, "--title and its like are of shares: add --share");
+    if (record->is_wall && !event_kind_is_time(record->event))
+        argp_error(state, "--wall is of time: it goes without --event=%s",
+                   event_facts(record->event)->name);
+    if (record->is_wall && record->off_cpu_share == 0)
+        record->off_cpu_share = 1;
+    if (record->min_wait_ns && record->off_cpu_share == 0)
+        argp_error(state, "--min-wait is of waits: add --off-cpu or --wall");
     if (record->seconds == 0 && !record->command)
         record->seconds = DEFAULT_SECONDS;
     if (!record->output && !record->is_shared)
@@ -173,6 +207,15 @@ static error_t parse(int key, char *text, struct argp_state *state)
         return 0;
     case OPTION_EVENT:
         take_event(record, text, state);
+        return 0;
+    case OPTION_OFF_CPU:
+        take_share(record, text, state);
+        return 0;
+    case OPTION_WALL:
+        record->is_wall = true;
+        return 0;
+    case OPTION_MIN_WAIT:
+        take_min_wait(record, text, state);
         return 0;
     case 'o':
         record->output = text;
@@ -225,11 +268,11 @@ static const struct argp argp = {
     .options = options,
     .parser = parse,
     .args_doc = "[-- COMMAND [ARGUMENT...]]",
-    .doc =
-        "Sample where programs spend processor time, and write or share the profile.\v"
-        "Needs no change to the programs. Runs as root, or with CAP_BPF, CAP_PERFMON, "
-        "CAP_SYS_PTRACE and CAP_SYSLOG. Names come from the files of this machine; those that are "
-        "missing are looked for by the server. Ctrl-C ends the recording, not the profile.",
+    .doc = "Sample where programs spend processor time, and write or share the profile.\v"
+           "Needs no change to the programs. Runs as root, or with CAP_BPF, CAP_PERFMON, "
+           "CAP_SYS_PTRACE and CAP_SYSLOG; without, it samples programs of your own by frame "
+           "pointers. Names come from the files of this machine; those that are "
+           "missing are looked for by the server. Ctrl-C ends the recording, not the profile.",
 };
 
 /* ---- recording ---- */
@@ -314,6 +357,13 @@ static void say_what_it_was(struct record *record, const struct agent *agent)
     agent_count(agent, &counts);
     terminal_note(terminal, "%" PRIu64 " samples at %u Hz by the %s", counts.samples,
                   record->frequency_hz, event_facts(counts.event)->source);
+    if (counts.is_unprivileged)
+        terminal_warn(terminal,
+                      "without rights: stacks are walked by frame pointers, which much code does "
+                      "not keep, and the kernel's frames are left out; for all of it run as root, "
+                      "or once: setcap cap_bpf,cap_perfmon,cap_sys_ptrace,cap_syslog+ep perfolio");
+    if (record->off_cpu_share > 0)
+        terminal_note(terminal, "%" PRIu64 " waits of threads", counts.waits);
     if (counts.loop_error)
         terminal_note(terminal,
                       "this kernel refuses the program with bpf_loop (%s): stacks were walked by "
@@ -366,14 +416,24 @@ static enum err_code run_agent(struct record *record, struct agent *agent,
     return agent_take(agent, ret_result, err);
 }
 
+/* What the kernel does for users without rights, too. */
+static bool may_be_unprivileged(const struct record *record)
+{
+    return !record->is_all && record->off_cpu_share == 0 && !event_kind_is_thinned(record->event);
+}
+
 static enum err_code take_profile(struct record *record, struct window_result *ret_result,
                                   struct err *err)
 {
     const struct agent_options of_agent = {.form = WINDOW_FOR_PEOPLE,
                                            .frequency_hz = record->frequency_hz,
                                            .event = record->event,
+                                           .off_cpu_share = record->off_cpu_share,
+                                           .off_cpu_min_ns = record->min_wait_ns,
+                                           .is_wall = record->is_wall,
                                            .has_targets = !record->is_all,
                                            .has_bounded_loops = record->has_bounded_loops,
+                                           .may_be_unprivileged = may_be_unprivileged(record),
                                            .is_forced = record->is_forced};
     agent_auto agent = NULL;
     enum err_code code = ERR_NONE;
@@ -382,6 +442,14 @@ static enum err_code take_profile(struct record *record, struct window_result *r
         code = launch_prepare(record->command, &record->launch, err);
     if (!code)
         code = agent_open(&of_agent, &agent, err);
+    if (code == ERR_FORBIDDEN && !of_agent.may_be_unprivileged) {
+        const struct err why = *err;
+        return err_set(
+            err, code,
+            "%s; without rights there is the processor time of your own programs: -p PID "
+            "or -- COMMAND",
+            why.message);
+    }
     if (!code)
         code = run_agent(record, agent, ret_result, err);
     if (code || ret_result->samples)

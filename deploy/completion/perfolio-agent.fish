@@ -9,6 +9,8 @@ complete -c perfolio-agent -l ca-file -r -F -d 'Trust the certificates in FILE (
 complete -c perfolio-agent -l proxy -x -d 'Send through this proxy, in place of the environment’s'
 complete -c perfolio-agent -l frequency -s F -x -d 'Samples a second of each busy processor (19)'
 complete -c perfolio-agent -l interval -x -d 'Send that often (10)'
+complete -c perfolio-agent -l off-cpu -x -d 'Where threads wait, too – of their waits this part, from 0.0001 to 1; 0 for none (0)'
+complete -c perfolio-agent -l min-wait -x -d 'Leave shorter waits out (0)'
 complete -c perfolio-agent -l frame-pointers -d 'Walk stacks by frame pointers alone, without unwind tables'
 complete -c perfolio-agent -l bounded-loops -d 'Use the kernel program for Linux before 5.17, also on later ones'
 complete -c perfolio-agent -l label -x -d 'Label of all that is sent; may be repeated'

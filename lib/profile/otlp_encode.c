@@ -263,9 +263,13 @@ static void put_attributes(struct encoder *encoder, uint32_t sample, struct buf 
     }
 }
 
-static void put_sample(struct encoder *encoder, uint32_t sample, struct buf *to)
+static int64_t value_of(const struct profile *profile, uint32_t sample, uint32_t type)
 {
-    const struct profile *profile = encoder->profile;
+    return profile->values[(size_t)sample * profile->value_type_count + type];
+}
+
+static void put_sample(struct encoder *encoder, uint32_t sample, uint32_t type, struct buf *to)
+{
     struct buf piece, indexes;
     buf_init(&piece, PIECE_MAX_BYTES);
     buf_init(&indexes, PIECE_MAX_BYTES);
@@ -273,7 +277,7 @@ static void put_sample(struct encoder *encoder, uint32_t sample, struct buf *to)
     put_attributes(encoder, sample, &indexes);
     if (indexes.size)
         put_piece(&piece, SAMPLE_FIELD_ATTRIBUTES, &indexes);
-    put_varint(&indexes, (uint64_t)profile->values[(size_t)sample * profile->value_type_count]);
+    put_varint(&indexes, (uint64_t)value_of(encoder->profile, sample, type));
     put_piece(&piece, SAMPLE_FIELD_VALUES, &indexes);
     put_piece(to, PROFILE_SAMPLES, &piece);
     buf_fini(&piece);
@@ -289,15 +293,29 @@ static void put_value_type(struct buf *to, uint32_t field, struct profile_value_
     put_piece(to, field, &piece);
 }
 
+static bool has_value(const struct profile *profile, const uint32_t *samples, uint32_t count,
+                      uint32_t type)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        if (value_of(profile, samples[i], type))
+            return true;
+    }
+    return false;
+}
+
 static void put_profile(struct encoder *encoder, const uint32_t *samples, uint32_t count,
-                        struct buf *to)
+                        uint32_t type, struct buf *to)
 {
     const struct profile *profile = encoder->profile;
-    put_value_type(to, PROFILE_SAMPLE_TYPE, profile->value_types[0]);
-    for (uint32_t i = 0; i < count; i++)
-        put_sample(encoder, samples[i], to);
+    put_value_type(to, PROFILE_SAMPLE_TYPE, profile->value_types[type]);
+    for (uint32_t i = 0; i < count; i++) {
+        if (value_of(profile, samples[i], type))
+            put_sample(encoder, samples[i], type, to);
+    }
     put_fixed64(to, PROFILE_TIME, (uint64_t)profile->time_ns);
     put_number(to, PROFILE_DURATION, (uint64_t)profile->duration_ns);
+    if (type > 0)
+        return;
     put_value_type(to, PROFILE_PERIOD_TYPE, profile->period_type);
     put_number(to, PROFILE_PERIOD, (uint64_t)profile->period);
 }
@@ -327,8 +345,12 @@ static void put_resource_profiles(struct encoder *encoder, const struct otlp_res
     put_piece(&whole, RESOURCE_PROFILES_RESOURCE, &inner);
     put_bytes(&profile, SCOPE_NAME, SPAN_LITERAL("perfolio-agent"));
     put_piece(&inner, SCOPE_PROFILES_SCOPE, &profile);
-    put_profile(encoder, samples, count, &profile);
-    put_piece(&inner, SCOPE_PROFILES_PROFILES, &profile);
+    for (uint32_t type = 0; type < encoder->profile->value_type_count; type++) {
+        if (!has_value(encoder->profile, samples, count, type))
+            continue;
+        put_profile(encoder, samples, count, type, &profile);
+        put_piece(&inner, SCOPE_PROFILES_PROFILES, &profile);
+    }
     put_piece(&whole, RESOURCE_PROFILES_SCOPE_PROFILES, &inner);
     put_piece(output, REQUEST_RESOURCE_PROFILES, &whole);
     buf_fini(&whole);

@@ -44,7 +44,7 @@ int main(int argc, char **argv)
 
 def refusal():
     """Why this machine cannot sample, as perfolio says it; None: it can."""
-    done = subprocess.run([PERFOLIO, "record", "-q", "-d", "0.05", "-o", "/dev/null", "-a"], timeout=60,
+    done = subprocess.run([PERFOLIO, "record", "-q", "--no-names", "-d", "0.05", "-o", "/dev/null", "-a"], timeout=60,
                           capture_output=True, text=True, env={"HOME": "/nonexistent"})
     return done.stderr.strip() if done.returncode in (1, 4) and "no sample" not in done.stderr else None
 

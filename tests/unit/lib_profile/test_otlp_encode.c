@@ -88,6 +88,50 @@ static void the_decoder_reads_what_was_encoded(void **state)
     profile_destroy(profile);
 }
 
+/* Of two samples one has a value of each type. */
+static void each_value_type_is_a_profile_of_the_samples_that_have_it(void **state)
+{
+    (void)state;
+    static const int64_t values[][2] = {{7, 0}, {0, 9000}};
+    static const char *const types[] = {"process_cpu", "off_cpu"};
+    static const int64_t wanted[] = {70, 9000};
+    profile_builder_auto builder = profile_builder_create(NULL);
+    struct profile *profile;
+    batch_auto batch = NULL;
+    struct otlp_result result;
+    struct err err;
+    buf_auto raw;
+    buf_init(&raw, 1 << 20);
+    profile_builder_add_value_type(builder, SPAN_LITERAL("samples"), SPAN_LITERAL("count"));
+    profile_builder_add_value_type(builder, SPAN_LITERAL("off_cpu"), SPAN_LITERAL("nanoseconds"));
+    const uint32_t key = profile_builder_string(builder, span_text(OTLP_RESOURCE_LABEL));
+    for (uint32_t i = 0; i < 2; i++) {
+        const struct profile_label label = {.key = key, .number = 0, .is_numeric = true};
+        const uint32_t leaf = profile_builder_frame(
+            builder, &(struct profile_builder_frame){.name = span_text(types[i])});
+        profile_builder_add_sample(builder, &leaf, 1, values[i], &label, 1);
+    }
+    struct profile *fields = profile_builder_fields(builder);
+    fields->period_type.type = profile_builder_string(builder, SPAN_LITERAL("cpu"));
+    fields->period_type.unit = profile_builder_string(builder, SPAN_LITERAL("nanoseconds"));
+    fields->period = 10;
+    fields->time_ns = 1700000000000000000;
+    fields->duration_ns = 5000000000;
+    assert_int_equal(profile_builder_take(builder, &profile, &err), 0);
+    assert_int_equal(otlp_encode(profile, resources, 1, &raw, &err), 0);
+    assert_int_equal(otlp_decode(buf_span(&raw), OTLP_PROTOBUF, NULL, &batch, &result, &err), 0);
+    assert_string_equal(result.message, "");
+    assert_int_equal(batch->profile_count, 2);
+    for (uint32_t i = 0; i < 2; i++) {
+        const struct batch_profile *one = &batch->profiles[i];
+        const struct batch_type *type = &batch->series[one->series].type;
+        assert_true(span_equal_text(profile_string(batch->tables, type->name), types[i]));
+        assert_int_equal(one->sample_count, 1);
+        assert_int_equal(batch->samples[one->first_sample].value, wanted[i]);
+    }
+    profile_destroy(profile);
+}
+
 /* The nth field of that number in a message; all of them must be well-formed. */
 static struct wire_field field_of(struct span message, uint32_t id, uint32_t nth)
 {
@@ -169,6 +213,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_decoder_reads_what_was_encoded),
+        cmocka_unit_test(each_value_type_is_a_profile_of_the_samples_that_have_it),
         cmocka_unit_test(frames_say_what_runs_them),
         cmocka_unit_test(a_label_that_names_no_resource_is_refused),
         cmocka_unit_test(what_does_not_fit_is_said),

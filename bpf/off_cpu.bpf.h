@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/*
+ * off_cpu: where threads wait. At a switch of threads the one that leaves is walked, for then its
+ * memory can be read and it stands still; when it comes back that is told by itself, and the agent
+ * joins the two. Of the switches some are chosen, by chance.
+ *
+ * Part of cpu.bpf.c. It runs with interrupts off and its own scratch memory, since a sample may be
+ * taken in between by an interrupt that cannot be masked.
+ */
+#ifndef BPF_OFF_CPU_BPF_H
+#define BPF_OFF_CPU_BPF_H
+
+const volatile __u32 wait_threshold = 0; /* chosen are random numbers up to it */
+
+/* Since when a thread waits that was chosen; by the kernel's own number of it. */
+struct {
+    __uint(type, BPF_MAP_TYPE_HASH);
+    __uint(max_entries, 1); /* SAMPLE_WAITS_MAX where waits are sampled */
+    __type(key, __u32);
+    __type(value, __u64);
+} waits SEC(".maps");
+
+enum { TASK_IS_EXITING = 4 }; /* PF_EXITING of the kernel: it does not come back */
+
+static void begin_wait(struct bpf_raw_tracepoint_args *context, struct scratch *made,
+                       struct sample_counters *counter)
+{
+    const __u32 slot = SCRATCH_SWITCH;
+    struct task_struct *task = (struct task_struct *)bpf_get_current_task();
+    const __u32 number = (__u32)bpf_get_current_pid_tgid();
+    struct interpreter_walk *interpreted = bpf_map_lookup_elem(&interpreter_walks, &slot);
+    struct sample_event *event = &made->event;
+    if (!interpreted || number == 0 || BPF_CORE_READ(task, flags) & TASK_IS_EXITING)
+        return;
+    event->process_id = process_number(task);
+    if (!is_wanted(event->process_id, counter) || bpf_get_prandom_u32() > wait_threshold)
+        return;
+    event->kind = SAMPLE_WAIT;
+    event->amount = 0;
+    fill(slot, (void *)0, context, made, interpreted);
+    const __u64 since_ns = event->time_ns;
+    if (bpf_map_update_elem(&waits, &number, &since_ns, BPF_ANY)) {
+        counter->refused_waits++;
+        return;
+    }
+    counter->waits++;
+    if (!send(event, counter))
+        bpf_map_delete_elem(&waits, &number);
+}
+
+static void end_wait(struct task_struct *task, struct scratch *made,
+                     struct sample_counters *counter)
+{
+    const __u32 number = (__u32)BPF_CORE_READ(task, pid);
+    const __u64 *since_ns = number ? bpf_map_lookup_elem(&waits, &number) : 0;
+    struct sample_event *event = &made->event;
+    if (!since_ns)
+        return;
+    event->kind = SAMPLE_RESUME;
+    event->amount = *since_ns;
+    event->time_ns = bpf_ktime_get_ns();
+    event->thread_id = thread_number(task);
+    event->user_count = event->kernel_count = event->interpreted_count = 0;
+    bpf_map_delete_elem(&waits, &number);
+    send(event, counter);
+}
+
+SEC("raw_tp/sched_switch")
+int note_switch(struct bpf_raw_tracepoint_args *context)
+{
+    const __u32 zero = 0, slot = SCRATCH_SWITCH;
+    struct scratch *made = bpf_map_lookup_elem(&scratch, &slot);
+    struct sample_counters *counter = bpf_map_lookup_elem(&counters, &zero);
+    if (!made || !counter)
+        return 0;
+    end_wait((struct task_struct *)context->args[2], made, counter);
+    begin_wait(context, made, counter);
+    return 0;
+}
+
+#endif

@@ -1,0 +1,203 @@
+"""Where threads wait, and for how long: perfolio record --off-cpu and --wall, perfolio-agent --off-cpu."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from conftest import PERFOLIO, ROOT
+from test_agent import HOUR, now, start_agent, tenant  # noqa: F401  (fixtures)
+from test_record import REFUSAL
+from test_store import folded
+
+sys.path.insert(0, str(ROOT / "tests" / "oracle"))
+import pprof_reader  # noqa: E402
+
+pytestmark = pytest.mark.skipif(REFUSAL is not None, reason=f"the kernel refuses: {REFUSAL}")
+
+SECOND = 10**9
+# What waits says itself how long, since a busy machine lets everything wait longer.
+SOURCE = r"""
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <time.h>
+#include <unistd.h>
+#define NOINLINE __attribute__((noinline))
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static long now(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return time.tv_sec * 1000000000L + time.tv_nsec;
+}
+NOINLINE long sleep_long(long ms)
+{
+    const long begin = now();
+    usleep((unsigned)ms * 1000);
+    return now() - begin;
+}
+NOINLINE long sleep_often(long count)
+{
+    const long begin = now();
+    for (long i = 0; i < count; i++)
+        usleep(500);
+    return now() - begin;
+}
+NOINLINE long wait_for_lock(void)
+{
+    const long begin = now();
+    pthread_mutex_lock(&lock);
+    pthread_mutex_unlock(&lock);
+    return now() - begin;
+}
+NOINLINE long burn(long ms)
+{
+    struct timespec used;
+    const long begin = now();
+    do
+        clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+    while (used.tv_sec * 1000 + used.tv_nsec / 1000000 < ms);
+    return now() - begin;
+}
+/* The first moments of a program are walked without its tables. */
+NOINLINE void settle(void)
+{
+    for (int i = 0; i < 20; i++)
+        usleep(50000);
+}
+static void *run_second(void *result)
+{
+    *(long *)result = wait_for_lock();
+    return NULL;
+}
+int main(int argc, char **argv)
+{
+    long often = 0, locked = 0;
+    pthread_t second;
+    settle();
+    setvbuf(stdout, NULL, _IONBF, 0);
+    pthread_mutex_lock(&lock);
+    pthread_create(&second, NULL, run_second, &locked);
+    const long slept = sleep_long(1000);
+    if (atol(argv[2]))
+        often = sleep_often(atol(argv[2]));
+    pthread_mutex_unlock(&lock);
+    pthread_join(second, NULL);
+    const long burnt = burn(atol(argv[1]));
+    printf("%ld %ld %ld %ld\n", slept, often, locked, burnt);
+    if (argc > 3 && !prctl(PR_SET_PDEATHSIG, SIGKILL))
+        sleep_long(1000000);
+    return 0;
+}
+"""
+NAME = f"off-cpu-{os.getpid()}"
+
+
+@pytest.fixture(scope="module")
+def work(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("waits")
+    (folder / "work.c").write_text(SOURCE)
+    subprocess.run(["gcc", "-g", "-O1", "-pthread", "-Wl,--build-id", folder / "work.c", "-o", folder / NAME],
+                   check=True)
+    return folder / NAME
+
+
+def record(folder, *arguments):
+    """What record says, and what the program said that it waited: slept, often, locked, burnt."""
+    done = subprocess.run([str(PERFOLIO), "record", *map(str, arguments)], cwd=folder, timeout=120,
+                          env={"HOME": str(folder), "PATH": os.environ["PATH"]}, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stderr, [int(word) for word in done.stdout.split()]
+
+
+def top(folder, *arguments):
+    done = subprocess.run([str(PERFOLIO), "top", "--json", "--limit", "0", *arguments,
+                           str(folder / "profile.pb.gz")], env={"HOME": str(folder)}, check=True,
+                          capture_output=True, text=True)
+    answer = json.loads(done.stdout)
+    return answer, {row["name"]: row for row in answer["functions"]}
+
+
+@pytest.mark.parametrize("options", [[], ["--bounded-loops"]])
+def test_waits_are_found_where_they_are_and_as_long_as_they_are(work, tmp_path, options):
+    said, (slept, often, locked, _) = record(tmp_path, "--off-cpu", "-F", 997, *options, "--", work, 100, 200)
+    assert "waits of threads" in said
+    profile = pprof_reader.load(tmp_path / "profile.pb.gz")
+    assert profile.sample_types == [("samples", "count"), ("cpu", "nanoseconds"), ("waits", "count"),
+                                    ("off_cpu", "nanoseconds")]
+    answer, rows = top(tmp_path)
+    assert (answer["sample_type"], answer["unit"]) == ("off_cpu", "nanoseconds")
+    for name, told in (("sleep_long", slept), ("sleep_often", often), ("wait_for_lock", locked)):
+        assert 0.9 * told < rows[name]["cum"] <= told, name
+    # What our own program does in the kernel is nobody's stack.
+    assert not [name for name in rows if name.startswith("bpf_")]
+    _, counts = top(tmp_path, "--sample-type", "waits")
+    # A sleep whose time is over before the thread has left its processor is no wait.
+    assert 100 <= counts["sleep_often"]["cum"] < 400
+    _, used = top(tmp_path, "--sample-type", "cpu")
+    assert used["burn"]["cum"] > 0.4 * 100e6 and "sleep_long" not in used
+
+
+def test_a_part_of_the_waits_stands_for_all(work, tmp_path):
+    _, (_, often, _, _) = record(tmp_path, "--off-cpu=0.5", "--", work, 10, 1500)
+    _, rows = top(tmp_path)
+    _, counts = top(tmp_path, "--sample-type", "waits")
+    assert 0.7 * often < rows["sleep_often"]["cum"] < 1.3 * often
+    assert 750 < counts["sleep_often"]["cum"] < 2500 and counts["sleep_often"]["cum"] % 2 == 0
+
+
+def test_short_waits_are_left_out(work, tmp_path):
+    record(tmp_path, "--off-cpu", "--min-wait", 900000, "--", work, 10, 20)
+    _, rows = top(tmp_path)
+    assert rows["sleep_long"]["cum"] >= 0.9 * SECOND and "sleep_often" not in rows
+
+
+def test_wall_time_is_that_of_the_clock(work, tmp_path):
+    _, (slept, often, locked, burnt) = record(tmp_path, "--wall", "-F", "997", "--", work, 300, 100)
+    assert pprof_reader.load(tmp_path / "profile.pb.gz").sample_types == [("samples", "count"),
+                                                                          ("wall", "nanoseconds")]
+    _, rows = top(tmp_path)
+    for name, told in (("sleep_long", slept), ("wait_for_lock", locked), ("burn", burnt)):
+        assert 0.85 * told < rows[name]["cum"] < 1.1 * told, name
+
+
+def test_a_wait_that_goes_on_at_the_end_counts_until_then(work, tmp_path):
+    # The program ends with record, which leaves it in its last sleep.
+    done = subprocess.run([str(PERFOLIO), "record", "--off-cpu", "-d", "8", "--", str(work), "1", "0", "forever"],
+                          cwd=tmp_path, env={"HOME": str(tmp_path)}, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    slept = int(done.stdout.split()[0])
+    _, rows = top(tmp_path)
+    assert slept + 0.2 * SECOND < rows["sleep_long"]["cum"] < 8.2 * SECOND
+
+
+@pytest.mark.parametrize("arguments, words", [
+    (["--off-cpu=0"], "from 0.0001 to 1"), (["--off-cpu=2"], "from 0.0001 to 1"),
+    (["--min-wait=5"], "add --off-cpu"), (["--wall", "--event=page-faults"], "--wall is of time")])
+def test_mistakes_are_explained(arguments, words, tmp_path):
+    done = subprocess.run([str(PERFOLIO), "record", *arguments, "--", "true"], cwd=tmp_path, timeout=60,
+                          capture_output=True, text=True)
+    assert done.returncode == 2 and words in done.stderr
+
+
+def test_the_agent_sends_waits_as_a_profile_type_of_their_own(start_agent, server, tenant, work):  # noqa: F811
+    begin = now()
+    agent = start_agent("--off-cpu=1")
+    done = subprocess.run([work, "200", "100"], capture_output=True, text=True, check=True, timeout=60)
+    slept, _, locked, _ = (int(word) for word in done.stdout.split())
+    agent.stop()
+    assert not agent.waiting(), agent.log()
+    client = server.api(tenant.make_token("read")["token"])
+    label = f'{{process_executable_name="{NAME}"}}'
+    end = now() + HOUR
+    _, waited = folded(client, f"off_cpu:off_cpu:nanoseconds::{label}", begin - HOUR, end)
+    _, used = folded(client, f"process_cpu:cpu:nanoseconds:cpu:nanoseconds{label}", begin - HOUR, end)
+    total = sum(waited.values())
+    # The main thread, once it has slept, waits for a moment alone; the other one for the lock.
+    assert slept + locked < 1.1 * total and total > 0.9 * (slept + locked)
+    assert 0.1 * SECOND < sum(used.values()) < 0.6 * SECOND

@@ -1,0 +1,141 @@
+"""perfolio record without rights: users sample programs of their own, and hear what is missing."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+import pytest
+
+from conftest import BUILD
+
+NOBODY = 65534
+SOURCE = r"""
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#define NOINLINE __attribute__((noinline))
+NOINLINE long inner(long count)
+{
+    volatile long sum = 0;
+    for (long i = 0; i < count; i++)
+        sum += i;
+    return sum;
+}
+NOINLINE long outer(long rounds)
+{
+    long sum = 0;
+    for (long i = 0; i < rounds; i++)
+        sum += inner(1000000);
+    return sum;
+}
+NOINLINE void *in_thread(void *rounds) { return (void *)outer((long)rounds); }
+NOINLINE long in_child(long rounds) { return outer(rounds) + 1; }
+int main(int argc, char **argv)
+{
+    const long rounds = atol(argv[1]);
+    pthread_t thread;
+    pthread_create(&thread, NULL, in_thread, (void *)rounds);
+    if (fork() == 0)
+        _exit((int)(in_child(rounds) & 1));
+    outer(rounds);
+    pthread_join(thread, NULL);
+    return wait(NULL) < 0 || argc < 0;
+}
+"""
+
+
+def paranoid():
+    path = Path("/proc/sys/kernel/perf_event_paranoid")
+    return int(path.read_text()) if path.exists() else 4
+
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("setpriv") or paranoid() > 2,
+                                reason="needs root to become nobody, and perf events for users")
+
+
+@pytest.fixture(scope="module")
+def folder():
+    """Where nobody may write and read, with the programs in it."""
+    path = Path(tempfile.mkdtemp(prefix="perfolio-nobody-"))
+    for name in ("perfolio", "perfolio-symbolize"):
+        shutil.copy(BUILD / name, path / name)
+    (path / "work.c").write_text(SOURCE)
+    subprocess.run(["gcc", "-g", "-O1", "-pthread", "-fno-omit-frame-pointer", "-fno-optimize-sibling-calls",
+                    "-Wl,--build-id", path / "work.c", "-o", path / "own-work"], check=True)
+    os.chown(path, NOBODY, NOBODY)
+    yield path
+    shutil.rmtree(path)
+
+
+def as_nobody(folder, *command, **options):
+    return subprocess.Popen(["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups",
+                             "--inh-caps=-all", "--bounding-set=-all", *map(str, command)], cwd=folder, text=True,
+                            env={"HOME": str(folder), "PATH": os.environ["PATH"]}, stdout=subprocess.PIPE,
+                            stderr=subprocess.PIPE, **options)
+
+
+def record(folder, *arguments):
+    """Status, what it says, and the processor time of all that it ran, in nanoseconds."""
+    process = as_nobody(folder, folder / "perfolio", "record", *arguments)
+    said = process.stderr.read()
+    _, status, used = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    return process.returncode, said, int(used.ru_utime * 1e9)
+
+
+def functions(folder):
+    done = subprocess.run([str(folder / "perfolio"), "top", "--json", str(folder / "profile.pb.gz")], check=True,
+                          env={"HOME": str(folder)}, capture_output=True, text=True)
+    answer = json.loads(done.stdout)
+    assert (answer["sample_type"], answer["unit"]) == ("cpu", "nanoseconds")
+    return answer["total"], {row["name"]: row["cum"] for row in answer["functions"]}
+
+
+def test_a_command_is_sampled_with_its_threads_and_children(folder):
+    status, said, used = record(folder, "-F", "499", "--", folder / "own-work", 300)
+    assert status == 0, said
+    assert "without rights: stacks are walked by frame pointers" in said and "setcap cap_bpf," in said
+    total, rows = functions(folder)
+    # What perfolio itself used to name things is in what was used, too.
+    assert 0.5 * used < total < 1.15 * used
+    assert rows["inner"] > 0.95 * total and rows["outer"] > 0.95 * total
+    for name in ("main", "in_thread", "in_child"):
+        assert 0.2 * total < rows[name] < 0.9 * total, name
+
+
+def test_a_process_that_runs_is_sampled_with_the_threads_that_it_has(folder):
+    process = as_nobody(folder, folder / "own-work", 1000000)
+    try:
+        tasks = Path(f"/proc/{process.pid}/task")
+        while len(list(tasks.iterdir())) < 2 or not (tasks / f"{process.pid}/children").read_text().strip():
+            time.sleep(0.01)
+        status, said, _ = record(folder, "-p", process.pid, "-d", "3", "-F", "499")
+    finally:
+        for child in (tasks / f"{process.pid}/children").read_text().split():
+            os.kill(int(child), 9)
+        process.kill()
+        process.wait()
+    assert status == 0, said
+    total, rows = functions(folder)
+    for name in ("main", "in_thread", "in_child"):
+        assert rows[name] > 0.1 * total, name
+
+
+@pytest.mark.parametrize("arguments", [["-a", "-d", "1"], ["--off-cpu", "--", "true"], ["--wall", "--", "true"],
+                                       ["--event=page-faults", "--", "true"]])
+def test_what_needs_rights_says_which(folder, arguments):
+    status, said, _ = record(folder, *arguments)
+    assert status not in (0, 2)
+    assert "run as root, or grant CAP_BPF, CAP_PERFMON" in said and "your own programs: -p PID" in said
+
+
+def test_another_users_process_is_refused(folder):
+    status, said, _ = record(folder, "-p", 1, "-d", "1")
+    assert status not in (0, 2)
+    assert re.search(r"only programs of your own, .* without CAP_PERFMON", said), said
