@@ -483,15 +483,21 @@ def test_tables_of_many_binaries_are_looked_up_at_once(start_server):
         start = BASE + (i << 20)
         mapping = maker.mapping(f"/opt/binary{i}", start, start + 0x1000, f"{i:08x}" * 5, flags=0)
         maker.sample([maker.location((), mapping, start + 16)], [1, 10])
+    maker.scalars(time=BEGIN, duration=10**10, period=1, period_type=("cpu", "nanoseconds"))
     profile = maker.bytes()
     question = {"query": CPU_NAMES[1] + "{}", "start": BEGIN, "end": BEGIN + HOUR, "report": "top"}
+    link, answers = share(client, profile)["id"], []
+    server.restart()
+    client.close()
     for ask in (lambda: client.post("/api/v1/profiles", profile, query={"label": "pod=a"}),
                 lambda: client.get("/api/v1/query", query=question),
+                lambda: client.get(f"/p/{link}.json"),
                 lambda: client.post("/api/v1/shares", profile)):
         before = transactions(server)
         answer = ask()
         assert answer.status < 300, answer
         assert transactions(server) - before < count / 2
-        server.stop()  # what it found out is forgotten
-        server.start()
+        answers.append(answer)
+        server.restart()  # what it found out is forgotten
         client.close()
+    assert all(len(answers[i].json()["symbolization"]["missing"]) for i in (1, 2))
