@@ -2,6 +2,8 @@
  * bench_symbols [TABLE…]: symbol tables, CPU time of one thread. Prints rows of tests/bench/run.py:
  * name,figure,unit,goal,met.
  * bench_symbols --addresses COUNT TABLE: addresses that the table knows, hexadecimal, one a line.
+ * bench_symbols --run COMMAND…: "CPU seconds,peak MiB,seconds" of a command and all it started. Not
+ * measured by who has much memory: Linux counts what a process had before it became the command.
  * bench_symbols --resolve FILE TABLE: "random,sorted" in M/s of the addresses in such a file.
  *
  * Without an argument a table is made here, always the same, of the size that the debug information
@@ -21,6 +23,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 enum {
@@ -388,6 +392,29 @@ static void bench_made(void)
     symbol_table_close(table);
 }
 
+static double seconds(struct timeval time)
+{
+    return (double)time.tv_sec + (double)time.tv_usec / 1e6;
+}
+
+static int run(char **command)
+{
+    struct rusage usage;
+    int status;
+    const int64_t start = clock_monotonic_ns();
+    const pid_t child = fork();
+    if (child == 0) {
+        if (freopen("/dev/null", "w", stdout))
+            execvp(command[0], command);
+        _exit(127);
+    }
+    if (child < 0 || wait4(child, &status, 0, &usage) != child || status != 0)
+        return 1;
+    printf("%.6f,%.2f,%.6f\n", seconds(usage.ru_utime) + seconds(usage.ru_stime),
+           (double)usage.ru_maxrss / 1024, (double)(clock_monotonic_ns() - start) / 1e9);
+    return 0;
+}
+
 int main(int count, char **arguments)
 {
     uint64_t addresses;
@@ -400,6 +427,8 @@ int main(int count, char **arguments)
         resolve_file(arguments[2], arguments[3]);
         return 0;
     }
+    if (count > 2 && strcmp(arguments[1], "--run") == 0)
+        return run(arguments + 2);
     for (int i = 1; i < count; i++)
         bench_file(arguments[i]);
     if (count == 1)

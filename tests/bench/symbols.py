@@ -27,6 +27,7 @@ from symbols_agreement import agreement
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 BUILD = ROOT / "build" / os.environ.get("BUILD", "release")
+BENCH = BUILD / "tests/bench/bench_symbols"
 WORK = ROOT / "build" / "bench"
 DEBUG = pathlib.Path("/usr/lib/debug")
 LARGE_BYTES = 100 << 20
@@ -41,14 +42,12 @@ def row(name, figure, unit, goal=None, is_met=None):
 
 
 def measured(command, **options):
-    """(CPU seconds, peak MiB); ends the run when the command fails."""
-    process = subprocess.Popen([str(word) for word in command], stdout=subprocess.DEVNULL,
-                               stderr=subprocess.DEVNULL, **options)
-    _, status, usage = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode != 0:
-        sys.exit(f"{' '.join(map(str, command))}: status {process.returncode}")
-    return usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024
+    """(CPU seconds, peak MiB, seconds); ends the run when the command fails."""
+    done = subprocess.run([str(word) for word in (BENCH, "--run", *command)], stdout=subprocess.PIPE,
+                          stderr=subprocess.DEVNULL, text=True, check=False, **options)
+    if done.returncode != 0:
+        sys.exit(f"{' '.join(map(str, command))}: failed")
+    return tuple(float(figure) for figure in done.stdout.split(","))
 
 
 def output(command, **options):
@@ -130,14 +129,10 @@ def gsymutil():
 
 def bench_first_names(name, file):
     """The best of three: what is asked is the work, not the neighbours."""
-    runs = []
-    for _ in range(3):
-        started = time.monotonic()
-        cpu_s, _ = measured([BUILD / "perfolio-symbolize", "-q", "--symbols-only", "-o", WORK / "first.symbols",
-                             file])
-        runs.append((cpu_s * 1000, (time.monotonic() - started) * 1000))
-    row(f"{name}: first names, process and all", min(runs)[0], "CPU ms")
-    wall_ms = min(wall for _, wall in runs)
+    runs = [measured([BUILD / "perfolio-symbolize", "-q", "--symbols-only", "-o", WORK / "first.symbols", file])
+            for _ in range(3)]
+    row(f"{name}: first names, process and all", min(cpu_s for cpu_s, _, _ in runs) * 1000, "CPU ms")
+    wall_ms = min(wall_s for _, _, wall_s in runs) * 1000
     row(f"{name}: first names", wall_ms, "ms", "at most 50", wall_ms <= 50)
 
 
@@ -154,17 +149,17 @@ def bench_agreement(name, file, table):
 
 def bench_build(name, file, is_cxx):
     table, gsym, flat = WORK / f"{name}.symbols", WORK / f"{name}.gsym", WORK / f"{name}.flat"
-    cpu_s, peak_mib = measured([BUILD / "perfolio-symbolize", "-q", "-o", table, file])
+    cpu_s, peak_mib, _ = measured([BUILD / "perfolio-symbolize", "-q", "-o", table, file])
     # It reads compressed sections badly: what inflating costs is left out of its figures.
     subprocess.run(["objcopy", "--decompress-debug-sections", file, flat], check=True)
-    gsym_s, gsym_mib = measured([gsymutil(), "--num-threads=1", "--quiet", f"--convert={flat}",
+    gsym_s, gsym_mib, _ = measured([gsymutil(), "--num-threads=1", "--quiet", f"--convert={flat}",
                                  f"--out-file={gsym}"])
     row(f"{name}: build", cpu_s, "CPU s", f"at most {gsym_s:.2f} (gsymutil)", cpu_s <= gsym_s)
     row(f"{name}: peak memory of the build", peak_mib, "MiB",
         f"at most {gsym_mib / 3:.0f} (gsymutil / 3)", peak_mib <= gsym_mib / 3)
     share = 0.5 if is_cxx else 1
     packed = WORK / f"{name}.packed"
-    pack_s, _ = measured([BUILD / "perfolio-symbolize", "-q", "--packed", "-o", packed, file])
+    pack_s, _, _ = measured([BUILD / "perfolio-symbolize", "-q", "--packed", "-o", packed, file])
     row(f"{name}: build and pack", pack_s, "CPU s", f"at most {gsym_s:.2f} (gsymutil)", pack_s <= gsym_s)
     for what, ours, theirs in (("size", table.stat().st_size, gsym.stat().st_size),
                                ("size at rest", packed.stat().st_size, zstd_bytes(gsym))):
@@ -179,7 +174,7 @@ def bench_llvm(name, flat, addresses):
     texts = [f"0x{line}\n" for line in addresses.read_text().split()[:20000]]
     some.write_text("".join(texts))
     with some.open("rb") as lines:
-        cpu_s, peak_mib = measured(["llvm-symbolizer", "--inlines", f"--obj={flat}"], stdin=lines)
+        cpu_s, peak_mib, _ = measured(["llvm-symbolizer", "--inlines", f"--obj={flat}"], stdin=lines)
     row(f"{name}: llvm-symbolizer, {len(texts)} addresses", cpu_s, "CPU s")
     row(f"{name}: llvm-symbolizer, peak memory", peak_mib, "MiB")
 
@@ -197,8 +192,8 @@ def gimli():
 
 def bench_lookups(name, table, flat, program, is_large):
     addresses = WORK / "addresses"
-    addresses.write_text(output([BUILD / "tests/bench/bench_symbols", "--addresses", 200000, table]))
-    rows = list(csv.reader(output([BUILD / "tests/bench/bench_symbols", table]).splitlines()))
+    addresses.write_text(output([BENCH, "--addresses", 200000, table]))
+    rows = list(csv.reader(output([BENCH, table]).splitlines()))
     for what, figure, unit, goal, met in rows:
         what = what.removeprefix(f"symbols, {table}: ")
         if what not in ("size", "size of a record"):
@@ -206,7 +201,7 @@ def bench_lookups(name, table, flat, program, is_large):
     bench_llvm(name, flat, addresses)
     if not program:
         return
-    ours = output([BUILD / "tests/bench/bench_symbols", "--resolve", addresses, table])
+    ours = output([BENCH, "--resolve", addresses, table])
     theirs = output([program, flat, addresses])
     ours, theirs = ([float(figure) for figure in text.split(",")] for text in (ours, theirs))
     for what, mine, other in zip(("random", "sorted"), ours, theirs):
