@@ -5,10 +5,10 @@
 #include "debuginfod/elf_input.h"
 #include "debuginfod/elf_reader.h"
 #include "lib/base/mem.h"
+#include "lib/base/order.h"
 #include "lib/symbols/symbol_table_write.h"
 
 #include <elf.h>
-#include <stdlib.h>
 
 struct symbol {
     uint64_t begin;
@@ -62,35 +62,61 @@ static void add_symbol(struct symbols *symbols, const struct elf_symbol *raw)
     symbols->symbols[symbols->count++] = symbol;
 }
 
-static int compare_symbols(const void *a, const void *b)
+/* Of two at one address. */
+static bool is_better(const struct symbol *left, const struct symbol *right)
 {
-    const struct symbol *left = a, *right = b;
-    if (left->begin != right->begin)
-        return left->begin < right->begin ? -1 : 1;
     if (left->end != right->end)
-        return left->end > right->end ? -1 : 1;
+        return left->end > right->end;
     if (left->rank != right->rank)
-        return left->rank < right->rank ? -1 : 1;
-    return span_compare(left->name, right->name);
+        return left->rank < right->rank;
+    return span_compare(left->name, right->name) < 0;
 }
 
-static int compare_sizes(const void *a, const void *b)
+/* Puts them into the ascending order of keys. */
+static void reorder(struct symbols *symbols, const uint64_t *keys)
 {
-    const struct symbol *left = a, *right = b;
-    uint64_t left_size = left->end - left->begin, right_size = right->end - right->begin;
-    if (left_size != right_size)
-        return left_size < right_size ? -1 : 1;
-    return (left->begin > right->begin) - (left->begin < right->begin);
+    const uint32_t count = (uint32_t)symbols->count;
+    struct symbol *ordered = mem_resize(NULL, count + 1, sizeof(*ordered));
+    uint32_t *order = mem_resize(NULL, count + 1, sizeof(*order));
+    order_find(keys, count, order);
+    for (uint32_t i = 0; i < count; i++)
+        ordered[i] = symbols->symbols[order[i]];
+    mem_free(order);
+    mem_free(symbols->symbols);
+    symbols->symbols = ordered;
+}
+
+static void order_by_begin(struct symbols *symbols)
+{
+    uint64_t *begins = mem_resize(NULL, symbols->count + 1, sizeof(*begins));
+    for (size_t i = 0; i < symbols->count; i++)
+        begins[i] = symbols->symbols[i].begin;
+    reorder(symbols, begins);
+    mem_free(begins);
+}
+
+/* And by address, as they are already. */
+static void order_by_size(struct symbols *symbols)
+{
+    uint64_t *sizes = mem_resize(NULL, symbols->count + 1, sizeof(*sizes));
+    for (size_t i = 0; i < symbols->count; i++)
+        sizes[i] = symbols->symbols[i].end - symbols->symbols[i].begin;
+    reorder(symbols, sizes);
+    mem_free(sizes);
 }
 
 /* One symbol an address. */
 static void keep_best(struct symbols *symbols)
 {
     size_t kept = 0;
-    qsort(symbols->symbols, symbols->count, sizeof(struct symbol), compare_symbols);
+    order_by_begin(symbols);
     for (size_t i = 0; i < symbols->count; i++) {
-        if (!kept || symbols->symbols[kept - 1].begin != symbols->symbols[i].begin)
-            symbols->symbols[kept++] = symbols->symbols[i];
+        const struct symbol *symbol = &symbols->symbols[i];
+        struct symbol *last = &symbols->symbols[kept ? kept - 1 : 0];
+        if (!kept || last->begin != symbol->begin)
+            symbols->symbols[kept++] = *symbol;
+        else if (is_better(symbol, last))
+            *last = *symbol;
     }
     symbols->count = kept;
 }
@@ -124,7 +150,8 @@ static void write_symbols(struct symbols *symbols, bool is_dynamic,
         if (symbols->symbols[i].begin < symbols->symbols[i].end)
             symbols->symbols[sized_count++] = symbols->symbols[i];
     }
-    qsort(symbols->symbols, sized_count, sizeof(struct symbol), compare_sizes);
+    symbols->count = sized_count;
+    order_by_size(symbols);
     for (size_t i = 0; i < sized_count; i++)
         symbol_table_writer_symbol(writer, symbols->symbols[i].begin, symbols->symbols[i].end,
                                    symbols->symbols[i].name);
@@ -158,8 +185,8 @@ enum err_code elf_symbols_add(struct elf_input *elf, const char *section_name,
             add_symbol(&symbols, &raw);
     }
     keep_best(&symbols);
-    write_symbols(&symbols, section->type == SHT_DYNSYM, writer);
     *ret_count = (uint32_t)symbols.count;
+    write_symbols(&symbols, section->type == SHT_DYNSYM, writer);
     mem_free(symbols.symbols);
     return ERR_NONE;
 }

@@ -2,16 +2,15 @@
 
 #include "lib/base/map.h"
 #include "lib/base/mem.h"
+#include "lib/base/order.h"
 #include "lib/profile/raw_name.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* One location to be asked. */
 struct wanted {
     uint32_t mapping;
     uint32_t location;
-    uint64_t address; /* as the resolver takes it */
 };
 
 /* The new tables; arrays of the old ones are copied once something is added. */
@@ -67,33 +66,24 @@ static bool is_wanted(const struct profile *profile, enum symbolize_scope scope,
                                             location->address && !has_place(profile, location));
 }
 
-static int compare_wanted(const void *a, const void *b)
-{
-    const struct wanted *x = a, *y = b;
-    if (x->mapping != y->mapping)
-        return x->mapping < y->mapping ? -1 : 1;
-    return (x->address > y->address) - (x->address < y->address);
-}
-
+/* In the order of mappings. */
 static uint32_t find_wanted(const struct profile *profile, enum symbolize_scope scope,
                             struct arena *arena, struct wanted **ret_wanted)
 {
+    uint32_t *ends = arena_new(arena, uint32_t, profile->mapping_count + 1);
     uint32_t count = 0;
-    for (uint32_t i = 0; i < profile->location_count; i++)
-        count += is_wanted(profile, scope, &profile->locations[i]);
-    struct wanted *wanted = arena_new(arena, struct wanted, count);
-    uint32_t at = 0;
-    for (uint32_t i = 0; i < profile->location_count && at < count; i++) {
-        const struct profile_location *location = &profile->locations[i];
-        if (!is_wanted(profile, scope, location))
-            continue;
-        const struct profile_mapping *mapping = &profile->mappings[location->mapping];
-        wanted[at++] = (struct wanted){.mapping = location->mapping,
-                                       .location = i,
-                                       .address = raw_name_offset(mapping, location->address)};
+    for (uint32_t i = 0; i < profile->location_count; i++) {
+        if (is_wanted(profile, scope, &profile->locations[i]))
+            ends[profile->locations[i].mapping + 1]++;
     }
-    if (count)
-        qsort(wanted, count, sizeof(*wanted), compare_wanted);
+    for (uint32_t i = 0; i < profile->mapping_count; i++)
+        count = ends[i + 1] += ends[i];
+    struct wanted *wanted = arena_new(arena, struct wanted, count);
+    for (uint32_t i = 0; i < profile->location_count && count; i++) {
+        const uint32_t mapping = profile->locations[i].mapping;
+        if (is_wanted(profile, scope, &profile->locations[i]))
+            wanted[ends[mapping]++] = (struct wanted){.mapping = mapping, .location = i};
+    }
     *ret_wanted = wanted;
     return count;
 }
@@ -235,11 +225,18 @@ static enum err_code ask(struct naming *naming, const struct symbolize_resolver 
     arena_auto scratch = arena_create();
     const struct profile *profile = naming->profile;
     const struct profile_mapping *mapping = &profile->mappings[wanted->mapping];
+    uint64_t *given = arena_new(scratch, uint64_t, count);
     uint64_t *addresses = arena_new(scratch, uint64_t, count);
+    uint32_t *order = arena_new(scratch, uint32_t, count);
+    uint32_t *places = arena_new(scratch, uint32_t, count); /* in addresses */
     uint32_t distinct = 0;
+    for (uint32_t i = 0; i < count; i++)
+        given[i] = raw_name_offset(mapping, profile->locations[wanted[i].location].address);
+    order_find(given, count, order);
     for (uint32_t i = 0; i < count; i++) {
-        if (!i || wanted[i].address != wanted[i - 1].address)
-            addresses[distinct++] = wanted[i].address;
+        if (!i || given[order[i]] != addresses[distinct - 1])
+            addresses[distinct++] = given[order[i]];
+        places[order[i]] = distinct - 1;
     }
     struct symbolize_frames *frames = arena_new(scratch, struct symbolize_frames, distinct);
     const struct symbolize_question question = {.build_id = profile->strings[mapping->build_id],
@@ -251,12 +248,11 @@ static enum err_code ask(struct naming *naming, const struct symbolize_resolver 
     if (resolver)
         code = resolver->resolve(resolver->context, &question, scratch, frames, err);
     counts->address_count += distinct;
-    for (uint32_t i = 0, at = 0; !code && i < count; i++) {
-        const bool is_next = i && wanted[i].address != wanted[i - 1].address;
-        at += is_next;
-        counts->unknown_count += (!i || is_next) && !frames[at].count;
-        if (is_better(profile, &profile->locations[wanted[i].location], &frames[at]))
-            name_location(naming, wanted[i].location, &frames[at]);
+    for (uint32_t i = 0; !code && i < distinct; i++)
+        counts->unknown_count += !frames[i].count;
+    for (uint32_t i = 0; !code && i < count; i++) {
+        if (is_better(profile, &profile->locations[wanted[i].location], &frames[places[i]]))
+            name_location(naming, wanted[i].location, &frames[places[i]]);
     }
     return code;
 }

@@ -1,47 +1,15 @@
 #include "lib/symbols/symbol_sweep.h"
 
 #include "lib/base/mem.h"
+#include "lib/base/order.h"
 #include "lib/symbols/symbol_table_facts.h"
 
 #include <assert.h>
 #include <string.h>
 
-enum { NUMBER_BITS = 24, DIGIT_BITS = 11, DIGITS = 1 << DIGIT_BITS, PASSES = 3 };
+enum { NUMBER_BITS = 24 };
 
 static_assert(SYMBOL_RANGE_MAX_COUNT <= 1 << NUMBER_BITS, "a number fits behind its key");
-
-/* One pass of a sort by least significant digits. False when all keys have the same digit. */
-static bool sort_by_digit(const uint64_t *from, uint64_t *to, uint32_t count, unsigned shift)
-{
-    uint32_t starts[DIGITS] = {0};
-    for (uint32_t i = 0; i < count; i++)
-        starts[from[i] >> shift & (DIGITS - 1)]++;
-    if (starts[from[0] >> shift & (DIGITS - 1)] == count)
-        return false;
-    uint32_t sum = 0;
-    for (uint32_t i = 0; i < DIGITS; i++) {
-        const uint32_t own = starts[i];
-        starts[i] = sum;
-        sum += own;
-    }
-    for (uint32_t i = 0; i < count; i++)
-        to[starts[from[i] >> shift & (DIGITS - 1)]++] = from[i];
-    return true;
-}
-
-static void sort_keys(struct symbol_sweep *sweep)
-{
-    uint64_t *other = mem_resize(NULL, sweep->count, sizeof(*other));
-    for (unsigned pass = 0; pass < PASSES; pass++) {
-        const unsigned shift = NUMBER_BITS + pass * DIGIT_BITS;
-        if (!sort_by_digit(sweep->keys, other, sweep->count, shift))
-            continue;
-        uint64_t *sorted = other;
-        other = sweep->keys;
-        sweep->keys = sorted;
-    }
-    mem_free(other);
-}
 
 void symbol_sweep_init(struct symbol_sweep *sweep, const struct symbol_range *ranges,
                        uint32_t count)
@@ -62,7 +30,7 @@ void symbol_sweep_init(struct symbol_sweep *sweep, const struct symbol_range *ra
         sweep->keys[i] = (ranges[i].begin - sweep->first) << NUMBER_BITS | i;
     }
     if (!is_ascending)
-        sort_keys(sweep);
+        order_by_bits(&sweep->keys, sweep->count, NUMBER_BITS);
 }
 
 void symbol_sweep_fini(struct symbol_sweep *sweep)

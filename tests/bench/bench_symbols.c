@@ -4,7 +4,9 @@
  * bench_symbols --addresses COUNT TABLE: addresses that the table knows, hexadecimal, one a line.
  * bench_symbols --run COMMAND…: "CPU seconds,peak MiB,seconds" of a command and all it started. Not
  * measured by who has much memory: Linux counts what a process had before it became the command.
- * bench_symbols --resolve FILE TABLE: "random,sorted" in M/s of the addresses in such a file.
+ * bench_symbols --resolve FILE TABLE: "random,one by one,sorted" in M/s of the addresses in such a
+ * file: a batch of random addresses, put in order first as lib/profile/symbolize.c does it with a
+ * profile's; each of them by itself; and the batch when it is in order already.
  *
  * Without an argument a table is made here, always the same, of the size that the debug information
  * of a large C++ program has: 150,000 functions, a million inlined calls, 1.6 million ranges. With
@@ -13,6 +15,7 @@
  */
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
+#include "lib/base/order.h"
 #include "lib/symbols/symbol_names.h"
 #include "lib/symbols/symbol_pack.h"
 #include "lib/symbols/symbol_table.h"
@@ -200,18 +203,35 @@ struct answer {
     uint64_t frames; /* of one run */
 };
 
-static struct answer resolve(const struct symbol_table *table, const uint64_t *addresses,
-                             uint32_t count)
+enum how { ONE_BY_ONE, ORDERED };
+
+static uint64_t find_all(const struct symbol_table *table, const uint64_t *addresses,
+                         uint32_t count, enum how how)
 {
     struct symbol_cursor cursor;
+    uint64_t frames = 0;
+    symbol_cursor_init(&cursor, table);
+    if (how == ONE_BY_ONE) {
+        for (uint32_t i = 0; i < count; i++)
+            frames += symbol_cursor_find(&cursor, addresses[i]);
+        return frames;
+    }
+    uint32_t *order = mem_resize(NULL, count, sizeof(*order));
+    order_find(addresses, count, order);
+    for (uint32_t i = 0; i < count; i++)
+        frames += symbol_cursor_find(&cursor, addresses[order[i]]);
+    mem_free(order);
+    return frames;
+}
+
+static struct answer resolve(const struct symbol_table *table, const uint64_t *addresses,
+                             uint32_t count, enum how how)
+{
     int64_t times[RUNS];
     struct answer answer = {0};
     for (int run = 0; run < RUNS; run++) {
-        symbol_cursor_init(&cursor, table);
-        answer.frames = 0;
         const int64_t start = clock_thread_cpu_ns();
-        for (uint32_t i = 0; i < count; i++)
-            answer.frames += symbol_cursor_find(&cursor, addresses[i]);
+        answer.frames = find_all(table, addresses, count, how);
         times[run] = clock_thread_cpu_ns() - start;
     }
     qsort(times, RUNS, sizeof(times[0]), compare_times);
@@ -227,11 +247,15 @@ static double millions_per_second(uint32_t count, int64_t ns)
 static void bench_lookups(const char *what, const struct symbol_table *table)
 {
     uint64_t *addresses = draw_addresses(table);
-    struct answer answer = resolve(table, addresses, ADDRESSES);
+    struct answer answer = resolve(table, addresses, ADDRESSES, ONE_BY_ONE);
     print_row(what, "frames of an address", (double)answer.frames / ADDRESSES, "");
-    print_goal(what, "random", millions_per_second(ADDRESSES, answer.ns), "M/s", 2, false);
+    print_goal(what, "random, one by one", millions_per_second(ADDRESSES, answer.ns), "M/s", 2,
+               false);
+    answer = resolve(table, addresses, BATCH, ORDERED);
+    print_goal(what, "200000 random, put in order", millions_per_second(BATCH, answer.ns), "M/s", 2,
+               false);
     qsort(addresses, BATCH, sizeof(addresses[0]), compare_addresses);
-    answer = resolve(table, addresses, BATCH);
+    answer = resolve(table, addresses, BATCH, ORDERED);
     print_goal(what, "200000 sorted", millions_per_second(BATCH, answer.ns), "M/s", 5, false);
     mem_free(addresses);
 }
@@ -358,10 +382,15 @@ static void resolve_file(const char *path, const char *table_path)
     struct symbol_table *table = open_file(table_path);
     uint64_t *addresses = mem_new(uint64_t, ADDRESSES);
     const uint32_t count = read_addresses(path, addresses);
-    resolve(table, addresses, count);
-    const double random = millions_per_second(count, resolve(table, addresses, count).ns);
-    qsort(addresses, count, sizeof(addresses[0]), compare_addresses);
-    printf("%.4f,%.4f\n", random, millions_per_second(count, resolve(table, addresses, count).ns));
+    double speeds[3];
+    resolve(table, addresses, count, ONE_BY_ONE);
+    for (int i = 0; i < 3; i++) {
+        if (i == 2)
+            qsort(addresses, count, sizeof(addresses[0]), compare_addresses);
+        const enum how how = i == 1 ? ONE_BY_ONE : ORDERED;
+        speeds[i] = millions_per_second(count, resolve(table, addresses, count, how).ns);
+    }
+    printf("%.4f,%.4f,%.4f\n", speeds[0], speeds[1], speeds[2]);
     mem_free(addresses);
     symbol_table_close(table);
 }
