@@ -36,6 +36,7 @@ struct agent {
     struct unwinding *unwinding;    /* NULL: by frame pointers alone, and no interpreters */
     struct interpreters *interpreters;
     struct window *window;
+    struct window *live; /* NULL: nobody asks */
     struct waits *waits; /* NULL: nobody asks for them */
     struct stop_places *stop_places;
     struct pollfd *polled;
@@ -119,13 +120,22 @@ static void take_wait(void *context, const struct sample_event *event, int64_t w
     struct process *process = find_process(agent, event);
     if (process)
         window_add_wait(agent->window, process, event, waited_ns);
+    if (process && agent->live)
+        window_add_wait(agent->live, process, event, waited_ns);
+}
+
+static void add(struct agent *agent, struct process *process, const struct sample_event *event)
+{
+    window_add(agent->window, process, event);
+    if (agent->live)
+        window_add(agent->live, process, event);
 }
 
 static void take_tick(struct agent *agent, const struct sample_event *event)
 {
     struct process *process = find_process(agent, event);
     if (process)
-        window_add(agent->window, process, event);
+        add(agent, process, event);
 }
 
 static void take_sample(void *context, const struct sample_event *event)
@@ -150,7 +160,7 @@ static void take_own_sample(void *context, struct sample_event *event)
         return;
     static_assert(sizeof(event->comm) == sizeof(process->name), "as the kernel has it");
     memcpy(event->comm, process->name, sizeof(event->comm));
-    window_add(agent->window, process, event);
+    add(agent, process, event);
 }
 
 static void note_change(void *context, struct process *process)
@@ -236,6 +246,8 @@ static void create_parts(struct agent *agent)
         .context = agent,
     };
     agent->window = window_create(&of_window);
+    if (agent->options.has_live_window)
+        agent->live = window_create(&of_window);
     if (agent->options.off_cpu_share > 0)
         agent->waits = waits_create(agent->options.off_cpu_min_ns, take_wait, agent);
     agent->stop_places = stop_places_create();
@@ -329,6 +341,7 @@ void agent_close(struct agent *agent)
         return;
     side_band_close(agent->side_band);
     window_destroy(agent->window);
+    window_destroy(agent->live);
     waits_destroy(agent->waits);
     stop_places_destroy(agent->stop_places);
     processes_destroy(agent->processes);
@@ -504,12 +517,24 @@ bool agent_is_full(const struct agent *agent)
     return window_is_full(agent->window) || (agent->is_short && window_has_samples(agent->window));
 }
 
-enum err_code agent_take(struct agent *agent, struct window_result *ret_result, struct err *err)
+static enum err_code take(struct agent *agent, struct window *window,
+                          struct window_result *ret_result, struct err *err)
 {
     if (agent->waits && !agent->has_stopped)
         waits_cut(agent->waits, clock_monotonic_ns());
     const struct process *main = processes_get(agent->processes, agent->first_target);
-    return window_take(agent->window, main, ret_result, err);
+    return window_take(window, main, ret_result, err);
+}
+
+enum err_code agent_take(struct agent *agent, struct window_result *ret_result, struct err *err)
+{
+    return take(agent, agent->window, ret_result, err);
+}
+
+enum err_code agent_take_live(struct agent *agent, struct window_result *ret_result,
+                              struct err *err)
+{
+    return take(agent, agent->live, ret_result, err);
 }
 
 static void count_program(const struct agent *agent, struct sample_counters *ret_counters,

@@ -48,6 +48,7 @@ struct agent_options {
     double off_cpu_share;
     int64_t off_cpu_min_ns; /* shorter waits are left out */
     bool is_wall;           /* for people: processor time and waits are of one type */
+    bool has_live_window;   /* agent_take_live is called */
     bool has_targets;       /* only processes that are named, and their children */
     bool has_no_tables;     /* stacks are walked by frame pointers alone */
     bool has_bounded_loops; /* the kernel program for Linux before 5.17, wherever it runs */
@@ -113,6 +114,9 @@ bool agent_is_full(const struct agent *agent);
 /* Handles: ERR_TOO_LARGE. */
 enum err_code agent_take(struct agent *agent, struct window_result *ret_result,
                          struct err *err) MUST_USE;
+/* What came since the last time, while agent_take goes on from its own. Handles: ERR_TOO_LARGE. */
+enum err_code agent_take_live(struct agent *agent, struct window_result *ret_result,
+                              struct err *err) MUST_USE;
 void agent_count(const struct agent *agent, struct agent_counts *ret_counts);
 
 /* The binary's file, of exactly that build id; -1: it is gone, or another. The caller closes it. */

@@ -6,12 +6,15 @@
 #include <stdatomic.h>
 #include <stddef.h>
 #include <string.h>
+#include <termios.h>
 #include <unistd.h>
 
 /* A handler can be given nothing: what it has to know stands here. */
 static _Atomic(const char *) file_path;
 static _Atomic(const char *) last_text;
 static atomic_bool has_bar;
+static atomic_int screen_fd = -1;
+static struct termios screen_before;
 
 static void say(const char *text)
 {
@@ -20,8 +23,20 @@ static void say(const char *text)
     (void)written;
 }
 
+void interrupt_give_screen_back(void)
+{
+    static const char text[] = "\033[?25h\033[?1049l";
+    const int fd = atomic_exchange(&screen_fd, -1);
+    if (fd < 0)
+        return;
+    ssize_t written = write(fd, text, sizeof(text) - 1);
+    (void)written;
+    tcsetattr(fd, TCSANOW, &screen_before);
+}
+
 static void clean_up(void)
 {
+    interrupt_give_screen_back();
     const char *path = atomic_load(&file_path);
     if (path)
         unlink(path);
@@ -60,6 +75,28 @@ void interrupt_install(void)
     struct sigaction bus_error = {.sa_sigaction = on_bus_error,
                                   .sa_flags = (int)(SA_RESETHAND | SA_SIGINFO)};
     sigaction(SIGBUS, &bus_error, NULL);
+}
+
+static void on_fault(int number)
+{
+    interrupt_give_screen_back();
+    raise(number);
+}
+
+void interrupt_set_screen(int terminal_fd, const struct termios *before)
+{
+    static const int numbers[] = {SIGQUIT, SIGABRT, SIGSEGV, SIGFPE, SIGILL};
+    const struct sigaction action = {.sa_handler = on_fault, .sa_flags = (int)SA_RESETHAND};
+    screen_before = *before;
+    atomic_store(&screen_fd, terminal_fd);
+    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
+        sigaction(numbers[i], &action, NULL);
+}
+
+void interrupt_end(int number)
+{
+    signal(number, SIG_DFL);
+    on_signal(number);
 }
 
 void interrupt_set_file(const char *path)

@@ -24,4 +24,12 @@ void interrupt_set_text(const char *text);
 /* Is there a bar to be wiped? */
 void interrupt_set_bar(bool is_shown);
 
+/* The whole screen of the terminal is in use, which was set as *before until then (copied): it is
+ * given back, also when a signal that is a fault of ours or SIGQUIT ends us. */
+struct termios;
+void interrupt_set_screen(int terminal_fd, const struct termios *before);
+void interrupt_give_screen_back(void);
+/* As if the signal came now: for a handler of somebody else's. */
+void interrupt_end(int number);
+
 #endif

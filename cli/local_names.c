@@ -20,12 +20,18 @@ struct known_table {
     struct known_table *next;
 };
 
-struct namer {
+struct local_names {
     struct cli *cli;
     struct known_table *tables;
 };
 
 /* ---- tables ---- */
+
+static struct span copy(struct arena *arena, struct span text)
+{
+    return text.size ? span_of(arena_strndup(arena, text.data, text.size), text.size)
+                     : (struct span){0};
+}
 
 static bool has_id(const struct symbol_table *table, struct span build_id)
 {
@@ -37,14 +43,15 @@ static bool has_id(const struct symbol_table *table, struct span build_id)
     return build_id.size == 0 || span_equal_text(build_id, text);
 }
 
-static struct symbol_table *try_file(struct namer *namer, const char *path, struct span build_id)
+static struct symbol_table *try_file(struct local_names *local, const char *path,
+                                     struct span build_id)
 {
     struct symbol_table *table = NULL;
     struct err err;
     if (access(path, R_OK))
         return NULL;
-    if (symbols_open(namer->cli, path, NULL, &table, &err)) {
-        terminal_note(&namer->cli->terminal, "no names from %s", err.message);
+    if (symbols_open(local->cli, path, NULL, &table, &err)) {
+        terminal_note(&local->cli->terminal, "no names from %s", err.message);
         return NULL;
     }
     if (has_id(table, build_id))
@@ -53,46 +60,41 @@ static struct symbol_table *try_file(struct namer *namer, const char *path, stru
     return NULL;
 }
 
-static struct symbol_table *build(struct namer *namer, const struct symbolize_question *question)
+static struct symbol_table *build(struct local_names *local,
+                                  const struct symbolize_question *question)
 {
-    struct arena *arena = namer->cli->arena;
+    struct arena *arena = local->cli->arena;
     const struct span id = question->build_id;
     struct symbol_table *table = NULL;
     if (id.size > 2 && id.size < ID_TEXT_BYTES)
-        table = try_file(namer,
+        table = try_file(local,
                          arena_printf(arena, "/usr/lib/debug/.build-id/%.2s/%.*s.debug",
                                       (const char *)id.data, (int)id.size - 2,
                                       (const char *)id.data + 2),
                          id);
     if (!table && question->file.size && question->file.data[0] == '/')
-        table = try_file(namer, arena_strndup(arena, question->file.data, question->file.size), id);
+        table = try_file(local, arena_strndup(arena, question->file.data, question->file.size), id);
     return table;
 }
 
-static struct symbol_table *find_table(struct namer *namer,
+static struct symbol_table *find_table(struct local_names *local,
                                        const struct symbolize_question *question)
 {
-    for (struct known_table *known = namer->tables; known; known = known->next) {
+    for (struct known_table *known = local->tables; known; known = known->next) {
         if (span_equal(known->build_id, question->build_id) &&
             span_equal(known->file, question->file))
             return known->table;
     }
-    struct known_table *known = arena_new(namer->cli->arena, struct known_table, 1);
-    *known = (struct known_table){.build_id = question->build_id,
-                                  .file = question->file,
-                                  .table = build(namer, question),
-                                  .next = namer->tables};
-    namer->tables = known;
+    struct known_table *known = arena_new(local->cli->arena, struct known_table, 1);
+    *known = (struct known_table){.build_id = copy(local->cli->arena, question->build_id),
+                                  .file = copy(local->cli->arena, question->file),
+                                  .table = build(local, question),
+                                  .next = local->tables};
+    local->tables = known;
     return known->table;
 }
 
 /* ---- answers ---- */
-
-static struct span copy(struct arena *arena, struct span text)
-{
-    return text.size ? span_of(arena_strndup(arena, text.data, text.size), text.size)
-                     : (struct span){0};
-}
 
 /* False for a frame without a name. */
 static bool read_frame(const struct symbol_frame *found, struct symbol_names *names,
@@ -148,17 +150,30 @@ static enum err_code resolve(void *context, const struct symbolize_question *que
     return ERR_NONE;
 }
 
-enum err_code local_names_give(struct cli *cli, const struct profile *profile, struct arena *arena,
-                               struct profile *ret_named, struct local_names_counts *ret_counts,
-                               struct err *err)
+struct local_names *local_names_create(struct cli *cli)
 {
-    struct namer namer = {.cli = cli};
-    const struct symbolize_resolver resolver = {.context = &namer, .resolve = resolve};
+    struct local_names *names = mem_new(struct local_names, 1);
+    names->cli = cli;
+    return names;
+}
+
+void local_names_destroy(struct local_names *names)
+{
+    if (!names)
+        return;
+    for (struct known_table *known = names->tables; known; known = known->next)
+        symbol_table_close(known->table);
+    mem_free(names);
+}
+
+enum err_code local_names_give(struct local_names *names, const struct profile *profile,
+                               struct arena *arena, struct profile *ret_named,
+                               struct local_names_counts *ret_counts, struct err *err)
+{
+    const struct symbolize_resolver resolver = {.context = names, .resolve = resolve};
     struct symbolize_counts counts = {0};
     const enum err_code code =
         symbolize_profile(&resolver, SYMBOLIZE_UNNAMED, profile, arena, ret_named, &counts, err);
-    for (struct known_table *known = namer.tables; known; known = known->next)
-        symbol_table_close(known->table);
     ret_counts->address_count = counts.address_count;
     ret_counts->unknown_count = counts.unknown_count;
     return code;

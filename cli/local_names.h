@@ -4,7 +4,7 @@
  *
  * Of a binary the debug file of its build id below /usr/lib/debug is taken where there is one, else
  * the file itself, and neither unless its build id is the profile's. What stays without names is
- * the server's to find. Threads: one.
+ * the server's to find. Tables are kept for the next profile. Threads: one.
  */
 #ifndef CLI_LOCAL_NAMES_H
 #define CLI_LOCAL_NAMES_H
@@ -17,6 +17,12 @@ struct arena;
 struct cli;
 struct profile;
 
+struct local_names;
+
+/* cli is borrowed. */
+struct local_names *local_names_create(struct cli *cli);
+void local_names_destroy(struct local_names *names); /* NULL is a no-op */
+
 struct local_names_counts {
     uint32_t address_count;
     uint32_t unknown_count;
@@ -24,8 +30,8 @@ struct local_names_counts {
 
 /* *ret_named lives in arena and refers to profile. A binary that cannot be read is told as a note
  * and stays as it is. Handles: nothing that a caller could mend. */
-enum err_code local_names_give(struct cli *cli, const struct profile *profile, struct arena *arena,
-                               struct profile *ret_named, struct local_names_counts *ret_counts,
-                               struct err *err) MUST_USE;
+enum err_code local_names_give(struct local_names *names, const struct profile *profile,
+                               struct arena *arena, struct profile *ret_named,
+                               struct local_names_counts *ret_counts, struct err *err) MUST_USE;
 
 #endif

@@ -4,7 +4,9 @@
 #include "agent/agent.h"
 #include "cli/client.h"
 #include "cli/input.h"
+#include "cli/interrupt.h"
 #include "cli/launch.h"
+#include "cli/live.h"
 #include "cli/local_names.h"
 #include "cli/open.h"
 #include "cli/save.h"
@@ -36,12 +38,14 @@ enum {
     OPTION_OFF_CPU,
     OPTION_WALL,
     OPTION_MIN_WAIT,
+    OPTION_TOP,
 };
 enum {
     DEFAULT_HZ = 99, /* not 100: in step with a periodic task it would see the same moment always */
     DEFAULT_SECONDS = 10,
     MAX_SECONDS = 24 * 3600,
     POLL_MS = 100,
+    SHOW_S = 1,
     PROFILE_MAX_BYTES = 1 << 30,
     TARGETS_MAX = 64,
 };
@@ -66,6 +70,9 @@ struct record {
     bool has_bounded_loops;
     bool is_unnamed;
     bool is_wall;
+    bool is_live;
+    struct live *live; /* NULL: nothing is shown */
+    int64_t shown_ns;
     struct upload_settings settings;
     struct launch launch;
 };
@@ -85,6 +92,10 @@ static const struct argp_option options[] = {
      "Where threads wait, too, and how long: all waits, or this part of them (1)", 0},
     {"wall", OPTION_WALL, NULL, 0, "Processor time and waits together, as one type: wall", 0},
     {"min-wait", OPTION_MIN_WAIT, "MICROSECONDS", 0, "Leave shorter waits out (0)", 0},
+    {"top", OPTION_TOP, NULL, 0,
+     "Show the functions that cost most, once a second, until q; nothing is written without -o or "
+     "--share",
+     0},
     {"output", 'o', "FILE", 0,
      "Write pprof to FILE (" DEFAULT_FILE " unless shared), - is standard output", 0},
     {"no-names", OPTION_NO_NAMES, NULL, 0, "Leave names to the server: addresses alone", 0},
@@ -179,9 +190,13 @@ static void check_arguments(struct record *record, struct argp_state *state)
         record->off_cpu_share = 1;
     if (record->min_wait_ns && record->off_cpu_share == 0)
         argp_error(state, "--min-wait is of waits: add --off-cpu or --wall");
-    if (record->seconds == 0 && !record->command)
+    if (record->is_live && record->output && strcmp(record->output, "-") == 0)
+        argp_error(state, "--top and -o - both write to standard output");
+    /* Whoever watches ends it. */
+    const bool is_watched = record->is_live && record->cli->terminal.is_output_terminal;
+    if (record->seconds == 0 && !record->command && !is_watched)
         record->seconds = DEFAULT_SECONDS;
-    if (!record->output && !record->is_shared)
+    if (!record->output && !record->is_shared && !record->is_live)
         record->output = DEFAULT_FILE;
 }
 
@@ -210,6 +225,9 @@ static error_t parse(int key, char *text, struct argp_state *state)
         return 0;
     case OPTION_OFF_CPU:
         take_share(record, text, state);
+        return 0;
+    case OPTION_TOP:
+        record->is_live = true;
         return 0;
     case OPTION_WALL:
         record->is_wall = true;
@@ -282,13 +300,14 @@ static volatile sig_atomic_t is_interrupted;
 
 static void note_interrupt(int number)
 {
-    (void)number;
+    if (is_interrupted)
+        interrupt_end(number);
     is_interrupted = 1;
 }
 
 static void catch_interrupts(struct sigaction saved[2])
 {
-    const struct sigaction action = {.sa_handler = note_interrupt, .sa_flags = (int)SA_RESETHAND};
+    const struct sigaction action = {.sa_handler = note_interrupt};
     sigaction(SIGINT, &action, &saved[0]);
     sigaction(SIGTERM, &action, &saved[1]);
 }
@@ -321,13 +340,39 @@ static bool has_target_left(const struct record *record)
     return record->target_count == 0;
 }
 
+/* Nothing is kept for the end where nothing is made of it. */
+static bool is_kept(const struct record *record)
+{
+    return record->output || record->is_shared;
+}
+
+static void show(struct record *record, struct agent *agent)
+{
+    struct window_result slice;
+    struct err ignored;
+    if (!(is_kept(record) ? agent_take_live(agent, &slice, &ignored)
+                          : agent_take(agent, &slice, &ignored)))
+        live_give(record->live, &slice);
+}
+
+static void show_in_time(struct record *record, struct agent *agent)
+{
+    const int64_t now_ns = clock_monotonic_ns();
+    if (!record->live || now_ns - record->shown_ns < SHOW_S * CLOCK_NS_PER_S)
+        return;
+    record->shown_ns = now_ns;
+    show(record, agent);
+}
+
 static void wait_for_end(struct record *record, struct agent *agent)
 {
     const int64_t end_ns =
         record->seconds > 0
             ? clock_monotonic_ns() + (int64_t)(record->seconds * (double)CLOCK_NS_PER_S)
             : INT64_MAX;
-    while (!is_interrupted && !agent_is_full(agent) && has_target_left(record)) {
+    while (!is_interrupted && !agent_is_full(agent) && has_target_left(record) &&
+           !live_is_ended(record->live)) {
+        show_in_time(record, agent);
         const int64_t left_ns = end_ns - clock_monotonic_ns();
         if (left_ns <= 0 || (record->command && launch_has_ended(&record->launch)))
             return;
@@ -402,16 +447,25 @@ static enum err_code run_agent(struct record *record, struct agent *agent,
 {
     struct sigaction saved[2];
     enum err_code code = add_targets(record, agent, err);
+    /* Before the start, from which on this thread is before others. */
+    if (!code && record->is_live)
+        code = live_start(record->cli, record->is_unnamed, &record->live, err);
     if (!code)
         code = agent_start(agent, err);
     if (!code && record->command)
         code = launch_begin(&record->launch, record->command[0], err);
-    if (code)
+    if (code) {
+        live_stop(record->live);
         return code;
+    }
+    record->shown_ns = clock_monotonic_ns();
     catch_interrupts(saved);
     wait_for_end(record, agent);
-    release_interrupts(saved);
     agent_stop(agent);
+    if (record->live)
+        show(record, agent);
+    live_stop(record->live);
+    release_interrupts(saved);
     say_what_it_was(record, agent);
     return agent_take(agent, ret_result, err);
 }
@@ -431,6 +485,7 @@ static enum err_code take_profile(struct record *record, struct window_result *r
                                            .off_cpu_share = record->off_cpu_share,
                                            .off_cpu_min_ns = record->min_wait_ns,
                                            .is_wall = record->is_wall,
+                                           .has_live_window = record->is_live && is_kept(record),
                                            .has_targets = !record->is_all,
                                            .has_bounded_loops = record->has_bounded_loops,
                                            .may_be_unprivileged = may_be_unprivileged(record),
@@ -452,7 +507,7 @@ static enum err_code take_profile(struct record *record, struct window_result *r
     }
     if (!code)
         code = run_agent(record, agent, ret_result, err);
-    if (code || ret_result->samples)
+    if (code || ret_result->samples || !is_kept(record))
         return code;
     window_result_fini(ret_result);
     return err_set(err, ERR_NOT_FOUND,
@@ -472,8 +527,9 @@ static enum err_code give_names(struct record *record, struct profile *profile, 
     *ret_named = *profile;
     if (record->is_unnamed)
         return ERR_NONE;
-    const enum err_code code =
-        local_names_give(record->cli, profile, arena, ret_named, &counts, err);
+    struct local_names *names = local_names_create(record->cli);
+    const enum err_code code = local_names_give(names, profile, arena, ret_named, &counts, err);
+    local_names_destroy(names);
     if (!code && counts.unknown_count)
         terminal_note(&record->cli->terminal, "%u of %u addresses have no name on this machine%s",
                       counts.unknown_count, counts.address_count,
@@ -533,6 +589,8 @@ static enum err_code finish(struct record *record, struct window_result *result,
 {
     arena_auto arena = arena_create();
     struct profile named;
+    if (!is_kept(record))
+        return ERR_NONE;
     buf_auto bytes;
     buf_init(&bytes, PROFILE_MAX_BYTES);
     enum err_code code = give_names(record, result->profile, arena, &named, err);

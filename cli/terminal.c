@@ -148,6 +148,8 @@ __attribute__((format(printf, 4, 0))) static void print_line(struct terminal *te
 {
     char message[4096];
     buf_auto clean;
+    if (terminal->is_silent)
+        return;
     buf_init(&clean, MAX_MESSAGE_BYTES);
     vsnprintf(message, sizeof(message), format, arguments);
     terminal_append_clean(&clean, span_text(message));

@@ -29,8 +29,9 @@ struct terminal {
     bool is_output_terminal;
     bool is_error_terminal;
     bool may_colour;
-    bool is_quiet; /* notes are left out; warnings and errors are not */
-    int columns;   /* of standard output; a large number when it is no terminal */
+    bool is_quiet;  /* notes are left out; warnings and errors are not */
+    bool is_silent; /* nothing is said: the screen is somebody else's */
+    int columns;    /* of standard output; a large number when it is no terminal */
     int error_columns;
     bool has_bar; /* the bar is on the screen */
     int64_t bar_ns;

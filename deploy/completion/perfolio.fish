@@ -10,6 +10,7 @@ complete -c perfolio -n '__fish_seen_subcommand_from record' -l event -x -d 'Sam
 complete -c perfolio -n '__fish_seen_subcommand_from record' -l off-cpu -x -d 'Where threads wait, too, and how long – all waits, or this part of them (1)'
 complete -c perfolio -n '__fish_seen_subcommand_from record' -l wall -d 'Processor time and waits together, as one type – wall'
 complete -c perfolio -n '__fish_seen_subcommand_from record' -l min-wait -x -d 'Leave shorter waits out (0)'
+complete -c perfolio -n '__fish_seen_subcommand_from record' -l top -d 'Show the functions that cost most, once a second, until q; nothing is written without -o or --share'
 complete -c perfolio -n '__fish_seen_subcommand_from record' -l output -s o -r -F -d 'Write pprof to FILE (profile.pb.gz unless shared), - is standard output'
 complete -c perfolio -n '__fish_seen_subcommand_from record' -l no-names -d 'Leave names to the server – addresses alone'
 complete -c perfolio -n '__fish_seen_subcommand_from record' -l share -d 'Upload the profile and print its link'

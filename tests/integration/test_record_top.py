@@ -1,0 +1,138 @@
+"""perfolio record --top: what is shown while it records, and that the terminal is as it was afterwards."""
+
+import contextlib
+import fcntl
+import os
+import pty
+import re
+import select
+import signal
+import struct
+import subprocess
+import termios
+import time
+
+import pytest
+
+from conftest import PERFOLIO
+from test_agent import spinning
+from test_record import REFUSAL, functions, program, record  # noqa: F401  (fixtures)
+
+pytestmark = pytest.mark.skipif(REFUSAL is not None, reason=f"the kernel refuses: {REFUSAL}")
+
+ENTER, LEAVE = b"\033[?1049h", b"\033[?1049l"
+PATIENCE_S = 60
+
+
+def test_without_a_terminal_tables_follow_one_another(record, program, tmp_path):  # noqa: F811
+    with spinning(program) as process:
+        done = record("--top", "-d", "4", "-F", "499", "-p", process.pid)
+    assert done.returncode == 0, done.stderr
+    heads = [int(count) for count in re.findall(r"^\d+ s, (\d+) samples, \d+ functions$", done.stdout, re.M)]
+    assert len(heads) >= 2 and heads == sorted(heads) and heads[-1] > 0
+    assert "\033" not in done.stdout
+    last = done.stdout.rsplit(" samples, ", 1)[1]
+    rows = {line.split("  ")[-1].split()[0]: line.split() for line in last.splitlines()[3:] if line.strip()}
+    assert float(rows["inner"][2].rstrip("%")) > 50 and rows["outer"][0] == "·"
+    assert not (tmp_path / "profile.pb.gz").exists()
+
+
+def test_what_was_shown_is_written_where_that_is_asked_for(record, program, tmp_path):  # noqa: F811
+    with spinning(program) as process:
+        done = record("--top", "-F", "499", "-d", "3", "-o", "kept.pb.gz", "-p", process.pid)
+    assert done.returncode == 0, done.stderr
+    shown = int(re.findall(r"^\d+ s, (\d+) samples", done.stdout, re.M)[-1])
+    taken = int(re.search(r"^(\d+) samples at 499 Hz", done.stderr, re.M)[1])
+    assert shown == taken > 0
+    assert functions(tmp_path, "kept.pb.gz")["inner"]["cum"] > 0
+
+
+def test_standard_output_has_one_user(record):  # noqa: F811
+    done = record("--top", "-o", "-", "--", "true")
+    assert done.returncode == 2 and "both write to standard output" in done.stderr
+
+
+class Screen:
+    def __init__(self, folder, *arguments):
+        self.master, self.slave = pty.openpty()
+        fcntl.ioctl(self.slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 100, 0, 0))
+        self.before = termios.tcgetattr(self.slave)
+        self.text = b""
+        self.process = subprocess.Popen([str(PERFOLIO), "record", *map(str, arguments)], cwd=folder,
+                                        env={"HOME": str(folder), "PATH": os.environ["PATH"], "TERM": "xterm"},
+                                        stdin=self.slave, stdout=self.slave, stderr=self.slave,
+                                        preexec_fn=self.own_terminal)
+
+    @staticmethod
+    def own_terminal():
+        os.setsid()
+        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+    def read(self):
+        if select.select([self.master], [], [], 0.05)[0]:
+            self.text += os.read(self.master, 65536)
+
+    def wait_for(self, pattern):
+        deadline = time.monotonic() + PATIENCE_S
+        while not re.search(pattern, self.text):
+            assert time.monotonic() < deadline and self.process.poll() is None, self.text[-2000:]
+            self.read()
+
+    def wait_for_end(self):
+        deadline = time.monotonic() + PATIENCE_S
+        while self.process.poll() is None:
+            assert time.monotonic() < deadline, self.text[-2000:]
+            self.read()
+        while select.select([self.master], [], [], 0)[0]:
+            self.read()
+        return self.process.returncode
+
+    def is_as_before(self):
+        return termios.tcgetattr(self.slave) == self.before and self.text.count(ENTER) == self.text.count(LEAVE)
+
+    def close(self):
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+        os.close(self.master)
+        os.close(self.slave)
+
+
+@pytest.fixture
+def screen(tmp_path, program):  # noqa: F811
+    made = Screen(tmp_path, "--top", "-F", "499", "--", program, "100000000")
+    yield made
+    made.close()
+
+
+def test_q_ends_and_leaves_the_last_table(screen):
+    screen.wait_for(rb"[1-9]\d* samples, \d+ functions; q ends\r\n[^\033]*cpu: ")
+    screen.wait_for(rb"inner")
+    assert not termios.tcgetattr(screen.slave)[3] & (termios.ECHO | termios.ICANON)
+    os.write(screen.master, b"xq")
+    assert screen.wait_for_end() == 0
+    assert screen.is_as_before()
+    assert b"inner" in screen.text.rpartition(LEAVE)[2]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_the_recording(screen, number):
+    screen.wait_for(rb"[1-9]\d* samples")
+    screen.process.send_signal(number)
+    assert screen.wait_for_end() == 0
+    assert screen.is_as_before()
+
+
+def test_ctrl_c_ends_it_from_the_keyboard(screen):
+    screen.wait_for(rb"[1-9]\d* samples")
+    os.write(screen.master, b"\x03")
+    screen.wait_for_end()
+    assert screen.is_as_before()
+
+
+@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGQUIT, signal.SIGSEGV, signal.SIGABRT])
+def test_the_screen_is_given_back_however_the_process_ends(screen, number):
+    screen.wait_for(rb"[1-9]\d* samples")
+    screen.process.send_signal(number)
+    assert screen.wait_for_end() == -number
+    assert screen.is_as_before()
