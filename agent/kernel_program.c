@@ -150,7 +150,8 @@ static enum err_code set_constants(const struct kernel_program *program, uint32_
     const uint32_t agent_namespace = own_namespace();
     const uint8_t has_targets = program->options.has_targets;
     const uint8_t walk_options = program->options.has_no_tables ? WALK_FRAME_POINTERS_ONLY : 0;
-    const uint64_t wake_bytes = ring_bytes / 2;
+    /* Together half of it: each CPU counts what ticks and what waits have written. */
+    const uint64_t wake_bytes = ring_bytes / 2 / program->cpu_count / SCRATCH_COUNT;
     const uint32_t wait_threshold = (uint32_t)(program->options.off_cpu_share * UINT32_MAX);
     const uint32_t thin_hz =
         event_kind_is_thinned(program->options.event) ? program->options.frequency_hz : 0;

@@ -141,37 +141,95 @@ static void wait_for(struct unwind_space *space, struct waiting waiting)
 
 static bool has_rows(const struct unwind_chunk *chunk)
 {
-    return chunk->block_count > 0;
+    return chunk->group_count > 0;
 }
 
-/* The same as unwind_table_chunk_bytes(), of a chunk that was copied in. */
-static uint32_t chunk_bytes(const struct unwind_chunk *chunk)
+enum { GROUP_FIXED_BYTES = UNWIND_GROUP_HEAD_BYTES + 2 * UNWIND_GROUP_BLOCKS };
+static_assert(UNWIND_GROUP_BLOCKS * UNWIND_BLOCK_BYTES <= UINT16_MAX, "rows of a group");
+static_assert((UNWIND_CHUNK_BYTES >> UNWIND_GROUP_SHIFT) * (4 + GROUP_FIXED_BYTES + 1ULL) +
+                      3ULL * UNWIND_TABLE_CHUNK_ROWS_MAX <=
+                  UNWIND_SHARD_BYTES,
+              "each chunk fits a shard");
+
+static void put_u16(uint8_t *to, uint32_t value)
 {
-    return round_up(4 * ((uint64_t)chunk->block_count + 1) + 3 * (uint64_t)chunk->row_count);
+    to[0] = (uint8_t)value;
+    to[1] = (uint8_t)(value >> 8);
+}
+
+/* What is put together of a table's rows; places are the records of its rules. */
+struct packer {
+    const struct unwind_table_chunk *from;
+    const uint16_t *places;
+    uint8_t *at;
+    uint16_t carry;
+};
+
+/* The rows of a block; those before and behind the table's own have none, and nothing in force. */
+static uint32_t put_block(struct packer *packer, uint32_t block)
+{
+    const struct unwind_table_chunk *from = packer->from;
+    const uint32_t number = block - from->first_block;
+    const bool is_covered = number < from->block_count;
+    const uint32_t first = is_covered ? from->first_rows[number] : 0;
+    const uint32_t count = is_covered ? from->first_rows[number + 1] - first : 0;
+    put_u16(packer->at, is_covered ? packer->carry : UNWIND_RULE_NONE);
+    packer->at += 2;
+    for (uint32_t i = 0; i < count; i++, packer->at += 2)
+        put_u16(packer->at, packer->places[from->rules[first + i]]);
+    if (count) {
+        packer->carry = packer->places[from->rules[first + count - 1]];
+        memcpy(packer->at, from->addresses + first, count);
+        packer->at += count;
+    }
+    return count;
+}
+
+static void put_group(struct packer *packer, uint32_t first_block)
+{
+    uint8_t *head = packer->at;
+    uint32_t row_count = 0;
+    packer->at += UNWIND_GROUP_HEAD_BYTES;
+    for (uint32_t i = 0; i < UNWIND_GROUP_BLOCKS; i++) {
+        put_u16(head + (size_t)2 * i, row_count);
+        row_count += put_block(packer, first_block + i);
+    }
+    put_u16(head + (size_t)2 * UNWIND_GROUP_BLOCKS, row_count);
+    if (row_count % 2)
+        *packer->at++ = 0; /* groups are at even places */
+}
+
+/* Groups from the one of the first row's block to the one of the last's. */
+static void measure(const struct unwind_table_chunk *from, struct unwind_chunk *chunk)
+{
+    const uint32_t last = from->first_block + from->block_count - 1;
+    chunk->first_group = from->first_block / UNWIND_GROUP_BLOCKS;
+    chunk->group_count = last / UNWIND_GROUP_BLOCKS - chunk->first_group + 1;
+    /* One more of each group for what makes it even. */
+    chunk->bytes = round_up(chunk->group_count * (UINT64_C(4) + GROUP_FIXED_BYTES + 1) +
+                            3 * (uint64_t)from->row_count);
 }
 
 static bool copy_chunk(struct unwind_space *space, const struct unwind_table_chunk *from,
                        const uint16_t *places, struct unwind_chunk *ret_chunk)
 {
-    struct unwind_chunk chunk = {
-        .first_block = from->first_block,
-        .block_count = from->block_count,
-        .row_count = from->row_count,
-    };
-    if (!from->first_rows) {
-        *ret_chunk = (struct unwind_chunk){0};
+    struct unwind_chunk chunk = {0};
+    *ret_chunk = chunk;
+    if (!from->first_rows || !from->block_count)
         return true;
-    }
-    if (!take_bytes(space, unwind_table_chunk_bytes(from), &chunk.shard, &chunk.first_rows))
+    measure(from, &chunk);
+    if (!take_bytes(space, chunk.bytes, &chunk.shard, &chunk.groups))
         return false;
-    chunk.rules = chunk.first_rows + 4 * (from->block_count + 1);
-    chunk.addresses = chunk.rules + 2 * from->row_count;
     uint8_t *bytes = space->shards[chunk.shard].bytes;
-    uint16_t *rules = (uint16_t *)(void *)(bytes + chunk.rules);
-    memcpy(bytes + chunk.first_rows, from->first_rows, 4 * ((size_t)from->block_count + 1));
-    memcpy(bytes + chunk.addresses, from->addresses, from->row_count);
-    for (uint32_t i = 0; i < from->row_count; i++)
-        rules[i] = places[from->rules[i]];
+    uint32_t *index = (uint32_t *)(void *)(bytes + chunk.groups);
+    struct packer packer = {.from = from,
+                            .places = places,
+                            .at = (uint8_t *)(index + chunk.group_count),
+                            .carry = UNWIND_RULE_NONE};
+    for (uint32_t i = 0; i < chunk.group_count; i++) {
+        index[i] = (uint32_t)(packer.at - bytes);
+        put_group(&packer, (chunk.first_group + i) * UNWIND_GROUP_BLOCKS);
+    }
     *ret_chunk = chunk;
     return true;
 }
@@ -180,8 +238,8 @@ static void give_rows(struct unwind_space *space, const struct unwind_chunk *chu
 {
     for (uint32_t i = 0; i < count; i++) {
         if (has_rows(&chunks[i]))
-            free_ranges_give(&space->shards[chunks[i].shard].ranges, chunks[i].first_rows,
-                             chunk_bytes(&chunks[i]));
+            free_ranges_give(&space->shards[chunks[i].shard].ranges, chunks[i].groups,
+                             chunks[i].bytes);
     }
 }
 
@@ -207,9 +265,9 @@ enum err_code unwind_space_reserve(struct unwind_space *space, uint64_t start, u
 static void publish_chunk(struct unwind_chunk *to, const struct unwind_chunk *from)
 {
     struct unwind_chunk empty = *from;
-    empty.block_count = 0;
+    empty.group_count = 0;
     *to = empty;
-    __atomic_store_n(&to->block_count, from->block_count, __ATOMIC_RELEASE);
+    __atomic_store_n(&to->group_count, from->group_count, __ATOMIC_RELEASE);
 }
 
 enum err_code unwind_space_fill(struct unwind_space *space, const struct unwind_table_ref *ref,
@@ -259,7 +317,7 @@ void unwind_space_remove_table(struct unwind_space *space, const struct unwind_t
                                      .size = ref->chunk_count});
     for (uint32_t i = 0; i < ref->chunk_count; i++) {
         const struct unwind_chunk *chunk = &space->memory.chunks[ref->first_chunk + i];
-        space->waiting_bytes += has_rows(chunk) ? chunk_bytes(chunk) : 0;
+        space->waiting_bytes += has_rows(chunk) ? chunk->bytes : 0;
     }
 }
 
@@ -306,7 +364,7 @@ static void give_back(struct unwind_space *space, const struct waiting *waiting)
     }
     for (uint32_t i = 0; i < waiting->size; i++) {
         const struct unwind_chunk *chunk = &space->memory.chunks[waiting->start + i];
-        space->waiting_bytes -= has_rows(chunk) ? chunk_bytes(chunk) : 0;
+        space->waiting_bytes -= has_rows(chunk) ? chunk->bytes : 0;
     }
     give_rows(space, &space->memory.chunks[waiting->start], waiting->size);
     free_ranges_give(&space->chunks, waiting->start, waiting->size);

@@ -7,8 +7,6 @@
 
 enum {
     CHUNK_BLOCKS = UNWIND_CHUNK_BYTES / UNWIND_BLOCK_BYTES,
-    /* Rows of a chunk that fit a shard together with its index. */
-    CHUNK_ROWS_MAX = (UNWIND_SHARD_BYTES - 4 * (CHUNK_BLOCKS + 1) - 8) / 3,
 };
 
 /* One chunk grows in the scratch at a time and is copied when it is complete. */
@@ -81,7 +79,7 @@ static void push(struct builder *builder, uint32_t offset, uint32_t rule)
         scratch->rules[scratch->row_count - 1] = (uint16_t)rule;
         return;
     }
-    if (scratch->row_count == CHUNK_ROWS_MAX) {
+    if (scratch->row_count == UNWIND_TABLE_CHUNK_ROWS_MAX) {
         builder->table->facts.left_out_count++;
         scratch->rules[scratch->row_count - 1] = UNWIND_RULE_FULL;
         return;

@@ -14,6 +14,8 @@ enum {
     UNWIND_TABLE_CHUNKS_MAX = 1024,    /* 16 GiB of addresses; functions further on are left out */
     UNWIND_TABLE_BYTES_MAX = 64 << 20, /* chunks after it are left out */
     UNWIND_TABLE_RULES_MAX = 60000,
+    /* That fit a shard together with the index of 16 MiB. */
+    UNWIND_TABLE_CHUNK_ROWS_MAX = (UNWIND_SHARD_BYTES - (288 << 10)) / 3,
     UNWIND_TABLE_GAP_BYTES = 15, /* padding between functions that gets no row of its own */
 };
 
@@ -62,7 +64,7 @@ const struct cfi_rule *unwind_table_find(const struct unwind_table *table, uint6
 /* Calls row for every row, ascending. */
 void unwind_table_each(const struct unwind_table *table, cfi_row_function *row, void *context);
 
-/* Bytes that a chunk takes in a shard: first_rows, rules, addresses, rounded up to 8. */
+/* Bytes of first_rows, rules and addresses, rounded up to 8; in a shard it is about as much. */
 static inline uint64_t unwind_table_chunk_bytes(const struct unwind_table_chunk *chunk)
 {
     uint64_t bytes = 4 * ((uint64_t)chunk->block_count + 1) + 3 * (uint64_t)chunk->row_count;

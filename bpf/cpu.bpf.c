@@ -23,9 +23,6 @@
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_helpers.h>
 
-/* Memory to make a sample in: of each kind of program its own, as one may interrupt the other. */
-enum { SCRATCH_TICK, SCRATCH_SWITCH, SCRATCH_COUNT };
-
 #include "bpf/thin.bpf.h"
 #include "bpf/unwind.bpf.h"
 
@@ -41,7 +38,7 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 const volatile __u32 agent_namespace = 0; /* inode of its PID namespace; 0: the first one */
 const volatile __u8 has_targets = 0;      /* only processes in the map are sampled */
 const volatile __u8 walk_options = 0;     /* UNWIND_OPTION_… */
-const volatile __u64 wake_bytes = 0;      /* so much in the ring wakes the agent */
+const volatile __u64 wake_bytes = 0;      /* so much that a CPU has written wakes the agent */
 #if CPU_BEFORE_5_17
 const volatile __u64 kernel_stack_bytes = 0; /* of each thread: the kernel's THREAD_SIZE */
 #endif
@@ -51,10 +48,13 @@ struct {
     __uint(max_entries, 1 << 20); /* set before loading */
 } samples SEC(".maps");
 
-/* What a sample is made in. */
+/* What a sample is made in. At 19 Hz all that is touched comes from far away: what each sample
+ * needs stands together. */
 struct scratch {
-    struct sample_event event;
+    __u64 unread_bytes;   /* written since this CPU woke the agent */
+    __u32 is_interpreted; /* frames of an interpreter were read for this sample */
     struct unwind_state state;
+    struct sample_event event;
     bpf_user_pt_regs_t registers;
 };
 
@@ -120,17 +120,25 @@ static __u32 thread_number(struct task_struct *task)
     return agent_namespace ? number_in_namespace(task) : (__u32)BPF_CORE_READ(task, pid);
 }
 
-static __u64 ring_flags(void)
+/*
+ * The agent looks into the ring several times a second, and waking it for each sample costs more
+ * than the sample. Each CPU counts what it writes: to ask the ring how full it is costs more, too.
+ */
+static __u64 ring_flags(struct scratch *made, __u64 bytes)
 {
-    /* The agent looks into the ring several times a second; waking it for each sample costs more
-     * than the sample. */
-    return bpf_ringbuf_query(&samples, BPF_RB_AVAIL_DATA) >= wake_bytes ? BPF_RB_FORCE_WAKEUP
-                                                                        : BPF_RB_NO_WAKEUP;
+    made->unread_bytes += bytes;
+    if (made->unread_bytes < wake_bytes)
+        return BPF_RB_NO_WAKEUP;
+    made->unread_bytes = 0;
+    return BPF_RB_FORCE_WAKEUP;
 }
 
 #if UNWIND_ARM64
-static void take_registers(struct unwind_state *state, const bpf_user_pt_regs_t *from)
+static __always_inline void take_registers(struct unwind_state *state,
+                                           const bpf_user_pt_regs_t *from)
 {
+    /* Of a program's context constant places alone may be read. */
+#pragma clang loop unroll(full)
     for (int i = 0; i < 31; i++)
         state->leaf[i] = from->regs[i];
     state->leaf[UNWIND_REGISTER_SP] = from->sp;
@@ -141,19 +149,18 @@ static void take_registers(struct unwind_state *state, const bpf_user_pt_regs_t 
     state->pac_mask = ~((1ULL << 48) - 1);
 }
 
-static _Bool is_compat(const bpf_user_pt_regs_t *registers)
+static __always_inline _Bool is_compat(const bpf_user_pt_regs_t *registers)
 {
     return registers->pstate & 0x10; /* PSR_MODE32_BIT */
 }
 
-#if CPU_BEFORE_5_17
-static _Bool is_of_program(const bpf_user_pt_regs_t *registers)
+static __always_inline _Bool is_of_program(const bpf_user_pt_regs_t *registers)
 {
     return !(registers->pstate & 0xf); /* PSR_MODE_MASK, EL0t */
 }
-#endif
 #else
-static void take_registers(struct unwind_state *state, const bpf_user_pt_regs_t *from)
+static __always_inline void take_registers(struct unwind_state *state,
+                                           const bpf_user_pt_regs_t *from)
 {
     /* By DWARF number: System V ABI, AMD64 supplement, figure 3.36. */
     state->leaf[0] = from->rax;
@@ -178,17 +185,15 @@ static void take_registers(struct unwind_state *state, const bpf_user_pt_regs_t 
     state->pac_mask = 0;
 }
 
-static _Bool is_compat(const bpf_user_pt_regs_t *registers)
+static __always_inline _Bool is_compat(const bpf_user_pt_regs_t *registers)
 {
     return (__u16)registers->cs == 0x23; /* __USER32_CS */
 }
 
-#if CPU_BEFORE_5_17
-static _Bool is_of_program(const bpf_user_pt_regs_t *registers)
+static __always_inline _Bool is_of_program(const bpf_user_pt_regs_t *registers)
 {
     return (registers->cs & 3) == 3;
 }
-#endif
 #endif
 
 static __u64 thread_pointer(void)
@@ -214,7 +219,8 @@ __attribute__((noinline)) int walk_frame(__u32 index, __u32 slot)
         return 1;
     struct unwind_walk walk = {.state = &made->state,
                                .stack = (struct unwind_stack *)&made->event.user_count,
-                               .interpreted = interpreted};
+                               .interpreted = interpreted,
+                               .is_interpreted = made->is_interpreted};
     return (int)unwind_walk_frame(index, &walk);
 }
 
@@ -228,22 +234,12 @@ static void walk_frames(__u32 slot, struct scratch *made, struct interpreter_wal
     }
 }
 
-/* The last ones that the program entered the kernel with: those of this interrupt (context, if it
- * is one) when it came from the program; else they are at the end of the thread's stack in the
- * kernel. */
-static _Bool find_registers(void *context, bpf_user_pt_regs_t *ret_registers)
+/* Those that the program entered the kernel with last: at the end of the thread's stack there. */
+static _Bool find_entry(bpf_user_pt_regs_t *ret_registers)
 {
-    const struct bpf_perf_event_data_kern *data = context;
     const struct task_struct *task = (const struct task_struct *)bpf_get_current_task();
     const __u64 bytes = bpf_core_type_size(struct pt_regs);
     const __u8 *end = BPF_CORE_READ(task, stack);
-    if (data) {
-        const void *interrupted = BPF_CORE_READ(data, regs);
-        if (bpf_probe_read_kernel(ret_registers, sizeof(*ret_registers), interrupted))
-            return 0;
-        if (is_of_program(ret_registers))
-            return 1;
-    }
     end += kernel_stack_bytes;
     return !bpf_probe_read_kernel(ret_registers, sizeof(*ret_registers), end - bytes) &&
            is_of_program(ret_registers);
@@ -252,41 +248,58 @@ static _Bool find_registers(void *context, bpf_user_pt_regs_t *ret_registers)
 static void walk_frames(__u32 slot, struct scratch *made, struct interpreter_walk *interpreted)
 {
     (void)slot;
-    unwind_walk(&made->state, (struct unwind_stack *)&made->event.user_count, interpreted);
+    unwind_walk(&made->state, (struct unwind_stack *)&made->event.user_count, interpreted,
+                made->is_interpreted);
 }
 
-/* Those that the program entered the kernel with last, be it by this interrupt. */
-static _Bool find_registers(void *context, bpf_user_pt_regs_t *ret_registers)
+/* Those that the program entered the kernel with last. */
+static _Bool find_entry(bpf_user_pt_regs_t *ret_registers)
 {
-    (void)context;
     const void *registers = (const void *)bpf_task_pt_regs(bpf_get_current_task_btf());
     return !bpf_probe_read_kernel(ret_registers, sizeof(*ret_registers), registers);
 }
 #endif
 
-static void walk_program(__u32 slot, void *context, struct scratch *scratch,
-                         struct interpreter_walk *interpreted)
+/* The program's, into the state of the walk. */
+static __always_inline enum unwind_stop find_registers(struct bpf_perf_event_data *context,
+                                                       _Bool is_in_program, struct scratch *scratch)
+{
+    if (is_in_program) {
+        if (is_compat(&context->regs))
+            return UNWIND_STOP_COMPAT;
+        take_registers(&scratch->state, &context->regs);
+        /* Keeps this copy apart from the other: the context is read at constant places alone. */
+        __asm__ volatile("" ::"r"(context));
+        return UNWIND_GO_ON;
+    }
+    if (!find_entry(&scratch->registers))
+        return UNWIND_STOP_REGISTER;
+    if (is_compat(&scratch->registers))
+        return UNWIND_STOP_COMPAT;
+    take_registers(&scratch->state, &scratch->registers);
+    return UNWIND_GO_ON;
+}
+
+static __always_inline void walk_program(__u32 slot, struct bpf_perf_event_data *interrupted,
+                                         _Bool is_in_program, struct scratch *scratch,
+                                         struct interpreter_walk *interpreted)
 {
     struct sample_event *event = &scratch->event;
     const struct unwind_run unknown = {};
     const struct unwind_run *run = &unknown;
     const __u32 process = event->process_id;
-    if (!find_registers(context, &scratch->registers)) {
-        event->stop = UNWIND_STOP_REGISTER;
+    event->stop = find_registers(interrupted, is_in_program, scratch);
+    if (event->stop)
         return;
-    }
-    if (is_compat(&scratch->registers)) {
-        event->stop = UNWIND_STOP_COMPAT;
-        return;
-    }
     const struct sample_process *known = bpf_map_lookup_elem(&processes, &process);
     if (known && (known->started_ns == 0 || known->started_ns == event->started_ns)) {
         run = &known->run;
         if (known->interpreter.layout.groups != INTERPRETER_NONE &&
-            interpreter_begin(interpreted, &known->interpreter, thread_pointer()))
+            interpreter_begin(interpreted, &known->interpreter, thread_pointer())) {
             interpreter_walk_all(interpreted);
+            scratch->is_interpreted = 1;
+        }
     }
-    take_registers(&scratch->state, &scratch->registers);
     unwind_begin(&scratch->state, run, walk_options);
     walk_frames(slot, scratch, interpreted);
 }
@@ -296,9 +309,6 @@ static void put_interpreted(struct sample_event *event, const struct interpreter
 {
     __u64 first = (__u64)event->user_count + event->kernel_count;
     __u64 count = interpreted->count;
-    event->interpreted_count = 0;
-    if (count == 0)
-        return;
     if (first > SAMPLE_USER_FRAMES_MAX + SAMPLE_KERNEL_FRAMES_MAX)
         first = SAMPLE_USER_FRAMES_MAX + SAMPLE_KERNEL_FRAMES_MAX;
     if (count > INTERPRETED_FRAMES_MAX)
@@ -320,8 +330,9 @@ static void walk_kernel(void *context, struct sample_event *event)
 }
 
 /* False when the ring is full. */
-static _Bool send(struct sample_event *event, struct sample_counters *counter)
+static _Bool send(struct scratch *made, struct sample_counters *counter)
 {
+    struct sample_event *event = &made->event;
     __u64 bytes = SAMPLE_EVENT_HEAD_BYTES + 8 * ((__u64)event->kernel_count + event->user_count) +
                   sizeof(struct interpreted_frame) * (__u64)event->interpreted_count;
     if (bytes > sizeof(*event))
@@ -329,7 +340,7 @@ static _Bool send(struct sample_event *event, struct sample_counters *counter)
     counter->kernel_frames += event->kernel_count;
     counter->user_frames += event->user_count;
     counter->interpreted_frames += event->interpreted_count;
-    if (!bpf_ringbuf_output(&samples, event, bytes, ring_flags()))
+    if (!bpf_ringbuf_output(&samples, event, bytes, ring_flags(made, bytes)))
         return 1;
     counter->lost++;
     return 0;
@@ -353,30 +364,48 @@ static _Bool has_program(struct task_struct *task)
     return memory && BPF_CORE_READ(memory, start_code);
 }
 
-/* Who it is, where it is, and what it is in. The process's number is there already. */
-static void fill(__u32 slot, void *interrupted, void *context, struct scratch *made,
-                 struct interpreter_walk *interpreted)
+/* Whose process began when, by the task's own memory where a program may read that without a call.
+ */
+static __u64 current_start(void)
+{
+#if CPU_BEFORE_5_17
+    struct task_struct *task = (struct task_struct *)bpf_get_current_task();
+    return BPF_CORE_READ(task, group_leader, start_boottime);
+#else
+    return bpf_get_current_task_btf()->group_leader->start_boottime;
+#endif
+}
+
+/* Who it is, where it is, and what it is in. The process's number is there already. interrupted: by
+ * a perf event, whose registers may be the program's own; NULL: the thread leaves its CPU. */
+static __always_inline void fill(__u32 slot, struct bpf_perf_event_data *interrupted, void *context,
+                                 struct scratch *made, struct interpreter_walk *interpreted)
 {
     struct sample_event *event = &made->event;
     struct task_struct *task = (struct task_struct *)bpf_get_current_task();
+    const _Bool is_in_program = interrupted && is_of_program(&interrupted->regs);
     event->time_ns = bpf_ktime_get_ns();
-    event->started_ns = BPF_CORE_READ(task, group_leader, start_boottime);
-    event->thread_id = thread_number(task);
+    event->started_ns = current_start();
+    event->thread_id =
+        agent_namespace ? number_in_namespace(task) : (__u32)bpf_get_current_pid_tgid();
     bpf_get_current_comm(event->comm, sizeof(event->comm));
-    event->user_count = 0;
+    event->user_count = event->kernel_count = event->interpreted_count = 0;
     event->stop = UNWIND_GO_ON;
-    interpreted->count = interpreted->group_count = 0;
-    if (has_program(task))
-        walk_program(slot, interrupted, made, interpreted);
-    walk_kernel(context, event);
-    put_interpreted(event, interpreted);
+    made->is_interpreted = 0;
+    if (is_in_program || has_program(task))
+        walk_program(slot, interrupted, is_in_program, made, interpreted);
+    if (!is_in_program)
+        walk_kernel(context, event);
+    if (made->is_interpreted)
+        put_interpreted(event, interpreted);
 }
 
 SEC("perf_event")
 int sample_cpu(struct bpf_perf_event_data *context)
 {
     const __u32 zero = 0, slot = SCRATCH_TICK;
-    if ((__u32)bpf_get_current_pid_tgid() == 0) /* the idle task */
+    const __u64 numbers = bpf_get_current_pid_tgid();
+    if ((__u32)numbers == 0) /* the idle task */
         return 0;
     struct scratch *made = bpf_map_lookup_elem(&scratch, &slot);
     struct sample_counters *counter = bpf_map_lookup_elem(&counters, &zero);
@@ -384,7 +413,9 @@ int sample_cpu(struct bpf_perf_event_data *context)
     if (!made || !counter || !interpreted)
         return 0;
     struct sample_event *event = &made->event;
-    event->process_id = process_number((struct task_struct *)bpf_get_current_task());
+    event->process_id = agent_namespace
+                            ? process_number((struct task_struct *)bpf_get_current_task())
+                            : (__u32)(numbers >> 32);
     if (!is_wanted(event->process_id, counter))
         return 0;
     event->amount = thin_take(context->sample_period);
@@ -393,7 +424,7 @@ int sample_cpu(struct bpf_perf_event_data *context)
     event->kind = SAMPLE_TICK;
     fill(slot, context, context, made, interpreted);
     counter->samples++;
-    send(event, counter);
+    send(made, counter);
     return 0;
 }
 

@@ -39,11 +39,6 @@ struct pid {
     struct upid numbers[1];
 };
 
-/* What the context of a program at a perf event really is. */
-struct bpf_perf_event_data_kern {
-    struct pt_regs *regs;
-};
-
 struct mm_struct {
     unsigned long start_code; /* 0: no program is loaded yet */
 };

@@ -44,7 +44,7 @@ static void begin_wait(struct bpf_raw_tracepoint_args *context, struct scratch *
         return;
     }
     counter->waits++;
-    if (!send(event, counter))
+    if (!send(made, counter))
         bpf_map_delete_elem(&waits, &number);
 }
 
@@ -62,7 +62,7 @@ static void end_wait(struct task_struct *task, struct scratch *made,
     event->thread_id = thread_number(task);
     event->user_count = event->kernel_count = event->interpreted_count = 0;
     bpf_map_delete_elem(&waits, &number);
-    send(event, counter);
+    send(made, counter);
 }
 
 SEC("raw_tp/sched_switch")

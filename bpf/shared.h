@@ -58,6 +58,9 @@ static inline const struct interpreted_frame *sample_interpreted(const struct sa
                                               event->kernel_count);
 }
 
+/* Memory to make a sample in: of each kind of program its own, as one may interrupt the other. */
+enum { SCRATCH_TICK, SCRATCH_SWITCH, SCRATCH_COUNT };
+
 /* What the walk has to know of a process, by its process_id. */
 struct sample_process {
     __u64 started_ns; /* 0: of any start */

@@ -147,35 +147,21 @@ UNWIND_INLINE int unwind_find_mapping(struct unwind_source *source, struct unwin
     return 1;
 }
 
-/* The number of the rule for an offset in the table of the state's mapping. */
-UNWIND_INLINE int unwind_find_rule(struct unwind_source *source, const struct unwind_state *state,
-                                   __u64 offset, __u32 *ret_rule)
+/* The number of a rule, which need not be aligned. */
+UNWIND_INLINE __u32 unwind_rule_at(const __u8 *place)
 {
-    *ret_rule = UNWIND_RULE_NONE;
-    __u64 part = offset >> UNWIND_CHUNK_SHIFT;
-    if (part >= state->mapping.chunk_count)
-        return 1;
-    const struct unwind_chunk *chunk =
-        unwind_source_chunk(source, (__u32)(state->mapping.first_chunk + part));
-    if (!chunk)
+    return place[0] | (__u32)place[1] << 8;
+}
+
+/* The rule in force at low, of a block at an offset of the shard. */
+UNWIND_INLINE int unwind_search_block(const __u8 *shard, __u64 offset, __u64 row_count, __u64 low,
+                                      __u32 *ret_rule)
+{
+    /* The carry is the first of the rules, and has no address. */
+    const __u64 addresses = offset + 2 * row_count + 1;
+    __u64 count = row_count + 1, at = 0;
+    if (row_count > UNWIND_BLOCK_BYTES)
         return 0;
-    __u64 block = ((offset & (UNWIND_CHUNK_BYTES - 1)) >> UNWIND_BLOCK_SHIFT) - chunk->first_block;
-    if (block >= chunk->block_count)
-        return 1;
-    const __u8 *shard = unwind_source_shard(source, chunk->shard);
-    __u64 index_offset = (chunk->first_rows & ~3u) + block * 4;
-    if (!shard || index_offset > UNWIND_SHARD_BYTES - 8)
-        return 0;
-    const __u32 *index = (const __u32 *)(shard + index_offset);
-    __u64 at = index[0];
-    __u64 count = (__u64)index[1] - at;
-    __u64 low = offset & (UNWIND_BLOCK_BYTES - 1);
-    __u64 addresses = chunk->addresses;
-    if (count > UNWIND_BLOCK_BYTES)
-        return 0;
-    /* One row before the block is in force at its begin: search among it and the block's own. */
-    at -= 1;
-    count += 1;
     for (int i = 0; i < UNWIND_BLOCK_STEPS + 1; i++) {
         if (count <= 1)
             break;
@@ -188,13 +174,40 @@ UNWIND_INLINE int unwind_find_rule(struct unwind_source *source, const struct un
         at += half & ~above;
         count -= half;
     }
-    if (at == ~(__u64)0)
-        return 1; /* before the first row */
-    __u64 rule_offset = (chunk->rules & ~1u) + at * 2;
-    if (at >= chunk->row_count || rule_offset > UNWIND_SHARD_BYTES - 2)
+    offset += at * 2;
+    if (offset > UNWIND_SHARD_BYTES - 2)
         return 0;
-    *ret_rule = *(const __u16 *)(shard + rule_offset);
+    *ret_rule = unwind_rule_at(shard + offset);
     return 1;
+}
+
+/* The number of the rule for an offset in the table of the state's mapping. */
+UNWIND_INLINE int unwind_find_rule(struct unwind_source *source, const struct unwind_state *state,
+                                   __u64 offset, __u32 *ret_rule)
+{
+    *ret_rule = UNWIND_RULE_NONE;
+    __u64 part = offset >> UNWIND_CHUNK_SHIFT;
+    if (part >= state->mapping.chunk_count)
+        return 1;
+    const struct unwind_chunk *chunk =
+        unwind_source_chunk(source, (__u32)(state->mapping.first_chunk + part));
+    if (!chunk)
+        return 0;
+    __u64 group = ((offset & (UNWIND_CHUNK_BYTES - 1)) >> UNWIND_GROUP_SHIFT) - chunk->first_group;
+    if (group >= chunk->group_count)
+        return 1;
+    const __u8 *shard = unwind_source_shard(source, chunk->shard);
+    __u64 index = (chunk->groups & ~3u) + group * 4;
+    if (!shard || index > UNWIND_SHARD_BYTES - 4)
+        return 0;
+    __u64 begin = *(const __u32 *)(shard + index) & ~1u;
+    if (begin > UNWIND_SHARD_BYTES - UNWIND_GROUP_HEAD_BYTES)
+        return 0;
+    __u64 block = (offset >> UNWIND_BLOCK_SHIFT) & (UNWIND_GROUP_BLOCKS - 1);
+    const __u16 *first_row = (const __u16 *)(shard + begin) + block;
+    __u64 first = first_row[0], next = first_row[1];
+    return unwind_search_block(shard, begin + UNWIND_GROUP_HEAD_BYTES + 2 * block + 3 * first,
+                               next - first, offset & (UNWIND_BLOCK_BYTES - 1), ret_rule);
 }
 
 /* Where a register is in the words that the kernel saves for a signal handler. */

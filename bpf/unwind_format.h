@@ -7,14 +7,20 @@
  * executable mappings of one address space. Rows and runs lie in *shards*, byte arrays of 4 MiB
  * that user space maps and fills; rules and chunks are two arrays of their own.
  *
- * Rows take 3 bytes: the low 8 bits of the address and the number of the rule. An index says for
- * each block of 256 bytes which of the chunk's rows is the first in it, so that a search is over
- * the rows of one block. The row in force at an address is the last one at or below it, perhaps
- * one of an earlier block. All offsets are in bytes from the begin of a shard:
+ * Rows take 3 bytes: the low 8 bits of the address and the number of the rule. They are in blocks
+ * of 256 bytes of addresses, so that a search is over the rows of one block, and 16 blocks are a
+ * group, whose index and rows are one piece: between two samples the tables leave the processor's
+ * caches, and a look-up costs what it touches, one line of the chunk's index (of 64 KiB of
+ * addresses) and two or three of a piece of about 300 bytes. The row in force at an address is the
+ * last one at or below it; where that is none of the block's own it is the block's *carry*, the
+ * rule in force where the block begins. All offsets are in bytes from the begin of a shard:
  *
- *   chunk:  __u32 first_row[block_count + 1], at 4-aligned first_rows
- *           __u8  address_low[row_count],     at addresses
- *           __u16 rule[row_count],            at 2-aligned rules
+ *   chunk:  __u32 group[group_count],         at 4-aligned groups: offset of each, 2-aligned
+ *   group:  __u16 first_row[17],              of each block among the group's rows, and their count
+ *           block[16],                        block i at 34 + 2 * i + 3 * first_row[i]
+ *   block:  __u16 carry
+ *           __u16 rule[row_count],            not aligned
+ *           __u8  address_low[row_count]
  *   run:    __u64 start[count],               at 8-aligned offset; ascending
  *           struct unwind_mapping [count],    right after
  *
@@ -35,6 +41,9 @@
 #define UNWIND_CHUNK_BYTES (1u << UNWIND_CHUNK_SHIFT)
 #define UNWIND_BLOCK_SHIFT 8u
 #define UNWIND_BLOCK_BYTES (1u << UNWIND_BLOCK_SHIFT)
+#define UNWIND_GROUP_SHIFT 12u
+#define UNWIND_GROUP_BLOCKS (1u << (UNWIND_GROUP_SHIFT - UNWIND_BLOCK_SHIFT))
+#define UNWIND_GROUP_HEAD_BYTES (2 * (UNWIND_GROUP_BLOCKS + 1))
 #define UNWIND_RUN_MAX                                                                             \
     (UNWIND_SHARD_BYTES / 32u) /* mappings of one address space: one shard full */
 
@@ -103,13 +112,11 @@ enum {
 
 struct unwind_chunk {
     __u32 shard;
-    __u32 first_block; /* blocks before it, and from its end on, have no rows: UNWIND_CFA_NONE */
-    __u32 block_count;
-    __u32 row_count;
-    __u32 first_rows; /* byte offsets in the shard */
-    __u32 addresses;
-    __u32 rules;
-    __u32 unused;
+    __u32 first_group; /* groups before it, and from its end on, have no rows: UNWIND_CFA_NONE */
+    __u32 group_count;
+    __u32 groups; /* byte offset in the shard */
+    __u32 bytes;  /* of all of it, from groups on; for user space */
+    __u32 unused[3];
 };
 
 enum {

@@ -1,13 +1,17 @@
 #!/usr/bin/env python3
 """make bench-agent: what perfolio-agent costs the host that it watches, with `perf record` beside it in the same run.
 
-  tests/bench/agent.py [PART …]   walk, busy, start, tables; without one, all
+  tests/bench/agent.py [PART …]   walk, busy, depth, start, tables; without one, all
 
 BENCH_SECONDS (20) is how long each figure is taken; BENCH_PROCESSES (150) how many processes the host has.
 The kernel's own clock of its programs (kernel.bpf_stats_enabled, put back afterwards) says what a sample costs:
 it counts some 20 ns of each run for itself. A busy core is one that is not idle, whoever uses it. Memory is what is
 resident, tables of the kernel program that are mapped among it: they are counted as BPF memory, too. What perf
 costs in the kernel is not in its process's time, and is not measured.
+
+"depth" samples the same processes at the same time with `perfolio record` and `perf record --call-graph dwarf`: how
+many frames of the program a stack has, how many stacks come to the program's entry, and the bytes of a sample that
+the kernel hands over. Perf's goals are perf's own figures. Frames that were inlined are counted by neither.
 
 Needs root. Goals are those of the project; a figure that misses its goal is marked, and nothing fails because of it.
 """
@@ -20,12 +24,16 @@ import re
 import signal
 import shutil
 import statistics
+import struct
 import subprocess
 import sys
 import tempfile
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "oracle"))
+import pprof_reader  # noqa: E402
+
 ROOT = HERE.parents[1]
 BUILD = ROOT / "build" / os.environ.get("BUILD", "release")
 WORK = ROOT / "build" / "bench"
@@ -35,6 +43,7 @@ STATS = pathlib.Path("/proc/sys/kernel/bpf_stats_enabled")
 CORES = os.cpu_count()
 OUTER_FRAMES = 5  # of _start, libc's two, main and spin
 STARTS = 5
+RECORD_HEAD_BYTES = 8 + 56  # of the ring, and SAMPLE_EVENT_HEAD_BYTES of bpf/shared.h
 WARM_SECONDS = 12  # the first window was sent, and the kernel's names were read
 ROWS = []
 
@@ -176,7 +185,7 @@ def bench_perf(folder, hertz, form):
     if not shutil.which("perf"):
         return print("(there is no perf)")
     file = folder / "perf.data"
-    with subprocess.Popen(["perf", "record", "-a", "-F", str(hertz), "--call-graph", form, "-o", file],
+    with subprocess.Popen(["perf", "record", "-B", "-N", "-a", "-F", str(hertz), "--call-graph", form, "-o", file],
                           stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as perf:
         first = busy_seconds()
         time.sleep(2)
@@ -214,6 +223,82 @@ def bench_busy(folder, truth):
             bench_perf(folder, hertz, "fp")
 
 
+def entry_of(path):
+    """Where an ELF file of 64 bits begins to run, as its bytes lie in the file."""
+    data = pathlib.Path(path).read_bytes()
+    entry, headers = struct.unpack_from("<QQ", data, 24)
+    size, count = struct.unpack_from("<HH", data, 54)
+    for i in range(count):
+        kind, _, offset, address, _, bytes_in_file = struct.unpack_from("<IIQQQQ", data, headers + i * size)
+        if kind == 1 and address <= entry < address + bytes_in_file:
+            return entry, entry - address + offset
+    return entry, entry
+
+
+def our_stacks(file):
+    """[(frames of the program and its scripts, (address, file) of the outermost, how often)]"""
+    profile = pprof_reader.load(file)
+    found = []
+    for sample in profile.samples:
+        frames = []
+        for location_id in sample.stack:
+            location = profile.locations[location_id]
+            mapping = profile.mappings.get(location["mapping_id"])
+            path = mapping["filename"] if mapping else ""
+            if path != "[kernel]":
+                frames.append((location["address"], path))
+        if frames:
+            found.append((len(frames), frames[-1], sample.values[0]))
+    return found
+
+
+def stacks_of_perf(file):
+    text = subprocess.run(["perf", "script", "-i", file, "--no-inline", "-F", "ip,sym,dso"], check=True, timeout=300,
+                          stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True).stdout
+    found = []
+    for block in text.split("\n\n"):
+        frames = re.findall(r"^\s+([0-9a-f]+) .*\((.*)\)$", block, re.M)
+        if frames:
+            found.append((len(frames), (int(frames[-1][0], 16), frames[-1][1]), 1))
+    return found
+
+
+def judge(stacks, executable):
+    """(stacks, frames of one, share of those that come to the program's entry)"""
+    places = [range(entry, entry + 64) for entry in entry_of(executable)]
+    total = sum(count for *_, count in stacks)
+    if not total:
+        return 0, 0.0, 0.0
+    whole = sum(count for _, (address, path), count in stacks
+                if os.path.realpath(path) == executable and any(address in place for place in places))
+    return total, sum(depth * count for depth, _, count in stacks) / total, 100 * whole / total
+
+
+def bench_depth(folder, truth):
+    if not shutil.which("perf"):
+        return print("(there is no perf)")
+    for name, command in zip(("16 frames of C", "xz", "CPython"), mixed_load(truth)[::max(1, CORES // 2)]):
+        ours, theirs = folder / "ours.pb.gz", folder / "perf.data"
+        with running(command) as (process,):
+            time.sleep(2)
+            recording = [[BUILD / "perfolio", "record", "-p", process.pid, "-F", 99, "-d", SECONDS, "-o", ours],
+                         ["perf", "record", "-B", "-N", "-e", "cpu-clock:u", "-F", 99, "--call-graph", "dwarf",
+                          "-p", process.pid, "-o", theirs, "--", "sleep", SECONDS]]
+            both = [subprocess.Popen([str(word) for word in words], stdout=subprocess.DEVNULL,
+                                     stderr=subprocess.DEVNULL) for words in recording]
+            if any(each.wait(SECONDS + 120) for each in both):
+                sys.exit(f"{name} could not be recorded")
+            executable = os.path.realpath(f"/proc/{process.pid}/exe")
+        our_count, our_depth, our_roots = judge(our_stacks(ours), executable)
+        count, depth, roots = judge(stacks_of_perf(theirs), executable)
+        if not our_count or not count:
+            sys.exit(f"{name} was not sampled: {our_count} and {count} samples")
+        row(f"{name}: frames of a stack ({our_count} and {count} samples)", our_depth, "", round(depth, 2), True)
+        row(f"{name}: stacks that come to the program's entry", our_roots, "%", round(roots, 2), True)
+        row("  bytes that the kernel hands over, of perf's",
+            100 * (RECORD_HEAD_BYTES + 8 * our_depth) / (theirs.stat().st_size / count), "%", 5)
+
+
 def bench_start(folder, truth):
     idle = [["sleep", "100000"], ["python3", "-c", "import json, ssl, time; time.sleep(100000)"],
             ["sleep", "100000"], ["perl", "-e", "sleep 100000"]]
@@ -247,7 +332,7 @@ def bench_tables(_folder, _truth):
         row(f"unwind table of {name}", float(figure), "MB/s", 250, at_least=True)
 
 
-PARTS = {"walk": bench_walk, "busy": bench_busy, "start": bench_start, "tables": bench_tables}
+PARTS = {"walk": bench_walk, "busy": bench_busy, "depth": bench_depth, "start": bench_start, "tables": bench_tables}
 
 
 def main():

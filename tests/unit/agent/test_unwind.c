@@ -442,7 +442,7 @@ static void a_table_of_a_file_that_has_changed_is_refused(void **state)
     assert_int_equal(unwind_space_reserve(walk->space, table->start + 256, 1, &ref, &err),
                      ERR_NONE);
     assert_int_equal(unwind_space_fill(walk->space, &ref, table, &err), ERR_INVALID);
-    assert_int_equal(walk->source.chunks[ref.first_chunk].block_count, 0);
+    assert_int_equal(walk->source.chunks[ref.first_chunk].group_count, 0);
     unwind_table_destroy(table);
     destroy_walk(walk);
 }
