@@ -1,6 +1,6 @@
 // Who may see what: passwords, teams, what is gone or never was; editing; reports.
 import assert from "node:assert/strict";
-import { viewReady, withPage } from "./harness.mjs";
+import { told, viewReady, withPage } from "./harness.mjs";
 import { cpuProfile } from "./profiles.mjs";
 
 export async function testAccess(runner, browser, server) {
@@ -86,7 +86,7 @@ export async function testAccess(runner, browser, server) {
       await page.click("[aria-label=Report]");
       await page.fill("dialog textarea", "It is not a profile");
       await page.click("dialog button:has-text('Report')");
-      await page.waitForSelector("text=Reported. Thank you.");
+      await told(page, "Reported. Thank you.");
     });
     const reports = await server.call("GET", "/api/v1/admin/reports", { token: server.token });
     assert.ok(reports.json.reports.some((report) => report.share_id === shared.id));

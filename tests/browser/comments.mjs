@@ -1,6 +1,6 @@
 // Comments: read by all, written, edited and deleted by whoever may, pinned to frames; and short links to long views.
 import assert from "node:assert/strict";
-import { viewReady, withPage } from "./harness.mjs";
+import { focusIs, pasted, told, viewReady, withPage } from "./harness.mjs";
 import { cpuProfile } from "./profiles.mjs";
 import { signedIn } from "./account.mjs";
 
@@ -16,9 +16,7 @@ const items = (page) =>
     })),
   );
 
-const said = (page, text) => page.waitForSelector(`.message.shown:has-text(${JSON.stringify(text)})`);
 const query = (page) => new URL(page.url()).searchParams;
-const pasted = (page) => page.evaluate(() => navigator.clipboard.readText());
 
 /** Until nothing but what was asked for stands there. */
 const countIs = (page, count) => page.waitForFunction((wanted) => document.querySelectorAll(".talk-list > li").length === wanted, count);
@@ -44,10 +42,10 @@ async function testWriting(runner, browser, server, context, share) {
       await page.click(".talk button:has-text('Comment')");
       await countIs(page, 1);
       assert.equal(await page.textContent(".toolbar [title=Comments] .count"), "1");
-      const [told] = await listOf(server, share.id);
-      assert.deepEqual(told.pin, { hash: zoom, function: name });
-      assert.deepEqual([told.view, told.text], [view, "Why is **this** so wide?\n\n<b>&\"'"]);
-      assert.deepEqual(await items(page), [{ author: told.author, text: "Why is this so wide?\n\n<b>&\"'", pin: name }]);
+      const [kept] = await listOf(server, share.id);
+      assert.deepEqual(kept.pin, { hash: zoom, function: name });
+      assert.deepEqual([kept.view, kept.text], [view, "Why is **this** so wide?\n\n<b>&\"'"]);
+      assert.deepEqual(await items(page), [{ author: kept.author, text: "Why is this so wide?\n\n<b>&\"'", pin: name }]);
       assert.equal(await page.textContent(".talk-list .markdown strong"), "this");
       assert.equal(await page.inputValue(".talk form textarea"), "");
 
@@ -83,17 +81,17 @@ async function testWriting(runner, browser, server, context, share) {
       await page.click(`${second} button:has-text('Edit')`);
       await page.fill(`${second} textarea`, "never mind");
       await page.keyboard.press("Escape");
-      const told = await listOf(server, share.id);
-      assert.equal(told[1].text, "A better second");
-      assert.deepEqual((await items(page)).map(({ author, pin }) => [author, pin]), told.map(({ author, pin }) => [author, pin?.function ?? null]));
+      const kept = await listOf(server, share.id);
+      assert.equal(kept[1].text, "A better second");
+      assert.deepEqual((await items(page)).map(({ author, pin }) => [author, pin]), kept.map(({ author, pin }) => [author, pin?.function ?? null]));
       assert.equal((await items(page))[1].text, "A better second");
       const first = ".talk-list > li:nth-child(1)";
       await page.click(`${first} button:has-text('Delete')`);
       assert.equal((await listOf(server, share.id)).length, 2);
       await page.click(`${first} button:has-text('Delete forever')`);
       await countIs(page, 1);
-      assert.deepEqual((await listOf(server, share.id)).map(({ n }) => n), [told[1].n]);
-      assert.equal(await page.evaluate(() => document.activeElement.textContent), "1 comment");
+      assert.deepEqual((await listOf(server, share.id)).map(({ n }) => n), [kept[1].n]);
+      await focusIs(page, () => document.activeElement.textContent, "1 comment");
       assert.equal(await page.textContent(".toolbar .count"), "1");
 
       // The button says it before the comments are opened, and asks nothing for it.
@@ -144,8 +142,8 @@ async function testReading(runner, browser, server, share) {
       await page.keyboard.press("9");
       await countIs(page, 1);
       assert.equal(query(page).get("v"), "comments");
-      const told = await listOf(server, share.id);
-      assert.deepEqual(await items(page), told.map(({ author, text, pin }) => ({ author, text, pin: pin?.function ?? null })));
+      const kept = await listOf(server, share.id);
+      assert.deepEqual(await items(page), kept.map(({ author, text, pin }) => ({ author, text, pin: pin?.function ?? null })));
       assert.equal(await page.locator(".talk :is(textarea, button:has-text('Edit'), button:has-text('Delete'))").count(), 0);
       const link = await page.getAttribute(".talk a:has-text('Sign in')", "href");
       assert.equal(link, `/login?next=${encodeURIComponent(`/p/${share.id}?v=comments&sv=2`)}`);
@@ -184,14 +182,14 @@ async function testReading(runner, browser, server, share) {
       await page.goto(`${path}?q=json&sv=2`);
       await viewReady(page);
       await page.keyboard.press("y");
-      await said(page, "Link copied");
+      await told(page, "Link copied");
       assert.equal(await pasted(page), `${path}?q=json&sv=2`);
 
       for (const copy of [() => page.keyboard.press("y"), () => page.click("button:has-text('Copy link')")]) {
         await page.goto(long);
         await viewReady(page);
         await copy();
-        await said(page, "Short link copied");
+        await told(page, "Short link copied");
         const link = await pasted(page);
         assert.match(link, /\/s\/[0-9A-Za-z]{10}$/);
         const followed = await server.call("GET", new URL(link).pathname);
@@ -209,7 +207,7 @@ async function testReading(runner, browser, server, share) {
       await page.goto(long);
       await viewReady(page);
       await page.keyboard.press("y");
-      await said(page, "No short link (too many new links): long link copied");
+      await told(page, "No short link (too many new links): long link copied");
       assert.equal(await pasted(page), page.url());
     }),
   );

@@ -181,9 +181,9 @@ export async function testContrast(runner, browser, server) {
         async (page) => {
           const check = async (what, url, act) => {
             await (page.url().startsWith(path) && url.startsWith(path) ? setInPlace(page, url) : page.goto(url));
-            if (what !== "landing") await viewReady(page);
+            await (what === "landing" ? page.waitForSelector(".drop") : viewReady(page));
             await act?.();
-      await page.screenshot({ path: join(screenshots, `${name}-contrast-${what}.png`) });
+            await page.screenshot({ path: join(screenshots, `${name}-contrast-${what}.png`) });
             assert.deepEqual(await axeFindings(page, rules), [], what);
           };
           await runner.test(`high contrast (${name}): boxes have edges, names 7 to 1, what is found a thick edge`, async () => {

@@ -1,6 +1,6 @@
 // The comparison of two shares: the table equals the difference of two brute-force readers.
 import assert from "node:assert/strict";
-import { spoken, tableRows, viewReady, withPage } from "./harness.mjs";
+import { spoken, tableRows, told, viewReady, withPage } from "./harness.mjs";
 import { cpuProfile, cpuSamples, encodePprof, labelledProfile, topOf, totalOf, twoTypes } from "./profiles.mjs";
 
 export async function testDiff(runner, browser, server) {
@@ -146,7 +146,6 @@ export async function testDiff(runner, browser, server) {
     const labelled = await server.share(labelledProfile(24), { title: "With labels" });
     await withPage(browser, server, async (page) => {
       await page.addInitScript((ids) => localStorage.setItem("perfolio:shares", JSON.stringify(ids.map((id) => ({ id })))), [heap.id, after.id, before.id]);
-      const told = (text) => page.waitForSelector(`.message.shown:has-text("${text}")`);
       await page.goto(`${server.url}/p/${after.id}?v=table&st=cpu&q=main&sv=2`);
       await viewReady(page);
       await page.keyboard.press("[");
@@ -158,7 +157,7 @@ export async function testDiff(runner, browser, server) {
       await viewReady(page);
       await page.keyboard.press("]");
       await page.waitForURL(`${server.url}/p/${heap.id}?v=table&q=main&sv=2`);
-      await told("This profile has no sample type “cpu”: shown is “alloc_space”.");
+      await told(page, "This profile has no sample type “cpu”: shown is “alloc_space”.");
       await viewReady(page);
       // From a comparison to the side that has no such labels: by key, and by the link above.
       for (const leave of [() => page.keyboard.press("["), () => page.click(".side.before a")]) {
@@ -166,7 +165,7 @@ export async function testDiff(runner, browser, server) {
         await viewReady(page);
         await leave();
         await page.waitForURL(`${server.url}/p/${plain.id}`);
-        await told("None of its samples has a label “thread” to group by. Not obeyed, since it has no such labels: thread=io.");
+        await told(page, "None of its samples has a label “thread” to group by. Not obeyed, since it has no such labels: thread=io.");
         await viewReady(page);
       }
     });

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { createServer } from "node:http";
 import { join } from "node:path";
-import { axeFindings, screenshots, spoken, viewReady, withPage } from "./harness.mjs";
+import { axeFindings, patienceMs, screenshots, spoken, viewReady, withPage } from "./harness.mjs";
 import { foldedText } from "./profiles.mjs";
 
 /** Another site with one page; a frame in it shows that address. */
@@ -22,6 +22,7 @@ export async function testEmbed(runner, browser, server) {
   await runner.test("another site's page shows a share in a frame, without the site around it", async () => {
     const { id } = await server.share(foldedText(200), { title: "framed" });
     const context = await browser.newContext({ ignoreHTTPSErrors: true });
+    context.setDefaultTimeout(patienceMs);
     try {
       await otherSite(`${server.url}/embed/${id}?v=table&sv=2`, async (address) => {
         const page = await context.newPage();

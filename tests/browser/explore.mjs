@@ -1,7 +1,7 @@
 // Continuous profiles: the graph's numbers and the views' equal those of a brute-force reader of what was sent, and the API's.
 import assert from "node:assert/strict";
 import { join } from "node:path";
-import { axeFindings, screenshots, setInPlace, soon, tableRows, viewReady, withPage } from "./harness.mjs";
+import { axeFindings, screenshots, pasted, setInPlace, soon, tableRows, told, viewReady, withPage } from "./harness.mjs";
 import { cpuSamples, encodePprof, topOf, totalOf, twoTypes } from "./profiles.mjs";
 import { signedIn } from "./account.mjs";
 
@@ -302,8 +302,7 @@ export async function testExplore(runner, browser, server) {
       const shown = await page.textContent(".foot-total");
       await page.click("text=Single profiles");
       await page.waitForURL(/list=1/);
-      await page.waitForSelector(".stored tbody tr");
-      assert.equal(await page.locator(".stored tbody tr").count(), 2 * profileCount);
+      await page.waitForFunction((count) => document.querySelectorAll(".stored tbody tr").length === count, 2 * profileCount);
       const first = page.locator(".stored tbody tr").first();
       const newest = sent.filter(({ ms }) => ms === begin + (profileCount - 1) * minute);
       const [total, labels] = await first.locator("td").evaluateAll((cells) => cells.slice(1).map((cell) => cell.textContent));
@@ -323,7 +322,7 @@ export async function testExplore(runner, browser, server) {
         await page.waitForFunction((id) => new URL(location.href).searchParams.get("profile") === id, id);
       }
       await page.keyboard.press("]");
-      await page.waitForSelector("text=There is no newer profile in the window");
+      await told(page, "There is no newer profile in the window");
       await page.click("text=Back to all of them");
       await viewReady(page);
       await soon(async () => assert.equal(await page.textContent(".foot-total"), shown));
@@ -381,7 +380,8 @@ export async function testExplore(runner, browser, server) {
       assert.match(await page.textContent(".made-facts"), /^Sum of 8 profiles of 1 series/);
       assert.equal(await page.inputValue("[aria-label=Time] select, select[aria-label=Time]"), "");
       await page.click("button:has-text('Copy link')");
-      const copied = new URL(await page.evaluate(() => navigator.clipboard.readText()));
+      await told(page, "Link copied");
+      const copied = new URL(await pasted(page));
       assert.equal(Number(copied.searchParams.get("until")) - Number(copied.searchParams.get("from")), 120 * minute);
       for (const name of ["query", "v", "s", "list"]) assert.equal(copied.searchParams.get(name), new URL(url).searchParams.get(name), name);
       assert.deepEqual(copied.searchParams.getAll("by"), ["pod", "service_name"]);

@@ -5,7 +5,7 @@ import { copyFileSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
-import { axeFindings, dropFiles, launch, screenshots, spoken, tableRows, viewReady, withPage } from "./harness.mjs";
+import { axeFindings, dropFiles, focusIs, launch, patienceMs, screenshots, settled, soon, spoken, tableRows, viewReady, withPage } from "./harness.mjs";
 import { cpuProfile, cpuSamples, decodeFolded, decodePprof, topOf, totalOf } from "./profiles.mjs";
 
 /** The file that a choice of the dialog saves, and its name. */
@@ -184,6 +184,7 @@ export async function testExport(runner, browser, server) {
       const own = await launch();
       try {
         const context = await own.newContext({ offline: true, viewport: { width: 1440, height: 900 } });
+        context.setDefaultTimeout(patienceMs);
         const offline = await context.newPage();
         const faults = [];
         offline.on("console", (message) => ["error", "warning"].includes(message.type()) && faults.push(message.text()));
@@ -213,6 +214,7 @@ export async function testExport(runner, browser, server) {
         // Rules work there too: the worker's text is in the page.
         await offline.focus(".icicle");
         await offline.keyboard.press("ArrowDown");
+        await settled(offline);
         await offline.keyboard.press("h");
         await offline.waitForSelector(".rules .rule");
         await viewReady(offline);
@@ -234,9 +236,12 @@ export async function testExport(runner, browser, server) {
       await viewReady(page);
       let [running, most] = [0, 0];
       let broken = ["line", "binary"];
+      let held, release;
+      const hold = () => (held = new Promise((resolve) => (release = resolve)));
+      hold();
       await page.route(/\/flame\?.*group_by=/, async (route) => {
         most = Math.max(most, ++running);
-        await new Promise((resolve) => setTimeout(resolve, 300));
+        await held;
         running--;
         if (broken.some((group) => route.request().url().includes(`group_by=${group}`))) await route.fulfill({ status: 500, body: "" });
         else await route.continue().catch(() => undefined); // it may have been cancelled
@@ -244,6 +249,8 @@ export async function testExport(runner, browser, server) {
       await openDialog(page);
       await page.click(".export-choices button:has(em:text-is('.html'))");
       await page.waitForSelector(".export-progress progress");
+      await soon(() => assert.ok(running > 1));
+      release();
       await page.waitForSelector(".export-missing");
       await page.waitForSelector(".export-missing button:has-text('Ask for them again'):focus");
       assert.deepEqual((await page.$$eval(".export-missing li strong", (all) => all.map((one) => one.textContent))).sort(), ["binary", "line"]);
@@ -256,16 +263,18 @@ export async function testExport(runner, browser, server) {
       const [download] = await Promise.all([page.waitForEvent("download"), page.click("button:has-text('Save without them')")]);
       assert.ok(download.suggestedFilename().endsWith(".html"));
       await page.waitForSelector("#export-page:focus");
+      hold();
       await page.click(".export-choices button:has(em:text-is('.html'))");
       await page.click(".export-progress button:has-text('Cancel')");
       await page.waitForSelector(".export-progress", { state: "detached" });
-      const focused = () => page.evaluate(() => document.activeElement?.id);
-      assert.equal(await focused(), "export-page");
+      release();
+      const focusIsOn = (id) => focusIs(page, () => document.activeElement?.id, id);
+      await focusIsOn("export-page");
       for (const kind of ["pprof", "folded"]) {
         await page.focus(`#export-${kind}`);
         await Promise.all([page.waitForEvent("download"), page.keyboard.press("Enter")]);
         await page.waitForSelector(`#export-${kind}[aria-disabled=false]`);
-        assert.equal(await focused(), `export-${kind}`);
+        await focusIsOn(`export-${kind}`);
       }
       assert.equal(await page.$(".export-missing, dialog .error-line span"), null);
       assert.equal(await page.isEnabled(".export-choices button:has(em:text-is('.html'))"), true);

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { axeFindings, soon, tableRows, viewReady, withPage } from "./harness.mjs";
+import { atRest, axeFindings, soon, tableRows, viewReady, withPage } from "./harness.mjs";
 import { cpuProfile, cpuSamples, topOf, totalOf } from "./profiles.mjs";
 import { root } from "./server.mjs";
 
@@ -279,14 +279,8 @@ export async function testFilter(runner, browser, server) {
         for (const one of keys) await page.keyboard.press(one);
         await page.waitForFunction((key) => /^[0-9a-f]{16}:0/.test(new URL(location.href).searchParams.get(key)), key);
       }
-      const seen = await page.evaluate(async () => {
-        let last = "";
-        for (;;) {
-          await new Promise((resolve) => setTimeout(resolve, 300)); // until it has come to rest
-          if (location.search === last) return last;
-          last = location.search;
-        }
-      });
+      await atRest(page);
+      const seen = new URL(page.url()).search;
       const moved = await pictures();
       assert.ok(moved.every((picture, half) => picture !== whole[half]));
       const ways = [() => page.click("[aria-label='Reset zoom']"), () => page.keyboard.press("0"), () => page.keyboard.press("Backspace")];

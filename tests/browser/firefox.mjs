@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { existsSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
-import { screenshots } from "./harness.mjs";
+import { patienceMs, screenshots } from "./harness.mjs";
 import { cpuProfile, cpuSamples, matchOf, topOf } from "./profiles.mjs";
 import { root } from "./server.mjs";
 
@@ -12,13 +12,13 @@ const program = process.env.FIREFOX ?? "/usr/bin/firefox-esr";
 
 async function openFirefox() {
   if (!existsSync(program)) throw new Error(`${program} is missing: make deps-test installs it, or set FIREFOX`);
-  return puppeteer.launch({ browser: "firefox", executablePath: program, headless: true, acceptInsecureCerts: true });
+  return puppeteer.launch({ browser: "firefox", executablePath: program, headless: true, acceptInsecureCerts: true, timeout: patienceMs });
 }
 
 const viewReady = (page) =>
   page.waitForFunction(
     () => document.querySelector(".viewer:not(.waiting)[aria-busy=false] .viewer-foot") && !document.querySelector(".pane .loading"),
-    { timeout: 60_000 },
+    { timeout: patienceMs },
   );
 
 /** Different colours on a canvas: a blank one has a single one. */
@@ -34,8 +34,13 @@ export async function testFirefox(runner, _browser, server) {
   const one = await server.share(cpuProfile(61), { title: "In Firefox" });
   const two = await server.share(cpuProfile(62), { title: "In Firefox too" });
   const firefox = await openFirefox();
-  const open = async (path) => {
+  const newPage = async () => {
     const page = await firefox.newPage();
+    page.setDefaultTimeout(patienceMs);
+    return page;
+  };
+  const open = async (path) => {
+    const page = await newPage();
     const faults = [];
     page.on("console", (message) => ["error", "warn"].includes(message.type()) && faults.push(message.text()));
     page.on("pageerror", (error) => faults.push(String(error)));
@@ -51,12 +56,12 @@ export async function testFirefox(runner, _browser, server) {
       assert.ok((await colourCount(page)) > 5);
       await page.focus(".icicle");
       await page.keyboard.press("ArrowDown");
-      const spoken = await page.$eval("#icicle-cursor", (one) => one.textContent);
-      assert.ok(spoken.startsWith(`main.main, total ${topOf(samples, 0).get("main.main").cum.toLocaleString("en-US")} `), spoken);
+      const begin = `main.main, total ${topOf(samples, 0).get("main.main").cum.toLocaleString("en-US")} `;
+      await page.waitForFunction((words) => document.querySelector("#icicle-cursor").textContent.startsWith(words), {}, begin);
       await page.type("#search", "runtime");
       const { functions } = matchOf(samples, 0, /runtime/i);
       await page.waitForFunction((count) => document.querySelector("#search-result").textContent.startsWith(`${count} functions`), {}, functions);
-      assert.equal(new URL(page.url()).searchParams.get("q"), "runtime");
+      await page.waitForFunction(() => new URL(location.href).searchParams.get("q") === "runtime");
       await page.screenshot({ path: join(screenshots, "firefox.png") });
       await close();
     });
@@ -76,7 +81,7 @@ export async function testFirefox(runner, _browser, server) {
       await close();
     });
     await runner.test("Firefox: a chosen file is shown before it is sent", async () => {
-      const page = await firefox.newPage();
+      const page = await newPage();
       await page.goto(server.url);
       await page.waitForSelector("input[type=file]");
       await page.evaluate((base64) => {

@@ -1,4 +1,5 @@
 // What every browser test needs: a browser, pages that are watched, a runner with counts.
+import assert from "node:assert/strict";
 import { createRequire } from "node:module";
 import { existsSync, mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -13,7 +14,7 @@ export const screenshots = join(root, "build/screenshots");
 mkdirSync(screenshots, { recursive: true });
 
 /** For what happens in the end; a busy machine may take long. */
-const patienceMs = 60_000;
+export const patienceMs = 180_000;
 
 /** Until check passes, which may be tried often. */
 export async function soon(check) {
@@ -38,7 +39,49 @@ export function launch() {
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
     "--disable-component-update", "--disable-sync",
   ];
-  return chromium.launch({ executablePath: chromiumPath(), args });
+  return chromium.launch({ executablePath: chromiumPath(), args, timeout: patienceMs });
+}
+
+/**
+ * Until the page has done what was set off in it: its effects follow two tasks behind the frame that is painted, and what is
+ * told of its address comes before this answer. A page that is being left has nothing more to do.
+ */
+export const settled = (frame) =>
+  frame
+    .evaluate(
+      () =>
+        new Promise((resolve) => {
+          const done = () => {
+            clearTimeout(timer);
+            cancelAnimationFrame(request);
+            setTimeout(resolve);
+          };
+          const timer = setTimeout(done, 100);
+          const request = requestAnimationFrame(done);
+        }),
+    )
+    .catch(() => undefined);
+
+const actions = ["check", "click", "dblclick", "fill", "focus", "hover", "press", "selectOption", "setInputFiles", "tap", "uncheck"];
+
+/** Every action of hands and keys ends when the page has settled: what comes after sees what it led to, however slow the machine. */
+function settleAfterActions(page) {
+  const frame = page.mainFrame(); // the page's and all locators' actions are its
+  const extend = (owner, names) => {
+    for (const name of names) {
+      const act = owner[name].bind(owner);
+      owner[name] = async (...all) => {
+        const result = await act(...all);
+        await settled(frame);
+        return result;
+      };
+    }
+  };
+  extend(frame, actions);
+  extend(page, ["goBack", "goForward", "setViewportSize"]);
+  extend(page.keyboard, ["press", "type"]);
+  extend(page.mouse, ["click", "up", "wheel"]);
+  extend(page.touchscreen, ["tap"]);
 }
 
 /** Faults that a page may not have: policy violations, errors, requests to other sites. */
@@ -46,8 +89,12 @@ export class Watch {
   faults = [];
   /** Statuses whose "Failed to load resource" line the test expects. */
   allowed = new Set();
+  /** When each request began that is not over. */
+  underWay = new Map();
 
   constructor(page, origin) {
+    page.on("request", (request) => this.underWay.set(request, Date.now()));
+    for (const end of ["requestfinished", "requestfailed"]) page.on(end, (request) => this.underWay.delete(request));
     page.on("console", (message) => {
       if (message.type() !== "error" && message.type() !== "warning") return;
       const status = /responded with a status of (\d+)/.exec(message.text())?.[1];
@@ -59,6 +106,12 @@ export class Watch {
       const isOwn = url.origin === origin || url.protocol === "data:" || url.protocol === "blob:";
       if (!isOwn) this.faults.push(`request to ${url.origin}`);
     });
+  }
+
+  /** For whoever looks for the cause of a failure. */
+  report(page) {
+    const requests = [...this.underWay].map(([request, begun]) => `${request.method()} ${request.url()} for ${Math.round((Date.now() - begun) / 1000)} s`);
+    return [`at ${page.url()}`, ...requests.map((one) => `under way: ${one}`), ...this.faults].map((line) => `    ${line}\n`).join("");
   }
 }
 
@@ -74,15 +127,26 @@ export async function withPage(browser, server, use, { look = "light", bypassCSP
   try {
     const page = await own.newPage();
     page.setDefaultTimeout(patienceMs);
+    settleAfterActions(page);
     const watch = new Watch(page, server.url);
     await page.addInitScript(() => {
       addEventListener("securitypolicyviolation", (event) => console.error(`CSP: ${event.violatedDirective} ${event.blockedURI}`));
+      globalThis.messagesTold = [];
+      let last = "";
+      new MutationObserver(() => {
+        const text = document.querySelector(".message.shown")?.textContent ?? "";
+        if (text && text !== last) globalThis.messagesTold.push(text);
+        last = text;
+      }).observe(document, { subtree: true, childList: true, characterData: true });
     });
     try {
       await use(page, watch);
     } catch (error) {
+      if (error instanceof Error) error.stack = `${error.message}\n${watch.report(page)}${error.stack}`;
       await page.screenshot({ path: join(screenshots, "failed.png") }).catch(() => undefined);
       throw error;
+    } finally {
+      await page.unrouteAll({ behavior: "ignoreErrors" }); // what a test holds back may outlive the page
     }
     if (watch.faults.length) throw new Error(watch.faults.join("\n"));
     await page.close();
@@ -138,12 +202,39 @@ export function dropFiles(page, files) {
   }, plain);
 }
 
-/** Until the tree is there and painted. */
+/** Until the tree is there and painted, and nothing that followed from it is under way. */
 export async function viewReady(page) {
-  await page.waitForSelector(".viewer:not(.waiting)[aria-busy=false] :is(.viewer-foot, .empty)");
-  await page.waitForFunction(() => !document.querySelector(".pane .loading"));
-  await page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))));
+  const isReady = () =>
+    document.querySelector(".viewer:not(.waiting)[aria-busy=false] :is(.viewer-foot, .empty)") !== null &&
+    !document.querySelector(".pane .loading") &&
+    !document.querySelector(".viewer .nothing")?.textContent.startsWith("The table is being counted");
+  for (let isStill = false; !isStill; isStill = await page.evaluate(isReady)) {
+    await page.waitForFunction(isReady);
+    for (let i = 0; i < 2; i++) await settled(page);
+  }
 }
+
+/** Until the page has told this in its line of messages, which does not stand there for long. */
+export const told = (page, text) =>
+  page.waitForFunction((wanted) => {
+    const at = globalThis.messagesTold.findIndex((message) => message.includes(wanted));
+    return at >= 0 && globalThis.messagesTold.splice(0, at + 1).length > 0;
+  }, text);
+
+export const pasted = (page) => page.evaluate(() => navigator.clipboard.readText());
+
+/** What tells of the focus, once it is where it goes: a place for it is looked for when those who know better had their turn. */
+export const focusIs = (page, read, wanted) => soon(async () => assert.equal(await page.evaluate(read), wanted));
+
+/** Until a picture that hands have moved has come to rest, and the address says so: it moves for 170 ms and rests for 160. */
+export const atRest = async (page) => {
+  await page.evaluate(async () => {
+    const begun = performance.now();
+    while (performance.now() - begun < 200) await new Promise(requestAnimationFrame);
+    await new Promise((resolve) => setTimeout(resolve, 200)); // timers of a page come in the order of their times
+  });
+  await settled(page);
+};
 
 /** Another state of the page that is there, as a step through the history brings it. */
 export const setInPlace = (page, url) =>

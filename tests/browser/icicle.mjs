@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { createRequire } from "node:module";
 import { join } from "node:path";
-import { spoken, viewReady, withPage } from "./harness.mjs";
+import { atRest, spoken, viewReady, withPage } from "./harness.mjs";
 import { cpuProfile, deepText } from "./profiles.mjs";
 import { root } from "./server.mjs";
 
@@ -20,8 +20,6 @@ export async function nameAt(page, x, y) {
   return page.evaluate(() => (document.querySelector(".tip").hidden ? "" : document.querySelector(".tip-name").textContent));
 }
 
-const settleMs = 450; // a move of 170 ms, a rest of 160 ms, and a busy machine
-
 /** The names along some rows, at places all over the picture: what a reader would say is there. */
 async function namesSeen(page) {
   const box = await page.locator(".icicle").boundingBox();
@@ -29,11 +27,6 @@ async function namesSeen(page) {
   for (const row of [0, 1, 2, 4]) for (let x = 30; x < box.width; x += 173) names.push(await nameAt(page, box.x + x, box.y + row * rowPx + 8));
   return names;
 }
-
-const settled = async (page) => {
-  await page.waitForTimeout(settleMs);
-  await painted(page);
-};
 
 const parameters = (page) => new URL(page.url()).searchParams;
 const seenPart = (page) => parameters(page).get("w")?.split("-").map(Number) ?? [0, 1];
@@ -126,7 +119,7 @@ export async function testIcicle(runner, browser, server) {
       const [x, y] = [box.x + 700, box.y + 2 * rowPx + 8];
       const under = await nameAt(page, x, y);
       for (let i = 0; i < 4; i++) await ctrlWheel(page, -120);
-      await settled(page);
+      await atRest(page);
       const [from, to] = seenPart(page);
       assert.ok(Math.abs(to - from - Math.exp(-4 * 60 * 0.006)) < 0.001, `${from} to ${to}`);
       const share = 700 / box.width;
@@ -144,7 +137,7 @@ export async function testIcicle(runner, browser, server) {
       await page.waitForURL((url) => !url.searchParams.has("w") && url.searchParams.has("z"));
       const zoomed = page.url();
       await page.goBack();
-      await settled(page);
+      await atRest(page);
       assert.equal(page.url(), link);
       assert.deepEqual(await namesSeen(page), names);
       await page.goForward();
@@ -153,7 +146,7 @@ export async function testIcicle(runner, browser, server) {
       // Far out is everything, and that needs no word in the link.
       await page.mouse.move(x, y);
       for (let i = 0; i < 12; i++) await ctrlWheel(page, 300);
-      await settled(page);
+      await atRest(page);
       assert.equal(page.url(), at());
     }),
   );
@@ -165,7 +158,7 @@ export async function testIcicle(runner, browser, server) {
       await page.mouse.down();
       for (const x of [880, 800, 600, 500]) await page.mouse.move(box.x + x, box.y + 62);
       await page.mouse.up();
-      await settled(page);
+      await atRest(page);
       const [from, to] = seenPart(page);
       const moved = (400 / box.width) * 0.25;
       assert.ok(Math.abs(from - 0.25 - moved) < 0.002 && Math.abs(to - 0.5 - moved) < 0.002, `${from} to ${to}`);
@@ -174,7 +167,7 @@ export async function testIcicle(runner, browser, server) {
       await page.keyboard.down("Shift");
       await page.mouse.wheel(0, -5000);
       await page.keyboard.up("Shift");
-      await settled(page);
+      await atRest(page);
       assert.deepEqual(seenPart(page), [0, 0.25], "the wheel with Shift moves it, no further than the edge");
       await page.mouse.click(box.x + 100, box.y + rowPx + 8);
       await page.waitForURL(/[?&]z=/);
@@ -187,31 +180,31 @@ export async function testIcicle(runner, browser, server) {
       await open(page);
       const width = () => seenPart(page)[1] - seenPart(page)[0];
       await page.keyboard.press("w");
-      await settled(page);
+      await atRest(page);
       assert.ok(Math.abs(width() - 1 / 1.6) < 0.001);
       await page.keyboard.press("+");
       await page.keyboard.press("d");
-      await settled(page);
+      await atRest(page);
       const [from] = seenPart(page);
       assert.ok(Math.abs(width() - 1 / 1.6 ** 2) < 0.001);
       await page.keyboard.press("a");
-      await settled(page);
+      await atRest(page);
       assert.ok(seenPart(page)[0] < from);
       await page.keyboard.press("Backspace");
-      await settled(page);
+      await atRest(page);
       assert.equal(page.url(), at());
 
       await page.focus(".icicle");
       for (const key of ["ArrowDown", "ArrowDown", "ArrowRight", "Enter"]) await page.keyboard.press(key);
-      await settled(page);
+      await atRest(page);
       const zoomed = parameters(page).get("z");
       const name = await spoken(page);
       await page.keyboard.press("w");
-      await settled(page);
+      await atRest(page);
       assert.equal(parameters(page).get("z"), zoomed);
       assert.ok(parameters(page).has("w"));
       for (const key of ["-", "s"]) await page.keyboard.press(key);
-      await settled(page);
+      await atRest(page);
       assert.ok(parameters(page).has("w"));
       assert.notEqual(parameters(page).get("z"), zoomed);
       assert.equal(await spoken(page), name, "the cursor stays on its frame");
@@ -221,7 +214,7 @@ export async function testIcicle(runner, browser, server) {
       await page.fill("#search", "");
       await page.focus("#search");
       await page.keyboard.type("was");
-      await settled(page);
+      await atRest(page);
       assert.equal(page.url(), at("?q=was&sv=2"));
     }),
   );
@@ -231,7 +224,7 @@ export async function testIcicle(runner, browser, server) {
       await open(page, "?w=0.9-0.95&sv=2");
       await page.focus(".icicle");
       for (const key of ["ArrowDown", "ArrowDown", "ArrowDown"]) await page.keyboard.press(key);
-      await settled(page);
+      await atRest(page);
       assert.ok(seenPart(page)[0] < 0.8, page.url());
     }),
   );
@@ -243,11 +236,11 @@ export async function testIcicle(runner, browser, server) {
         const box = await open(page, "?w=0.25-0.5&sv=2");
         const y = box.y + 80;
         await touch(page, line([box.x + 300, y], [box.x + 100, y]));
-        await settled(page);
+        await atRest(page);
         let [from, to] = seenPart(page);
         assert.ok(Math.abs(from - 0.25 - (200 / box.width) * 0.25) < 0.012 && Math.abs(to - from - 0.25) < 0.001, `${from} to ${to}`);
         await touch(page, line([box.x + 150, y], [box.x + 100, y]), line([box.x + 250, y], [box.x + 300, y]));
-        await settled(page);
+        await atRest(page);
         const before = to - from;
         [from, to] = seenPart(page);
         assert.ok(Math.abs((to - from) / before - 0.5) < 0.08, `${before} became ${to - from}`);
@@ -282,14 +275,14 @@ export async function testIcicle(runner, browser, server) {
           return count;
         });
         assert.equal(paints, 1);
-        await settled(page);
+        await atRest(page);
         const picture = () => page.evaluate(() => document.querySelector(".icicle canvas").toDataURL());
         const before = await picture();
         await page.keyboard.press("-");
         await painted(page);
         const after = await picture();
         assert.notEqual(after, before);
-        await settled(page);
+        await atRest(page);
         assert.equal(await picture(), after, "it is there at once");
       },
       { context },
@@ -350,7 +343,7 @@ export async function testIcicle(runner, browser, server) {
       await page.mouse.move(across(0.6), strip.y + 12);
       await page.mouse.move(across(0.7), strip.y + 12);
       await page.mouse.up();
-      await settled(page);
+      await atRest(page);
       const near = ([from, to], wantFrom, wantTo) => assert.ok(Math.abs(from - wantFrom) < 0.004 && Math.abs(to - wantTo) < 0.004, `${from} to ${to}`);
       near(seenPart(page), 0.5, 0.7);
       const seen = await page.locator(".minimap-seen").boundingBox();
@@ -360,10 +353,10 @@ export async function testIcicle(runner, browser, server) {
       await page.mouse.move(across(0.5), strip.y + 12);
       await page.mouse.move(across(0.4), strip.y + 12);
       await page.mouse.up();
-      await settled(page);
+      await atRest(page);
       near(seenPart(page), 0.3, 0.5);
       await page.mouse.click(across(0.9), strip.y + 12);
-      await settled(page);
+      await atRest(page);
       near(seenPart(page), 0.8, 1);
       assert.equal(await picture(), whole, "the tree in it stands still");
       assert.equal(parameters(page).get("z"), null);

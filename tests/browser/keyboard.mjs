@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { looks, spoken, viewReady, withPage } from "./harness.mjs";
+import { looks, pasted, spoken, told, viewReady, withPage } from "./harness.mjs";
 import { cpuProfile, cpuSamples, topOf, totalOf } from "./profiles.mjs";
 
 /** Presses Tab until what has the focus matches; a page must reach everything in so many steps. */
@@ -83,8 +83,8 @@ export async function testKeyboard(runner, browser, server) {
         assert.ok(total.includes("→"), total);
         assert.notEqual(totalOf(samples, 1), totalOf(cpuSamples(92), 1));
         await page.keyboard.press("y");
-        await page.waitForSelector(".message.shown");
-        assert.equal(await page.evaluate(() => navigator.clipboard.readText()), page.url());
+        await told(page, "Link copied");
+        assert.equal(await pasted(page), page.url());
       }, { context });
     } finally {
       await context.close();

@@ -33,9 +33,13 @@ export async function testLooks(runner, browser, server) {
   );
   await writing.close();
   const diff = `/d/${first.id}..${second.id}`;
-  const key = (text) => (page) => page.keyboard.press(text);
+  /** Presses a button of the profile, until what it opens is there. */
+  const opens = (name, there) => async (page) => {
+    await page.click(`.profile-tools button:has-text('${name}')`);
+    await page.waitForSelector(there);
+  };
   const pages = [
-    ["landing", "/", null],
+    ["landing", "/", ".drop"],
     ["share", share, "view"],
     ["share-flame", `${share}?v=flame&w=0.2-0.55&c=value&sv=2`, "view"],
     ["share-runtime", `${share}?w=0.5-0.52&q=json&c=runtime&sv=2`, "view"],
@@ -49,9 +53,9 @@ export async function testLooks(runner, browser, server) {
     ["share-peek", `${share}?v=peek&m=runtime.mallocgc&sv=2`, "view"],
     ["share-comments", `${share}?b=comments&m=runtime.mallocgc&sv=2`, "view", (page) => page.waitForSelector(".talk-list"), true],
     ["share-comments-read", `${share}?v=comments&sv=2`, "view", (page) => page.waitForSelector(".talk-list")],
-    ["keys", share, "view", key("?")],
-    ["download", share, "view", (page) => page.click("button:has-text('Download')")],
-    ["compare", share, "view", (page) => page.click("button:has-text('Compare')")],
+    ["keys", share, "view", (page) => page.keyboard.press("?").then(() => page.waitForSelector("dialog[open] .keys"))],
+    ["download", share, "view", opens("Download", ".menu-panel a[download]")],
+    ["compare", share, "view", opens("Compare", "dialog input")],
     ["diff", diff, "view"],
     ["diff-both", `${diff}?v=table&b=icicle&sv=2`, "view"],
     ["diff-graph", `${diff}?v=graph&sv=2`, "view", (page) => page.waitForSelector(".graph-node")],
@@ -70,7 +74,7 @@ export async function testLooks(runner, browser, server) {
     ["problem", "/problems/too-large", "text=limit"],
     ["shares", "/shares", ".list tbody tr", null, true],
     ["settings", "/settings", "#audit td", null, true],
-    ["edit", share, "view", (page) => page.click("button:has-text('Settings')"), true],
+    ["edit", share, "view", opens("Settings", "dialog input"), true],
   ];
 
   /** Pixels by which the page, and by which a pane, is larger than it may be. */

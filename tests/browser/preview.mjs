@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { gunzipSync, gzipSync } from "node:zlib";
-import { axeFindings, dropFiles, soon, viewReady, withPage } from "./harness.mjs";
+import { axeFindings, dropFiles, pasted, soon, told, viewReady, withPage } from "./harness.mjs";
 import { cpuProfile, encodePprof, foldedText, labelledProfile, labelledSamples } from "./profiles.mjs";
 import { root } from "./server.mjs";
 
@@ -225,8 +225,8 @@ export async function testPreview(runner, browser, server) {
       await focus();
       await page.evaluate(() => navigator.clipboard.writeText("before"));
       await page.keyboard.press("y");
-      await page.waitForSelector(".message:has-text('share it first')");
-      assert.equal(await page.evaluate(() => navigator.clipboard.readText()), "before");
+      await told(page, "share it first");
+      assert.equal(await pasted(page), "before");
       await page.click("text=Cancel");
       assert.equal(page.url(), `${server.url}/`, "rules are of the file they were put on");
       await dropFiles(page, [{ name: "other.folded", bytes: Buffer.from("x;y 3\nx 1\n") }]);

@@ -2,7 +2,7 @@
 // order; moved by keys and pointer; a wrong selector is shown at its place; what the operator does not allow is said.
 import assert from "node:assert/strict";
 import { join } from "node:path";
-import { axeFindings, screenshots, soon, withPage } from "./harness.mjs";
+import { axeFindings, focusIs, screenshots, soon, withPage } from "./harness.mjs";
 import { signedIn } from "./account.mjs";
 
 const add = async (page, query, keep, totals = "", place = "") => {
@@ -25,7 +25,7 @@ export async function testRetention(runner, browser, server) {
       assert.deepEqual((await rules()).map((rule) => rule.query), queries);
       assert.deepEqual(await seen(page), queries);
     });
-  const focused = (page) => page.evaluate(() => document.activeElement.getAttribute("aria-label"));
+  const focusIsOn = (page, label) => focusIs(page, () => document.activeElement.getAttribute("aria-label"), label);
   const [prod, dev, cpu] = ['{env="prod"}', '{env="dev",team=~"a|b"}', "process_cpu"];
 
   await runner.test("retention: rules are added, changed, moved and removed", () =>
@@ -54,13 +54,14 @@ export async function testRetention(runner, browser, server) {
         // By pointer, then by keys, whose focus stays with the rule, and turns round where it can go no further.
         await page.click(`[aria-label='Move ${prod} up']`);
         await areInOrder(page, prod, cpu, dev);
-        assert.equal(await focused(page), `Move ${prod} down`);
+        await focusIsOn(page, `Move ${prod} down`);
         await page.focus(`[aria-label='Move ${dev} up']`);
         await page.keyboard.press("Enter");
         await areInOrder(page, prod, dev, cpu);
+        await focusIsOn(page, `Move ${dev} up`);
         await page.keyboard.press("Enter");
         await areInOrder(page, dev, prod, cpu);
-        assert.equal(await focused(page), `Move ${dev} down`);
+        await focusIsOn(page, `Move ${dev} down`);
         assert.ok(await page.isDisabled(`[aria-label='Move ${cpu} down']`));
         const before = await rules();
         assert.deepEqual(before.map(({ keep_s, totals_s }) => [keep_s, totals_s]), [[36 * 3600, null], [90 * 86400, 730 * 86400], [0, null]]);

@@ -1,7 +1,7 @@
 // Who sends: how the first profile comes in, then the API's rows, searched; errors stand out; readable in every look.
 import assert from "node:assert/strict";
 import { join } from "node:path";
-import { axeFindings, screenshots, withPage } from "./harness.mjs";
+import { axeFindings, pasted, screenshots, told, withPage } from "./harness.mjs";
 import { cpuProfile } from "./profiles.mjs";
 import { signedIn } from "./account.mjs";
 
@@ -23,7 +23,8 @@ export async function testSenders(runner, browser, server) {
       await page.click("a:has-text('Senders')");
       await page.waitForSelector("h2:has-text('No profile came in yet')");
       await page.click(".empty [aria-label='Copy command'] >> nth=-1");
-      assert.match(await page.evaluate(() => navigator.clipboard.readText()), /--data-binary @cpu\.pb\.gz '.*\/api\/v1\/profiles\?label=service_name%3Dapi'$/);
+      await told(page, "copied");
+      assert.match(await pasted(page), /--data-binary @cpu\.pb\.gz '.*\/api\/v1\/profiles\?label=service_name%3Dapi'$/);
       assert.deepEqual(await axeFindings(page), []);
     }),
   );

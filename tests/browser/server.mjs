@@ -10,15 +10,20 @@ export const root = join(dirname(fileURLToPath(import.meta.url)), "../..");
 
 export const program = join(root, "build", process.env.BUILD ?? "release", "perfoliod");
 
-function freePort() {
-  return new Promise((resolve, reject) => {
+const isFree = (port, host) =>
+  new Promise((resolve) => {
     const probe = createServer();
-    probe.on("error", reject);
-    probe.listen(0, "127.0.0.1", () => {
-      const { port } = probe.address();
-      probe.close(() => resolve(port));
-    });
+    probe.on("error", ({ code }) => resolve(code !== "EADDRINUSE")); // an address that is not there is not taken
+    probe.listen(port, host, () => probe.close(() => resolve(true)));
   });
+
+/** Below the range that the kernel hands out itself, so that no client's end takes it before the server does. */
+async function freePort() {
+  for (let i = 0; i < 200; i++) {
+    const port = 10240 + Math.floor(Math.random() * (32768 - 10240));
+    if ((await isFree(port, "127.0.0.1")) && (await isFree(port, "::1"))) return port;
+  }
+  throw new Error("no free port between 10240 and 32767");
 }
 
 const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
@@ -43,7 +48,7 @@ export class Server {
   }
 
   async waitReady() {
-    const deadline = Date.now() + 120_000;
+    const deadline = Date.now() + 180_000;
     while (Date.now() < deadline) {
       if (this.process.exitCode !== null) throw new Error(`perfoliod ended:\n${this.log()}`);
       const isReady = existsSync(join(this.dataDir, "admin.token")) && (await this.call("GET", "/readyz").catch(() => null))?.status === 200;
@@ -77,7 +82,7 @@ export class Server {
         });
       });
       sent.on("error", reject);
-      sent.setTimeout(60_000, () => sent.destroy(new Error("no answer")));
+      sent.setTimeout(120_000, () => sent.destroy(new Error("no answer")));
       sent.end(bytes);
     });
   }

@@ -2,7 +2,7 @@
 // changed; what was typed stays.
 import assert from "node:assert/strict";
 import { join } from "node:path";
-import { axeFindings, screenshots, soon, withPage } from "./harness.mjs";
+import { axeFindings, focusIs, screenshots, soon, withPage } from "./harness.mjs";
 import { signedIn } from "./account.mjs";
 
 export async function testSettings(runner, browser, server) {
@@ -103,7 +103,7 @@ export async function testSettings(runner, browser, server) {
       holds: async (page) => {
         assert.deepEqual(await rules(), []);
         assert.equal(await page.inputValue(`form[aria-label='Change the rule of {env="x"}'] input`), "3d");
-        assert.equal(await page.evaluate(() => document.activeElement.textContent), "Save");
+        await focusIs(page, () => document.activeElement.textContent, "Save");
         await page.waitForSelector("#retention li:has-text('Removed meanwhile')");
         await page.keyboard.press("Enter");
         await soon(async () => assert.deepEqual(await rules(), [['{env="x"}', 3 * 86400]]));
@@ -183,27 +183,33 @@ export async function testSettings(runner, browser, server) {
   await runner.test("settings: presses while a change is under way wait for their turn", async () => {
     for (const query of ["a", "b", "c", "d"]) await ask("POST", "retention", { query, keep: "30d" });
     await inSettings(async (page) => {
-      await page.route("**/api/v1/retention", async (route) => {
-        await new Promise((resolve) => setTimeout(resolve, 400));
-        await route.continue();
-      });
+      // Nothing of it reaches the server before all presses are done.
+      let held, goOn;
+      const hold = () => (held = new Promise((resolve) => (goOn = resolve)));
+      await page.route("**/api/v1/retention", async (route) => (await held, route.continue()));
+      hold();
       await page.focus("[aria-label='Move d up']");
       for (let i = 0; i < 4; i++) await page.keyboard.press("Enter"); // once more than it can go
+      goOn();
       await soon(async () => assert.deepEqual((await rules()).map(([query]) => query), ["d", "a", "b", "c"]));
       await page.waitForSelector("#retention .rules-list li:first-child :text-is('d')");
-      await soon(async () => assert.equal(await page.evaluate(() => document.activeElement.getAttribute("aria-label")), "Move d down"));
+      await focusIs(page, () => document.activeElement.getAttribute("aria-label"), "Move d down");
 
       // After a refusal nothing more is done that was asked for before it was seen.
       await ask("POST", "retention", { query: "d", keep: "30d", position: 4 });
+      hold();
       for (let i = 0; i < 2; i++) await page.keyboard.press("Enter");
+      goOn();
       await page.waitForSelector("#retention .changes:has-text('The order is another')");
       assert.deepEqual((await rules()).map(([query]) => query), ["a", "b", "c", "d"]);
 
       // A form that is sent twice is sent once.
       await page.fill(`${newRule} label:has-text('Selector') + input`, "e");
       await page.fill(`${newRule} label:has-text('Keep') + input`, "1d");
+      hold();
       for (let i = 0; i < 2; i++) await page.keyboard.press("Enter");
       await page.waitForSelector(`${newRule}[aria-busy=true]`);
+      goOn();
       await page.waitForSelector(`${newRule}[aria-busy=false]`);
       assert.equal((await rules()).length, 5);
       assert.equal(await page.textContent(`${newRule} .error-line`), "");

@@ -76,9 +76,10 @@ async function lookOf(page) {
       const scrolled = [...root.querySelectorAll(".icicle, .rows")].map((one) => one.scrollTop);
       return { words: root.innerText, pressed: pressed.join("|"), scrolled: scrolled.join(), pictures };
     };
-    // The legend and the strip come a little later: until two looks are the same.
+    // The legend and the strip come a little later, labels and graphs when they are counted: until two looks are the same.
     let last = "";
     for (;;) {
+      while (document.querySelector(".viewer [aria-busy=true]:not(form)")) await new Promise((resolve) => setTimeout(resolve, 20));
       await new Promise((resolve) => setTimeout(resolve, 80));
       await new Promise((resolve) => requestAnimationFrame(resolve));
       const now = view();

@@ -4,7 +4,7 @@ import { execFileSync } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { axeFindings, screenshots, soon, spoken, tableRows, viewReady, withPage } from "./harness.mjs";
+import { axeFindings, screenshots, settled, soon, spoken, tableRows, viewReady, withPage } from "./harness.mjs";
 import { signedIn } from "./account.mjs";
 import { encodeBinaries, encodePprof } from "./profiles.mjs";
 import { program, root } from "./server.mjs";
@@ -96,15 +96,26 @@ export async function testSymbols(runner, browser, server) {
             await new Promise((resolve) => setTimeout(resolve, 700));
             await route.continue();
           });
-          // The tree comes after the page, and the names' line after the tree.
+          // What is known of the profiles comes after the page, the tree after that, and the names' line after the tree.
+          let tellShares;
+          const isDrawn = new Promise((resolve) => (tellShares = resolve));
+          await page.route(/\/api\/v1\/shares\/\w{22}$/, async (route) => (await isDrawn, route.continue()));
           await page.route(/\/api\/v1\/(diff|shares\/[^/]+\/flame)\b/, async (route) => {
+            await isDrawn;
             await new Promise((resolve) => setTimeout(resolve, 400));
             await route.continue();
           });
+          const answered = page.waitForResponse(/\/symbolization/);
           await page.goto(server.url + path);
+          await page.waitForSelector(".ghost");
+          await settled(page);
+          const topOfTools = () => page.$eval(".profile-tools", (tools) => tools.getBoundingClientRect().top);
+          const drawnAt = path.startsWith("/d/") ? await topOfTools() : null; // of one share the tools come with it
+          tellShares();
           await viewReady(page);
+          if (drawnAt !== null) assert.ok(Math.abs((await topOfTools()) - drawnAt) < 1, `${look}: from ${drawnAt} to ${await topOfTools()}`);
           await page.waitForSelector(".missing-names summary");
-          await page.waitForResponse(/\/symbolization/);
+          await answered;
           assert.deepEqual(await shiftsOf(page), [], `${look} ${path}`);
           const top = () => page.$eval(".viewer", (viewer) => viewer.getBoundingClientRect().top);
           const before = await top();
@@ -273,8 +284,9 @@ export async function testSymbols(runner, browser, server) {
         await page.waitForSelector(".missing-names summary:has-text('1 binary without names')");
       };
       await openAt({ ...one, aquery: query, afrom: window.from, auntil: window.to });
+      const answered = page.waitForResponse(/\/api\/v1\/symbolization\?build_id=/);
       await openAt(one);
-      await page.waitForResponse(/\/api\/v1\/symbolization\?build_id=/);
+      await answered;
       const shifts = (await shiftsOf(page)).filter((one) => /viewer|views|pane|made|names/.test(one));
       assert.deepEqual(shifts, []);
       await page.click(".missing-names summary");

@@ -1,6 +1,6 @@
 // The share page: numbers equal a brute-force reader's, and everything is in the address bar.
 import assert from "node:assert/strict";
-import { soon, spoken, tableRows, viewReady, withPage } from "./harness.mjs";
+import { pasted, soon, spoken, tableRows, told, viewReady, withPage } from "./harness.mjs";
 import { cpuProfile, cpuSamples, deepText, encodePprof, foldedText, matchOf, topOf, totalOf, twoTypes } from "./profiles.mjs";
 
 const seconds = (ns) => {
@@ -205,18 +205,18 @@ export async function testViewer(runner, browser, server) {
       await page.keyboard.press("Escape");
       await page.waitForSelector("dialog", { state: "detached" });
       await page.keyboard.press("y");
-      await page.waitForSelector(".message.shown");
-      assert.equal(await page.evaluate(() => navigator.clipboard.readText()), page.url());
+      await told(page, "Link copied");
+      assert.equal(await pasted(page), page.url());
       await page.focus(".icicle");
       await page.keyboard.press("n");
       await page.waitForURL(/z=/);
       assert.match(await spoken(page), /json/);
       await page.keyboard.press("c");
-      await page.waitForTimeout(100);
-      assert.match(await page.evaluate(() => navigator.clipboard.readText()), /^encoding\/json/);
+      await told(page, "Name copied");
+      assert.match(await pasted(page), /^encoding\/json/);
       await page.keyboard.press("C");
-      await page.waitForTimeout(100);
-      assert.match(await page.evaluate(() => navigator.clipboard.readText()), /^main\.main\n/);
+      await told(page, "Stack copied");
+      assert.match(await pasted(page), /^main\.main\n/);
       await page.click("[aria-label='Dark colours']");
       assert.equal(await page.getAttribute("html", "data-theme"), "dark");
       await page.reload();
@@ -274,8 +274,7 @@ export async function testViewer(runner, browser, server) {
         await page.keyboard.press("ArrowDown");
         assert.ok((await spoken(page)).startsWith(first + ","), await spoken(page));
         await page.evaluate(() => (document.querySelector(".icicle").scrollTop = 1e6));
-        await page.waitForTimeout(80);
-        assert.equal(await page.isVisible("text=last digits are lost"), first === "vast");
+        await soon(async () => assert.equal(await page.isVisible("text=last digits are lost"), first === "vast"));
       });
     }
     const { id } = await server.share(encodePprof({ types: twoTypes, samples: [{ stack: ["idle"], values: [3, 0] }], defaultType: "cpu" }));
@@ -400,26 +399,36 @@ export async function testViewer(runner, browser, server) {
     const { id } = await server.share(foldedText(6000), { title: "Many nodes" });
     await server.call("GET", `/api/v1/shares/${id}/flame`);
     await withPage(browser, server, async (page) => {
-      await page.goto(`${server.url}/p/${id}`);
-      await viewReady(page);
-      const ready = await page.evaluate(() => performance.now());
-      const searchMs = await page.evaluate(async () => {
-        const input = document.querySelector("#search");
-        const begun = performance.now();
-        input.value = "fn_1";
-        input.dispatchEvent(new Event("input", { bubbles: true }));
-        await new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)));
-        return performance.now() - begun;
+      const client = await page.context().newCDPSession(page);
+      await client.send("Performance.enable", { timeDomain: "threadTicks" });
+      /** Processor time of the page's own thread, in ms, from here on: what else the machine does takes none of it. */
+      const costOf = async (run) => {
+        const spent = async () => (await client.send("Performance.getMetrics")).metrics.find(({ name }) => name === "TaskDuration").value * 1000;
+        const before = await spent();
+        await run();
+        return (await spent()) - before;
+      };
+      const loadMs = await costOf(async () => {
+        await page.goto(`${server.url}/p/${id}`);
+        await viewReady(page);
       });
-      // Beside a loop that takes a fifth of a second where nothing else runs: a busy machine slows both.
-      const loopMs = await page.evaluate(() => {
-        const begun = performance.now();
-        const table = Uint32Array.from({ length: 1 << 20 }, (_, i) => Math.imul(i, 2654435761));
-        for (let round = 0, at = 1; round < 50; round++) for (let i = 0; i < 1 << 20; i++) at = (table[at & 0xfffff] + at) >>> 0;
-        return performance.now() - begun;
-      });
-      console.log(`# many nodes: ready after ${Math.round(ready)} ms, search drawn after ${Math.round(searchMs)} ms, a loop ${Math.round(loopMs)} ms`);
-      assert.ok(ready < 75 * loopMs && searchMs < 10 * loopMs);
+      const searchMs = await costOf(() =>
+        page.evaluate(async () => {
+          const input = document.querySelector("#search");
+          input.value = "fn_1";
+          input.dispatchEvent(new Event("input", { bubbles: true }));
+          await new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)));
+        }),
+      );
+      // Beside a loop that takes a fifth of a second: another processor is slower or faster at both.
+      const loopMs = await costOf(() =>
+        page.evaluate(() => {
+          const table = Uint32Array.from({ length: 1 << 20 }, (_, i) => Math.imul(i, 2654435761));
+          for (let round = 0, at = 1; round < 50; round++) for (let i = 0; i < 1 << 20; i++) at = (table[at & 0xfffff] + at) >>> 0;
+        }),
+      );
+      console.log(`# many nodes: ready after ${Math.round(loadMs)} ms of the page's thread, search drawn after ${Math.round(searchMs)} ms, a loop ${Math.round(loopMs)} ms`);
+      assert.ok(loadMs > 0 && loadMs < 10 * loopMs && searchMs > 0 && searchMs < 3 * loopMs);
     });
   });
 

@@ -14,8 +14,8 @@ export interface Upload {
   signal: AbortSignal;
 }
 
-/** Browsers tell of what has been sent at least so often while it grows. */
-const reportMs = 250;
+/** Browsers tell of what has been sent four times a second while it grows; on a busy machine it takes them longer. */
+const reportMs = 3000;
 
 /**
  * Gives up a request that makes a share, unless all of it has been sent: then the server may make the share, and only the
