@@ -23,7 +23,7 @@ MAKEFLAGS := $(MAKEFLAGS) $(if $(findstring -j,$(MAKEFLAGS)),,-j$(shell nproc))
 .DEFAULT_GOAL := all
 .DELETE_ON_ERROR:
 .SUFFIXES:
-.PHONY: all run deps deps-test test check unit oracle-programs integration browser fuzz bench bench-agents bench-store bench-symbols \
+.PHONY: all run deps deps-test test check unit objects oracle-programs integration browser fuzz bench bench-agents bench-store bench-symbols \
         bench-unwind bench-agent bench-web install clean test-crash test-fresh test-s3 test-kernels test-kernels-arm64 agent-programs test-unwind test-unwind-arm64 interop format flags help web
 
 LIBRARIES := libh2o-evloop libpq openssl libzstd jansson libdeflate libpcre2-8 libxxhash inih libcurl \
@@ -75,8 +75,17 @@ $(OUT)/%.o: %.c
 	$(Q)$(CC) $(CFLAGS) -MMD -MP -c $< -o $@
 build/release/lib/profile/pprof_%.o build/release/lib/profile/otlp_%.o build/release/store/%.o \
     build/release/lib/symbols/symbol_cursor.o: CFLAGS += -O3
-# cmocka's macros pass enums as ints, of which clang complains and gcc does not.
-build/fuzz/tests/unit/%.o: CFLAGS += -Wno-sign-conversion
+# cmocka's macros pass enums as ints, of which clang complains and gcc does not. The tests' own code runs
+# once: the time goes into compiling and linking it.
+build/fuzz/tests/unit/%.o: CFLAGS += -Wno-sign-conversion -O0
+build/release/tests/unit/%.o: CFLAGS += -O1
+# gold links in half the time. What it says of the sanitizers' symbols is told only where it fails.
+TEST_LD := $(if $(shell command -v ld.gold),-fuse-ld=gold)
+define link_test
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(LDFLAGS) $(TEST_LD) $^ $(LDLIBS) $(DEBUG_LIBS) $(1) -o $@ 2>$(@D)/.$(@F).log || \
+	    { cat $(@D)/.$(@F).log >&2; exit 1; }
+endef
 $(OUT)/lib.a: $(call objects,$(LIB_C))
 $(OUT)/store.a: $(call objects,$(STORE_C))
 $(OUT)/api.a: $(call objects,$(API_C)) $(OUT)/assets.o
@@ -157,11 +166,12 @@ check:
 
 UNIT_PROGRAMS := $(patsubst tests/%.c,$(OUT)/tests/%,$(UNIT_C))
 $(OUT)/tests/unit/%: $(OUT)/tests/unit/%.o $(OUT)/cli.a $(OUT)/agent.a $(OUT)/api.a $(OUT)/store.a $(OUT)/debuginfod.a $(OUT)/lib.a
-	$(call say,LINK,$@)
-	$(Q)$(CC) $(LDFLAGS) $^ $(LDLIBS) $(DEBUG_LIBS) -lcmocka -o $@
+	$(call link_test,-lcmocka)
 unit:
 	BUILD=$(BUILD) $(PYTHON) tests/run.py unit
 unit-programs: $(UNIT_PROGRAMS)
+# What the programs are made of, not linked: a compiler's opinion of each file.
+objects: $(call objects,$(LIB_C) $(STORE_C) $(foreach room,api cli debuginfod agent,$(call sources,$(room))))
 # A thousand times kill -9, of shares and of continuous profiles; `make test` has a short form.
 test-crash: all
 	PERFOLIO_CRASH_ROUNDS=$${PERFOLIO_CRASH_ROUNDS:-1000} $(PYTHON) -m pytest -q \
@@ -173,8 +183,7 @@ browser: all
 
 FUZZ_PROGRAMS := $(patsubst tests/%.c,build/fuzz/tests/%,$(FUZZ_C))
 build/fuzz/tests/fuzz/%: build/fuzz/tests/fuzz/%.o build/fuzz/agent.a build/fuzz/api.a build/fuzz/store.a build/fuzz/debuginfod.a build/fuzz/lib.a
-	$(call say,LINK,$@)
-	$(Q)clang -fsanitize=fuzzer $(LDFLAGS) $^ $(LDLIBS) $(DEBUG_LIBS) -o $@
+	$(call link_test,-fsanitize=fuzzer)
 fuzz-programs: $(FUZZ_PROGRAMS)
 # FUZZ_SECONDS=900 for the long run; new inputs are kept beside the seeds only when they are merged.
 FUZZ_SECONDS ?= 60

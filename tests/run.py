@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Runs every test of the project and ends with the line "N passed, N failed".
+"""Runs every test of the project and ends with the line "N passed, N failed"; before it stand all failures of all
+steps, each with the begin of its reason.
 
 The integration and the browser tests, which wait a good deal, run beside all other steps, which
 compute, in two lanes and with less priority: they take what the others leave of the processors. Each
@@ -15,16 +16,25 @@ import sys
 import threading
 import time
 
+import failures
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 LOGS = ROOT / "build" / "test-logs"
 BUILD = os.environ.get("BUILD", "release")
-FUZZ_SECONDS = os.environ.get("FUZZ_SECONDS", "10")
+# Each fuzzer's seeds are run whole, however short this is; `make fuzz` looks for more.
+FUZZ_SECONDS = os.environ.get("FUZZ_SECONDS", "2")
+# Parts of `make check` that a step of `make test` does anyway: gcc's and clang's warnings are errors in every build.
+CHECKS = ("format", "rooms", "shell", "openapi", "man")
+CHECKED_BY = {"gcc": "build", "clang": "sanitizers", "types": "web"}
 PYTEST_LINE = re.compile(r"^(?:=+ )?((?:\d+ \w+(?:, )?)+) in [\d.]+s", re.M)
 
 
 class Result:
-    def __init__(self, passed, failed, skipped=0):
+    """failures: what is known of those that failed, as of failures.py; one at least where any did."""
+
+    def __init__(self, passed, failed, skipped=0, failures=()):
         self.passed, self.failed, self.skipped = passed, failed, skipped
+        self.failures = list(failures)
 
 
 class Costs(threading.local):
@@ -35,6 +45,7 @@ class Costs(threading.local):
 
 
 COSTS = Costs()
+CHOSEN = {"build"}  # and the steps of this run
 
 
 def execute(name, command, environment, priority):
@@ -63,8 +74,8 @@ def run(name, command, environment=None):
 
 def one(name, command):
     """A step that counts as one test: it passes or fails as a whole."""
-    status, _ = run(name, command)
-    return Result(int(status == 0), int(status != 0))
+    status, output = run(name, command)
+    return Result(int(status == 0), int(status != 0), failures=failures.of_not_ok(output))
 
 
 def count_tap(output):
@@ -75,10 +86,10 @@ def count_tap(output):
 
 
 def run_unit(name, build):
-    status, output = run(f"{name}-build", ["make", f"BUILD={build}", "unit-programs"])
+    status, output = run(f"{name}-build", ["make", f"BUILD={build}", "unit-programs", "objects"])
     if status != 0:
         (LOGS / f"{name}.log").write_text(output)
-        return Result(0, 1)
+        return Result(0, 1, failures=[(f"{name}: the build", failures.telling_lines(output))])
     programs = sorted((ROOT / "build" / build / "tests" / "unit").glob("*/test_*"))
     programs = [program for program in programs if program.suffix == ""]
     total, logs = Result(0, 0), []
@@ -92,6 +103,8 @@ def run_unit(name, build):
         passed, failed, skipped = count_tap(output)
         if status != 0 and failed == 0:
             failed = 1
+        if failed:
+            total.failures += failures.of_program(program.name, status, output)
         total.passed += passed
         total.failed += failed
         total.skipped += skipped
@@ -103,7 +116,8 @@ def run_unit(name, build):
 
 
 def step_check():
-    return one("check", ["make", "check"])
+    others = [name for name, step in CHECKED_BY.items() if step not in CHOSEN]
+    return one("check", ["sh", "tests/lint/check.sh", *CHECKS, *others])
 
 
 def step_unit():
@@ -127,14 +141,17 @@ def from_node(status, output):
         passed, failed = passed + int(ok), failed + int(bad)
     if (status != 0 or passed == 0) and failed == 0:
         failed = 1
-    return Result(passed, failed)
+    return Result(passed, failed, failures=failures.of_not_ok(output))
 
 
 def step_integration():
     # Many of these tests wait for a server; a few processes keep the machine busy.
+    report = LOGS / "integration.xml"
+    report.unlink(missing_ok=True)
     status, output = run("integration", [sys.executable, "-m", "pytest", "-q", "-rfEs", "-n",
                                          os.environ.get("PYTEST_PROCESSES", "3"), "--dist",
-                                         "loadfile", "--durations=15", "tests/integration"])
+                                         "loadfile", "--durations=15", f"--junitxml={report}",
+                                         "tests/integration"])
     numbers = {"passed": 0, "failed": 0, "error": 0, "errors": 0, "skipped": 0}
     lines = PYTEST_LINE.findall(output)
     if lines:
@@ -144,7 +161,7 @@ def step_integration():
     failed = numbers["failed"] + numbers["error"] + numbers["errors"]
     if (status != 0 or numbers["passed"] == 0) and failed == 0:
         failed = 1
-    return Result(numbers["passed"], failed, numbers["skipped"])
+    return Result(numbers["passed"], failed, numbers["skipped"], failures.of_junit(report))
 
 
 def step_browser():
@@ -158,7 +175,7 @@ def step_fuzz():
     failed = len(re.findall(r"^not ok fuzz_", output, re.M))
     if (status != 0 or passed == 0) and failed == 0:
         failed = 1
-    return Result(passed, failed)
+    return Result(passed, failed, failures=failures.of_not_ok(output))
 
 
 STEPS = {"check": step_check, "unit": step_unit, "sanitizers": step_sanitizers, "web": step_web,
@@ -186,8 +203,10 @@ def run_step(name):
     lines = [f"{name}: {result.passed} passed, {result.failed} failed, {result.skipped} skipped "
              f"({time.monotonic() - start:.0f} s, {COSTS.seconds:.0f} s of processors)"]
     if result.failed:
-        log = (LOGS / f"{name}.log").read_text(errors="replace").splitlines()
-        lines += [f"    {line}" for line in failures_first(log)]
+        log = (LOGS / f"{name}.log").read_text(errors="replace")
+        lines += [f"    {line}" for line in failures_first(log.splitlines())]
+        result.failures = [(f"{name}: {test}", reason) for test, reason in
+                           result.failures or [("the whole step", failures.telling_lines(log))]]
     print("\n".join(lines), flush=True)
     return result
 
@@ -199,19 +218,23 @@ def run_steps(names):
 
 def main():
     wanted = sys.argv[1:] or list(STEPS)
+    CHOSEN.update(wanted)
     unknown = [name for name in wanted if name not in STEPS]
     if unknown:
         sys.exit(f"unknown step {unknown[0]}; there are {' '.join(STEPS)}")
     # Programs that both lanes, or several tests of one, use are built before either starts.
     status, output = run("build", ["make", f"BUILD={BUILD}", "all", "unit-programs", "oracle-programs"])
     if status != 0:
-        print(output, "0 passed, 1 failed", sep="\n")
+        print(output, *failures.listed([("build", failures.telling_lines(output))]),
+              "0 passed, 1 failed", sep="\n")
         sys.exit(1)
     lanes = [[name for name in lane if name in wanted] for lane in LANES]
     with concurrent.futures.ThreadPoolExecutor(len(lanes)) as pool:
         results = [result for lane in pool.map(run_steps, lanes) for result in lane]
     passed, failed, skipped = (sum(getattr(result, key) for result in results)
                                for key in ("passed", "failed", "skipped"))
+    for line in failures.listed([failure for result in results for failure in result.failures]):
+        print(line)
     print(f"{passed} passed, {failed} failed" + (f", {skipped} skipped" if skipped else ""))
     sys.exit(1 if failed else 0)
 

@@ -49,7 +49,7 @@ class Agent:
     def log(self):
         return self.log_path.read_text()
 
-    def wait_for(self, text, seconds=30):
+    def wait_for(self, text, seconds=120):
         deadline = time.monotonic() + seconds
         begin = self.log_begin if text == STARTED else 0
         while text not in self.log()[begin:]:
@@ -346,7 +346,7 @@ def cgroup():
         except OSError:
             continue
         yield folder
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 60
         while folder.exists() and time.monotonic() < deadline:
             try:
                 folder.rmdir()
@@ -492,7 +492,7 @@ def test_metrics_and_health_are_answered_to_this_machine(start_agent, program, t
     address = ("127.0.0.1", int(re.search(r"port=(\d+)", agent.log())[1])) if is_port else str(path)
     spin(program, 1)
     get = b"GET %s HTTP/1.1\r\nHost: localhost\r\n\r\n"
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 120
     values = {}
     while not values.get('stacks_total{stop="root"}') or not values.get("sent_batches_total"):
         assert time.monotonic() < deadline, values

@@ -10,9 +10,10 @@ import time
 
 import pytest
 
-from conftest import PERFOLIO
+from conftest import PERFOLIO, ROOT as REPOSITORY, let_it_run
 from test_record import REFUSAL, stacks
 
+GO_CACHE = str(REPOSITORY / "build" / "go-cache")  # the standard library is compiled once
 PROGRAMS = pathlib.Path(__file__).resolve().parent.parent / "agent"
 ROOT = {"_start", "clone", "clone3", "__clone", "__clone3", "start_thread", "runtime.goexit.abi0",
         "runtime.goexit", "runtime.mstart.abi0", "runtime.mstart", "runtime.rt0_go.abi0", "runtime.rt0_go",
@@ -181,7 +182,7 @@ func main() {
 @needs("go")
 def test_go(tmp_path):
     (tmp_path / "work.go").write_text(GO)
-    run("go", "build", "-o", "work", "work.go", cwd=tmp_path, GOCACHE=str(tmp_path / "cache"), GOFLAGS="-mod=mod")
+    run("go", "build", "-o", "work", "work.go", cwd=tmp_path, GOCACHE=GO_CACHE, GOFLAGS="-mod=mod")
     # Go keeps frame pointers, but not in a leaf: the caller of one is not seen.
     check(record([tmp_path / "work"], tmp_path), "main.inner", ["main.work", "main.inner"])
 
@@ -213,7 +214,7 @@ func main() {
 @needs("gcc")
 def test_cgo(tmp_path):
     (tmp_path / "work.go").write_text(CGO)
-    run("go", "build", "-o", "work", "work.go", cwd=tmp_path, GOCACHE=str(tmp_path / "cache"), GOFLAGS="-mod=mod",
+    run("go", "build", "-o", "work", "work.go", cwd=tmp_path, GOCACHE=GO_CACHE, GOFLAGS="-mod=mod",
         CGO_CFLAGS="-O2 -g -fomit-frame-pointer")
     check(record([tmp_path / "work"], tmp_path), "c_inner", ["c_outer", "c_inner"])
 
@@ -252,7 +253,7 @@ def test_java_with_frame_pointers_and_a_perf_map(tmp_path):
     command = ["java", "-XX:+PreserveFramePointer", "-XX:CompileCommand=dontinline,Work.*", "-XX:+UseSerialGC", "Work"]
     process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL)
     try:
-        time.sleep(3)
+        let_it_run(process, 2)
         run("jcmd", process.pid, "Compiler.perfmap", cwd=tmp_path)
         done = subprocess.run([PERFOLIO, "record", "-p", str(process.pid), "-d", "3", "-F", "999"], cwd=tmp_path,
                               capture_output=True, text=True, timeout=180,

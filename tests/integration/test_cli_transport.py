@@ -718,7 +718,7 @@ def test_an_interrupted_download_leaves_nothing_behind(home, fake, monkeypatch, 
         self.send_header("Content-Length", "100000")
         self.end_headers()
         self.wfile.write(b"x" * 50000)
-        done.wait(30)
+        done.wait(120)
 
     monkeypatch.setattr(Handler, "do_GET", trickle)
     folder = tmp_path / "folder"
@@ -728,7 +728,7 @@ def test_an_interrupted_download_leaves_nothing_behind(home, fake, monkeypatch, 
         assert process.poll() is None
         time.sleep(0.05)
     process.send_signal(number)
-    assert process.wait(30) == -number
+    assert process.wait(120) == -number
     done.set()
     assert list(folder.iterdir()) == []
 
@@ -740,16 +740,16 @@ def test_an_interrupted_upload_says_that_it_can_go_on(run, home, fake, monkeypat
     def hang(self):
         if self.path.endswith("/parts/1") and not reached.is_set():
             reached.set()
-            done.wait(30)
+            done.wait(120)
             self.close_connection = True
         else:
             self.do_any()
 
     monkeypatch.setattr(Handler, "do_PUT", hang)
     process = start(home, fake.url, "push", large)
-    assert reached.wait(30)
+    assert reached.wait(120)
     process.send_signal(signal.SIGINT)
-    out, log = process.communicate(timeout=30)
+    out, log = process.communicate(timeout=120)
     done.set()
     assert process.returncode == -signal.SIGINT and out == b""
     assert f"push {large} again to go on\n" in log.decode()
@@ -763,7 +763,7 @@ def test_an_ignored_signal_stays_ignored(home, fake, monkeypatch, stacks):
 
     def wait(self):
         reached.set()
-        done.wait(30)
+        done.wait(120)
         self.do_any()
 
     monkeypatch.setattr(Handler, "do_POST", wait)
@@ -771,10 +771,10 @@ def test_an_ignored_signal_stays_ignored(home, fake, monkeypatch, stacks):
                                stdout=subprocess.PIPE, env={"HOME": str(home),
                                                             "PERFOLIO_URL": fake.url},
                                preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
-    assert reached.wait(30)
+    assert reached.wait(120)
     process.send_signal(signal.SIGHUP)
     done.set()
-    assert process.communicate(timeout=30)[0].count(b"\n") == 1 and process.returncode == 0
+    assert process.communicate(timeout=120)[0].count(b"\n") == 1 and process.returncode == 0
 
 
 def test_a_broken_download_never_cuts_what_standard_output_held(home, fake, monkeypatch, tmp_path):

@@ -90,7 +90,7 @@ def kill_database(server, find_victims):
     started = {pid: started_at(pid) for pid in others}
     for pid in find_victims(postmaster, others):
         kill(pid)
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 60
     while any(began and started_at(pid) == began for pid, began in started.items()):
         assert time.monotonic() < deadline, "processes of a killed database stay"
         time.sleep(0.002)
@@ -110,7 +110,7 @@ def strike(server, victim):
         for pid in (server.process.pid, server.child_pid(), server.postgres_pid()):
             kill(pid or server.process.pid)
     if victim in ("supervisor", "all"):
-        server.process.wait(30)
+        server.process.wait(60)
         server.launch()
 
 
@@ -186,7 +186,7 @@ def test_what_a_killed_first_start_still_writes_does_not_stop_the_next(start_ser
         assert time.monotonic() < deadline
         time.sleep(0.005)
     server.process.kill()
-    server.process.wait(30)
+    server.process.wait(60)
     folder = leftovers()[0]
     is_over = threading.Event()
 
@@ -217,7 +217,7 @@ def test_a_kill_while_the_first_start_makes_the_cluster_does_no_harm(start_serve
     for delay in (0.05, 0.2, 0.4, 0.8):
         time.sleep(delay)
         server.process.kill()
-        server.process.wait(30)
+        server.process.wait(60)
         server.launch()
     server.wait_ready()
     assert server.api().post("/api/v1/shares", content(1)).status == 201

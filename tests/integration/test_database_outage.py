@@ -109,7 +109,7 @@ def test_a_read_whose_connection_breaks_is_asked_again(start_server):
         target=lambda: answers.append(server.api().get(f"/api/v1/shares/{share}")))
     reader.start()
     with other.cursor() as cursor:
-        waiting, deadline = 0, time.monotonic() + 20
+        waiting, deadline = 0, time.monotonic() + 60
         while not waiting and time.monotonic() < deadline:
             time.sleep(0.02)
             cursor.execute("SELECT count(*) FROM pg_stat_activity"
@@ -117,7 +117,7 @@ def test_a_read_whose_connection_breaks_is_asked_again(start_server):
             waiting = cursor.fetchone()[0]
         assert waiting and terminate(cursor)
     lock.rollback()
-    reader.join(30)
+    reader.join(60)
     assert answers[0].status == 200, (answers, server.log()[-2000:])
     lock.close()
     other.close()

@@ -80,11 +80,12 @@ def test_wrong_password_and_unknown_account_look_and_cost_the_same(start_server)
     account = Tenant(server).add_user("member")
     answers, seconds = [], []
     for email in (account["email"], "nobody@example.com"):
-        started = time.monotonic()
-        answer = Browser(server).sign_in(email=email, password="wrong password")
-        seconds.append(time.monotonic() - started)
-        answers.append(problem(answer, 401, "unauthenticated"))
-    assert answers[0] == answers[1]
+        started = server.cpu_seconds()
+        for _ in range(3):  # the processor's time is told in hundredths of a second
+            answer = Browser(server).sign_in(email=email, password="wrong password")
+            answers.append(problem(answer, 401, "unauthenticated"))
+        seconds.append(server.cpu_seconds() - started)
+    assert all(answer == answers[0] for answer in answers)
     assert min(seconds) > 0.25 * max(seconds), seconds
 
 
@@ -113,8 +114,13 @@ def test_attempts_are_limited_for_known_and_unknown_accounts(start_server):
 def test_no_spelling_of_an_e_mail_gives_more_attempts(start_server):
     """PostgreSQL takes the Kelvin sign for a capital k, so both name the same account."""
     server = start_server()
-    statuses = [Browser(server).sign_in(email=name + "elvin@example.com", password="wrong").status
-                for name in ("k", "K", "\u212a") * 3]
+    def attempt(name):
+        return Browser(server).sign_in(email=name + "elvin@example.com", password="wrong").status
+
+    statuses = [attempt(name) for name in ("k", "K", "\u212a") * 2]
+    # At once, since the first back-offs are shorter than an attempt on a busy machine takes.
+    with concurrent.futures.ThreadPoolExecutor(3) as threads:
+        statuses += threads.map(attempt, ("k", "K", "\u212a"))
     assert 429 in statuses, statuses
 
 
@@ -769,7 +775,7 @@ def test_deleting_a_tenant_removes_all_that_it_had(server, admin):
 
 def sign_in_codes(server, count):
     """The codes printed so far, once there are count of them: they come just after readiness."""
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while True:
         codes = re.findall(r"/login#code=([0-9A-Za-z]{43})", server.log())
         if len(codes) >= count:

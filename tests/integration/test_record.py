@@ -12,7 +12,7 @@ import time
 
 import pytest
 
-from conftest import PERFOLIO, ROOT
+from conftest import PERFOLIO, ROOT, let_it_run
 
 sys.path.insert(0, str(ROOT / "tests" / "oracle"))
 import pprof_reader  # noqa: E402
@@ -167,7 +167,7 @@ def record_while_it_runs(record, command, folder, seconds=2, frequency=499):
     """Not from the start: what is measured is the walk, not how soon a program's mappings are known."""
     process = subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL)
     try:
-        time.sleep(1)
+        let_it_run(process, 0.5)
         done = record("-p", process.pid, "-d", seconds, "-F", frequency)
     finally:
         process.kill()
@@ -296,12 +296,21 @@ def test_a_running_process_is_recorded_by_its_number(record, program, tmp_path):
     assert rows["inner"]["flat"] > 0.9 * rows["main"]["cum"]
 
 
+def catches(process, number):
+    with open(f"/proc/{process.pid}/status", encoding="ascii", errors="replace") as status:
+        return int(re.search(r"^SigCgt:\s+(\w+)", status.read(), re.M)[1], 16) >> (number - 1) & 1
+
+
 def test_ctrl_c_ends_the_recording_and_not_the_profile(program, tmp_path):
     process = subprocess.Popen([program, "1000000"])
     recorder = subprocess.Popen([PERFOLIO, "record", "-p", str(process.pid), "-d", "60"], cwd=tmp_path,
                                 env={"HOME": str(tmp_path)}, stderr=subprocess.PIPE, text=True)
     try:
-        time.sleep(2)
+        deadline = time.monotonic() + 60
+        while not catches(recorder, signal.SIGINT):
+            assert recorder.poll() is None and time.monotonic() < deadline
+            time.sleep(0.05)
+        let_it_run(process, 2)
         recorder.send_signal(signal.SIGINT)
         _, log = recorder.communicate(timeout=60)
     finally:

@@ -6,11 +6,10 @@ import re
 import shutil
 import subprocess
 import sys
-import time
 
 import pytest
 
-from conftest import PERFOLIO, ROOT
+from conftest import PERFOLIO, ROOT, let_it_run
 from test_record import REFUSAL, record  # noqa: F401 (a fixture)
 
 sys.path.insert(0, str(ROOT / "tests" / "oracle"))
@@ -70,7 +69,7 @@ def record_script(record, tmp_path, text, python="/usr/bin/python3", seconds=3, 
     (tmp_path / "script.py").write_text(text)
     process = subprocess.Popen([python, "script.py"], cwd=tmp_path)
     try:
-        time.sleep(1)
+        let_it_run(process, 0.5)
         done = record(*options, "-p", process.pid, "-d", seconds, "-F", "499")
     finally:
         process.kill()

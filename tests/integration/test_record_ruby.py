@@ -4,11 +4,10 @@ import os
 import pathlib
 import subprocess
 import sys
-import time
 
 import pytest
 
-from conftest import ROOT
+from conftest import ROOT, let_it_run
 from test_record import REFUSAL, record  # noqa: F401 (a fixture)
 from test_record_python import of_script, stacks
 
@@ -28,7 +27,7 @@ def record_script(record, tmp_path, text, seconds=3, options=()):  # noqa: F811
     (tmp_path / "script.rb").write_text(text)
     process = subprocess.Popen([RUBY, "script.rb"], cwd=tmp_path)
     try:
-        time.sleep(1)
+        let_it_run(process, 0.5)
         done = record(*options, "-p", process.pid, "-d", seconds, "-F", "499")
     finally:
         process.kill()
@@ -216,7 +215,7 @@ def test_a_version_that_is_not_known_is_said_to_be_refused(record, tmp_path):  #
     (tmp_path / "script.rb").write_text("i = 0\ni += 1 while true\n")
     process = subprocess.Popen([RUBY, "script.rb"], cwd=tmp_path, env={**os.environ, "LD_LIBRARY_PATH": str(tmp_path)})
     try:
-        time.sleep(1)
+        let_it_run(process, 0.5)
         with file.open("r+b") as stream:  # it looks at that itself when it starts
             stream.seek(address)
             stream.write(b"\x09")

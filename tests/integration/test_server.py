@@ -16,7 +16,8 @@ import urllib.parse
 
 import pytest
 
-from conftest import PERFOLIOD, Server, copy_template, free_port, make_folder
+from conftest import PERFOLIOD, Server, calm, copy_template, free_port, make_folder
+from test_http_raw import has_begun
 
 IS_ROOT = os.geteuid() == 0
 needs_root = pytest.mark.skipif(not IS_ROOT, reason="starts servers as other users")
@@ -27,7 +28,7 @@ def run(*arguments, **environment):
     variables = {k: v for k, v in os.environ.items() if not k.startswith("PERFOLIO_")}
     variables.update(environment)
     return subprocess.run([PERFOLIOD, *map(str, arguments)], capture_output=True, text=True,
-                          env=variables, timeout=60)
+                          env=variables, timeout=180)
 
 
 def owner_of(pid):
@@ -109,14 +110,14 @@ def test_the_second_start_takes_less_than_two_seconds(start_server):
     assert server.stop() == 0
     begin = time.monotonic()
     server.start()
-    duration = time.monotonic() - begin
+    duration = calm(time.monotonic() - begin)
     print(f"second start: {duration:.2f} s")
     assert duration < (2 if PERFOLIOD.parent.name == "release" else 10)
 
 
 def test_a_first_start_prints_what_to_do_next_and_it_works(start_server):
     server = start_server(is_fresh=True)
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + 60
     while "push cpu.pb.gz" not in server.log() and time.monotonic() < deadline:
         time.sleep(0.02)
     text = server.log()
@@ -143,12 +144,10 @@ def test_sigterm_lets_requests_finish_and_stops_the_database_cleanly(start_serve
     connection.putheader("Authorization", f"Bearer {server.token}")
     connection.putheader("Content-Length", str(len(body)))
     connection.endheaders(body[:100])
-    time.sleep(0.3)
+    wait_for(lambda: has_begun(server))
     server.process.send_signal(signal.SIGTERM)
-    time.sleep(0.5)
+    wait_for(lambda: not is_taking_requests(server))
     assert server.process.poll() is None
-    with pytest.raises(OSError):
-        server.connect(timeout=2).request("GET", "/healthz")
     connection.sock.sendall(body[100:])
     answer = connection.getresponse()
     assert answer.status == 201, answer.read()
@@ -166,7 +165,7 @@ def test_the_same_signal_twice_still_lets_requests_finish(start_server):
     connection.putrequest("POST", "/api/v1/shares")
     connection.putheader("Content-Length", str(len(body)))
     connection.endheaders(body[:100])
-    time.sleep(0.3)
+    wait_for(lambda: has_begun(server))
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGTERM):  # as make and a terminal do
         server.process.send_signal(number)
         time.sleep(0.2)
@@ -176,19 +175,18 @@ def test_the_same_signal_twice_still_lets_requests_finish(start_server):
 
 
 def test_a_second_ctrl_c_waits_for_nobody(start_server):
-    server = start_server()
+    server = start_server("--shutdown-timeout", "600s")
     connection = server.connect()
     connection.putrequest("POST", "/api/v1/shares")
     connection.putheader("Content-Length", "1000")
     connection.endheaders(b"x")
-    time.sleep(0.3)
+    wait_for(lambda: has_begun(server))
     server.process.send_signal(signal.SIGINT)
+    wait_for(lambda: not is_taking_requests(server))
     time.sleep(1.5)
     assert server.process.poll() is None
-    begin = time.monotonic()
     server.process.send_signal(signal.SIGINT)
-    server.process.wait(20)
-    assert server.process.returncode == 0 and time.monotonic() - begin < 10
+    assert server.process.wait(120) == 0
     assert "database system is shut down" in \
         (server.data_dir / "postgres.log").read_text().splitlines()[-1]
 
@@ -252,7 +250,7 @@ def test_a_data_folder_is_served_once(start_server):
     begin = time.monotonic()
     result = run("serve", "--data-dir", server.data_dir, "--listen", f"localhost:{free_port()}")
     assert result.returncode == 1 and "another perfoliod serves" in result.stderr
-    assert time.monotonic() - begin < 5
+    assert calm(time.monotonic() - begin) < 5
     assert server.is_ready()
 
 
@@ -298,9 +296,9 @@ def test_an_orphaned_database_is_stopped_at_the_next_start(start_server):
     orphan = server.postgres_pid()
     os.kill(orphan, signal.SIGSTOP)  # so that it cannot notice its supervisor's death
     server.process.kill()
-    server.process.wait(10)
+    server.process.wait(60)
     server.launch()
-    time.sleep(0.5)
+    wait_for(lambda: "earlier run left behind" in server.log())
     os.kill(orphan, signal.SIGCONT)
     server.wait_ready()
     assert server.postgres_pid() != orphan
@@ -429,7 +427,7 @@ def run_external_postgres(url_of):
                                 "-p", str(port), "-c", "listen_addresses=127.0.0.1"], cwd="/", stderr=subprocess.DEVNULL)
     import psycopg2
 
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 60
     while True:
         try:
             connection = psycopg2.connect(host=str(folder), port=port, dbname="postgres",
@@ -445,7 +443,7 @@ def run_external_postgres(url_of):
     connection.close()
     yield url_of(folder, port)
     process.send_signal(signal.SIGINT)
-    process.wait(30)
+    process.wait(60)
     shutil.rmtree(folder)
 
 
@@ -744,7 +742,17 @@ def der(path):
     return ssl.PEM_cert_to_DER_cert(path.read_text())
 
 
-def wait_for(condition, seconds=10):
+def is_taking_requests(server):
+    try:
+        connection = server.connect()
+        connection.request("GET", "/healthz")
+        connection.close()
+        return True
+    except OSError:
+        return False
+
+
+def wait_for(condition, seconds=60):
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline
@@ -888,7 +896,7 @@ def test_metrics_tell_what_the_parts_hold(start_server):
                 if not row.startswith("#"))
         return {name: float(value) for name, _, value in rows}
 
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while not gauges()["perfolio_shares"] and time.monotonic() < deadline:
         time.sleep(0.3)
     seen = gauges()
@@ -904,4 +912,4 @@ def test_metrics_tell_what_the_parts_hold(start_server):
         opened = seen[f'perfolio_database_connections{{pool="{pool}"}}']
         assert 1 <= opened <= 8
         assert 0 <= seen[f'perfolio_database_connections_used{{pool="{pool}"}}'] <= opened
-    assert 0 <= seen["perfolio_jobs_lag_seconds"] < 10
+    assert 0 <= seen["perfolio_jobs_lag_seconds"] < 60

@@ -89,7 +89,7 @@ def test_reports_that_wait_are_answered_when_the_server_stops(start_server):
     assert server.process.poll() is None  # the first one has not been answered yet
     stalled.release()
     assert stalled.first.answer() is not None
-    assert server.process.wait(20) == 0
+    assert server.process.wait(60) == 0
 
 
 def test_a_forced_stop_ends_reports_that_wait(start_server):
@@ -99,7 +99,7 @@ def test_a_forced_stop_ends_reports_that_wait(start_server):
     server.process.send_signal(signal.SIGTERM)
     assert all(wire.answer() is None or wire.is_closed() for wire in wires)
     stalled.release()
-    assert server.process.wait(20) == 0
+    assert server.process.wait(60) == 0
     assert "requests_cut_off=some" in server.log()
 
 
