@@ -1,8 +1,9 @@
 """A host with C, Go, Python and Node at work: every service is found by its labels and has the names of its
-functions; though the server is away in the middle third, what is there in the end is what the programs used, within
+functions, with file and line in what the server knows, and in the flame graph that it draws; though the server is away in the middle third, what is there in the end is what the programs used, within
 a fifth: batches of which one was lost or counted twice would be more than that. PERFOLIO_HOST_SECONDS=600 for the
 long form."""
 
+import gzip
 import os
 import shutil
 import subprocess
@@ -11,9 +12,9 @@ import time
 import pytest
 
 from people import Tenant
-from test_agent import CPU, HOUR, Agent, build_id_of, now, program  # noqa: F401
+from test_agent import CPU, HOUR, SOURCE, Agent, build_id_of, now, program  # noqa: F401
 from test_agent_truth import GO_CACHE
-from test_record import REFUSAL
+from test_record import REFUSAL, pprof_reader
 from test_store import folded
 
 SECONDS = float(os.environ.get("PERFOLIO_HOST_SECONDS", "15"))
@@ -39,20 +40,23 @@ pytestmark = [
 
 @pytest.fixture
 def loads(program, tmp_path):  # noqa: F811
-    """What runs, and a function that is to be seen in it."""
+    """What runs, a function that is to be seen in it, and where its samples are in which file. The names of code
+    that Node makes come without lines."""
     (tmp_path / "spin.go").write_text(GO)
     subprocess.run(["go", "build", "-o", tmp_path / "go-spin", tmp_path / "spin.go"], check=True, timeout=300,
                    env={**os.environ, "GOFLAGS": "-mod=mod", "CGO_ENABLED": "0", "GOCACHE": GO_CACHE}, cwd=tmp_path)
     (tmp_path / "spin.py").write_text(PYTHON)
-    return {"c": ([program, "100000000"], "inner"),
-            "go": ([tmp_path / "go-spin"], "main.spinInGo"),
-            "python": (["/usr/bin/python3", tmp_path / "spin.py"], "spin_in_python"),
-            "node": (["node", "--perf-basic-prof", "-e", NODE], "spinInNode")}
+    first = SOURCE[:SOURCE.index("inner(")].count("\n") + 1
+    of_inner = range(first, first + SOURCE[SOURCE.index("inner("):].split("\n}")[0].count("\n") + 2)
+    return {"c": ([program, "100000000"], "inner", "spin.c", of_inner),
+            "go": ([tmp_path / "go-spin"], "main.spinInGo", "spin.go", [3]),
+            "python": (["/usr/bin/python3", tmp_path / "spin.py"], "spin_in_python", "spin.py", [3]),
+            "node": (["node", "--perf-basic-prof", "-e", NODE], "spinInNode", None, [])}
 
 
 def start_all(loads):
     return {name: subprocess.Popen(command, env={"LOAD": name, "PATH": os.environ["PATH"]})
-            for name, (command, _) in loads.items()}
+            for name, (command, *_) in loads.items()}
 
 
 def end_all(processes):
@@ -64,6 +68,23 @@ def end_all(processes):
         process.returncode = -9
         used[name] = int((usage.ru_utime + usage.ru_stime) * 1e9)
     return used
+
+
+def places(client, selector, begin, function):
+    """{(file, line) of the function: samples}, as the server answers."""
+    answer = client.get("/api/v1/query", query={"query": selector, "start": begin, "end": now() + HOUR,
+                                                "report": "pprof"})
+    assert answer.status == 200, answer
+    profile = pprof_reader.Profile(gzip.decompress(answer.body) if answer.body[:2] == b"\x1f\x8b" else answer.body)
+    found = {}
+    for sample in profile.samples:
+        for line in {(line["function_id"], line["line"]) for location_id in sample.stack
+                     for line in profile.locations[location_id]["line"]}:
+            of = profile.functions[line[0]]
+            if function in of["name"]:
+                place = os.path.basename(of["filename"]), line[1]
+                found[place] = found.get(place, 0) + sample.values[0]
+    return found
 
 
 def wait_for_sending(agent, build_ids, seconds=180):
@@ -101,7 +122,7 @@ def test_a_host_at_work_is_whole_though_the_server_was_away(start_server, tmp_pa
         agent.stop(9)
     client = server.api(tenant.make_token("read")["token"])
     assert not agent.waiting()
-    for name, (_, function) in loads.items():
+    for name, (_, function, file, lines) in loads.items():
         selector = CPU + f'{{process_environment_variable_LOAD="{name}"}}'
         deadline = time.monotonic() + 120
         rows = {}
@@ -113,3 +134,10 @@ def test_a_host_at_work_is_whole_though_the_server_was_away(start_server, tmp_pa
         named = sum(value for stack, value in rows.items() if any(function in frame for frame in stack))
         assert 0.8 * used[name] - 0.1e9 < total < 1.2 * used[name] + 0.1e9, (name, total, used)
         assert named > 0.7 * total, (name, named, total)
+        answer = client.get("/api/v1/query", query={"query": selector, "start": begin, "end": now() + HOUR,
+                                                    "report": "svg"})
+        assert answer.status == 200 and function in answer.text, (name, answer)
+        if file:
+            found = places(client, selector, begin, function)
+            known = sum(count for (path, line), count in found.items() if path == file and line in lines)
+            assert known > 0.9 * sum(found.values()), (name, found)
