@@ -47,7 +47,7 @@ static const struct argp_option options[] = {
      "input",
      0},
     {"alternate-file", OPTION_ALTERNATE, "FILE", 0,
-     "The shared file of dwz, which .gnu_debugaltlink names", 0},
+     "The shared file of dwz, where it is not as .gnu_debugaltlink names it", 0},
     {"names", OPTION_NAMES, "MODE", 0,
      "Of show: full (the default), simple (without parameters) or none (as in the file)", 0},
     {"quiet", 'q', NULL, 0, "Say nothing but warnings and errors", 0},

@@ -8,7 +8,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 /* Of one that comes packed. */
 #define TABLE_MAX_BYTES ((size_t)2 << 30)
@@ -34,6 +39,24 @@ static void warn_of(struct cli *cli, const char *path, const struct symbol_build
         terminal_warn(&cli->terminal, "%s", report->warning);
 }
 
+/* Where the file says that dwz's shared file is, seen from the folder that it really lies in; -1:
+ * it is not there. */
+static int open_shared_file(const char *path, const char *name)
+{
+    char real[PATH_MAX], shared[2 * PATH_MAX];
+    if (!realpath(path, real))
+        return -1;
+    *(strrchr(real, '/') + 1) = '\0';
+    snprintf(shared, sizeof(shared), "%s%s", *name == '/' ? "" : real, name);
+    return os_openat(AT_FDCWD, shared, O_RDONLY | O_NONBLOCK, 0); /* it may name a pipe */
+}
+
+/* A pipe cannot be: what was written to it stays, with the warning. */
+static bool is_emptied(int fd)
+{
+    return ftruncate(fd, 0) == 0 && lseek(fd, 0, SEEK_SET) == 0;
+}
+
 enum err_code symbols_build(struct cli *cli, const char *path, const char *alternate, int output_fd,
                             struct err *err)
 {
@@ -44,10 +67,17 @@ enum err_code symbols_build(struct cli *cli, const char *path, const char *alter
         code = open_file(alternate, &alternate_fd, err);
     if (code)
         return code;
-    const struct symbol_builder_options options = {
+    struct symbol_builder_options options = {
         .input_fd = input_fd, .output_fd = output_fd, .alternate_fd = alternate_fd};
     struct symbol_builder_report report;
     code = symbol_builder_run(&options, &report, err);
+    /* The sandboxed builder alone reads the file, so that it has to say first what it lacks. */
+    if (!code && !alternate && report.alternate[0])
+        alternate_fd = open_shared_file(path, report.alternate);
+    if (!code && !alternate && alternate_fd >= 0 && is_emptied(output_fd)) {
+        options.alternate_fd = alternate_fd;
+        code = symbol_builder_run(&options, &report, err);
+    }
     if (code)
         return err_add(err, "%s", path);
     warn_of(cli, path, &report);

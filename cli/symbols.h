@@ -11,7 +11,8 @@
 
 /*
  * Builds the table of the file at path into output_fd, in a process of its own (perfolio-symbolize,
- * beside this program), and warns of what it left out. alternate is dwz's shared file or NULL.
+ * beside this program), and warns of what it left out. alternate is dwz's shared file or NULL: then
+ * it is looked for where the file says, and missing names are a warning.
  * Handles: ERR_NOT_FOUND (it is not there, or names nothing), ERR_INVALID, ERR_UNSUPPORTED,
  * ERR_TOO_LARGE, ERR_TIMEOUT, ERR_IO.
  */

@@ -1,6 +1,7 @@
 #include "debuginfod/build.h"
 
 #include "debuginfod/code_map.h"
+#include "debuginfod/cursor.h"
 #include "debuginfod/demangle.h"
 #include "debuginfod/dwarf_build.h"
 #include "debuginfod/elf_input.h"
@@ -112,6 +113,38 @@ static enum err_code open_inputs(struct build *build, struct err *err)
     return ERR_NONE;
 }
 
+/* A name, which ends with 0, and the build id of dwz's shared file. */
+static bool find_alternate(struct build *build, struct span *ret_name, struct span *ret_id)
+{
+    struct span bytes;
+    struct err ignored;
+    if (elf_input_read_name(build->elf, ".gnu_debugaltlink", &bytes, &ignored) || !bytes.size)
+        return false;
+    struct cursor cursor = cursor_at(bytes, 0);
+    *ret_name = cursor_text(&cursor);
+    *ret_id = span_of(cursor.next, cursor_left(&cursor));
+    return true;
+}
+
+/* Offsets into another file than the one that is meant would be names all the same. */
+static void check_alternate(struct build *build)
+{
+    struct span name, id;
+    if (!find_alternate(build, &name, &id))
+        return;
+    if (!build->alternate) {
+        say(build, "names are in a shared file of dwz that was not given (.gnu_debugaltlink)");
+        /* The report is lines. */
+        if (name.size < sizeof(build->report->alternate) && !memchr(name.data, '\n', name.size))
+            memcpy(build->report->alternate, name.data, name.size);
+    } else if (!span_equal(span_of(build->alternate->id.bytes, build->alternate->id.size), id)) {
+        say(build, "names are in another shared file of dwz than the one that was given, whose "
+                   "build id is not that of .gnu_debugaltlink");
+        elf_input_close(build->alternate);
+        build->alternate = NULL;
+    }
+}
+
 static enum err_code open_dwarf(struct build *build, struct err *err)
 {
     enum err_code code = dwarf_file_open(build->arena, build->elf, false, &build->dwarf, err);
@@ -144,14 +177,14 @@ static void say_dwarf_problems(struct build *build, const struct dwarf_result *r
                  (const char *)result->missing_split_name.data);
         say(build, text);
     }
-    if (elf_input_find(build->elf, ".gnu_debugaltlink") && !build->alternate)
-        say(build, "names are in a shared file of dwz that was not given (.gnu_debugaltlink)");
 }
 
 static enum err_code add_dwarf(struct build *build, struct err *err)
 {
     struct symbol_table_facts *facts = &build->report->facts;
     enum err_code code = elf_relocate(build->elf, err);
+    if (!code)
+        check_alternate(build);
     if (!code)
         code = open_dwarf(build, err);
     if (code)

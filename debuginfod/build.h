@@ -36,6 +36,8 @@ struct build_report {
     struct symbol_table_facts facts;
     struct symbol_table_writer_counts counts;
     char problem[ERR_MESSAGE_BYTES]; /* what was left out and why; empty: nothing */
+    /* dwz's shared file, as the file names it, where names are missing without it. */
+    char alternate[SYMBOL_BUILDER_TEXT_BYTES];
 };
 
 /*

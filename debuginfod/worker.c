@@ -130,6 +130,8 @@ static enum err_code build(const struct start *start, const struct build_inputs 
                result.counts.ranges, table.size);
     if (result.problem[0])
         buf_printf(report, "problem %s\n", result.problem);
+    if (result.alternate[0])
+        buf_printf(report, "alternate %s\n", result.alternate);
     return ERR_NONE;
 }
 

@@ -141,7 +141,7 @@ complete -c perfolio -n '__fish_seen_subcommand_from debuginfo' -l raw -d 'Of up
 complete -c perfolio -n '__fish_seen_subcommand_from debuginfo' -l executable -d 'Of upload – --raw, and the file is the binary'
 complete -c perfolio -n '__fish_seen_subcommand_from debuginfo' -l json -d 'Of upload, upstreams, and check with a build id – one line of JSON for each'
 complete -c perfolio -n '__fish_seen_subcommand_from debuginfo' -l header-file -r -F -d 'Of upstreams – its first line is a header that proves to these servers who asks; - is standard input'
-complete -c perfolio -n '__fish_seen_subcommand_from debuginfo' -l alternate-file -r -F -d 'The shared file of dwz, which .gnu_debugaltlink names'
+complete -c perfolio -n '__fish_seen_subcommand_from debuginfo' -l alternate-file -r -F -d 'The shared file of dwz, where it is not as .gnu_debugaltlink names it'
 complete -c perfolio -n '__fish_seen_subcommand_from debuginfo' -l names -x -d 'Of show – full (the default), simple (without parameters) or none (as in the file)'
 complete -c perfolio -n '__fish_seen_subcommand_from debuginfo' -l quiet -s q -d 'Say nothing but warnings and errors'
 complete -c perfolio -n __fish_use_subcommand -a login -d 'keep server, token and CA file for later'

@@ -337,6 +337,8 @@ static enum err_code take_report(const struct run *run, struct symbol_builder_re
             return take_failure(text, err);
         if (span_equal_text(key, "problem"))
             copy_text(report->problem, sizeof(report->problem), text);
+        else if (span_equal_text(key, "alternate"))
+            copy_text(report->alternate, sizeof(report->alternate), text);
         else if (span_equal_text(key, "warning"))
             copy_text(report->warning, sizeof(report->warning), text);
         else if (!span_equal_text(key, "phase") && !take_number(key, text, report))

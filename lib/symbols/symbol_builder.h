@@ -47,6 +47,8 @@ struct symbol_builder_report {
     uint64_t cpu_us;                         /* the process's */
     uint64_t memory_bytes;                   /* its peak, resident */
     char problem[SYMBOL_BUILDER_TEXT_BYTES]; /* what was left out and why; empty: nothing */
+    /* dwz's shared file as the file names it: with it names would not be missing. Empty: none. */
+    char alternate[SYMBOL_BUILDER_TEXT_BYTES];
     char warning[SYMBOL_BUILDER_TEXT_BYTES]; /* of the sandbox; empty: it is complete */
 };
 

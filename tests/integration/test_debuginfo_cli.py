@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import subprocess
 
 import pytest
@@ -134,3 +135,33 @@ def test_mistakes_are_explained(perfolio, tmp_path, arguments, status, words):
 def test_an_address_that_is_none_is_said(perfolio, program):
     said = perfolio("show", program, "main")
     assert said.returncode == 2 and "main is no hexadecimal address" in said.stderr
+
+
+@pytest.mark.skipif(not shutil.which("dwz"), reason="no dwz")
+def test_the_shared_file_of_dwz_is_found_where_the_file_says(perfolio, tmp_path):
+    folder = tmp_path / "debug"
+    folder.mkdir()
+    for name in ("one", "two"):
+        (tmp_path / "main.cc").write_text(SOURCE)
+        done = run("g++", "-O2", "-g", "-gdwarf-4", f"-Wl,--build-id=0x{name.encode().hex()}", tmp_path / "main.cc",
+                   "-o", folder / name)
+        assert done.returncode == 0, done.stderr
+    whole = perfolio("show", folder / "one", hex(code_of(folder / "one", "_ZN4deep5entryElPKc")[0])).stdout
+    done = run("dwz", "-m", "shared.debug", "one", "two", cwd=folder)
+    assert done.returncode == 0 and (folder / "shared.debug").exists(), done.stderr
+    (tmp_path / "link").symlink_to(folder / "one")
+
+    def show(*options):
+        shown = perfolio("show", tmp_path / "link", hex(code_of(folder / "one", "_ZN4deep5entryElPKc")[0]), *options)
+        assert shown.returncode == 0, shown.stderr
+        return shown.stdout, shown.stderr
+
+    assert "deep::entry" in whole and "leaf" in whole
+    assert show() == (whole, "")
+    # Another file is none: offsets into it would be names all the same.
+    names, warning = show("--alternate-file", folder / "two")
+    assert names != whole and "is not that of .gnu_debugaltlink" in warning
+    (folder / "shared.debug").rename(folder / "moved.debug")
+    names, warning = show()
+    assert names != whole and "shared file of dwz that was not given" in warning
+    assert show("--alternate-file", folder / "moved.debug") == (whole, "")
