@@ -22,7 +22,7 @@ enum {
     RING_BYTES_MIN = 256 << 10,
     RING_BYTES_MAX = 64 << 20,
     SAMPLE_BYTES_EXPECTED = 512,      /* 50 frames and what is around them */
-    RING_OF_WAITS_BYTES = 4 << 20,    /* switches come in bursts, and more often than ticks */
+    WAITS_PER_S = 12000,              /* of a CPU, where all are followed */
     RING_SECONDS = 2,                 /* that the ring holds when all CPUs are busy */
     FIRST_PID_NAMESPACE = 0xEFFFFFFC, /* PROC_PID_INIT_INO of the kernel */
     KERNEL_STACK_BYTES_MIN = 16 << 10,
@@ -83,14 +83,13 @@ static enum err_code fail(int error, const char *what, struct err *err)
 static uint32_t choose_ring_bytes(const struct kernel_program *program)
 {
     const struct kernel_program_options *options = &program->options;
-    const uint64_t wanted = options->ring_bytes
-                                ? options->ring_bytes
-                                : (uint64_t)program->cpu_count * options->frequency_hz *
-                                      SAMPLE_BYTES_EXPECTED * RING_SECONDS;
+    const uint64_t records =
+        options->frequency_hz + (uint64_t)(options->off_cpu_share * WAITS_PER_S);
+    const uint64_t wanted = options->ring_bytes ? options->ring_bytes
+                                                : (uint64_t)program->cpu_count * records *
+                                                      SAMPLE_BYTES_EXPECTED * RING_SECONDS;
     const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
-    uint64_t bytes = options->ring_bytes          ? page
-                     : options->off_cpu_share > 0 ? RING_OF_WAITS_BYTES
-                                                  : RING_BYTES_MIN;
+    uint64_t bytes = options->ring_bytes ? page : RING_BYTES_MIN;
     while (bytes < wanted && bytes < RING_BYTES_MAX)
         bytes *= 2;
     return (uint32_t)bytes;

@@ -33,7 +33,7 @@ static void begin_wait(struct bpf_raw_tracepoint_args *context, struct scratch *
     if (!interpreted || number == 0 || BPF_CORE_READ(task, flags) & TASK_IS_EXITING)
         return;
     event->process_id = process_number(task);
-    if (!is_wanted(event->process_id, counter) || bpf_get_prandom_u32() > wait_threshold)
+    if (!is_wanted(event->process_id, counter))
         return;
     event->kind = SAMPLE_WAIT;
     event->amount = 0;
@@ -48,16 +48,12 @@ static void begin_wait(struct bpf_raw_tracepoint_args *context, struct scratch *
         bpf_map_delete_elem(&waits, &number);
 }
 
-static void end_wait(struct task_struct *task, struct scratch *made,
+static void end_wait(__u32 number, __u64 since_ns, struct task_struct *task, struct scratch *made,
                      struct sample_counters *counter)
 {
-    const __u32 number = (__u32)BPF_CORE_READ(task, pid);
-    const __u64 *since_ns = number ? bpf_map_lookup_elem(&waits, &number) : 0;
     struct sample_event *event = &made->event;
-    if (!since_ns)
-        return;
     event->kind = SAMPLE_RESUME;
-    event->amount = *since_ns;
+    event->amount = since_ns;
     event->time_ns = bpf_ktime_get_ns();
     event->thread_id = thread_number(task);
     event->user_count = event->kernel_count = event->interpreted_count = 0;
@@ -65,16 +61,25 @@ static void end_wait(struct task_struct *task, struct scratch *made,
     send(made, counter);
 }
 
+/* Most switches are of no interest: those cost a look-up and a random number. */
 SEC("raw_tp/sched_switch")
 int note_switch(struct bpf_raw_tracepoint_args *context)
 {
     const __u32 zero = 0, slot = SCRATCH_SWITCH;
+    struct task_struct *next = (struct task_struct *)context->args[2];
+    const __u32 number = (__u32)BPF_CORE_READ(next, pid);
+    const __u64 *since_ns = number ? bpf_map_lookup_elem(&waits, &number) : 0;
+    const _Bool is_chosen = bpf_get_prandom_u32() <= wait_threshold;
+    if (!since_ns && !is_chosen)
+        return 0;
     struct scratch *made = bpf_map_lookup_elem(&scratch, &slot);
     struct sample_counters *counter = bpf_map_lookup_elem(&counters, &zero);
     if (!made || !counter)
         return 0;
-    end_wait((struct task_struct *)context->args[2], made, counter);
-    begin_wait(context, made, counter);
+    if (since_ns)
+        end_wait(number, *since_ns, next, made, counter);
+    if (is_chosen)
+        begin_wait(context, made, counter);
     return 0;
 }
 

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -105,6 +106,33 @@ FRAME void on_kernel(void)
     for (int i = 0; i < 500; i++)
         sink += (uint64_t)read(zeros, bytes, sizeof bytes);
     close(zeros);
+}
+
+/* Waits rather than computes. */
+FRAME void on_waiting(void);
+FRAME void on_waiting(void)
+{
+    const struct timespec moment = {.tv_nsec = 5000000};
+    nanosleep(&moment, NULL);
+    NO_TAIL_CALL;
+}
+
+FRAME void touch(volatile char *memory, size_t bytes);
+FRAME void touch(volatile char *memory, size_t bytes)
+{
+    for (size_t i = 0; i < bytes; i += 4096)
+        memory[i] = 1;
+}
+
+FRAME void on_faulting(void);
+FRAME void on_faulting(void)
+{
+    const size_t bytes = 1 << 20;
+    char *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED)
+        return;
+    touch(memory, bytes);
+    munmap(memory, bytes);
 }
 
 FRAME void on_library(void);
@@ -225,6 +253,10 @@ int main(int argc, char **argv)
             on_vfork();
         else if (strcmp(mode, "kernel") == 0)
             on_kernel();
+        else if (strcmp(mode, "waiting") == 0)
+            on_waiting();
+        else if (strcmp(mode, "faulting") == 0)
+            on_faulting();
         else if (strcmp(mode, "library") == 0)
             on_library();
         else if (strcmp(mode, "callback") == 0)
