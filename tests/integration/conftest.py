@@ -64,7 +64,7 @@ class Answer:
 class Api:
     """A small HTTPS client that keeps its connection; not for use from several threads."""
 
-    def __init__(self, server, token=None, cookies=None, timeout=60):
+    def __init__(self, server, token=None, cookies=None, timeout=120):
         self.server = server
         self.token = token
         self.cookies = dict(cookies or {})
@@ -286,7 +286,7 @@ class Server:
     def socket_dir(self):
         return (self.data_dir / "pg" / "postmaster.pid").read_text().split("\n")[4]
 
-    def connect(self, timeout=60):
+    def connect(self, timeout=120):
         """A fresh http.client connection that trusts only this server's CA."""
         context = ssl.create_default_context(cafile=str(self.ca_file))
         return http.client.HTTPSConnection("localhost", self.port, timeout=timeout,
@@ -328,6 +328,15 @@ def calm(seconds):
     while time.process_time() - used < 0.1:
         pass
     return seconds * min(1, 0.1 / (time.monotonic() - wall))
+
+
+def until_refused(ask, most):
+    """What ask says, time after time, until it is refused for its rate: on a slow machine there is room for more."""
+    answers = [ask(0)]
+    while answers[-1].status != 429 and len(answers) < most:
+        answers.append(ask(len(answers)))
+    assert answers[-1].status == 429, [answer.status for answer in answers]
+    return answers
 
 
 def let_it_run(process, seconds):

@@ -150,7 +150,7 @@ def test_a_process_is_found_by_its_labels_and_has_names_once_its_table_is_there(
     assert NAME in str(series) and "host_name" in str(series)
 
 
-def names_of_spinning(client, begin, name, seconds=60):
+def names_of_spinning(client, begin, name, seconds=120):
     """The rows of the program, once they have the names of their functions."""
     selector = CPU + '{process_executable_name="' + name + '"}'
     deadline = time.monotonic() + seconds
@@ -226,9 +226,10 @@ def rights_of_threads(process):
 
 def test_rights_are_given_up_once_sampling_runs(start_agent, tmp_path):
     agent = start_agent(f"--metrics=unix:{tmp_path}/metrics.sock")
-    time.sleep(0.5)  # threads that have just begun
     reading, sampling = 1 << 2, 1 << 2 | 1 << 19 | 1 << 34 | 1 << 39 | 1 << 40
-    rights = rights_of_threads(agent.process)
+    deadline = time.monotonic() + 60
+    while len(rights := rights_of_threads(agent.process)) != 3 and time.monotonic() < deadline:
+        time.sleep(0.05)  # threads that have just begun
     assert len(rights) == 3 and all(has_no_new == "1" for _, has_no_new in rights), rights
     # The engine's; of the threads that send; and that of metrics, which has none.
     assert {effective & ~sampling for effective, _ in rights} == {0}

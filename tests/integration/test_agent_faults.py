@@ -33,7 +33,7 @@ class Agent:
             self.process = subprocess.Popen(self.command, stdout=log, stderr=log, env=self.environment)
         self.wait(lambda: STARTED in self.log_path.read_text())
 
-    def wait(self, is_so, seconds=60):
+    def wait(self, is_so, seconds=120):
         deadline = time.monotonic() + seconds
         while not is_so():
             assert self.process.poll() is None and time.monotonic() < deadline, self.log_path.read_text()
@@ -44,7 +44,7 @@ class Agent:
             text = answer.read().decode()
         return {name: int(value) for name, value in re.findall(r"^perfolio_agent_(\w+) (\d+)$", text, re.M)}
 
-    def wait_for(self, name, number, seconds=60):
+    def wait_for(self, name, number, seconds=120):
         self.wait(lambda: self.counts().get(name, 0) >= number, seconds)
 
     def batches(self):

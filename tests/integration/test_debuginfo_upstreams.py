@@ -30,7 +30,7 @@ int main(int argc, char **argv) { (void)argv; return entry_of_upstream(argc) & 1
 """
 
 
-def wait_for(what, seconds=60):
+def wait_for(what, seconds=120):
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         found = what()

@@ -98,7 +98,7 @@ def metric(server, name):
     return float(found.group(1)) if found else 0.0
 
 
-def wait_until(condition, seconds=60):
+def wait_until(condition, seconds=120):
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         if condition():

@@ -752,7 +752,7 @@ def is_taking_requests(server):
         return False
 
 
-def wait_for(condition, seconds=60):
+def wait_for(condition, seconds=120):
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline

@@ -8,6 +8,7 @@ import pytest
 
 import sample_profiles as samples
 import stored
+from conftest import until_refused
 
 
 def share(client, body=samples.FOLDED, headers=None, **query):
@@ -27,7 +28,7 @@ def problem(answer, status, *words):
     return document
 
 
-def wait_for(condition, seconds=60):
+def wait_for(condition, seconds=120):
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, "it did not happen in time"
@@ -232,13 +233,14 @@ def test_guessing_a_password_is_slowed_down(start_server):
     admin, anonymous = server.api(), server.anonymous()
     made = share(admin, visibility="password", headers={"X-Perfolio-Password": "open sesame"})
     path = f"/api/v1/shares/{made['id']}"
-    answers = [anonymous.get(path, headers={"X-Perfolio-Password": f"guess {i}"})
-               for i in range(25)]
-    assert answers[0].status == 401
-    limited = [answer for answer in answers if answer.status == 429]
-    assert limited and int(limited[0].headers["retry-after"]) >= 1
-    right = anonymous.get(path, headers={"X-Perfolio-Password": "open sesame"})
-    assert right.status == 429, "while it lasts, the right password has to wait as well"
+    def guess():
+        return until_refused(lambda i: anonymous.get(path, headers={"X-Perfolio-Password": f"guess {i}"}), 100)
+
+    answers = guess()
+    assert {answer.status for answer in answers[:-1]} == {401} and int(answers[-1].headers["retry-after"]) >= 1
+    # The first waits are short: some tries.
+    assert any(guess() and anonymous.get(path, headers={"X-Perfolio-Password": "open sesame"}).status == 429
+               for _ in range(5)), "while it lasts, the right password has to wait as well"
     assert admin.get(path).status == 200, "the team does not need the password"
 
 
@@ -366,9 +368,9 @@ def test_anonymous_shares_live_while_they_are_looked_at(start_server):
 def test_anonymous_sharing_is_limited_per_address(start_server):
     server = start_server("--anonymous-uploads-per-minute", "3")
     anonymous = server.anonymous()
-    answers = [anonymous.post("/api/v1/shares", samples.FOLDED) for _ in range(8)]
-    assert answers[0].status == 201
-    assert answers[-1].status == 429 and int(answers[-1].headers["retry-after"]) >= 1
+    answers = until_refused(lambda _: anonymous.post("/api/v1/shares", samples.FOLDED), 100)
+    assert len(answers) > 3 and {answer.status for answer in answers[:-1]} == {201}
+    assert int(answers[-1].headers["retry-after"]) >= 1
     assert server.api().post("/api/v1/shares", samples.FOLDED).status == 201
 
 

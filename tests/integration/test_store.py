@@ -182,7 +182,7 @@ def objects_of(server):
     return server.objects.keys("segment/") | server.objects.keys("block/")
 
 
-def until(condition, what, seconds=60):
+def until(condition, what, seconds=120):
     """what: a text, or what makes it."""
     deadline = time.monotonic() + seconds
     while not condition():
