@@ -75,9 +75,10 @@ $(OUT)/%.o: %.c
 	$(Q)$(CC) $(CFLAGS) -MMD -MP -c $< -o $@
 build/release/lib/profile/pprof_%.o build/release/lib/profile/otlp_%.o build/release/store/%.o \
     build/release/lib/symbols/symbol_cursor.o: CFLAGS += -O3
-# cmocka's macros pass enums as ints, of which clang complains and gcc does not. The tests' own code runs
-# once: the time goes into compiling and linking it.
+# cmocka's macros pass enums as ints, of which clang complains and gcc does not. The tests' own code
+# and these rooms compute little: the time goes into compiling and linking them.
 build/fuzz/tests/unit/%.o: CFLAGS += -Wno-sign-conversion -O0
+build/fuzz/api/%.o build/fuzz/cli/%.o: CFLAGS += -O0
 build/release/tests/unit/%.o: CFLAGS += -O1
 # gold links in half the time. What it says of the sanitizers' symbols is told only where it fails.
 TEST_LD := $(if $(shell command -v ld.gold),-fuse-ld=gold)

@@ -228,6 +228,7 @@ def main():
         print(output, *failures.listed([("build", failures.telling_lines(output))]),
               "0 passed, 1 failed", sep="\n")
         sys.exit(1)
+    print(f"build: {COSTS.seconds:.0f} s of processors", flush=True)
     lanes = [[name for name in lane if name in wanted] for lane in LANES]
     with concurrent.futures.ThreadPoolExecutor(len(lanes)) as pool:
         results = [result for lane in pool.map(run_steps, lanes) for result in lane]

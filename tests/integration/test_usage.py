@@ -146,6 +146,6 @@ def test_days_that_are_over_leave_their_sums_only(start_server):
             cursor.execute("SELECT count(*) FROM ingest_series")
             return cursor.fetchone()[0] == 0
 
-        assert wait_until(is_gone, 30)
+        assert wait_until(is_gone)
     assert is_taken(send(client, "api", {}, 1))
     assert total(client)["profiles"] == 4
