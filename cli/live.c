@@ -226,6 +226,8 @@ static bool read_slices(struct live *live)
     }
     if (has_some)
         show(live);
+    if (ferror(stdout)) /* nobody reads it any more */
+        atomic_store(&live->is_ended, true);
     return is_stopping;
 }
 

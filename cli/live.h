@@ -26,7 +26,7 @@ void live_stop(struct live *live);
 
 /* What was sampled since the last time; live frees it. */
 void live_give(struct live *live, const struct window_result *slice);
-/* Somebody typed q. */
+/* Somebody typed q, or nobody reads any more. */
 bool live_is_ended(const struct live *live);
 
 #endif

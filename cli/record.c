@@ -624,7 +624,7 @@ static enum err_code run(struct cli *cli, int argc, char **argv, struct err *err
         return code;
     code = finish(&record, &result, err);
     window_result_fini(&result);
-    return code;
+    return code ? code : cli_flush(err);
 }
 
 const struct command record_command = {

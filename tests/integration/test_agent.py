@@ -534,6 +534,8 @@ def test_the_doctor_says_what_is_there_and_what_is_missing():
     ([], "name a server"),
     (["--server=http://example.com"], "https://"),
     (["--server=https://x", "--frequency=0"], "a number from 1"),
+    (["--server=https://x", "--off-cpu=1.5"], "off-cpu is 0 or a part from 0.0001 to 1"),
+    (["--server=https://x", "--min-wait=long"], "min-wait is a number"),
     (["--server=https://x", "--label=x"], "NAME=VALUE"),
     (["--server=https://x", "--metrics=0.0.0.0:9100"], "127.0.0.1:PORT"),
     (["--server=https://x", "--symbols=some"], "off, missing or all"),

@@ -47,6 +47,15 @@ def test_what_was_shown_is_written_where_that_is_asked_for(record, program, tmp_
     assert functions(tmp_path, "kept.pb.gz")["inner"]["cum"] > 0
 
 
+def test_it_ends_when_nobody_reads_any_more(program, tmp_path):  # noqa: F811
+    with spinning(program) as spun:
+        process = subprocess.Popen([str(PERFOLIO), "record", "--top", "-d", "600", "-p", str(spun.pid)],
+                                   cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        assert b"samples" in process.stdout.readline()
+        process.stdout.close()
+        assert process.wait(60) == -signal.SIGPIPE
+
+
 def test_standard_output_has_one_user(record):  # noqa: F811
     done = record("--top", "-o", "-", "--", "true")
     assert done.returncode == 2 and "both write to standard output" in done.stderr
