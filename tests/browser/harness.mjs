@@ -155,8 +155,20 @@ export async function withPage(browser, server, use, { look = "light", bypassCSP
   }
 }
 
+/** Until nothing fades or moves that ends by itself: even what takes no time needs a frame of the screen, which may come late. */
+const still = (page) =>
+  page.evaluate(async () => {
+    const endsOf = (animation) => animation.effect?.getComputedTiming().endTime ?? Infinity;
+    for (;;) {
+      const running = document.getAnimations().filter((one) => one.playState === "running" && Number.isFinite(endsOf(one)));
+      if (running.length === 0) return;
+      await Promise.allSettled(running.map((one) => one.finished));
+    }
+  });
+
 /** Findings of axe-core that are serious or worse; rules: those of its rules to switch on or off. */
 export async function axeFindings(page, rules = {}) {
+  await still(page);
   if (!(await page.evaluate(() => "axe" in globalThis))) await page.evaluate(axeSource);
   const result = await page.evaluate((rules) => globalThis.axe.run(document, { resultTypes: ["violations"], rules }), rules);
   return result.violations
@@ -175,6 +187,7 @@ export async function rowFindings(page) {
     for (const row of (await page.locator(kind).all()).slice(0, 2)) {
       if (!(await row.isVisible())) continue;
       const look = async (how) => {
+        await still(page);
         const { violations } = await row.evaluate((element) => globalThis.axe.run({ include: [element] }, { runOnly: ["color-contrast"] }));
         findings.push(...violations.flatMap(({ nodes }) => nodes.map((node) => `${kind}, ${how}: ${node.any[0]?.message}`)));
       };
