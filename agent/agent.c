@@ -7,8 +7,10 @@
 #include "agent/processes.h"
 #include "agent/side_band.h"
 #include "agent/small_file.h"
+#include "agent/stack_walk.h"
 #include "agent/stop_places.h"
 #include "agent/unwind_names.h"
+#include "agent/unwind_space.h"
 #include "agent/unwinding.h"
 #include "agent/waits.h"
 #include "bpf/shared.h"
@@ -32,6 +34,7 @@ struct agent {
     struct processes *processes;
     struct kernel_symbols *kernel_symbols;
     struct side_band *side_band;
+    struct stack_walk *stack_walk;  /* NULL: the kernel program walks */
     struct kernel_program *program; /* NULL: without rights */
     struct unwinding *unwinding;    /* NULL: by frame pointers alone, and no interpreters */
     struct interpreters *interpreters;
@@ -150,8 +153,10 @@ static void take_sample(void *context, const struct sample_event *event)
         waits_end(agent->waits, event);
 }
 
-/* Taken by the kernel itself, which does not say how a walk ended. */
-static void take_own_sample(void *context, struct sample_event *event)
+/* Taken by the kernel itself, which walks by frame pointers; the copy of the stack is walked here.
+ */
+static void take_own_sample(void *context, struct sample_event *event,
+                            const struct stack_copy *copy)
 {
     struct agent *agent = context;
     struct process *process = processes_find(agent->processes, event->process_id, 0);
@@ -160,6 +165,14 @@ static void take_own_sample(void *context, struct sample_event *event)
         return;
     static_assert(sizeof(event->comm) == sizeof(process->name), "as the kernel has it");
     memcpy(event->comm, process->name, sizeof(event->comm));
+    /* All that is known of its mappings is there: tables are in time for each sample. */
+    while (unwinding_publish(agent->unwinding))
+        ;
+    if (copy && process->has_run)
+        stack_walk_event(agent->stack_walk, &process->run, copy, event);
+    const size_t stop_count = sizeof(agent->stops) / sizeof(*agent->stops);
+    agent->stops[event->stop < stop_count ? event->stop : 0]++;
+    note_stop(agent, process, event);
     add(agent, process, event);
 }
 
@@ -265,7 +278,21 @@ static enum err_code open_unprivileged(struct agent *agent, struct err *err)
     side_band_close(agent->side_band);
     agent->side_band = NULL;
     const enum err_code code = side_band_open(&of_band, &agent->side_band, err);
-    return code ? code : processes_scan(agent->processes, false, err);
+    if (code)
+        return code;
+    struct unwind_memory memory;
+    agent->stack_walk = stack_walk_create();
+    stack_walk_memory(agent->stack_walk, &memory);
+    agent->unwinding = unwinding_create(NULL, &memory, agent->binaries, agent->interpreters);
+    return processes_scan(agent->processes, false, err);
+}
+
+static void create_unwinding(struct agent *agent)
+{
+    struct unwind_memory memory;
+    kernel_program_unwind_memory(agent->program, &memory);
+    agent->unwinding =
+        unwinding_create(agent->program, &memory, agent->binaries, agent->interpreters);
 }
 
 static enum err_code open_privileged(struct agent *agent, struct err *err)
@@ -285,7 +312,7 @@ static enum err_code open_privileged(struct agent *agent, struct err *err)
     if (!code)
         code = side_band_open(&of_band, &agent->side_band, err);
     if (!code && !agent->options.has_no_tables)
-        agent->unwinding = unwinding_create(agent->program, agent->binaries, agent->interpreters);
+        create_unwinding(agent);
     /* Only now: what begins between the two is in the side band. */
     return code ? code : processes_scan(agent->processes, !agent->options.has_targets, err);
 }
@@ -347,6 +374,7 @@ void agent_close(struct agent *agent)
     processes_destroy(agent->processes);
     interpreters_destroy(agent->interpreters);
     unwinding_destroy(agent->unwinding);
+    stack_walk_destroy(agent->stack_walk);
     kernel_program_close(agent->program);
     kernel_symbols_destroy(agent->kernel_symbols);
     label_source_destroy(agent->label_source);

@@ -52,8 +52,8 @@ struct agent_options {
     bool has_targets;       /* only processes that are named, and their children */
     bool has_no_tables;     /* stacks are walked by frame pointers alone */
     bool has_bounded_loops; /* the kernel program for Linux before 5.17, wherever it runs */
-    /* Without the right to load programs: only what is named is sampled, of this user, by frame
-     * pointers and without the kernel's frames. */
+    /* Without the right to load programs: only what is named is sampled, of this user, without the
+     * kernel's frames and those of interpreters. */
     bool may_be_unprivileged;
     bool is_forced; /* also on kernels that are known to hang (agent_check_kernel) */
     /* Resident memory of this process: beyond it windows are taken early and no new tables are

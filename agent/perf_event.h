@@ -24,6 +24,14 @@ int perf_event_open_side_band(uint32_t cpu, bool has_build_ids);
  * into; and one of a thread while it is on that CPU, which ticks as perf_event_open_sampler says in
  * the program's own code, writes down stacks by frame pointers (PERF_EVENT_OWN_SAMPLE) and what the
  * thread's process does, and is inherited by threads and processes to come. -1 and errno. */
+enum { PERF_EVENT_REGISTER_PC = UINT32_MAX >> 1 };
+#ifdef __aarch64__
+enum { PERF_EVENT_REGISTER_COUNT = 33 };
+#else
+enum { PERF_EVENT_REGISTER_COUNT = 17 };
+#endif
+/* The DWARF number of the i-th register of such a sample. */
+uint32_t perf_event_register(uint32_t i);
 int perf_event_open_own_ring(uint32_t cpu, uint32_t watermark_bytes);
 int perf_event_open_own(uint32_t thread_id, uint32_t cpu, uint32_t hz, enum event_kind kind,
                         bool has_build_ids);

@@ -2,6 +2,7 @@
 
 #include "agent/cpu_list.h"
 #include "agent/perf_event.h"
+#include "agent/stack_walk.h"
 #include "bpf/shared.h"
 #include "lib/base/mem.h"
 #include "lib/base/os.h"
@@ -15,7 +16,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { RING_BYTES = 256 << 10, RECORD_MAX_BYTES = 65536 };
+/* A user may lock 516 KiB for each CPU (kernel.perf_event_mlock_kb), the ring's first page too. */
+enum { RING_BYTES = 256 << 10, OWN_RING_BYTES = 512 << 10, RECORD_MAX_BYTES = 65536 };
 
 /* The ring of one CPU; its next record is looked at before it is taken, to find the oldest. */
 struct ring {
@@ -177,18 +179,42 @@ struct sample_head {
 };
 
 /* The program's addresses; between them the kernel writes whose they are. */
-static uint32_t take_addresses(struct span rest, uint64_t count, __u64 *addresses)
+static uint32_t take_addresses(struct span *rest, uint64_t count, __u64 *addresses)
 {
     uint32_t taken = 0;
     uint64_t address;
-    for (uint64_t i = 0; i < count && taken < SAMPLE_USER_FRAMES_MAX; i++) {
-        if (!take(&rest, &address, sizeof(address)))
+    for (uint64_t i = 0; i < count; i++) {
+        if (!take(rest, &address, sizeof(address)))
             break;
         /* Callers' are return addresses; a sample's lie in calls. */
-        if (address < (uint64_t)PERF_CONTEXT_MAX)
+        if (address < (uint64_t)PERF_CONTEXT_MAX && taken < SAMPLE_USER_FRAMES_MAX)
             addresses[taken] = address - (taken > 0), taken++;
     }
     return taken;
+}
+
+/* Registers, and the stack from its pointer on. */
+static bool take_copy(struct span rest, struct stack_copy *copy)
+{
+    uint64_t abi, one, size, copied;
+    if (!take(&rest, &abi, sizeof(abi)) || abi != PERF_SAMPLE_REGS_ABI_64)
+        return false;
+    memset(copy->registers, 0, sizeof(copy->registers));
+    for (uint32_t i = 0; i < PERF_EVENT_REGISTER_COUNT; i++) {
+        const uint32_t number = perf_event_register(i);
+        if (!take(&rest, &one, sizeof(one)))
+            return false;
+        if (number == PERF_EVENT_REGISTER_PC)
+            copy->pc = one;
+        else
+            copy->registers[number] = one;
+    }
+    if (!take(&rest, &size, sizeof(size)) || size == 0 || rest.size < size ||
+        rest.size - size < sizeof(copied))
+        return false;
+    memcpy(&copied, rest.data + size, sizeof(copied));
+    copy->bytes = span_of(rest.data, copied < size ? copied : size);
+    return true;
 }
 
 static void give_sample(const struct side_band *band, struct span record)
@@ -204,8 +230,9 @@ static void give_sample(const struct side_band *band, struct span record)
     sample->thread_id = head.thread_id;
     sample->amount = head.period;
     sample->kind = SAMPLE_TICK;
-    sample->user_count = take_addresses(record, head.address_count, sample->addresses);
-    band->options.on_sample(band->options.context, sample);
+    sample->user_count = take_addresses(&record, head.address_count, sample->addresses);
+    struct stack_copy copy;
+    band->options.on_sample(band->options.context, sample, take_copy(record, &copy) ? &copy : NULL);
 }
 
 /* ---- rings ---- */
@@ -372,7 +399,8 @@ enum err_code side_band_open(const struct side_band_options *options, struct sid
         return code;
     struct side_band *band = mem_new(struct side_band, 1);
     band->options = *options;
-    band->data_bytes = choose_bytes(options->ring_bytes);
+    band->data_bytes = choose_bytes(
+        options->on_sample && !options->ring_bytes ? OWN_RING_BYTES : options->ring_bytes);
     band->copy = mem_new(uint8_t, RECORD_MAX_BYTES);
     band->rings = mem_new(struct ring, cpu_count);
     if (options->on_sample)

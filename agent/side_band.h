@@ -19,6 +19,7 @@
 
 struct sample_event;
 struct side_band;
+struct stack_copy;
 
 enum side_band_kind {
     SIDE_BAND_MAP,  /* an executable mapping */
@@ -59,8 +60,9 @@ struct side_band_options {
     void (*on_event)(void *context, const struct side_band_event *event);
     void *context;
     /* Where no programs may be loaded: the rings have what processes do that side_band_watch names,
-     * and samples of them, with stacks by frame pointers. NULL: what all processes do. */
-    void (*on_sample)(void *context, struct sample_event *event);
+     * and samples of them, with stacks by frame pointers and, up to 1,000 Hz, with copies of the
+     * newest part of the stacks (else copy is NULL). NULL: what all processes do. */
+    void (*on_sample)(void *context, struct sample_event *event, const struct stack_copy *copy);
     uint32_t frequency_hz;
     enum event_kind event;
 };

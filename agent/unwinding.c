@@ -247,16 +247,16 @@ static void build_vdso(struct unwinding *unwinding)
 
 /* ---- life ---- */
 
-struct unwinding *unwinding_create(struct kernel_program *program, const struct binaries *binaries,
+struct unwinding *unwinding_create(struct kernel_program *program,
+                                   const struct unwind_memory *memory,
+                                   const struct binaries *binaries,
                                    struct interpreters *interpreters)
 {
     struct unwinding *unwinding = mem_new(struct unwinding, 1);
-    struct unwind_memory memory;
     unwinding->program = program;
     unwinding->binaries = binaries;
     unwinding->interpreters = interpreters;
-    kernel_program_unwind_memory(program, &memory);
-    unwinding->space = unwind_space_create(&memory);
+    unwinding->space = unwind_space_create(memory);
     build_vdso(unwinding);
     return unwinding;
 }
@@ -329,7 +329,8 @@ void unwinding_forget(struct unwinding *unwinding, struct process *process)
         take_out(&unwinding->waiting, process);
     if (process->is_starved)
         take_out(&unwinding->starved, process);
-    kernel_program_remove_process(unwinding->program, process->process_id, &process->run);
+    if (unwinding->program)
+        kernel_program_remove_process(unwinding->program, process->process_id, &process->run);
     drop_run(unwinding, process);
 }
 
@@ -377,9 +378,10 @@ static void publish(struct unwinding *unwinding, struct process *process)
     const bool has_run = count && !code;
     if (!has_run)
         run = (struct unwind_run){0};
-    const bool is_told = kernel_program_put_process(
-        unwinding->program, process->process_id, process->is_start_exact ? process->started_ns : 0,
-        &run, &interpreter);
+    const bool is_told = !unwinding->program ||
+                         kernel_program_put_process(
+                             unwinding->program, process->process_id,
+                             process->is_start_exact ? process->started_ns : 0, &run, &interpreter);
     unwinding->refused_processes += !is_told;
     drop_run(unwinding, process);
     process->run = run;

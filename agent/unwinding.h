@@ -29,7 +29,11 @@ struct unwinding_counts {
     uint64_t refused_tables; /* not built at once: there was too little memory */
 };
 
-struct unwinding *unwinding_create(struct kernel_program *program, const struct binaries *binaries,
+/* program NULL: the walk is in this process, in that memory, and by the runs of struct process. */
+struct unwind_memory;
+struct unwinding *unwinding_create(struct kernel_program *program,
+                                   const struct unwind_memory *memory,
+                                   const struct binaries *binaries,
                                    struct interpreters *interpreters);
 void unwinding_destroy(struct unwinding *unwinding); /* NULL is a no-op; before the program */
 

@@ -288,8 +288,8 @@ static const struct argp argp = {
     .args_doc = "[-- COMMAND [ARGUMENT...]]",
     .doc = "Sample where programs spend processor time, and write or share the profile.\v"
            "Needs no change to the programs. Runs as root, or with CAP_BPF, CAP_PERFMON, "
-           "CAP_SYS_PTRACE and CAP_SYSLOG; without, it samples programs of your own by frame "
-           "pointers. Names come from the files of this machine; those that are "
+           "CAP_SYS_PTRACE and CAP_SYSLOG; without, it samples programs of your own. "
+           "Names come from the files of this machine; those that are "
            "missing are looked for by the server. Ctrl-C ends the recording, not the profile.",
 };
 
@@ -403,10 +403,11 @@ static void say_what_it_was(struct record *record, const struct agent *agent)
     terminal_note(terminal, "%" PRIu64 " samples at %u Hz by the %s", counts.samples,
                   record->frequency_hz, event_facts(counts.event)->source);
     if (counts.is_unprivileged)
-        terminal_warn(terminal,
-                      "without rights: stacks are walked by frame pointers, which much code does "
-                      "not keep, and the kernel's frames are left out; for all of it run as root, "
-                      "or once: setcap cap_bpf,cap_perfmon,cap_sys_ptrace,cap_syslog+ep perfolio");
+        terminal_warn(
+            terminal,
+            "without rights: the kernel's frames and those of scripts are left out, and "
+            "stacks end where a copy of their newest part does; for all of it run as "
+            "root, or once: setcap cap_bpf,cap_perfmon,cap_sys_ptrace,cap_syslog+ep perfolio");
     if (record->off_cpu_share > 0)
         terminal_note(terminal, "%" PRIu64 " waits of threads", counts.waits);
     if (counts.loop_error)

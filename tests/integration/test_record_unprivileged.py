@@ -14,6 +14,35 @@ import pytest
 from conftest import BUILD
 
 NOBODY = 65534
+# Ends with its parent, which leaves it alone.
+DEEP = r"""
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#define NOINLINE __attribute__((noinline))
+NOINLINE long leaf(long n)
+{
+    volatile long sum = 0;
+    for (long i = 0; i < 100000; i++)
+        sum += i * n;
+    return sum;
+}
+NOINLINE long down(long depth, char *data)
+{
+    char own[48];
+    memset(own, (int)depth, sizeof(own));
+    long sum = depth > 1 ? down(depth - 1, own) : leaf(depth);
+    return sum + own[7] + (data ? data[3] : 0);
+}
+int main(int argc, char **argv)
+{
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    for (long sum = 0;; sum += down(atol(argv[1]), NULL))
+        if (argc < 2)
+            return (int)sum;
+}
+"""
 SOURCE = r"""
 #include <pthread.h>
 #include <stdlib.h>
@@ -66,8 +95,9 @@ def folder():
     for name in ("perfolio", "perfolio-symbolize"):
         shutil.copy(BUILD / name, path / name)
     (path / "work.c").write_text(SOURCE)
-    subprocess.run(["gcc", "-g", "-O1", "-pthread", "-fno-omit-frame-pointer", "-fno-optimize-sibling-calls",
-                    "-Wl,--build-id", path / "work.c", "-o", path / "own-work"], check=True)
+    for name, option in (("own-work", "-fno-omit-frame-pointer"), ("own-bare", "-fomit-frame-pointer")):
+        subprocess.run(["gcc", "-g", "-O1", "-pthread", option, "-fno-optimize-sibling-calls", "-Wl,--build-id",
+                        path / "work.c", "-o", path / name], check=True)
     os.chown(path, NOBODY, NOBODY)
     yield path
     shutil.rmtree(path)
@@ -97,16 +127,33 @@ def functions(folder):
     return answer["total"], {row["name"]: row["cum"] for row in answer["functions"]}
 
 
-def test_a_command_is_sampled_with_its_threads_and_children(folder):
-    status, said, used = record(folder, "-F", "499", "--", folder / "own-work", 300)
+@pytest.mark.parametrize("program", ["own-work", "own-bare"])  # with frame pointers and without
+def test_a_command_is_sampled_with_its_threads_and_children(folder, program):
+    status, said, used = record(folder, "-F", "499", "--", folder / program, 300)
     assert status == 0, said
-    assert "without rights: stacks are walked by frame pointers" in said and "setcap cap_bpf," in said
+    assert "without rights: the kernel's frames" in said and "setcap cap_bpf," in said
     total, rows = functions(folder)
     # What perfolio itself used to name things is in what was used, too.
     assert 0.5 * used < total < 1.15 * used
     assert rows["inner"] > 0.95 * total and rows["outer"] > 0.95 * total
     for name in ("main", "in_thread", "in_child"):
         assert 0.2 * total < rows[name] < 0.9 * total, name
+    # A child's stack begins there, too; the rest are threads'.
+    assert rows["_start"] + rows.get("clone3", rows.get("__clone", 0)) > 0.95 * total
+
+
+def test_a_stack_that_is_longer_than_its_copy_says_so(folder):
+    (folder / "deep.c").write_text(DEEP)
+    subprocess.run(["gcc", "-g", "-O2", "-fomit-frame-pointer", "-fno-optimize-sibling-calls", folder / "deep.c",
+                    "-o", folder / "own-deep"], check=True)
+    status, said, _ = record(folder, "-F", "99", "-d", "3", "--", folder / "own-deep", 60)
+    assert status == 0 and "stacks that end" not in said, said
+    total, rows = functions(folder)
+    assert rows["_start"] > 0.95 * total
+    status, said, _ = record(folder, "-F", "99", "-d", "3", "--", folder / "own-deep", 480)
+    assert status == 0 and re.search(r"end before their root: \d+ stack-read", said), said
+    total, rows = functions(folder)
+    assert rows["down"] > 0.9 * total
 
 
 def test_a_process_that_runs_is_sampled_with_the_threads_that_it_has(folder):
