@@ -6,10 +6,11 @@
 // dist/assets/<name>-<hash>  scripts and style sheets, immutable, with .gz and .br beside them; page_frame is
 //                            the viewer in one file, which an export fills (src/export/page.ts)
 import { build, transform } from "esbuild";
+import { minify } from "terser";
 import { createHash } from "node:crypto";
 import { brotliCompressSync, constants, gzipSync } from "node:zlib";
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { basename, dirname, join } from "node:path";
+import { basename, dirname, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 
 const root = dirname(fileURLToPath(import.meta.url));
@@ -126,22 +127,44 @@ async function buildPageFrame(licenses) {
 }
 
 /**
+ * What comes together: who asks for one of them will soon want another, and what is small compresses badly alone.
+ * All else that is imported later is a chunk of its own.
+ */
+const laterTogether = {
+  reading: [
+    "views/empty.tsx", "views/frame_menu.tsx", "views/key_sheet.tsx", "views/labels.tsx", "views/peek.tsx", "views/rule_menu.tsx",
+    "views/sandwich.tsx", "views/source_place.tsx", "views/table.tsx", "pages/neighbour.ts",
+  ],
+  giving: ["export/dialog.tsx", "pages/comments.tsx", "pages/downloads.tsx", "pages/share_dialogs.tsx"],
+  account: ["pages/account.tsx", "pages/delete.tsx", "pages/retention.tsx", "pages/senders.tsx", "pages/source_links.tsx"],
+};
+
+/**
  * What is imported later says that it needs the first load, which is there by then. Else the bundler would cut out of
- * the first load each set of modules that some later chunk needs: 22 files that compress far worse than one. Workers are
- * built apart for the same reason.
+ * the first load each set of modules that some later chunk needs: 22 files that compress far worse than one.
  */
 const afterFirstLoad = {
   name: "after-first-load",
   setup(plugin) {
-    plugin.onResolve({ filter: /./ }, ({ path, kind, resolveDir }) =>
-      kind === "dynamic-import" && path.startsWith(".") ? { path: join(resolveDir, path), namespace: "later" } : undefined,
-    );
+    const filesOf = (name) => laterTogether[name] ?? [name];
+    plugin.onResolve({ filter: /./ }, ({ path, kind, resolveDir }) => {
+      if (kind !== "dynamic-import" || !path.startsWith(".")) return;
+      const file = relative(join(root, "src"), join(resolveDir, path));
+      const together = Object.keys(laterTogether).find((name) => filesOf(name).includes(file));
+      return { path: together ?? file, namespace: "later" };
+    });
     plugin.onLoad({ filter: /./, namespace: "later" }, ({ path }) => {
-      const names = [join(root, "src/first_load.ts"), path].map((name) => JSON.stringify(name));
-      return { contents: `import ${names[0]};\nexport * from ${names[1]};\n`, resolveDir: root };
+      const exports = filesOf(path).map((file) => `export * from "./${file}";\n`);
+      return { contents: `import "./app.tsx";\n${exports.join("")}`, resolveDir: join(root, "src") };
     });
   },
 };
+
+/**
+ * What the bundler made small, made 3 % smaller (compressed): its names repeat more. The hash in a file's name is of what the
+ * bundler made; another version of terser would make another file of that name, which does the same.
+ */
+const smallest = async (script) => (await minify(script, { module: true, ecma: 2020 })).code;
 
 /** Several entries with what they share in chunks; tells which file each became. */
 async function buildScripts(entryPoints, plugins = []) {
@@ -155,24 +178,25 @@ async function buildScripts(entryPoints, plugins = []) {
     minify: true,
     target: browsers,
     metafile: true,
+    write: false,
     plugins: [...plugins, ...common.plugins],
   });
+  for (const { path, text } of result.outputFiles) writeFileSync(path, path.endsWith(".js") ? await smallest(text) : text);
   return result.metafile;
 }
 
 async function buildSite() {
   rmSync(dist, { recursive: true, force: true });
   mkdirSync(join(dist, "assets"), { recursive: true });
-  const page = await buildScripts(["src/app.tsx", "src/boot.ts", "src/app.css"], [afterFirstLoad]);
-  const workers = await buildScripts(["src/worker.ts", "src/local_worker.ts", "src/export_worker.ts", "src/graph_worker.ts"]);
-  const licenses = licensesOf({ inputs: { ...page.inputs, ...workers.inputs } });
+  const entries = ["app.tsx", "boot.ts", "app.css", "worker.ts", "local_worker.ts", "export_worker.ts", "graph_worker.ts"];
+  const metafile = await buildScripts(entries.map((name) => `src/${name}`), [afterFirstLoad]);
+  const licenses = licensesOf(metafile);
   writeFileSync(join(dist, "licenses.txt"), licenses);
   let shell = readFileSync(join(root, "src/index.html"), "utf8");
-  for (const metafile of [page, workers])
-    for (const { entryPoint } of Object.values(metafile.outputs))
-      if (entryPoint) shell = shell.replaceAll(`{{${entryPoint}}}`, outputOf(metafile, entryPoint));
+  for (const { entryPoint } of Object.values(metafile.outputs))
+    if (entryPoint) shell = shell.replaceAll(`{{${entryPoint}}}`, outputOf(metafile, entryPoint));
   shell = shell.replace("{{page_frame}}", await buildPageFrame(licenses));
-  shell = shell.replace("{{preloads}}", preloadsOf(page, "src/app.tsx"));
+  shell = shell.replace("{{preloads}}", preloadsOf(metafile, "src/app.tsx"));
   if (!shell.includes(headMarker)) throw new Error("index.html has lost " + headMarker);
   if (shell.includes("{{")) throw new Error("index.html names an entry that is not built");
   writeFileSync(join(dist, "index.html"), shell);

@@ -51,7 +51,7 @@ export async function testUpdated(runner, browser, server) {
         server,
         async (page, watch) => {
           watch.allowed.add(404);
-          await gone(page, "downloads");
+          await gone(page, "giving");
           await open(page);
           await page.click("button:has-text('Download')");
           await saysUpdated(page, ".menu-panel");

@@ -1,5 +1,6 @@
 // The share page: numbers equal a brute-force reader's, and everything is in the address bar.
 import assert from "node:assert/strict";
+import { readdirSync, statSync } from "node:fs";
 import { pasted, soon, spoken, tableRows, told, viewReady, withPage } from "./harness.mjs";
 import { cpuProfile, cpuSamples, deepText, encodePprof, foldedText, matchOf, topOf, totalOf, twoTypes } from "./profiles.mjs";
 
@@ -516,4 +517,14 @@ export async function testViewer(runner, browser, server) {
       assert.ok(loaded.size >= 3 && total <= 60 * 1024, `${total} bytes`);
     }),
   );
+
+  await runner.test("all scripts and styles, without the graph's layout, the plot and Explore, stay within 149 KB gzip", () => {
+    const folder = new URL("../../web/dist/assets/", import.meta.url);
+    const names = readdirSync(folder).filter((name) => /\.(js|css)\.gz$/.test(name));
+    const others = ["graph_worker", "plot", "explore"].map((part) => names.filter((name) => name.startsWith(`${part}-`)));
+    assert.deepEqual(others.map((found) => found.length), [1, 1, 1]);
+    const total = names.filter((name) => !others.flat().includes(name)).reduce((sum, name) => sum + statSync(new URL(name, folder)).size, 0);
+    console.log(`# whole app: ${names.length} files, ${total} bytes gzip`);
+    assert.ok(total > 90 * 1024 && total <= 149 * 1024, `${total} bytes`);
+  });
 }

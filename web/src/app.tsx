@@ -1,6 +1,8 @@
 /* app: which page a path is. Pages that a reader of a profile does not need are loaded on demand. */
 import { render, type VNode } from "preact";
+import "./everywhere.ts";
 import "./ui/keep_focus.ts";
+import "./ui/style.ts";
 import "./ui/visible_text.ts";
 import type { Session } from "./api.ts";
 import { later } from "./ui/later.tsx";

@@ -2,6 +2,7 @@
  * export_worker: writes what is seen of a tree as a file, beside the page; one request, then it is done
  * with. export/make.ts is the other side.
  */
+import "./everywhere.ts";
 import { toFlameBytes } from "./export/flame_form.ts";
 import { toPprof } from "./export/pprof_form.ts";
 import { seenTree, type SeenTree } from "./export/seen_tree.ts";

@@ -2,6 +2,7 @@
  * local_worker: reads a file, or two to compare them, beside the page and makes trees of it; nothing leaves
  * the browser. local_file.ts is the other side.
  */
+import "./everywhere.ts";
 import { encodeFlame, scaleOf, unitOf, type Side, type TreeWish } from "./local/encode_flame.ts";
 import { splitPair } from "./local/folded.ts";
 import { joinLabels } from "./local/join_labels.ts";

@@ -3,6 +3,7 @@
  * are filtered. Holds one tree at a time, with what each rule of the last chain made of it, so that
  * one more rule costs one rule. transformer.ts is the other side.
  */
+import "./everywhere.ts";
 import { sameRule, type Rule } from "./model/chain.ts";
 import { decodeFlame, derive, type Columns, type Derived, type Flame } from "./model/flame.ts";
 import { applyRule, calleesOf, callersOf } from "./model/transform.ts";

@@ -25,7 +25,7 @@ import { asProblem, Button, copyText, Empty, say, useTitle } from "../ui/kit.tsx
 import { useMustSignIn } from "../ui/must_sign_in.ts";
 import { isSignedIn, Shell } from "../ui/shell.tsx";
 import { addStyle } from "../ui/style.ts";
-import { missingNames } from "./share.tsx"; // with it, none of the first load's modules is cut out into a chunk of its own
+import { missingNames } from "./share.tsx";
 import { Verdict } from "../views/legend.tsx";
 import { useViewState } from "../views/view_address.ts";
 import { questionOf, treeKey, treeOf, Viewer } from "../views/viewer.tsx";

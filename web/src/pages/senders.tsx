@@ -10,7 +10,6 @@ import { isSignedIn, Shell } from "../ui/shell.tsx";
 import { addStyle } from "../ui/style.ts";
 import { HowToSend } from "./how_to_send.tsx";
 import style from "./pages.css?text";
-import "./share.tsx"; // with it, none of the first load's modules is cut out into a chunk of its own
 
 addStyle(style);
 
