@@ -220,6 +220,25 @@ export async function testFilter(runner, browser, server) {
     }),
   );
 
+  await runner.test("menus stand in the window at every width and height", () =>
+    withPage(browser, server, async (page) => {
+      await page.goto(`${server.url}/p/${shared.id}?v=table&sv=2`);
+      await viewReady(page);
+      for (const [width, height] of [[641, 600], [768, 900], [900, 600], [960, 700], [1024, 600], [1440, 900]])
+        for (const menu of [".rule-menu", ".column-menu", ".profile-tools .menu"]) {
+          await page.setViewportSize({ width, height });
+          await page.click(`${menu} > button`);
+          if (menu === ".rule-menu") await page.waitForSelector(".rule-form");
+          const place = () => page.$eval(`${menu} > .menu-panel`, (panel) => panel.getBoundingClientRect().toJSON());
+          await soon(async () => {
+            const { left, right, bottom } = await place();
+            assert.ok(left >= 0 && right <= width && bottom <= height, `${menu} at ${width}x${height}: ${left} to ${right}, down to ${bottom}`);
+          });
+          await page.keyboard.press("Escape");
+        }
+    }),
+  );
+
   await runner.test("a rule that cannot be applied is told, and the profile stays", () =>
     withPage(browser, server, async (page) => {
       await page.goto(at({ v: "table", x: "hide:^runtime~focus:(", sv: 2 }));

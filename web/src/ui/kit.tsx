@@ -1,6 +1,6 @@
 /* kit: the few controls that all pages share. */
 import type { ComponentChildren, JSX } from "preact";
-import { useEffect, useId, useRef, useState } from "preact/hooks";
+import { useEffect, useId, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { Problem } from "../api.ts";
 import { formatValue } from "../model/units.ts";
 import { visible } from "../model/visible.ts";
@@ -88,6 +88,7 @@ export function IconButton({ icon, label, ...rest }: Omit<ButtonProps, "label"> 
 }
 
 /** A text that one wants to copy whole: a command, a link, a token. */
+/** Lines break between words, and within one that is longer than a line where an address has a slash. */
 export function CopyField({ text, what, isSecret = false }: { text: string; what: string; isSecret?: boolean }) {
   const [isCopied, setCopied] = useState(false);
   const copy = async () => {
@@ -97,7 +98,11 @@ export function CopyField({ text, what, isSecret = false }: { text: string; what
   };
   return (
     <div class={`copy-field ${isSecret ? "secret" : ""}`}>
-      <code tabIndex={0} aria-label={what}>{text}</code>
+      <code tabIndex={0} aria-label={what}>
+        {text.split(/(?<= )/).map((word) => (
+          <span>{word.split(/(?<=[^/]\/)/).flatMap((part, i) => (i ? [<wbr />, part] : part))}</span>
+        ))}
+      </code>
       <IconButton icon={isCopied ? "check" : "copy"} label={`Copy ${what.toLowerCase()}`} onClick={copy} />
     </div>
   );
@@ -172,10 +177,24 @@ interface MenuProps {
   children: ComponentChildren;
 }
 
+/** So far panels stay from the window's edges. */
+const panelEdgePx = 12;
+
+/** A panel below its button may be wider than the room beside it, or higher than that below it. */
+function keepInWindow(panel: HTMLElement): void {
+  const { style } = panel;
+  style.translate = "";
+  const { left, right, top } = panel.getBoundingClientRect();
+  style.translate = `${Math.max(0, panelEdgePx - left) + Math.min(0, innerWidth - panelEdgePx - right)}px`;
+  style.setProperty("--top", `${top}px`);
+}
+
 export function Menu({ label, icon, class: extra = "", isLazy = false, children }: MenuProps) {
   const [isOpen, setOpen] = useState(false);
   const root = useRef<HTMLDivElement>(null);
+  const panel = useRef<HTMLDivElement>(null);
   const id = useId();
+  useLayoutEffect(() => void (isOpen && keepInWindow(panel.current!)), [isOpen]);
   useEffect(() => {
     if (!isOpen) return;
     const outside = (event: Event) => {
@@ -201,7 +220,7 @@ export function Menu({ label, icon, class: extra = "", isLazy = false, children 
         <span>{label}</span>
         <Icon name="down" />
       </button>
-      <div class="menu-panel" id={id} hidden={!isOpen}>
+      <div class="menu-panel" id={id} hidden={!isOpen} ref={panel}>
         {(isOpen || !isLazy) && children}
       </div>
     </div>
