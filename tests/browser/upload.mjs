@@ -345,6 +345,52 @@ export async function testUpload(runner, browser, server) {
       }),
     );
 
+  await runner.test("several dropped files of which some are no profiles: they are named, and a merge is offered of the others alone", () =>
+    withPage(browser, server, async (page) => {
+      await openLanding(page, server);
+      const junk = [{ name: "cat.png", bytes: Buffer.from("\x89PNG\r\n\x1a\n", "latin1") }, { name: "notes.txt", bytes: Buffer.from("call the dentist\n") }];
+      const runs = [4, 5, 6].map((seed) => ({ name: `run${seed}.pb.gz`, bytes: cpuProfile(seed) }));
+      await dropFiles(page, [runs[0], junk[0], runs[1], junk[1], runs[2]]);
+      await page.waitForSelector(".checks:has-text('cat.png: This is a picture'):has-text('notes.txt: This is no profile')");
+      await page.waitForSelector("button:disabled:has-text('Merge 5 into one')");
+      assert.ok(!(await page.textContent(".checks")).includes("run"), "the others are not accused");
+      await page.screenshot({ path: join(screenshots, "light-junk.png") });
+      await page.click("text=Go on without these 2");
+      await page.waitForSelector("button:enabled:has-text('Merge 3 into one')");
+      assert.deepEqual(await page.$$eval(".files .file-name", (all) => all.map((one) => one.textContent)), runs.map(({ name }) => name));
+      await soon(async () => assert.equal(await page.evaluate(() => document.activeElement.textContent), "Merge 3 into one"));
+      await page.keyboard.press("Enter");
+      await page.waitForSelector(".done");
+    }),
+  );
+
+  await runner.test("the first page's lines break between words, and its form shows all that is chosen at every width", () =>
+    withPage(browser, server, async (page) => {
+      await openLanding(page, server);
+      await page.waitForSelector(".ways");
+      const torn = await page.$$eval(".ways code > span", (words) => words.filter((word) => word.getClientRects().length > 1 || (word.offsetHeight > 30 && !word.querySelector("wbr"))).map((word) => word.textContent));
+      assert.deepEqual(torn, []);
+      const address = await page.$eval(".ways code > span:has(wbr)", (word) => word.textContent);
+      assert.equal(address.trim(), `${server.url}/ca.crt`);
+      await dropFiles(page, [{ name: "cat.png", bytes: Buffer.from("\x89PNG\r\n\x1a\n", "latin1") }]);
+      await page.waitForSelector(".preview-note:has-text('This is a picture')");
+      for (const width of [390, 700, 861, 900, 1000, 1100, 1280, 1440]) {
+        await page.setViewportSize({ width, height: 900 });
+        const cut = await page.$$eval(".ready :is(select, textarea)", (fields) => {
+          const pen = document.createElement("canvas").getContext("2d");
+          return fields.flatMap((field) => {
+            const style = getComputedStyle(field);
+            pen.font = `${style.fontSize} ${style.fontFamily}`;
+            const text = field.matches("select") ? field.selectedOptions[0].textContent : field.placeholder;
+            const room = field.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight);
+            return pen.measureText(text).width > room ? `${text}: ${room}` : [];
+          });
+        });
+        assert.deepEqual(cut, [], `${width} px`);
+      }
+    }),
+  );
+
   await runner.test("three dropped files become one merged profile", () =>
     withPage(browser, server, async (page) => {
       await openLanding(page, server);

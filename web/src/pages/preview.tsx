@@ -48,8 +48,8 @@ async function splitFile(file: File): Promise<File[]> {
   }
 }
 
-/** What the server would surely refuse: all that needs a file of these, or comparing the two. */
-export type Hopeless = "" | "file" | "comparison";
+/** What the server would surely refuse: all that needs a file of these, or comparing the two; "unknown": they are being looked at. */
+export type Hopeless = "" | "file" | "comparison" | "unknown";
 
 interface PreviewProps {
   files: readonly File[];

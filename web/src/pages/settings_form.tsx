@@ -35,7 +35,7 @@ export function SettingsForm({ settings, hasTeam, keepExpiry, onChange }: Settin
         {(id) => <input id={id} value={settings.title ?? ""} maxLength={200} placeholder="What was measured" onInput={(event) => set({ title: event.currentTarget.value })} />}
       </Field>
       <Field label="Description" hint="Markdown: lists, links, `code`.">
-        {(id) => <textarea id={id} rows={3} value={settings.description ?? ""} placeholder="How, where, and what you wonder about" onInput={(event) => set({ description: event.currentTarget.value })} />}
+        {(id) => <textarea id={id} rows={3} value={settings.description ?? ""} placeholder="How, where, why" onInput={(event) => set({ description: event.currentTarget.value })} />}
       </Field>
       <div class="field-row">
         <Field label="Who can see it">

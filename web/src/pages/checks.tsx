@@ -1,0 +1,76 @@
+/* checks: more files than a preview shows, each looked at before anything is sent: a merge needs all of them. */
+import { useEffect, useState } from "preact/hooks";
+import { RefusedError } from "../local/profile.ts";
+import { LocalFile } from "../local_file.ts";
+import { Button } from "../ui/kit.tsx";
+import { Icon } from "../ui/icons.tsx";
+import { nameAmong } from "./name_among.ts";
+import type { Hopeless } from "./preview.tsx";
+
+const faults = new WeakMap<File, Promise<Error | null>>();
+
+/** What the browser finds wrong with a file; null: nothing. Each is read once. */
+function faultOf(file: File): Promise<Error | null> {
+  const read = async () => {
+    const local = new LocalFile([file]);
+    try {
+      await local.read();
+      return null;
+    } catch (error) {
+      return error as Error;
+    } finally {
+      local.close();
+    }
+  };
+  if (!faults.has(file)) faults.set(file, read());
+  return faults.get(file)!;
+}
+
+interface ChecksProps {
+  files: File[];
+  onFiles: (files: File[]) => void;
+  /** Once all have been looked at. */
+  onHopeless: (what: Hopeless) => void;
+}
+
+export function Checks({ files, onFiles, onHopeless }: ChecksProps) {
+  const [found, setFound] = useState(new Map<File, Error>());
+  useEffect(() => {
+    let isLeft = false;
+    const check = async () => {
+      const wrong = new Map<File, Error>();
+      for (const file of files) {
+        const fault = await faultOf(file); // one after the other: a tab's memory holds one better than all
+        if (isLeft) return;
+        if (fault) wrong.set(file, fault);
+      }
+      setFound(wrong);
+      onHopeless([...wrong.values()].some((fault) => fault instanceof RefusedError) ? "file" : "");
+    };
+    void check();
+    return () => void (isLeft = true);
+  }, [files]);
+  const refused = files.filter((file) => found.get(file) instanceof RefusedError);
+  return (
+    <div class="checks" role="status">
+      {files.map((file, i) => {
+        const fault = found.get(file);
+        return (
+          fault && (
+            <p class="preview-note" key={i}>
+              <Icon name="alert" />
+              <span>
+                <strong>{nameAmong(files, i)}:</strong> {fault.message} {!refused.includes(file) && "The server may still understand it."}
+              </span>
+            </p>
+          )
+        );
+      })}
+      {refused.length > 0 && (
+        <Button onClick={() => onFiles(files.filter((file) => !refused.includes(file)))}>
+          {refused.length === 1 ? "Go on without it" : `Go on without these ${refused.length}`}
+        </Button>
+      )}
+    </div>
+  );
+}

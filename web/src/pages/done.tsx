@@ -1,0 +1,68 @@
+/* done: what came of sending, with the links. */
+import { useEffect, useRef } from "preact/hooks";
+import { formatAgo } from "../model/units.ts";
+import { Button, CopyField } from "../ui/kit.tsx";
+import { Icon } from "../ui/icons.tsx";
+import type { Sent } from "./sending.ts";
+
+export type Together = "single" | "compare" | "merge";
+
+/** What came of sending: the shares that were made, and the link that shows what was wanted. */
+export interface Outcome {
+  together: Together;
+  shares: Sent[];
+  url: string;
+  markdown: string;
+  expiresAt: string | null;
+}
+
+/** Within square brackets of Markdown. */
+const inBrackets = (text: string) => text.replace(/[\\[\]]/g, "\\$&");
+
+export function outcomeOf(together: Together, shares: Sent[]): Outcome {
+  const [first, second] = shares.map(({ created }) => created);
+  if (together !== "compare") return { together, shares, url: first.url, markdown: first.markdown, expiresAt: first.expires_at };
+  const url = `${location.origin}/d/${first.id}..${second.id}`;
+  const name = shares.map(({ title }) => inBrackets(title)).join(" → ");
+  return { together, shares, url, markdown: `[${name}](${url})`, expiresAt: first.expires_at };
+}
+
+/** The link is to what the preview showed. */
+export function Done({ outcome, query, onAgain }: { outcome: Outcome; query: string; onAgain: () => void }) {
+  const { together, shares, url, markdown, expiresAt } = outcome;
+  const link = useRef<HTMLAnchorElement>(null);
+  useEffect(() => link.current?.focus(), []);
+  const isOne = shares.length === 1;
+  return (
+    <section class="card done" aria-label="The link">
+      <h2>
+        <Icon name="check" /> Your link is ready
+      </h2>
+      <CopyField text={url + query} what="Link" />
+      <div class="actions start">
+        <a class="button primary" href={url + query} ref={link}>
+          <span>{together === "compare" ? "Open the comparison" : "Open the profile"}</span>
+        </a>
+        <Button look="quiet" onClick={onAgain}>Share another</Button>
+      </div>
+      <details>
+        <summary>Markdown, for a bug report</summary>
+        <CopyField text={markdown} what="Markdown" />
+      </details>
+      <details>
+        <summary>{isOne ? "Delete link, shown only now" : "Delete links, shown only now"}</summary>
+        <p class="hint">
+          {isOne ? "Whoever has it can delete the profile." : `Each deletes one of the ${shares.length} profiles that were shared.`} This browser remembers{" "}
+          {isOne ? "it" : "them"} too.
+          {expiresAt ? ` Without ${isOne ? "it the profile expires" : "them the profiles expire"} ${formatAgo(expiresAt)}.` : ""}
+        </p>
+        {shares.map(({ created, title }) => (
+          <div key={created.id}>
+            {!isOne && <p class="file-name">{title}</p>}
+            <CopyField text={created.delete_url} what={isOne ? "Delete link" : `Delete link of ${title}`} isSecret />
+          </div>
+        ))}
+      </details>
+    </section>
+  );
+}

@@ -1,0 +1,153 @@
+/* ready: chosen files with what is to become of them, until they are sent. */
+import { useEffect, useRef, useState } from "preact/hooks";
+import { Problem, type Session, type ShareSettings } from "../api.ts";
+import type { Redaction } from "../local/wish.ts";
+import { formatBytes } from "../model/units.ts";
+import { asProblem, Button, ErrorLine, say } from "../ui/kit.tsx";
+import { isSignedIn } from "../ui/shell.tsx";
+import { startOver, unfinishedBytes } from "../upload.ts";
+import { FileList } from "./choose_files.tsx";
+import { outcomeOf, type Outcome, type Together } from "./done.tsx";
+import { nameAmong } from "./name_among.ts";
+import type { Hopeless } from "./preview.tsx";
+import { ProgressBar } from "./progress.tsx";
+import { RedactionForm } from "./redaction_form.tsx";
+import { Sending, type Progress } from "./sending.ts";
+import { cleanSettings, SettingsForm } from "./settings_form.tsx";
+
+/** A file of which the server has a part, from an upload that was cut off. */
+function Continued({ file, name }: { file: File; name: string }) {
+  const [bytes, setBytes] = useState(0);
+  useEffect(() => {
+    let isLeft = false;
+    setBytes(0);
+    unfinishedBytes(file).then((found) => !isLeft && setBytes(found), () => undefined);
+    return () => void (isLeft = true);
+  }, [file]);
+  if (bytes === 0) return null;
+  const anew = () => {
+    setBytes(0);
+    void startOver(file);
+  };
+  return (
+    <p class="continued" role="status">
+      <span>
+        {name}: {formatBytes(bytes)} of {formatBytes(file.size)} are uploaded already, and it goes on from there.
+      </span>
+      <Button look="quiet" onClick={anew}>Start over</Button>
+    </p>
+  );
+}
+
+interface ReadyProps {
+  files: File[];
+  wish: Redaction;
+  redactionProblem: Problem | null;
+  onWish: (wish: Redaction) => void;
+  session: Session | null;
+  /** What of it the preview knows to be refused. */
+  hopeless: Hopeless;
+  onFiles: (files: File[]) => void;
+  onSent: (outcome: Outcome) => void;
+  /** Counts how often the next step was to be to send them. */
+  readyCount: number;
+}
+
+export function Ready({ files, wish, redactionProblem, onWish, session, hopeless, onFiles, onSent, readyCount }: ReadyProps) {
+  const [isRedactionOpen, setRedactionOpen] = useState(false);
+  const [settings, setSettings] = useState<ShareSettings>({ visibility: "unlisted" });
+  const [progress, setProgress] = useState<Progress | null>(null);
+  const [error, setError] = useState<Problem | null>(null);
+  const [abort, setAbort] = useState<AbortController | null>(null);
+  const [isCancelled, setCancelled] = useState(false);
+  const sending = useRef(new Sending()).current;
+  const form = useRef<HTMLFormElement>(null);
+  const isSending = progress !== null;
+  useEffect(() => {
+    if (!isSending) form.current?.querySelector<HTMLButtonElement>("button[type=submit]")?.focus();
+  }, [isSending, readyCount]);
+  const isHeld = hopeless === "unknown";
+  useEffect(() => {
+    if (!isHeld && document.activeElement === document.body) form.current?.querySelector<HTMLButtonElement>("button[type=submit]")?.focus();
+  }, [isHeld]);
+  useEffect(() => void sending.takeBack(sending.files.filter((file) => !files.includes(file))), [files]);
+  useEffect(() => () => void sending.takeBack(), []);
+
+  const send = async (together: Together) => {
+    setError(null);
+    setCancelled(false);
+    const cancelling = new AbortController();
+    setAbort(cancelling);
+    try {
+      const clean = cleanSettings(settings);
+      let shares = await sending.sendAll(files, wish, clean, setProgress, cancelling.signal);
+      if (together === "merge") {
+        setProgress({ sent: 1, total: 1, label: "Merging" });
+        shares = [await sending.merge(shares, clean, cancelling.signal), ...shares];
+      }
+      sending.finish();
+      onSent(outcomeOf(together, shares));
+    } catch (caught) {
+      if (!(caught instanceof DOMException && caught.name === "AbortError")) setError(asProblem(caught));
+      else if (sending.files.length > 0) {
+        const left = await sending.takeBack();
+        if (left.length === 0) say("Cancelled. What had been sent is deleted.");
+        else setError(new Problem(0, "", "", `Cancelled, but the server did not delete ${left.map(({ title }) => title).join(", ")}. The list “Shared from this browser” on the first page deletes it.`, "", null));
+      }
+      setProgress(null);
+    }
+  };
+
+  if (progress)
+    return (
+      <section class="card ready">
+        <ProgressBar progress={progress} isCancelled={isCancelled} onCancel={() => (setCancelled(true), abort?.abort())} />
+      </section>
+    );
+  const first: Together = files.length === 1 ? "single" : files.length === 2 ? "compare" : "merge";
+  /** One file costs nobody anything to try; of two, the other would be left on the server without what was asked for. */
+  const isDoubtful = first === "single" && hopeless === "file";
+  return (
+    <section class="card ready" aria-label="Share settings">
+      <FileList files={files} onRemove={(index) => onFiles(files.filter((_, i) => i !== index))} />
+      {files.map((file, i) => (
+        <Continued key={i} file={file} name={nameAmong(files, i)} />
+      ))}
+      <form
+        ref={form}
+        onSubmit={(event) => {
+          event.preventDefault();
+          void send(first);
+        }}
+      >
+        <SettingsForm settings={settings} hasTeam={isSignedIn(session)} onChange={setSettings} />
+        <details class="redact" onToggle={(event) => setRedactionOpen(isRedactionOpen || event.currentTarget.open)}>
+          <summary>Redact: leave something out before it is sent</summary>
+          {isRedactionOpen && <RedactionForm files={files} wish={wish} problem={redactionProblem} onChange={onWish} />}
+        </details>
+        <div class="ready-errors">
+          <ErrorLine error={error} />
+          {error && sending.files.length > 0 && (
+            <p class="hint" role="status">
+              {files.flatMap((file, i) => (sending.files.includes(file) ? nameAmong(files, i) : [])).join(", ")} {sending.files.length > 1 ? "are" : "is"} on the server already, and not sent again when you
+              try again. Cancel deletes {sending.files.length > 1 ? "them" : "it"}.
+            </p>
+          )}
+        </div>
+        {isDoubtful && (
+          <p class="hint" role="status">
+            As far as this browser can tell, the server refuses this file: below it says why. The server has the last word, so you can send it all the same.
+          </p>
+        )}
+        <div class="actions">
+          <a class="button quiet to-preview" href="#preview"><span>See it below</span></a>
+          <Button look="quiet" onClick={() => onFiles([])}>Cancel</Button>
+          {files.length === 2 && <Button disabled={hopeless === "file"} onClick={() => void send("merge")}>Merge into one</Button>}
+          <Button look={isDoubtful ? undefined : "primary"} type="submit" disabled={first !== "single" && hopeless !== ""} icon={first === "compare" ? "compare" : "upload"}>
+            {first === "single" ? "Create link" : first === "compare" ? "Compare the two" : `Merge ${files.length} into one`}
+          </Button>
+        </div>
+      </form>
+    </section>
+  );
+}
