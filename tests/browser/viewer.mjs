@@ -527,4 +527,26 @@ export async function testViewer(runner, browser, server) {
     console.log(`# whole app: ${names.length} files, ${total} bytes gzip`);
     assert.ok(total > 90 * 1024 && total <= 149 * 1024, `${total} bytes`);
   });
+
+  await runner.test("names of spaces alone, and of letters that only control, are seen in table, tree and picture", async () => {
+    const named = await server.share(encodePprof({ types: [["work", "count"]], samples: [{ stack: ["main", "   "], values: [70] }, { stack: ["main", "a\x01b"], values: [30] }] }));
+    await withPage(browser, server, async (page) => {
+      await page.addInitScript(() => {
+        globalThis.drawn = new Set();
+        const { fillText } = CanvasRenderingContext2D.prototype;
+        CanvasRenderingContext2D.prototype.fillText = function (text, ...place) {
+          globalThis.drawn.add(text);
+          return fillText.call(this, text, ...place);
+        };
+      });
+      await page.goto(`${server.url}/p/${named.id}?v=table&b=icicle&sv=2`);
+      await viewReady(page);
+      assert.deepEqual((await tableRows(page)).map((row) => row.at(-1)).sort(), ["a\\u0001b", "main", "␣␣␣"]);
+      await page.focus(".icicle");
+      for (const key of ["ArrowDown", "ArrowDown"]) await page.keyboard.press(key);
+      await soon(async () => assert.match(await spoken(page), /^␣␣␣, /));
+      const drawn = await page.evaluate(() => [...globalThis.drawn]);
+      assert.ok(drawn.includes("␣␣␣") && drawn.includes("a\\u0001b"), drawn.join());
+    });
+  });
 }

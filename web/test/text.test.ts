@@ -7,7 +7,7 @@ import { formatAgo, formatBytes, formatChange, formatCount, formatDate, formatEx
 import { readPasted } from "../src/pages/share_dialogs.tsx";
 import { sampleTypeLabel, sampleTypeToken } from "../src/views/sample_types.ts";
 import { Markdown } from "../src/ui/markdown.tsx";
-import { visible } from "../src/model/visible.ts";
+import { shownName, visible } from "../src/model/visible.ts";
 import "../src/ui/visible_text.ts";
 import { addressWithin } from "../src/model/afterwards.ts";
 
@@ -48,6 +48,26 @@ test("shares and changes are exact about nothing, little and all", () => {
   const hour = 3_600_000;
   const ago = { "last year": 400 * 24, "2 months ago": 61 * 24, "yesterday": 35, "2 days ago": 47, "23 hours ago": 23.4, "2 hours ago": 1.6, "1 hour ago": 0.995, "just now": 0.001, "1 minute ago": 0.02, "last week": 24 * 8, "next month": -24 * 40, "in a moment": -0.001, "in 1 minute": -0.02, "in 1 hour": -0.9995, "in 30 minutes": -0.499, "in 31 minutes": -0.512, "tomorrow": -23.99, "next week": -24 * 6.999, "in 3 weeks": -24 * 22 };
   for (const [text, hours] of Object.entries(ago)) assert.equal(formatAgo(0, hours * hour), text);
+});
+
+test("beside values below zero no percentage is told that says nothing", () => {
+  assert.equal(formatPercent(-5, 3), "–");
+  assert.equal(formatPercent(5, 3), "–", "more than the sum of all");
+  assert.equal(formatPercent(-1, 1e9), "–");
+  assert.equal(formatPercent(-5, -10), "50.0%", "where all are below zero there are parts");
+  assert.equal(formatChange(-5, 50), "–");
+  assert.equal(formatChange(5, -2), "–");
+  assert.equal(formatChange(-5, -5), "±0%");
+  assert.equal(formatChange(-5, 0), "gone");
+});
+
+test("of every name of a frame something is seen", () => {
+  assert.equal(shownName("main.run"), "main.run");
+  assert.equal(shownName("   "), "␣␣␣");
+  assert.equal(shownName(" \u00a0\u200b"), "␣\\u00A0\\u200B");
+  assert.equal(shownName("a\tb\x01\x9f"), "a\\u0009b\\u0001\\u009F");
+  assert.equal(shownName("operator new [] "), "operator new [] ");
+  assert.equal(visible(" \n "), " \n ", "of other texts lines and spaces are what they are");
 });
 
 test("numbers and dates are written as the browser's own formats would", () => {

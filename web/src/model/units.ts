@@ -83,12 +83,15 @@ export function formatExact(value: number, unit: string): string {
   return unit && unit !== "count" ? `${text} ${unit}` : text;
 }
 
+/** In place of a percentage that would say nothing. */
+const nothing = "–";
+
+/** Nothing for what is no part of the whole: where values below zero are, one may be less than nothing or more than the sum of all. */
 export function formatPercent(part: number, whole: number): string {
-  if (whole === 0) return "–";
   const percent = (100 * part) / whole;
-  const size = Math.abs(percent);
-  if (size !== 0 && size < 0.01) return percent < 0 ? ">−0.01%" : "<0.01%";
-  return percent.toFixed(size >= 99.95 || size === 0 ? 0 : size >= 10 ? 1 : 2).replace("-", "−") + "%";
+  if (!(percent >= 0 && percent < 100.5)) return nothing;
+  if (percent > 0 && percent < 0.01) return "<0.01%";
+  return percent.toFixed(percent >= 99.95 || percent === 0 ? 0 : percent >= 10 ? 1 : 2) + "%";
 }
 
 export function formatSigned(value: number, unit: string): string {
@@ -96,12 +99,13 @@ export function formatSigned(value: number, unit: string): string {
   return (value > 0 ? "+" : "−") + formatValue(Math.abs(value), unit);
 }
 
-/** How b relates to a: "+12.3%", "new", "gone". */
+/** How b relates to a: "+12.3%", "new", "gone"; nothing from or to a value below zero, of which no part can be told. */
 export function formatChange(before: number, after: number): string {
   if (before === after) return "±0%";
   if (before === 0) return "new";
   if (after === 0) return "gone";
-  const percent = (100 * (after - before)) / Math.abs(before);
+  if (before < 0 || after < 0) return nothing;
+  const percent = (100 * (after - before)) / before;
   if (percent >= 1000) return `×${threeDigits(after / before)}`;
   return (percent > 0 ? "+" : "−") + Math.abs(percent).toFixed(Math.abs(percent) >= 10 ? 0 : 1) + "%";
 }

@@ -1,6 +1,7 @@
 /* describe: what is said about one node: in the tooltip, in the line below, to a screen reader. */
 import { FrameFlag, type Flame } from "../model/flame.ts";
 import { formatChange, formatExact, formatPercent, formatSigned, formatValue } from "../model/units.ts";
+import { shownName } from "../model/visible.ts";
 
 export interface Description {
   name: string;
@@ -53,7 +54,7 @@ export function describeNode(flame: Flame, node: number, unit: string): Descript
   const frame = flame.frame[node];
   if (node === 0) return { name: "all", place: "", notes: ["the whole profile"], facts: factsOf(flame, 0, unit) };
   return {
-    name: flame.frames.name(frame),
+    name: shownName(flame.frames.name(frame)),
     place: placeOf(flame, frame),
     notes: notesOf(flame, frame),
     facts: factsOf(flame, node, unit),

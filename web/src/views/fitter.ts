@@ -1,6 +1,6 @@
 /* fitter: the longest form of a name that fits a width; names and forms are measured once. */
 import { shorterNames } from "../model/names.ts";
-import { visible } from "../model/visible.ts";
+import { shownName, visible } from "../model/visible.ts";
 
 /** Texts whose width is remembered; a large profile has more names than anybody looks at. */
 const maxRemembered = 60_000;
@@ -27,7 +27,7 @@ export class LabelFitter {
     let forms = this.forms.get(name);
     if (!forms) {
       if (this.forms.size >= maxRemembered) this.forms.clear();
-      this.forms.set(name, (forms = shorterNames(visible(name))));
+      this.forms.set(name, (forms = shorterNames(visible(shownName(name)))));
     }
     for (const form of forms) if (this.measure(form) <= available) return form;
     const shortest = forms[forms.length - 1];

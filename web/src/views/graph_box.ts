@@ -3,6 +3,7 @@ import { sizeOf, type CallEdge, type CallGraph, type CallNode, type Pair } from 
 import type { Flame } from "../model/flame.ts";
 import type { Size } from "../model/graph_layout.ts";
 import { formatChange, formatPercent, formatValue } from "../model/units.ts";
+import { shownName } from "../model/visible.ts";
 import type { LabelFitter } from "./fitter.ts";
 
 export interface Box {
@@ -42,7 +43,7 @@ export function boxesOf(flame: Flame, graph: CallGraph, unit: string, fitter: La
     const frame = frameOf(flame, node);
     const name = flame.frames.name(frame);
     const fontPx = Math.round(baseFontPx + fontGrowthPx * Math.sqrt(sizeOf(node.flat) / most));
-    const lines: [string, string] = [fitter?.fit(name, widestName) || name, numbersOf(flame, node, unit)];
+    const lines: [string, string] = [fitter?.fit(name, widestName) || shownName(name), numbersOf(flame, node, unit)];
     const width = Math.max((measure(lines[0]) * fontPx) / baseFontPx, (measure(lines[1]) * smallFontPx) / baseFontPx);
     return { name, frame, lines, fontPx, size: [Math.ceil(width) + 22, fontPx + smallFontPx + 20] };
   });
@@ -62,7 +63,7 @@ const counted = (count: number, what: string) => `${count} ${what}${count === 1 
 
 export function spokenBox(flame: Flame, node: CallNode, name: string, around: { callers: CallEdge[]; callees: CallEdge[] }, unit: string): string {
   const calls = `${counted(around.callers.length, "caller")}, ${counted(around.callees.length, "callee")}`;
-  return `${name}, total ${pairText(flame, node.cum, unit)}, self ${pairText(flame, node.flat, unit)}, ${calls}`;
+  return `${shownName(name)}, total ${pairText(flame, node.cum, unit)}, self ${pairText(flame, node.flat, unit)}, ${calls}`;
 }
 
 /** What goes over functions that are left out; "" if nothing does. */

@@ -8,6 +8,7 @@ import { peek, type Peek, type PeekRow } from "../model/peek.ts";
 import type { Pattern } from "../model/regex.ts";
 import { boundedTest } from "../model/search.ts";
 import { formatChange, formatCount, formatPercent, formatSigned, formatValue } from "../model/units.ts";
+import { shownName } from "../model/visible.ts";
 import { addStyle } from "../ui/style.ts";
 import { placeOf } from "./describe.ts";
 import { fitterFor, type LabelFitter } from "./fitter.ts";
@@ -36,12 +37,13 @@ const own = (name: string, value: number, baseValue: number): PeekRow => ({ fram
 /** The row hears the button's press too: by the time it came up from there, the row may be another's. */
 function NameCell({ line, context, shown, swatch }: { line: PeekRow; context: PaneContext; shown: string; swatch: string }) {
   const place = line.frame < 0 ? "" : placeOf(context.flame, line.frame);
-  const name = line.name.includes(shown) ? { "aria-label": line.name } : { title: line.name };
+  const whole = shownName(line.name);
+  const name = whole.includes(shown) ? { "aria-label": whole } : { title: whole };
   return (
-    <div class="cell name" role="cell" title={place ? `${line.name}\n${place}` : line.name}>
+    <div class="cell name" role="cell" title={place ? `${whole}\n${place}` : whole}>
       {!context.flame.isDiff && <span class="swatch" style={{ background: swatch }} />}
       {line.isOther ? (
-        <em>{line.name}</em>
+        <em>{whole}</em>
       ) : (
         <button type="button" {...name}>
           <bdi>{shown}</bdi>
@@ -57,9 +59,9 @@ function List({ context, label, header, lines, whole, isMatch }: ListProps) {
   const { scroller, update, nameWidth, first, last, spacePx, topOf } = useSeenRows(lines.length);
   const fitter = useRef<LabelFitter | null>(null);
   const shown = (name: string) => {
-    if (nameWidth === 0) return name;
+    if (nameWidth === 0) return shownName(name);
     fitter.current ??= scroller.current && fitterFor(scroller.current);
-    return fitter.current?.fit(name, nameWidth - (flame.isDiff ? 4 : 24)) || name;
+    return fitter.current?.fit(name, nameWidth - (flame.isDiff ? 4 : 24)) || shownName(name);
   };
   const heads = flame.isDiff ? ["Before", "After", "Change"] : ["Value"];
   return (

@@ -10,6 +10,7 @@ import type { Bound, Flame } from "../model/flame.ts";
 import type { FrameColours } from "../model/frame_colours.ts";
 import { frameTitle, sortFunctions, type FunctionRow, type Sort, type SortColumn } from "../model/functions.ts";
 import { formatChange, formatExact, formatPercent, formatSigned, formatValue } from "../model/units.ts";
+import { shownName } from "../model/visible.ts";
 import { Icon } from "../ui/icons.tsx";
 import { Menu } from "../ui/kit.tsx";
 import type { PaneContext, PaneProps } from "./panes.tsx";
@@ -247,15 +248,15 @@ function Table(props: TableProps) {
   const { scroller, update, nameWidth, first, last, spacePx, topOf } = useSeenRows(sorted.length, ids.join());
   const fitter = useRef<LabelFitter | null>(null);
   const shown = (name: string) => {
-    if (nameWidth === 0) return name;
+    if (nameWidth === 0) return shownName(name);
     fitter.current ??= scroller.current && fitterFor(scroller.current);
-    return fitter.current?.fit(name, nameWidth - (flame.isDiff ? 4 : 24)) || name;
+    return fitter.current?.fit(name, nameWidth - (flame.isDiff ? 4 : 24)) || shownName(name);
   };
   /** A button's spoken name must hold the text that is seen; the whole name is its description then. */
-  const spoken = (name: string) => (name.includes(shown(name)) ? { "aria-label": name } : { title: name });
+  const spoken = (name: string) => ({ [shownName(name).includes(shown(name)) ? "aria-label" : "title"]: shownName(name) });
 
   const nameCell = (row: FunctionRow) => (
-    <div class="cell name" role="cell" key="name" title={row.file ? `${row.name}\n${row.file}` : row.name}>
+    <div class="cell name" role="cell" key="name" title={[shownName(row.name), row.file].filter(Boolean).join("\n")}>
       {!flame.isDiff && <span class="swatch" style={{ background: row.frame < 0 ? "transparent" : palette.fills[colours.fill(row.frame)] }} />}
       <button
         type="button"

@@ -7,6 +7,7 @@ import { countedAs, countFunctions } from "../model/functions.ts";
 import type { SearchResult } from "../model/search.ts";
 import { formatPercent } from "../model/units.ts";
 import { stateVersion, type ViewState } from "../state.ts";
+import { shownName } from "../model/visible.ts";
 import { Button } from "../ui/kit.tsx";
 import type { usePalette } from "../ui/theme.ts";
 import { describeNode } from "./describe.ts";
@@ -57,7 +58,7 @@ export function ViewerFoot({ flame, colours, palette, unit, placed, state, marke
         <span class="foot-end">
           {state.marked && (
             <Button class="marked" icon="close" onClick={onUnmark} title={`Stop marking ${state.marked}`}>
-              <bdi class="marked-name">{state.marked}</bdi>
+              <bdi class="marked-name">{shownName(state.marked)}</bdi>
               {marked ? ` ${flame.bounds.part}${formatPercent(marked.value, flame.total)}` : ""}
             </Button>
           )}
