@@ -44,8 +44,10 @@ static int unwind_source_read(struct unwind_source *source, void *to, __u32 size
 
 #ifdef __aarch64__
 enum { FRAME_POINTER = 29, STACK_POINTER = 31 };
+#define SIGNATURE_MASK (~((UINT64_C(1) << 48) - 1)) /* addresses of programs have 48 bits */
 #else
 enum { FRAME_POINTER = 6, STACK_POINTER = 7 }; /* rbp, rsp */
+#define SIGNATURE_MASK UINT64_C(0)
 #endif
 
 struct stack_walk {
@@ -114,8 +116,10 @@ void stack_walk_event(struct stack_walk *walk, const struct unwind_run *run,
     static_assert((int)STACK_REGISTERS_MAX >= (int)UNWIND_LEAF_REGISTERS, "all that are read");
     walk->source.stack = copy->bytes;
     walk->source.stack_start = copy->registers[STACK_POINTER];
-    walk->state = (struct unwind_state){
-        .pc = copy->pc, .sp = copy->registers[STACK_POINTER], .fp = copy->registers[FRAME_POINTER]};
+    walk->state = (struct unwind_state){.pc = copy->pc,
+                                        .sp = copy->registers[STACK_POINTER],
+                                        .fp = copy->registers[FRAME_POINTER],
+                                        .pac_mask = SIGNATURE_MASK};
     memcpy(walk->state.leaf, copy->registers, sizeof(walk->state.leaf));
     unwind_begin(&walk->state, run, 0);
     const enum unwind_stop stop = go(walk, &count);

@@ -4,10 +4,10 @@
  *
  * One profile may be of many resources: each sample names its own by a numeric label of the name
  * OTLP_RESOURCE_LABEL, an index of the resources given, and is sent below that; the dictionary is
- * one for all. Each value type of the profile is one of OTLP's profiles, with the samples that have a
- * value of it; the period is that of the first. Other labels become attributes of samples, build ids the attribute process.executable.build_id.gnu of mappings, and what runs a
- * location's frames its attribute profile.frame.type, where its mapping tells.
- * Threads: any.
+ * one for all. Each value type of the profile is one of OTLP's profiles, with the samples that have
+ * a value of it; the period is that of the first. Other labels become attributes of samples, build
+ * ids the attribute process.executable.build_id.gnu of mappings, and what runs a location's frames
+ * its attribute profile.frame.type, where its mapping tells. Threads: any.
  */
 #ifndef LIB_PROFILE_OTLP_ENCODE_H
 #define LIB_PROFILE_OTLP_ENCODE_H
