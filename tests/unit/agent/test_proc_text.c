@@ -148,9 +148,12 @@ static void this_program_has_a_segment_of_code_and_no_other_file_is_one(void **s
     const int fd = open("/proc/self/exe", O_RDONLY);
     assert_int_equal(elf_file_read(fd, "this", &file, &err), 0);
     close(fd);
-    assert_true(file.segment_count >= 2);
-    assert_true(elf_file_address(&file, file.segments[1].offset + 5, &address));
-    assert_int_equal(address, file.segments[1].address + 5);
+    size_t code = 0; /* linkers put it in different places */
+    while (code < file.segment_count && !file.segments[code].is_code)
+        code++;
+    assert_true(code < file.segment_count);
+    assert_true(elf_file_address(&file, file.segments[code].offset + 5, &address));
+    assert_int_equal(address, file.segments[code].address + 5);
     const int other = open("/proc/self/maps", O_RDONLY);
     assert_int_equal(elf_file_read(other, "maps", &file, &err), ERR_INVALID);
     close(other);
