@@ -26,7 +26,8 @@ enum {
     RING_SECONDS = 2,                 /* that the ring holds when all CPUs are busy */
     FIRST_PID_NAMESPACE = 0xEFFFFFFC, /* PROC_PID_INIT_INO of the kernel */
     KERNEL_STACK_BYTES_MIN = 16 << 10,
-    FIXED_TABLE_ENTRIES = 16384, /* where a table takes its memory at once: 3 MB for both */
+    SHARD_WINDOW_BYTES = 256 << 10, /* a multiple of pages of any size */
+    FIXED_TABLE_ENTRIES = 16384,    /* where a table takes its memory at once: 3 MB for both */
 };
 
 extern const uint8_t bpf_cpu_start[], bpf_cpu_end[];
@@ -35,6 +36,13 @@ extern const uint8_t bpf_cpu_bounded_start[], bpf_cpu_bounded_end[];
 static const char *const process_programs[] = {"follow_fork", "forget_program", "forget_process"};
 enum { PROCESS_PROGRAM_COUNT = sizeof(process_programs) / sizeof(*process_programs) };
 static const char switch_program[] = "note_switch";
+
+/* The piece of a shard that was written last: all of them would be most of the agent's memory. */
+struct shard_window {
+    uint8_t *bytes; /* NULL: none is mapped */
+    uint32_t shard;
+    uint32_t offset; /* a multiple of SHARD_WINDOW_BYTES */
+};
 
 struct kernel_program {
     struct arena *arena;
@@ -50,7 +58,9 @@ struct kernel_program {
     int processes_fd;
     struct unwind_rule *rules; /* mapped, as is all that follows */
     struct unwind_chunk *chunks;
-    uint8_t *shards[UNWIND_SHARD_COUNT];
+    struct shard_window window;
+    int shard_fds[UNWIND_SHARD_COUNT]; /* of the first shard_count */
+    uint32_t shard_count;
     enum event_kind event;
     int loop_error; /* why the program with bpf_loop was refused; 0: it was not */
 };
@@ -263,16 +273,22 @@ static void *map_memory(int fd, size_t size)
     return memory == MAP_FAILED ? NULL : memory;
 }
 
+static void unmap_window(struct kernel_program *program)
+{
+    if (program->window.bytes)
+        munmap(program->window.bytes, SHARD_WINDOW_BYTES);
+    program->window.bytes = NULL;
+}
+
 static void unmap_tables(struct kernel_program *program)
 {
     if (program->rules)
         munmap(program->rules, RULES_BYTES);
     if (program->chunks)
         munmap(program->chunks, CHUNKS_BYTES);
-    for (uint32_t i = 0; i < UNWIND_SHARD_COUNT; i++) {
-        if (program->shards[i])
-            munmap(program->shards[i], UNWIND_SHARD_BYTES);
-    }
+    unmap_window(program);
+    for (uint32_t i = 0; i < program->shard_count; i++)
+        os_close(program->shard_fds[i]);
 }
 
 static enum err_code map_tables(struct kernel_program *program, struct err *err)
@@ -283,22 +299,51 @@ static enum err_code map_tables(struct kernel_program *program, struct err *err)
                                              : fail(errno, "mapping the tables of stacks", err);
 }
 
-/* The map lives as long as it is in the outer one. */
-static uint8_t *create_shard(void *context, uint32_t index)
+static bool create_shard(void *context, uint32_t index)
 {
     struct kernel_program *program = context;
     LIBBPF_OPTS(bpf_map_create_opts, options, .map_flags = BPF_F_MMAPABLE);
-    fd_auto fd =
+    const int fd =
         bpf_map_create(BPF_MAP_TYPE_ARRAY, "shard", sizeof(index), UNWIND_SHARD_BYTES, 1, &options);
-    if (fd < 0)
-        return NULL;
-    program->shards[index] = map_memory(fd, UNWIND_SHARD_BYTES);
-    if (program->shards[index] &&
-        bpf_map_update_elem(map_fd(program, "unwind_shards"), &index, &fd, BPF_ANY) == 0)
-        return program->shards[index];
-    if (program->shards[index])
-        munmap(program->shards[index], UNWIND_SHARD_BYTES);
-    return program->shards[index] = NULL;
+    if (fd < 0 ||
+        bpf_map_update_elem(map_fd(program, "unwind_shards"), &index, &fd, BPF_ANY) != 0) {
+        os_close(fd);
+        return false;
+    }
+    program->shard_fds[program->shard_count++] = fd;
+    return true;
+}
+
+static bool map_window(struct kernel_program *program, uint32_t shard, uint32_t offset)
+{
+    struct shard_window *window = &program->window;
+    if (window->bytes && window->shard == shard && window->offset == offset)
+        return true;
+    unmap_window(program);
+    void *memory = mmap(NULL, SHARD_WINDOW_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED,
+                        program->shard_fds[shard], (off_t)offset);
+    if (memory == MAP_FAILED)
+        return false;
+    *window = (struct shard_window){.bytes = memory, .shard = shard, .offset = offset};
+    return true;
+}
+
+static bool write_shard(void *context, uint32_t index, uint32_t offset, const void *bytes,
+                        size_t size)
+{
+    struct kernel_program *program = context;
+    const uint8_t *from = bytes;
+    while (size) {
+        const uint32_t within = offset % SHARD_WINDOW_BYTES;
+        const size_t room = SHARD_WINDOW_BYTES - within, part = size < room ? size : room;
+        if (!map_window(program, index, offset - within))
+            return false;
+        memcpy(program->window.bytes + within, from, part);
+        from += part;
+        offset += (uint32_t)part;
+        size -= part;
+    }
+    return true;
 }
 
 void kernel_program_unwind_memory(struct kernel_program *program, struct unwind_memory *ret_memory)
@@ -306,6 +351,7 @@ void kernel_program_unwind_memory(struct kernel_program *program, struct unwind_
     *ret_memory = (struct unwind_memory){.rules = program->rules,
                                          .chunks = program->chunks,
                                          .shard_create = create_shard,
+                                         .shard_write = write_shard,
                                          .context = program,
                                          .shard_limit = UNWIND_SHARD_COUNT};
 }

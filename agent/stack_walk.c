@@ -75,11 +75,19 @@ void stack_walk_destroy(struct stack_walk *walk)
     mem_free(walk);
 }
 
-static uint8_t *create_shard(void *context, uint32_t index)
+static bool create_shard(void *context, uint32_t index)
 {
     struct stack_walk *walk = context;
     walk->source.shards[index] = mem_alloc(UNWIND_SHARD_BYTES, 1);
-    return walk->source.shards[index];
+    return true;
+}
+
+static bool write_shard(void *context, uint32_t index, uint32_t offset, const void *bytes,
+                        size_t size)
+{
+    struct stack_walk *walk = context;
+    memcpy(walk->source.shards[index] + offset, bytes, size);
+    return true;
 }
 
 void stack_walk_memory(struct stack_walk *walk, struct unwind_memory *ret_memory)
@@ -87,6 +95,7 @@ void stack_walk_memory(struct stack_walk *walk, struct unwind_memory *ret_memory
     *ret_memory = (struct unwind_memory){.rules = walk->source.rules,
                                          .chunks = walk->source.chunks,
                                          .shard_create = create_shard,
+                                         .shard_write = write_shard,
                                          .context = walk,
                                          .shard_limit = UNWIND_SHARD_COUNT};
 }

@@ -12,7 +12,6 @@ static_assert(sizeof(struct unwind_mapping) == 24 && sizeof(struct unwind_chunk)
               "shared with bpf/");
 
 struct shard {
-    uint8_t *bytes;
     struct free_ranges ranges;
 };
 
@@ -97,12 +96,9 @@ static bool add_shard(struct unwind_space *space)
 {
     if (space->shard_count == space->memory.shard_limit)
         return false;
-    uint8_t *bytes = space->memory.shard_create(space->memory.context, space->shard_count);
-    if (!bytes)
+    if (!space->memory.shard_create(space->memory.context, space->shard_count))
         return false;
-    struct shard *shard = &space->shards[space->shard_count++];
-    shard->bytes = bytes;
-    free_ranges_init(&shard->ranges, UNWIND_SHARD_BYTES);
+    free_ranges_init(&space->shards[space->shard_count++].ranges, UNWIND_SHARD_BYTES);
     return true;
 }
 
@@ -125,6 +121,12 @@ static bool take_bytes(struct unwind_space *space, uint64_t bytes, uint32_t *ret
         *ret_offset = (uint32_t)offset;
         return true;
     }
+}
+
+static bool write_bytes(struct unwind_space *space, uint32_t shard, uint32_t offset,
+                        const void *bytes, size_t size)
+{
+    return space->memory.shard_write(space->memory.context, shard, offset, bytes, size);
 }
 
 static void wait_for(struct unwind_space *space, struct waiting waiting)
@@ -220,18 +222,24 @@ static bool copy_chunk(struct unwind_space *space, const struct unwind_table_chu
     measure(from, &chunk);
     if (!take_bytes(space, chunk.bytes, &chunk.shard, &chunk.groups))
         return false;
-    uint8_t *bytes = space->shards[chunk.shard].bytes;
-    uint32_t *index = (uint32_t *)(void *)(bytes + chunk.groups);
+    uint32_t *index = mem_alloc(chunk.bytes, 1);
+    uint8_t *bytes = (uint8_t *)index;
     struct packer packer = {.from = from,
                             .places = places,
                             .at = (uint8_t *)(index + chunk.group_count),
                             .carry = UNWIND_RULE_NONE};
     for (uint32_t i = 0; i < chunk.group_count; i++) {
-        index[i] = (uint32_t)(packer.at - bytes);
+        index[i] = chunk.groups + (uint32_t)(packer.at - bytes);
         put_group(&packer, (chunk.first_group + i) * UNWIND_GROUP_BLOCKS);
     }
-    *ret_chunk = chunk;
-    return true;
+    const bool is_written =
+        write_bytes(space, chunk.shard, chunk.groups, bytes, (size_t)(packer.at - bytes));
+    mem_free(index);
+    if (!is_written)
+        free_ranges_give(&space->shards[chunk.shard].ranges, chunk.groups, chunk.bytes);
+    else
+        *ret_chunk = chunk;
+    return is_written;
 }
 
 static void give_rows(struct unwind_space *space, const struct unwind_chunk *chunks, uint32_t count)
@@ -337,10 +345,14 @@ enum err_code unwind_space_put_run(struct unwind_space *space, const uint64_t *s
     if (count) {
         if (!take_bytes(space, run_bytes(count), &run.shard, &run.offset))
             return refuse(space, "the mappings of a process", err);
-        uint8_t *bytes = space->shards[run.shard].bytes + run.offset;
-        memcpy(bytes, starts, count * sizeof *starts);
-        memcpy(bytes + count * sizeof *starts, mappings, count * sizeof *mappings);
+        const uint32_t behind = run.offset + count * (uint32_t)sizeof *starts;
         /* Seen whole by who finds the run: the kernel puts it into its map with a store-release. */
+        if (!write_bytes(space, run.shard, run.offset, starts, count * sizeof *starts) ||
+            !write_bytes(space, run.shard, behind, mappings, count * sizeof *mappings)) {
+            free_ranges_give(&space->shards[run.shard].ranges, run.offset,
+                             round_up(run_bytes(count)));
+            return refuse(space, "the mappings of a process", err);
+        }
     }
     *ret_run = run;
     return ERR_NONE;

@@ -17,8 +17,11 @@ struct unwind_memory {
     struct unwind_rule *rules;   /* [UNWIND_RULE_COUNT + 1], zero */
     struct unwind_chunk *chunks; /* [UNWIND_CHUNK_COUNT], zero */
     /* Makes the next shard, in order from 0: UNWIND_SHARD_BYTES that the walker sees under this
-     * number from now on, or NULL when there is no memory for it. */
-    uint8_t *(*shard_create)(void *context, uint32_t index);
+     * number from now on; false when there is no memory for it. */
+    bool (*shard_create)(void *context, uint32_t index);
+    /* Puts bytes into a shard; false when its memory cannot be reached. Nothing reads them back. */
+    bool (*shard_write)(void *context, uint32_t index, uint32_t offset, const void *bytes,
+                        size_t size);
     void *context;
     uint32_t shard_limit; /* at most so many; at most UNWIND_SHARD_COUNT */
 };

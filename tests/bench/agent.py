@@ -133,13 +133,10 @@ class Agent:
     def kernel_bytes(self):
         kept = {(("map_id" in info), info.get("map_id") or info.get("prog_id")): int(info["memlock"])
                 for info in self.descriptors() if "memlock" in info}
-        return sum(kept.values()) + self.shards() * (4 << 20)
+        return sum(kept.values())
 
     def shards(self):
-        """Inner maps have no descriptor, but are mapped."""
-        sizes = [[int(text, 16) for text in line.split()[0].split("-")]
-                 for line in pathlib.Path(f"/proc/{self.pid}/maps").read_text().splitlines() if "bpf-map" in line]
-        return sum(limit - start == 4 << 20 for start, limit in sizes)
+        return len({info["map_id"] for info in self.descriptors() if info.get("value_size", "").strip() == str(4 << 20)})
 
     def memory(self):
         text = pathlib.Path(f"/proc/{self.pid}/status").read_text()

@@ -1,6 +1,7 @@
 """What goes wrong around perfolio-agent is counted, costs bounded memory, and is over when its cause is."""
 
 import os
+import pathlib
 import re
 import signal
 import subprocess
@@ -134,6 +135,17 @@ def test_a_hundred_thousand_mappings_leave_others_their_samples(start_agent, tru
             program.kill()
             program.wait()
     agent.wait(lambda: agent.counts()["mappings"] < 50000)
+
+
+def test_tables_of_the_kernel_program_are_no_memory_of_the_agent(start_agent):
+    """They are written through a window: mapped whole they were more than half of what it has resident."""
+    process = pathlib.Path("/proc", str(start_agent().process.pid))
+    shards = sum(f"value_size:\t{4 << 20}\n" in entry.read_text() for entry in (process / "fdinfo").iterdir()
+                 if "bpf-map" in os.readlink(process / "fd" / entry.name))
+    mapped = [[int(address, 16) for address in line.split()[0].split("-")]
+              for line in (process / "maps").read_text().splitlines() if "bpf-map" in line]
+    assert shards >= 1 and mapped
+    assert sum(limit - start for start, limit in mapped) < 2 << 20, mapped
 
 
 @pytest.mark.usefixtures("busy")

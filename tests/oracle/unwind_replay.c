@@ -124,11 +124,19 @@ struct replay {
     int ring_count;
 };
 
-static uint8_t *create_shard(void *context, uint32_t index)
+static bool create_shard(void *context, uint32_t index)
 {
     struct unwind_source *source = context;
     source->shards[index] = mem_alloc(UNWIND_SHARD_BYTES, 1);
-    return source->shards[index];
+    return true;
+}
+
+static bool write_shard(void *context, uint32_t index, uint32_t offset, const void *bytes,
+                        size_t size)
+{
+    struct unwind_source *source = context;
+    memcpy(source->shards[index] + offset, bytes, size);
+    return true;
 }
 
 /* The vdso is in memory only. */
@@ -503,6 +511,7 @@ int main(int argc, char **argv)
     replay.space = unwind_space_create(&(struct unwind_memory){.rules = replay.source.rules,
                                                                .chunks = replay.source.chunks,
                                                                .shard_create = create_shard,
+                                                               .shard_write = write_shard,
                                                                .context = &replay.source,
                                                                .shard_limit = UNWIND_SHARD_COUNT});
     replay.is_stale = true;

@@ -52,11 +52,19 @@ struct walk {
     struct unwind_state state;
 };
 
-static uint8_t *create_shard(void *context, uint32_t index)
+static bool create_shard(void *context, uint32_t index)
 {
     struct unwind_source *source = context;
     source->shards[index] = mem_alloc(UNWIND_SHARD_BYTES, 1);
-    return source->shards[index];
+    return true;
+}
+
+static bool write_shard(void *context, uint32_t index, uint32_t offset, const void *bytes,
+                        size_t size)
+{
+    struct unwind_source *source = context;
+    memcpy(source->shards[index] + offset, bytes, size);
+    return true;
 }
 
 static struct walk *create_walk(uint32_t shard_limit)
@@ -67,6 +75,7 @@ static struct walk *create_walk(uint32_t shard_limit)
     walk->space = unwind_space_create(&(struct unwind_memory){.rules = walk->source.rules,
                                                               .chunks = walk->source.chunks,
                                                               .shard_create = create_shard,
+                                                              .shard_write = write_shard,
                                                               .context = &walk->source,
                                                               .shard_limit = shard_limit});
     return walk;
