@@ -354,6 +354,7 @@ export async function testUpload(runner, browser, server) {
       await page.waitForSelector(".checks:has-text('cat.png: This is a picture'):has-text('notes.txt: This is no profile')");
       await page.waitForSelector("button:disabled:has-text('Merge 5 into one')");
       assert.ok(!(await page.textContent(".checks")).includes("run"), "the others are not accused");
+      assert.equal(await page.getAttribute(".to-preview", "href"), `#${await page.getAttribute(".checks", "id")}`, "where a phone is led");
       await page.screenshot({ path: join(screenshots, "light-junk.png") });
       await page.click("text=Go on without these 2");
       await page.waitForSelector("button:enabled:has-text('Merge 3 into one')");

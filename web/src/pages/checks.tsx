@@ -52,7 +52,7 @@ export function Checks({ files, onFiles, onHopeless }: ChecksProps) {
   }, [files]);
   const refused = files.filter((file) => found.get(file) instanceof RefusedError);
   return (
-    <div class="checks" role="status">
+    <div class="checks" id="preview" role="status">
       {files.map((file, i) => {
         const fault = found.get(file);
         return (

@@ -21,7 +21,7 @@ export function notesAbout(flame: Flame): string[] {
   }
   if (flame.width[0] > Number.MAX_SAFE_INTEGER) notes.push("Some values are so large that their last digits are lost here.");
   if (hasSigns(flame))
-    notes.push(`Values below zero are hatched. Boxes are as wide as a value is large, percentages are of the sum, ${flame.isDiff ? `${formatValue(flame.baseTotal, unit)} → ` : ""}${formatValue(flame.total, unit)}; what is below zero or above that has none.`);
+    notes.push(`Values below zero are hatched. Boxes are as wide as a value is large, percentages are of the sum, ${flame.isDiff ? `${formatValue(flame.baseTotal, unit)} → ` : ""}${formatValue(flame.total, unit)}.`);
   const unnamed = valueWithoutSymbols(flame);
   if (unnamed > 0.005 * Math.abs(flame.total))
     notes.push(`${formatPercent(unnamed, flame.total)} is in code without symbols.`);
