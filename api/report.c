@@ -62,8 +62,11 @@ static enum err_code check_names(struct request *request, unsigned parameters, s
     known[count++] = "names";
     if (parameters & REPORT_TAKES_DEPTH)
         known[count++] = "depth";
-    if (parameters & REPORT_TAKES_ROOT)
+    if (parameters & REPORT_TAKES_ROOT) {
         known[count++] = "root";
+        known[count++] = "above";
+        known[count++] = "below";
+    }
     if (parameters & REPORT_TAKES_FUNCTION)
         known[count++] = "fn";
     if (parameters & REPORT_TAKES_MODE)
@@ -108,15 +111,25 @@ static enum err_code read_rules(struct request *request, struct report *report, 
     return ERR_NONE;
 }
 
-static enum err_code read_root(const struct request *request, struct report *report,
+static enum err_code read_path(const struct request *request, const char *name, uint64_t *ret_hash,
                                struct err *err)
 {
     enum { DIGITS = 16 };
     struct span text;
-    report->has_root = request_query(request, "root", &text);
-    if (report->has_root && (text.size != DIGITS || !span_parse_hex(text, &report->root)))
-        return err_set(err, ERR_INVALID, "root must be a path's hash of 16 hexadecimal digits");
+    if (request_query(request, name, &text) &&
+        (text.size != DIGITS || !span_parse_hex(text, ret_hash)))
+        return err_set(err, ERR_INVALID, "%s must be a path's hash of 16 hexadecimal digits", name);
     return ERR_NONE;
+}
+
+static enum err_code read_paths(const struct request *request, struct report *report,
+                                struct err *err)
+{
+    report->has_root = request_query(request, "root", &(struct span){0});
+    enum err_code code = read_path(request, "root", &report->root, err);
+    if (!code)
+        code = read_path(request, "above", &report->above, err);
+    return code ? code : read_path(request, "below", &report->below, err);
 }
 
 static enum err_code read_names(const struct request *request, bool is_page, struct report *report,
@@ -177,7 +190,7 @@ enum err_code report_read(struct request *request, const struct report_kind *kin
     if (!code)
         code = request_query_i64(request, "depth", 0, INT32_MAX, 0, &report->depth, err);
     if (!code)
-        code = read_root(request, report, err);
+        code = read_paths(request, report, err);
     if (!code)
         code = read_names(request, parameters & REPORT_TAKES_PAGE, report, err);
     if (!code && (parameters & REPORT_TAKES_MODE) &&
@@ -188,7 +201,8 @@ enum err_code report_read(struct request *request, const struct report_kind *kin
         return err_set(err, ERR_INVALID, "fn is missing: the name of a function");
     if (code)
         return code;
-    if (parameters & (REPORT_TAKES_QUERY | REPORT_TAKES_STORED))
+    report->is_stored = parameters & (REPORT_TAKES_QUERY | REPORT_TAKES_STORED);
+    if (report->is_stored)
         report->shares[0].title = report->shares[0].filename = "";
     else if (parameters & REPORT_TAKES_DIFF)
         code = report_diff_read(request, report, err);
@@ -238,6 +252,8 @@ void report_append_question(const struct report *report, struct buf *key)
                    report->symbolization ? report->symbolization : "");
     if (report->has_root)
         buf_printf(key, " root=%" PRIx64, report->root);
+    if (report->above || report->below)
+        buf_printf(key, " above=%" PRIx64 " below=%" PRIx64, report->above, report->below);
     for (size_t i = 0; i < report->rule_count; i++) {
         buf_printf(key, " %s=", filter_action_name(report->rules[i].action));
         buf_append_url(key, report->rules[i].pattern);

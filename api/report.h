@@ -57,12 +57,15 @@ struct report {
     struct filter_rule rules[FILTER_RULES_MAX];
     size_t rule_count;
     enum symbol_name_mode names;
+    bool is_stored;            /* of continuous profiles: trees tell of which binaries they are */
     const char *symbolization; /* JSON: what names the shares lack; NULL: not told */
     uint64_t generation;       /* of the symbol tables that their names are from */
     int64_t limit;             /* rows or nodes; its meaning is the kind's */
     int64_t depth;             /* levels; 0: all */
     bool has_root;             /* the tree is made for what is below one node … */
     uint64_t root;             /* … of that path (lib/profile/path_hash.h) */
+    uint64_t above; /* paths from a function, before addresses had names (lib/profile/raw_path.h) */
+    uint64_t below; /* 0: not asked for */
     struct span function;
     struct span label_key; /* empty: all */
     enum diff_mode mode;

@@ -88,6 +88,7 @@ static enum err_code read_query(struct request *request, size_t side, struct rep
     if (!code)
         code = read_samples(request, report, !has(request, other->query), query, err);
     report->queries[side] = query;
+    report->is_stored = true;
     if (!code)
         query_limit_report(query, report);
     report->shares[side].title = report->shares[side].filename = "";

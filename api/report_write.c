@@ -2,6 +2,7 @@
 
 #include "api/assets.h"
 #include "api/picture_marks.h"
+#include "api/symbol_tables.h"
 #include "lib/base/compress.h"
 #include "lib/base/mem.h"
 #include "lib/profile/call_graph.h"
@@ -22,7 +23,12 @@
 
 #include <inttypes.h>
 
-enum { RENAMED_MAX_BYTES = 1 << 20 };
+enum {
+    RENAMED_MAX_BYTES = 1 << 20,
+    BINARIES_MAX_BYTES = 256 << 10,
+    BINARY_MAX_BYTES = 4096,
+    ESCAPED_BYTES = 6 /* of a byte in JSON, at most */
+};
 
 static enum err_code make_flame(const struct report *report, struct arena *arena,
                                 const struct view *view, const struct flame **ret_flame,
@@ -53,6 +59,45 @@ static bool has_focus(const struct report *report)
     return false;
 }
 
+/* "[{"file":…,"build_ids":[…]}, …]": ids as profiles have them and as tables are found by them. Of
+ * more than there is room for, the first. */
+static void list_binaries(const struct view *view, struct buf *json)
+{
+    size_t count = 0;
+    buf_append_byte(json, '[');
+    for (int side = 0; side < VIEW_SIDE_COUNT; side++) {
+        const struct profile *profile = view->profiles[side];
+        for (uint32_t i = 0; profile && i < profile->mapping_count; i++) {
+            char id[SYMBOL_TABLES_ID_BYTES];
+            const struct span file = profile_string(profile, profile->mappings[i].filename),
+                              build_id = profile_string(profile, profile->mappings[i].build_id);
+            if (!file.size || !symbol_tables_id(build_id, id) || file.size > BINARY_MAX_BYTES ||
+                json->size > BINARIES_MAX_BYTES - 2 * BINARY_MAX_BYTES * ESCAPED_BYTES)
+                continue;
+            buf_append_text(json, count++ ? ",{\"file\":" : "{\"file\":");
+            buf_append_json(json, file);
+            buf_append_text(json, ",\"build_ids\":[");
+            buf_append_json(json, build_id);
+            if (!span_equal_text(build_id, id)) {
+                buf_append_byte(json, ',');
+                buf_append_json(json, span_text(id));
+            }
+            buf_append_text(json, "]}");
+        }
+    }
+    buf_append_byte(json, ']');
+}
+
+/* *ret_now stays 0 where the path is not there. */
+static enum err_code find_from(const struct report *report, const struct view *view,
+                               enum raw_path_way way, uint64_t path, uint64_t *ret_now,
+                               struct err *err)
+{
+    enum err_code code =
+        raw_path_find_from(view, way, report->rules, report->rule_count, path, ret_now, err);
+    return code == ERR_NOT_FOUND ? ERR_NONE : code;
+}
+
 static enum err_code write_flame_binary(const struct report *report, struct arena *arena,
                                         const struct profile *profile, const struct view *view,
                                         struct buf *output, struct err *err)
@@ -72,6 +117,15 @@ static enum err_code write_flame_binary(const struct report *report, struct aren
                                    &options.renamed_is_cut, err);
     if (!buf_failed(&renamed))
         options.renamed = buf_span(&renamed);
+    buf_auto binaries;
+    buf_init(&binaries, BINARIES_MAX_BYTES);
+    if (report->is_stored)
+        list_binaries(view, &binaries);
+    options.binaries = buf_span(&binaries);
+    if (!code && report->above)
+        code = find_from(report, view, RAW_PATH_ABOVE, report->above, &options.above, err);
+    if (!code && report->below)
+        code = find_from(report, view, RAW_PATH_BELOW, report->below, &options.below, err);
     return code ? code : flame_binary_write(flame, &options, output, err);
 }
 

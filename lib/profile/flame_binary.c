@@ -12,7 +12,7 @@ enum {
     SECTION_BYTES = 24,
     SECTIONS_MAX = 16,
     STRING_BYTES_MAX = 1 << 30,
-    METADATA_BYTES_MAX = 1 << 20
+    METADATA_BYTES_MAX = 2 << 20
 };
 
 enum { FLAG_DIFF = 1, FLAG_CUT = 2, FLAG_SCALED = 4 };
@@ -346,6 +346,14 @@ static void put_metadata(struct writer *writer, const struct flame_binary_option
         buf_append_span(&json, options->renamed);
         if (options->renamed_is_cut)
             buf_append_text(&json, ",\"renamed_is_cut\":true");
+    }
+    if (options->above)
+        buf_printf(&json, ",\"above\":\"%016llx\"", (unsigned long long)options->above);
+    if (options->below)
+        buf_printf(&json, ",\"below\":\"%016llx\"", (unsigned long long)options->below);
+    if (options->binaries.size) {
+        buf_append_text(&json, ",\"binaries\":");
+        buf_append_span(&json, options->binaries);
     }
     if (options && options->symbolization.size) {
         buf_append_text(&json, ",\"symbolization\":");

@@ -26,11 +26,12 @@
  * "sample_type_index", "group_by", "title", "description", "total", "kept", "base_total",
  * "base_kept", "normalised", "cut":{"nodes","value"}|null, "drop_frames", "drop_frames_failed",
  * "filters":[{"action","pattern"}], "root", "named_later",
- * "sent_names_replaced", "renamed":[…], "renamed_is_cut", "symbolization":…}; total is before
- * filtering, the header's too; kept is after. root is the path's hash now (path_hash.h) of the node
- * that the tree was asked for below, renamed what is called now that a focus names as it was called
- * before a symbol table came; both only where they were asked for. renamed_is_cut is true where
- * that is not all, named_later where addresses are called otherwise than the profile came
+ * "sent_names_replaced", "renamed":[…], "renamed_is_cut", "above", "below", "binaries":…,
+ * "symbolization":…}; total is before filtering, the header's too; kept is after. root is the
+ * path's hash now (path_hash.h) of the node that the tree was asked for below, renamed what is
+ * called now that a focus names as it was called before a symbol table came; above and below those
+ * of paths of then from a function; all only where they were asked for. renamed_is_cut is true
+ * where that is not all, named_later where addresses are called otherwise than the profile came
  * (raw_path.h), sent_names_replaced where some of them came with a name; they are absent else.
  */
 #ifndef LIB_PROFILE_FLAME_BINARY_H
@@ -50,6 +51,8 @@ struct flame_binary_options {
     size_t rule_count;
     struct span renamed;       /* JSON of raw_path_list_names; empty: not told */
     bool renamed_is_cut;       /* and there are more */
+    uint64_t above, below;     /* of raw_path_find_from; 0: not told */
+    struct span binaries;      /* JSON: files and build ids of the profiles; empty: not told */
     struct span symbolization; /* JSON: what names are missing; empty: not told */
 };
 

@@ -31,6 +31,20 @@ bool raw_path_has_sent_names(const struct view *view);
 enum err_code raw_path_find(const struct view *view, uint64_t hash, uint64_t *ret_now,
                             struct err *err) MUST_USE;
 
+/* Of a path from a function: to its callers, or to what it calls. */
+enum raw_path_way { RAW_PATH_ABOVE, RAW_PATH_BELOW };
+
+/*
+ * As raw_path_find of a path that begins with a function, wherever that stands in a stack: one that
+ * an expression of a focus names, as it is called now or was then. By line a function is the first
+ * of its frames, as in the page. One loop over the stacks, and from each place of the function.
+ * Handles: ERR_NOT_FOUND; ERR_INVALID (an expression is too costly); ERR_TOO_LARGE (the view's
+ * deadline).
+ */
+enum err_code raw_path_find_from(const struct view *view, enum raw_path_way way,
+                                 const struct filter_rule *rules, size_t rule_count, uint64_t hash,
+                                 uint64_t *ret_now, struct err *err) MUST_USE;
+
 enum { RAW_PATH_NAMES_MAX = 100 };
 
 /*

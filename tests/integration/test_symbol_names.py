@@ -424,7 +424,11 @@ def test_a_name_of_the_sender_that_made_place_is_still_found(tenant, tmp_path):
     after = ask(root=path, focus=f"^{mangled}$|app::")
     assert after["root"] == path_hash(["app::twice"]) != path
     assert after["sent_names_replaced"] and after["renamed"] == ["app::twice"]
-    assert "renamed_is_cut" not in after
+    assert "renamed_is_cut" not in after and "below" not in after
+    # What was seen of a function's callees, by a path of then.
+    below = ask(below=path, above="0" * 15 + "1", focus="^app::twice$")
+    assert below["below"] == after["root"] and "above" not in below
+    assert client.get(f"/api/v1/shares/{link}/flame", query={"below": "half"}).status == 400
 
 
 @needs_compiler

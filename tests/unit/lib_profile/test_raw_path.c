@@ -141,6 +141,57 @@ static void by_line_a_name_of_then_had_no_place(void **state)
     assert_true(found == path_hash_u64(path));
 }
 
+/* Paths from a function, which the expression names; now NULL: not found. */
+static void assert_from(const struct view *view, enum raw_path_way way, const char *pattern,
+                        const char *then, const char *now)
+{
+    const struct filter_rule rule = {.action = FILTER_FOCUS, .pattern = span_text(pattern)};
+    struct err err;
+    uint64_t found = 0;
+    const enum err_code code =
+        raw_path_find_from(view, way, &rule, 1, path_of(then, VIEW_BY_FUNCTION), &found, &err);
+    assert_int_equal(code, now ? ERR_NONE : ERR_NOT_FOUND);
+    if (now)
+        assert_true(found == path_of(now, VIEW_BY_FUNCTION));
+}
+
+static void paths_from_a_function_lead_both_ways(void **state)
+{
+    (void)state;
+    arena_auto arena = arena_create();
+    const struct view *view = view_named(arena, NULL);
+    assert_from(view, RAW_PATH_BELOW, "^_Z3add$", "_Z3add;caller;leaf", "f20;i20;f30");
+    assert_from(view, RAW_PATH_BELOW, "^f20$", "_Z3add;caller", "f20;i20;f30");
+    assert_from(view, RAW_PATH_BELOW, "^app\\+0x10$", "app+0x10;_Z3add", "f10;i10;f20");
+    assert_from(view, RAW_PATH_ABOVE, "^leaf$", "leaf;caller;_Z3add", "f30;i20;f20");
+    assert_from(view, RAW_PATH_ABOVE, "^f30$", "leaf;caller;_Z3add;app+0x10",
+                "f30;i20;f20;i10;f10");
+    assert_from(view, RAW_PATH_ABOVE, "^app\\+0x10$", "app+0x10", "f10");
+    assert_from(view, RAW_PATH_ABOVE, "^_Z3add$", "_Z3add;caller;leaf", NULL); /* the other way */
+    assert_from(view, RAW_PATH_BELOW, "^other$", "_Z3add;caller;leaf", NULL);
+}
+
+static void by_line_a_path_from_a_function_begins_with_the_first_of_its_frames(void **state)
+{
+    (void)state;
+    arena_auto arena = arena_create();
+    const struct view_options options = {.group_by = SPAN_LITERAL("line")};
+    const struct view *view = view_named(arena, &options);
+    const struct filter_rule rule = {.action = FILTER_FOCUS, .pattern = SPAN_LITERAL("^f20$")};
+    struct err err;
+    uint64_t found = 0;
+    assert_int_equal(raw_path_find_from(view, RAW_PATH_BELOW, &rule, 1,
+                                        path_of("_Z3add;caller", VIEW_BY_LINE), &found, &err),
+                     ERR_NONE);
+    struct path_hash path = {0};
+    static const char *const names[] = {"f20", "i20", "f30"};
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        const struct frame *frame = &view->frames[frame_named(view, names[i])];
+        path = path_hash_child(path, path_hash_frame(frame, VIEW_BY_LINE, PATH_HASH_OF_FRAMES));
+    }
+    assert_true(found == path_hash_u64(path));
+}
+
 static bool list(const struct view *view, const char *pattern, struct buf *json)
 {
     const struct filter_rule rule = {.action = FILTER_FOCUS, .pattern = span_text(pattern)};
@@ -191,6 +242,7 @@ static void what_kept_its_names_has_no_then(void **state)
     buf_init(&json, 1 << 10);
     assert_false(raw_path_may_be(view) || raw_path_has_sent_names(view));
     assert_now(view, "a;b", NULL);
+    assert_from(view, RAW_PATH_BELOW, "^a$", "a;b", NULL);
     assert_false(list(view, "0x|a", &json));
     assert_true(span_equal_text(buf_span(&json), "[]"));
 }
@@ -200,6 +252,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(paths_of_then_lead_to_functions_of_now),
         cmocka_unit_test(by_line_a_name_of_then_had_no_place),
+        cmocka_unit_test(paths_from_a_function_lead_both_ways),
+        cmocka_unit_test(by_line_a_path_from_a_function_begins_with_the_first_of_its_frames),
         cmocka_unit_test(names_of_then_are_told_by_those_of_now),
         cmocka_unit_test(more_names_than_there_is_room_for_are_said),
         cmocka_unit_test(what_kept_its_names_has_no_then),
