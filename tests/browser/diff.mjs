@@ -1,6 +1,7 @@
 // The comparison of two shares: the table equals the difference of two brute-force readers.
 import assert from "node:assert/strict";
-import { spoken, tableRows, told, viewReady, withPage } from "./harness.mjs";
+import { join } from "node:path";
+import { axeFindings, screenshots, spoken, tableRows, told, viewReady, withPage } from "./harness.mjs";
 import { cpuProfile, cpuSamples, encodePprof, labelledProfile, topOf, totalOf, twoTypes } from "./profiles.mjs";
 
 export async function testDiff(runner, browser, server) {
@@ -57,17 +58,22 @@ export async function testDiff(runner, browser, server) {
       assert.deepEqual(await sides(), ["3 ms", "2 ms"]);
       assert.deepEqual((await tableRows(page)).find(([, , , name]) => name === "a").slice(0, 3), ["3 ms", "1 ms", "−2 ms"]);
       await page.goto(`${server.url}/d/${none.id}..${nano.id}?norm=1&sv=2`);
-      await page.waitForSelector("text=A total of this type is not above zero");
+      await page.waitForSelector("text=The profile before has no values of this type.");
       assert.deepEqual(await sides(), ["0 ns", "2 ms"]);
       await page.click("text=Compare the values as they are");
       await viewReady(page);
       assert.match(await spoken(page), /^all, before 0 ns .*after 2 ms/);
       // Nor what is below zero: a quotient of two signs would turn those of all values.
       const [mixed, below] = await Promise.all([cpu("nanoseconds", [["a", -5e6], ["b", 5e6], ["c", 3e6]]), cpu("nanoseconds", [["a", -5e6], ["b", -2e6]])]);
-      for (const [before, after] of [[mixed, below], [below, mixed], [below, below]]) {
+      const ofBefore = "The profile before comes to −7 ms, which is not above zero.";
+      const ofAfter = "The profile after has nothing above zero in all of this type.";
+      for (const [before, after, said] of [[mixed, below, ofAfter], [micro, none, ofAfter], [below, mixed, ofBefore], [below, below, ofBefore]]) {
         await page.goto(`${server.url}/d/${before.id}..${after.id}?norm=1&v=table&sv=2`);
-        await page.waitForSelector("text=A total of this type is not above zero");
+        await page.waitForSelector(`text=${said}`);
       }
+      await page.goto(`${server.url}/d/${none.id}..${none.id}?sv=2`);
+      await page.waitForSelector("text=Neither profile, before nor after, holds a value in nanoseconds here.");
+      await page.goto(`${server.url}/d/${below.id}..${below.id}?norm=1&v=table&sv=2`);
       await page.click("text=Compare the values as they are");
       await viewReady(page);
       assert.deepEqual((await tableRows(page)).find((row) => row.at(-1) === "a").slice(0, 2), ["−5 ms", "−5 ms"]);
@@ -103,6 +109,46 @@ export async function testDiff(runner, browser, server) {
       await page.waitForURL(`${address}?sv=99&later=1`);
     }),
   );
+
+  await runner.test("a comparison of which a side is gone says which, and leads to the other as it was looked at", async () => {
+    const gone = await server.share(cpuProfile(29), { title: "Gone" });
+    assert.equal((await server.call("DELETE", `/api/v1/shares/${gone.id}`, { token: server.token })).status, 204);
+    for (const look of ["light", "dark", "phone"])
+      await withPage(browser, server, async (page, watch) => {
+        watch.allowed.add(404).add(410);
+        await page.goto(`${server.url}/d/${before.id}..${gone.id}?v=table&st=samples&norm=1&sv=2`);
+        await page.waitForSelector("h1:has-text('The profile after is gone')");
+        assert.deepEqual(await axeFindings(page), []);
+        await page.screenshot({ path: join(screenshots, `diff-gone-${look}.png`) });
+        assert.equal(await page.evaluate(() => [...document.querySelectorAll(".problem-ways > *")].some((way) => way.getBoundingClientRect().right > innerWidth)), false, "all within the page");
+        await page.click("button:has-text('Look at the one before: Left side')");
+        await page.waitForURL(`${server.url}/p/${before.id}?v=table&st=samples&sv=2`);
+        await viewReady(page);
+        await page.goto(`${server.url}/d/${gone.id}..${after.id}`);
+        await page.waitForSelector("h1:has-text('The profile before is gone')");
+        await page.waitForSelector("button:has-text('Look at the one after: Right side')");
+        await page.goto(`${server.url}/d/${before.id}..${"0".repeat(22)}`);
+        await page.waitForSelector("h1:has-text('The profile after is not here')");
+        await page.goto(`${server.url}/d/${gone.id}..${gone.id}`);
+        await page.waitForSelector("h1:has-text('Both profiles are gone')");
+        assert.equal(await page.locator("text=Look at the one").count(), 0);
+        // In a frame of another site, too.
+        await page.goto(`${server.url}/embed/${before.id}..${gone.id}`);
+        await page.waitForSelector("h1:has-text('The profile after is gone')");
+        await page.click("a:has-text('Look at the one before: Left side')");
+        await page.waitForURL(`${server.url}/embed/${before.id}`);
+        await viewReady(page);
+      }, { look, bypassCSP: true });
+    // A side's password is asked for, and opens the comparison.
+    const locked = await server.share(cpuProfile(30), { title: "Locked", visibility: "password" }, { headers: { "X-Perfolio-Password": "open sesame" } });
+    await withPage(browser, server, async (page, watch) => {
+      watch.allowed.add(401);
+      await page.goto(`${server.url}/d/${before.id}..${locked.id}`);
+      await page.fill("input[type=password]", "open sesame");
+      await page.click("button:has-text('Open')");
+      await viewReady(page);
+    });
+  });
 
   await runner.test("swap, normalise, and the way to either side", () =>
     withPage(browser, server, async (page) => {

@@ -4,7 +4,7 @@ import { execFileSync } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { axeFindings, screenshots, settled, soon, spoken, tableRows, viewReady, withPage } from "./harness.mjs";
+import { axeFindings, screenshots, settled, soon, spoken, tableRows, told, viewReady, withPage } from "./harness.mjs";
 import { signedIn } from "./account.mjs";
 import { encodeBinaries, encodePprof } from "./profiles.mjs";
 import { program, root } from "./server.mjs";
@@ -52,6 +52,35 @@ function makeProgram(id = "5eed" + "ab".repeat(18)) {
   } finally {
     rmSync(made, { recursive: true });
   }
+}
+
+/** A program with many functions, its table and an address in each. */
+function makeManyFunctions(id, count) {
+  const made = mkdtempSync(join(tmpdir(), "perfolio-program-"));
+  try {
+    const [source, elf, table] = ["app.c", "app", "table"].map((name) => join(made, name));
+    const functions = Array.from({ length: count }, (_, i) => `f${i}_of_many`);
+    const bodies = functions.map((name, i) => `__attribute__((noinline)) int ${name}(int x) { return x * ${i + 3}; }`);
+    writeFileSync(source, `${bodies.join("\n")}\nint main(int count, char **) { return ${functions.map((name) => `${name}(count)`).join(" + ")}; }\n`);
+    execFileSync("/usr/bin/g++", ["-x", "c++", "-g", "-O1", "-fno-ipa-icf", "-no-pie", `-Wl,--build-id=0x${id}`, "-o", elf, source]);
+    execFileSync(join(dirname(program), "perfolio-symbolize"), ["-q", "-o", table, elf]);
+    const starts = [...execFileSync("/usr/bin/nm", [elf], { encoding: "utf8" }).matchAll(/^([0-9a-f]+) \w _Z\d+f\d+_of_manyi$/gm)];
+    return { id, table: readFileSync(table), addresses: starts.map(([, start]) => parseInt(start, 16) - 0x400000) };
+  } finally {
+    rmSync(made, { recursive: true });
+  }
+}
+
+/** The hash of a path of names, as web/src/model/path.ts says it. */
+function pathHash(...names) {
+  const mix = (parent, name) => {
+    let hash = (parent ^ (((name << 5) | (name >>> 27)) + 0x9e3779b9)) | 0;
+    hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b);
+    hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2ae35);
+    return hash ^ (hash >>> 16);
+  };
+  const half = (base) => names.reduce((path, name) => mix(path, Buffer.from(name).reduce((hash, byte) => Math.imul(hash ^ byte, 0x01000193), base | 0)), 0);
+  return [0x811c9dc5, 0x9747b28c].map((base) => (half(base) >>> 0).toString(16).padStart(8, "0")).join("");
 }
 
 export async function testSymbols(runner, browser, server) {
@@ -184,6 +213,81 @@ export async function testSymbols(runner, browser, server) {
     });
   });
 
+  await runner.test("symbols: what is zoomed to and marked stays so by other names and groupings, and what is not there is told", async () => {
+    if (!hasCompiler) return;
+    const { id, table, address } = makeProgram("7a3e" + "5c".repeat(18));
+    const samples = [
+      { stack: ["main", address, "inner"], values: [5], labels: { thread: "io" } },
+      { stack: ["main", address + 1, "inner"], values: [2], labels: { thread: "io" } },
+      { stack: ["main", "other"], values: [3], labels: { thread: "cpu" } },
+    ];
+    const share = await server.share(encodePprof({ types: [["samples", "count"]], samples, binary: "/usr/bin/app", buildId: id }), { title: "Carried" });
+    await sendTable({ id, bytes: table });
+    const words = { simple: "shop::add", full: "int shop::add<int>(int)", none: "_ZN4shop3addIiEET_S1_" };
+    for (const look of ["light", "dark", "phone"])
+      for (const path of [`/p/${share.id}`, `/d/${share.id}..${share.id}`])
+        await withPage(browser, server, async (page) => {
+          const at = () => new URL(page.url()).searchParams;
+          const opened = async () => {
+            await page.goto(`${server.url}${path}?sv=2&q=%5Eshop::add%24`);
+            await viewReady(page);
+            await page.waitForSelector(".search-result:has-text('1 function')", { timeout: 3000 });
+          };
+          await soon(opened);
+          await page.focus(".icicle");
+          for (const key of ["n", "l"]) await page.keyboard.press(key);
+          await page.waitForFunction(() => new URL(location.href).searchParams.get("m") === "shop::add");
+          const zoom = at().get("z");
+          assert.ok(zoom);
+          /** Until what is zoomed to and marked is called so. */
+          const stands = async (name, marked = name) => {
+            await page.waitForFunction((marked) => new URL(location.href).searchParams.get("m") === marked, marked);
+            await viewReady(page);
+            await page.focus(".icicle");
+            await soon(async () => assert.ok((await spoken(page)).startsWith(`${name}, `), `${name}: ${await spoken(page)}`));
+            await soon(() => assert.ok(at().get("z"), "a zoom"));
+          };
+          const setNames = async (label) => {
+            if (!(await page.isVisible("[aria-label=Names]"))) await page.click("button:has-text('Filter')");
+            await page.click(`[aria-label=Names] button:has-text('${label}')`);
+            await page.keyboard.press("Escape");
+          };
+          if (look === "phone") await page.click(".fold-button");
+          else
+            for (const [label, mode] of [["Full", "full"], ["Mangled", "none"], ["Simple", "simple"]]) {
+              await setNames(label);
+              await stands(words[mode]);
+            }
+          assert.equal(at().get("z"), zoom, "there and back");
+          // By key through all groupings: by line and address the function is two frames, and the larger one is shown.
+          await page.focus(".icicle");
+          await page.keyboard.press("g");
+          await page.waitForFunction(() => new URL(location.href).searchParams.get("g") === "file");
+          await soon(() => assert.ok(at().get("z")));
+          await page.selectOption("select[aria-label=Group]", "address");
+          await told(page, "“shop::add” is 2 frames here: shown is the largest. “shop::add” has 2 names here: marked is “0x");
+          await page.screenshot({ path: join(screenshots, `regrouped-${look}-${path[1]}.png`) });
+          assert.match(at().get("m"), /^0x[0-9a-f]+ shop::add$/);
+          await page.selectOption("select[aria-label=Group]", "binary");
+          await page.waitForFunction(() => new URL(location.href).searchParams.get("m") === "app");
+          await page.selectOption("select[aria-label=Group]", "label:thread");
+          await page.waitForFunction(() => new URL(location.href).searchParams.get("m") === "shop::add");
+          await page.selectOption("select[aria-label=Group]", "function");
+          await stands(words.simple);
+          assert.equal(at().get("z"), zoom);
+          assert.equal(at().get("g"), null);
+          // What no frame is by another grouping: the value of a label.
+          await page.goto(`${server.url}${path}?g=label:thread&sv=2&q=%5Ecpu%24`);
+          await viewReady(page);
+          await page.focus(".icicle");
+          await page.keyboard.press("n");
+          await page.waitForFunction(() => new URL(location.href).searchParams.has("z"));
+          if (look === "phone") await page.click(".fold-button");
+          await page.selectOption("select[aria-label=Group]", "function");
+          await told(page, "“cpu” is not in this tree: shown is all of it.");
+        }, { look });
+  });
+
   await runner.test("symbols: of more binaries than an answer lists the page does not say that all have names", () =>
     withPage(browser, server, async (page) => {
       const body = encodeBinaries(Array.from({ length: 300 }, (_, i) => ({ file: `/opt/many${i}`, buildId: (0xabc000 + i).toString(16).repeat(6) })));
@@ -262,7 +366,42 @@ export async function testSymbols(runner, browser, server) {
         await page.waitForSelector(".search-result:has-text('1 function')");
         await at({ m: raw(address), v: "sandwich" });
         await page.waitForFunction(() => new URL(location.href).searchParams.get("m") === "shop::add");
+        // What was seen of the halves, by the function's name of then and of now.
+        for (const [m, function_] of [[raw(address), raw(address)], ["shop::add", raw(address)], ["main", "main"]]) {
+          const za = pathHash(function_, ...(m === "main" ? [] : ["app+0x9", "main"]));
+          const zb = m === "main" ? pathHash("main", raw(address), "app+0x9") : pathHash(function_, "app+0x9");
+          await at({ m, v: "sandwich", za: `${za}:0.25-0.75`, zb: `${zb}:0-0.5` });
+          const called = m === "main" ? "main" : "shop::add";
+          const now = [pathHash(called, ...(m === "main" ? [] : ["app+0x9", "main"])), m === "main" ? pathHash("main", "shop::add", "app+0x9") : pathHash(called, "app+0x9")];
+          await page.waitForFunction(([za, zb]) => {
+            const at = new URL(location.href).searchParams;
+            return at.get("za") === `${za}:0.25-0.75` && at.get("zb") === `${zb}:0-0.5`;
+          }, now);
+          assert.equal(new URL(page.url()).searchParams.get("m"), called);
+        }
       });
+  });
+
+  await runner.test("symbols: of more functions than an expression of then may have names the page says that there are more", async () => {
+    if (!hasCompiler) return;
+    const count = 101;
+    const { id, table, addresses } = makeManyFunctions("3a9e" + "ef".repeat(18), count);
+    const share = await server.share(encodePprof({ types: [["samples", "count"]], samples: addresses.map((address) => ({ stack: ["main", address], values: [1] })), binary: "/usr/bin/app", buildId: id }), { title: "Many functions" });
+    await sendTable({ id, bytes: table });
+    await withPage(browser, server, async (page) => {
+      const said = ".viewer-foot >> text=there are more than the 100 of them that are found here";
+      await soon(async () => {
+        await page.goto(`${server.url}/p/${share.id}?sv=2&q=app%5C%2B0x`);
+        await viewReady(page);
+        await page.waitForSelector(said, { timeout: 5000 });
+      });
+      await page.waitForSelector(".search-result:has-text('100 functions')");
+      await page.screenshot({ path: join(screenshots, "renamed-cut.png") });
+      await page.goto(`${server.url}/p/${share.id}?sv=2&q=app%5C%2B0x${addresses[0].toString(16)}%24`);
+      await viewReady(page);
+      await page.waitForSelector(".search-result:has-text('1 function')");
+      assert.equal(await page.$(said), null);
+    });
   });
 
   await runner.test("symbols: continuous profiles tell it too, alone and compared", async () => {
@@ -348,6 +487,26 @@ export async function testSymbols(runner, browser, server) {
           assert.ok((await link.getAttribute("href")).startsWith(`https://git.example.com/${place}/`));
         }
       }, { context });
+    // Continuous profiles: rules of a build id are for the binaries that have it.
+    const minute = 60_000;
+    const begin = Math.floor(Date.now() / minute) * minute - 40 * minute;
+    const path = `/api/v1/profiles?name=process_cpu&label=service_name%3Dsourced&time=${begin / 1000}`;
+    assert.equal((await server.call("POST", path, { body: profileOf("normal"), token })).status, 200);
+    const rule = (fields) => server.call("POST", "/api/v1/source-links", { token, body: { path_prefix: "/", revision: "", audience: "team", label: "", ...fields } });
+    const pattern = `${share.build_ids[0].slice(0, 6)}*`;
+    const added = [await rule({ url: "https://other.example.com/{path}", build_id: "0123456789*" }), await rule({ url: "https://build.example.com/{path}", build_id: pattern })];
+    assert.deepEqual(added.map(({ status }) => status), [200, 200]);
+    await withPage(browser, server, async (page) => {
+      const query = 'process_cpu:cpu:nanoseconds:cpu:nanoseconds{service_name="sourced"}';
+      const one = { ev: "1", query, from: String(begin - minute), until: String(begin + minute), v: "table", co: "flat,file" };
+      for (const more of [{}, { aquery: query, afrom: one.from, auntil: one.until }]) {
+        await page.goto(`${server.url}/explore?${new URLSearchParams({ ...one, ...more })}`);
+        const link = await page.waitForSelector(".table a.source-link");
+        assert.match(await link.getAttribute("href"), /^https:\/\/build\.example\.com\//);
+      }
+      await page.screenshot({ path: join(screenshots, "source-links-explore.png") });
+    }, { context });
+    for (const { json } of added) await server.call("DELETE", `/api/v1/source-links/${json.id}`, { token });
     await withPage(browser, server, async (page) => {
       await page.goto(view.replace("/p/", "/embed/"));
       await page.waitForSelector(".table a.source-link");

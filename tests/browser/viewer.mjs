@@ -157,12 +157,22 @@ export async function testViewer(runner, browser, server) {
       server,
       async (page, watch) => {
         for (const status of [400, 404]) watch.allowed.add(status);
-        for (const query of ["?st=nope&v=table&sv=2", "?g=nope&v=table&sv=2", "?root=0123456789abcdef&v=table&sv=2"]) {
+        for (const [query, said] of [["?st=nope&v=table&sv=2", "There is no sample type “nope” here"], ["?g=nope&v=table&sv=2", "The link asks for what is not here"]]) {
           await page.goto(at(query));
+          await page.waitForSelector(`h1:has-text('${said}')`);
           await page.click("text=Look at the whole profile");
           await page.waitForSelector(".rows .row");
           assert.equal(page.url(), at("?v=table&sv=2"), query);
         }
+        for (const path of [at("").replace(/\?.*/, ""), at("").replace(/\?.*/, "").replace("/p/", "/embed/")]) {
+          await page.goto(`${path}?v=table&b=icicle&root=0123456789abcdef&z=0123456789abcdef&v=table&sv=2`);
+          await page.waitForSelector(".viewer-foot >> text=The part that the link opens is not in this profile: all of it is shown.");
+          await page.waitForSelector(".viewer-foot >> text=The frame that the link zooms to is not in this tree");
+          await page.waitForSelector(".rows .row");
+          assert.equal(new URL(page.url()).searchParams.get("root"), null);
+        }
+        await page.goto(at("?v=nope&c=pink&sv=2"));
+        await page.waitForSelector(".viewer-foot >> text=Not known here, and left out of the link: v=nope, c=pink.");
         await page.goto(at("?z=0123456789abcdef&x=zap:foo~only:cobol~hide:runtime&sv=2"));
         await page.waitForSelector(".viewer-foot >> text=2 rules of the link are not known here");
         await page.waitForSelector(".viewer-foot >> text=The frame that the link zooms to is not in this tree");

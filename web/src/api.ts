@@ -6,7 +6,7 @@
 import { decodeFlame, FlameVersionError, type Flame, type SampleType, type Symbolization } from "./model/flame.ts";
 import type { FunctionSums } from "./model/functions.ts";
 import type { LabelsAnswer, LabelsQuestion } from "./model/labels.ts";
-import type { ServedRules } from "./model/served_rules.ts";
+import type { Asked } from "./model/served_rules.ts";
 
 export class Problem extends Error {
   constructor(
@@ -233,7 +233,7 @@ export interface FlameQuery {
   labels: readonly string[];
   names: string;
   /** Those that the server shall apply. */
-  rules?: ServedRules;
+  rules?: Asked;
 }
 
 export async function getFlameAt(path: string, signal: AbortSignal, onAnswer?: (response: Response) => void): Promise<Flame> {

@@ -5,5 +5,4 @@
 import "./model/chain.ts";
 import "./model/flame.ts";
 import "./model/labels.ts";
-import "./model/search.ts";
 import "./model/units.ts";

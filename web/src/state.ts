@@ -2,8 +2,8 @@
  * state: what the address bar says about a view, and back.
  *
  * Everything is named by name or hash, never by index, so that a link survives another decoder, names that
- * come later and a newer page. Not yet: `z` and `m` are of one way to call functions and one group, and are lost
- * by another `names` or `g`; `za` and `zb` of before names came are not looked for. `sv` is the version of this grammar: when it changes, its number goes up
+ * come later and a newer page. `z`, `m`, `za` and `zb` are of one way to call functions and one group: whoever changes `names`
+ * or `g` on the page takes them along (model/regrouped.ts). `sv` is the version of this grammar: when it changes, its number goes up
  * and an upgrader for the old number is added, and every old link keeps working. Parameters that this
  * version does not know are carried along untouched, and so is the number of a later version, of which the foot of
  * the viewer says that it may mean more.
@@ -126,6 +126,16 @@ const upgraders: Record<number, (parameters: URLSearchParams) => void> = {
     parameters.set("b", "icicle");
   },
 };
+
+/** Settings of a link whose values are not known here, as "v=nope": they count as absent. */
+export function unknownSettings(query: string): string[] {
+  const parameters = new URLSearchParams(query);
+  upgrade(parameters);
+  const choices: [name: string, values: readonly (string | number)[]][] = [["v", views], ["b", views], ["c", colourModes], ["names", nameModes], ["gn", graphSizes]];
+  return choices
+    .map(([name, values]) => [name, parameters.get(name), values.map(String)] as const)
+    .flatMap(([name, value, values]) => (value && !values.includes(value) ? [`${name}=${value}`] : []));
+}
 
 /** The version that the parameters are of then. */
 function upgrade(parameters: URLSearchParams): number {

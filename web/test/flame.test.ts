@@ -6,7 +6,8 @@ import { FrameColours } from "../src/model/frame_colours.ts";
 import { countedAs, countFunctions, frameTitle, listFunctions, sortFunctions } from "../src/model/functions.ts";
 import { layoutRow, matchedColumns, nodeAt } from "../src/model/layout.ts";
 import { findByPathHash, pathHash } from "../src/model/path.ts";
-import { bothMarks, compileSearch, exactly, filterByName, nextMatch, search } from "../src/model/search.ts";
+import { exactly } from "../src/model/exactly.ts";
+import { bothMarks, compileSearch, filterByName, nextMatch, search } from "../src/model/search.ts";
 import { encodeFlame } from "./encode_flame.mjs";
 import { bigTree, decode, type Tree } from "./trees.ts";
 

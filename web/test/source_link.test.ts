@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Flame } from "../src/model/flame.ts";
-import { escapePath, ofAnyProfile, SIDE_AFTER, SIDE_BEFORE, sidesOfFrames, sourceUrl, type SourceLink, type SourceRule } from "../src/model/source_link.ts";
+import { escapePath, linksOf, matchesPattern, SIDE_AFTER, SIDE_BEFORE, sidesOfFrames, sourceUrl, type SourceLink, type SourceRule } from "../src/model/source_link.ts";
 
 const link = (fields: Partial<SourceLink> = {}): SourceLink => ({ binaries: null, path_prefix: "/build/", url: "https://git.example.com/shop/{path}#L{line}", ...fields });
 const at = (file: string, line = 7, mapping = "/usr/bin/app") => ({ file, line, mapping });
@@ -45,9 +45,22 @@ test("a hostile path stays a path", () => {
   assert.equal(sourceUrl([link({ url: "javascript:{path}" })], at("/build/x")), "");
 });
 
-test("of a team's list those count that ask for no profile", () => {
+test("of a team's list those count that ask for no label, by build id for the tree's binaries", () => {
   const rule = (fields: Partial<SourceRule>): SourceRule => ({ id: 1, path_prefix: "", build_id: "", label: "", url: "https://x/{revision}/{path}", revision: "v 1/$&", audience: "team", ...fields });
-  assert.deepEqual(ofAnyProfile([rule({ build_id: "ab*" }), rule({ label: "a=b" }), rule({})]), [{ binaries: null, path_prefix: "", url: "https://x/v%201/%24%26/{path}" }]);
+  const made = { path_prefix: "", url: "https://x/v%201/%24%26/{path}" };
+  const binaries = [{ file: "/usr/bin/app", build_ids: ["ab01"] }, { file: "/usr/bin/go", build_ids: ["a/b", "612f62"] }];
+  assert.deepEqual(linksOf([rule({ build_id: "ab*" }), rule({ build_id: "612f6?" }), rule({ label: "a=b" }), rule({})], binaries), [
+    { binaries: ["/usr/bin/app"], ...made }, { binaries: ["/usr/bin/go"], ...made }, { binaries: null, ...made },
+  ]);
+  assert.equal(sourceUrl(linksOf([rule({ build_id: "zz*" })], binaries), at("/build/x.c")), "");
+});
+
+test("a pattern of build ids means what it means to the server", () => {
+  for (const [pattern, text, expected] of [["", "", true], ["*", "", true], ["a*c", "abc", true], ["a*c", "abd", false], ["a?c", "ac", false], ["*b*b", "abab", true], ["ab", "abc", false], ["a.c", "abc", false]] as const)
+    assert.equal(matchesPattern(pattern, text), expected, `${pattern} ${text}`);
+  const begun = performance.now();
+  assert.equal(matchesPattern("*a".repeat(128), "a".repeat(127) + "b"), false);
+  assert.ok(performance.now() - begun < 1000);
 });
 
 test("a frame of a comparison is in one side or both", () => {

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { actions, presets, type Rule } from "../src/model/chain.ts";
 import { formatLabelRule, parseLabelRule, turnLabelRule } from "../src/model/labels.ts";
-import { colourModes, defaultState, formatState, graphSizes, groups, nameModes, parseState, stateVersion, views, type ViewState } from "../src/state.ts";
+import { colourModes, defaultState, formatState, graphSizes, groups, nameModes, parseState, stateVersion, unknownSettings, views, type ViewState } from "../src/state.ts";
 
 let seed = 99;
 const random = (below: number) => (seed = (Math.imul(seed, 1664525) + 1013904223) >>> 0) % below;
@@ -86,6 +86,12 @@ test("links of version 1 keep their meaning", () => {
   };
   assert.deepEqual(parseState(link), state);
   assert.equal(formatState(state), link.replace("?v=both", "?v=table&b=icicle").replace("sv=1", "sv=2"));
+});
+
+test("settings of a link whose values are not known are named", () => {
+  assert.deepEqual(unknownSettings("?v=nonsense&b=table&c=pink&names=odd&gn=7000&g=anything&later=1&sv=2"), ["v=nonsense", "c=pink", "names=odd", "gn=7000"]);
+  assert.deepEqual(unknownSettings("?v=both&sv=1"), []);
+  assert.deepEqual(unknownSettings("?v=icicle&b=&gn=60&names=simple&sv=2"), []);
 });
 
 test("what is wrong in a link falls back, what is unknown is kept", () => {

@@ -2,7 +2,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { presets, type Rule } from "../src/model/chain.ts";
 import { derive, FrameFlag, parentOf, withTree, type Columns, type Flame } from "../src/model/flame.ts";
-import { compileSearch, exactly, search } from "../src/model/search.ts";
+import { exactly } from "../src/model/exactly.ts";
+import { compileSearch, search } from "../src/model/search.ts";
 import { applyRule, calleesOf, callersOf, matchRule } from "../src/model/transform.ts";
 import { decode, type Tree } from "./trees.ts";
 

@@ -11,6 +11,8 @@
  *   32 f64 base total    40 u32 sections   64 table of {u32 id, u32 0, u64 offset, u64 length}
  */
 
+import type { Binary } from "./source_link.ts";
+
 export const enum FlameFlag {
   Diff = 1,
   Cut = 2,
@@ -90,6 +92,11 @@ export interface FlameMetadata {
   renamed?: string[];
   /** And there are more. */
   renamed_is_cut?: boolean;
+  /** Of continuous profiles: the binaries whose build ids are known, as far as there is room for them. */
+  binaries?: Binary[];
+  /** Paths of now of what was asked for above and below the function in focus. */
+  above?: string;
+  below?: string;
 }
 
 export class FlameError extends Error {}

@@ -5,6 +5,7 @@
  * holds an upper-case letter. The whole search has a deadline.
  */
 import type { Flame, FrameTable } from "./flame.ts";
+import { exactly } from "./exactly.ts";
 import { Pattern } from "./regex.ts";
 
 export interface SearchResult {
@@ -57,11 +58,6 @@ export class RowMarks {
     for (let at = from; at < to; at++) if (this.isMatch[at] !== 0) return true;
     return false;
   }
-}
-
-/** The expression as an escaped literal that matches exactly this name. */
-export function exactly(name: string): string {
-  return "^" + name.replace(/[\\^$.*+?()[\]{}|/]/g, "\\$&") + "$";
 }
 
 const maxSteps = 1e9; // about a second or two for one name, at the very worst

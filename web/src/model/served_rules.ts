@@ -8,6 +8,8 @@ import { maxLabelRules } from "./labels.ts";
 
 /** Each a list of expressions; in whatever order they hold, the result is the same. */
 export type ServedRules = Record<"focus" | "ignore" | "hide" | "show", string[]>;
+/** Beside a tree: the paths of now of what was seen above and below the function in focus before addresses had names. */
+export type Asked = ServedRules & Partial<Record<"above" | "below", string[]>>;
 
 const groupsByFrame = ["function", "line", "address"];
 

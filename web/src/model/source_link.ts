@@ -43,11 +43,42 @@ export function escapePath(path: string): string {
   return parts.join("/");
 }
 
-/** Rules that ask for nothing that only a profile tells. */
-export const ofAnyProfile = (rules: readonly SourceRule[]): SourceLink[] =>
+/** A binary of a tree that is of no share, as the tree tells it. */
+export interface Binary {
+  file: string;
+  /** As the profile has it and, where that is another, as tables are found by it. */
+  build_ids: string[];
+}
+
+/** Does all of a text match a pattern in which * stands for any text and ? for one character? As source_links_match of the server. */
+export function matchesPattern(pattern: string, text: string): boolean {
+  let at = 0;
+  let star = -1;
+  let resume = 0;
+  for (let i = 0; i < text.length; ) {
+    if (pattern[at] === "*") {
+      star = at++;
+      resume = i;
+    } else if (at < pattern.length && (pattern[at] === "?" || pattern[at] === text[i])) {
+      at++;
+      i++;
+    } else if (star >= 0) {
+      at = star + 1; // the last star takes one more
+      i = ++resume;
+    } else return false;
+  }
+  return /^\**$/.test(pattern.slice(at));
+}
+
+/** The team's rules as links of a tree that has these binaries; those of a label ask for what only a share's samples tell. */
+export const linksOf = (rules: readonly SourceRule[], binaries: readonly Binary[]): SourceLink[] =>
   rules
-    .filter(({ build_id, label }) => !build_id && !label)
-    .map(({ path_prefix, url, revision }) => ({ binaries: null, path_prefix, url: url.replaceAll("{revision}", () => escapePath(revision)) }));
+    .filter(({ label }) => !label)
+    .map(({ path_prefix, url, revision, build_id }) => ({
+      binaries: build_id ? binaries.filter(({ build_ids }) => build_ids.some((id) => matchesPattern(build_id, id))).map(({ file }) => file) : null,
+      path_prefix,
+      url: url.replaceAll("{revision}", () => escapePath(revision)),
+    }));
 
 /** Whole parts of a path: /src is not the beginning of /srcother/x.c. */
 const beginsWith = (file: string, prefix: string) =>

@@ -2,16 +2,17 @@
 import { useCallback, useState } from "preact/hooks";
 import { getDiff, getDiffLabels, getDiffTop, type Session, type Share } from "../api.ts";
 import type { Flame } from "../model/flame.ts";
-import type { ServedRules } from "../model/served_rules.ts";
+import type { Asked } from "../model/served_rules.ts";
 import { formatValue } from "../model/units.ts";
 import { formatState } from "../state.ts";
 import { copyLink } from "../ui/copy_link.ts";
 import { Button, useTitle } from "../ui/kit.tsx";
+import { later } from "../ui/later.tsx";
 import { Shell } from "../ui/shell.tsx";
 import { Verdict } from "../views/legend.tsx";
 import { useViewState } from "../views/view_address.ts";
 import { questionOf, treeKey, treeOf, Viewer } from "../views/viewer.tsx";
-import { NamesLine, nameOf, ShareProblem, sourceLinksOf, stepping, useShare } from "./share.tsx";
+import { NamesLine, nameOf, sourceLinksOf, stepping, useShare } from "./share.tsx";
 
 /** The total of the type that is shown, where it is not the tree's: a normalised tree counts the side after as the one before. */
 function totalOf(share: Share | null, flame: Flame): string {
@@ -44,6 +45,8 @@ function Side({ word, share, value, query, onOpen }: SideProps) {
   );
 }
 
+export const sideProblem = later(async () => (await import("./side_problem.tsx")).SideProblem);
+
 export function DiffPage({ a, b, session }: { a: string; b: string; session: Session | null }) {
   const before = useShare(a);
   const after = useShare(b);
@@ -53,23 +56,22 @@ export function DiffPage({ a, b, session }: { a: string; b: string; session: Ses
   useTitle(before.share && after.share ? `${nameOf(before.share)} → ${nameOf(after.share)}` : "Comparison");
   const question = questionOf(state);
   const load = useCallback(
-    (signal: AbortSignal, rules?: ServedRules, group?: string, root?: string) => getDiff(a, b, { ...question, ...treeOf(state, group, root), rules }, signal),
+    (signal: AbortSignal, rules?: Asked, group?: string, root?: string) => getDiff(a, b, { ...question, ...treeOf(state, group, root), rules }, signal),
     [a, b, treeKey(state)],
   );
-  const broken = [before, after].find((side) => side.problem);
-  if (broken?.problem)
+  // What only a comparison has stays here.
+  const alone = { ...state, isNormalised: false, sort: null, columns: [], root: "" };
+  const open = (id: string) => stepping(({ openShare }) => openShare(id, alone));
+  if (before.problem || after.problem)
     return (
       <Shell session={session}>
-        <ShareProblem id={broken === before ? a : b} problem={broken.problem} onRetry={broken.reload} />
+        <sideProblem.Component ids={[a, b]} sides={[before, after]} way={(id, text) => <Button look="primary" onClick={() => open(id)}>{text}</Button>} />
       </Shell>
     );
   const swapped = `/d/${b}..${a}${formatState(state)}`;
   const normalise = () => update({ isNormalised: !state.isNormalised });
   const unit = flame?.metadata.unit ?? "";
-  // What only a comparison has stays here.
-  const alone = { ...state, isNormalised: false, sort: null, columns: [], root: "" };
   const query = formatState(alone);
-  const open = (id: string) => stepping(({ openShare }) => openShare(id, alone));
   return (
     <Shell session={session} isViewer>
       <header class="profile-head">

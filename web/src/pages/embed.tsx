@@ -1,12 +1,13 @@
 /* embed: the viewer of a share, or of two compared, alone, in a frame of another site's page. Nothing here changes a share. */
 import type { ComponentChildren } from "preact";
 import { useCallback } from "preact/hooks";
-import { getDiff, getDiffLabels, getDiffTop, getFlame, getLabels, getTop, type Problem } from "../api.ts";
-import type { ServedRules } from "../model/served_rules.ts";
+import { getDiff, getDiffLabels, getDiffTop, getFlame, getLabels, getTop } from "../api.ts";
+import type { Asked } from "../model/served_rules.ts";
 import { formatState, type Update } from "../state.ts";
 import { Messages, ProblemView, useTitle } from "../ui/kit.tsx";
 import { useViewState } from "../views/view_address.ts";
 import { questionOf, treeKey, treeOf, Viewer } from "../views/viewer.tsx";
+import { sideProblem } from "./diff.tsx";
 import { nameOf, sourceLinksOf, useShare } from "./share.tsx";
 
 /** "<a>..<b>" is a comparison. */
@@ -22,12 +23,12 @@ function EmbeddedPair({ a, b }: { a: string; b: string }) {
   const isReady = before.share !== null && after.share !== null;
   const title = isReady ? `${nameOf(before.share!)} → ${nameOf(after.share!)}` : "";
   useTitle(title);
-  const broken = before.problem ? before : after;
+  const broken = before.problem || after.problem;
   const question = questionOf(state);
   const key = treeKey(state);
-  const load = useCallback((signal: AbortSignal, rules?: ServedRules, group?: string, root?: string) => getDiff(a, b, { ...question, ...treeOf(state, group, root), rules }, signal), [a, b, key]);
+  const load = useCallback((signal: AbortSignal, rules?: Asked, group?: string, root?: string) => getDiff(a, b, { ...question, ...treeOf(state, group, root), rules }, signal), [a, b, key]);
   return (
-    <Frame title={title || "A comparison"} href={`/d/${a}..${b}${formatState(state)}`} problem={broken.problem} onRetry={broken.reload}>
+    <Frame title={title || "A comparison"} href={`/d/${a}..${b}${formatState(state)}`} problem={broken && <sideProblem.Component isFramed ids={[a, b]} sides={[before, after]} way={(id, text) => <a class="button primary" href={`/embed/${id}`}><span>{text}</span></a>} />}>
       <Viewer
         isDiff
         isReady={isReady}
@@ -48,12 +49,12 @@ function EmbeddedPair({ a, b }: { a: string; b: string }) {
 interface FrameProps {
   title: string;
   href: string;
-  problem: Problem | null;
-  onRetry: () => void;
+  /** What stands in the view's place. */
+  problem: ComponentChildren;
   children: ComponentChildren;
 }
 
-function Frame({ title, href, problem, onRetry, children }: FrameProps) {
+function Frame({ title, href, problem, children }: FrameProps) {
   return (
     <div class="shell viewer-shell">
       <header class="embed-bar">
@@ -63,7 +64,7 @@ function Frame({ title, href, problem, onRetry, children }: FrameProps) {
         </a>
       </header>
       <main id="main" tabIndex={-1}>
-        {problem ? <ProblemView problem={problem} onRetry={problem.status >= 500 || !problem.status ? onRetry : undefined} /> : children}
+        {problem || children}
       </main>
       <Messages />
     </div>
@@ -78,11 +79,11 @@ function EmbeddedShare({ id }: { id: string }) {
   useTitle(share ? nameOf(share) : "");
   const question = questionOf(state);
   const load = useCallback(
-    (signal: AbortSignal, rules?: ServedRules, group?: string, root?: string) => getFlame(id, { ...question, ...treeOf(state, group, root), rules }, signal),
+    (signal: AbortSignal, rules?: Asked, group?: string, root?: string) => getFlame(id, { ...question, ...treeOf(state, group, root), rules }, signal),
     [id, treeKey(state)],
   );
   return (
-    <Frame title={share ? nameOf(share) : "A profile"} href={`/p/${id}${formatState(state)}`} problem={problem} onRetry={reload}>
+    <Frame title={share ? nameOf(share) : "A profile"} href={`/p/${id}${formatState(state)}`} problem={problem && <ProblemView problem={problem} onRetry={reload} />}>
       <Viewer
         isReady={share !== null}
         state={state}

@@ -18,7 +18,7 @@ import { askedOf, formatExplore, halves, parseExplore, pinned, type ExploreState
 import type { Flame } from "../model/flame.ts";
 import { labelsOfView } from "../model/labels.ts";
 import { neighbourIn, type Way } from "../model/neighbour.ts";
-import type { ServedRules } from "../model/served_rules.ts";
+import type { Asked } from "../model/served_rules.ts";
 import { describeStackRules, stackRulesOf } from "../model/stack_rules.ts";
 import { formatState, type ViewState } from "../state.ts";
 import { asProblem, Button, copyText, Empty, say, useTitle } from "../ui/kit.tsx";
@@ -73,7 +73,7 @@ function Seen({ nowMs, source, view, update, labelKeys, extraKeys }: SeenProps) 
   const [nameCount, setNameCount] = useState(0); // how often names came
   const key = [nowMs, nameCount, JSON.stringify(source), treeKey(view)].join("\n");
   const load = useCallback(
-    (signal: AbortSignal, rules?: ServedRules, group?: string, root?: string) =>
+    (signal: AbortSignal, rules?: Asked, group?: string, root?: string) =>
       getTree(source, { ...question, ...treeOf(view, group, root), rules }, signal, (how) => rules || group || root || setMade((old) => ({ ...old, [key]: how }))),
     [key],
   );

@@ -1,16 +1,16 @@
 /* share: one profile: what it is, and the viewer. */
+import type { ComponentChildren } from "preact";
 import { useCallback, useEffect, useState } from "preact/hooks";
-import { getFlame, getLabels, getShare, getTop, lostScript, Problem, unlockShare, type Session, type Share, type Visibility } from "../api.ts";
-import type { ServedRules } from "../model/served_rules.ts";
+import { getFlame, getLabels, getShare, getTop, lostScript, type Problem, type Session, type Share, type Visibility } from "../api.ts";
+import type { Asked } from "../model/served_rules.ts";
 import type { Way } from "../model/neighbour.ts";
 import { deleteTokenOf } from "../model/remembered.ts";
 import { formatAgo, formatBytes, formatCount, formatDate, formatValue } from "../model/units.ts";
-import { asProblem, Button, ErrorLine, Field, Menu, ProblemView, say, useTitle } from "../ui/kit.tsx";
+import { asProblem, Button, Menu, ProblemView, say, useTitle } from "../ui/kit.tsx";
 import { copyLink } from "../ui/copy_link.ts";
-import { Icon } from "../ui/icons.tsx";
 import { later } from "../ui/later.tsx";
 import { Markdown } from "../ui/markdown.tsx";
-import { Shell, signInLink } from "../ui/shell.tsx";
+import { Shell } from "../ui/shell.tsx";
 import { useViewState } from "../views/view_address.ts";
 import { questionOf, treeKey, treeOf, Viewer } from "../views/viewer.tsx";
 
@@ -110,69 +110,22 @@ function HeaderLoading() {
   );
 }
 
-/* ---- password ---- */
+const prompt = later(async () => (await import("./share_prompts.tsx")).SharePrompt);
 
-function PasswordPrompt({ id, onOpen }: { id: string; onOpen: () => void }) {
-  const [password, setPassword] = useState("");
-  const [error, setError] = useState<Problem | null>(null);
-  useTitle("Password");
-  const send = async (event: Event) => {
-    event.preventDefault();
-    setError(null);
-    try {
-      await unlockShare(id, password);
-      onOpen();
-    } catch (caught) {
-      const problem = asProblem(caught);
-      setError(problem.status === 401 || problem.status === 403 ? new Problem(problem.status, problem.kind, "", "That is not the password.", "", null) : problem);
-    }
-  };
-  return (
-    <section class="card narrow">
-      <h1>
-        <Icon name="lock" /> This profile has a password
-      </h1>
-      <p>Whoever gave you the link can tell you.</p>
-      <form onSubmit={send}>
-        <Field label="Password">
-          {(field) => <input id={field} type="password" required autocomplete="off" autofocus value={password} onInput={(event) => setPassword(event.currentTarget.value)} />}
-        </Field>
-        <ErrorLine error={error} />
-        <div class="actions">
-          <Button look="primary" type="submit">Open</Button>
-        </div>
-      </form>
-    </section>
-  );
-}
-
-/** A 401 means a password, or for a team's share, signing in; the problem's sentence says which. */
-const isForTeam = (problem: Problem) => problem.status === 401 && !problem.detail.includes("password");
-
-function TeamPrompt() {
-  useTitle("For a team");
-  return (
-    <section class="card narrow">
-      <h1>
-        <Icon name="lock" /> This profile is for a team
-      </h1>
-      <p>Sign in to see whether it is yours.</p>
-      <div class="actions">
-        <a class="button primary" href={signInLink()}>
-          <span>Sign in</span>
-        </a>
-      </div>
-    </section>
-  );
+interface ShareProblemProps {
+  id: string;
+  problem: Problem;
+  onRetry: () => void;
+  heading?: string;
+  ways?: ComponentChildren;
 }
 
 /** What is shown in place of a share that could not be read. */
-export function ShareProblem({ id, problem, onRetry }: { id: string; problem: Problem; onRetry: () => void }) {
-  if (isForTeam(problem)) return <TeamPrompt />;
-  if (problem.status === 401) return <PasswordPrompt key={id} id={id} onOpen={onRetry} />;
-  return <ProblemView problem={problem} onRetry={onRetry} />;
+export function ShareProblem({ id, problem, ...rest }: ShareProblemProps) {
+  return problem.status === 401 ? <prompt.Component key={id} {...{ id, problem }} onOpen={rest.onRetry} /> : <ProblemView problem={problem} {...rest} />;
 }
 
+export type Sharing = ReturnType<typeof useShare>;
 /** The share's own data; loads again after reload(). */
 export function useShare(id: string) {
   const [share, setShare] = useState<Share | null>(null);
@@ -210,7 +163,7 @@ export function SharePage({ id, session }: { id: string; session: Session | null
   useTitle(share ? nameOf(share) : "");
   const question = questionOf(state);
   const load = useCallback(
-    (signal: AbortSignal, rules?: ServedRules, group?: string, root?: string) => getFlame(id, { ...question, ...treeOf(state, group, root), rules }, signal),
+    (signal: AbortSignal, rules?: Asked, group?: string, root?: string) => getFlame(id, { ...question, ...treeOf(state, group, root), rules }, signal),
     [id, treeKey(state)],
   );
   const step = (way: Way) => stepping(({ stepShare }) => stepShare(id, way, session));

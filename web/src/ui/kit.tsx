@@ -325,15 +325,23 @@ const problemTexts: Record<string, [string, string]> = {
 /** The same request may be answered otherwise: the network, the server or a limit was in the way, not what was asked. */
 const mayPass = ({ status }: Problem) => !status || status === 429 || status >= 500;
 
-/** Offers to try again only where that may help. */
-/** ways: what else there is to do. */
-export function ProblemView({ problem, onRetry, ways }: { problem: Problem; onRetry?: () => void; ways?: ComponentChildren }) {
+interface ProblemViewProps {
+  problem: Problem;
+  /** Offered only where that may help. */
+  onRetry?: () => void;
+  /** Where the problem's own says too little. */
+  heading?: string;
+  /** What else there is to do. */
+  ways?: ComponentChildren;
+}
+
+export function ProblemView({ problem, onRetry, heading, ways }: ProblemViewProps) {
   const kind = problem.status === 410 ? "gone" : problem.status === 404 ? "not_found" : problem.kind;
   const [title, text] = problemTexts[kind] ?? [problem.title, problem.detail];
   return (
     <section class="problem" aria-labelledby="problem-title">
       <p class="problem-status">{problem.status || kind}</p>
-      <h1 id="problem-title">{title}</h1>
+      <h1 id="problem-title">{heading ?? title}</h1>
       <p>{text}</p>
       {problem.detail && problem.detail !== text && <p class="hint">{problem.detail}</p>}
       <p class="problem-ways">

@@ -1,21 +1,31 @@
 /* empty: what stands in the views' place where there is nothing to show, with the way out of it. */
+import type { Flame } from "../model/flame.ts";
+import { formatValue } from "../model/units.ts";
 import { Button } from "../ui/kit.tsx";
 
 interface EmptyProps {
-  isFlameOf: string;
+  flame: Flame;
   hasRules: boolean;
   onClear: () => void;
   /** Given where a comparison is normalised and a total is not above zero: shows it as it is. */
   onAbsolute?: () => void;
 }
 
-export function EmptyView({ isFlameOf, hasRules, onClear, onAbsolute }: EmptyProps) {
+/** Which side cannot be normalised, or by. Of the one after only its share of the one before is known, which is 0 then. */
+function shareless({ baseTotal, metadata }: Flame): string {
+  if (baseTotal > 0) return "The profile after has nothing above zero in all of this type.";
+  if (baseTotal < 0) return `The profile before comes to ${formatValue(baseTotal, metadata.unit ?? "")}, which is not above zero.`;
+  return "The profile before has no values of this type.";
+}
+
+export function EmptyView({ flame, hasRules, onClear, onAbsolute }: EmptyProps) {
+  const { unit } = flame.metadata;
   return (
     <div class="views">
       {onAbsolute ? (
         <div class="empty">
           <h2>Nothing to normalise by</h2>
-          <p>A total of this type is not above zero.</p>
+          <p>{shareless(flame)}</p>
           <p>
             <Button look="primary" onClick={onAbsolute}>Compare the values as they are</Button>
           </p>
@@ -23,7 +33,7 @@ export function EmptyView({ isFlameOf, hasRules, onClear, onAbsolute }: EmptyPro
       ) : hasRules ? (
         <div class="empty">
           <h2>The rules leave nothing</h2>
-          <p>No stack of this profile passes all of them. Switch one off by pressing it, or start over.</p>
+          <p>No stack of {flame.isDiff ? "either profile" : "this profile"} passes all of them. Switch one off by pressing it, or start over.</p>
           <p>
             <Button look="primary" onClick={onClear}>Clear the rules</Button>
           </p>
@@ -32,8 +42,8 @@ export function EmptyView({ isFlameOf, hasRules, onClear, onAbsolute }: EmptyPro
         <div class="empty">
           <h2>No samples of this type</h2>
           <p>
-            The profile holds no value{isFlameOf ? ` in ${isFlameOf}` : ""} here. Try another sample type: the menu above lists
-            what was recorded.
+            {flame.isDiff ? "Neither profile, before nor after, holds a" : "The profile holds no"} value{unit ? ` in ${unit}` : ""} here. Try another
+            sample type: the menu above lists what was recorded.
           </p>
         </div>
       )}

@@ -1,25 +1,49 @@
 /* frame_menu: what can be done with a frame, where it was pressed; each has a key that does it without the menu. */
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
+import type { Action } from "../model/chain.ts";
+import { copyText } from "../ui/kit.tsx";
 import { addStyle } from "../ui/style.ts";
 import style from "./frame_menu.css?text";
 
 addStyle(style);
 
 export interface MenuPlace {
-  node: number;
+  name: string;
   x: number;
   y: number;
 }
 
-export interface FrameAction {
+interface FrameMenuProps {
+  place: MenuPlace;
+  isMarked: boolean;
+  addRule: (action: Action, name: string) => void;
+  mark: (name: string) => void;
+  onAround: (name: string) => void;
+  onClose: () => void;
+}
+
+interface FrameAction {
   label: string;
   /** The key that does the same without the menu. */
   key: string;
   run: () => void;
 }
 
+const actionsOn = ({ place: { name }, isMarked, addRule, mark, onAround }: FrameMenuProps): FrameAction[] => [
+  { label: "Focus on stacks with it", key: "f", run: () => addRule("focus", name) },
+  { label: "Ignore stacks with it", key: "i", run: () => addRule("ignore", name) },
+  { label: "Hide it", key: "h", run: () => addRule("hide", name) },
+  { label: "Merge what it calls into it", key: "m", run: () => addRule("merge", name) },
+  { label: "Collapse its recursion", key: "r", run: () => addRule("recursion", name) },
+  { label: "Callers and callees", key: "3", run: () => onAround(name) },
+  { label: isMarked ? "Stop marking it" : "Mark it everywhere", key: "l", run: () => mark(name) },
+  { label: "Copy its name", key: "c", run: () => void copyText(name, "Name") },
+];
+
 /** Opens at a place on the page; arrows move, Escape closes, and the focus goes back. */
-export function FrameMenu({ place, title, items, onClose }: { place: MenuPlace; title: string; items: FrameAction[]; onClose: () => void }) {
+export function FrameMenu(props: FrameMenuProps) {
+  const { place, onClose } = props;
+  const items = actionsOn(props);
   const element = useRef<HTMLDivElement>(null);
   useLayoutEffect(() => {
     const menu = element.current!;
@@ -57,8 +81,8 @@ export function FrameMenu({ place, title, items, onClose }: { place: MenuPlace; 
     event.preventDefault();
   };
   return (
-    <div class="frame-menu" role="menu" aria-label={title} ref={element} onKeyDown={key} onContextMenu={(event) => event.preventDefault()}>
-      <p class="frame-menu-title" aria-hidden="true">{title}</p>
+    <div class="frame-menu" role="menu" aria-label={place.name} ref={element} onKeyDown={key} onContextMenu={(event) => event.preventDefault()}>
+      <p class="frame-menu-title" aria-hidden="true">{place.name}</p>
       {items.map((item) => (
         <button
           type="button"

@@ -4,7 +4,7 @@
  */
 import { presets, type Action, type Rule } from "../model/chain.ts";
 import { describeLabelRule, turnLabelRule } from "../model/labels.ts";
-import { exactly } from "../model/search.ts";
+import { exactly } from "../model/exactly.ts";
 import type { NameMode } from "../state.ts";
 import type { TransformError } from "../transformer.ts";
 import { Button, IconButton, Menu } from "../ui/kit.tsx";

@@ -1,9 +1,10 @@
 /* search_box: the field for a regular expression, and what it found. */
-import { useMemo, useRef } from "preact/hooks";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { lostScript } from "../api.ts";
 import type { Flame } from "../model/flame.ts";
 import { countedAs } from "../model/functions.ts";
 import type { Pattern } from "../model/regex.ts";
-import { compileSearch, search, type SearchResult } from "../model/search.ts";
+import type { SearchResult } from "../model/search.ts";
 import { formatPercent } from "../model/units.ts";
 import { Icon } from "../ui/icons.tsx";
 
@@ -13,16 +14,34 @@ export interface Searching {
   result: SearchResult | null;
 }
 
-export function useSearch(flame: Flame | null, text: string): Searching {
+type Code = typeof import("../model/search.ts");
+let code: Code | null = null;
+/** What reads expressions comes when there is one to read, or soon will be. */
+const loadCode = async () => (code ??= await import("../model/search.ts"));
+const preload = () => void loadCode().catch(() => undefined);
+
+/** null until it is there; what kept it away is told in the field. */
+export function useSearchCode(isWanted: boolean): [Code | null, problem: string] {
+  const [loaded, setLoaded] = useState(code);
+  const [problem, setProblem] = useState("");
+  useEffect(() => {
+    if (!isWanted || loaded) return;
+    setProblem("");
+    loadCode().then((made) => setLoaded(made), async () => setProblem((await lostScript()).detail || "Perfolio was updated: reload the page."));
+  }, [isWanted]);
+  return [loaded, problem];
+}
+
+export function useSearch(code: Code | null, flame: Flame | null, text: string): Searching {
   return useMemo(() => {
-    if (!text || !flame) return { pattern: null, error: "", result: null };
+    if (!text || !flame || !code) return { pattern: null, error: "", result: null };
     try {
-      const pattern = compileSearch(text);
-      return { pattern, error: "", result: search(flame, pattern) };
+      const pattern = code.compileSearch(text);
+      return { pattern, error: "", result: code.search(flame, pattern) };
     } catch (error) {
       return { pattern: null, error: error instanceof Error ? error.message : "Not a regular expression.", result: null };
     }
-  }, [flame, text]);
+  }, [code, flame, text]);
 }
 
 function searchSummary(flame: Flame, result: SearchResult): string {
@@ -67,6 +86,7 @@ export function SearchBox({ text, flame, searching, onText, onNext }: SearchBoxP
         aria-invalid={error !== ""}
         autocomplete="off"
         spellcheck={false}
+        onFocus={preload}
         onInput={(event) => onText(event.currentTarget.value)}
         onKeyDown={key}
       />

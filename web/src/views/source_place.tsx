@@ -2,24 +2,32 @@
 import { useEffect, useState } from "preact/hooks";
 import { getJson } from "../api.ts";
 import type { Flame } from "../model/flame.ts";
-import { ofAnyProfile, SIDE_BEFORE, sidesOfFrames, sourceUrl, type SourceLink, type SourceRule } from "../model/source_link.ts";
+import { linksOf, SIDE_BEFORE, sidesOfFrames, sourceUrl, type SourceLink, type SourceRule } from "../model/source_link.ts";
 import type { SourcePlaceProps } from "./panes.tsx";
 
-const asked = new Map<string, Promise<SourceLink[]>>();
-
-const isFilledIn = (link: SourceLink | SourceRule): link is SourceLink => "binaries" in link;
+/** Of a share's own links, or the team's rules. */
+type Known = SourceLink[] | SourceRule[];
+const asked = new Map<string, Promise<Known>>();
 
 /** Once per page; a text without a link is no reason to trouble anybody. */
-function linksAt(address: string): Promise<SourceLink[]> {
-  let links = asked.get(address);
-  if (!links) {
-    links = getJson<{ links: (SourceLink | SourceRule)[] }>(address).then(
-      ({ links }) => (links.every(isFilledIn) ? links : ofAnyProfile(links as SourceRule[])),
-      () => (asked.delete(address), []),
-    );
-    asked.set(address, links);
+function knownAt(address: string): Promise<Known> {
+  let known = asked.get(address);
+  if (!known) {
+    known = getJson<{ links: Known }>(address).then(({ links }) => links, () => (asked.delete(address), []));
+    asked.set(address, known);
   }
-  return links;
+  return known;
+}
+
+const areFilledIn = (known: Known): known is SourceLink[] => known.every((one) => "binaries" in one);
+const treeLinks = new WeakMap<Flame, { known: Known; links: SourceLink[] }>();
+
+/** Rules by build id are of the tree's own binaries. */
+function linksIn(flame: Flame, known: Known): SourceLink[] {
+  if (areFilledIn(known)) return known;
+  let made = treeLinks.get(flame);
+  if (made?.known !== known) treeLinks.set(flame, (made = { known, links: linksOf(known, flame.metadata.binaries ?? []) }));
+  return made.links;
 }
 
 const frameSides = new WeakMap<Flame, Uint8Array>();
@@ -32,15 +40,15 @@ function isOnlyBefore(flame: Flame, frame: number): boolean {
 }
 
 export function SourcePlace({ at, text, flame, frame }: SourcePlaceProps) {
-  const [links, setLinks] = useState<SourceLink[]>([]);
+  const [known, setKnown] = useState<Known>([]);
   const address = isOnlyBefore(flame, frame) ? at[0] : at[at.length - 1];
   useEffect(() => {
     let isSeen = true;
-    void linksAt(address).then((found) => isSeen && setLinks(found));
+    void knownAt(address).then((found) => isSeen && setKnown(found));
     return () => void (isSeen = false);
   }, [address]);
   const { frames } = flame;
-  const url = sourceUrl(links, { file: frames.file(frame), line: frames.line(frame), mapping: frames.mapping(frame) });
+  const url = sourceUrl(linksIn(flame, known), { file: frames.file(frame), line: frames.line(frame), mapping: frames.mapping(frame) });
   if (!url) return <>{text}</>;
   return (
     <a class="source-link" href={url} target="_blank" rel="noopener noreferrer" title={`Open ${text}`} onClick={(event) => event.stopPropagation()}>

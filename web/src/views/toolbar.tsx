@@ -10,9 +10,7 @@ import { panes } from "./panes.tsx";
 import { RuleMenu } from "./rules.tsx";
 import { sampleTypeLabel } from "./sample_types.ts";
 import { SearchBox, type Searching } from "./search_box.tsx";
-
-/** For another tree, where frames have other paths. */
-export const wholeTree = { zoom: "", root: "", above: null, below: null, window: null };
+import type { Regroup } from "./use_regrouped.ts";
 
 interface ToolbarProps {
   state: ViewState;
@@ -34,6 +32,7 @@ interface ToolbarProps {
   isMoved: boolean;
   canSave: boolean;
   onView: (view: View) => void;
+  onRegroup: Regroup;
   onBeside: (view: View | "") => void;
   onType: (index: number) => void;
   onRules: (rules: readonly Rule[]) => void;
@@ -45,7 +44,7 @@ interface ToolbarProps {
 
 export function Toolbar(props: ToolbarProps) {
   const { state, update, offered, sampleTypes, typeIndex, groupChoices, group, isDiff, isFile, canChooseNames, commentCount, tools, flame, searching, isMoved, canSave } = props;
-  const { onView, onBeside, onType, onRules, onMatch, onShowAll, onSave, onKeys } = props;
+  const { onView, onRegroup, onBeside, onType, onRules, onMatch, onShowAll, onSave, onKeys } = props;
   /** On a phone most of the toolbar is folded, so that the picture has room. */
   const [isFolded, setFolded] = useState(true);
   return (
@@ -74,7 +73,7 @@ export function Toolbar(props: ToolbarProps) {
           onChange={(value) => onType(Number(value))}
         />
       )}
-      {groupChoices.length > 0 && <Select label="Group" value={group} choices={groupChoices} onChange={(group) => update({ group, ...wholeTree })} />}
+      {groupChoices.length > 0 && <Select label="Group" value={group} choices={groupChoices} onChange={(group) => onRegroup({ group })} />}
       {!isDiff && (
         <Select
           label="Colours"
@@ -83,7 +82,7 @@ export function Toolbar(props: ToolbarProps) {
           onChange={(mode) => update({ colour: mode as ColourMode })}
         />
       )}
-      <RuleMenu rules={state.rules} onChange={onRules} names={state.names} onNames={canChooseNames && ((names) => update({ names, ...wholeTree }))} />
+      <RuleMenu rules={state.rules} onChange={onRules} names={state.names} onNames={canChooseNames && ((names) => onRegroup({ names }))} />
       {tools}
       <SearchBox
         text={state.search}

@@ -2,7 +2,7 @@
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Problem } from "../api.ts";
 import { formatChain, type Rule } from "../model/chain.ts";
-import { boundsAfter, servedRules, splitRules, type ServedRules } from "../model/served_rules.ts";
+import { boundsAfter, servedRules, splitRules, type Asked, type ServedRules } from "../model/served_rules.ts";
 import type { Bounds, Flame } from "../model/flame.ts";
 import { joinFunctions, listFunctions, type FunctionRow, type FunctionSums } from "../model/functions.ts";
 import { isOfAddress } from "../model/old_names.ts";
@@ -10,7 +10,7 @@ import { transformer, TransformError, type Transformed } from "../transformer.ts
 import { asProblem } from "../ui/kit.tsx";
 
 /** What is loaded may be asked for under rules, all of it by another group, and below a node; a page that cannot do that gives a Load without those parameters. */
-export type Load = (signal: AbortSignal, rules?: ServedRules, group?: string, root?: string) => Promise<Flame>;
+export type Load = (signal: AbortSignal, rules?: Asked, group?: string, root?: string) => Promise<Flame>;
 export type LoadRows = (signal: AbortSignal, rules?: ServedRules) => Promise<FunctionSums[]>;
 
 type Loaded = { flame: Flame; key: string };

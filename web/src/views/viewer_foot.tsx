@@ -6,8 +6,8 @@ import type { FrameColours } from "../model/frame_colours.ts";
 import { countedAs, countFunctions } from "../model/functions.ts";
 import type { SearchResult } from "../model/search.ts";
 import { formatPercent } from "../model/units.ts";
-import { stateVersion, type ViewState } from "../state.ts";
 import { shownName } from "../model/visible.ts";
+import { stateVersion, unknownSettings, type ViewState } from "../state.ts";
 import { Button } from "../ui/kit.tsx";
 import type { usePalette } from "../ui/theme.ts";
 import { describeNode } from "./describe.ts";
@@ -43,13 +43,18 @@ interface ViewerFootProps {
   pointed: number;
   /** The frame that the link zooms to is not there. */
   isLost: boolean;
+  /** Nor is the part that it opens. */
+  isRootLost: boolean;
+  /** What the link calls as it was called then has more names now than are looked for. */
+  isRenamedCut: boolean;
   onUnmark: () => void;
 }
 
-export function ViewerFoot({ flame, colours, palette, unit, placed, state, marked, pointed, isLost, onUnmark }: ViewerFootProps) {
+export function ViewerFoot({ flame, colours, palette, unit, placed, state, marked, pointed, isLost, isRootLost, isRenamedCut, onUnmark }: ViewerFootProps) {
   const functionCount = useMemo(() => countFunctions(flame), [flame]);
   const notes = useMemo(() => notesAbout(flame), [flame]);
   const [leftOut] = useState(() => unknownRules(new URLSearchParams(location.search).get("x") ?? ""));
+  const [settings] = useState(() => unknownSettings(location.search));
   return (
     <footer class="viewer-foot">
       {pointed >= 0 && <DetailLine flame={flame} node={Math.min(pointed, flame.nodeCount - 1)} {...{ unit, placed }} />}
@@ -63,8 +68,11 @@ export function ViewerFoot({ flame, colours, palette, unit, placed, state, marke
             </Button>
           )}
           {leftOut > 0 && <span class="note">{leftOut === 1 ? "A rule" : `${leftOut} rules`} of the link {leftOut === 1 ? "is" : "are"} not known here.</span>}
+          {settings.length > 0 && <span class="note">Not known here, and left out of the link: {settings.join(", ")}.</span>}
           {state.version > stateVersion && <span class="note">The link is of a later version: part of it may not be known here.</span>}
           {isLost && <span class="note">The frame that the link zooms to is not in this tree.</span>}
+          {isRootLost && <span class="note">The part that the link opens is not in this profile: all of it is shown.</span>}
+          {isRenamedCut && <span class="note">The link names functions as they were called before names came: there are more than the 100 of them that are found here.</span>}
           {notes.map((note) => (
             <span class="note" key={note}>{note}</span>
           ))}

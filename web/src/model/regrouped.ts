@@ -1,0 +1,128 @@
+/*
+ * regrouped: where a node of a tree stands in another one of the same samples whose frames are called or grouped otherwise.
+ *
+ * Both trees are walked down at once. Which frames mean the same is told by what both know of them: the name, the file, the
+ * binary, the place, at last the words of the name (of `shop::add` in `_ZN4shop3addIiEET_S1_`), the surest first, until those
+ * found hold as much as the node does: since the samples are the same, equal values tell that nothing else is meant. One
+ * node may be several there, and several one.
+ */
+import { FrameFlag, type Flame } from "./flame.ts";
+
+export interface Regrouped {
+  /** The largest first; never empty. */
+  nodes: number[];
+  /** They are it; else this is its nearest caller that is there, or the root. */
+  isFound: boolean;
+  /** And hold what it does. */
+  isSame: boolean;
+}
+
+const isBinary = ({ metadata }: Flame) => metadata.group_by === "binary";
+
+/** Without what only one grouping adds to it. */
+const plainName = (flame: Flame, frame: number) => flame.frames.name(frame).replace(/^0x[0-9a-f]+ /, "");
+
+const lastWord = (name: string) => /(\w+)(?:<.*>)?(?:\([^()]*\))?(?: const)?$/.exec(name)?.[1] ?? "";
+const sharesWord = (a: string, b: string) => [[a, b], [b, a]].some(([one, other]) => lastWord(one) !== "" && other.includes(lastWord(one)));
+
+/** Tests of two frames, the surest first. */
+function likenesses(from: Flame, to: Flame): ((a: number, b: number) => boolean)[] {
+  const [f, t] = [from.frames, to.frames];
+  const isLabel = (a: number, b: number) => ((f.flags(a) ^ t.flags(b)) & FrameFlag.Label) === 0;
+  const hasFile = (a: number, b: number) => f.file(a) !== "" && f.file(a) === t.file(b);
+  const hasMapping = (a: number, b: number) => f.mapping(a) === t.mapping(b);
+  if (isBinary(from) || isBinary(to)) return [hasMapping];
+  if ([from, to].some(({ metadata }) => metadata.group_by === "file"))
+    return [(a, b) => isLabel(a, b) && (hasFile(a, b) || f.name(a) === t.name(b)), (a, b) => f.file(a) === "" && t.file(b) === "" && hasMapping(a, b)];
+  return [
+    (a, b) => isLabel(a, b) && plainName(from, a) === plainName(to, b),
+    (a, b) => hasFile(a, b) && f.line(a) === t.line(b) && hasMapping(a, b),
+    (a, b) => isLabel(a, b) && sharesWord(plainName(from, a), plainName(to, b)),
+  ];
+}
+
+function childrenOf({ end }: Flame, node: number): number[] {
+  const children: number[] = [];
+  for (let child = node + 1; child < end[node]; child = end[child]) children.push(child);
+  return children;
+}
+
+/** Where by binary one frame stands: what calls within the binary, down to where it is left. */
+function withinBinary(flame: Flame, nodes: readonly number[]): number[] {
+  const { frames, frame } = flame;
+  const all = [...nodes];
+  for (let i = 0; i < all.length; i++)
+    if (all[i] > 0)
+      for (const child of childrenOf(flame, all[i])) if (frames.mapping(frame[child]) === frames.mapping(frame[all[i]])) all.push(child);
+  return all;
+}
+
+const sumOf = (values: Float64Array | null, nodes: readonly number[]) => (values ? nodes.reduce((sum, node) => sum + values[node], 0) : 0);
+const isNear = (a: number, b: number) => Math.abs(a - b) <= 1e-9 * Math.max(Math.abs(a), Math.abs(b));
+
+/** Values of labels stand below the root, where a tree is divided by them. */
+const isDivided = (flame: Flame) => childrenOf(flame, 0).some((child) => flame.frames.flags(flame.frame[child]) & FrameFlag.Label);
+
+export function findRegrouped(from: Flame, node: number, to: Flame): Regrouped {
+  const path: number[] = [];
+  for (let at = node; at > 0; at -= from.parentDelta[at]) path.unshift(at);
+  let now = [0];
+  if (from.metadata.group_by !== to.metadata.group_by) {
+    if (isDivided(from)) path.shift();
+    if (isDivided(to)) now = childrenOf(to, 0);
+  }
+  const tests = likenesses(from, to);
+  const holds = (nodes: readonly number[], one: number) => isNear(sumOf(to.cum, nodes), from.cum[one]) && isNear(sumOf(to.baseCum, nodes), sumOf(from.baseCum, [one]));
+  const isInBinary = (one: number, frame: number) => one > 0 && to.frames.mapping(to.frame[one]) === from.frames.mapping(frame);
+  /** Of all that the step may be; what is alike in a surer way first. */
+  const choose = (candidates: readonly number[], step: number) => {
+    let found: number[] = [];
+    for (const isLike of tests) {
+      if (holds(found, step)) break;
+      const more = candidates.filter((child) => !found.includes(child) && isLike(from.frame[step], to.frame[child]));
+      // What holds enough holds all: nothing that is less sure belongs to it.
+      if (found.length === 0 || sumOf(to.cum, [...found, ...more]) <= from.cum[step]) found = [...found, ...more];
+    }
+    const alone = found.filter((one) => holds([one], step));
+    return alone.length === 1 ? alone : found;
+  };
+  let isFound = false;
+  /** Before something on the way was not found: a rule may have taken it out, and its caller has what it called. */
+  let sure: number[] | null = null;
+  for (const step of path) {
+    if (isBinary(to) && now.every((one) => isInBinary(one, from.frame[step]))) continue;
+    const next = choose((isBinary(from) ? withinBinary(to, now) : now).flatMap((one) => childrenOf(to, one)), step);
+    isFound = next.length > 0;
+    if (isFound) now = next;
+    else sure ??= now;
+  }
+  const isSame = isFound && holds(now, node);
+  if (sure && !isSame) [now, isFound] = [sure, false];
+  const nodes = isFound || sure?.length === 1 ? [...now].sort((a, b) => to.width[b] - to.width[a]) : [0];
+  return { nodes, isFound, isSame };
+}
+
+/** More places tell nothing new of what a function is called. */
+const maxPlaces = 50;
+
+/** What is called `name` in one tree, as the other calls it: the name that holds the most first. */
+export function renamed(from: Flame, name: string, to: Flame): string[] {
+  const places: number[] = [];
+  const { frames, frame, nodeCount, end } = from;
+  const isNamed = Uint8Array.from({ length: frames.count }, (_, i) => Number(frames.name(i) === name));
+  for (let i = 1; i < nodeCount; ) {
+    if (isNamed[frame[i]]) places.push(i);
+    i = isNamed[frame[i]] ? end[i] : i + 1; // recursion counts once
+  }
+  places.sort((a, b) => from.width[b] - from.width[a]);
+  const held = new Map<string, number>();
+  for (const place of places.slice(0, maxPlaces)) {
+    const { nodes, isFound } = findRegrouped(from, place, to);
+    if (!isFound) continue;
+    for (const node of nodes) {
+      const there = to.frames.name(to.frame[node]);
+      held.set(there, (held.get(there) ?? 0) + to.width[node]);
+    }
+  }
+  return [...held.keys()].sort((a, b) => held.get(b)! - held.get(a)!);
+}
