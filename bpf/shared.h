@@ -32,10 +32,10 @@ enum sample_kind {
  * kernel's all but the leaf are return addresses. */
 struct sample_event {
     __u64 time_ns; /* CLOCK_MONOTONIC */
-    __u64
-        started_ns; /* when the process was, since boot: tells it from a later one of its number */
-    __u64
-        amount; /* TICK: what is counted, since the last of this CPU; RESUME: time_ns of the WAIT */
+    /* When the process was, since boot: tells it from a later one of its number. */
+    __u64 started_ns;
+    /* TICK: what is counted, since the last of this CPU; RESUME: time_ns of the WAIT. */
+    __u64 amount;
     __u32 process_id; /* as the agent's PID namespace has it; 0: it has not */
     __u32 thread_id;
     char comm[SAMPLE_COMM_BYTES];

@@ -43,7 +43,7 @@ STATS = pathlib.Path("/proc/sys/kernel/bpf_stats_enabled")
 CORES = os.cpu_count()
 OUTER_FRAMES = 5  # of _start, libc's two, main and spin
 STARTS = 5
-RECORD_HEAD_BYTES = 8 + 56  # of the ring, and SAMPLE_EVENT_HEAD_BYTES of bpf/shared.h
+RECORD_HEAD_BYTES = 8 + 72  # of the ring, and SAMPLE_EVENT_HEAD_BYTES of bpf/shared.h
 WARM_SECONDS = 12  # the first window was sent, and the kernel's names were read
 ROWS = []
 

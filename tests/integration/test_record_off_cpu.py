@@ -140,7 +140,9 @@ def test_waits_are_found_where_they_are_and_as_long_as_they_are(work, tmp_path, 
     # A sleep whose time is over before the thread has left its processor is no wait.
     assert 100 <= counts["sleep_often"]["cum"] < 400
     _, used = top(tmp_path, "--sample-type", "cpu")
-    assert used["burn"]["cum"] > 0.4 * 100e6 and "sleep_long" not in used
+    # A tick may be taken while a sleep begins or ends, and no more than that.
+    asleep = used.get("sleep_long", {"cum": 0})["cum"]
+    assert used["burn"]["cum"] > 0.4 * 100e6 and asleep < 0.01 * slept
 
 
 def test_a_part_of_the_waits_stands_for_all(work, tmp_path):
