@@ -136,6 +136,7 @@ const laterTogether = {
     "views/sandwich.tsx", "views/source_place.tsx", "views/table.tsx", "pages/neighbour.ts",
   ],
   giving: ["export/dialog.tsx", "pages/comments.tsx", "pages/downloads.tsx", "pages/share_dialogs.tsx"],
+  seldom: ["pages/missing_names.tsx", "pages/share_prompts.tsx", "pages/side_problem.tsx", "views/carry_over.ts", "views/find_old.ts"],
   account: ["pages/account.tsx", "pages/delete.tsx", "pages/retention.tsx", "pages/senders.tsx", "pages/source_links.tsx"],
 };
 

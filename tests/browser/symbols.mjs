@@ -167,6 +167,8 @@ export async function testSymbols(runner, browser, server) {
       await viewReady(page);
       await page.click(".missing-names summary:has-text('1 binary without names')");
       assert.match(await page.textContent(".missing-names .copy-field code"), /^perfolio debuginfo upload \//);
+      // As it is seen, and copied by hand.
+      assert.match(await page.innerText(".missing-names .copy-field code"), /^perfolio debuginfo upload \//);
       await page.waitForSelector(".rows >> text=/^pprof-example-app-go-inlining-disabled\\+0x/");
       await sendTable(makeTable(share.build_ids));
       await page.waitForSelector(".rows >> text=math/big.");

@@ -1,5 +1,6 @@
 """Files with debug information, tables of them, and what other tools say of their addresses."""
 
+import fcntl
 import os
 import pathlib
 import subprocess
@@ -39,9 +40,11 @@ static inline __attribute__((always_inline)) int leaf(int x)
 
 
 def build_printer():
-    """No part of the product."""
-    subprocess.run(["make", "-s", f"BUILD={BUILD.name}", str(PRINT.relative_to(ROOT))],
-                   cwd=ROOT, check=True)
+    """No part of the product. By one process at a time: another's may not run while it is linked."""
+    with open(BUILD / "print_symbols.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        subprocess.run(["make", "-s", f"BUILD={BUILD.name}", str(PRINT.relative_to(ROOT))],
+                       cwd=ROOT, check=True)
 
 
 def write_source(folder):

@@ -87,8 +87,10 @@ export function IconButton({ icon, label, ...rest }: Omit<ButtonProps, "label"> 
   );
 }
 
-/** A text that one wants to copy whole: a command, a link, a token. */
-/** Lines break between words, and within one that is longer than a line where an address has a slash. */
+/**
+ * A text that one wants to copy whole: a command, a link, a token. Lines break between words, and within one that is longer
+ * than a line where an address has a slash.
+ */
 export function CopyField({ text, what, isSecret = false }: { text: string; what: string; isSecret?: boolean }) {
   const [isCopied, setCopied] = useState(false);
   const copy = async () => {
