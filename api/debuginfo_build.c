@@ -106,14 +106,33 @@ static enum err_code publish(void *context, const struct debuginfo_built *built,
 }
 
 static enum err_code build(struct server *server, const struct debuginfo_job *job,
-                           const struct patience *patience, struct arena *arena, struct err *err)
+                           const struct patience *patience, struct arena *arena,
+                           struct symbol_builder_report *ret_report, struct err *err)
 {
     fd_auto input = -1;
     uint64_t size;
     struct publisher publisher = {.server = server, .job = job, .arena = arena};
     enum err_code code =
         object_open_within(server->objects, job->object_key, patience, &input, &size, err);
-    return code ? code : debuginfo_builder_run(server, input, patience, publish, &publisher, err);
+    return code ? code
+                : debuginfo_builder_run(server, input, patience, publish, &publisher, ret_report,
+                                        err);
+}
+
+/* Who asks for the executable of a build id gets it, stripped as it may be. */
+static enum err_code keep_executable(struct server *server, const struct debuginfo_job *job,
+                                     const char *reason, struct arena *arena, struct err *err)
+{
+    pg_auto connection = NULL;
+    enum err_code code = begin(server, job, &connection, arena, err);
+    if (!code)
+        code = pg_queue_values(connection, job->tenant_id,
+                               "UPDATE debug_file SET state = 'built', reason = left($2, 600),"
+                               " builder_version = $3::bigint::integer, quality = 0"
+                               " WHERE id = $1",
+                               arena, err, PG_I64(job->file_id), PG_TEXT(reason),
+                               PG_I64(SYMBOL_BUILDER_VERSION));
+    return code ? code : pg_commit(connection, err);
 }
 
 /* The reason stays; the bytes, of no use to anybody, go. */
@@ -148,11 +167,15 @@ enum err_code debuginfo_build(struct server *server, const struct debuginfo_job 
     if (job->try_count > DEBUGINFO_BUILD_MAX_TRIES)
         return fail(server, job, "the server stopped each time while it built the symbol table",
                     arena, err);
-    enum err_code code = build(server, job, patience, arena, err);
+    struct symbol_builder_report report = {0};
+    enum err_code code = build(server, job, patience, arena, &report, err);
     *ret_is_built = !code;
     if (!code || !is_of_the_file(job, code))
         return code;
     const char *reason =
         code == ERR_QUOTA ? "the team's storage has no room for its symbol table" : err->message;
-    return fail(server, job, arena_strdup(arena, reason), arena, err);
+    reason = arena_strdup(arena, reason);
+    if (job->is_executable && code != ERR_QUOTA && strcmp(report.id, job->build_id) == 0)
+        return keep_executable(server, job, reason, arena, err);
+    return fail(server, job, reason, arena, err);
 }

@@ -23,12 +23,14 @@ struct debuginfo_job {
     int64_t file_id; /* of debug_file */
     const char *object_key;
     const char *file;
+    bool is_executable; /* debuggers want it, whether it has names or not */
 };
 
 enum { DEBUGINFO_BUILD_MAX_TRIES = 5 };
 
 /*
  * Builds, and ends the job: its row is gone, and its file has a table (*ret_is_built) or a reason.
+ * An executable of the build id is kept in either case.
  * The files are those of the job's team. Handles: ERR_CANCELLED (the patience is over),
  * ERR_CONFLICT (the job belongs to somebody else by now): nothing was changed. Any other error is
  * the machine's: the job is to be tried again.

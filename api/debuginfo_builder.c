@@ -31,9 +31,9 @@ static enum err_code publish_fd(int fd, struct debuginfo_built *table, debuginfo
 }
 
 static enum err_code build(int input, bool is_first_names, const struct patience *patience,
-                           debuginfo_publish *publish, void *context, struct err *err)
+                           debuginfo_publish *publish, void *context,
+                           struct symbol_builder_report *ret_report, struct err *err)
 {
-    struct symbol_builder_report report;
     fd_auto output = memfd_create("symbol table", MFD_CLOEXEC);
     if (output < 0)
         return err_set_errno(err, ERR_IO, "memfd_create");
@@ -44,23 +44,25 @@ static enum err_code build(int input, bool is_first_names, const struct patience
                                                    .cpu_s = is_first_names ? FIRST_NAMES_S : 0,
                                                    .output_bytes = DEBUGINFO_TABLE_MAX_BYTES,
                                                    .patience = patience};
-    enum err_code code = symbol_builder_run(&options, &report, err);
+    enum err_code code = symbol_builder_run(&options, ret_report, err);
     if (code)
         return code;
-    struct debuginfo_built table = {.problem = report.problem, .is_first_names = is_first_names};
+    struct debuginfo_built table = {.problem = ret_report->problem,
+                                    .is_first_names = is_first_names};
     return publish_fd(output, &table, publish, context, err);
 }
 
 enum err_code debuginfo_builder_run(struct server *server, int input,
                                     const struct patience *patience, debuginfo_publish *publish,
-                                    void *context, struct err *err)
+                                    void *context, struct symbol_builder_report *ret_report,
+                                    struct err *err)
 {
     struct stat status;
     if (fstat(input, &status) == 0 && status.st_size >= DEBUGINFO_FIRST_NAMES_MIN_BYTES &&
-        !build(input, true, patience, publish, context, err))
+        !build(input, true, patience, publish, context, ret_report, err))
         metric_add(metrics_counter(server->metrics, "perfolio_symbol_first_names_total", "",
                                    "Symbol tables of names alone that were published while the "
                                    "whole ones were built."),
                    1);
-    return build(input, false, patience, publish, context, err);
+    return build(input, false, patience, publish, context, ret_report, err);
 }

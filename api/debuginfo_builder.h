@@ -15,6 +15,7 @@
 
 struct patience;
 struct server;
+struct symbol_builder_report;
 
 /* A smaller file is read whole in the time that its symbols alone would take. */
 enum { DEBUGINFO_FIRST_NAMES_MIN_BYTES = 2 << 20 };
@@ -30,11 +31,13 @@ typedef enum err_code debuginfo_publish(void *context, const struct debuginfo_bu
 
 /*
  * Reads the file at input and gives each table to publish. First names that cannot be had or
- * published are no error: the whole table, or why there is none, says all. Handles: what
+ * published are no error: the whole table, or why there is none, says all. *ret_report is the whole
+ * table's, as of symbol_builder_run: a file that has none tells its id. Handles: what
  * symbol_builder_run does, and what publish gives for the whole table.
  */
 enum err_code debuginfo_builder_run(struct server *server, int input,
                                     const struct patience *patience, debuginfo_publish *publish,
-                                    void *context, struct err *err) MUST_USE;
+                                    void *context, struct symbol_builder_report *ret_report,
+                                    struct err *err) MUST_USE;
 
 #endif

@@ -16,6 +16,7 @@
 #include "lib/base/os.h"
 #include "lib/base/patience.h"
 #include "lib/io/pg.h"
+#include "lib/symbols/symbol_builder.h"
 
 #include <pthread.h>
 #include <string.h>
@@ -223,8 +224,10 @@ static enum err_code publish(void *context, const struct debuginfo_built *built,
 static enum err_code build(struct hunt *hunt, int input, struct err *err)
 {
     const struct patience patience = {.is_cancelled = &hunt->fetch->should_stop};
+    struct symbol_builder_report report;
     renew(hunt, BUILD_LEASE_S);
-    return debuginfo_builder_run(hunt->fetch->server, input, &patience, publish, hunt, err);
+    return debuginfo_builder_run(hunt->fetch->server, input, &patience, publish, hunt, &report,
+                                 err);
 }
 
 /* ---- asking ---- */

@@ -16,11 +16,12 @@
 #include <unistd.h>
 
 /* A file, and its table, which is made here in any case: it tells the build id and how good it is.
- */
+ * An executable may have none. */
 struct candidate {
     const char *path;
     char id[2 * SYMBOL_ID_MAX_BYTES + 1];
     struct symbol_table_facts facts;
+    bool has_names;
     struct input input; /* what goes: the table, or the file */
 };
 
@@ -43,6 +44,7 @@ static enum err_code read_facts(struct candidate *candidate, int table_fd, struc
     if (code)
         return code;
     candidate->facts = *symbol_table_facts(table);
+    candidate->has_names = true;
     symbol_table_close(table);
     const struct symbol_table_facts *facts = &candidate->facts;
     if (facts->id_kind == SYMBOL_ID_NONE || facts->id_bytes == 0)
@@ -89,6 +91,14 @@ static enum err_code pack_table(int *fd, struct err *err)
     return ERR_NONE;
 }
 
+/* Debuggers ask for executables by build id, stripped ones most of all. */
+static bool is_for_debuggers(const struct debuginfo_upload *upload, struct candidate *candidate)
+{
+    struct err ignored;
+    return upload->raw_kind && strcmp(upload->raw_kind, "executable") == 0 &&
+           !symbols_read_id(candidate->path, candidate->id, &ignored);
+}
+
 static enum err_code open_candidate(const struct debuginfo_upload *upload, const char *path,
                                     struct candidate *candidate, struct err *err)
 {
@@ -98,6 +108,10 @@ static enum err_code open_candidate(const struct debuginfo_upload *upload, const
     enum err_code code = input_open(path, 0, &cli->terminal, cli->arena, &candidate->input, err);
     if (!code)
         code = make_table(upload, path, &table_fd, err);
+    if (code && candidate->input.fd >= 0 && is_for_debuggers(upload, candidate)) {
+        terminal_note(&cli->terminal, "%s", err->message);
+        return ERR_NONE;
+    }
     if (!code)
         code = read_facts(candidate, table_fd, err);
     if (!code && !upload->raw_kind)
@@ -194,9 +208,10 @@ enum err_code debuginfo_upload_file(const struct debuginfo_upload *upload, const
         return err_add(err, "%s", path);
     const bool is_kept = json_is_false(json_object_get(answer, "is_stored"));
     say(upload, &candidate,
-        upload->raw_kind ? "sent; its table is being built"
-        : is_kept        ? "the server has it, or a better one"
-                         : "uploaded",
+        !candidate.has_names ? "sent for debuggers, without names"
+        : upload->raw_kind   ? "sent; its table is being built"
+        : is_kept            ? "the server has it, or a better one"
+                             : "uploaded",
         answer);
     return ERR_NONE;
 }

@@ -84,6 +84,28 @@ enum err_code symbols_build(struct cli *cli, const char *path, const char *alter
     return ERR_NONE;
 }
 
+enum err_code symbols_read_id(const char *path, char ret_id[SYMBOL_BUILDER_ID_BYTES],
+                              struct err *err)
+{
+    fd_auto input_fd = -1;
+    fd_auto memory_fd = memfd_create("symbols", MFD_CLOEXEC);
+    struct symbol_builder_report report;
+    if (memory_fd < 0)
+        return err_set_errno(err, ERR_IO, "no memory for a symbol table");
+    enum err_code code = open_file(path, &input_fd, err);
+    if (code)
+        return code;
+    const struct symbol_builder_options options = {
+        .input_fd = input_fd, .output_fd = memory_fd, .alternate_fd = -1, .is_first_names = true};
+    code = symbol_builder_run(&options, &report, err);
+    if (code && !report.id[0])
+        return err_add(err, "%s", path);
+    if (!report.id[0])
+        return err_set(err, ERR_INVALID, "%s has no build id", path);
+    memcpy(ret_id, report.id, sizeof(report.id));
+    return ERR_NONE;
+}
+
 static enum err_code build_and_open(struct cli *cli, const char *path, const char *alternate,
                                     struct symbol_table **ret_table, struct err *err)
 {

@@ -5,6 +5,7 @@
 #define CLI_SYMBOLS_H
 
 #include "cli/cli.h"
+#include "lib/symbols/symbol_builder.h"
 #include "lib/symbols/symbol_name.h"
 #include "lib/symbols/symbol_names.h"
 #include "lib/symbols/symbol_table.h"
@@ -18,6 +19,11 @@
  */
 enum err_code symbols_build(struct cli *cli, const char *path, const char *alternate, int output_fd,
                             struct err *err) MUST_USE;
+
+/* The build id of a file, as hexadecimal text, which may name nothing. Handles: as symbols_build; a
+ * file without any is ERR_INVALID. */
+enum err_code symbols_read_id(const char *path, char ret_id[SYMBOL_BUILDER_ID_BYTES],
+                              struct err *err) MUST_USE;
 
 /* The table in a file, which may be a packed one. Handles: ERR_INVALID (it is neither), and what
  * symbol_table_open_fd and symbol_unpack_fd do. */

@@ -112,6 +112,17 @@ static enum err_code pack(struct buf *table, struct err *err)
     return code == ERR_TOO_LARGE ? ERR_NONE : code;
 }
 
+/* Of a file that names nothing, too: it may be kept for debuggers. */
+static void report_id(const struct symbol_table_facts *facts, struct buf *report)
+{
+    if (facts->id_bytes)
+        buf_append_text(report, "id ");
+    for (uint32_t i = 0; i < facts->id_bytes; i++)
+        buf_printf(report, "%02x", facts->id[i]);
+    if (facts->id_bytes)
+        buf_append_byte(report, '\n');
+}
+
 static enum err_code build(const struct start *start, const struct build_inputs *inputs,
                            struct buf *report, struct err *err)
 {
@@ -119,6 +130,7 @@ static enum err_code build(const struct start *start, const struct build_inputs 
     buf_auto table;
     buf_init(&table, (size_t)start->limits.output_bytes);
     enum err_code code = build_table(inputs, &table, &result, err);
+    report_id(&result.facts, report);
     if (!code && start->is_packed)
         code = pack(&table, err);
     if (!code && os_write_all(OUTPUT_FD, table.data, table.size) != 0)

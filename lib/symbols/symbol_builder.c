@@ -4,7 +4,9 @@
 #include "lib/base/clock.h"
 #include "lib/base/os.h"
 #include "lib/base/patience.h"
+#include "lib/symbols/symbol_table_facts.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -303,6 +305,17 @@ static enum err_code take_failure(struct span text, struct err *err)
     return err_set(err, ERR_INTERNAL, "the builder of symbol tables: %s", copy);
 }
 
+static bool take_id(struct span text, char ret_id[SYMBOL_BUILDER_ID_BYTES])
+{
+    static_assert(SYMBOL_BUILDER_ID_BYTES == 2 * SYMBOL_ID_MAX_BYTES + 1, "it has room for all");
+    char id[SYMBOL_BUILDER_ID_BYTES];
+    copy_text(id, sizeof(id), text);
+    if (text.size % 2 != 0 || strspn(id, "0123456789abcdef") != text.size)
+        return false;
+    memcpy(ret_id, id, sizeof(id));
+    return true;
+}
+
 static bool take_number(struct span key, struct span text, struct symbol_builder_report *report)
 {
     uint64_t number;
@@ -341,7 +354,9 @@ static enum err_code take_report(const struct run *run, struct symbol_builder_re
             copy_text(report->alternate, sizeof(report->alternate), text);
         else if (span_equal_text(key, "warning"))
             copy_text(report->warning, sizeof(report->warning), text);
-        else if (!span_equal_text(key, "phase") && !take_number(key, text, report))
+        else if (span_equal_text(key, "id")
+                     ? !take_id(text, report->id)
+                     : !span_equal_text(key, "phase") && !take_number(key, text, report))
             break;
     }
     return err_set(err, ERR_INTERNAL, "the builder of symbol tables did not report what it did");
@@ -389,6 +404,7 @@ enum err_code symbol_builder_run(const struct symbol_builder_options *options,
                                  struct symbol_builder_report *ret_report, struct err *err)
 {
     struct symbol_builder_report report = {0};
+    *ret_report = report;
     struct run run = {
         .options = options,
         .memory_bytes = options->memory_bytes ? options->memory_bytes : DEFAULT_MEMORY_BYTES,
@@ -406,5 +422,7 @@ enum err_code symbol_builder_run(const struct symbol_builder_options *options,
     close(run.report_fd);
     if (!code)
         *ret_report = report;
+    else
+        memcpy(ret_report->id, report.id, sizeof(report.id));
     return code;
 }

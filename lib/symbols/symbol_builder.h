@@ -20,6 +20,7 @@ enum {
     SYMBOL_BUILDER_VERSION = 1,     /* goes up when a table of the same file would get better */
     SYMBOL_BUILDER_SPLIT_MAX = 256, /* split files of one build */
     SYMBOL_BUILDER_TEXT_BYTES = 512,
+    SYMBOL_BUILDER_ID_BYTES = 257, /* of a build id as hexadecimal text */
 };
 
 struct symbol_builder_options {
@@ -39,7 +40,8 @@ struct symbol_builder_options {
 };
 
 struct symbol_builder_report {
-    uint32_t quality; /* of enum symbol_quality */
+    char id[SYMBOL_BUILDER_ID_BYTES]; /* the file's; empty: it has none, or could not be read */
+    uint32_t quality;                 /* of enum symbol_quality */
     uint32_t broken_units;
     uint32_t functions;
     uint32_t ranges;
@@ -56,7 +58,8 @@ struct symbol_builder_report {
  * Builds. Handles: ERR_INVALID (the file is damaged or no ELF file; the builder died of it),
  * ERR_UNSUPPORTED, ERR_TOO_LARGE (a limit, memory among them), ERR_TIMEOUT (of the clock or the
  * processor), ERR_CANCELLED (the patience is over), ERR_NOT_FOUND (it names nothing: a stripped
- * file). What was written to output_fd by a build that failed is of no use.
+ * file). What was written to output_fd by a build that failed is of no use; its report has the id
+ * of a file that could be read so far, and nothing else.
  */
 enum err_code symbol_builder_run(const struct symbol_builder_options *options,
                                  struct symbol_builder_report *ret_report,

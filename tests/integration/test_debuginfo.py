@@ -575,6 +575,35 @@ def test_the_command_line_sends_files_whole_and_in_parts(tenant, perfolio, tmp_p
     assert "has it" in perfolio("upload", large)
 
 
+def test_a_stripped_executable_is_kept_for_debuggers(server, tenant, perfolio, tmp_path):
+    client = tenant.api("debuginfo")
+    kinds = {}
+    for build_id in ("aa13" * 10, "aa14" * 10):
+        kinds[build_id] = stripped(compile_with_id(tmp_path, build_id))
+        content = kinds[build_id].read_bytes()
+        if build_id.startswith("aa13"):
+            assert "sent for debuggers, without names" in perfolio("upload", "--executable", kinds[build_id])
+            assert "has it" in perfolio("upload", "--executable", kinds[build_id])
+        else:
+            assert client.post(path(build_id, "executable"), body=content).status == 202
+        status = wait_built(client, build_id)
+        assert (status["state"], status["table"]) == ("missing", None)
+        assert status["files"][0]["reason"] == "the file names no function: it is stripped"
+        assert client.get(f"/buildid/{build_id}/executable").body == content
+        assert client.get(f"/buildid/{build_id}/debuginfo").status == 404
+        assert client.post(path(build_id, "executable"), body=content).status == 200
+    assert stored_bytes(server, tenant) == 2 * len(content)
+    # Another binary's executable, and a debug file without names, are of no use to anybody.
+    for build_id, kind in (("aa15" * 10, "executable"), ("aa14" * 10, "debuginfo")):
+        assert client.post(path(build_id, kind), body=content).status == 202
+        while [file for file in client.get(path(build_id)).json()["files"] if file["state"] == "waiting"]:
+            time.sleep(0.05)
+        assert client.get(path(build_id)).json()["files"][-1]["state"] == "failed"
+    assert client.get(f"/buildid/{'aa15' * 10}/executable").status == 404
+    assert stored_bytes(server, tenant) == 2 * len(content)
+    perfolio("upload", "--raw", kinds["aa13" * 10], status=5)
+
+
 def test_a_profiles_binaries_are_checked_and_their_debug_files_sent(perfolio, tenant):
     """Of Go, whose build id is text."""
     data = pathlib.Path(os.environ.get("PERFOLIO_SHARED", ROOT.parent / "shared")) / "data/symbolize"

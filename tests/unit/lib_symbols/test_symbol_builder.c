@@ -102,6 +102,30 @@ static void every_death_of_the_builder_is_a_reason(void **state)
     }
 }
 
+static void a_file_that_failed_has_its_id_and_nothing_else(void **state)
+{
+    static const struct {
+        const char *script;
+        enum err_code code;
+        size_t id_characters;
+    } cases[] = {
+        {"echo id 0aff >&5; echo functions 3 >&5; echo failed not-found stripped >&5; exit 1",
+         ERR_NOT_FOUND, 4},
+        {"echo failed not-found stripped >&5; exit 1", ERR_NOT_FOUND, 0},
+        {"printf 'id %0256d\ndone\n' 7 >&5", ERR_NONE, 256},
+        {"printf 'id %0258d\ndone\n' 7 >&5", ERR_INTERNAL, 0},
+        {"printf 'id 0af\ndone\n' >&5", ERR_INTERNAL, 0},
+        {"printf 'id ../x\ndone\n' >&5", ERR_INTERNAL, 0},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct symbol_builder_report report;
+        struct err err;
+        assert_int_equal(run(*state, cases[i].script, 60000, &report, &err), cases[i].code);
+        assert_int_equal(strlen(report.id), cases[i].id_characters);
+        assert_int_equal(report.functions, 0);
+    }
+}
+
 static void each_death_names_the_phase_it_came_in(void **state)
 {
     static const char *const phases[][2] = {{"headers", "while reading its headers"},
@@ -197,6 +221,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(every_death_of_the_builder_is_a_reason, create_folder,
                                         remove_folder),
+        cmocka_unit_test_setup_teardown(a_file_that_failed_has_its_id_and_nothing_else,
+                                        create_folder, remove_folder),
         cmocka_unit_test_setup_teardown(each_death_names_the_phase_it_came_in, create_folder,
                                         remove_folder),
         cmocka_unit_test_setup_teardown(a_builder_that_hangs_is_stopped, create_folder,
