@@ -125,36 +125,52 @@ static enum err_code open_candidate(const struct debuginfo_upload *upload, const
     return input_measure(&candidate->input, err);
 }
 
-/* Would the server take it, or has it what is not worse? */
-static enum err_code ask_server(const struct debuginfo_upload *upload, struct client *client,
-                                const struct candidate *candidate, bool *ret_is_wanted,
-                                struct err *err)
+/* The very bytes: of a file not only its table is wanted, debuggers fetch it. One that failed is
+ * sent again, to be told why, or tried by a newer builder. */
+static enum err_code has_file(const struct debuginfo_upload *upload, struct candidate *candidate,
+                              const json_t *status, bool *ret_has_it, struct err *err)
 {
-    json_auto_t *status = NULL;
+    struct span bytes;
+    uint8_t hash[DIGEST_BYTES];
+    char hex[DIGEST_HEX_BYTES];
     const json_t *file;
     size_t i;
+    enum err_code code = input_map(&candidate->input, &bytes, err);
+    if (code)
+        return code;
+    digest_sha256(bytes, hash);
+    digest_hex(span_of(hash, sizeof(hash)), hex);
+    *ret_has_it = false;
+    json_array_foreach(json_object_get(status, "files"), i, file)
+    {
+        if (strcmp(client_text(file, "kind", ""), upload->raw_kind) == 0 &&
+            strcmp(client_text(file, "sha256", ""), hex) == 0 &&
+            strcmp(client_text(file, "state", ""), "failed") != 0)
+            *ret_has_it = true;
+    }
+    return ERR_NONE;
+}
+
+/* Would the server take it, or has it what is not worse? */
+static enum err_code ask_server(const struct debuginfo_upload *upload, struct client *client,
+                                struct candidate *candidate, bool *ret_is_wanted, struct err *err)
+{
+    json_auto_t *status = NULL;
+    bool has_it = false;
     enum err_code code = client_call_json(
         client, "GET", arena_printf(upload->cli->arena, "/api/v1/debuginfo/%s", candidate->id),
         NULL, &status, err);
+    if (!code && upload->raw_kind)
+        code = has_file(upload, candidate, status, &has_it, err);
     if (code)
         return code;
     const json_t *table = json_object_get(status, "table");
     const json_int_t rank = json_integer_value(json_object_get(table, "quality_rank"));
     const json_int_t version = json_integer_value(json_object_get(table, "builder_version"));
     const json_int_t own = symbol_quality_rank(&candidate->facts);
-    *ret_is_wanted = upload->is_forced || !table || rank < own ||
-                     (rank == own && version < candidate->facts.builder_version);
-    if (!upload->raw_kind || *ret_is_wanted)
-        return ERR_NONE;
-    /* Of a file not only its table is wanted: debuggers fetch it. */
-    *ret_is_wanted = true;
-    json_array_foreach(json_object_get(status, "files"), i, file)
-    {
-        if (strcmp(client_text(file, "kind", ""), upload->raw_kind) == 0 &&
-            json_integer_value(json_object_get(file, "bytes")) ==
-                (json_int_t)candidate->input.bytes)
-            *ret_is_wanted = false;
-    }
+    const bool is_better =
+        !table || rank < own || (rank == own && version < candidate->facts.builder_version);
+    *ret_is_wanted = upload->is_forced || (upload->raw_kind ? !has_it : is_better);
     return ERR_NONE;
 }
 
@@ -225,15 +241,22 @@ bool debuginfo_upload_is_id(const char *text)
            strspn(text, "0123456789abcdefABCDEF") == size && access(text, F_OK) != 0;
 }
 
+/* ": REASON", where there is one. */
+static void print_reason(const json_t *object, const char *key)
+{
+    const char *reason = client_text(object, key, "");
+    if (*reason)
+        fputs(": ", stdout);
+    terminal_print_clean(stdout, span_text(reason));
+}
+
 static void print_status(const json_t *status, const char *build_id)
 {
     const json_t *word, *file;
     size_t i;
     printf("%s\n  state      ", build_id);
     terminal_print_clean(stdout, span_text(client_text(status, "state", "?")));
-    if (client_text(status, "reason", "")[0])
-        fputs(": ", stdout);
-    terminal_print_clean(stdout, span_text(client_text(status, "reason", "")));
+    print_reason(status, "reason");
     putchar('\n');
     if (client_text(status, "next_retry", "")[0]) {
         fputs("  next try   ", stdout);
@@ -251,6 +274,7 @@ static void print_status(const json_t *status, const char *build_id)
         terminal_print_clean(stdout,
                              span_text(json_string_value(word) ? json_string_value(word) : "?"));
     }
+    print_reason(table, "problem");
     if (json_is_object(table))
         putchar('\n');
     json_array_foreach(json_object_get(status, "files"), i, file)
@@ -260,6 +284,7 @@ static void print_status(const json_t *status, const char *build_id)
         printf(", %" JSON_INTEGER_FORMAT " bytes, ",
                json_integer_value(json_object_get(file, "bytes")));
         terminal_print_clean(stdout, span_text(client_text(file, "state", "?")));
+        print_reason(file, "reason");
         putchar('\n');
     }
 }

@@ -604,6 +604,34 @@ def test_a_stripped_executable_is_kept_for_debuggers(server, tenant, perfolio, t
     perfolio("upload", "--raw", kinds["aa13" * 10], status=5)
 
 
+def test_a_file_of_equal_size_is_another_file(tenant, perfolio, tmp_path):
+    client = tenant.api("debuginfo")
+    binary = compile_with_id(tmp_path, "aa18")
+    good = binary.read_bytes()
+    changed = good.replace(b"GCC: (", b"GCC: [")  # of .comment, which no table has
+    assert good != changed
+    binary.write_bytes(changed)
+    perfolio("upload", "--raw", binary)
+    wait_built(client, "aa18")
+    binary.write_bytes(good)
+    assert "sent" in perfolio("upload", "--raw", binary)
+    assert len(wait_built(client, "aa18")["files"]) == 2
+    assert client.get("/buildid/aa18/debuginfo").body == good
+    assert "has it" in perfolio("upload", "--raw", binary)
+
+
+def test_check_says_why(tenant, perfolio, tmp_path):
+    client = tenant.api("debuginfo")
+    assert client.post(path("aa16", "debuginfo"), body=b"no ELF file at all").status == 202
+    reason = wait_built(client, "aa16", "failed")["files"][0]["reason"]
+    assert reason and f"bytes, failed: {reason}\n" in perfolio("check", "aa16")
+    split = compile_with_id(tmp_path, "aa17", "split", "-gsplit-dwarf")
+    assert client.post(path("aa17", "debuginfo"), body=split.read_bytes()).status == 202
+    problem = wait_built(client, "aa17")["table"]["problem"]
+    assert "split file" in problem and re.search(rf"  table .*: .*partial.*: {re.escape(problem)}\n",
+                                                 perfolio("check", "aa17"))
+
+
 def test_a_profiles_binaries_are_checked_and_their_debug_files_sent(perfolio, tenant):
     """Of Go, whose build id is text."""
     data = pathlib.Path(os.environ.get("PERFOLIO_SHARED", ROOT.parent / "shared")) / "data/symbolize"
