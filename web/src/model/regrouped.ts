@@ -79,7 +79,8 @@ export function findRegrouped(from: Flame, node: number, to: Flame): Regrouped {
     let found: number[] = [];
     for (const isLike of tests) {
       if (holds(found, step)) break;
-      const more = candidates.filter((child) => !found.includes(child) && isLike(from.frame[step], to.frame[child]));
+      const has = new Set(found);
+      const more = candidates.filter((child) => !has.has(child) && isLike(from.frame[step], to.frame[child]));
       // What holds enough holds all: nothing that is less sure belongs to it.
       if (found.length === 0 || sumOf(to.cum, [...found, ...more]) <= from.cum[step]) found = [...found, ...more];
     }
