@@ -498,6 +498,34 @@ export async function testViewer(runner, browser, server) {
     }),
   );
 
+  await runner.test("all that a search found is read in a toolbar of one line, however long the names in its menus are", async () => {
+    const long = "dictionary.entries_of_each_request";
+    const of = (extra) => encodePprof({
+      types: [["allocated_objects_since_the_start", "count"]],
+      samples: [{ stack: ["main", "btree"], values: [1000 + extra], labels: { [long]: "1" } }, { stack: ["main", "BTreeG"], values: [2000], labels: { [long]: "2" } }, { stack: ["main"], values: [1000] }],
+    });
+    const [a, b] = [await server.share(of(0)), await server.share(of(7))];
+    await withPage(browser, server, async (page) => {
+      for (const [path, found] of [[`/p/${a.id}`, "2 functions · 75.0%"], [`/d/${a.id}..${b.id}`, "2 functions · 75.0% → 75.0%"]])
+        for (const width of [1401, 1440]) {
+          await page.setViewportSize({ width, height: 900 });
+          await page.goto(`${server.url}${path}?q=btree&sv=2`);
+          await viewReady(page);
+          assert.equal(await page.textContent("#search-result"), found);
+          const { cut, field, height } = await page.evaluate(() => {
+            const result = document.querySelector("#search-result");
+            const { right } = document.querySelector(".search").getBoundingClientRect();
+            return {
+              cut: Math.max(result.scrollWidth - result.clientWidth, result.getBoundingClientRect().right - right),
+              field: document.querySelector("#search").clientWidth,
+              height: document.querySelector(".toolbar").clientHeight,
+            };
+          });
+          assert.ok(cut <= 0 && field > 80 && height < 60, `${path} at ${width} px: ${cut} px are cut off, the field has ${field}, the toolbar ${height}`);
+        }
+    });
+  });
+
   await runner.test("on a phone all of the legend can be read", () =>
     withPage(
       browser, server,
