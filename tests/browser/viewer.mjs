@@ -52,6 +52,15 @@ export async function testViewer(runner, browser, server) {
         assert.equal(await page.textContent("#search-result"), words);
         assert.equal(new URL(page.url()).searchParams.get("q"), text);
       }
+      // Under rules both are of what is left, as the table is.
+      for (const [rule, text, keeps] of [["hide:json", "json", () => false], ["focus:sort", "runtime", ({ stack }) => stack.some((name) => name.includes("sort"))]]) {
+        await open(page, `?v=table&x=${rule}&q=${text}&sv=2`);
+        const found = matchOf(samples.filter(keeps), 1, new RegExp(text));
+        const share = found.value ? percent(found.value, totalOf(samples, 1)) : "0%";
+        await soon(async () => assert.equal(await page.textContent("#search-result"), `${found.functions} ${found.functions === 1 ? "function" : "functions"} · ${share}`));
+        assert.equal((await tableRows(page)).length, found.functions);
+      }
+      await open(page);
       await page.fill("#search", "(?=x)");
       assert.match(await page.textContent("#search-result"), /look-around/);
       await page.fill("#search", "(");

@@ -3,9 +3,10 @@ import { test } from "node:test";
 import { presets, type Rule } from "../src/model/chain.ts";
 import { derive, FrameFlag, parentOf, withTree, type Columns, type Flame } from "../src/model/flame.ts";
 import { exactly } from "../src/model/exactly.ts";
+import { listFunctions } from "../src/model/functions.ts";
 import { compileSearch, search } from "../src/model/search.ts";
 import { applyRule, calleesOf, callersOf, matchRule } from "../src/model/transform.ts";
-import { decode, type Tree } from "./trees.ts";
+import { decode, small, type Tree } from "./trees.ts";
 
 let seed = 5;
 const random = (below: number) => (seed = (Math.imul(seed, 1664525) + 1013904223) >>> 0) % below;
@@ -176,6 +177,16 @@ test("a rule for one function leaves alone another whose name differs in case", 
   assert.equal(search(flame, compileSearch(exactly("main.run"))).functionCount, 1);
   assert.equal(search(flame, compileSearch("main")).functionCount, 2);
   assert.equal(applyRule(flame, flame.frames, rule("focus", "(?i)RUN")).frame.length, 3);
+});
+
+test("a search counts what rules left, as the table does, and no box of what was merged", () => {
+  const other: Tree = { name: "other", self: 1, flags: 16 };
+  const flame = decode({ name: "root", children: [...small.children!, { name: "d", self: 1, children: [other] }] });
+  for (const [action, text] of [["hide", "^[ab]$"], ["focus", "c"], ["ignore", "a"], ["show", "d"]] as const) {
+    const left = remake(flame, applyRule(flame, flame.frames, rule(action, text)));
+    for (const pattern of [".", "[ac]", "d", "^other$", "nothing"].map(compileSearch))
+      assert.equal(search(left, pattern).functionCount, listFunctions(left).filter(({ name }) => pattern.test(name)).length, `${action}:${text}`);
+  }
 });
 
 test("collapsing recursion is quick in a chain of 60,000 frames without any", () => {

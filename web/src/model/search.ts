@@ -4,13 +4,14 @@
  * The expression is the subset that the server takes too (regex). It is case-sensitive as soon as it
  * holds an upper-case letter. The whole search has a deadline.
  */
-import type { Flame, FrameTable } from "./flame.ts";
+import { FrameFlag, type Flame, type FrameTable } from "./flame.ts";
 import { exactly } from "./exactly.ts";
 import { Pattern } from "./regex.ts";
 
 export interface SearchResult {
   /** 1 for every frame whose name matches. */
   frameMatches: Uint8Array;
+  /** Of the functions that the tree has. */
   functionCount: number;
   nodeCount: number;
   /** Sum over outermost matches only, so that recursion counts once. */
@@ -105,26 +106,39 @@ function isExact(text: string): boolean {
   return inner !== undefined && exactly(inner.replace(/\\([\\^$.*+?()[\]{}|/])/g, "$1")) === text;
 }
 
-/** 1 for each frame whose name matches, and how many different names, or by line frames, that are. The root is none. */
-function matchNames(frames: FrameTable, root: number, pattern: Pattern, isEachItsOwn: boolean): { frameMatches: Uint8Array; functionCount: number } {
+/** 1 for each frame whose name matches. The root is none. */
+function matchNames(frames: FrameTable, root: number, pattern: Pattern): Uint8Array {
   const test = boundedTest(pattern);
   const known = new Uint8Array(frames.stringCount); // 1: does not match, 2: does
   const frameMatches = new Uint8Array(frames.count);
-  let functionCount = 0;
-  let frameCount = 0;
   for (let i = 0; i < frames.count; i++) {
     if (i === root) continue;
     const id = frames.nameId[i];
-    if (known[id] === 0 && (known[id] = test(frames.string(id)) ? 2 : 1) === 2) functionCount++;
+    known[id] ||= test(frames.string(id)) ? 2 : 1;
     frameMatches[i] = known[id] - 1;
-    if (isEachItsOwn) frameCount += frameMatches[i];
   }
-  return { frameMatches, functionCount: isEachItsOwn ? frameCount : functionCount };
+  return frameMatches;
+}
+
+/** How many different names, or by line frames, those of the tree's nodes are: frames that no node has any more were left out by rules. */
+function countMatches({ frames, frame, nodeCount, metadata }: Flame, frameMatches: Uint8Array): number {
+  const isEachItsOwn = metadata.group_by === "line" || metadata.group_by === "address";
+  const seen = new Uint8Array(isEachItsOwn ? frames.count : frames.stringCount);
+  let count = 0;
+  for (let i = 1; i < nodeCount; i++) {
+    const at = frame[i];
+    if (frameMatches[at] === 0) continue;
+    const id = isEachItsOwn ? at : frames.nameId[at];
+    if (seen[id] !== 0 || frames.flags(at) & FrameFlag.Other) continue;
+    seen[id] = 1;
+    count++;
+  }
+  return count;
 }
 
 export function search(flame: Flame, pattern: Pattern): SearchResult {
   const { frames, frame, nodeCount, end, cum, baseCum } = flame;
-  const { frameMatches, functionCount } = matchNames(frames, frame[0], pattern, flame.metadata.group_by === "line" || flame.metadata.group_by === "address");
+  const frameMatches = matchNames(frames, frame[0], pattern);
   let value = 0;
   let baseValue = 0;
   for (let i = 1; i < nodeCount; ) {
@@ -137,7 +151,7 @@ export function search(flame: Flame, pattern: Pattern): SearchResult {
     i = end[i];
   }
   const rows = new RowMarks(flame, frameMatches);
-  return { frameMatches, functionCount, nodeCount: rows.count, value, baseValue, rows };
+  return { frameMatches, functionCount: countMatches(flame, frameMatches), nodeCount: rows.count, value, baseValue, rows };
 }
 
 /** The next matching node after (or before) one, in the order of the tree and around its end; -1 if none. */
