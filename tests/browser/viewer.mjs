@@ -319,7 +319,11 @@ export async function testViewer(runner, browser, server) {
         assert.deepEqual([flat, cum], [expected.flat.toLocaleString("en-US"), expected.cum.toLocaleString("en-US")]);
       }
       await page.fill("#search", "runtime");
-      assert.match(await page.textContent("#search-result"), /≥/);
+      assert.match(await page.textContent("#search-result"), /^≥ \d+ functions? · ≥ [\d.]+%$/);
+      assert.match(await page.textContent(".foot-total"), / in ≥ \d+ functions$/);
+      // Nor does the graph know what was merged.
+      await open(page, "?v=graph&st=samples&sv=2");
+      assert.match(await page.locator(".graph-note").textContent(), /^\d+ of ≥ \d+ functions, ≥ [\d.]+% of the total shown; \d+ of ≥ \d+ calls$/);
       // Rules that the server knows are its own to apply: the numbers under them are exact. Others are told as what they are.
       const kept = samples.filter(({ stack }) => stack.some((name) => name.includes("sort")));
       await open(page, "?v=table&st=samples&s=-cum&x=focus:sort&sv=2");

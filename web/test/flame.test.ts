@@ -134,6 +134,7 @@ test("frames are called what they are grouped by, and lines of one function are 
   assert.equal(countedAs(by("line"), 2), "2 lines");
   assert.equal(countedAs(by("binary"), 1), "1 binary");
   assert.equal(countedAs(by("label:thread"), 1144), "1,144 functions");
+  assert.equal(countedAs(decode(small, { isCut: true }), 2), "≥ 2 functions", "what was merged has more");
   assert.equal(frameTitle(by("file")), "File");
   const label: Tree = { name: "io", flags: 32, children: [{ name: "main", self: 1 }] };
   assert.equal(countFunctions(by("thread", [label])), 1);

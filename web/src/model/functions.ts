@@ -30,10 +30,10 @@ const words: Record<string, readonly [one: string, many: string]> = {
   binary: ["binary", "binaries"],
 };
 
-/** What a frame of the tree is called: "184 files". */
-export function countedAs({ metadata }: Flame, count: number): string {
+/** Frames of the tree by what they are called: "184 files", "≥ 60 functions" where it was cut. */
+export function countedAs({ metadata, bounds }: Flame, count: number): string {
   const [one, many] = words[metadata.group_by ?? ""] ?? ["function", "functions"];
-  return `${formatCount(count)} ${count === 1 ? one : many}`;
+  return `${bounds.part}${formatCount(count)} ${count === 1 ? one : many}`;
 }
 
 /** As the head of a column. */

@@ -9,8 +9,9 @@
 import { Fragment } from "preact";
 import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { diffFillOf, dimmedFill } from "../model/colour.ts";
-import { sizeOf, type CallEdge, type CallGraph } from "../model/call_graph.ts";
+import { sizeOf, type CallEdge } from "../model/call_graph.ts";
 import type { Flame } from "../model/flame.ts";
+import { countedAs } from "../model/functions.ts";
 import type { Point } from "../model/graph_layout.ts";
 import type { Pattern } from "../model/regex.ts";
 import { boundedTest } from "../model/search.ts";
@@ -362,8 +363,10 @@ function List({ picture, around, unit, onChoose }: { picture: Picture; around: A
   );
 }
 
-const whatIsShown = ({ nodes, edges, functionCount, edgeCount, share }: CallGraph) =>
-  `${nodes.length} of ${formatCount(functionCount)} functions, ${formatPercent(share, 1)} of the total shown; ${edges.length} of ${formatCount(edgeCount)} calls`;
+function whatIsShown({ flame, graph: { nodes, edges, functionCount, edgeCount, share } }: Picture): string {
+  const { part } = flame.bounds;
+  return `${nodes.length} of ${countedAs(flame, functionCount)}, ${part}${formatPercent(share, 1)} of the total shown; ${edges.length} of ${part}${formatCount(edgeCount)} calls`;
+}
 
 export function GraphPane({ context }: PaneProps) {
   const { state, flame, unit, update } = context;
@@ -390,7 +393,7 @@ export function GraphPane({ context }: PaneProps) {
           <IconButton icon="plus" label="Zoom in (+)" onClick={() => camera.current?.zoomBy(1.25)} />
           <IconButton icon="fit" label="Show all of it (0)" onClick={() => camera.current?.fit()} />
         </span>
-        <span class="graph-note" role="status">{whatIsShown(picture.graph)}</span>
+        <span class="graph-note" role="status">{whatIsShown(picture)}</span>
       </div>
       <Drawing {...{ context, picture, around, camera }} />
       <details class="graph-list" onToggle={(event) => setListed(event.currentTarget.open)}>

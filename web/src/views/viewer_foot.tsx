@@ -77,9 +77,7 @@ export function ViewerFoot({ flame, colours, palette, unit, placed, state, marke
             <span class="note" key={note}>{note}</span>
           ))}
           <span class="foot-total">
-            {totalText(flame, unit)} in{" "}
-            {flame.isCut ? "at least " : ""}
-            {countedAs(flame, functionCount)}
+            {totalText(flame, unit)} in {countedAs(flame, functionCount)}
           </span>
         </span>
       </div>
