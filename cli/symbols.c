@@ -30,9 +30,6 @@ static enum err_code open_file(const char *path, int *ret_fd, struct err *err)
 
 static void warn_of(struct cli *cli, const char *path, const struct symbol_builder_report *report)
 {
-    if (report->broken_units)
-        terminal_warn(&cli->terminal, "%s: %u units are broken and were left out", path,
-                      report->broken_units);
     if (report->problem[0])
         terminal_warn(&cli->terminal, "%s: %s", path, report->problem);
     if (report->warning[0])
@@ -161,17 +158,17 @@ enum err_code symbols_open(struct cli *cli, const char *path, const char *altern
 static void print_id(const struct symbol_table_facts *facts)
 {
     char hex[2 * SYMBOL_ID_MAX_BYTES + 1];
+    digest_hex(span_of(facts->id, facts->id_bytes), hex);
     switch (facts->id_kind) {
     case SYMBOL_ID_GNU:
     case SYMBOL_ID_TEXT_HASH:
-        digest_hex(span_of(facts->id, facts->id_bytes), hex);
         printf("  id         %s%s\n", hex,
                facts->id_kind == SYMBOL_ID_GNU ? "" : " (hash of .text: it has no build id)");
         break;
     case SYMBOL_ID_GO:
-        fputs("  id         ", stdout);
+        printf("  id         %s\n  Go's id    ", hex); /* the same, as go tool buildid has it */
         terminal_print_clean(stdout, span_of(facts->id, facts->id_bytes));
-        puts(" (Go's)");
+        putchar('\n');
         break;
     case SYMBOL_ID_NONE:
         puts("  id         none");

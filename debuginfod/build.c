@@ -165,13 +165,15 @@ static void say_dwarf_problems(struct build *build, const struct dwarf_result *r
 {
     char text[ERR_MESSAGE_BYTES];
     if (result->broken_units) {
-        snprintf(text, sizeof(text), "%u of %u units of its DWARF are broken", result->broken_units,
-                 result->unit_count);
+        snprintf(text, sizeof(text), "%u of %u units of its DWARF %s broken", result->broken_units,
+                 result->unit_count, result->broken_units == 1 ? "is" : "are");
         say(build, text);
     }
     if (result->missing_split_units) {
         snprintf(text, sizeof(text),
-                 "%u units are in split files that were not given, such as %.*s",
+                 result->missing_split_units == 1
+                     ? "%u unit is in a split file that was not given, %.*s"
+                     : "%u units are in split files that were not given, such as %.*s",
                  result->missing_split_units,
                  result->missing_split_name.size > 200 ? 200 : (int)result->missing_split_name.size,
                  (const char *)result->missing_split_name.data);
@@ -234,7 +236,9 @@ static void add_go(struct build *build)
     else
         say(build, "what is inlined is not in the file: its data was taken out");
     if (result->broken_functions) {
-        snprintf(text, sizeof(text), "%u functions of Go's table are broken",
+        snprintf(text, sizeof(text),
+                 result->broken_functions == 1 ? "%u function of Go's table is broken"
+                                               : "%u functions of Go's table are broken",
                  result->broken_functions);
         say(build, text);
     }

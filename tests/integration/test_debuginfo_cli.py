@@ -106,6 +106,30 @@ def test_check_tells_what_a_file_has(perfolio, program, tmp_path):
     assert "text: " in several.stderr and "absent: " in several.stderr
 
 
+def test_gos_id_is_told_as_servers_have_it(perfolio, tmp_path):
+    text = "-WEx-Hg8/abc_DEF"
+    (tmp_path / "note.s").write_text(
+        f'.section .note.go.buildid, "a", @note\n.long 4, {len(text)}, 4\n.asciz "Go", ""\n.ascii "{text}"\n.balign 4\n')
+    (tmp_path / "main.c").write_text("int main(void) { return 0; }\n")
+    done = run("gcc", "-g", "-Wl,--build-id=none", tmp_path / "main.c", tmp_path / "note.s", "-o", tmp_path / "program")
+    assert done.returncode == 0, done.stderr
+    said = perfolio("check", tmp_path / "program")
+    assert f"  id         {text.encode().hex()}\n  Go's id    {text}\n" in said.stdout, said
+
+
+def test_a_broken_unit_is_told_once(perfolio, program, tmp_path):
+    (tmp_path / "other.c").write_text("int other(int x) { return x * 7; }\n")
+    done = run("g++", "-O2", "-g", "-Wl,--build-id", tmp_path / "main.cc", tmp_path / "other.c", "-o", program)
+    assert done.returncode == 0, done.stderr
+    data = bytearray(program.read_bytes())
+    offset = int(re.search(r"\.debug_info +PROGBITS +\w+ (\w+)", run("readelf", "-SW", program).stdout)[1], 16)
+    data[offset + 8:offset + 12] = b"\xff\xff\xff\x7f"  # the abbreviations of the first unit
+    program.write_bytes(data)
+    said = perfolio("check", program)
+    assert said.returncode == 0 and "incomplete" in said.stdout
+    assert re.findall(r"\w+ (?:of \w+ )?units.*", said.stderr) == ["1 of 2 units of its DWARF is broken"]
+
+
 def test_a_changed_table_is_noticed(perfolio, program, tmp_path):
     table = tmp_path / "program.symbols"
     assert perfolio("build", program, "-o", table).returncode == 0

@@ -263,7 +263,7 @@ def test_one_broken_unit_leaves_the_others(source):
     data[offset + 8:offset + 12] = b"\xff\xff\xff\x7f"  # the abbreviations of the first unit
     binary.write_bytes(data)
     table, said = symbolize(binary)
-    assert "1 of 2 units of its DWARF are broken" in said
+    assert "1 of 2 units of its DWARF is broken" in said
     chains = look_up(table, places(table))
     assert any(chain and chain[0][0] == "other" and chain[0][3] == "1" for chain in chains)
 
