@@ -30,6 +30,7 @@ enum {
     THREADS = 4,
     TENANT_AT_ONCE = 2, /* a team's slow servers do not keep all threads from others */
     HUNT_S = 600,       /* for one binary, whatever its servers do */
+    SYMBOLS_ALONE_S = 86400,
     REASON_BYTES = 500
 };
 
@@ -59,6 +60,11 @@ struct hunt {
     enum debuginfod_outcome outcome;
     int retry_after_s;
     char reason[REASON_BYTES];
+    const struct debuginfo_upstreams *upstreams;
+    bool lacks_shared; /* names of what was found are in dwz's shared file, and what follows is why
+                        * it could not be had */
+    enum debuginfod_outcome shared_outcome;
+    char shared_reason[REASON_BYTES];
 };
 
 static void report(const char *what, const struct err *err)
@@ -218,16 +224,8 @@ static enum err_code publish(void *context, const struct debuginfo_built *built,
                                     .is_short_lived = built->is_first_names};
     enum err_code code = debuginfo_table_publish(server, &table, keep, hunt, err);
     symbol_tables_forget(server, hunt->tenant_id);
+    hunt->lacks_shared = table.facts.quality & SYMBOL_LACKS_SHARED;
     return code;
-}
-
-static enum err_code build(struct hunt *hunt, int input, struct err *err)
-{
-    const struct patience patience = {.is_cancelled = &hunt->fetch->should_stop};
-    struct symbol_builder_report report;
-    renew(hunt, BUILD_LEASE_S);
-    return debuginfo_builder_run(hunt->fetch->server, input, &patience, publish, hunt, &report,
-                                 err);
 }
 
 /* ---- asking ---- */
@@ -265,6 +263,72 @@ static void conclude(struct hunt *hunt, enum debuginfod_outcome outcome, const c
     snprintf(hunt->reason, sizeof(hunt->reason), "%s", reason);
 }
 
+/* Not this server and not this job, but the time for it. */
+static bool is_out_of_time(const struct hunt *hunt)
+{
+    return is_late(hunt) && !hunt->fetch->should_stop && !hunt->is_lost;
+}
+
+static void conclude_shared(struct hunt *hunt, enum debuginfod_outcome outcome, const char *reason)
+{
+    hunt->shared_outcome = outcome;
+    snprintf(hunt->shared_reason, sizeof(hunt->shared_reason), "of the shared file: %s", reason);
+}
+
+static void count_bytes(const struct hunt *hunt, uint64_t bytes)
+{
+    count(hunt, "perfolio_debuginfod_bytes_total", "",
+          "Of debug files that debuginfod servers sent.", (int64_t)bytes);
+}
+
+/* Of all servers, whichever had the file that refers to it. That it is the right one is for the
+ * builder to see. */
+static enum err_code find_shared(void *context, const char *build_id, int *ret_fd, struct err *err)
+{
+    struct hunt *hunt = context;
+    uint8_t id[SYMBOL_BUILDER_ID_BYTES / 2];
+    const size_t id_bytes = strlen(build_id) / 2;
+    struct debuginfod_answer answer;
+    if (!digest_parse_hex(span_text(build_id), id, id_bytes))
+        return err_set(err, ERR_INTERNAL, "no build id: %.80s", build_id);
+    const struct debuginfod_request request = {
+        .upstreams = hunt->upstreams->upstreams,
+        .upstream_count = hunt->upstreams->count,
+        .build_id = span_of(id, id_bytes),
+        .kind = DEBUGINFOD_DEBUGINFO,
+        .max_bytes = hunt->fetch->server->settings->debuginfod_max_bytes,
+        .may_go_on = may_go_on,
+        .context = hunt};
+    enum err_code code = debuginfod_fetch(hunt->fetch->server->debuginfod, &request, &answer, err);
+    if (code == ERR_CANCELLED && is_out_of_time(hunt)) {
+        conclude_shared(hunt, DEBUGINFOD_UNREACHABLE, "the debuginfod servers took too long");
+        return ERR_NONE;
+    }
+    if (code)
+        return code;
+    hunt->retry_after_s = answer.retry_after_s;
+    conclude_shared(hunt, answer.outcome, answer.reason);
+    if (answer.outcome == DEBUGINFOD_FOUND) {
+        conclude_shared(hunt, DEBUGINFOD_REFUSED, "what a server sent is of no use");
+        count_bytes(hunt, answer.bytes);
+        renew(hunt, BUILD_LEASE_S);
+        *ret_fd = answer.fd;
+    }
+    return ERR_NONE;
+}
+
+static enum err_code build(struct hunt *hunt, int input, struct err *err)
+{
+    const struct patience patience = {.is_cancelled = &hunt->fetch->should_stop};
+    const struct debuginfo_reader reader = {
+        .publish = publish, .find_shared = find_shared, .context = hunt};
+    struct symbol_builder_report report;
+    renew(hunt, BUILD_LEASE_S);
+    conclude_shared(hunt, DEBUGINFOD_REFUSED,
+                    "its build id is not told"); /* until it is asked for */
+    return debuginfo_builder_run(hunt->fetch->server, input, &patience, &reader, &report, err);
+}
+
 /* Of servers from the first on; a file of no use is no reason not to ask the next. */
 static enum err_code ask(struct hunt *hunt, const struct debuginfo_upstreams *upstreams,
                          enum debuginfod_kind kind, struct err *err)
@@ -292,8 +356,7 @@ static enum err_code ask(struct hunt *hunt, const struct debuginfo_upstreams *up
         conclude(hunt, answer.outcome, answer.reason);
         if (answer.outcome != DEBUGINFOD_FOUND)
             break;
-        count(hunt, "perfolio_debuginfod_bytes_total", "",
-              "Of debug files that debuginfod servers sent.", (int64_t)answer.bytes);
+        count_bytes(hunt, answer.bytes);
         code = build(hunt, answer.fd, err);
         os_close(answer.fd);
         if (!code || !is_of_the_file(code))
@@ -312,6 +375,7 @@ static enum err_code ask(struct hunt *hunt, const struct debuginfo_upstreams *up
 static enum err_code ask_for_both(struct hunt *hunt, const struct debuginfo_upstreams *upstreams,
                                   struct err *err)
 {
+    hunt->upstreams = upstreams;
     enum err_code code = ask(hunt, upstreams, DEBUGINFOD_DEBUGINFO, err);
     if (code || hunt->outcome != DEBUGINFOD_ABSENT)
         return code;
@@ -325,26 +389,34 @@ static enum err_code ask_for_both(struct hunt *hunt, const struct debuginfo_upst
     " build_id = $1 AND (tenant_id = $2 OR ($3 AND coalesce((SELECT mode FROM debuginfo_policy p"  \
     "  WHERE p.tenant_id = symbol_need.tenant_id), 'public') = 'public'))"
 
-/* A table of symbols alone does not end the need, but nobody is asked for better every hour. */
+/* A table of symbols alone does not end the need, but nobody is asked for better every hour; nor
+ * does one that lacks dwz's shared file, which is asked for as what is not there. */
 static enum err_code settle_found(struct hunt *hunt, struct pg_connection *connection,
                                   struct err *err)
 {
+    const char *reason =
+        hunt->lacks_shared ? hunt->shared_reason : "the servers have symbols alone, no lines";
+    const int64_t later_s =
+        hunt->lacks_shared
+            ? debuginfod_later_s(hunt->shared_outcome, hunt->try_count + 1, hunt->retry_after_s)
+            : SYMBOLS_ALONE_S;
     enum err_code code = pg_queue_values(
         connection, PG_NO_TENANT,
-        "DELETE FROM symbol_need WHERE" SHARERS " AND (EXISTS (SELECT FROM symbol_table_public t"
-        "  WHERE t.build_id = $1 AND t.quality & $4::bigint::integer <> 0)"
-        " OR EXISTS (SELECT FROM symbol_table t WHERE t.tenant_id = symbol_need.tenant_id"
-        "  AND t.build_id = $1 AND t.quality & $4::bigint::integer <> 0))",
+        "DELETE FROM symbol_need WHERE" SHARERS " AND EXISTS (SELECT FROM"
+        "  (SELECT quality FROM symbol_table_public WHERE build_id = $1 UNION ALL"
+        "   SELECT quality FROM symbol_table t WHERE t.tenant_id = symbol_need.tenant_id"
+        "   AND t.build_id = $1) AS tables WHERE quality & $4::bigint::integer <> 0"
+        "  AND quality & $5::bigint::integer = 0)",
         hunt->arena, err, PG_TEXT(hunt->build_id), PG_I64(hunt->tenant_id),
-        PG_BOOL(hunt->is_public), PG_I64(SYMBOL_TABLES_GOOD));
+        PG_BOOL(hunt->is_public), PG_I64(SYMBOL_TABLES_GOOD), PG_I64(SYMBOL_LACKS_SHARED));
     if (code)
         return code;
     return pg_queue_values(connection, PG_NO_TENANT,
                            "UPDATE symbol_need SET try_count = try_count + 1,"
-                           " reason = 'the servers have symbols alone, no lines',"
-                           " next_try_at = now() + interval '1 day' WHERE" SHARERS,
+                           " reason = left($4, 600), next_try_at = now() + $5 * interval '1 s'"
+                           " WHERE" SHARERS,
                            hunt->arena, err, PG_TEXT(hunt->build_id), PG_I64(hunt->tenant_id),
-                           PG_BOOL(hunt->is_public));
+                           PG_BOOL(hunt->is_public), PG_TEXT(reason), PG_I64(later_s));
 }
 
 /* is_asked_no_more: until the team's servers change. */
@@ -393,9 +465,14 @@ static enum err_code run(struct hunt *hunt, struct err *err)
                  "server");
         return settle(hunt, true, err);
     }
+    if (!code && strlen(hunt->build_id) / 2 > DEBUGINFOD_MAX_ID_BYTES) { /* Go's own */
+        conclude(hunt, DEBUGINFOD_ABSENT,
+                 "debuginfod servers know GNU build ids only, and this one is none");
+        return settle(hunt, true, err);
+    }
     if (!code)
         code = ask_for_both(hunt, &upstreams, err);
-    if (code == ERR_CANCELLED && (hunt->fetch->should_stop || hunt->is_lost || !is_late(hunt)))
+    if (code == ERR_CANCELLED && !is_out_of_time(hunt))
         return code;
     if (code == ERR_CANCELLED) {
         conclude(hunt, DEBUGINFOD_UNREACHABLE, "the debuginfod servers took too long");

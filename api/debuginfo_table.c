@@ -252,7 +252,7 @@ enum err_code debuginfo_table_store(struct server *server, struct pg_connection 
         code = charge(server, connection, table,
                       table->stored_bytes - (is_first ? 0 : pg_get_i64(old, 0, 2)), arena, err);
     if (!code && table->tenant_id != DEBUGINFO_PUBLIC &&
-        (table->facts.quality & SYMBOL_TABLES_GOOD))
+        symbol_tables_is_good(table->facts.quality))
         code = pg_queue_values(connection, table->tenant_id,
                                "DELETE FROM symbol_need WHERE tenant_id = $1 AND build_id = $2",
                                arena, err, PG_I64(table->tenant_id), PG_TEXT(table->id));

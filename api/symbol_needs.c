@@ -192,23 +192,33 @@ static enum err_code query_status(struct server *server, int64_t tenant_id, cons
     return pg_query_values(
         connection, tenant_id,
         /* First names are names, but who waits is to see the lines that are being made. */
-        "SELECT a.i, t.is_there AND (t.is_good OR NOT j.is_working),"
+        "SELECT a.i, t.is_there AND (t.is_good OR NOT j.is_working AND NOT t.is_lacking),"
         " j.is_working OR coalesce(n.next_try_at <= now() AND n.reason = '', false),"
-        " coalesce((SELECT f.reason FROM debug_file f WHERE f.tenant_id = $1 AND f.build_id = a.b"
-        "  AND f.state = 'failed' ORDER BY f.id DESC LIMIT 1), n.reason, ''),"
+        /* What the table lacks, and, where servers are asked, what came of that. */
+        " CASE WHEN t.is_lacking THEN concat_ws('; ', t.lacks,"
+        "   CASE WHEN n.next_try_at IS NOT NULL THEN nullif(n.reason, '') END)"
+        "  ELSE coalesce((SELECT f.reason FROM debug_file f WHERE f.tenant_id = $1"
+        "   AND f.build_id = a.b AND f.state = 'failed' ORDER BY f.id DESC LIMIT 1), n.reason, '')"
+        "  END,"
         " unix_ms(n.next_try_at),"
         " (SELECT generation + coalesce((SELECT generation FROM symbol_generation"
         "  WHERE tenant_id = $1), 0) FROM symbol_generation_public)"
         " FROM json_to_recordset($2::json) AS a (i integer, b text)"
         " LEFT JOIN symbol_need n ON n.tenant_id = $1 AND n.build_id = a.b"
         " CROSS JOIN LATERAL (SELECT count(*) > 0 AS is_there,"
-        "  coalesce(bool_or(quality & $3::bigint::integer <> 0), false) AS is_good FROM"
-        "  (SELECT quality FROM symbol_table WHERE tenant_id = $1 AND build_id = a.b UNION ALL"
-        "   SELECT quality FROM symbol_table_public WHERE build_id = a.b) AS tables) AS t"
+        "  coalesce(bool_or(has_much AND NOT lacks_shared), false) AS is_good,"
+        "  bool_or(lacks_shared) AND NOT bool_or(has_much AND NOT lacks_shared) AS is_lacking,"
+        "  coalesce(nullif(max(problem) FILTER (WHERE lacks_shared), ''),"
+        "   'names are in a shared file of dwz that was not given') AS lacks FROM"
+        "  (SELECT quality & $3::bigint::integer <> 0 AS has_much,"
+        "    quality & $4::bigint::integer <> 0 AS lacks_shared, problem FROM"
+        "    (SELECT quality, problem FROM symbol_table WHERE tenant_id = $1 AND build_id = a.b"
+        "     UNION ALL SELECT quality, problem FROM symbol_table_public WHERE build_id = a.b)"
+        "    AS both_places) AS tables) AS t"
         " CROSS JOIN LATERAL (SELECT EXISTS (SELECT FROM symbol_job WHERE tenant_id = $1"
         "  AND build_id = a.b) AS is_working) AS j",
         arena, ret_rows, err, PG_I64(tenant_id), PG_SPAN(buf_span(json)),
-        PG_I64(SYMBOL_TABLES_GOOD));
+        PG_I64(SYMBOL_TABLES_GOOD), PG_I64(SYMBOL_LACKS_SHARED));
 }
 
 static const char *copy_text(struct arena *arena, struct span text)

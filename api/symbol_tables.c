@@ -240,7 +240,7 @@ static struct found *read_found(const struct pg_result *rows, int row)
         return found;
     snprintf(found->object_key, sizeof(found->object_key), "%s", pg_get_text(rows, row, 1));
     found->is_public = pg_get_bool(rows, row, 2);
-    found->is_good = pg_get_i64(rows, row, 3) & SYMBOL_TABLES_GOOD;
+    found->is_good = symbol_tables_is_good(pg_get_i64(rows, row, 3));
     return found;
 }
 

@@ -40,8 +40,14 @@ void symbol_tables_destroy(struct symbol_tables *tables); /* NULL is a no-op */
 /* The key of a build id as senders give it; false when it is none: empty, or too long. */
 bool symbol_tables_id(struct span build_id, char ret_id[SYMBOL_TABLES_ID_BYTES]);
 
-/* Tables with any of these need no better one: others are looked for although there is a table. */
+/* Tables with any of these, and all files that they are made of, need no better one: others are
+ * looked for although there is a table. */
 enum { SYMBOL_TABLES_GOOD = SYMBOL_HAS_LINES | SYMBOL_HAS_INLINES | SYMBOL_HAS_GO };
+
+static inline bool symbol_tables_is_good(int64_t quality)
+{
+    return (quality & SYMBOL_TABLES_GOOD) && !(quality & SYMBOL_LACKS_SHARED);
+}
 
 /* ---- tables ---- */
 

@@ -126,28 +126,37 @@ static bool find_alternate(struct build *build, struct span *ret_name, struct sp
     return true;
 }
 
-/* Offsets into another file than the one that is meant would be names all the same. */
+/* Offsets into another file than the one that is meant would be names all the same. A stripped file
+ * may name one still, of which it lacks nothing. */
 static void check_alternate(struct build *build)
 {
     struct span name, id;
-    if (!find_alternate(build, &name, &id))
+    if (!build->dwarf->sections[DWARF_INFO].size || !find_alternate(build, &name, &id))
         return;
     if (!build->alternate) {
         say(build, "names are in a shared file of dwz that was not given (.gnu_debugaltlink)");
         /* The report is lines. */
         if (name.size < sizeof(build->report->alternate) && !memchr(name.data, '\n', name.size))
             memcpy(build->report->alternate, name.data, name.size);
+        if (id.size && id.size <= sizeof(build->report->alternate_id)) {
+            memcpy(build->report->alternate_id, id.data, id.size);
+            build->report->alternate_id_bytes = (uint32_t)id.size;
+        }
     } else if (!span_equal(span_of(build->alternate->id.bytes, build->alternate->id.size), id)) {
         say(build, "names are in another shared file of dwz than the one that was given, whose "
                    "build id is not that of .gnu_debugaltlink");
         elf_input_close(build->alternate);
         build->alternate = NULL;
     }
+    if (!build->alternate)
+        build->report->facts.quality |= SYMBOL_LACKS_SHARED;
 }
 
 static enum err_code open_dwarf(struct build *build, struct err *err)
 {
     enum err_code code = dwarf_file_open(build->arena, build->elf, false, &build->dwarf, err);
+    if (!code)
+        check_alternate(build);
     if (!code && build->alternate) {
         code = dwarf_file_open(build->arena, build->alternate, false, &build->dwarf_alternate, err);
         build->dwarf->alternate = build->dwarf_alternate;
@@ -185,8 +194,6 @@ static enum err_code add_dwarf(struct build *build, struct err *err)
 {
     struct symbol_table_facts *facts = &build->report->facts;
     enum err_code code = elf_relocate(build->elf, err);
-    if (!code)
-        check_alternate(build);
     if (!code)
         code = open_dwarf(build, err);
     if (code)
@@ -299,7 +306,7 @@ static enum err_code add_all(struct build *build, struct err *err)
     code = add_symbols(build, err);
     if (code)
         return code;
-    if (!(build->report->facts.quality & ~(uint32_t)SYMBOL_IS_PARTIAL)) {
+    if (!(build->report->facts.quality & ~(uint32_t)(SYMBOL_IS_PARTIAL | SYMBOL_LACKS_SHARED))) {
         if (build->report->problem[0])
             return err_set(err, build->dwarf_code ? build->dwarf_code : ERR_INVALID, "%s",
                            build->report->problem);

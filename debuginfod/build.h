@@ -38,6 +38,8 @@ struct build_report {
     char problem[ERR_MESSAGE_BYTES]; /* what was left out and why; empty: nothing */
     /* dwz's shared file, as the file names it, where names are missing without it. */
     char alternate[SYMBOL_BUILDER_TEXT_BYTES];
+    uint8_t alternate_id[SYMBOL_BUILDER_ID_BYTES / 2]; /* its build id */
+    uint32_t alternate_id_bytes;
 };
 
 /*

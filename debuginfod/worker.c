@@ -144,6 +144,9 @@ static enum err_code build(const struct start *start, const struct build_inputs 
         buf_printf(report, "problem %s\n", result.problem);
     if (result.alternate[0])
         buf_printf(report, "alternate %s\n", result.alternate);
+    for (uint32_t i = 0; i < result.alternate_id_bytes; i++)
+        buf_printf(report, "%s%02x%s", i ? "" : "alternate_id ", result.alternate_id[i],
+                   i + 1 == result.alternate_id_bytes ? "\n" : "");
     return ERR_NONE;
 }
 

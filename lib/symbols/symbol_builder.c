@@ -352,6 +352,8 @@ static enum err_code take_report(const struct run *run, struct symbol_builder_re
             copy_text(report->problem, sizeof(report->problem), text);
         else if (span_equal_text(key, "alternate"))
             copy_text(report->alternate, sizeof(report->alternate), text);
+        else if (span_equal_text(key, "alternate_id"))
+            copy_text(report->alternate_id, sizeof(report->alternate_id), text);
         else if (span_equal_text(key, "warning"))
             copy_text(report->warning, sizeof(report->warning), text);
         else if (span_equal_text(key, "id")

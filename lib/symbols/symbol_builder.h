@@ -51,7 +51,8 @@ struct symbol_builder_report {
     char problem[SYMBOL_BUILDER_TEXT_BYTES]; /* what was left out and why; empty: nothing */
     /* dwz's shared file as the file names it: with it names would not be missing. Empty: none. */
     char alternate[SYMBOL_BUILDER_TEXT_BYTES];
-    char warning[SYMBOL_BUILDER_TEXT_BYTES]; /* of the sandbox; empty: it is complete */
+    char alternate_id[SYMBOL_BUILDER_ID_BYTES]; /* its build id in hexadecimal; empty: as above */
+    char warning[SYMBOL_BUILDER_TEXT_BYTES];    /* of the sandbox; empty: it is complete */
 };
 
 /*

@@ -42,7 +42,8 @@ enum symbol_quality {
     SYMBOL_HAS_SYMTAB = 1 << 4,
     SYMBOL_HAS_MINI = 1 << 5, /* the symtab of .gnu_debugdata */
     SYMBOL_HAS_DYNSYM = 1 << 6,
-    SYMBOL_IS_PARTIAL = 1 << 7 /* broken_units were left out, or a part of the file was missing */
+    SYMBOL_IS_PARTIAL = 1 << 7,  /* broken_units were left out, or a part of the file was missing */
+    SYMBOL_LACKS_SHARED = 1 << 8 /* dwz's shared file was missing: most names may be in it */
 };
 
 /* A PT_LOAD program header. */
@@ -67,7 +68,8 @@ struct symbol_table_facts {
 
 /*
  * Which of two tables of one binary is better? Greater is: with inlines before with lines (Go's
- * count as either) before symtab before mini before dynsym; where equal, whole before partial.
+ * count as either) before symtab before mini before dynsym; where equal, whole before partial
+ * before what lacks dwz's shared file.
  */
 uint32_t symbol_quality_rank(const struct symbol_table_facts *facts);
 

@@ -318,6 +318,37 @@ def test_symbols_alone_do_not_end_the_search_for_better(server, tenant, tmp_path
     assert needs() == []
 
 
+@pytest.mark.skipif(not shutil.which("dwz"), reason="no dwz")
+@pytest.mark.parametrize("what", ["table", "debuginfo"])
+def test_what_lacks_the_shared_file_of_dwz_is_not_called_complete(server, tenant, tmp_path, what):
+    client = tenant.api("debuginfo")
+    whole = compile_with_id(tmp_path, "aa10")
+    binary = tmp_path / "shared"
+    for name in ("shared", "twin"):
+        shutil.copy(whole, tmp_path / name)
+    subprocess.run(["dwz", "-m", "shared.debug", "shared", "twin"], cwd=tmp_path, check=True)
+    with server.database("perfolio_jobs").cursor() as cursor:
+        cursor.execute("INSERT INTO symbol_need (tenant_id, build_id) VALUES (%s, 'aa10')", [tenant.id])
+        cursor.connection.commit()
+
+    def needs():
+        with server.database("perfolio_jobs").cursor() as cursor:
+            cursor.execute("SELECT count(*) FROM symbol_need WHERE tenant_id = %s", [tenant.id])
+            return cursor.fetchone()[0]
+
+    body = table_of(binary) if what == "table" else binary.read_bytes()
+    assert client.post(path("aa10", what), body=body).status in (201, 202)
+    status = wait_built(client, "aa10") if what == "debuginfo" else client.get(path("aa10")).json()
+    assert status["state"] == "missing" and "partial" in status["table"]["quality"], status
+    assert "names are in a shared file of dwz that was not given" in status["reason"] and needs() == 1
+    # The whole one takes its place, and the other does not come back.
+    for table in (table_of(whole), table_of(binary)):
+        assert client.post(path("aa10", "table"), body=table).status in (200, 201)
+        status = client.get(path("aa10")).json()
+        assert status["state"] == "ready" and "partial" not in status["table"]["quality"], status
+        assert status["reason"] == "" and needs() == 0
+
+
 def test_a_file_of_no_use_is_remembered_with_its_reason(server, tenant, tmp_path):
     client = tenant.api("debuginfo")
     other = compile_with_id(tmp_path, "aa08").read_bytes()

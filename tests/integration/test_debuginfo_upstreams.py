@@ -272,6 +272,60 @@ def test_an_old_link_gets_names_when_a_server_has_them(server, tmp_path, debugin
     assert stranger.post("/api/v1/debuginfo/retry", json={"build_id": program.build_id}).status == 404
 
 
+@pytest.mark.skipif(not shutil.which("dwz"), reason="no dwz")
+def test_the_shared_file_of_dwz_is_asked_for_and_missed(server, tmp_path, debuginfod):
+    """A table that lacks it is told as not complete, is asked for again, and gives way to the whole one."""
+    program = Program(tmp_path, os.urandom(20).hex(), C_SOURCE)
+    shutil.copy(program.elf, tmp_path / "twin")
+    subprocess.run(["dwz", "-m", "shared.debug", "program", "twin"], cwd=tmp_path, check=True)
+    tenant = Tenant(server)
+    client = tenant.api("share", "read", "admin", "debuginfo")
+    assert client.put(UPSTREAMS, json={"mode": "custom", "upstreams": [{"url": debuginfod.url}]}).status == 200
+    shutil.copy(program.elf, debuginfod.files / "program")
+    wait_for(lambda: debuginfod.has(program.build_id))
+    link = share(client, program.profile())["id"]
+
+    def status():
+        return client.get(f"/p/{link}.json").json()["symbolization"]
+
+    (missing,) = wait_for(lambda: [row for row in status()["missing"] if "dwz" in row["reason"]])
+    assert missing["reason"].startswith("names are in a shared file of dwz that was not given"), missing
+    assert missing["reason"].endswith("; of the shared file: the debuginfod server does not have it"), missing
+    reason, tries, later_s = need_of(server, tenant, program.build_id)
+    assert tries == 1 and 500 < later_s < 601 and missing["next_retry"] and reason in missing["reason"]
+    assert tables_of(server, program.build_id) == [str(tenant.id)] and not status()["complete"]
+    shutil.copy(tmp_path / "shared.debug", debuginfod.files / "shared.debug")
+    wait_for(lambda: debuginfod.has(build_id_of(tmp_path / "shared.debug")))
+    assert client.post("/api/v1/debuginfo/retry", json={"build_id": program.build_id}).status == 202
+    wait_for(lambda: status() == {"complete": True, "pending": [], "missing": []})
+    program.check(client.get(f"/p/{link}.pb.gz").body, BASE)
+    assert need_of(server, tenant, program.build_id) is None
+
+
+def test_a_shared_file_of_which_nothing_is_told_is_waited_for_a_day(server, tmp_path, stub):
+    program, link = build_program(tmp_path), tmp_path / "link"
+    link.write_bytes(b"shared.debug\0")
+    subprocess.run(["objcopy", f"--add-section=.gnu_debugaltlink={link}", program], check=True)
+    stub.content = program.read_bytes()
+    tenant, build_id = Tenant(server), build_id_of(program)
+    assert tenant.user("owner").put(UPSTREAMS, json={"mode": "custom", "upstreams": [
+        {"url": stub.url("content")}]}).status == 200
+    need(server, tenant, build_id)
+    reason, tries, later_s = wait_for(lambda: (row := need_of(server, tenant, build_id)) and row[0] and row)
+    assert reason == "of the shared file: its build id is not told" and tries == 1 and 86000 < later_s < 86401
+    assert len(stub.paths()) == 1
+
+
+def test_an_id_that_servers_cannot_know_is_not_asked_for_again(server, stub):
+    tenant, build_id = Tenant(server), (b"WEx-Hg8" * 12).hex()
+    assert tenant.user("owner").put(UPSTREAMS, json={"mode": "custom", "upstreams": [
+        {"url": stub.url("missing")}]}).status == 200
+    need(server, tenant, build_id)
+    reason, tries, later_s = wait_for(lambda: (row := need_of(server, tenant, build_id)) and row[0] and row)
+    assert reason == "debuginfod servers know GNU build ids only, and this one is none"
+    assert (tries, later_s) == (1, None) and stub.paths() == []
+
+
 def test_a_debuginfod_that_is_killed_while_it_sends_is_a_reason_until_it_is_back(server, tmp_path, debuginfod,
                                                                                  relay):
     program = Program(tmp_path, os.urandom(20).hex(), C_SOURCE)

@@ -123,6 +123,14 @@ def with_dwz(folder, is_given):
     return folder / "two", ["--alternate", folder / "shared.debug"] if is_given else []
 
 
+def stripped_of_dwz(folder, has_exports):
+    """Without DWARF, and with the name of the shared file that it had."""
+    (folder / "link").write_bytes(b"shared.debug\0" + bytes(range(20)))
+    file = exports_alone(folder)[0] if has_exports else nothing(folder)[0]
+    tool("objcopy", "--add-section=.gnu_debugaltlink=link", file, "named", cwd=folder)
+    return folder / "named", []
+
+
 def lines_alone(folder):
     file = whole(folder)
     remove = [f"--remove-section=.debug_{name}"
@@ -259,6 +267,8 @@ MATRIX = {
     "dwz": (with_dwz, [True], Whole()),
     "dwz, shared file missing": (with_dwz, [False], Partly(
         ["main"], 1, "names are in a shared file of dwz that was not given")),
+    "dwz, .dynsym alone": (stripped_of_dwz, [True], Partly(EXPORTS, 1)),
+    "dwz, stripped": (stripped_of_dwz, [False], Refused("the file names no function: it is stripped")),
     "lines alone": (lines_alone, [], Partly(FUNCTIONS, 1)),
     ".symtab": (symbols_alone, [], Partly(FUNCTIONS, 1)),
     ".dynsym": (exports_alone, [], Partly(EXPORTS, 1)),

@@ -175,7 +175,7 @@ static void a_report_is_read(void **state)
     assert_int_equal(run(*state,
                          "echo quality 7 >&5; echo broken_units 2 >&5; echo functions 11 >&5; "
                          "echo ranges 13 >&5; echo table_bytes 17 >&5; echo problem some text >&5; "
-                         "echo warning none >&5; echo done >&5",
+                         "echo alternate_id 0a0b >&5; echo warning none >&5; echo done >&5",
                          60000, &report, &err),
                      ERR_NONE);
     assert_int_equal(report.quality, 7);
@@ -184,6 +184,7 @@ static void a_report_is_read(void **state)
     assert_int_equal(report.ranges, 13);
     assert_int_equal(report.table_bytes, 17);
     assert_string_equal(report.problem, "some text");
+    assert_string_equal(report.alternate_id, "0a0b");
     assert_string_equal(report.warning, "none");
 }
 

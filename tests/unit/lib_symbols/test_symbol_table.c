@@ -245,7 +245,9 @@ static void better_quality_ranks_higher(void **state)
     static const struct symbol_table_facts best_first[] = {
         {.quality = SYMBOL_HAS_DWARF | SYMBOL_HAS_LINES | SYMBOL_HAS_INLINES | SYMBOL_HAS_SYMTAB},
         {.quality = SYMBOL_HAS_DWARF | SYMBOL_HAS_LINES | SYMBOL_HAS_INLINES | SYMBOL_IS_PARTIAL},
-        {.quality = SYMBOL_HAS_LINES | SYMBOL_HAS_SYMTAB},
+        {.quality = SYMBOL_HAS_DWARF | SYMBOL_HAS_LINES | SYMBOL_HAS_INLINES | SYMBOL_IS_PARTIAL |
+                    SYMBOL_LACKS_SHARED},
+        {.quality = SYMBOL_HAS_LINES | SYMBOL_HAS_SYMTAB | SYMBOL_IS_PARTIAL},
         {.quality = SYMBOL_HAS_SYMTAB | SYMBOL_HAS_DYNSYM},
         {.quality = SYMBOL_HAS_MINI | SYMBOL_HAS_DYNSYM},
         {.quality = SYMBOL_HAS_DYNSYM},
