@@ -1,7 +1,7 @@
 // The comparison of two shares: the table equals the difference of two brute-force readers.
 import assert from "node:assert/strict";
 import { join } from "node:path";
-import { axeFindings, screenshots, spoken, tableRows, told, viewReady, withPage } from "./harness.mjs";
+import { axeFindings, screenshots, soon, spoken, tableRows, told, viewReady, withPage } from "./harness.mjs";
 import { cpuProfile, cpuSamples, encodePprof, labelledProfile, topOf, totalOf, twoTypes } from "./profiles.mjs";
 
 export async function testDiff(runner, browser, server) {
@@ -183,6 +183,12 @@ export async function testDiff(runner, browser, server) {
       for (const key of ["ArrowDown", "ArrowDown", "ArrowRight", "ArrowRight"]) await page.keyboard.press(key);
       assert.match(await spoken(page), /^(old|fresh), /);
       assert.ok(await page.$(".diff-legend"));
+      // What is marked is told of both sides, too.
+      for (const [name, share] of [["old", "41.7% → 0%"], ["kept", "58.3% → 58.3%"], ["fresh", "0% → 41.7%"]]) {
+        await page.goto(`${server.url}/d/${one.id}..${two.id}?st=samples&m=${name}&sv=2`);
+        await viewReady(page);
+        await soon(async () => assert.equal(await page.textContent("button.marked"), `${name} ${share}`));
+      }
     });
   });
 

@@ -44,12 +44,12 @@ export function useSearch(code: Code | null, flame: Flame | null, text: string):
   }, [code, flame, text]);
 }
 
-function searchSummary(flame: Flame, result: SearchResult): string {
-  const functions = countedAs(flame, result.functionCount);
+/** "12.5%"; of a comparison "40.0% → 12.5%". */
+export function shareText(flame: Flame, { value, baseValue }: SearchResult): string {
   // What was merged into "other" may match too.
-  const shareOf = (value: number, total: number) => flame.bounds.part + formatPercent(value, total);
-  const share = shareOf(result.value, flame.total);
-  return flame.isDiff ? `${functions} · ${shareOf(result.baseValue, flame.baseTotal)} → ${share}` : `${functions} · ${share}`;
+  const shareOf = (part: number, total: number) => flame.bounds.part + formatPercent(part, total);
+  const share = shareOf(value, flame.total);
+  return flame.isDiff ? `${shareOf(baseValue, flame.baseTotal)} → ${share}` : share;
 }
 
 interface SearchBoxProps {
@@ -91,7 +91,7 @@ export function SearchBox({ text, flame, searching, onText, onNext }: SearchBoxP
         onKeyDown={key}
       />
       <output id="search-result" class="search-result" aria-live="polite">
-        {error || (flame && result ? searchSummary(flame, result) : "")}
+        {error || (flame && result ? `${countedAs(flame, result.functionCount)} · ${shareText(flame, result)}` : "")}
       </output>
     </div>
   );

@@ -5,7 +5,6 @@ import type { Flame } from "../model/flame.ts";
 import type { FrameColours } from "../model/frame_colours.ts";
 import { countedAs, countFunctions } from "../model/functions.ts";
 import type { SearchResult } from "../model/search.ts";
-import { formatPercent } from "../model/units.ts";
 import { shownName } from "../model/visible.ts";
 import { stateVersion, unknownSettings, type ViewState } from "../state.ts";
 import { Button } from "../ui/kit.tsx";
@@ -14,6 +13,7 @@ import { describeNode } from "./describe.ts";
 import { notesAbout, totalText } from "./flame_notes.ts";
 import { Legend } from "./legend.tsx";
 import type { PaneContext } from "./panes.tsx";
+import { shareText } from "./search_box.tsx";
 
 function DetailLine({ flame, node, unit, placed }: { flame: Flame; node: number; unit: string; placed: PaneContext["placed"] }) {
   const { name, place, notes, facts } = describeNode(flame, node, unit);
@@ -64,7 +64,7 @@ export function ViewerFoot({ flame, colours, palette, unit, placed, state, marke
           {state.marked && (
             <Button class="marked" icon="close" onClick={onUnmark} title={`Stop marking ${state.marked}`}>
               <bdi class="marked-name">{shownName(state.marked)}</bdi>
-              {marked ? ` ${flame.bounds.part}${formatPercent(marked.value, flame.total)}` : ""}
+              {marked ? ` ${shareText(flame, marked)}` : ""}
             </Button>
           )}
           {leftOut > 0 && <span class="note">{leftOut === 1 ? "A rule" : `${leftOut} rules`} of the link {leftOut === 1 ? "is" : "are"} not known here.</span>}
