@@ -141,6 +141,27 @@ static void take_tick(struct agent *agent, const struct sample_event *event)
         add(agent, process, event);
 }
 
+/* Of a script's functions, which lie in the program's memory: when a wait is over, that may be. */
+static void read_names(struct agent *agent, const struct sample_event *event)
+{
+    struct process *process =
+        event->interpreted_count
+            ? processes_find(agent->processes, event->process_id, event->started_ns)
+            : NULL;
+    const struct interpreted_frame *frames = sample_interpreted(event);
+    struct interpreter_name ignored;
+    if (!process || !interpreter_is_ready(process->interpreter))
+        return;
+    for (uint32_t i = 0; i < event->interpreted_count; i++)
+        (void)interpreter_find_name(process->interpreter, &frames[i], &ignored);
+}
+
+static void take_wait_begin(struct agent *agent, const struct sample_event *event)
+{
+    read_names(agent, event);
+    waits_begin(agent->waits, event);
+}
+
 static void take_sample(void *context, const struct sample_event *event)
 {
     struct agent *agent = context;
@@ -148,7 +169,7 @@ static void take_sample(void *context, const struct sample_event *event)
     if (event->kind == SAMPLE_TICK)
         take_tick(agent, event);
     else if (event->kind == SAMPLE_WAIT)
-        waits_begin(agent->waits, event);
+        take_wait_begin(agent, event);
     else
         waits_end(agent->waits, event);
 }

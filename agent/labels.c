@@ -8,6 +8,7 @@
 #include "agent/program_facts.h"
 #include "agent/relabel.h"
 #include "agent/small_file.h"
+#include "lib/base/clock.h"
 #include "lib/base/mem.h"
 #include "lib/base/os.h"
 
@@ -23,6 +24,7 @@ enum {
     KEY_MAX_BYTES = 256 << 10,
     TEXT_BYTES = 320,
     PATH_BYTES = 4096,
+    EARLY_PAUSE_NS = 100 * 1000 * 1000,
 };
 
 /* Of the program of the same number, as long as it has the same serial. */
@@ -47,6 +49,9 @@ struct process_labels {
     size_t count;
     struct buf key;
     uint64_t generation; /* of the pods */
+    uint32_t program;    /* that they are of; BINARY_NONE: it was not mapped yet */
+    int64_t made_ns;
+    int64_t pause_ns; /* until what was empty is read again; 0: all was there */
     bool has_container;
     bool is_wanted;
 };
@@ -104,6 +109,7 @@ struct search {
     struct label_set *set;
     struct span cgroup; /* in the set's arena */
     bool has_container;
+    bool is_early; /* it has no arguments or variables: perhaps it has them soon, within execve */
 };
 
 static void put(struct search *search, const char *name, struct span value)
@@ -125,13 +131,14 @@ static void put_both(struct search *search, const char *name, const char *meta, 
     put_meta(search, meta, value);
 }
 
-static bool read_proc(const struct search *search, const char *name, struct buf *text)
+static bool read_proc(struct search *search, const char *name, struct buf *text)
 {
     char path[64];
     struct err ignored;
     buf_clear(text);
     snprintf(path, sizeof(path), "/proc/%" PRIu32 "/%s", search->process->shown_id, name);
     const enum err_code code = small_file_read(path, text, &ignored);
+    search->is_early = search->is_early || (!code && text->size == 0);
     return !code || (code == ERR_TOO_LARGE && text->size);
 }
 
@@ -177,36 +184,25 @@ static const struct program_facts *facts_of_program(struct search *search)
     return &known->facts;
 }
 
-/* As the process has it. Files with one build id are one binary, which has the path of the first
- * of them: of copies and of programs with several names that would be another's. */
-static struct span path_of_program(struct search *search, const struct binary *binary)
+/* As the process has it; empty: of no file, or it has ended. */
+static struct span path_in_proc(const struct search *search)
 {
     char link[64], path[PATH_BYTES];
     snprintf(link, sizeof(link), "/proc/%" PRIu32 "/exe", search->process->shown_id);
     const ssize_t size = readlink(link, path, sizeof(path));
     if (search->process->ended_ns || size <= 0 || size == sizeof(path) || path[0] != '/')
-        return span_text(binary->path);
+        return (struct span){0};
     struct span found = span_of(path, (size_t)size);
     if (span_ends_with(found, " (deleted)"))
         found.size -= strlen(" (deleted)");
     return span_of(arena_strndup(search->set->arena, found.data, found.size), found.size);
 }
 
-static void find_program(struct search *search)
+/* By its mapping, which is not there yet where a sample was taken within execve. */
+static void find_mapped_program(struct search *search, const struct binary *binary)
 {
-    const struct process *process = search->process;
-    put(search, "process_command", span_text(process->name));
-    if (process->program == BINARY_NONE) {
-        put_both(search, "process_executable_name", "__meta_process_executable_name",
-                 span_text(process->name[0] ? process->name : "unknown"));
-        return;
-    }
-    const struct binary *binary = binaries_get(search->source->binaries, process->program);
     const struct program_facts *facts = facts_of_program(search);
     const struct span build_id = span_text(binary->build_id);
-    const struct span path = path_of_program(search, binary);
-    put_both(search, "process_executable_name", "__meta_process_executable_name", last_part(path));
-    put(search, "process_executable_path", path);
     put_both(search, "process_executable_build_id_gnu", "__meta_process_executable_build_id",
              build_id);
     put_meta(search, "__meta_process_executable_file_id", build_id);
@@ -216,6 +212,26 @@ static void find_program(struct search *search)
              span_text(facts->is_static ? "true" : "false"));
     put_meta(search, "__meta_process_executable_stripped",
              span_text(facts->is_stripped ? "true" : "false"));
+}
+
+static void find_program(struct search *search)
+{
+    const struct process *process = search->process;
+    const struct binary *binary = process->program == BINARY_NONE
+                                      ? NULL
+                                      : binaries_get(search->source->binaries, process->program);
+    struct span path = path_in_proc(search);
+    /* Files with one build id are one binary, which has the path of the first of them: of copies
+     * and of programs with several names that would be another's. */
+    if (!path.size && binary)
+        path = span_text(binary->path);
+    const char *name = process->name[0] ? process->name : "unknown";
+    put(search, "process_command", span_text(process->name));
+    put_both(search, "process_executable_name", "__meta_process_executable_name",
+             path.size ? last_part(path) : span_text(name));
+    put(search, "process_executable_path", path);
+    if (binary)
+        find_mapped_program(search, binary);
 }
 
 /* Words with a NUL behind each become one text with blanks between them. */
@@ -408,15 +424,15 @@ static void keep(struct process_labels *labels, const struct label_set *set)
     }
 }
 
-struct process_labels *process_labels_create(struct label_source *source,
-                                             const struct process *process)
+static struct process_labels *create(struct label_source *source, const struct process *process)
 {
     const struct label_settings *settings = &source->settings;
     arena_auto arena = arena_create();
     struct label_set set;
     struct search search = {.source = source, .process = process, .set = &set};
     struct process_labels *labels = mem_new(struct process_labels, 1);
-    *labels = (struct process_labels){.arena = arena_create()};
+    *labels = (struct process_labels){
+        .arena = arena_create(), .program = process->program, .made_ns = clock_monotonic_ns()};
     buf_init(&labels->key, KEY_MAX_BYTES);
     label_set_init(&set, arena);
     if (settings->pods)
@@ -424,6 +440,7 @@ struct process_labels *process_labels_create(struct label_source *source,
     find_program(&search);
     find_command_line(&search);
     find_environment(&search);
+    labels->pause_ns = search.is_early ? EARLY_PAUSE_NS : 0;
     find_cgroup(&search);
     find_host(&search);
     find_service(&search);
@@ -435,6 +452,37 @@ struct process_labels *process_labels_create(struct label_source *source,
     return labels;
 }
 
+/* Has what they were made of changed meanwhile? */
+static bool are_old(const struct process_labels *labels, const struct label_source *source,
+                    const struct process *process)
+{
+    return labels->program != process->program ||
+           (labels->pause_ns && clock_monotonic_ns() - labels->made_ns >= labels->pause_ns) ||
+           (labels->has_container && source->settings.pods &&
+            labels->generation != pods_generation(source->settings.pods));
+}
+
+/* Of a process that has ended no more can be read than was. */
+static bool is_there(const struct process *process)
+{
+    char path[64];
+    snprintf(path, sizeof(path), "/proc/%" PRIu32, process->shown_id);
+    return !process->ended_ns && access(path, F_OK) == 0;
+}
+
+void process_labels_renew(struct process_labels **labels, struct label_source *source,
+                          const struct process *process)
+{
+    struct process_labels *old = *labels;
+    if (old && (!are_old(old, source, process) || !is_there(process)))
+        return;
+    *labels = create(source, process);
+    /* Some have none for as long as they live: those are asked ever less often. */
+    if (old && (*labels)->pause_ns)
+        (*labels)->pause_ns = old->pause_ns ? 2 * old->pause_ns : EARLY_PAUSE_NS;
+    process_labels_destroy(old);
+}
+
 void process_labels_destroy(struct process_labels *labels)
 {
     if (!labels)
@@ -442,12 +490,6 @@ void process_labels_destroy(struct process_labels *labels)
     buf_fini(&labels->key);
     arena_destroy(labels->arena);
     mem_free(labels);
-}
-
-bool process_labels_are_old(const struct process_labels *labels, const struct label_source *source)
-{
-    return labels->has_container && source->settings.pods &&
-           labels->generation != pods_generation(source->settings.pods);
 }
 
 bool process_labels_are_wanted(const struct process_labels *labels)

@@ -51,11 +51,11 @@ struct label_source *label_source_create(const struct label_settings *settings,
                                          const struct binaries *binaries);
 void label_source_destroy(struct label_source *source); /* NULL is a no-op */
 
-struct process_labels *process_labels_create(struct label_source *source,
-                                             const struct process *process);
+/* Makes *labels where it is NULL, or where what they are made of has changed: the pods, the
+ * program, or what a process has only at the end of its execve. The old ones are destroyed then. */
+void process_labels_renew(struct process_labels **labels, struct label_source *source,
+                          const struct process *process);
 void process_labels_destroy(struct process_labels *labels); /* NULL is a no-op */
-/* Has what they were made of changed meanwhile? */
-bool process_labels_are_old(const struct process_labels *labels, const struct label_source *source);
 
 /* False: a rule says that nothing is to be sent of the process. */
 bool process_labels_are_wanted(const struct process_labels *labels);

@@ -3,8 +3,8 @@
  *
  * Each group of interpreted frames takes the place of the machine's frame that runs it
  * (bpf/interpreter_format.h). Where the kernel did not find that by the group's anchor, it is the
- * next one whose address is that of the interpreter's C function; what is left at the end stands
- * above all. Threads: any.
+ * next one whose address is that of the interpreter's C function, but for an innermost one that has
+ * no frame yet, or no more; what is left at the end stands above all. Threads: any.
  */
 #ifndef AGENT_WEAVE_H
 #define AGENT_WEAVE_H

@@ -451,15 +451,9 @@ static int64_t process_number(struct window *window, struct process *process)
 
 static bool is_wanted(struct window *window, struct process *process)
 {
-    struct label_source *source = window->options.label_source;
     if (window->options.form == WINDOW_FOR_PEOPLE)
         return true;
-    if (process->labels && process_labels_are_old(process->labels, source)) {
-        process_labels_destroy(process->labels);
-        process->labels = NULL;
-    }
-    if (!process->labels)
-        process->labels = process_labels_create(source, process);
+    process_labels_renew(&process->labels, window->options.label_source, process);
     const bool wanted = process_labels_are_wanted(process->labels);
     window->unwanted_count += !wanted;
     return wanted;

@@ -296,7 +296,7 @@ static __always_inline void walk_program(__u32 slot, struct bpf_perf_event_data 
         run = &known->run;
         if (known->interpreter.layout.groups != INTERPRETER_NONE &&
             interpreter_begin(interpreted, &known->interpreter, thread_pointer())) {
-            interpreter_walk_all(interpreted);
+            interpreter_walk_all(slot, interpreted);
             scratch->is_interpreted = 1;
         }
     }

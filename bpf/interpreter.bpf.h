@@ -197,25 +197,25 @@ static __always_inline int interpreter_begin(struct interpreter_walk *walk,
 
 #if CPU_BEFORE_5_17
 /* Not static, so that the verifier follows it once: see walk_frame of cpu.bpf.c. */
-__attribute__((noinline)) int interpreter_step_alone(__u32 index)
+__attribute__((noinline)) int interpreter_step_alone(__u32 index, __u32 slot)
 {
-    const __u32 zero = 0;
-    struct interpreter_walk *walk = bpf_map_lookup_elem(&interpreter_walks, &zero);
+    struct interpreter_walk *walk = bpf_map_lookup_elem(&interpreter_walks, &slot);
     return walk ? (int)interpreter_step(index, &walk) : 1;
 }
 #endif
 
-/* All frames, after interpreter_begin(). */
-static __always_inline void interpreter_walk_all(struct interpreter_walk *walk)
+/* All frames, after interpreter_begin(); walk is that of the slot. */
+static __always_inline void interpreter_walk_all(__u32 slot, struct interpreter_walk *walk)
 {
 #if CPU_BEFORE_5_17
     (void)walk;
 #pragma clang loop unroll(disable)
     for (__u32 i = 0; i < INTERPRETED_FRAMES_MAX + INTERPRETED_GROUPS_MAX; i++) {
-        if (interpreter_step_alone(i))
+        if (interpreter_step_alone(i, slot))
             return;
     }
 #else
+    (void)slot;
     bpf_loop(INTERPRETED_FRAMES_MAX + INTERPRETED_GROUPS_MAX, interpreter_step, &walk, 0);
 #endif
 }

@@ -168,6 +168,27 @@ def test_wall_time_is_that_of_the_clock(work, tmp_path):
         assert 0.85 * told < rows[name]["cum"] < 1.1 * told, name
 
 
+SCRIPT = """
+import time
+def nap(count):
+    for _ in range(count):
+        time.sleep(0.01)
+def sleep_long():
+    time.sleep(0.5)
+nap(100)
+sleep_long()
+"""
+
+
+@pytest.mark.parametrize("options", [[], ["--bounded-loops"]])
+def test_waits_of_a_script_are_of_its_functions(tmp_path, options):
+    (tmp_path / "script.py").write_text(SCRIPT)
+    record(tmp_path, "--off-cpu", *options, "--", "/usr/bin/python3", "script.py")
+    _, rows = top(tmp_path)
+    # What begins with the program is not known by its functions from the first wait on.
+    assert rows["nap"]["cum"] > 0.5 * SECOND and rows["sleep_long"]["cum"] > 0.45 * SECOND, rows
+
+
 def test_a_wait_that_goes_on_at_the_end_counts_until_then(work, tmp_path):
     # The program ends with record, which leaves it in its last sleep.
     done = subprocess.run([str(PERFOLIO), "record", "--off-cpu", "-d", "8", "--", str(work), "1", "0", "forever"],

@@ -125,7 +125,7 @@ def test_functions_of_a_script_stand_in_the_place_of_the_interpreters(record, tm
         whole += count if is_beginning and script[:calls] == chain[:calls] else 0
         of_generator += count if script[:5] == by_generator and script[5:] in (
             [("leaf", 3)], [("leaf", 4)]) else 0
-        assert not has_call_left(frames), frames
+        assert not has_call_left(frames), "\n".join(map(str, frames))
     assert total > 10 and whole >= 0.99 * total, (whole, total)
     assert of_generator > 0.8 * total, (of_generator, total)
 
@@ -294,5 +294,5 @@ main()
         of_c = any(frame and frame[0].startswith("_PyEval_EvalFrameDefault") for frame in frames)
         total += count if names or of_c else 0
         of_work += count if names[:3] == ["<module>", "main", "work"] else 0
-        assert not has_call_left(frames), frames
+        assert not has_call_left(frames), "\n".join(map(str, frames))
     assert total > 10 and of_work > 0.3 * total, (of_work, total)

@@ -61,6 +61,17 @@ static void groups_without_anchors_stand_where_calls_are(void **state)
     assert_woven(4, 0, frames, 2, "n0 n1 n2 n3 i0 i1");
 }
 
+static void a_call_that_begins_or_ends_is_nobodys_place(void **state)
+{
+    (void)state;
+    const struct interpreted_frame frames[] = {last(NOWHERE), inner(), last(NOWHERE)};
+    assert_woven(6, 1 << 0 | 1 << 2 | 1 << 4, frames, 3, "n0 n1 i0 n3 i1 i2 n5");
+    /* Two more are not explained by that. */
+    assert_woven(6, 1 << 0 | 1 << 2 | 1 << 4 | 1 << 5, frames, 3, "i0 n1 i1 i2 n3 n4 n5");
+    const struct interpreted_frame known[] = {last(NOWHERE), last(2)};
+    assert_woven(4, 1 << 0 | 1 << 1 | 1 << 2, known, 2, "i0 n1 i1 n3");
+}
+
 static void a_group_that_was_not_found_goes_with_the_next_that_was(void **state)
 {
     (void)state;
@@ -82,6 +93,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(groups_stand_where_their_anchors_are),
         cmocka_unit_test(groups_without_anchors_stand_where_calls_are),
+        cmocka_unit_test(a_call_that_begins_or_ends_is_nobodys_place),
         cmocka_unit_test(a_group_that_was_not_found_goes_with_the_next_that_was),
         cmocka_unit_test(a_stack_that_was_cut_still_has_its_frames),
     };
