@@ -182,7 +182,8 @@ export async function testDiff(runner, browser, server) {
       await page.focus(".icicle");
       for (const key of ["ArrowDown", "ArrowDown", "ArrowRight", "ArrowRight"]) await page.keyboard.press(key);
       assert.match(await spoken(page), /^(old|fresh), /);
-      assert.ok(await page.$(".diff-legend"));
+      // A box around both is wider than either side of it.
+      assert.match(await page.textContent(".diff-legend"), /Widths add up the larger side of each box’s own value/);
       // What is marked is told of both sides, too.
       for (const [name, share] of [["old", "41.7% → 0%"], ["kept", "58.3% → 58.3%"], ["fresh", "0% → 41.7%"]]) {
         await page.goto(`${server.url}/d/${one.id}..${two.id}?st=samples&m=${name}&sv=2`);

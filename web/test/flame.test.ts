@@ -63,7 +63,7 @@ test("reads stacks that are 5,000 frames deep", () => {
   assert.equal(findByPathHash(flame, pathHash(flame, 5000)), 5000);
 });
 
-test("draws a diff as wide as the larger side, and negative values as their size", () => {
+test("draws a diff as wide as the larger sides of own values come to, and negative values as their size", () => {
   const diff = decode({ name: "root", children: [{ name: "old", base: 30 }, { name: "both", self: 10, base: 5 }] }, { isDiff: true });
   assert.deepEqual([...diff.width], [40, 30, 10]);
   assert.deepEqual([...diff.baseCum!], [35, 30, 5]);

@@ -57,8 +57,9 @@ export function KeySheet({ hasComments, onClose }: { hasComments: boolean; onClo
       <h3>How to read it</h3>
       <p>
         Each box is a function in a stack; the box above it called it (in the flame view, the box below). Its width is
-        its share of the total: wide is much. Left to right is not time but order of size. What a function called stands
-        next to its box from the left on; the part with nothing next to it, at its right end, was spent in itself.
+        its share of the total (in a comparison, the larger side of its own value and the widths of what it called): wide
+        is much. Left to right is not time but order of size. What a function called stands next to its box from the left
+        on; the part with nothing next to it, at its right end, was spent in itself.
       </p>
     </Dialog>
   );

@@ -97,7 +97,7 @@ function DiffColours({ palette, isSigned }: { palette: Palette; isSigned: boolea
       </span>
       <span>new</span>
       {isSigned && <BelowZero />}
-      <span class="legend-note">Boxes are as wide as the larger side.</span>
+      <span class="legend-note">Widths add up the larger side of each box’s own value.</span>
     </div>
   );
 }
