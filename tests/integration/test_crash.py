@@ -74,13 +74,30 @@ def kill(pid):
         pass
 
 
-def started_at(pid):
-    """What tells a process from a later one with its number; None when there is none."""
+def state_of(pid):
+    """Its fields of proc(5) from the state on; None when there is none."""
     try:
         with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as file:
-            return file.read().rpartition(")")[2].split()[19]
+            return file.read().rpartition(")")[2].split()
     except OSError:
         return None
+
+
+def started_at(pid):
+    """What tells a process from a later one with its number; None when there is none."""
+    fields = state_of(pid)
+    return fields and fields[19]
+
+
+def stands_still(pid):
+    """Stops it. False: it has ended by itself, which is no crash for those beside it."""
+    try:
+        os.kill(pid, signal.SIGSTOP)
+        while (fields := state_of(pid)) and fields[0] not in "TZX":
+            time.sleep(0.001)
+    except ProcessLookupError:
+        return False
+    return fields is not None and fields[0] == "T"
 
 
 def kill_database(server, find_victims):
@@ -103,7 +120,7 @@ def strike(server, victim):
     elif victim == "database":
         kill_database(server, lambda postmaster, others: [postmaster])
     elif victim == "backend":
-        kill_database(server, lambda postmaster, others: others[-1:])
+        kill_database(server, lambda postmaster, others: [next(filter(stands_still, reversed(others)))])
     elif victim == "supervisor":
         kill(server.process.pid)
     else:
