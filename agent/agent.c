@@ -34,7 +34,8 @@ struct agent {
     struct processes *processes;
     struct kernel_symbols *kernel_symbols;
     struct side_band *side_band;
-    struct stack_walk *stack_walk;  /* NULL: the kernel program walks */
+    struct stack_walk *stack_walk;  /* NULL: by frame pointers alone */
+    struct sample_event *walked;    /* a sample whose stack was walked here */
     struct kernel_program *program; /* NULL: without rights */
     struct unwinding *unwinding;    /* NULL: by frame pointers alone, and no interpreters */
     struct interpreters *interpreters;
@@ -134,8 +135,36 @@ static void add(struct agent *agent, struct process *process, const struct sampl
         window_add(agent->live, process, event);
 }
 
+/* Of a program that had just begun: its stack was not walked, since its mappings came after it. */
+static const struct sample_event *walk_stack(struct agent *agent, const struct sample_event *event)
+{
+    const struct sample_stack *stack = sample_stack_of(event);
+    struct process *process =
+        processes_find(agent->processes, event->process_id, event->started_ns);
+    if (event->stack_bytes < SAMPLE_STACK_HEAD_BYTES || !event->user_count || !process)
+        return event;
+    unwinding_publish_process(agent->unwinding, process);
+    if (!process->has_run)
+        return event;
+    struct stack_copy copy = {
+        .pc = stack->pc,
+        .start = stack->start,
+        .bytes = span_of(stack->bytes, event->stack_bytes - SAMPLE_STACK_HEAD_BYTES)};
+    memcpy(copy.registers, stack->registers, sizeof(stack->registers));
+    struct sample_event *walked = agent->walked;
+    memcpy(walked, event, SAMPLE_EVENT_HEAD_BYTES);
+    const __u64 *kernel = event->addresses + event->user_count;
+    memcpy(walked->addresses, event->addresses, event->user_count * sizeof(*kernel));
+    stack_walk_event(agent->stack_walk, &process->run, &copy, walked);
+    memcpy(walked->addresses + walked->user_count, kernel, event->kernel_count * sizeof(*kernel));
+    walked->stack_bytes = 0;
+    return walked;
+}
+
 static void take_tick(struct agent *agent, const struct sample_event *event)
 {
+    if (event->stack_bytes && agent->stack_walk)
+        event = walk_stack(agent, event);
     struct process *process = find_process(agent, event);
     if (process)
         add(agent, process, event);
@@ -302,7 +331,7 @@ static enum err_code open_unprivileged(struct agent *agent, struct err *err)
     if (code)
         return code;
     struct unwind_memory memory;
-    agent->stack_walk = stack_walk_create();
+    agent->stack_walk = stack_walk_create(NULL);
     stack_walk_memory(agent->stack_walk, &memory);
     agent->unwinding = unwinding_create(NULL, &memory, agent->binaries, agent->interpreters);
     return processes_scan(agent->processes, false, err);
@@ -311,9 +340,13 @@ static enum err_code open_unprivileged(struct agent *agent, struct err *err)
 static void create_unwinding(struct agent *agent)
 {
     struct unwind_memory memory;
+    struct stack_walk_tables tables;
     kernel_program_unwind_memory(agent->program, &memory);
     agent->unwinding =
         unwinding_create(agent->program, &memory, agent->binaries, agent->interpreters);
+    kernel_program_tables(agent->program, &tables);
+    agent->stack_walk = stack_walk_create(&tables);
+    agent->walked = mem_new(struct sample_event, 1);
 }
 
 static enum err_code open_privileged(struct agent *agent, struct err *err)
@@ -396,6 +429,7 @@ void agent_close(struct agent *agent)
     interpreters_destroy(agent->interpreters);
     unwinding_destroy(agent->unwinding);
     stack_walk_destroy(agent->stack_walk);
+    mem_free(agent->walked);
     kernel_program_close(agent->program);
     kernel_symbols_destroy(agent->kernel_symbols);
     label_source_destroy(agent->label_source);
@@ -499,8 +533,9 @@ void agent_stop(struct agent *agent)
     agent->has_stopped = true;
 }
 
-/* What a program does at its start is published at once the first time, since all its samples are
- * walked by frame pointers until then; what follows within a moment is together one publication. */
+/* What a program does at its start is published at once the first time, since all its samples
+ * take their stacks with them until then; what follows within a moment is together one publication.
+ */
 static void let_events_gather(struct agent *agent)
 {
     bool has_events = false;
@@ -557,6 +592,8 @@ void agent_poll(struct agent *agent, int timeout_ms)
     processes_sweep(agent->processes, now_ns);
     if (agent->unwinding)
         unwinding_sweep(agent->unwinding, now_ns);
+    if (agent->program)
+        kernel_program_drop_shards(agent->program);
 }
 
 /* ---- what comes out ---- */

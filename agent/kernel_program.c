@@ -3,8 +3,10 @@
 #include "agent/cpu_list.h"
 #include "agent/kernel_features.h"
 #include "agent/perf_event.h"
+#include "agent/stack_walk.h"
 #include "agent/unwind_space.h"
 #include "bpf/shared.h"
+#include "lib/base/clock.h"
 #include "lib/base/mem.h"
 #include "lib/base/os.h"
 
@@ -59,7 +61,8 @@ struct kernel_program {
     struct unwind_rule *rules; /* mapped, as is all that follows */
     struct unwind_chunk *chunks;
     struct shard_window window;
-    int shard_fds[UNWIND_SHARD_COUNT]; /* of the first shard_count */
+    int shard_fds[UNWIND_SHARD_COUNT];   /* of the first shard_count */
+    uint8_t *shards[UNWIND_SHARD_COUNT]; /* NULL: not read lately */
     uint32_t shard_count;
     enum event_kind event;
     int loop_error; /* why the program with bpf_loop was refused; 0: it was not */
@@ -251,7 +254,8 @@ static int take_sample(void *context, void *data, size_t size)
     const struct sample_event *event = data;
     if (size < SAMPLE_EVENT_HEAD_BYTES ||
         size < SAMPLE_EVENT_HEAD_BYTES + 8 * ((size_t)event->kernel_count + event->user_count) +
-                   sizeof(struct interpreted_frame) * (size_t)event->interpreted_count)
+                   sizeof(struct interpreted_frame) * (size_t)event->interpreted_count +
+                   event->stack_bytes)
         return 0;
     program->options.on_sample(program->options.context, event);
     return 0;
@@ -287,6 +291,7 @@ static void unmap_tables(struct kernel_program *program)
     if (program->chunks)
         munmap(program->chunks, CHUNKS_BYTES);
     unmap_window(program);
+    kernel_program_drop_shards(program);
     for (uint32_t i = 0; i < program->shard_count; i++)
         os_close(program->shard_fds[i]);
 }
@@ -356,12 +361,44 @@ void kernel_program_unwind_memory(struct kernel_program *program, struct unwind_
                                          .shard_limit = UNWIND_SHARD_COUNT};
 }
 
+static const uint8_t *read_shard(void *context, uint32_t index)
+{
+    struct kernel_program *program = context;
+    if (index >= program->shard_count)
+        return NULL;
+    if (!program->shards[index]) {
+        void *memory =
+            mmap(NULL, UNWIND_SHARD_BYTES, PROT_READ, MAP_SHARED, program->shard_fds[index], 0);
+        program->shards[index] = memory == MAP_FAILED ? NULL : memory;
+    }
+    return program->shards[index];
+}
+
+void kernel_program_tables(struct kernel_program *program, struct stack_walk_tables *ret_tables)
+{
+    *ret_tables = (struct stack_walk_tables){.rules = program->rules,
+                                             .chunks = program->chunks,
+                                             .shard = read_shard,
+                                             .context = program};
+}
+
+void kernel_program_drop_shards(struct kernel_program *program)
+{
+    for (uint32_t i = 0; i < program->shard_count; i++) {
+        if (program->shards[i])
+            munmap(program->shards[i], UNWIND_SHARD_BYTES);
+        program->shards[i] = NULL;
+    }
+}
+
 bool kernel_program_put_process(struct kernel_program *program, uint32_t process_id,
                                 uint64_t started_ns, const struct unwind_run *run,
                                 const struct interpreter_process *interpreter)
 {
-    const struct sample_process process = {
-        .started_ns = started_ns, .run = *run, .interpreter = *interpreter};
+    const struct sample_process process = {.started_ns = started_ns,
+                                           .told_ns = (uint64_t)clock_monotonic_ns(),
+                                           .run = *run,
+                                           .interpreter = *interpreter};
     return bpf_map_update_elem(program->processes_fd, &process_id, &process, BPF_ANY) == 0;
 }
 

@@ -213,6 +213,7 @@ static bool take_copy(struct span rest, struct stack_copy *copy)
         rest.size - size < sizeof(copied))
         return false;
     memcpy(&copied, rest.data + size, sizeof(copied));
+    copy->start = copy->registers[STACK_REGISTER_SP];
     copy->bytes = span_of(rest.data, copied < size ? copied : size);
     return true;
 }

@@ -9,26 +9,24 @@
 #include <string.h>
 
 struct unwind_source {
-    struct unwind_rule *rules;
-    struct unwind_chunk *chunks;
-    uint8_t *shards[UNWIND_SHARD_COUNT];
+    struct stack_walk_tables tables;
     struct span stack;
     uint64_t stack_start;
 };
 
 static const __u8 *unwind_source_shard(struct unwind_source *source, __u32 index)
 {
-    return index < UNWIND_SHARD_COUNT ? source->shards[index] : NULL;
+    return source->tables.shard(source->tables.context, index);
 }
 
 static const struct unwind_rule *unwind_source_rule(struct unwind_source *source, __u32 index)
 {
-    return &source->rules[index % UNWIND_RULE_COUNT];
+    return &source->tables.rules[index % UNWIND_RULE_COUNT];
 }
 
 static const struct unwind_chunk *unwind_source_chunk(struct unwind_source *source, __u32 index)
 {
-    return &source->chunks[index % UNWIND_CHUNK_COUNT];
+    return &source->tables.chunks[index % UNWIND_CHUNK_COUNT];
 }
 
 static int unwind_source_read(struct unwind_source *source, void *to, __u32 size, __u64 address)
@@ -43,24 +41,40 @@ static int unwind_source_read(struct unwind_source *source, void *to, __u32 size
 #include "bpf/unwind_core.h"
 
 #ifdef __aarch64__
-enum { FRAME_POINTER = 29, STACK_POINTER = 31 };
+enum { FRAME_POINTER = 29 };
 #define SIGNATURE_MASK (~((UINT64_C(1) << 48) - 1)) /* addresses of programs have 48 bits */
 #else
-enum { FRAME_POINTER = 6, STACK_POINTER = 7 }; /* rbp, rsp */
+enum { FRAME_POINTER = 6 }; /* rbp */
 #define SIGNATURE_MASK UINT64_C(0)
 #endif
 
 struct stack_walk {
     struct unwind_source source;
+    /* Its own tables; NULL where they are another's. */
+    struct unwind_rule *rules;
+    struct unwind_chunk *chunks;
+    uint8_t *shards[UNWIND_SHARD_COUNT];
     struct unwind_state state;
     uint64_t addresses[SAMPLE_USER_FRAMES_MAX];
 };
 
-struct stack_walk *stack_walk_create(void)
+static const uint8_t *own_shard(void *context, uint32_t index)
+{
+    const struct stack_walk *walk = context;
+    return index < UNWIND_SHARD_COUNT ? walk->shards[index] : NULL;
+}
+
+struct stack_walk *stack_walk_create(const struct stack_walk_tables *tables)
 {
     struct stack_walk *walk = mem_new(struct stack_walk, 1);
-    walk->source.rules = mem_new(struct unwind_rule, UNWIND_RULE_COUNT + 1);
-    walk->source.chunks = mem_new(struct unwind_chunk, UNWIND_CHUNK_COUNT);
+    if (tables) {
+        walk->source.tables = *tables;
+        return walk;
+    }
+    walk->rules = mem_new(struct unwind_rule, UNWIND_RULE_COUNT + 1);
+    walk->chunks = mem_new(struct unwind_chunk, UNWIND_CHUNK_COUNT);
+    walk->source.tables = (struct stack_walk_tables){
+        .rules = walk->rules, .chunks = walk->chunks, .shard = own_shard, .context = walk};
     return walk;
 }
 
@@ -69,16 +83,16 @@ void stack_walk_destroy(struct stack_walk *walk)
     if (!walk)
         return;
     for (uint32_t i = 0; i < UNWIND_SHARD_COUNT; i++)
-        mem_free(walk->source.shards[i]);
-    mem_free(walk->source.rules);
-    mem_free(walk->source.chunks);
+        mem_free(walk->shards[i]);
+    mem_free(walk->rules);
+    mem_free(walk->chunks);
     mem_free(walk);
 }
 
 static bool create_shard(void *context, uint32_t index)
 {
     struct stack_walk *walk = context;
-    walk->source.shards[index] = mem_alloc(UNWIND_SHARD_BYTES, 1);
+    walk->shards[index] = mem_alloc(UNWIND_SHARD_BYTES, 1);
     return true;
 }
 
@@ -86,14 +100,14 @@ static bool write_shard(void *context, uint32_t index, uint32_t offset, const vo
                         size_t size)
 {
     struct stack_walk *walk = context;
-    memcpy(walk->source.shards[index] + offset, bytes, size);
+    memcpy(walk->shards[index] + offset, bytes, size);
     return true;
 }
 
 void stack_walk_memory(struct stack_walk *walk, struct unwind_memory *ret_memory)
 {
-    *ret_memory = (struct unwind_memory){.rules = walk->source.rules,
-                                         .chunks = walk->source.chunks,
+    *ret_memory = (struct unwind_memory){.rules = walk->rules,
+                                         .chunks = walk->chunks,
                                          .shard_create = create_shard,
                                          .shard_write = write_shard,
                                          .context = walk,
@@ -124,9 +138,9 @@ void stack_walk_event(struct stack_walk *walk, const struct unwind_run *run,
     uint32_t count;
     static_assert((int)STACK_REGISTERS_MAX >= (int)UNWIND_LEAF_REGISTERS, "all that are read");
     walk->source.stack = copy->bytes;
-    walk->source.stack_start = copy->registers[STACK_POINTER];
+    walk->source.stack_start = copy->start;
     walk->state = (struct unwind_state){.pc = copy->pc,
-                                        .sp = copy->registers[STACK_POINTER],
+                                        .sp = copy->registers[STACK_REGISTER_SP],
                                         .fp = copy->registers[FRAME_POINTER],
                                         .pac_mask = SIGNATURE_MASK};
     memcpy(walk->state.leaf, copy->registers, sizeof(walk->state.leaf));

@@ -402,9 +402,8 @@ static bool must_pause(const struct unwinding *unwinding, const struct process *
            clock_monotonic_ns() - process->published_ns < pause_ns;
 }
 
-static void publish_next(struct unwinding *unwinding)
+static void publish_noted(struct unwinding *unwinding, struct process *process)
 {
-    struct process *process = take_first(&unwinding->waiting);
     process->is_waiting = false;
     /* A thread of the kernel has no mappings and needs none. */
     if (must_pause(unwinding, process))
@@ -417,8 +416,17 @@ bool unwinding_publish(struct unwinding *unwinding)
 {
     if (!unwinding->waiting)
         return build_next(unwinding);
-    publish_next(unwinding);
+    publish_noted(unwinding, take_first(&unwinding->waiting));
     return true;
+}
+
+void unwinding_publish_process(struct unwinding *unwinding, struct process *process)
+{
+    if (!process->is_waiting)
+        return;
+    take_out(&unwinding->waiting, process);
+    process->next_waiting = NULL;
+    publish_noted(unwinding, process);
 }
 
 void unwinding_sweep(struct unwinding *unwinding, int64_t now_ns)

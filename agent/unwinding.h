@@ -44,6 +44,8 @@ void unwinding_forget(struct unwinding *unwinding, struct process *process);
 /* What was noted of one process becomes true for the walk, or, when none waits, one table is built;
  * false when there is nothing to do. One at a time, since meanwhile events want to be read. */
 bool unwinding_publish(struct unwinding *unwinding);
+/* What was noted of this one, before its turn. */
+void unwinding_publish_process(struct unwinding *unwinding, struct process *process);
 /* Once a second: frees what nobody reads any more. */
 void unwinding_sweep(struct unwinding *unwinding, int64_t now_ns);
 

@@ -30,6 +30,9 @@ _Static_assert(__builtin_offsetof(struct sample_event, addresses) -
                        __builtin_offsetof(struct sample_event, user_count) ==
                    __builtin_offsetof(struct unwind_stack, address),
                "the walk writes into the record");
+_Static_assert(sizeof(struct sample_stack) <=
+                   INTERPRETED_FRAMES_MAX * sizeof(struct interpreted_frame),
+               "a process has the one or the other");
 _Static_assert((int)SAMPLE_USER_FRAMES_MAX == (int)UNWIND_MAX_FRAMES, "as many as are walked");
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
@@ -53,6 +56,8 @@ struct {
 struct scratch {
     __u64 unread_bytes;   /* written since this CPU woke the agent */
     __u32 is_interpreted; /* frames of an interpreter were read for this sample */
+    __u32 is_early;       /* not all mappings of its process are known: its stack goes with it */
+    __u64 pc;             /* the program's */
     struct unwind_state state;
     struct sample_event event;
     bpf_user_pt_regs_t registers;
@@ -280,6 +285,22 @@ static __always_inline enum unwind_stop find_registers(struct bpf_perf_event_dat
     return UNWIND_GO_ON;
 }
 
+/* Stacks shall not take the room of other samples: what comes in bursts may be all of one program.
+ */
+static _Bool has_room_for_stacks(void)
+{
+    return bpf_ringbuf_query(&samples, BPF_RB_AVAIL_DATA) <
+           bpf_ringbuf_query(&samples, BPF_RB_RING_SIZE) / 4;
+}
+
+/* The walk ended where a mapping may be missing. */
+static _Bool is_early(const struct sample_process *known, const struct sample_event *event)
+{
+    return !known ||
+           ((event->stop == UNWIND_STOP_UNMAPPED || event->stop == UNWIND_STOP_FRAME_POINTER) &&
+            event->time_ns - known->told_ns < SAMPLE_FRESH_NS);
+}
+
 static __always_inline void walk_program(__u32 slot, struct bpf_perf_event_data *interrupted,
                                          _Bool is_in_program, struct scratch *scratch,
                                          struct interpreter_walk *interpreted)
@@ -299,9 +320,14 @@ static __always_inline void walk_program(__u32 slot, struct bpf_perf_event_data 
             interpreter_walk_all(slot, interpreted);
             scratch->is_interpreted = 1;
         }
+    } else {
+        known = 0;
     }
+    scratch->pc = scratch->state.pc;
     unwind_begin(&scratch->state, run, walk_options);
     walk_frames(slot, scratch, interpreted);
+    scratch->is_early = interrupted && !(walk_options & UNWIND_OPTION_FP_ONLY) &&
+                        !scratch->is_interpreted && is_early(known, event);
 }
 
 /* Behind all addresses. */
@@ -316,6 +342,39 @@ static void put_interpreted(struct sample_event *event, const struct interpreter
     if (bpf_probe_read_kernel((char *)event + SAMPLE_EVENT_HEAD_BYTES + first * 8,
                               count * sizeof(struct interpreted_frame), interpreted->frames) == 0)
         event->interpreted_count = count;
+}
+
+/*
+ * Behind all addresses. The agent knows the process's mappings when it reads the sample: those of a
+ * program that has just begun are on their way. Page by page, since the stack's last one may be
+ * near, and the newest one not be there before something is written.
+ */
+static void put_stack(struct sample_event *event, const struct scratch *made)
+{
+    const __u64 count = (__u64)event->user_count + event->kernel_count;
+    if (count > SAMPLE_USER_FRAMES_MAX + SAMPLE_KERNEL_FRAMES_MAX)
+        return;
+    struct sample_stack *stack =
+        (struct sample_stack *)((char *)event + SAMPLE_EVENT_HEAD_BYTES + count * 8);
+    __u64 address = made->state.leaf[UNWIND_REGISTER_SP], bytes = 0;
+    stack->pc = made->pc;
+    stack->start = address;
+    if (bpf_probe_read_kernel(stack->registers, sizeof(stack->registers), made->state.leaf))
+        return;
+#pragma clang loop unroll(full)
+    for (int i = 0; i < SAMPLE_STACK_PAGES; i++) {
+        const __u64 piece = SAMPLE_STACK_PAGE_BYTES - (address & (SAMPLE_STACK_PAGE_BYTES - 1));
+        const _Bool is_read =
+            !bpf_probe_read_user(stack->bytes + bytes, piece, (const void *)address);
+        address += piece;
+        if (is_read)
+            bytes += piece;
+        else if (bytes)
+            break;
+        else
+            stack->start = address;
+    }
+    event->stack_bytes = SAMPLE_STACK_HEAD_BYTES + bytes;
 }
 
 /* Behind the program's frames, so that the record is in one piece. */
@@ -334,7 +393,8 @@ static _Bool send(struct scratch *made, struct sample_counters *counter)
 {
     struct sample_event *event = &made->event;
     __u64 bytes = SAMPLE_EVENT_HEAD_BYTES + 8 * ((__u64)event->kernel_count + event->user_count) +
-                  sizeof(struct interpreted_frame) * (__u64)event->interpreted_count;
+                  sizeof(struct interpreted_frame) * (__u64)event->interpreted_count +
+                  event->stack_bytes;
     if (bytes > sizeof(*event))
         bytes = sizeof(*event);
     counter->kernel_frames += event->kernel_count;
@@ -389,15 +449,17 @@ static __always_inline void fill(__u32 slot, struct bpf_perf_event_data *interru
     event->thread_id =
         agent_namespace ? number_in_namespace(task) : (__u32)bpf_get_current_pid_tgid();
     bpf_get_current_comm(event->comm, sizeof(event->comm));
-    event->user_count = event->kernel_count = event->interpreted_count = 0;
+    event->user_count = event->kernel_count = event->interpreted_count = event->stack_bytes = 0;
     event->stop = UNWIND_GO_ON;
-    made->is_interpreted = 0;
+    made->is_interpreted = made->is_early = 0;
     if (is_in_program || has_program(task))
         walk_program(slot, interrupted, is_in_program, made, interpreted);
     if (!is_in_program)
         walk_kernel(context, event);
     if (made->is_interpreted)
         put_interpreted(event, interpreted);
+    if (made->is_early && has_room_for_stacks())
+        put_stack(event, made);
 }
 
 SEC("perf_event")
@@ -443,8 +505,10 @@ int follow_fork(struct bpf_raw_tracepoint_args *context)
         bpf_map_update_elem(&targets, &child, &yes, BPF_ANY);
     const struct sample_process *known = bpf_map_lookup_elem(&processes, &parent);
     if (known) {
-        const struct sample_process copy = {
-            .started_ns = 0, .run = known->run, .interpreter = known->interpreter};
+        const struct sample_process copy = {.started_ns = 0,
+                                            .told_ns = known->told_ns,
+                                            .run = known->run,
+                                            .interpreter = known->interpreter};
         bpf_map_update_elem(&processes, &child, &copy, BPF_ANY);
     } else {
         bpf_map_delete_elem(&processes, &child); /* of the one who had the number before */
@@ -453,10 +517,10 @@ int follow_fork(struct bpf_raw_tracepoint_args *context)
 }
 
 /*
- * Another program has other mappings, which the agent will tell in a moment; until then frame
- * pointers are followed. A program gets its name before its first mapping, when it has no code yet:
- * sched_process_exec comes after all the mappings that the kernel makes, and what the agent has
- * told of them by then would be forgotten.
+ * Another program has other mappings, which the agent will tell in a moment; until then samples
+ * take their stacks with them. A program gets its name before its first mapping, when it has no
+ * code yet: sched_process_exec comes after all the mappings that the kernel makes, and what the
+ * agent has told of them by then would be forgotten.
  */
 SEC("raw_tp/task_rename")
 int forget_program(struct bpf_raw_tracepoint_args *context)

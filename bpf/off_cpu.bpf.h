@@ -56,7 +56,7 @@ static void end_wait(__u32 number, __u64 since_ns, struct task_struct *task, str
     event->amount = since_ns;
     event->time_ns = bpf_ktime_get_ns();
     event->thread_id = thread_number(task);
-    event->user_count = event->kernel_count = event->interpreted_count = 0;
+    event->user_count = event->kernel_count = event->interpreted_count = event->stack_bytes = 0;
     bpf_map_delete_elem(&waits, &number);
     send(made, counter);
 }

@@ -29,7 +29,9 @@ enum sample_kind {
 
 /* One sample, as long as its frames: addresses of the program first, then the kernel's, then
  * interpreted frames (sample_interpreted); each leaf first. The program's lie in calls; of the
- * kernel's all but the leaf are return addresses. */
+ * kernel's all but the leaf are return addresses. Where a process's mappings are not known yet, or
+ * not all, the newest part of its stack is behind all addresses (struct sample_stack), to be walked
+ * when they are. */
 struct sample_event {
     __u64 time_ns; /* CLOCK_MONOTONIC */
     /* When the process was, since boot: tells it from a later one of its number. */
@@ -42,7 +44,7 @@ struct sample_event {
     __u32 kind; /* enum sample_kind */
     __u32 kernel_count;
     __u32 interpreted_count;
-    __u32 reserved;
+    __u32 stack_bytes; /* of struct sample_stack; 0: none */
     /* From here on as struct unwind_stack of bpf/unwind.bpf.h. */
     __u32 user_count;
     __u32 stop; /* enum unwind_stop */
@@ -58,12 +60,33 @@ static inline const struct interpreted_frame *sample_interpreted(const struct sa
                                               event->kernel_count);
 }
 
+enum { SAMPLE_STACK_PAGES = 3, SAMPLE_STACK_PAGE_BYTES = 4096 };
+
+struct sample_stack {
+    __u64 pc;
+    __u64 registers[UNWIND_LEAF_REGISTERS]; /* by DWARF number */
+    __u64 start; /* of bytes: the stack pointer, or the next page where its own was never written */
+    __u8 bytes[SAMPLE_STACK_PAGES * SAMPLE_STACK_PAGE_BYTES];
+};
+
+#define SAMPLE_STACK_HEAD_BYTES __builtin_offsetof(struct sample_stack, bytes)
+
+/* A process whose mappings were told lately may have got others since. */
+#define SAMPLE_FRESH_NS 1000000000ull
+
+static inline const struct sample_stack *sample_stack_of(const struct sample_event *event)
+{
+    return (const struct sample_stack *)(event->addresses + event->user_count +
+                                         event->kernel_count);
+}
+
 /* Memory to make a sample in: of each kind of program its own, as one may interrupt the other. */
 enum { SCRATCH_TICK, SCRATCH_SWITCH, SCRATCH_COUNT };
 
 /* What the walk has to know of a process, by its process_id. */
 struct sample_process {
     __u64 started_ns; /* 0: of any start */
+    __u64 told_ns;    /* when, by CLOCK_MONOTONIC */
     struct unwind_run run;
     struct interpreter_process interpreter;
 };

@@ -27,21 +27,12 @@
 
 #include "bpf/unwind_format.h"
 
-#ifndef UNWIND_ARM64
-#if defined(__TARGET_ARCH_arm64) || (!defined(__bpf__) && defined(__aarch64__))
-#define UNWIND_ARM64 1
-#else
-#define UNWIND_ARM64 0
-#endif
-#endif
-
 #define UNWIND_INLINE static inline __attribute__((always_inline))
 /* Keeps the compiler from turning arithmetic on a value back into a branch. */
 #define UNWIND_OPAQUE(value) __asm__ volatile("" : "+r"(value))
 
 enum {
     UNWIND_WINDOW_BYTES = 512,
-    UNWIND_LEAF_REGISTERS = UNWIND_ARM64 ? 32 : 16,
     UNWIND_REGISTER_FP = UNWIND_ARM64 ? 29 : 6, /* DWARF numbers */
     UNWIND_REGISTER_LINK = 30,
     UNWIND_REGISTER_SP = UNWIND_ARM64 ? 31 : 7,

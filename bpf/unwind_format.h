@@ -33,6 +33,19 @@
 
 #include <linux/types.h>
 
+#ifndef UNWIND_ARM64
+#if defined(__TARGET_ARCH_arm64) || (!defined(__bpf__) && defined(__aarch64__))
+#define UNWIND_ARM64 1
+#else
+#define UNWIND_ARM64 0
+#endif
+#endif
+
+enum {
+    UNWIND_LEAF_REGISTERS =
+        UNWIND_ARM64 ? 32 : 16, /* that are known where a stack begins, by DWARF number */
+};
+
 #define UNWIND_SHARD_BYTES (4u << 20)
 #define UNWIND_SHARD_COUNT 256u  /* at most; each exists when it is needed */
 #define UNWIND_RULE_COUNT 16384u /* and one more record, so that each has one after it */

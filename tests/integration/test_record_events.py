@@ -17,7 +17,7 @@ import pprof_reader  # noqa: E402
 
 pytestmark = pytest.mark.skipif(REFUSAL is not None, reason=f"the kernel refuses: {REFUSAL}")
 
-PAGES, ROUNDS, SLEEPS = 5000, 20, 400
+PAGES, ROUNDS, SLEEPS = 5000, 100, 400
 SOURCE = r"""
 #include <stdlib.h>
 #include <sys/mman.h>
