@@ -18,10 +18,27 @@ static bool has_upper(struct span text)
     return false;
 }
 
+/* Is it a name that the page wrote as an expression (web/src/model/exactly.ts)? It means that one.
+ */
+static bool is_exact_name(struct span text)
+{
+    static const char special[] = "\\^$.*+?()[]{}|/";
+    if (text.size < 2 || text.data[0] != '^' || text.data[text.size - 1] != '$')
+        return false;
+    for (size_t i = 1; i + 1 < text.size; i++) {
+        const bool is_escape = text.data[i] == '\\' && i + 2 < text.size;
+        i += is_escape;
+        if (is_escape != (memchr(special, text.data[i], sizeof(special) - 1) != NULL))
+            return false;
+    }
+    return true;
+}
+
 static bool compile(struct arena *arena, struct span search, struct regex **ret_regex)
 {
     struct err ignored;
-    const bool is_exact = has_upper(search) || span_starts_with(search, "(?i)");
+    const bool is_exact =
+        has_upper(search) || is_exact_name(search) || span_starts_with(search, "(?i)");
     const char *pattern = arena_printf(arena, "%s%.*s", is_exact ? "" : "(?i)", SPAN_PRINT(search));
     return search.size > 0 && !memchr(search.data, '\0', search.size) &&
            !regex_create(span_text(pattern), ret_regex, &ignored);

@@ -17,7 +17,8 @@ struct picture_marks {
 
 /*
  * An expression that the server does not take, or that takes too long, names nothing, as where it
- * is empty. It finds either case as long as it has no upper-case letter. Values count a stack once.
+ * is empty. It finds either case as long as it has no upper-case letter and is
+ * no escaped name. Values count a stack once.
  * All lives in arena.
  */
 void picture_marks_find(struct arena *arena, const struct flame *flame, struct span search,

@@ -153,6 +153,8 @@ static void read_page(struct request *request, struct report *report)
     report->group_by = state->group_by;
     memcpy(report->rules, state->rules, sizeof(report->rules));
     report->rule_count = state->rule_count;
+    report->chain = state->chain;
+    report->chain_count = state->chain_count;
     report->zoom = state->zoom;
     report->search = state->search;
     report->marked = state->marked;
@@ -258,6 +260,10 @@ void report_append_question(const struct report *report, struct buf *key)
         buf_printf(key, " %s=", filter_action_name(report->rules[i].action));
         buf_append_url(key, report->rules[i].pattern);
     }
+    for (size_t i = 0; i < report->chain_count; i++) {
+        buf_printf(key, " then %s=", chain_action_name(report->chain[i].action));
+        buf_append_url(key, report->chain[i].text);
+    }
     for (size_t i = 0; report->kind->shows_title && i < report->share_count; i++) {
         buf_append_text(key, " title=");
         buf_append_url(key, span_text(report->shares[i].title));
@@ -311,10 +317,18 @@ static enum err_code create_view(const struct report *report, struct arena *aren
         .patience = report->patience,
     };
     memcpy(options.left_out, report->left_out, sizeof(options.left_out));
+    const struct view *view;
     if (report->share_count == 2)
-        return diff_view_create(arena, profiles[0], profiles[1], report->mode, &options, ret_view,
-                                err);
-    return view_create(arena, profiles[0], &options, ret_view, err);
+        code =
+            diff_view_create(arena, profiles[0], profiles[1], report->mode, &options, &view, err);
+    else
+        code = view_create(arena, profiles[0], &options, &view, err);
+    if (!code && report->chain_count)
+        code = rule_chain_apply(arena, view, report->chain, report->chain_count, &view, err);
+    if (code)
+        return code;
+    *ret_view = view;
+    return ERR_NONE;
 }
 
 enum err_code report_write_profiles(const struct report *report,
@@ -329,17 +343,19 @@ enum err_code report_write_profiles(const struct report *report,
     return code ? code : report->kind->write(report, arena, profiles[0], view, body, err);
 }
 
-static uint64_t estimate_cost(const struct share_cost *share, bool counts_labels)
+static uint64_t estimate_cost(const struct share_cost *share, const struct report *report)
 {
     uint64_t nodes =
         share->stack_frames < FLAME_NODES_DEFAULT ? share->stack_frames : FLAME_NODES_DEFAULT;
     uint64_t view = share->decoded_bytes / 2 + share->stack_frames * FRAME_COST +
                     share->sample_count * SAMPLE_COST + nodes * NODE_COST;
     uint64_t labels = share->decoded_bytes / DECODED_LABEL;
-    if (counts_labels)
+    if (report->chain_count) /* a second view */
+        view += share->stack_frames * FRAME_COST + share->sample_count * SAMPLE_COST;
+    if (report->kind->counts_labels)
         view += (labels < LABELS_VALUES_MAX ? labels : LABELS_VALUES_MAX) * LABEL_COST;
-    uint64_t report = share->decoded_bytes + view;
-    return report > share->decode_bytes ? report : share->decode_bytes;
+    uint64_t needed = share->decoded_bytes + view;
+    return needed > share->decode_bytes ? needed : share->decode_bytes;
 }
 
 uint64_t report_place_needed(const struct report *report)
@@ -353,7 +369,7 @@ uint64_t report_place_needed(const struct report *report)
         decodes_lightly &= cost.decode_bytes <= DECODE_GATE_LIGHT_PEAK;
         if (cost.decode_bytes <= DECODE_GATE_LIGHT_PEAK)
             cost.decode_bytes = 0;
-        bytes += estimate_cost(&cost, report->kind->counts_labels);
+        bytes += estimate_cost(&cost, report);
     }
     return decodes_lightly && bytes <= DECODE_GATE_LIGHT_WORK ? 0 : bytes;
 }

@@ -20,6 +20,7 @@
 #include "lib/base/patience.h"
 #include "lib/profile/diff.h"
 #include "lib/profile/filter.h"
+#include "lib/profile/rule_chain.h"
 #include "lib/profile/view.h"
 #include "lib/symbols/symbol_name.h"
 
@@ -56,6 +57,8 @@ struct report {
     struct span group_by;
     struct filter_rule rules[FILTER_RULES_MAX];
     size_t rule_count;
+    const struct chain_rule *chain; /* of a page: what comes behind those rules */
+    size_t chain_count;
     enum symbol_name_mode names;
     bool is_stored;            /* of continuous profiles: trees tell of which binaries they are */
     const char *symbolization; /* JSON: what names the shares lack; NULL: not told */

@@ -378,27 +378,56 @@ static struct span join(struct arena *arena, struct span a, struct span b)
     return span_text(arena_printf(arena, "%.*s \xc2\xb7 %.*s", SPAN_PRINT(a), SPAN_PRINT(b)));
 }
 
+/* The graph of the view, what of it the address names, and the node zoomed to; 0: the root. */
+static enum err_code make_marked(const struct report *report, struct arena *arena,
+                                 const struct view *view, const struct flame **ret_flame,
+                                 struct picture_marks *ret_marks, uint32_t *ret_node,
+                                 struct err *err)
+{
+    enum err_code code = make_flame(report, arena, view, ret_flame, err);
+    if (code)
+        return code;
+    picture_marks_find(arena, *ret_flame, report->search, report->marked, ret_marks);
+    *ret_node = report->zoom ? flame_find_path(*ret_flame, report->zoom) : 0;
+    return ERR_NONE;
+}
+
+static struct span describe_seen(struct arena *arena, const struct flame *flame, uint32_t node,
+                                 const struct picture_marks *marks)
+{
+    return node ? join(arena, describe_zoom(arena, flame, node), marks->text) : marks->text;
+}
+
+enum err_code report_write_seen(const struct report *report, struct arena *arena,
+                                const struct view *view, struct span *ret_text, struct err *err)
+{
+    const struct flame *flame;
+    struct picture_marks marks;
+    uint32_t node;
+    enum err_code code = make_marked(report, arena, view, &flame, &marks, &node, err);
+    if (!code)
+        *ret_text = describe_seen(arena, flame, node, &marks);
+    return code;
+}
+
 static enum err_code make_picture(const struct report *report, struct arena *arena,
                                   const struct view *view, const struct flame **ret_flame,
                                   struct picture_options *ret_options, struct err *err)
 {
     const struct flame *flame;
     struct picture_marks marks;
-    enum err_code code = make_flame(report, arena, view, &flame, err);
+    uint32_t node;
+    enum err_code code = make_marked(report, arena, view, &flame, &marks, &node, err);
     if (code)
         return code;
-    picture_marks_find(arena, flame, report->search, report->marked, &marks);
-    uint32_t node = report->zoom ? flame_find_path(flame, report->zoom) : 0;
     *ret_options = (struct picture_options){
         .title = describe_shares(report, arena),
-        .subtitle = marks.text,
+        .subtitle = describe_seen(arena, flame, node, &marks),
         .marks = marks.frames,
         .heat = report->is_by_value ? picture_heat_steps(arena, flame) : NULL,
         .note = describe_left_out(report, arena, report->zoom && !node),
         .svg_depth = (uint32_t)report->depth,
     };
-    if (node)
-        ret_options->subtitle = join(arena, describe_zoom(arena, flame, node), marks.text);
     *ret_flame = flame_zoom(arena, flame, node);
     return ERR_NONE;
 }

@@ -19,4 +19,10 @@ extern const struct report_kind report_folded;     /* of one sample type */
 extern const struct report_kind report_svg;
 extern const struct report_kind report_png;
 
+/* "zoomed into main.work: 3.20 s (25.0 %) · search json: 12.3 %": what of the address a picture
+ * says above its boxes, in arena; empty where there is neither. Handles: as a picture. */
+enum err_code report_write_seen(const struct report *report, struct arena *arena,
+                                const struct view *view, struct span *ret_text,
+                                struct err *err) MUST_USE;
+
 #endif

@@ -3,7 +3,6 @@
 #include "api/request.h"
 #include "lib/base/digest.h"
 #include "lib/base/mem.h"
-#include "lib/base/regex.h"
 #include "lib/profile/label_filter.h"
 
 const char *const view_state_names[] = {"sv",   "v", "b", "st", "q",  "m",  "z",
@@ -33,25 +32,15 @@ static bool take_rule(struct arena *arena, struct span *rest, struct span *ret_r
     return true;
 }
 
-static bool find_action(struct span name, enum filter_action *ret_action)
+static bool find_action(struct span name, enum chain_action *ret_action)
 {
-    for (int i = FILTER_FOCUS; i <= FILTER_SHOW; i++) {
-        if (span_equal_text(name, filter_action_name((enum filter_action)i))) {
-            *ret_action = (enum filter_action)i;
+    for (int i = 0; i < CHAIN_ACTION_COUNT; i++) {
+        if (span_equal_text(name, chain_action_name((enum chain_action)i))) {
+            *ret_action = (enum chain_action)i;
             return true;
         }
     }
     return false;
-}
-
-static bool is_expression(struct span pattern)
-{
-    struct regex *regex;
-    struct err err;
-    if (regex_create(pattern, &regex, &err))
-        return false;
-    regex_destroy(regex);
-    return true;
 }
 
 /* Only a recursion may be of all functions; other rules without a text say nothing. What no version
@@ -71,8 +60,21 @@ static bool is_frame_group(struct span group)
            span_equal_text(group, "line") || span_equal_text(group, "address");
 }
 
+/* Of the first four the filter has the same. */
+static bool find_filter_action(enum chain_action action, enum filter_action *ret_action)
+{
+    static const enum filter_action actions[] = {[CHAIN_FOCUS] = FILTER_FOCUS,
+                                                 [CHAIN_IGNORE] = FILTER_IGNORE,
+                                                 [CHAIN_HIDE] = FILTER_HIDE,
+                                                 [CHAIN_SHOW] = FILTER_SHOW};
+    if (action > CHAIN_SHOW)
+        return false;
+    *ret_action = actions[action];
+    return true;
+}
+
 /* Does the filter give what the rule gives behind those that are there? */
-static bool can_show(const struct view_state *state, enum filter_action action, struct span text)
+static bool is_filter(const struct view_state *state, enum filter_action action)
 {
     bool is_lookup = action == FILTER_FOCUS || action == FILTER_IGNORE;
     for (size_t i = 0; is_lookup && i < state->rule_count; i++) {
@@ -80,20 +82,24 @@ static bool can_show(const struct view_state *state, enum filter_action action, 
             return false;
     }
     return is_frame_group(state->group_by) && state->rule_count < FILTER_RULES_MAX &&
-           is_expression(text);
+           state->chain_count == 0;
 }
 
-static void read_rule(struct view_state *state, struct span rule)
+static void read_rule(struct view_state *state, struct chain_rule *chain, struct span rule)
 {
     struct span name, text;
+    struct chain_rule read;
     enum filter_action action;
     bool is_off = span_starts_with(rule, "!");
     if (is_off || !span_split(rule, ':', &name, &text) || !is_rule(name, text))
         return;
-    if (!find_action(name, &action) || !can_show(state, action, text))
+    read.text = text;
+    if (!find_action(name, &read.action) || !chain_rule_is_known(&read))
         state->left_out_count++;
-    else
+    else if (find_filter_action(read.action, &action) && is_filter(state, action))
         state->rules[state->rule_count++] = (struct filter_rule){.action = action, .pattern = text};
+    else
+        chain[state->chain_count++] = read;
 }
 
 /* Of samples, so they hold before all others and for any group. */
@@ -118,8 +124,13 @@ static void read_rules(const struct request *request, struct view_state *state)
     struct span rest, rule;
     if (!request_query(request, "x", &rest) || rest.size > CHAIN_MAX_BYTES)
         return;
+    size_t most = 1; /* a rule more than there are tildes */
+    for (size_t i = 0; i < rest.size; i++)
+        most += rest.data[i] == '~';
+    struct chain_rule *chain = arena_new(request->arena, struct chain_rule, most);
+    state->chain = chain;
     while (take_rule(request->arena, &rest, &rule))
-        read_rule(state, rule);
+        read_rule(state, chain, rule);
 }
 
 static uint64_t read_zoom(const struct request *request)

@@ -11,18 +11,20 @@
  * change nothing in a file and are taken without a word, as are those of later versions when sv
  * is there. A parameter of the API's own name wins over the page's.
  *
- * Rules apply in the browser one after the other, on the tree that is shown. A file shows focus,
- * ignore, hide and show where the server's filter (lib/profile/filter.h) gives the same: grouped by
- * function, line or address, and no focus or ignore behind a hide or show, since it would look at
- * frames that are hidden. Those others, merge, recursion, only, and what has no expression that the
- * server takes, are counted, so that the answer says of how many rules it shows nothing. Threads:
- * any.
+ * Rules apply one after the other, each to what the one before it left. Those at the chain's begin
+ * of which the server's filter (lib/profile/filter.h) makes the same are its own, as they are where
+ * a page asks for a large tree (web/src/model/served_rules.ts): grouped by function, line or
+ * address, and no focus or ignore behind a hide or show, since it would look at frames that are
+ * hidden. From the first other one on, lib/profile/rule_chain.h has them. What no version knows
+ * yet and what is no expression is counted, so that the answer says of how many rules it shows
+ * nothing; the page leaves those out, too. Threads: any.
  */
 #ifndef API_VIEW_STATE_H
 #define API_VIEW_STATE_H
 
 #include "lib/base/buf.h"
 #include "lib/profile/filter.h"
+#include "lib/profile/rule_chain.h"
 
 struct request;
 
@@ -32,11 +34,13 @@ struct view_state {
     uint64_t zoom; /* path hash (lib/profile/flame_zoom.h); 0: the root */
     struct filter_rule rules[FILTER_RULES_MAX];
     size_t rule_count;
+    const struct chain_rule *chain; /* those that come behind the filter's */
+    size_t chain_count;
     struct span search;
     struct span marked; /* a function's name */
     bool is_normalised;
     bool is_by_value;
-    uint32_t left_out_count; /* rules that are switched on and not among these */
+    uint32_t left_out_count; /* rules that are switched on and among neither */
 };
 
 /* The names of the page's parameters, NULL-terminated. */

@@ -191,6 +191,8 @@ enum err_code raw_path_find(const struct view *view, uint64_t hash, uint64_t *re
                             struct err *err)
 {
     arena_auto scratch = arena_create();
+    if (view->without_chain)
+        view = view->without_chain;
     if (!raw_path_may_be(view))
         return not_found(err);
     const struct search search = hash_all(view, hash, scratch);

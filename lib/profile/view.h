@@ -110,6 +110,9 @@ struct view {
     const struct profile *profiles[VIEW_SIDE_COUNT]; /* NULL where there is no such side */
     /* Of each location, without what the filter hides; NULL likewise. For raw_path.h. */
     const struct frame_lists *lists[VIEW_SIDE_COUNT];
+    /* What a chain of rules was applied to (rule_chain.h), whose stacks are as lists has them;
+     * NULL: this one. */
+    const struct view *without_chain;
 
     int64_t total[VIEW_SIDE_COUNT]; /* of all samples, before filtering, as pprof counts 100 % */
     int64_t kept[VIEW_SIDE_COUNT];  /* of the stacks above */

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { atRest, axeFindings, soon, tableRows, viewReady, withPage } from "./harness.mjs";
+import { atRest, axeFindings, setInPlace, soon, tableRows, viewReady, withPage } from "./harness.mjs";
 import { cpuProfile, cpuSamples, topOf, totalOf } from "./profiles.mjs";
 import { root } from "./server.mjs";
 
@@ -236,6 +236,42 @@ export async function testFilter(runner, browser, server) {
           });
           await page.keyboard.press("Escape");
         }
+    }),
+  );
+
+  await runner.test("files and pictures of a link have the page's numbers, whatever its rules", () =>
+    withPage(browser, server, async (page) => {
+      const texts = ["runtime", "^main\\.", "json|Query", "^(?:net/http|database)", "store\\.go", "[aeiou]S", "Marshal"];
+      const actions = ["focus", "ignore", "hide", "show", "merge", "recursion", "only"];
+      let seed = 5;
+      const pick = (values) => values[(seed = (Math.imul(seed, 1664525) + 1013904223) >>> 0) % values.length];
+      const rule = () => {
+        const action = pick(actions);
+        return `${action}:${action === "only" ? pick(["go", "native", "kernel"]) : pick(texts)}`;
+      };
+      await open(page, { v: "table", st: "samples", s: "-cum" });
+      for (let i = 0; i < 40; i++) {
+        const query = { v: "table", st: "samples", s: "-cum", g: pick(["function", "function", "file", "binary"]), x: Array.from({ length: 1 + (i % 4) }, rule).join("~"), sv: 2 };
+        const file = await server.call("GET", `/p/${shared.id}.json?${new URLSearchParams(query)}`);
+        assert.equal(file.status, 200, query.x);
+        const sums = new Map();
+        const walk = (node, above) => {
+          for (const child of node.children ?? []) {
+            const sum = sums.get(child.name) ?? { flat: 0, cum: 0 };
+            sums.set(child.name, sum);
+            sum.flat += child.value - (child.children ?? []).reduce((all, { value }) => all + value, 0);
+            if (!above.has(child.name)) sum.cum += child.value;
+            walk(child, new Set([...above, child.name]));
+          }
+        };
+        walk(file.json.root, new Set());
+        await setInPlace(page, at(query));
+        await soon(async () => {
+          if (sums.size === 0) return assert.ok(await page.isVisible("text=The rules leave nothing"), query.x);
+          await viewReady(page);
+          await assertRows(page, sums);
+        });
+      }
     }),
   );
 

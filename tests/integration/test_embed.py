@@ -288,15 +288,36 @@ def test_a_badge_takes_the_address_of_its_page(anonymous):
     made = share(anonymous)
     path = f"/p/{made}/badge.svg"
     plain = anonymous.get(path)
-    for query in ("v=table", "b=icicle", "z=0123456789abcdef", "q=main", "m=main", "c=value", "w=0.2-0.5",
-                  "x=focus%3Amain", "g=line", "lb=a%3Db&lb=c%3Dd", "names=full",
-                  "v=table&q=main&w=0.2-0.5&sv=2", "of_a_later_version=1&sv=99"):
+    for query in ("v=table", "b=icicle", "z=0123456789abcdef", "m=main", "c=value", "w=0.2-0.5", "q=%28", "x=focus%3Amain",
+                  "g=line", "names=full", "v=table&w=0.2-0.5&sv=2", "of_a_later_version=1&sv=99"):
         answer = anonymous.get(f"{path}?{query}")
         assert (answer.status, answer.text) == (200, plain.text), query
-        if "lb=" not in query:  # the stacks are of a profile without labels, and a rule of one is refused
-            assert anonymous.get(f"/p/{made}.folded?{query}").status == 200, query
+        assert anonymous.get(f"/p/{made}.folded?{query}").status == 200, query
+    for ending in ("badge.svg", "og.png"):  # a profile without labels has no stacks by one: that is said, and no other total
+        assert anonymous.get(f"/p/{made}/{ending}?lb=a%3Db").status == 400
     for query in ("typo=1", "st=wall", "st=wall&sv=2", "sample_type=0&sample_type=0"):
         assert anonymous.get(f"{path}?{query}").status == 400, query
+
+
+@pytest.mark.parametrize("query,wanted", [
+    ({"x": "focus:parse"}, "15 samples (15.0 %)"), ({"x": "hide:serve~focus:parse~merge:parse"}, "15 samples (15.0 %)"),
+    ({"x": "only:go"}, "85 samples (85.0 %)"), ({"x": "merge:serve"}, "100 samples"), ({"focus": "parse"}, None),
+    ({"q": "alloc"}, "100 samples · search alloc: 55.0 %"), ({"q": "nothing"}, "100 samples · search nothing: 0.0 %"),
+    ({"x": "hide:serve~focus:parse", "q": "ALLOC|alloc"}, "15 samples (15.0 %) · search ALLOC|alloc: 10.0 %"),
+    ({"x": "!focus:parse"}, "100 samples"), ({"x": "later:parse"}, "100 samples"),
+])
+def test_a_badge_says_what_its_view_shows(anonymous, query, wanted):
+    made = share(anonymous, "main;serve;parse;alloc 10\nmain;serve;parse 5\nmain;serve;render;alloc 30\nmain;idle 40\n"
+                            "runtime.gc;runtime.alloc 15\n")
+    answer = anonymous.get(f"/p/{made}/badge.svg", query=query | ({"sv": 2} if wanted else {}))
+    if wanted is None:  # a parameter of the API, not of a page
+        assert answer.status == 400
+        return
+    root = ElementTree.fromstring(answer.text)
+    assert root.get("aria-label") == f"profile: {wanted}" and answer.headers["content-type"] == "image/svg+xml"
+    assert [text.text for text in root.iter(SVG + "text")] == ["profile", wanted]
+    again = anonymous.get(f"/p/{made}/badge.svg", query=query | {"sv": 2}, headers={"If-None-Match": answer.headers["etag"]})
+    assert again.status == 304
 
 
 def test_a_badge_of_cpu_time_is_in_seconds(anonymous):

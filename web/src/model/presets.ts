@@ -1,4 +1,7 @@
-/* presets: what is not the reader's own code, by language; chain.ts names them. Only a worker needs to know. */
+/*
+ * presets: what is not the reader's own code, by language; chain.ts names them. Only a worker needs to know, and the server, which
+ * draws links: lib/profile/rule_preset.c has the same, and a test sees to it.
+ */
 
 export interface PresetFrames {
   /** Names or files, each expression on its own so that it stays cheap. */

@@ -1,6 +1,6 @@
 /*
  * served_rules: which rules the server applies where a tree was cut: the page would miss what was merged into "other" boxes.
- * Those at the chain's begin that mean the same to both, as in the pictures the server draws of a link (api/view_state.h).
+ * Those at the chain's begin that mean the same to both; where the server draws a link it cuts the chain there, too (api/view_state.h).
  */
 import type { Rule } from "./chain.ts";
 import type { Bounds, Flame } from "./flame.ts";
