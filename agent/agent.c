@@ -593,7 +593,7 @@ void agent_poll(struct agent *agent, int timeout_ms)
     if (agent->unwinding)
         unwinding_sweep(agent->unwinding, now_ns);
     if (agent->program)
-        kernel_program_drop_shards(agent->program);
+        kernel_program_unmap_shards(agent->program);
 }
 
 /* ---- what comes out ---- */

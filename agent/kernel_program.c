@@ -290,8 +290,7 @@ static void unmap_tables(struct kernel_program *program)
         munmap(program->rules, RULES_BYTES);
     if (program->chunks)
         munmap(program->chunks, CHUNKS_BYTES);
-    unmap_window(program);
-    kernel_program_drop_shards(program);
+    kernel_program_unmap_shards(program);
     for (uint32_t i = 0; i < program->shard_count; i++)
         os_close(program->shard_fds[i]);
 }
@@ -382,8 +381,9 @@ void kernel_program_tables(struct kernel_program *program, struct stack_walk_tab
                                              .context = program};
 }
 
-void kernel_program_drop_shards(struct kernel_program *program)
+void kernel_program_unmap_shards(struct kernel_program *program)
 {
+    unmap_window(program);
     for (uint32_t i = 0; i < program->shard_count; i++) {
         if (program->shards[i])
             munmap(program->shards[i], UNWIND_SHARD_BYTES);

@@ -57,11 +57,11 @@ enum err_code kernel_program_add_target(struct kernel_program *program, uint32_t
  * given to unwind_space_create. */
 struct unwind_memory;
 void kernel_program_unwind_memory(struct kernel_program *program, struct unwind_memory *ret_memory);
-/* The same, to be read, for a walk in this process; NULL: there is none of this number. They take
- * memory of this process until kernel_program_drop_shards. */
+/* The same, to be read, for a walk in this process; NULL: there is none of this number. What
+ * is read or written is in this process's memory until kernel_program_unmap_shards. */
 struct stack_walk_tables;
 void kernel_program_tables(struct kernel_program *program, struct stack_walk_tables *ret_tables);
-void kernel_program_drop_shards(struct kernel_program *program);
+void kernel_program_unmap_shards(struct kernel_program *program);
 /* The mappings of a process from now on, and how an interpreter's frames lie in it; started_ns as
  * in struct sample_event, 0: not known. False when there are too many processes. */
 struct interpreter_process;

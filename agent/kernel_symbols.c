@@ -15,8 +15,12 @@ enum {
     PIECE_BYTES = 64 << 10, /* of the file at a time; no line is as long */
     BLOCK_SYMBOLS = 32,
     DELTA_MAX_BYTES = 10,
+    PADDING_MAX_BYTES = 64,
 };
 #define READ_PAUSE_NS (10 * CLOCK_NS_PER_S)
+/* The bytes before a function, which belong to it: nearly each has such a symbol since Linux 6.2.
+ */
+#define PADDING "__pfx_"
 #define FUNCTION_MAX_BYTES (UINT64_C(16) << 20) /* beyond that an address is of nobody known */
 
 struct symbol {
@@ -102,6 +106,8 @@ static void add_line(struct reading *reading, struct span line)
         start == 0)
         return;
     span_split(name, '\t', &name, &module);
+    if (span_starts_with(name, PADDING))
+        name = span_of(name.data + sizeof(PADDING) - 1, name.size - (sizeof(PADDING) - 1));
     if (module.size > 2)
         module = span_of(module.data + 1, module.size - 2);
     if (reading->count == SYMBOLS_MAX)
@@ -135,13 +141,23 @@ static uint8_t *put_delta(uint8_t *to, uint64_t delta)
     return to;
 }
 
+/* Another name of the same place, or the function behind its padding. */
+static bool is_again(const struct reading *reading, const struct symbol *before,
+                     const struct symbol *symbol)
+{
+    const char *text = (const char *)reading->text.data;
+    return symbol->start == before->start ||
+           (symbol->start - before->start <= PADDING_MAX_BYTES &&
+            strcmp(text + symbol->text, text + before->text) == 0);
+}
+
 /* Of several names of one place the first in the file. */
 static void drop_aliases(struct reading *reading)
 {
     uint32_t kept = 0;
     qsort(reading->symbols, reading->count, sizeof(*reading->symbols), compare_symbols);
     for (uint32_t i = 0; i < reading->count; i++) {
-        if (kept == 0 || reading->symbols[i].start != reading->symbols[kept - 1].start)
+        if (kept == 0 || !is_again(reading, &reading->symbols[kept - 1], &reading->symbols[i]))
             reading->symbols[kept++] = reading->symbols[i];
     }
     reading->count = kept;

@@ -111,6 +111,27 @@ static void the_kernels_functions_are_found_with_their_modules(void **state)
     kernel_symbols_destroy(symbols);
 }
 
+/* What kernels since 6.2 list: the bytes before a function, which may be run, have its name. */
+static void a_kernel_functions_padding_is_its_own(void **state)
+{
+    (void)state;
+    struct kernel_symbols *symbols = kernel_symbols_create();
+    struct kernel_symbol symbol;
+    kernel_symbols_read(symbols, SPAN_LITERAL("1000 t first\n1ff0 T __pfx_second\n2000 T second\n"
+                                              "2ff0 t __pfx_second\t[ext4]\n3000 t second\t[ext4]\n"
+                                              "4000 t __pfx_\n"));
+    assert_int_equal(kernel_symbols_count(symbols), 4);
+    assert_true(kernel_symbols_find(symbols, 0x1fef, INT64_MIN / 2, &symbol));
+    assert_true(span_equal_text(symbol.name, "first"));
+    for (uint64_t address = 0x1ff0; address <= 0x2001; address++) {
+        assert_true(kernel_symbols_find(symbols, address, INT64_MIN / 2, &symbol));
+        assert_true(span_equal_text(symbol.name, "second") && symbol.module.size == 0);
+    }
+    assert_true(kernel_symbols_find(symbols, 0x3000, INT64_MIN / 2, &symbol));
+    assert_true(span_equal_text(symbol.name, "second") && span_equal_text(symbol.module, "ext4"));
+    kernel_symbols_destroy(symbols);
+}
+
 /* More than a block of them, in no order, with names of one place on both sides of each border. */
 static void each_of_many_kernel_functions_is_found_by_its_first_name(void **state)
 {
@@ -184,6 +205,7 @@ int main(void)
         cmocka_unit_test(lists_of_cpus_have_ranges),
         cmocka_unit_test(of_two_entries_of_a_perf_map_the_later_is_true),
         cmocka_unit_test(the_kernels_functions_are_found_with_their_modules),
+        cmocka_unit_test(a_kernel_functions_padding_is_its_own),
         cmocka_unit_test(each_of_many_kernel_functions_is_found_by_its_first_name),
         cmocka_unit_test(code_that_shares_a_page_of_the_file_has_its_own_addresses),
         cmocka_unit_test(this_program_has_a_segment_of_code_and_no_other_file_is_one),
