@@ -2,8 +2,8 @@
  * kernel_symbols: names of the kernel's functions, its modules' too, from /proc/kallsyms.
  *
  * Read when the first address is asked for, and again, at most every ten seconds, for an address
- * behind all that is known (a module was loaded). Only functions are kept, each by one name and with
- * its padding (__pfx_…), packed: 1.6 MB of 64,000. Threads: one.
+ * behind all that is known (a module was loaded). Only functions are kept, each by one name and
+ * with its padding (__pfx_…), packed: 1.6 MB of 64,000. Threads: one.
  */
 #ifndef AGENT_KERNEL_SYMBOLS_H
 #define AGENT_KERNEL_SYMBOLS_H
