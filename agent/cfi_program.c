@@ -588,17 +588,40 @@ static bool run_extended(struct program *program, uint8_t op)
     }
 }
 
+/* Of a register that is not followed. */
+static void skip_uleb(struct cfi_cursor *cursor)
+{
+    while (cursor->at < cursor->end) {
+        if (*cursor->at++ < 0x80)
+            return;
+    }
+    cursor->has_failed = true;
+}
+
 static bool run(struct program *program)
 {
+    const struct cfi_common *common = program->common;
     while (program->at.at < program->at.end && program->address < program->end) {
         uint8_t op = *program->at.at++;
         uint8_t operand = op & 0x3f;
+        /* Most of all instructions are these two. */
+        if (op == CFA_DEF_CFA_OFFSET && program->state.cfa.kind == CFI_CFA_REGISTER) {
+            program->state.cfa.offset = (int64_t)cfi_cursor_uleb(&program->at);
+            program->is_dirty = true;
+            if (program->at.has_failed)
+                return false;
+            continue;
+        }
         bool is_sound;
         switch (op & 0xc0) {
         case CFA_ADVANCE_LOC:
             is_sound = advance(program, operand);
             break;
         case CFA_OFFSET:
+            if (operand != common->fp && operand != common->ra) {
+                skip_uleb(&program->at);
+                continue;
+            }
             is_sound = save_at_cfa(program, operand, (int64_t)cfi_cursor_uleb(&program->at));
             break;
         case CFA_RESTORE:
