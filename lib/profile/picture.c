@@ -3,6 +3,7 @@
 #include "lib/base/mem.h"
 #include "lib/profile/flame.h"
 #include "lib/profile/picture_layout.h"
+#include "lib/profile/short_name.h"
 
 #include <ft2build.h>
 #include <math.h>
@@ -217,8 +218,12 @@ static void draw_label(struct canvas *canvas, uint32_t node, uint8_t index, int 
     int room = right - left - 2 * PADDING;
     if (room < LEAST_ROOM)
         return;
+    struct short_name shorter;
+    shorter.count = 0;
     if (text_width(canvas->face, name) > room)
-        name = picture_short_name(name);
+        short_name_make(name, &shorter);
+    for (size_t i = 1; i < shorter.count && text_width(canvas->face, name) > room; i++)
+        name = shorter.forms[i];
     int baseline = top + (canvas->row_height + canvas->face->size * 7 / 10) / 2;
     draw_text(canvas, name, left + PADDING, baseline, room,
               (struct ink){.base = index, .full = INDEX_FRAME_TEXT, .levels = LABEL_LEVELS});

@@ -274,23 +274,6 @@ uint32_t picture_colour(const struct flame *flame, const uint8_t *marks, const u
     return hue * PICTURE_SHADES + hash_name(frame->name) % PICTURE_SHADES;
 }
 
-struct span picture_short_name(struct span name)
-{
-    size_t start = 0, end = name.size;
-    for (size_t i = 0; i < name.size; i++) {
-        uint8_t byte = name.data[i];
-        if (byte == '/' && i + 1 < name.size)
-            start = i + 1;
-        bool is_receiver = i > 0 && name.data[i - 1] == '.'; /* Go: "pkg.(*T).Method" */
-        if ((byte == '(' || byte == '<' || byte == '[' || byte == ' ') && i > start &&
-            !is_receiver) {
-            end = i;
-            break;
-        }
-    }
-    return span_of(name.data + start, end - start);
-}
-
 static void append_value(const struct flame *flame, int64_t value, struct buf *text)
 {
     char number[PICTURE_VALUE_BYTES];

@@ -78,12 +78,6 @@ uint32_t picture_colour(const struct flame *flame, const uint8_t *marks, const u
 /* What is written into the node's box: the root is "all", as in the page. */
 struct span picture_name(const struct flame *flame, uint32_t node);
 
-/*
- * Shortens name to what may be shown in a narrow box: without the path of its package
- * ("github.com/x/y.(*T).Run" to "y.(*T).Run") and without template and call arguments.
- */
-struct span picture_short_name(struct span name);
-
 /* "cpu: 12.3 s" and, where a filter left something out, how much of what; into text. */
 void picture_summary(const struct flame *flame, struct buf *text);
 

@@ -2,6 +2,7 @@
 
 #include "lib/profile/flame.h"
 #include "lib/profile/picture_layout.h"
+#include "lib/profile/short_name.h"
 
 #include <math.h>
 
@@ -64,8 +65,12 @@ static void append_label(struct svg *svg, const struct picture_box *box)
         return;
     size_t room = (size_t)(room_pixels / CHARACTER_WIDTH);
     struct span name = picture_name(svg->flame, box->node);
+    struct short_name shorter;
+    shorter.count = 0;
     if (count_characters(name) > room)
-        name = picture_short_name(name);
+        short_name_make(name, &shorter);
+    for (size_t i = 1; i < shorter.count && count_characters(name) > room; i++)
+        name = shorter.forms[i];
     buf_printf(svg->output, "<text x=\"%.1f\" y=\"%d\">", MARGIN + box->left + 3,
                HEAD_HEIGHT + (int)box->depth * ROW_HEIGHT + 13);
     append_fitting(svg->output, name, room);

@@ -77,20 +77,6 @@ static void values_are_written_as_people_read_them(void **state)
     }
 }
 
-static void names_are_shortened_to_what_tells_them_apart(void **state)
-{
-    (void)state;
-    static const char *const cases[][2] = {
-        {"github.com/x/y.(*T).Run", "y.(*T).Run"},
-        {"main.main", "main.main"},
-        {"std::vector<int>::push_back(int)", "std::vector"},
-        {"a/b/", "b/"},
-        {"", ""},
-    };
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
-        assert_true(span_equal_text(picture_short_name(span_text(cases[i][0])), cases[i][1]));
-}
-
 static void svg_holds_every_wide_frame_and_no_markup_of_names(void **state)
 {
     (void)state;
@@ -351,7 +337,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(values_are_written_as_people_read_them),
-        cmocka_unit_test(names_are_shortened_to_what_tells_them_apart),
         cmocka_unit_test(svg_holds_every_wide_frame_and_no_markup_of_names),
         cmocka_unit_test(what_svg_cuts_off_is_said),
         cmocka_unit_test(what_is_too_narrow_for_svg_is_said),

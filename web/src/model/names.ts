@@ -1,42 +1,76 @@
-/* names: ever shorter forms of a function's name, for boxes that are too narrow for the whole. */
+/*
+ * names: ever shorter forms of a function's name, for boxes that are too narrow for the whole.
+ *
+ * Without the path of the package; without arguments, those of types too, and what compilers put around a name; without packages
+ * or name spaces. Pictures of the server have the same (lib/profile/short_name.h); tests/short_names.txt holds for both.
+ */
 
-const operatorName = /^operator\s*(?:\(\)|<=>|<<=?|>>=?|<=?|>=?|->\*?)/;
-const fileName = /\.(?:so(?:\.[\w.-]+)?|dll|exe|dylib|jar|ko|wasm|go|rs|cc?|cpp|cxx|hh?|hpp|java|kt|scala|swift|cs|pyx?|rb|php|pl|lua|[cm]?[jt]sx?|s|S)$/;
+const operatorName = /^operator\s*(?:\(\)|\[\]|(?:new|delete)\[\]|<=>|<<=?|>>=?|<=?|>=?|->\*?)/;
+const fileName = /\.(?:so(?:\.[\w.-]+)?|dll|exe|dylib|jar|ko|wasm|go|rs|cc?|cpp|cxx|hh?|hpp|java|kt|scala|swift|cs|pyx?|rb|php|pl|lua|[cm]?[jt]sx?|s|S)(?:\+0x[\da-f]+)?$/;
+const afterName = /(?: \[clone [^\]]*\]| (?:const|volatile|noexcept|&&?)|\.(?:part|constprop|isra|cold|lto_priv|llvm)(?:\.\d+)*|::h[\da-f]{16}|::)+$/;
+const inName = /[\w$~\x80-\uffff]$/;
+const maxForms = 8;
 
-/** Removes balanced <…>, (…), what they hold and what is said of the whole behind them; names of operators stay. */
+/** Where the name of an operator begins; -1: it is none. */
+const operatorAt = (name: string) => name.search(/(?<![\w$~])operator(?!\w)/);
+
+/** Removes balanced <…>, (…), […], what they hold and what is said of the whole around them; names of operators stay. */
 function withoutArguments(name: string): string {
+  const isScoped = name.includes("::");
   let depth = 0;
   let out = "";
   for (let at = 0; at < name.length; at++) {
-    const operator = depth === 0 && name[at] === "o" ? operatorName.exec(name.slice(at, at + 16)) : null;
-    if (operator && !/\w$/.test(out)) {
+    const isInName = inName.test(out);
+    const operator = depth === 0 && name[at] === "o" && !isInName ? operatorName.exec(name.slice(at, at + 20)) : null;
+    if (operator) {
       out += operator[0];
       at += operator[0].length - 1;
       continue;
     }
     const char = name[at];
-    if (char === "<" || char === "(") depth++;
+    const isOpening = "<([".includes(char) && (depth > 0 || isInName || (isScoped && char !== "[") || (char === "(" && operatorAt(out) >= 0));
+    if (isOpening && depth === 0 && char === "(" && !isScoped) break; // "run()V"
+    if (isOpening) depth++;
     if (depth === 0) out += char;
-    if ((char === ">" || char === ")") && depth > 0) depth--;
+    if (depth > 0 && (char === ")" || char === "]" || (char === ">" && name[at - 1] !== "-"))) depth--;
   }
-  return depth === 0 ? out.replace(/(?: (?:const|volatile|noexcept|&&?))+$/, "") : name;
+  if (depth > 0) return name;
+  out = out.replace(afterName, "").replace(/::(?=::)/g, "").replace(/^::/, "");
+  const operator = operatorAt(out);
+  const type = out.lastIndexOf(" ", operator < 0 ? undefined : operator);
+  const isType = (isScoped || out.length < name.length) && !/^[^{]*\}/.test(out.slice(type));
+  return (isType ? out.slice(type + 1) : out).trimEnd() || name;
+}
+
+/** The last part; lambdas and closures are told by the function around them. */
+function lastPart(name: string): string {
+  const operator = operatorAt(name);
+  const parts = (operator < 0 ? name : name.slice(0, operator)).split("::");
+  if (operator >= 0) parts[parts.length - 1] = name.slice(operator);
+  const isWithin = (at: number) => /^(?:\{|\$_|')/.test(parts[at] ?? "");
+  let at = parts.length - 1;
+  // A call operator tells nothing of a lambda, and all of a class.
+  if (parts[at] === "operator()" && isWithin(at - 1)) at--;
+  while (at > 0 && isWithin(at)) at--;
+  return parts.slice(at).join("::");
 }
 
 /** From the whole name to its last part; without repetitions. */
 export function shorterNames(name: string): string[] {
   const forms = [name];
   const add = (form: string) => {
-    if (form && form.length < forms[forms.length - 1].length) forms.push(form);
+    if (form && form.length < forms[forms.length - 1].length && forms.length < maxForms) forms.push(form);
   };
-  const pathless = name.replace(/^[^(<]*\/(?=[^/])/, "");
+  const head = /^[^(<[]*/.exec(name)![0];
+  const pathless = head.includes("::") ? name : name.replace(/^[^(<[]*\/(?=[^/(<[])/, "");
   add(pathless);
-  // Go's "pkg.(*Type).Method" keeps its receiver; C++ and Rust lose arguments first.
-  if (name.includes("::")) add(withoutArguments(name).replace(/::$/, "").replace(/::(?=::)/g, ""));
-  const last = forms[forms.length - 1];
-  if (name.includes("::")) add(last.slice(last.lastIndexOf("::", last.length - 3) + 2));
-  else if (!fileName.test(pathless)) {
-    let rest = pathless;
-    do add((rest = rest.replace(/^[\w$-]+\.(?=[^.])/, "")).replace(/^\(\*?([^)]*)\)/, "$1"));
+  if (fileName.test(pathless)) return forms;
+  const bare = withoutArguments(pathless);
+  add(bare);
+  if (bare.includes("::")) add(lastPart(bare));
+  else {
+    let rest = bare;
+    do add((rest = rest.replace(/^[\w$%-]+\.(?=[^.\d])/, "")).replace(/^\(\*?([^) ]*)\)(?=\.)/, "$1"));
     while (/^[a-z]\w*\.(?:.*\.)?[A-Z][\w$]*\./.test(rest)); // of "acme.Foo.run" the class stays
   }
   return forms;
