@@ -29,7 +29,7 @@ static volatile uint64_t sink;
 FRAME void spin(void);
 FRAME void spin(void)
 {
-    for (uint64_t i = 0; i < 20000; i++)
+    for (uint64_t i = 0; i < 80000; i++)
         sink = sink * 3 + i;
     NO_TAIL_CALL;
 }
