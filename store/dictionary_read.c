@@ -34,13 +34,18 @@ static uint32_t read_count(struct reading *reading)
     return count;
 }
 
-static uint32_t *read_narrow(struct reading *reading, uint32_t count)
+static void read_narrow_into(struct reading *reading, uint32_t *values, uint32_t count)
 {
-    uint32_t *values = arena_new_raw(reading->scratch, uint32_t, count);
     if (!reading->wrong && !column_take_u32(&reading->columns, &reading->rest, values, count))
         reading->wrong = "a column is malformed";
     if (reading->wrong)
         memset(values, 0, count * sizeof(*values));
+}
+
+static uint32_t *read_narrow(struct reading *reading, uint32_t count)
+{
+    uint32_t *values = arena_new_raw(reading->scratch, uint32_t, count);
+    read_narrow_into(reading, values, count);
     return values;
 }
 
@@ -54,15 +59,21 @@ static uint64_t *read_wide(struct reading *reading, uint32_t count)
     return values;
 }
 
-/* Numbers below limit; others are wrong and become 0. */
-static const uint32_t *read_indexes(struct reading *reading, uint32_t count, uint64_t limit)
+static void check_indexes(struct reading *reading, const uint32_t *values, uint32_t count,
+                          uint64_t limit)
 {
-    uint32_t *values = read_narrow(reading, count);
     uint32_t greatest = 0;
     for (uint32_t i = 0; i < count; i++)
         greatest = values[i] > greatest ? values[i] : greatest;
     if (count && greatest >= limit && !reading->wrong)
         reading->wrong = "a number leads nowhere";
+}
+
+/* Numbers below limit; others are wrong. */
+static const uint32_t *read_indexes(struct reading *reading, uint32_t count, uint64_t limit)
+{
+    const uint32_t *values = read_narrow(reading, count);
+    check_indexes(reading, values, count, limit);
     return values;
 }
 
@@ -222,8 +233,19 @@ static void read_tables(struct reading *reading, struct profile *tables)
 
 /* ---- stacks ---- */
 
+/* Eight bytes of bits from the given byte on, or what is left of them. */
+static uint64_t bits_at(struct span bits, size_t byte)
+{
+    uint64_t word = 0;
+    const size_t left = bits.size - byte;
+    memcpy(&word, bits.data + byte, left < sizeof(word) ? left : sizeof(word));
+    return word;
+}
+
+/* A stack ends at each node that has a bit, of which the first has the lowest. */
 static void find_ends(struct reading *reading, struct stacks *stacks, uint32_t expected)
 {
+    enum { WORD_BITS = 64 };
     const struct span bits = read_bytes(reading);
     const uint32_t count = stacks->node_count - 1;
     uint32_t *nodes = arena_new_raw(reading->arena, uint32_t, expected + (size_t)1);
@@ -233,14 +255,16 @@ static void find_ends(struct reading *reading, struct stacks *stacks, uint32_t e
         reading->wrong = reading->wrong ? reading->wrong : "stacks' ends are cut short";
         return;
     }
-    for (uint32_t i = 0; i < count; i++) {
-        if (!(bits.data[i / 8] >> i % 8 & 1))
-            continue;
-        if (found > expected) {
+    for (uint32_t first = 0; first < count; first += WORD_BITS) {
+        uint64_t word = bits_at(bits, first / 8);
+        if (count - first < WORD_BITS)
+            word &= (UINT64_C(1) << (count - first)) - 1;
+        if (found + (uint32_t)__builtin_popcountll(word) > expected + UINT64_C(1)) {
             reading->wrong = "there are more stacks than there should be";
             return;
         }
-        nodes[found++] = i + 1;
+        for (; word; word &= word - 1)
+            nodes[found++] = first + (uint32_t)__builtin_ctzll(word) + 1;
     }
     if (found != expected + 1)
         reading->wrong = "there are fewer stacks than there should be";
@@ -254,17 +278,17 @@ static void read_stacks(struct reading *reading, const struct profile *tables,
     const uint32_t count = read_count(reading);
     const uint32_t stack_count = read_count(reading);
     const uint32_t *steps = read_narrow(reading, count);
-    const uint32_t *stored = read_indexes(reading, count, tables->location_count);
+    const size_t room = count + (size_t)1;
+    uint32_t *frames = arena_new_raw(reading->arena, uint32_t, room);
+    read_narrow_into(reading, frames + 1, count);
+    check_indexes(reading, frames + 1, count, tables->location_count);
     if (reading->wrong)
         return;
-    const size_t room = count + (size_t)1;
     uint32_t *parents = arena_new_raw(reading->arena, uint32_t, room);
-    uint32_t *frames = arena_new_raw(reading->arena, uint32_t, room);
     uint32_t *depths = arena_new_raw(reading->arena, uint32_t, room);
     uint32_t *at_depth = arena_new_raw(reading->scratch, uint32_t, room);
     parents[0] = depths[0] = at_depth[0] = STACKS_ROOT;
     frames[0] = STACKS_NO_FRAME;
-    memcpy(frames + 1, stored, count * sizeof(*frames));
     uint32_t depth = 0;
     for (uint32_t i = 1; i <= count; i++) {
         if (steps[i - 1] > depth) {

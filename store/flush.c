@@ -13,10 +13,11 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <stdlib.h>
 #include <time.h>
 
-enum { PARTS_MAX = 4096, SEGMENT_MAX_BYTES = 1 << 30 };
+enum { PARTS_MAX = 4096, SEGMENT_MAX_BYTES = 1 << 30, PAGE_BYTES = 4096 };
 
 /* A batch on its way; it lives on the stack of the thread that waits for it. */
 struct waiting {
@@ -24,16 +25,15 @@ struct waiting {
     struct buf *block;
     struct catalogue_part part;
     int64_t since_ns;
-    bool is_done;
+    sem_t *done; /* posted when all of the request is; NULL but in the last of it */
     struct err err;
 };
 
 struct flusher {
     struct flush_options options;
     pthread_t thread;
-    pthread_mutex_t mutex; /* guards all below */
-    pthread_cond_t arrived;
-    pthread_cond_t done;
+    pthread_mutex_t mutex;  /* guards all below */
+    pthread_cond_t arrived; /* signalled when there is something to do, not for each request */
     struct waiting *first;
     struct waiting **last;
     size_t waiting_bytes; /* of those in the list and those being written */
@@ -57,8 +57,9 @@ struct flush {
     uint32_t count;
     int64_t writer_id;
     const char *object_key;
-    bool may_be_put; /* the object may be there, and no row for it */
-    struct buf segment;
+    bool may_be_put;    /* the object may be there, and no row for it */
+    struct buf segment; /* behind padding, so that it begins with a page */
+    size_t padding;
 };
 
 static int compare_batches(const void *a, const void *b)
@@ -83,18 +84,32 @@ static void gather(struct flush *flush, struct waiting *first, uint32_t count)
         flush->parts[i] = flush->batches[i]->part;
 }
 
+/* The segment begins where a page does: then it goes to the disk from here, without a copy. */
+static void begin_segment(struct flush *flush, size_t bytes)
+{
+    buf_clear(&flush->segment);
+    const uint8_t *room = buf_reserve(&flush->segment, bytes + PAGE_BYTES);
+    flush->padding = room ? (PAGE_BYTES - (uintptr_t)room % PAGE_BYTES) % PAGE_BYTES : 0;
+    buf_commit(&flush->segment, flush->padding);
+}
+
+static struct span segment_of(const struct flush *flush)
+{
+    return span_of(flush->segment.data + flush->padding, flush->segment.size - flush->padding);
+}
+
 /* The blocks of those that are new, one after the other; each begins at a multiple of 64. */
 static void lay_out(struct flush *flush)
 {
     size_t bytes = 0;
     for (uint32_t i = 0; i < flush->count; i++)
         bytes += flush->parts[i].state == CATALOGUE_NEW ? flush->batches[i]->block->size : 0;
-    buf_reserve(&flush->segment, bytes);
+    begin_segment(flush, bytes);
     for (uint32_t i = 0; i < flush->count; i++) {
         struct catalogue_part *part = &flush->parts[i];
         if (part->state != CATALOGUE_NEW)
             continue;
-        part->offset = flush->segment.size;
+        part->offset = flush->segment.size - flush->padding;
         part->bytes = flush->batches[i]->block->size;
         buf_append_span(&flush->segment, buf_span(flush->batches[i]->block));
     }
@@ -146,16 +161,15 @@ static enum err_code write_segment(struct flush *flush, struct pg_connection *co
         connection, flush->arena, flusher->options.retention_s, flush->parts, flush->count, err);
     if (code)
         return code;
-    buf_clear(&flush->segment);
     lay_out(flush);
+    const struct span segment = segment_of(flush);
     digest_random_id(id);
     flush->object_key = arena_printf(flush->arena, "segment/%" PRId64 "/%s", flush->writer_id, id);
     if (buf_failed(&flush->segment))
         code = err_set(err, ERR_TOO_LARGE, "a segment of more than %d bytes", SEGMENT_MAX_BYTES);
-    else if (flush->segment.size) {
+    else if (segment.size) {
         flush->may_be_put = true;
-        code =
-            object_put(flusher->options.objects, flush->object_key, buf_span(&flush->segment), err);
+        code = object_put(flusher->options.objects, flush->object_key, segment, err);
     }
     const int32_t day = clock_day(clock_wall_ns());
     if (!code) {
@@ -168,7 +182,7 @@ static enum err_code write_segment(struct flush *flush, struct pg_connection *co
         return code;
     }
     code = catalogue_commit_flush(connection, flush->arena, flush->writer_id, flush->object_key,
-                                  flush->segment.size, flush->parts, flush->count, err);
+                                  segment.size, flush->parts, flush->count, err);
     if (!code)
         note_seen(flush);
     return code;
@@ -222,18 +236,19 @@ static void write_all(struct flush *flush, struct waiting *first, uint32_t count
     settle(flush, code, &err);
 }
 
+/* Each on its own: woken together they would wait for the mutex one after the other. */
 static void wake_all(struct flusher *flusher, struct waiting *first, size_t bytes)
 {
     pthread_mutex_lock(&flusher->mutex);
     flusher->waiting_bytes -= bytes;
     flusher->flushing_requests = 0;
+    pthread_mutex_unlock(&flusher->mutex);
     while (first) {
         struct waiting *next = first->next; /* whoever is done is gone */
-        first->is_done = true;
+        if (first->done)
+            sem_post(first->done);
         first = next;
     }
-    pthread_cond_broadcast(&flusher->done);
-    pthread_mutex_unlock(&flusher->mutex);
 }
 
 /* Nobody waits for this any more. */
@@ -261,18 +276,29 @@ static void flush_all(struct flusher *flusher, struct waiting *first, uint32_t c
 
 /* ---- the thread ---- */
 
+/* *ret_due_ns: when to look again, if nothing comes that changes it. */
 static bool is_time(const struct flusher *flusher, int64_t now_ns, int64_t *ret_due_ns)
 {
     if (!flusher->first)
         return false;
-    int interval_ms = flusher->options.interval_ms;
-    if (flusher->expected_requests)
-        interval_ms += interval_ms < FLUSH_COMPANY_MS / 2 ? interval_ms * 2 : FLUSH_COMPANY_MS;
+    const int interval_ms = flusher->options.interval_ms;
+    const int company_ms = interval_ms < FLUSH_COMPANY_MS / 2 ? interval_ms * 2 : FLUSH_COMPANY_MS;
     *ret_due_ns = flusher->first->since_ns + interval_ms * CLOCK_NS_PER_MS;
+    if (now_ns >= *ret_due_ns && flusher->expected_requests)
+        *ret_due_ns += company_ms * CLOCK_NS_PER_MS;
     return now_ns >= *ret_due_ns || flusher->should_stop ||
            flusher->waiting_bytes >= FLUSH_SEGMENT_BYTES || flusher->waiting_count >= PARTS_MAX ||
            (flusher->options.max_waiting_requests &&
             flusher->waiting_requests >= flusher->options.max_waiting_requests);
+}
+
+/* Called locked. The thread sleeps until it is time by the clock: it is woken only when it is
+ * before, since each waking for nothing costs as much as decoding a small request. */
+static void wake_if_time(struct flusher *flusher)
+{
+    int64_t due_ns;
+    if (is_time(flusher, clock_monotonic_ns(), &due_ns))
+        pthread_cond_signal(&flusher->arrived);
 }
 
 static void wait_until(struct flusher *flusher, int64_t due_ns)
@@ -334,7 +360,6 @@ enum err_code flusher_create(const struct flush_options *options, struct flusher
     pthread_condattr_init(&attributes);
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
     pthread_cond_init(&flusher->arrived, &attributes);
-    pthread_cond_init(&flusher->done, &attributes);
     pthread_condattr_destroy(&attributes);
     if (pthread_create(&flusher->thread, NULL, flusher_main, flusher) != 0) {
         mem_free(flusher);
@@ -355,7 +380,6 @@ void flusher_destroy(struct flusher *flusher)
     pthread_join(flusher->thread, NULL);
     seen_series_fini(&flusher->seen);
     pthread_cond_destroy(&flusher->arrived);
-    pthread_cond_destroy(&flusher->done);
     pthread_mutex_destroy(&flusher->mutex);
     mem_free(flusher);
 }
@@ -371,7 +395,7 @@ void flusher_expect(struct flusher *flusher)
 static void expect_one_less(struct flusher *flusher)
 {
     if (--flusher->expected_requests == 0)
-        pthread_cond_signal(&flusher->arrived);
+        wake_if_time(flusher);
 }
 
 void flusher_forget(struct flusher *flusher)
@@ -411,6 +435,7 @@ static enum err_code enqueue(struct flusher *flusher, struct waiting *waiting, u
         err->retry_after_s = 5;
         return ERR_BUSY;
     }
+    const bool is_first = !flusher->first;
     for (uint32_t i = 0; i < count; i++) {
         *flusher->last = &waiting[i];
         flusher->last = &waiting[i].next;
@@ -418,7 +443,10 @@ static enum err_code enqueue(struct flusher *flusher, struct waiting *waiting, u
     flusher->waiting_bytes += bytes;
     flusher->waiting_count += count;
     flusher->waiting_requests++;
-    pthread_cond_signal(&flusher->arrived);
+    if (is_first) /* until then it slept without an end */
+        pthread_cond_signal(&flusher->arrived);
+    else
+        wake_if_time(flusher);
     return ERR_NONE;
 }
 
@@ -426,12 +454,16 @@ static enum err_code enqueue(struct flusher *flusher, struct waiting *waiting, u
 static enum err_code enqueue_and_wait(struct flusher *flusher, struct waiting *waiting,
                                       uint32_t count, struct err *err)
 {
+    sem_t done;
+    sem_init(&done, 0, 0);
+    waiting[count - 1].done = &done;
     pthread_mutex_lock(&flusher->mutex);
     enum err_code code = enqueue(flusher, waiting, count, err);
     expect_one_less(flusher);
-    while (!code && !waiting[count - 1].is_done)
-        pthread_cond_wait(&flusher->done, &flusher->mutex);
     pthread_mutex_unlock(&flusher->mutex);
+    while (!code && sem_wait(&done) != 0) {
+    }
+    sem_destroy(&done);
     return code;
 }
 

@@ -207,17 +207,19 @@ static uint8_t *get_piece(struct folder_store *store)
     return (uint8_t *)(start - start % DIRECT_ALIGNMENT);
 }
 
-/* Writes what fills pages, as far as the file system takes it; *ret_written: how many bytes. */
+/* Writes what fills pages, as far as the file system takes it; *ret_written: how many bytes. What
+ * does not begin with a page goes through a piece that does. */
 static int write_pages(struct folder_store *store, int fd, struct span bytes, size_t *ret_written)
 {
-    uint8_t *piece = get_piece(store);
+    uint8_t *piece = (uintptr_t)bytes.data % DIRECT_ALIGNMENT ? get_piece(store) : NULL;
     size_t written = 0;
     while (bytes.size - written >= DIRECT_ALIGNMENT) {
         size_t size = (bytes.size - written) / DIRECT_ALIGNMENT * DIRECT_ALIGNMENT;
         if (size > DIRECT_PIECE_BYTES)
             size = DIRECT_PIECE_BYTES;
-        memcpy(piece, bytes.data + written, size);
-        const ssize_t count = os_write(fd, piece, size);
+        if (piece)
+            memcpy(piece, bytes.data + written, size);
+        const ssize_t count = os_write(fd, piece ? piece : bytes.data + written, size);
         if (count < 0 && errno != EINVAL)
             return -1;
         written += count > 0 ? (size_t)count : 0;

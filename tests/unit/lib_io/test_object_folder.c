@@ -220,22 +220,25 @@ static void a_short_write_loses_no_byte(void **state)
     assert_whole(fixture, "share/x");
 }
 
-/* Whole pages of them go past the page cache, in pieces. */
+/* Whole pages of them go past the page cache: in pieces, or from where they are when they begin
+ * with a page. */
 static void large_objects_are_whole_whatever_their_size(void **state)
 {
+    enum { PAGE = 4096 };
     static const size_t sizes[] = {128 << 10, (128 << 10) + 1, (2 << 20) - 1, (4 << 20) + 12305};
     struct fixture *fixture = *state;
     const size_t most = sizes[sizeof(sizes) / sizeof(sizes[0]) - 1];
-    uint8_t *bytes = mem_new(uint8_t, most + 1);
+    uint8_t *memory = mem_new(uint8_t, most + 2 * PAGE);
+    uint8_t *bytes = memory + PAGE - (uintptr_t)memory % PAGE;
     uint32_t random = 1;
     for (size_t i = 0; i < most + 1; i++)
         bytes[i] = (uint8_t)((random = random * 1664525 + 1013904223) >> 24);
     for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
-        for (unsigned short_write = 0; short_write < 4; short_write++) {
+        for (unsigned way = 0; way < 8; way++) {
             char key[32];
-            snprintf(key, sizeof(key), "large/%zu-%u", i, short_write);
-            const struct span given = span_of(bytes + 1, sizes[i]);
-            os_fault_plan(OS_CALL_WRITE, short_write, 0, false);
+            snprintf(key, sizeof(key), "large/%zu-%u", i, way);
+            const struct span given = span_of(bytes + way % 2, sizes[i]);
+            os_fault_plan(OS_CALL_WRITE, way / 2, 0, false);
             assert_int_equal(object_put(fixture->store, key, given, &fixture->err), 0);
             os_fault_reset();
             buf_auto read;
@@ -245,7 +248,7 @@ static void large_objects_are_whole_whatever_their_size(void **state)
             assert_memory_equal(read.data, given.data, given.size);
         }
     }
-    mem_free(bytes);
+    mem_free(memory);
 }
 
 /*
