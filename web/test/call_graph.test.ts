@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { callGraph, type CallGraph } from "../src/model/call_graph.ts";
 import { decodeFlame, FrameFlag, pathOf, type Flame } from "../src/model/flame.ts";
 import { groupFrames, listFunctions } from "../src/model/functions.ts";
-import { layoutGraph } from "../src/model/graph_layout.ts";
+import { layoutGraph, type Point } from "../src/model/graph_layout.ts";
 import { peek } from "../src/model/peek.ts";
 import { bigFlame } from "./big_flame.mjs";
 import { bigTree, decode, type Tree } from "./trees.ts";
@@ -126,6 +126,39 @@ test("boxes do not lie on each other, lines go from box to box", () => {
     const isAt = ([x, y]: readonly [number, number], box: number) => Math.abs(x - places[box][0]) <= sizes[box][0] / 2 + 1 && Math.abs(y - places[box][1]) <= sizes[box][1] / 2 + 1;
     assert.ok(isAt(lines[i][0], from) && isAt(lines[i].at(-1)!, to));
   });
+});
+
+/** Points of the smooth line that the view draws through a line's points (views/graph.tsx). */
+function smooth(points: readonly Point[]): Point[] {
+  const drawn: Point[] = [points[0]];
+  let from = points[0];
+  for (let i = 1; i < points.length - 1; i++) {
+    const [at, next] = [points[i], points[i + 1]];
+    const to: Point = i === points.length - 2 ? next : [(at[0] + next[0]) / 2, (at[1] + next[1]) / 2];
+    for (let t = 0.05; t <= 1; t += 0.05) drawn.push([0, 1].map((axis) => (1 - t) ** 2 * from[axis] + 2 * t * (1 - t) * at[axis] + t * t * to[axis]) as unknown as Point);
+    from = to;
+  }
+  return drawn;
+}
+
+test("no line goes through the box of another function", () => {
+  let seed = 3;
+  const random = (below: number) => (seed = (Math.imul(seed, 1664525) + 1013904223) >>> 0) % below;
+  let count = 0;
+  for (let graph = 0; graph < 12; graph++) {
+    const sizes = Array.from({ length: 60 }, (): [number, number] => [60 + random(220), 30 + random(40)]);
+    const pairs = new Set(Array.from({ length: 59 }, (_, i) => `${random(i + 1)} ${i + 1}`));
+    for (let i = 0; i < 40; i++) pairs.add(`${random(60)} ${random(60)}`);
+    const wires = [...pairs].map((pair) => pair.split(" ").map(Number)).map(([from, to]) => ({ from, to, weight: random(100) / 100 }));
+    const { places, lines } = layoutGraph(sizes, wires);
+    wires.forEach(({ from, to }, wire) => {
+      if (from === to) return;
+      count++;
+      const isIn = ([x, y]: Point, box: number) => Math.abs(x - places[box][0]) < sizes[box][0] / 2 && Math.abs(y - places[box][1]) < sizes[box][1] / 2;
+      for (const point of smooth(lines[wire])) for (let box = 0; box < 60; box++) assert.ok(box === from || box === to || !isIn(point, box), `${graph}: ${from} to ${to} through ${box}`);
+    });
+  }
+  assert.ok(count > 1000);
 });
 
 test("a million nodes are counted at once", () => {
