@@ -211,7 +211,7 @@ async function makeTrees(site) {
 
 const columns = [
   ["readyCpuS", "CPU to ready, s", 2], ["serverCpuS", "server CPU, s", 2], ["restCpuS", "CPU to rest, s", 2], ["readyWallS", "wall to ready, s", 2],
-  ["heapMib", "heap, MiB", 0], ["buffersMib", "buffers, MiB", 0], ["pssMib", "PSS, MiB", 0], ["rssMib", "RSS, MiB", 0], ["transferredKib", "wire, KiB", 0],
+  ["heapMib", "heap, MiB", 0], ["buffersMib", "buffers, MiB", 0], ["pssMib", "PSS, MiB", 0], ["rssMib", "RSS, MiB", 0], ["aboveBlankMib", "RSS above blank, MiB", 0], ["transferredKib", "wire, KiB", 0],
   ["panP50Ms", "pan p50, ms", 1], ["panP95Ms", "pan p95, ms", 1], ["zoomP50Ms", "zoom p50, ms", 1], ["zoomP95Ms", "zoom p95, ms", 1], ["zoomClickMs", "zoom by press, ms", 0],
   ["searchCpuMs", "search CPU, ms", 0], ["searchWallMs", "search wall, ms", 0], ["hideCpuMs", "hide CPU, ms", 0], ["hideWallMs", "hide wall, ms", 0], ["focusCpuMs", "focus CPU, ms", 0], ["focusWallMs", "focus wall, ms", 0],
 ];
@@ -260,6 +260,9 @@ function checkGoals(tree, byName, model) {
     const other = byName.get(name);
     goal(tree, `CPU, share of ${name}'s (${words})`, cpu(ours) / cpu(other), most);
     goal(tree, `heap and buffers, share of ${name}'s (${words})`, memory(ours) / memory(other), most);
+    // What a system gives away is the whole process; what a viewer can do about it is what a page without any script has not.
+    goal(tree, `RSS of the renderer, share of ${name}'s (${words})`, ours.rssMib / other?.rssMib, most);
+    goal(tree, `RSS above a blank page's, share of ${name}'s (${words})`, ours.aboveBlankMib / other?.aboveBlankMib, most);
   };
   if (tree.nodeCount >= 1_000_000) {
     compare("speedscope", 0.1, "a tenth");
@@ -302,6 +305,8 @@ try {
       models.push(await measureModel(site, tree, tree.flame));
     }
     const byName = new Map([...raw].map(([name, all]) => [name, together(all)]));
+    const blank = byName.get("(blank page)")?.rssMib;
+    for (const figures of byName.values()) figures.aboveBlankMib = figures.rssMib - blank;
     const model = together(models);
     console.log(`\n${tree.name === "real" ? "a real profile" : "generated"}: ${tree.nodeCount.toLocaleString("en-US")} nodes, median of ${rounds}`);
     printTable([...byName.keys()], byName, columns);
