@@ -169,7 +169,7 @@ static struct span name_raw(struct export *export, const struct profile_location
     char text[RAW_NAME_BYTES];
     const struct span name = raw_name_write(&export->tables, location, text),
                       base = raw_name_base(path);
-    if (base.size == 0)
+    if (name.size == 0 && base.size == 0)
         return SPAN_LITERAL("<unknown>");
     buf_clear(&export->text);
     if (name.size)

@@ -10,7 +10,7 @@
  *   label_NAME     of its series; one column for each name that any series has, else null
  *   value
  *   stack          list of function names, the leaf first, inlined calls too; what has no name is
- *                  "libc.so.6+0x2a10", "[libc.so.6]" or "<unknown>": as in reports
+ *                  "libc.so.6+0x2a10", "0x7f32a0" or "<unknown>": as in reports
  *   frames         the same as a list of (function, file, line, address, build_id, binary); empty
  * and 0 where it is not known; addresses are offsets in the binary where that is known trace_id
  * hexadecimal, or null span_id sample_labels  a map: labels of its own, numbers with their unit

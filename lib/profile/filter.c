@@ -117,10 +117,10 @@ static bool matches_raw_name(struct matcher *matcher, const struct profile_locat
 
 static bool matches_mapping(struct matcher *matcher, const struct profile_location *location)
 {
-    if (location->mapping == PROFILE_NONE)
-        return false;
-    return matches_string(matcher, matcher->profile->mappings[location->mapping].filename) ||
-           (matcher->is_of_addresses && matches_raw_name(matcher, location));
+    if (location->mapping != PROFILE_NONE &&
+        matches_string(matcher, matcher->profile->mappings[location->mapping].filename))
+        return true;
+    return matcher->is_of_addresses && matches_raw_name(matcher, location);
 }
 
 static bool matches_location(struct matcher *matcher, uint32_t first_line, uint32_t end_line,

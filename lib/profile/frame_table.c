@@ -154,7 +154,7 @@ static uint32_t binary_number(struct frame_table *table, const struct source *so
     return *number = text_number(table, name);
 }
 
-/* "libc.so.6+0x2a10", or as binary_number where the address or its binary is not known. */
+/* "libc.so.6+0x2a10", or as binary_number where there is no address. */
 static uint32_t raw_number(struct frame_table *table, const struct source *source,
                            const struct place *place)
 {
@@ -275,10 +275,12 @@ static struct key group_frame(struct frame_table *table, const struct source *so
     return key;
 }
 
-/* "0x4f2a10 main.run" */
+/* "0x4f2a10 main.run"; once where the address is all that is known. */
 static struct span address_name(struct frame_table *table, const struct frame *frame)
 {
     struct span name = frame->name;
+    if ((frame->flags & FRAME_NOT_SYMBOLISED) && raw_name_base(frame->mapping).size == 0)
+        return name;
     if (name.size > ADDRESS_NAME_BYTES) {
         name.size = ADDRESS_NAME_BYTES;
         while (name.size && (name.data[name.size] & 0xc0) == 0x80)

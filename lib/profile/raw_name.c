@@ -25,19 +25,27 @@ static struct span last_bytes(struct span path)
     return span_of(path.data + skipped, path.size - skipped);
 }
 
+static struct span binary_of(const struct profile *profile, const struct profile_location *location)
+{
+    if (location->mapping == PROFILE_NONE)
+        return span_of(NULL, 0);
+    const uint32_t path = profile->mappings[location->mapping].filename;
+    return raw_name_base(last_bytes(profile_string(profile, path)));
+}
+
 struct span raw_name_write(const struct profile *profile, const struct profile_location *location,
                            char text[RAW_NAME_BYTES])
 {
-    if (location->mapping == PROFILE_NONE || !location->address)
+    if (!location->address)
         return span_of(NULL, 0);
-    const struct profile_mapping *mapping = &profile->mappings[location->mapping];
-    const struct span path = profile_string(profile, mapping->filename),
-                      base = raw_name_base(last_bytes(path));
+    const struct span base = binary_of(profile, location);
     if (base.size == 0)
-        return base;
+        return span_of(text,
+                       (size_t)snprintf(text, RAW_NAME_BYTES, "0x%" PRIx64, location->address));
     /* Byte by byte: a name may hold what printf would end at. */
     memcpy(text, base.data, base.size);
-    const int digits = snprintf(text + base.size, RAW_NAME_BYTES - base.size, "+0x%" PRIx64,
-                                raw_name_offset(mapping, location->address));
+    const int digits =
+        snprintf(text + base.size, RAW_NAME_BYTES - base.size, "+0x%" PRIx64,
+                 raw_name_offset(&profile->mappings[location->mapping], location->address));
     return span_of(text, base.size + (size_t)digits);
 }

@@ -1,7 +1,8 @@
 /*
  * raw_name: what an address is called as long as nobody knows its function: "libc.so.6+0x2a10", the
- * last part of its binary's path and the offset in that file. Names that come later do not change
- * it, so that expressions of old links still find what they found. Threads: any.
+ * last part of its binary's path and the offset in that file, or "0x7f32a0" where nobody knows the
+ * binary. Names that come later do not change it, so that expressions of old links still find what
+ * they found. Threads: any.
  */
 #ifndef LIB_PROFILE_RAW_NAME_H
 #define LIB_PROFILE_RAW_NAME_H
@@ -20,7 +21,7 @@ static inline uint64_t raw_name_offset(const struct profile_mapping *mapping, ui
     return address - mapping->start + mapping->offset;
 }
 
-/* Written to text, which the result borrows; empty where the address or its binary is unknown. */
+/* Written to text, which the result borrows; empty where there is no address. */
 struct span raw_name_write(const struct profile *profile, const struct profile_location *location,
                            char text[RAW_NAME_BYTES]);
 

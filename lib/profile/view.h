@@ -11,8 +11,9 @@
  *
  * Grouping decides which frames are one:
  *   function  by name; a function without name counts by its system name; what is not symbolised is
- *             "libc.so.6+0x2a10" (raw_name.h); of an unknown address "[libc.so.6]", and of an
- *             unknown binary "<unknown>"
+ *             "libc.so.6+0x2a10", or "0x7f32a0" of an unknown binary (raw_name.h); without an
+ * address
+ *             "[libc.so.6]" or "<unknown>"
  *   file      by source file; unknown: "[libc.so.6]" or "<unknown>"
  *   line      by function, file and line
  *   address   by binary and address, inlined calls by function and line too; "0x4f2a10 main.run",

@@ -279,14 +279,14 @@ def without(rows, names):
 
 def per_binary(rows, repeated):
     """
-    What has no symbols has one row per address here and one per binary, "[libc.so.6]", in pprof: here as there. Of
-    such a row only what is flat can be compared, since two addresses of one stack are in it once.
+    What has no symbols has one row per address here and one per binary, "[libc.so.6]" or "<unknown>", in pprof: here
+    as there. Of such a row only what is flat can be compared, since two addresses of one stack are in it once.
     """
     whole, flats = {}, collections.Counter()
     for name, row in rows.items():
-        raw = re.fullmatch(r"(.*)\+0x[0-9a-f]+", name)
+        raw = re.fullmatch(r"(?:(.+)\+)?0x[0-9a-f]+", name)
         if raw:
-            flats[f"[{raw[1]}]"] += row[0]
+            flats[f"[{raw[1]}]" if raw[1] else "<unknown>"] += row[0]
         elif name not in repeated:
             whole[name] = row
     return whole, flats

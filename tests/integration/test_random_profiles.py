@@ -109,8 +109,10 @@ def binary_name(path):
 
 
 def raw_name(location):
-    if not location.binary or not location.address:
+    if not location.address:
         return binary_name(location.binary)
+    if not location.binary:
+        return f"{location.address:#x}"
     offset = location.address - MAPPING_START + MAPPING_OFFSET
     return f"{binary_name(location.binary)[1:-1]}+{offset % 2**64:#x}"
 
@@ -130,7 +132,8 @@ def frame_of(line, location, group):
         number = line.line if line is not None else 0
         address = location.address if group == "address" else 0
         identity = (name, file, number, address, location.binary if address else "")
-        return identity, f"0x{address:x} {name}" if address else name
+        is_bare = line is None and not location.binary
+        return identity, f"0x{address:x} {name}" if address and not is_bare else name
     return name, name
 
 

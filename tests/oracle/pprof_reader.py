@@ -231,7 +231,7 @@ class Profile:
         location = self.locations[location_id]
         mapping = self.mappings.get(location["mapping_id"])
         if not mapping or not mapping["filename"]:
-            return "<unknown>"
+            return f"{location['address']:#x}" if location["address"] else "<unknown>"
         base = mapping["filename"].rstrip("/").rpartition("/")[2]
         if not location["address"]:
             return f"[{base}]"

@@ -100,7 +100,7 @@ static void groups_by_function(void **state)
     (void)state;
     arena_auto arena = arena_create();
     const char *expected = "outer;outer;inner;[kernel.kallsyms]+0x30 5\n"
-                           "outer;_Zsystem;<unknown> 3\n 2\n";
+                           "outer;_Zsystem;0x1040 3\n 2\n";
     assert_view(grouped(arena, ""), expected);
     assert_view(grouped(arena, "function"), expected);
 }
@@ -139,7 +139,7 @@ static void groups_by_file_line_address_and_binary(void **state)
                                         "outer.c;x.c;<unknown> 3\n 2\n");
     assert_view(grouped(arena, "address"),
                 "0x1020 outer;0x1010 outer;0x1010 inner;0x1030 [kernel.kallsyms]+0x30 5\n"
-                "0x1020 outer;0x1050 _Zsystem;0x1040 <unknown> 3\n 2\n");
+                "0x1020 outer;0x1050 _Zsystem;0x1040 3\n 2\n");
     assert_view(grouped(arena, "binary"), "app;[kernel.kallsyms] 5\napp;<unknown> 3\n 2\n");
     const struct view *lines = grouped(arena, "line");
     assert_int_equal(lines->entries[0] == lines->entries[1], false); /* outer:100 and outer:101 */
@@ -152,7 +152,7 @@ static void groups_by_a_label(void **state)
     (void)state;
     arena_auto arena = arena_create();
     const char *expected = "one;outer;outer;inner;[kernel.kallsyms]+0x30 5\n"
-                           "two;outer;_Zsystem;<unknown> 3\n(no thread) 2\n";
+                           "two;outer;_Zsystem;0x1040 3\n(no thread) 2\n";
     assert_view(grouped(arena, "thread"), expected);
     assert_view(grouped(arena, "label:thread"), expected);
     const struct view *view = grouped(arena, "thread");
@@ -386,7 +386,7 @@ static void focus_and_ignore_choose_samples(void **state)
 {
     (void)state;
     const char *first = "outer;outer;inner;[kernel.kallsyms]+0x30 5\n";
-    const char *second = "outer;_Zsystem;<unknown> 3\n";
+    const char *second = "outer;_Zsystem;0x1040 3\n";
     assert_filtered(FILTER_FOCUS, "inner", first);
     assert_filtered(FILTER_FOCUS, "in\\.py", first);
     assert_filtered(FILTER_FOCUS, "kernel", first);
@@ -394,16 +394,16 @@ static void focus_and_ignore_choose_samples(void **state)
     assert_filtered(FILTER_IGNORE, "inner", second);
     assert_filtered(FILTER_IGNORE, "nobody",
                     "outer;outer;inner;[kernel.kallsyms]+0x30 5\n"
-                    "outer;_Zsystem;<unknown> 3\n");
+                    "outer;_Zsystem;0x1040 3\n");
 }
 
 static void hide_and_show_choose_frames(void **state)
 {
     (void)state;
     assert_filtered(FILTER_HIDE, "inner",
-                    "outer;outer;[kernel.kallsyms]+0x30 5\nouter;_Zsystem;<unknown> 3\n");
-    assert_filtered(FILTER_HIDE, "kernel", "outer;outer;inner 5\nouter;_Zsystem;<unknown> 3\n");
-    assert_filtered(FILTER_HIDE, "/bin/app", "[kernel.kallsyms]+0x30 5\n<unknown> 3\n");
+                    "outer;outer;[kernel.kallsyms]+0x30 5\nouter;_Zsystem;0x1040 3\n");
+    assert_filtered(FILTER_HIDE, "kernel", "outer;outer;inner 5\nouter;_Zsystem;0x1040 3\n");
+    assert_filtered(FILTER_HIDE, "/bin/app", "[kernel.kallsyms]+0x30 5\n0x1040 3\n");
     assert_filtered(FILTER_SHOW, "inner", "inner 5\n");
     assert_filtered(FILTER_SHOW, "/bin/app", "outer;outer;inner 5\nouter;_Zsystem 3\n");
 }
@@ -416,8 +416,8 @@ static void expressions_of_addresses_find_what_got_a_name(void **state)
     assert_filtered(FILTER_FOCUS, "kallsyms.\\+0x30", first);
     assert_filtered(FILTER_FOCUS, "app\\+0x11", "");
     assert_filtered(FILTER_HIDE, "app\\+0x10$",
-                    "outer;[kernel.kallsyms]+0x30 5\nouter;_Zsystem;<unknown> 3\n");
-    assert_filtered(FILTER_HIDE, "\\+0x30$", "outer;outer;inner 5\nouter;_Zsystem;<unknown> 3\n");
+                    "outer;[kernel.kallsyms]+0x30 5\nouter;_Zsystem;0x1040 3\n");
+    assert_filtered(FILTER_HIDE, "\\+0x30$", "outer;outer;inner 5\nouter;_Zsystem;0x1040 3\n");
     assert_filtered(FILTER_SHOW, "\\+0x50$", "_Zsystem 3\n");
 }
 
@@ -425,8 +425,8 @@ static void labels_choose_samples(void **state)
 {
     (void)state;
     const char *one = "outer;outer;inner;[kernel.kallsyms]+0x30 5\n", *none = " 2\n";
-    const char *two = "outer;_Zsystem;<unknown> 3\n";
-    const char *not_one = "outer;_Zsystem;<unknown> 3\n 2\n";
+    const char *two = "outer;_Zsystem;0x1040 3\n";
+    const char *not_one = "outer;_Zsystem;0x1040 3\n 2\n";
     assert_filtered(FILTER_LABEL, "thread=one", one);
     assert_filtered(FILTER_LABEL, "th\\read=two", two);
     assert_filtered(FILTER_LABEL, "thread=on", "");
@@ -434,7 +434,7 @@ static void labels_choose_samples(void **state)
     assert_filtered(FILTER_LABEL, "thread=", none); /* a sample without frames stays, too */
     assert_filtered(FILTER_LABEL, "thread!=",
                     "outer;outer;inner;[kernel.kallsyms]+0x30 5\n"
-                    "outer;_Zsystem;<unknown> 3\n");
+                    "outer;_Zsystem;0x1040 3\n");
 }
 
 static void wrong_labels_are_named(void **state)

@@ -40,7 +40,8 @@ const rawPathBytes = 256;
 
 /** Of an address without a function: lib/profile/raw_name.h. */
 function rawName({ mapping, address, offset }: Place): string {
-  if (!mapping || !address) return binaryName(mapping);
+  if (!address) return binaryName(mapping);
+  if (!mapping) return `0x${address.toString(16)}`;
   const bytes = encoder.encode(mapping);
   let from = Math.max(0, bytes.length - rawPathBytes);
   while (from > 0 && (bytes[from] & 0xc0) === 0x80) from++;
@@ -73,7 +74,7 @@ export class FrameGrouper {
       this.frames[known].flags &= frame.flags | ~ofAll;
       return known;
     }
-    if (frame.address) frame.name = addressName(frame.address, frame.name);
+    if (frame.address && (place.func || place.mapping)) frame.name = addressName(frame.address, frame.name);
     this.known.set(key, this.frames.length);
     return this.frames.push(frame) - 1;
   }
