@@ -3,28 +3,29 @@ import assert from "node:assert/strict";
 import { looks, setInPlace, viewReady, withPage } from "./harness.mjs";
 import { cpuProfile, cpuSamples, labelledProfile } from "./profiles.mjs";
 
-/** So many random states; a release is tried with PERFOLIO_ROUND_TRIPS=500. */
-const rounds = Number(process.env.PERFOLIO_ROUND_TRIPS ?? 12);
+/** So many random states, which take a second each; a release is tried with PERFOLIO_ROUND_TRIPS=500. */
+const rounds = Number(process.env.PERFOLIO_ROUND_TRIPS ?? 16);
 
 let seed = 7;
 const random = (below) => (seed = (Math.imul(seed, 1664525) + 1013904223) >>> 0) % below;
 const pick = (values) => values[random(values.length)];
 const often = (share, value) => (random(100) < share ? value : "");
 
-/** The hash of a path of one function, by the words of web/src/model/path.ts. */
-function pathHash(name) {
-  const half = (base) => {
-    let hash = base;
-    for (const byte of Buffer.from(name)) hash = Math.imul(hash ^ byte, 0x01000193);
-    hash = ((hash << 5) | (hash >>> 27)) + 0x9e3779b9;
-    hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b);
-    hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2ae35);
-    return ((hash ^ (hash >>> 16)) >>> 0).toString(16).padStart(8, "0");
-  };
-  return half(0x811c9dc5) + half(0x9747b28c);
+/** The hash of a path from the root, by the words of web/src/model/path.ts. */
+function pathHash(...names) {
+  const half = (base) =>
+    names.reduce((above, name) => {
+      let hash = base;
+      for (const byte of Buffer.from(name)) hash = Math.imul(hash ^ byte, 0x01000193);
+      hash = above ^ (((hash << 5) | (hash >>> 27)) + 0x9e3779b9);
+      hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b);
+      hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2ae35);
+      return hash ^ (hash >>> 16);
+    }, 0);
+  return [0x811c9dc5, 0x9747b28c].map((base) => (half(base) >>> 0).toString(16).padStart(8, "0")).join("");
 }
 
-function randomQuery(names, isDiff) {
+function randomQuery(names, stacks, isDiff) {
   const views = ["icicle", "flame", "table", "sandwich", "icicle", "flame", "table", "sandwich", "graph", "peek", "labels", "comments"];
   const view = pick(views);
   const rule = () => pick([`focus:^${pick(names)}$`, "hide:runtime", "ignore:json", "~hide:main", "only:go", `merge:${pick(names)}`, "recursion:.", "show:main|json|http"]);
@@ -32,6 +33,8 @@ function randomQuery(names, isDiff) {
   const marked = often(view === "sandwich" ? 80 : 40, pick(names));
   const half = () => often(60, marked && `${pathHash(marked.replaceAll("\\", ""))}:${from}-${from + (1 + random(19)) / 100}`);
   const columns = isDiff ? ["before,cum", "flatbefore,flat,flatchange", "change,file"] : ["flat", "cum,file,binary", "flat,cum,file"];
+  const stack = pick(stacks);
+  const depth = 1 + random(stack.length);
   const settings = {
     v: view === "icicle" ? "" : view,
     b: often(50, pick(views.filter((other) => other !== view))),
@@ -52,6 +55,9 @@ function randomQuery(names, isDiff) {
     gn: often(20, pick(["20", "40", "150"])),
     lb: often(20, pick(["thread=io", "endpoint!=/health", "bytes", "thread=no such thread"])),
   };
+  // Paths are of the tree by function without rules; in others the keyboard stays near what was zoomed to before, which no link says.
+  if (!settings.g && !settings.x && !settings.lb) settings.z = often(60, pathHash(...stack.slice(0, depth)));
+  settings.root = often(15, pathHash(...stack.slice(0, 1 + random(depth))));
   return new URLSearchParams(Object.entries(settings).filter(([, value]) => value !== "")).toString();
 }
 
@@ -92,17 +98,19 @@ async function lookOf(page) {
 export async function testStates(runner, browser, server) {
   const one = await server.share(labelledProfile(71, 120), { title: "States" });
   const two = await server.share(cpuProfile(72, 120), { title: "Other states" });
-  const names = [...new Set(cpuSamples(71, 120).flatMap(({ stack }) => stack))].map((name) => name.replace(/[\\^$.*+?()[\]{}|/]/g, "\\$&"));
+  const stacks = cpuSamples(71, 120).map(({ stack }) => stack);
+  const names = [...new Set(stacks.flat())].map((name) => name.replace(/[\\^$.*+?()[\]{}|/]/g, "\\$&"));
 
   for (const [name, path, share] of [["a profile", `/p/${one.id}`, 0.75], ["a comparison", `/d/${one.id}..${two.id}`, 0.25]])
     await runner.test(`a link shows the view it was copied from: ${name}`, async () => {
       const context = await browser.newContext({ ...looks.light, viewport: { width: 1100, height: 900 }, reducedMotion: "reduce", ignoreHTTPSErrors: true });
-      const both = (use) => withPage(browser, server, (a) => withPage(browser, server, (b) => use(a, b), { context }), { context });
+      const open = (use) => withPage(browser, server, (page, watch) => (watch.allowed.add(400), use(page)), { context }); // a root that is not there
+      const both = (use) => open((a) => open((b) => use(a, b)));
       await both(async (wandering, fresh) => {
         await wandering.goto(server.url + path);
         await viewReady(wandering);
         for (let i = 0; i < Math.ceil(rounds * share); i++) {
-          const url = `${server.url}${path}?${randomQuery(names, name === "a comparison")}`;
+          const url = `${server.url}${path}?${randomQuery(names, stacks, name === "a comparison")}`;
           await setInPlace(wandering, url);
           const there = await lookOf(wandering);
           await fresh.goto(url);

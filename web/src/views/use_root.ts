@@ -16,5 +16,11 @@ export function useRoot(problem: Problem | null, { root }: ViewState, update: Up
       update({ root: "" }, "replace");
     } else if (root) setLost(false); // another one
   }, [isDead, root]);
+  // Back, forward and links within the page lead to what may never have had one.
+  useEffect(() => {
+    const forget = () => setLost(false);
+    addEventListener("popstate", forget);
+    return () => removeEventListener("popstate", forget);
+  }, []);
   return isLost;
 }
