@@ -11,7 +11,7 @@ build="make gcc libc6-dev pkg-config libh2o-evloop-dev libh2o-dev-common libwsla
     libiberty-dev libseccomp-dev liblzma-dev libelf-dev libbpf-dev linux-libc-dev clang-14 llvm-14"
 test="g++ clang libclang-rt-14-dev clang-format libcmocka-dev chromium-headless-shell firefox-esr debootstrap valgrind shellcheck
     mandoc curl git openssl perl procps python3-pytest python3-pytest-xdist python3-psycopg2 python3-yaml
-    python3-jsonschema llvm elfutils libdw-dev debuginfod binutils dwz xz-utils libc6-dbg ruby"
+    python3-jsonschema llvm elfutils libdw-dev debuginfod libarchive-tools binutils dwz xz-utils libc6-dbg ruby"
 # make test-kernels, and a real S3 server for make test-s3.
 kernels="qemu-system-x86 qemu-system-arm lld-14"
 s3="radosgw ceph-mon ceph-osd ceph-common"

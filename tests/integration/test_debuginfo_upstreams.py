@@ -168,15 +168,17 @@ class RealDebuginfod:
     """The distribution's server, which looks for new files all the time."""
 
     def __init__(self, folder):
-        self.folder, self.files, self.port = folder, folder / "files", free_port()
+        self.folder, self.files, self.packages = folder, folder / "files", folder / "packages"
+        self.port = free_port()
         self.url, self.process = f"http://127.0.0.1:{self.port}", None
         self.files.mkdir()
+        self.packages.mkdir()
         shutil.copy("/bin/true", self.files / "another")
 
     def start(self):
         self.process = subprocess.Popen(
             ["debuginfod", "-d", str(self.folder / "index.sqlite"), "-p", str(self.port), "-F", str(self.files),
-             "-t", "1", "-g", "0", "-c", "1", "--fdcache-mintmp=0"],
+             "-U", str(self.packages), "-t", "1", "-g", "0", "-c", "1", "--fdcache-mintmp=0"],
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
             env={**os.environ, "DEBUGINFOD_URLS": "", "TMPDIR": str(self.folder)})
         wait_for(lambda: is_scanned(self.url))
@@ -270,6 +272,39 @@ def test_an_old_link_gets_names_when_a_server_has_them(server, tmp_path, debugin
     assert tables_of(server, program.build_id) == [str(mine.id)]
     stranger = theirs.api("debuginfo")
     assert stranger.post("/api/v1/debuginfo/retry", json={"build_id": program.build_id}).status == 404
+
+
+def package(program, folder):
+    """A .deb as distributions make them of debuginfo: by build id, without the program itself."""
+    root, build_id = folder / "program-dbgsym", program.build_id
+    debug = root / "usr/lib/debug/.build-id" / build_id[:2] / f"{build_id[2:]}.debug"
+    debug.parent.mkdir(parents=True)
+    subprocess.run(["objcopy", "--only-keep-debug", program.elf, debug], check=True)
+    (root / "DEBIAN").mkdir()
+    (root / "DEBIAN/control").write_text("Package: program-dbgsym\nVersion: 1\nArchitecture: all\n"
+                                         "Maintainer: nobody <nobody@example.com>\nDescription: debuginfo\n")
+    subprocess.run(["dpkg-deb", "--root-owner-group", "--build", root, folder / "program-dbgsym.deb"], check=True,
+                   stdout=subprocess.DEVNULL)
+    return folder / "program-dbgsym.deb"
+
+
+@pytest.mark.skipif(not shutil.which("dpkg-deb") or not shutil.which("bsdtar"), reason="no bsdtar")
+def test_names_come_out_of_a_package_that_a_server_has(server, tmp_path, debuginfod):
+    """And after a 404, too: the package appears later than the profile."""
+    program = Program(tmp_path, os.urandom(20).hex(), C_SOURCE)
+    client = Tenant(server).api("share", "read", "admin", "debuginfo")
+    assert client.put(UPSTREAMS, json={"mode": "custom", "upstreams": [{"url": debuginfod.url}]}).status == 200
+    link = share(client, program.profile())["id"]
+
+    def status():
+        return client.get(f"/p/{link}.json").json()["symbolization"]
+
+    wait_for(lambda: [row["reason"] for row in status()["missing"]] == ["the debuginfod server does not have it"])
+    shutil.copy(package(program, tmp_path), debuginfod.packages)
+    wait_for(lambda: debuginfod.has(program.build_id))
+    assert client.post("/api/v1/debuginfo/retry", json={"build_id": program.build_id}).status == 202
+    wait_for(lambda: status() == {"complete": True, "pending": [], "missing": []})
+    program.check(client.get(f"/p/{link}.pb.gz").body, BASE)
 
 
 @pytest.mark.skipif(not shutil.which("dwz"), reason="no dwz")

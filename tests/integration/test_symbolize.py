@@ -367,7 +367,7 @@ def mutate(data, generator, sections):
 
 @pytest.mark.parametrize("kind", ["plain", "zlib", "zstd", "object", "go"])
 def test_mutated_files_give_a_table_or_a_reason(source, kind):
-    """PERFOLIO_MUTATIONS=2000 for the long run, over all kinds together."""
+    """PERFOLIO_MUTATIONS of them, over all kinds together."""
     if kind == "go":
         binary = source / "program"
         binary.write_bytes(go_table_maker.elf(go_table_maker.table("1.20")))
@@ -385,7 +385,7 @@ def test_mutated_files_give_a_table_or_a_reason(source, kind):
     assert len(sections) >= 3
     generator = random.Random(kind)
     outcomes = set()
-    for _ in range(int(os.environ.get("PERFOLIO_MUTATIONS", "200")) // 5):
+    for _ in range(int(os.environ.get("PERFOLIO_MUTATIONS", "2000")) // 5):
         binary.write_bytes(mutate(data, generator, sections))
         table = source / "mutated.symbols"
         done = run(SYMBOLIZE, "-q", "-m", "512", "-c", "20", "-o", table, binary, timeout=300)
