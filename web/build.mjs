@@ -140,6 +140,15 @@ const laterTogether = {
   account: ["pages/account.tsx", "pages/delete.tsx", "pages/retention.tsx", "pages/senders.tsx", "pages/source_links.tsx"],
 };
 
+/** `export *` of two modules leaves a name that both have out, and says nothing. */
+function exportedTwice(files) {
+  const names = files.flatMap((file) => {
+    const source = readFileSync(join(root, "src", file), "utf8");
+    return [...source.matchAll(/^export (?:async )?(?:function\*?|class|const|let|enum) (\w+)/gm)].map((match) => match[1]);
+  });
+  return names.find((name, at) => names.indexOf(name) !== at);
+}
+
 /**
  * What is imported later says that it needs the first load, which is there by then. Else the bundler would cut out of
  * the first load each set of modules that some later chunk needs: 22 files that compress far worse than one.
@@ -155,6 +164,8 @@ const afterFirstLoad = {
       return { path: together ?? file, namespace: "later" };
     });
     plugin.onLoad({ filter: /./, namespace: "later" }, ({ path }) => {
+      const twice = exportedTwice(filesOf(path));
+      if (twice) return { errors: [{ text: `two modules of the chunk "${path}" export "${twice}": rename one` }] };
       const exports = filesOf(path).map((file) => `export * from "./${file}";\n`);
       return { contents: `import "./app.tsx";\n${exports.join("")}`, resolveDir: join(root, "src") };
     });
@@ -166,6 +177,24 @@ const afterFirstLoad = {
  * bundler made; another version of terser would make another file of that name, which does the same.
  */
 const smallest = async (script) => (await minify(script, { module: true, ecma: 2020 })).code;
+
+/** Names of the files that an output imports at once, and that those do. */
+function importedAtOnce(metafile, path, found = new Set()) {
+  for (const one of metafile.outputs[path].imports) {
+    if (one.kind !== "import-statement" || found.has(basename(one.path))) continue;
+    found.add(basename(one.path));
+    importedAtOnce(metafile, one.path, found);
+  }
+  return found;
+}
+
+/** What comes later imports for its effects alone what the first load has; that is there, and takes bytes. */
+function withoutFirstLoad(metafile, path, script) {
+  if (!metafile.outputs[path].entryPoint?.startsWith("later:")) return script;
+  const app = Object.keys(metafile.outputs).find((one) => metafile.outputs[one].entryPoint === "src/app.tsx");
+  const first = importedAtOnce(metafile, app).add(basename(app));
+  return script.replace(/import"\.\/([\w-]+\.js)";/g, (whole, name) => (first.has(name) ? "" : whole));
+}
 
 /** Several entries with what they share in chunks; tells which file each became. */
 async function buildScripts(entryPoints, plugins = []) {
@@ -182,7 +211,10 @@ async function buildScripts(entryPoints, plugins = []) {
     write: false,
     plugins: [...plugins, ...common.plugins],
   });
-  for (const { path, text } of result.outputFiles) writeFileSync(path, path.endsWith(".js") ? await smallest(text) : text);
+  for (const { path, text } of result.outputFiles) {
+    const isScript = path.endsWith(".js");
+    writeFileSync(path, isScript ? withoutFirstLoad(result.metafile, relative(root, path), await smallest(text)) : text);
+  }
   return result.metafile;
 }
 

@@ -6,6 +6,8 @@
 #include "lib/profile/raw_name.h"
 
 #include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
 
 /*
  * Texts are numbered, so that a frame is told from others by a few numbers: each text of a profile
@@ -278,16 +280,17 @@ static struct key group_frame(struct frame_table *table, const struct source *so
 /* "0x4f2a10 main.run"; once where the address is all that is known. */
 static struct span address_name(struct frame_table *table, const struct frame *frame)
 {
+    char address[2 + 16 + 1];
     struct span name = frame->name;
-    if ((frame->flags & FRAME_NOT_SYMBOLISED) && raw_name_base(frame->mapping).size == 0)
+    snprintf(address, sizeof(address), "0x%" PRIx64, frame->address);
+    if (span_equal_text(name, address))
         return name;
     if (name.size > ADDRESS_NAME_BYTES) {
         name.size = ADDRESS_NAME_BYTES;
         while (name.size && (name.data[name.size] & 0xc0) == 0x80)
             name.size--;
     }
-    return span_text(arena_printf(table->arena, "0x%llx %.*s%s", (unsigned long long)frame->address,
-                                  SPAN_PRINT(name),
+    return span_text(arena_printf(table->arena, "%s %.*s%s", address, SPAN_PRINT(name),
                                   name.size < frame->name.size ? "\xe2\x80\xa6" : ""));
 }
 

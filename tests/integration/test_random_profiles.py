@@ -132,8 +132,7 @@ def frame_of(line, location, group):
         number = line.line if line is not None else 0
         address = location.address if group == "address" else 0
         identity = (name, file, number, address, location.binary if address else "")
-        is_bare = line is None and not location.binary
-        return identity, f"0x{address:x} {name}" if address and not is_bare else name
+        return identity, f"0x{address:x} {name}" if address and name != f"0x{address:x}" else name
     return name, name
 
 

@@ -38,26 +38,31 @@ const binaryName = (mapping: string) => (mapping ? `[${baseName(mapping)}]` : "<
 /** Of a binary's path, what counts before an offset. */
 const rawPathBytes = 256;
 
+const hexadecimal = (number: bigint) => "0x" + number.toString(16);
+
 /** Of an address without a function: lib/profile/raw_name.h. */
 function rawName({ mapping, address, offset }: Place): string {
   if (!address) return binaryName(mapping);
-  if (!mapping) return `0x${address.toString(16)}`;
+  if (!mapping) return hexadecimal(address);
   const bytes = encoder.encode(mapping);
   let from = Math.max(0, bytes.length - rawPathBytes);
   while (from > 0 && (bytes[from] & 0xc0) === 0x80) from++;
-  return `${baseName(from ? new TextDecoder().decode(bytes.subarray(from)) : mapping)}+0x${offset.toString(16)}`;
+  return `${baseName(from ? new TextDecoder().decode(bytes.subarray(from)) : mapping)}+${hexadecimal(offset)}`;
 }
 
 /** Bytes of a name that stands behind an address. */
 const addressNameBytes = 240;
 const encoder = new TextEncoder();
 
-function addressName(address: bigint, name: string): string {
+/** Once where the address is all that is known. */
+function addressName(number: bigint, name: string): string {
+  const address = hexadecimal(number);
+  if (name === address) return name;
   const bytes = name.length * 3 > addressNameBytes ? encoder.encode(name) : null;
-  if (!bytes || bytes.length <= addressNameBytes) return `0x${address.toString(16)} ${name}`;
+  if (!bytes || bytes.length <= addressNameBytes) return `${address} ${name}`;
   let end = addressNameBytes;
   while (end > 0 && (bytes[end] & 0xc0) === 0x80) end--;
-  return `0x${address.toString(16)} ${new TextDecoder().decode(bytes.subarray(0, end))}…`;
+  return `${address} ${new TextDecoder().decode(bytes.subarray(0, end))}…`;
 }
 
 export class FrameGrouper {
@@ -74,7 +79,7 @@ export class FrameGrouper {
       this.frames[known].flags &= frame.flags | ~ofAll;
       return known;
     }
-    if (frame.address && (place.func || place.mapping)) frame.name = addressName(frame.address, frame.name);
+    if (frame.address) frame.name = addressName(frame.address, frame.name);
     this.known.set(key, this.frames.length);
     return this.frames.push(frame) - 1;
   }
