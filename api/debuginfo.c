@@ -34,9 +34,20 @@ enum err_code debuginfo_path_id(const struct request *request, char ret_id[SYMBO
 
 /* ---- what there is ---- */
 
-#define TABLE_SELECT                                                                               \
-    "SELECT build_id, quality, functions, bytes, source, file, problem, broken_units,"             \
-    " builder_version, rfc3339(created_at), quality_rank FROM symbol_table WHERE tenant_id = $1"
+#define TABLE_COLUMNS                                                                              \
+    "build_id, quality, functions, bytes, source, file, problem, broken_units,"                    \
+    " builder_version, rfc3339(created_at), quality_rank"
+#define TABLE_SELECT "SELECT " TABLE_COLUMNS " FROM symbol_table WHERE tenant_id = $1"
+
+/* Of both lists the first so many have all that the first so many of them together need. */
+static const char list_select[] =
+    "SELECT " TABLE_COLUMNS ", t.has_table, coalesce(files, 0), coalesce(file_bytes, 0) FROM"
+    " (SELECT *, true AS has_table FROM symbol_table WHERE tenant_id = $1 AND build_id > $2"
+    "   ORDER BY build_id LIMIT $3) AS t"
+    " FULL JOIN (SELECT build_id, count(*) AS files, sum(bytes)::bigint AS file_bytes"
+    "   FROM debug_file WHERE tenant_id = $1 AND build_id > $2"
+    "   GROUP BY build_id ORDER BY build_id LIMIT $3) AS f USING (build_id)"
+    " ORDER BY build_id LIMIT $3";
 
 static void write_table(struct answer *answer, const struct pg_result *rows, int row)
 {
@@ -50,6 +61,22 @@ static void write_table(struct answer *answer, const struct pg_result *rows, int
     answer_cell_i64(answer, "broken_units", rows, row, 7);
     answer_cell_i64(answer, "builder_version", rows, row, 8);
     answer_cell_text(answer, "created_at", rows, row, 9);
+}
+
+static void write_binary(struct answer *answer, const struct pg_result *rows, int row)
+{
+    answer_open(answer, NULL, '{');
+    answer_cell_text(answer, "build_id", rows, row, 0);
+    if (pg_is_null(rows, row, 11)) {
+        answer_null(answer, "table");
+    } else {
+        answer_open(answer, "table", '{');
+        write_table(answer, rows, row);
+        answer_close(answer, '}');
+    }
+    answer_cell_i64(answer, "files", rows, row, 12);
+    answer_cell_i64(answer, "file_bytes", rows, row, 13);
+    answer_close(answer, '}');
 }
 
 static enum err_code list(struct request *request, struct response *response, struct err *err)
@@ -66,8 +93,7 @@ static enum err_code list(struct request *request, struct response *response, st
     if (!code)
         code = pg_take(request->server->database, &connection, err);
     if (!code)
-        code = pg_query_values(connection, request->principal.tenant_id,
-                               TABLE_SELECT " AND build_id > $2 ORDER BY build_id LIMIT $3",
+        code = pg_query_values(connection, request->principal.tenant_id, list_select,
                                request->arena, &rows, err, PG_I64(request->principal.tenant_id),
                                PG_SPAN(after), PG_I64(limit + 1));
     if (code)
@@ -77,13 +103,9 @@ static enum err_code list(struct request *request, struct response *response, st
     answer_auto answer;
     answer_init(&answer);
     answer_open(&answer, NULL, '{');
-    answer_open(&answer, "tables", '[');
-    for (int row = 0; row < count - has_more; row++) {
-        answer_open(&answer, NULL, '{');
-        answer_cell_text(&answer, "build_id", rows, row, 0);
-        write_table(&answer, rows, row);
-        answer_close(&answer, '}');
-    }
+    answer_open(&answer, "binaries", '[');
+    for (int row = 0; row < count - has_more; row++)
+        write_binary(&answer, rows, row);
     answer_close(&answer, ']');
     answer_text(&answer, "next", has_more ? pg_get_text(rows, count - 2, 0) : NULL);
     answer_close(&answer, '}');
@@ -114,6 +136,7 @@ static const char *state_name(enum symbol_tables_state state)
                                             : "missing";
 }
 
+/* Files first: of one that is built the table is there by then. */
 static enum err_code read_own(struct request *request, const char *id, struct pg_result **ret_table,
                               struct pg_result **ret_files, struct err *err)
 {
@@ -121,14 +144,14 @@ static enum err_code read_own(struct request *request, const char *id, struct pg
     pg_auto connection = NULL;
     enum err_code code = pg_take(request->server->database, &connection, err);
     if (!code)
-        code = pg_query_values(connection, tenant_id, TABLE_SELECT " AND build_id = $2",
-                               request->arena, ret_table, err, PG_I64(tenant_id), PG_TEXT(id));
-    if (!code)
         code = pg_query_values(connection, tenant_id,
                                "SELECT kind, state, reason, bytes, encode(sha256, 'hex'), file,"
                                " rfc3339(created_at) FROM debug_file"
                                " WHERE tenant_id = $1 AND build_id = $2 ORDER BY id",
                                request->arena, ret_files, err, PG_I64(tenant_id), PG_TEXT(id));
+    if (!code)
+        code = pg_query_values(connection, tenant_id, TABLE_SELECT " AND build_id = $2",
+                               request->arena, ret_table, err, PG_I64(tenant_id), PG_TEXT(id));
     return code;
 }
 

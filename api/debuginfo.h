@@ -5,9 +5,9 @@
  *   POST   /api/v1/debuginfo/{build id}/debuginfo    a debug file; a job builds its table
  *   POST   /api/v1/debuginfo/{build id}/executable   the binary itself; the same
  *   GET    /api/v1/debuginfo                         what there is, by build id
- *   GET    /api/v1/debuginfo/{build id}              all about one: table, files, jobs, what is
- * missing DELETE /api/v1/debuginfo/{build id} GET    /buildid/{build id}/debuginfo|executable  as
- * debuginfod serves them, to gdb, perf, elfutils
+ *   GET    /api/v1/debuginfo/{build id}              one: table, files, what is missing
+ *   DELETE /api/v1/debuginfo/{build id}              table and files
+ *   GET    /buildid/{build id}/debuginfo|executable  as debuginfod has them, for gdb and perf
  *
  * The three that send take the bytes as body, or ?upload= with the id of an upload in parts
  * (UPLOAD_DEBUGINFO_PATH of api/upload.h). Everything is of the asking team alone: what others have

@@ -1,3 +1,4 @@
+#include "cli/debuginfo_stored.h"
 #include "cli/debuginfo_upload.h"
 #include "cli/debuginfo_upstreams.h"
 #include "cli/save.h"
@@ -28,7 +29,8 @@ struct debuginfo {
     const char *header_file;
 };
 
-static const char *const verbs[] = {"build", "check", "show", "upload", "upstreams", "retry", NULL};
+static const char *const verbs[] = {"build",  "check",     "show",  "upload", "list",
+                                    "delete", "upstreams", "retry", NULL};
 
 static const struct argp_option options[] = {
     {"output", 'o', "FILE", 0, "Of build: where the table goes", 0},
@@ -40,7 +42,7 @@ static const struct argp_option options[] = {
      0},
     {"executable", OPTION_EXECUTABLE, NULL, 0, "Of upload: --raw, and the file is the binary", 0},
     {"json", OPTION_JSON, NULL, 0,
-     "Of upload, upstreams, and check with a build id: one line of JSON for each", 0},
+     "Of upload, list, upstreams, and check with a build id: one line of JSON for each", 0},
     {"header-file", OPTION_HEADER, "FILE", 0,
      "Of upstreams: its first line is a header that proves to these servers who asks; - is "
      "standard "
@@ -65,11 +67,15 @@ static void check_arguments(const struct debuginfo *debuginfo, const struct argp
     for (size_t i = 0; verbs[i]; i++)
         is_known = is_known || is_verb(debuginfo, verbs[i]);
     if (!is_known)
-        argp_error(state, "say what to do: build, check, show, upload, upstreams or retry");
-    if (is_verb(debuginfo, "upstreams") || is_verb(debuginfo, "retry"))
+        argp_error(state,
+                   "say what to do: build, check, show, upload, list, delete, upstreams or retry");
+    if (is_verb(debuginfo, "list") && debuginfo->texts.count)
+        argp_error(state, "list takes no arguments; check BUILD_ID tells of one binary");
+    if (is_verb(debuginfo, "upstreams") || is_verb(debuginfo, "retry") ||
+        is_verb(debuginfo, "list"))
         return;
     if (debuginfo->texts.count == 0)
-        argp_error(state, "name a file");
+        argp_error(state, is_verb(debuginfo, "delete") ? "name a build id" : "name a file");
     if (is_verb(debuginfo, "build") && !debuginfo->output)
         argp_error(state, "name the table with -o");
     if (is_verb(debuginfo, "build") && debuginfo->texts.count > 1)
@@ -127,15 +133,17 @@ static error_t parse(int key, char *text, struct argp_state *state)
 static const struct argp argp = {
     .options = options,
     .parser = parse,
-    .args_doc =
-        "build FILE -o TABLE\ncheck FILE|TABLE|PROFILE|BUILD_ID...\n"
-        "show FILE|TABLE ADDRESS...|-\nupload FILE|TABLE...\nupstreams [public|off|URL...]\n"
-        "retry [BUILD_ID...]",
+    .args_doc = "build FILE -o TABLE\ncheck FILE|TABLE|PROFILE|BUILD_ID...\n"
+                "show FILE|TABLE ADDRESS...|-\nupload FILE|TABLE...\nlist\ndelete BUILD_ID...\n"
+                "upstreams [public|off|URL...]\nretry [BUILD_ID...]",
     .doc =
         "Make symbol tables of files with debug information, look into them, and upload them, so "
         "that profiles get names. Nothing leaves this computer but with upload: the table, "
         "which is built here, or with --raw the file. Of a build id, and of a "
-        "profile's binaries, check tells what the server has. A server asks debuginfod servers for "
+        "profile's binaries, check tells what the server has; list tells of all that your team "
+        "sent or that "
+        "was fetched for it, and delete removes table and files of a build id. A server asks "
+        "debuginfod servers for "
         "what nobody uploaded: upstreams shows "
         "and "
         "changes which ones, and retry has it ask now.\v"
@@ -280,6 +288,10 @@ static enum err_code run(struct cli *cli, int argc, char **argv, struct err *err
                                    err);
     else if (is_verb(&debuginfo, "retry"))
         code = debuginfo_retry(cli, &debuginfo.texts, err);
+    else if (is_verb(&debuginfo, "list"))
+        code = debuginfo_list(cli, debuginfo.is_json, err);
+    else if (is_verb(&debuginfo, "delete"))
+        code = debuginfo_delete(cli, &debuginfo.texts, err);
     else if (is_verb(&debuginfo, "upload"))
         code = each(&debuginfo, upload_file, err);
     else

@@ -89,7 +89,7 @@ _perfolio()
         ;;
     debuginfo)
         options='--help --output --force --raw --executable --json --header-file --alternate-file --names --quiet'
-        words='build check show upload upstreams retry'
+        words='build check show upload list delete upstreams retry'
         files=yes
         ;;
     login)

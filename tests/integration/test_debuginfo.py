@@ -138,9 +138,9 @@ def test_a_table_is_taken_and_listed(server, tenant, tmp_path):
     answer = client.post(path("AA01", "table"), body=table, query={"file": "/usr/bin/program"})
     assert answer.status == 201, answer.text
     assert answer.json()["is_stored"] and {"dwarf", "lines", "inlines"} <= set(answer.json()["quality"])
-    listed = client.get("/api/v1/debuginfo").json()["tables"]
-    assert [(each["build_id"], each["source"], each["file"], each["bytes"]) for each in listed] == [
-        ("aa01", "table", "/usr/bin/program", len(packed))]
+    listed = client.get("/api/v1/debuginfo").json()["binaries"]
+    assert [(each["build_id"], each["table"]["source"], each["table"]["file"], each["table"]["bytes"], each["files"])
+            for each in listed] == [("aa01", "table", "/usr/bin/program", len(packed), 0)]
     status = client.get(path("aa01")).json()
     assert status["state"] == "ready" and status["table"]["functions"] == answer.json()["functions"] > 0
     assert answer.json()["bytes"] == stored_bytes(server, tenant) == len(packed) < len(table)
@@ -231,7 +231,7 @@ def test_what_is_no_table_or_another_binarys_is_refused(server, tenant, tmp_path
             assert answer.status == 400 and "no sound symbol table" in answer.json()["detail"], answer.text
     other = client.post(path("aa03", "table"), body=table)
     assert other.status == 400 and "its build id is aa02" in other.json()["detail"]
-    assert client.get("/api/v1/debuginfo").json()["tables"] == []
+    assert client.get("/api/v1/debuginfo").json()["binaries"] == []
     assert stored_bytes(server, tenant) == 0
 
 
@@ -697,3 +697,32 @@ def test_asking_for_the_state_of_many_binaries_forgets_nothing(start_server):
         assert client.get(path(f"{number:040x}")).json()["state"] == "missing"
     # Each answer reads it once, in passing, and no more.
     assert count <= generations_read(server) - before < 1.5 * count
+
+
+def test_what_was_sent_is_listed_and_deleted_from_the_command_line(server, tenant, perfolio, tmp_path):
+    """A file of which there is no table, too, over more than a page of others."""
+    assert perfolio("list") == ""
+    binary = compile_with_id(tmp_path, "aa20")
+    perfolio("upload", "--raw", binary)
+    broken = tmp_path / "broken"
+    client = tenant.api("debuginfo")
+    table = table_of(compile_with_id(tmp_path, "aa21"))
+    assert client.post(path("aa21", "table"), body=table, query={"file": "/usr/bin/one"}).status == 201
+    broken.write_bytes(compile_with_id(tmp_path, "aa22").read_bytes()[:3000])
+    assert client.post(path("aa22", "debuginfo"), body=broken.read_bytes(), query={"file": "broken"}).status == 202
+    wait_built(client, "aa22", "failed")
+    wait_built(client, "aa20")
+    told = [json.loads(line) for line in perfolio("list", "--json").splitlines()]
+    assert [(one["build_id"], one["table"] is not None, one["files"]) for one in told] == [
+        ("aa20", True, 1), ("aa21", True, 0), ("aa22", False, 1)]
+    assert [one["file_bytes"] for one in told] == [binary.stat().st_size, 0, 0]  # of what failed nothing is kept
+    paged = client.get("/api/v1/debuginfo", query={"limit": 2}).json()
+    assert [one["build_id"] for one in paged["binaries"]] == ["aa20", "aa21"] and paged["next"] == "aa21"
+    last = client.get("/api/v1/debuginfo", query={"limit": 2, "after": "aa21"}).json()
+    assert [one["build_id"] for one in last["binaries"]] == ["aa22"] and last["next"] is None
+    lines = perfolio("list").splitlines()
+    assert lines[2] == "aa22  no table  files: 1, 0 bytes" and lines[1].startswith("aa21  /usr/bin/one  table: ")
+    assert perfolio("delete", "aa20", "aa22") == "deleted aa20\ndeleted aa22\n"
+    assert [line[:4] for line in perfolio("list").splitlines()] == ["aa21"]
+    perfolio("delete", "aa20", status=5)
+    perfolio("delete", "../shares", status=2)
