@@ -290,7 +290,7 @@ static __always_inline enum unwind_stop find_registers(struct bpf_perf_event_dat
 static _Bool has_room_for_stacks(void)
 {
     return bpf_ringbuf_query(&samples, BPF_RB_AVAIL_DATA) <
-           bpf_ringbuf_query(&samples, BPF_RB_RING_SIZE) / 4;
+           bpf_ringbuf_query(&samples, BPF_RB_RING_SIZE) / 2;
 }
 
 /* The walk ended where a mapping may be missing. */

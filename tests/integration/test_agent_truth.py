@@ -127,7 +127,8 @@ def test_threads_that_outlive_the_first_one(truth, tmp_path, pause):
 def test_a_programs_stacks_are_whole_from_its_start(truth, tmp_path, program, per_second, milliseconds, options):
     """Samples that are taken before a program's mappings are known take its stack with them. What a static program maps
     is told before it has executed: it must not be forgotten then."""
-    recording = record([truth / program, "exec", per_second, milliseconds], tmp_path, seconds=5, options=options)
+    recording = record([truth / program, "exec", per_second, milliseconds], tmp_path, seconds=5, frequency=199,
+                       options=options)
     assert recording.incomplete <= 0.01 * recording.total, recording.log
     assert recording.share(lambda names: "_start" in names[:3] and "main" in names, "spin") >= 0.99, recording.log
 

@@ -187,6 +187,11 @@ class RealDebuginfod:
         self.process.kill()
         self.process.wait()
 
+    def add(self, file, place):
+        """At once: of what it saw half written it would not look at the rest within the same second."""
+        shutil.copy(file, self.folder / "copied")
+        os.rename(self.folder / "copied", place)
+
     def has(self, build_id):
         return subprocess.run(["curl", "-sf", "-o", "/dev/null", f"{self.url}/buildid/{build_id}/debuginfo"],
                               check=False).returncode == 0
@@ -262,7 +267,7 @@ def test_an_old_link_gets_names_when_a_server_has_them(server, tmp_path, debugin
     wait_for(lambda: [row["reason"] for row in status()["missing"]] == [said])
     _, tries, later_s = need_of(server, mine, program.build_id)
     assert tries == 1 and 500 < later_s < 601 and status()["missing"][0]["next_retry"]
-    shutil.copy(program.elf, debuginfod.files / "program")
+    debuginfod.add(program.elf, debuginfod.files / "program")
     wait_for(lambda: debuginfod.has(program.build_id))
     answer = client.post("/api/v1/debuginfo/retry", json={"build_id": program.build_id})
     assert (answer.status, answer.json()) == (202, {"count": 1})
@@ -300,7 +305,7 @@ def test_names_come_out_of_a_package_that_a_server_has(server, tmp_path, debugin
         return client.get(f"/p/{link}.json").json()["symbolization"]
 
     wait_for(lambda: [row["reason"] for row in status()["missing"]] == ["the debuginfod server does not have it"])
-    shutil.copy(package(program, tmp_path), debuginfod.packages)
+    debuginfod.add(package(program, tmp_path), debuginfod.packages / "program.deb")
     wait_for(lambda: debuginfod.has(program.build_id))
     assert client.post("/api/v1/debuginfo/retry", json={"build_id": program.build_id}).status == 202
     wait_for(lambda: status() == {"complete": True, "pending": [], "missing": []})
@@ -316,7 +321,7 @@ def test_the_shared_file_of_dwz_is_asked_for_and_missed(server, tmp_path, debugi
     tenant = Tenant(server)
     client = tenant.api("share", "read", "admin", "debuginfo")
     assert client.put(UPSTREAMS, json={"mode": "custom", "upstreams": [{"url": debuginfod.url}]}).status == 200
-    shutil.copy(program.elf, debuginfod.files / "program")
+    debuginfod.add(program.elf, debuginfod.files / "program")
     wait_for(lambda: debuginfod.has(program.build_id))
     link = share(client, program.profile())["id"]
 
@@ -329,7 +334,7 @@ def test_the_shared_file_of_dwz_is_asked_for_and_missed(server, tmp_path, debugi
     reason, tries, later_s = need_of(server, tenant, program.build_id)
     assert tries == 1 and 500 < later_s < 601 and missing["next_retry"] and reason in missing["reason"]
     assert tables_of(server, program.build_id) == [str(tenant.id)] and not status()["complete"]
-    shutil.copy(tmp_path / "shared.debug", debuginfod.files / "shared.debug")
+    debuginfod.add(tmp_path / "shared.debug", debuginfod.files / "shared.debug")
     wait_for(lambda: debuginfod.has(build_id_of(tmp_path / "shared.debug")))
     assert client.post("/api/v1/debuginfo/retry", json={"build_id": program.build_id}).status == 202
     wait_for(lambda: status() == {"complete": True, "pending": [], "missing": []})
@@ -367,7 +372,7 @@ def test_a_debuginfod_that_is_killed_while_it_sends_is_a_reason_until_it_is_back
     padding = tmp_path / "padding"
     padding.write_bytes(os.urandom(24 << 20))  # more than lies in sockets
     subprocess.run(["objcopy", "--add-section", f".padding={padding}", program.elf], check=True)
-    shutil.copy(program.elf, debuginfod.files / "program")
+    debuginfod.add(program.elf, debuginfod.files / "program")
     wait_for(lambda: debuginfod.has(program.build_id))
     tenant = Tenant(server)
     client = tenant.api("share", "read", "admin")

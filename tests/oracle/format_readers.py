@@ -53,7 +53,8 @@ def perf_script(data):
             name = frame[2]
             if name == "[unknown]":
                 file = frame[3].split("/")[-1]
-                name = "<unknown>" if file == "[unknown]" else f"{file}+0x{int(frame[1], 16):x}"
+                address = f"0x{int(frame[1], 16):x}"
+                name = address if file == "[unknown]" else f"{file}+{address}"
             current.insert(0, name)
     return found
 
