@@ -44,7 +44,8 @@ static void print_binary(const json_t *binary)
     putchar('\n');
 }
 
-static void print_page(const json_t *page, bool is_json)
+/* Returns how many it has. */
+static size_t print_page(const json_t *page, bool is_json)
 {
     const json_t *binary;
     size_t i;
@@ -57,6 +58,7 @@ static void print_page(const json_t *page, bool is_json)
             print_binary(binary);
         }
     }
+    return i;
 }
 
 enum err_code debuginfo_list(struct cli *cli, bool is_json, struct err *err)
@@ -64,6 +66,7 @@ enum err_code debuginfo_list(struct cli *cli, bool is_json, struct err *err)
     client_auto client = NULL;
     enum err_code code = cli_connect(cli, NULL, &client, err);
     const char *after = NULL;
+    size_t count = 0;
     while (!code) {
         json_auto_t *page = NULL;
         buf_auto path;
@@ -74,12 +77,14 @@ enum err_code debuginfo_list(struct cli *cli, bool is_json, struct err *err)
         code = client_get_json(client, (const char *)path.data, &page, err);
         if (code)
             break;
-        print_page(page, is_json);
+        count += print_page(page, is_json);
         after = client_text(page, "next", NULL);
         if (!after)
             break;
         after = arena_strdup(cli->arena, after);
     }
+    if (!code && !count)
+        terminal_note(&cli->terminal, "there is nothing yet: perfolio debuginfo upload FILE");
     return code;
 }
 

@@ -153,7 +153,7 @@ static enum err_code open_file(const char *path, struct arena *arena, struct inp
     }
     if (S_ISDIR(status.st_mode)) {
         close(fd);
-        return err_set(err, ERR_INVALID, "%s is a folder, not a profile", path);
+        return err_set(err, ERR_INVALID, "%s is a folder: name the files in it", path);
     }
     if (!S_ISREG(status.st_mode))
         return open_stream(fd, arena, input, err);
