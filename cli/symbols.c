@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* Of one that comes packed. */
@@ -20,12 +21,22 @@
 
 /* ---- building ---- */
 
+/* A pipe would be waited for. */
 static enum err_code open_file(const char *path, int *ret_fd, struct err *err)
 {
-    *ret_fd = os_openat(AT_FDCWD, path, O_RDONLY, 0);
-    if (*ret_fd >= 0)
-        return ERR_NONE;
-    return err_set_errno(err, errno == ENOENT ? ERR_NOT_FOUND : ERR_IO, "%s", path);
+    struct stat status;
+    const int fd = os_openat(AT_FDCWD, path, O_RDONLY | O_NONBLOCK, 0);
+    if (fd < 0)
+        return err_set_errno(err, errno == ENOENT ? ERR_NOT_FOUND : ERR_IO, "%s", path);
+    if (fstat(fd, &status) || !S_ISREG(status.st_mode)) {
+        os_close(fd);
+        return err_set(err, ERR_INVALID,
+                       S_ISDIR(status.st_mode) ? "%s is a folder: name the files in it"
+                                               : "%s is no regular file",
+                       path);
+    }
+    *ret_fd = fd;
+    return ERR_NONE;
 }
 
 static void warn_of(struct cli *cli, const char *path, const struct symbol_builder_report *report)

@@ -100,7 +100,7 @@ static error_t parse_option(int key, char *argument, struct argp_state *state)
 
 static enum err_code open_file(const char *path, int *ret_fd, struct err *err)
 {
-    *ret_fd = os_openat(AT_FDCWD, path, O_RDONLY, 0);
+    *ret_fd = os_openat(AT_FDCWD, path, O_RDONLY | O_NONBLOCK, 0); /* a pipe is none, and waits */
     return *ret_fd < 0 ? err_set_errno(err, ERR_IO, "%s", path) : ERR_NONE;
 }
 

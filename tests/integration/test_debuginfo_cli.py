@@ -156,6 +156,24 @@ def test_mistakes_are_explained(perfolio, tmp_path, arguments, status, words):
     assert not (tmp_path / "z").exists()
 
 
+FOLDER, NO_FILE = "is a folder: name the files in it", "is no regular file"
+
+
+@pytest.mark.parametrize("verb, kind, words", [  # for check the others may be profiles
+    ("check", "folder", FOLDER), ("build", "folder", FOLDER), ("show", "folder", FOLDER), ("build", "pipe", NO_FILE),
+    ("show", "pipe", NO_FILE), ("build", "device", NO_FILE), ("show", "device", NO_FILE)])
+def test_what_is_no_file_is_said_and_not_waited_for(perfolio, tmp_path, verb, kind, words):
+    path = tmp_path / "thing"
+    if kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "folder":
+        path.mkdir()
+    else:
+        path = "/dev/zero"
+    done = perfolio(verb, path, *{"build": ["-o", "table"], "show": ["0x10"]}.get(verb, []))
+    assert done.returncode == 7 and words in done.stderr, done.stderr
+
+
 def test_an_address_that_is_none_is_said(perfolio, program):
     said = perfolio("show", program, "main")
     assert said.returncode == 2 and "main is no hexadecimal address" in said.stderr
