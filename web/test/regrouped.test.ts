@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { findRegrouped, renamed } from "../src/model/regrouped.ts";
+import { effort } from "./effort.ts";
 import { decode, type Tree } from "./trees.ts";
 
 const of = (groupBy: string, ...children: Tree[]) => decode({ name: "root", children }, { metadata: { group_by: groupBy } });
@@ -88,4 +89,13 @@ test("a function's names there come with the one that holds the most first", () 
   assert.deepEqual(renamed(simple, "shop::add", full), ["int shop::add<int>(int)", "double shop::add<double>(double)"]);
   assert.deepEqual(renamed(full, "double shop::add<double>(double)", simple), ["shop::add"]);
   assert.deepEqual(renamed(simple, "nothing", full), []);
+});
+
+test("a function that a hundred thousand others call has its name there within half a second", () => {
+  const wide = (prefix: string, suffix: string) =>
+    of("function", ...Array.from({ length: 100_000 }, (_, i) => ({ ...app, name: `${prefix}handler${i}${suffix}`, children: [{ ...app, name: `${prefix}work${suffix}`, self: 1 + (i % 7) }] })));
+  const [from, to] = [wide("ns::", "(int)"), wide("_ZN2ns", "Ei")];
+  assert.deepEqual(renamed(from, "ns::work(int)", to), ["_ZN2nsworkEi"]);
+  const cost = effort(1, 150, () => void renamed(from, "ns::work(int)", to));
+  assert.ok(cost < 150, `${cost} walks`);
 });

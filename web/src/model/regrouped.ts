@@ -15,15 +15,22 @@ export interface Regrouped {
   isFound: boolean;
   /** And hold what it does. */
   isSame: boolean;
+  /** How many nodes were asked about. */
+  effort: number;
 }
 
 const isBinary = ({ metadata }: Flame) => metadata.group_by === "binary";
 
+/** What a function makes of a frame is made once: a node may have a hundred thousand children, each of which is asked about at every place. */
+function once<T>(make: (frame: number) => T): (frame: number) => T {
+  const made: T[] = [];
+  return (frame) => (made[frame] ??= make(frame));
+}
+
 /** Without what only one grouping adds to it. */
-const plainName = (flame: Flame, frame: number) => flame.frames.name(frame).replace(/^0x[0-9a-f]+ /, "");
+const plainNames = ({ frames }: Flame) => once((frame) => frames.name(frame).replace(/^0x[0-9a-f]+ /, ""));
 
 const lastWord = (name: string) => /(\w+)(?:<.*>)?(?:\([^()]*\))?(?: const)?$/.exec(name)?.[1] ?? "";
-const sharesWord = (a: string, b: string) => [[a, b], [b, a]].some(([one, other]) => lastWord(one) !== "" && other.includes(lastWord(one)));
 
 /** Tests of two frames, the surest first. */
 function likenesses(from: Flame, to: Flame): ((a: number, b: number) => boolean)[] {
@@ -34,10 +41,13 @@ function likenesses(from: Flame, to: Flame): ((a: number, b: number) => boolean)
   if (isBinary(from) || isBinary(to)) return [hasMapping];
   if ([from, to].some(({ metadata }) => metadata.group_by === "file"))
     return [(a, b) => isLabel(a, b) && (hasFile(a, b) || f.name(a) === t.name(b)), (a, b) => f.file(a) === "" && t.file(b) === "" && hasMapping(a, b)];
+  const [nameFrom, nameTo] = [plainNames(from), plainNames(to)];
+  const [wordFrom, wordTo] = [once((a) => lastWord(nameFrom(a))), once((b) => lastWord(nameTo(b)))];
+  const has = (name: string, word: string) => word !== "" && name.includes(word);
   return [
-    (a, b) => isLabel(a, b) && plainName(from, a) === plainName(to, b),
+    (a, b) => isLabel(a, b) && nameFrom(a) === nameTo(b),
     (a, b) => hasFile(a, b) && f.line(a) === t.line(b) && hasMapping(a, b),
-    (a, b) => isLabel(a, b) && sharesWord(plainName(from, a), plainName(to, b)),
+    (a, b) => isLabel(a, b) && (has(nameTo(b), wordFrom(a)) || has(nameFrom(a), wordTo(b))),
   ];
 }
 
@@ -63,7 +73,7 @@ const isNear = (a: number, b: number) => Math.abs(a - b) <= 1e-9 * Math.max(Math
 /** Values of labels stand below the root, where a tree is divided by them. */
 const isDivided = (flame: Flame) => childrenOf(flame, 0).some((child) => flame.frames.flags(flame.frame[child]) & FrameFlag.Label);
 
-export function findRegrouped(from: Flame, node: number, to: Flame): Regrouped {
+export function findRegrouped(from: Flame, node: number, to: Flame, tests = likenesses(from, to)): Regrouped {
   const path: number[] = [];
   for (let at = node; at > 0; at -= from.parentDelta[at]) path.unshift(at);
   let now = [0];
@@ -71,14 +81,15 @@ export function findRegrouped(from: Flame, node: number, to: Flame): Regrouped {
     if (isDivided(from)) path.shift();
     if (isDivided(to)) now = childrenOf(to, 0);
   }
-  const tests = likenesses(from, to);
   const holds = (nodes: readonly number[], one: number) => isNear(sumOf(to.cum, nodes), from.cum[one]) && isNear(sumOf(to.baseCum, nodes), sumOf(from.baseCum, [one]));
   const isInBinary = (one: number, frame: number) => one > 0 && to.frames.mapping(to.frame[one]) === from.frames.mapping(frame);
+  let effort = 0;
   /** Of all that the step may be; what is alike in a surer way first. */
   const choose = (candidates: readonly number[], step: number) => {
     let found: number[] = [];
     for (const isLike of tests) {
       if (holds(found, step)) break;
+      effort += candidates.length;
       const has = new Set(found);
       const more = candidates.filter((child) => !has.has(child) && isLike(from.frame[step], to.frame[child]));
       // What holds enough holds all: nothing that is less sure belongs to it.
@@ -100,11 +111,12 @@ export function findRegrouped(from: Flame, node: number, to: Flame): Regrouped {
   const isSame = isFound && holds(now, node);
   if (sure && !isSame) [now, isFound] = [sure, false];
   const nodes = isFound || sure?.length === 1 ? [...now].sort((a, b) => to.width[b] - to.width[a]) : [0];
-  return { nodes, isFound, isSame };
+  return { nodes, isFound, isSame, effort };
 }
 
-/** More places tell nothing new of what a function is called. */
+/** More places tell nothing new of what a function is called; where nodes have a hundred thousand children, fewer must do. */
 const maxPlaces = 50;
+const maxEffort = 5e5;
 
 /** What is called `name` in one tree, as the other calls it: the name that holds the most first. */
 export function renamed(from: Flame, name: string, to: Flame): string[] {
@@ -117,8 +129,12 @@ export function renamed(from: Flame, name: string, to: Flame): string[] {
   }
   places.sort((a, b) => from.width[b] - from.width[a]);
   const held = new Map<string, number>();
+  const tests = likenesses(from, to);
+  let left = maxEffort;
   for (const place of places.slice(0, maxPlaces)) {
-    const { nodes, isFound } = findRegrouped(from, place, to);
+    if (left <= 0) break;
+    const { nodes, isFound, effort } = findRegrouped(from, place, to, tests);
+    left -= effort;
     if (!isFound) continue;
     for (const node of nodes) {
       const there = to.frames.name(to.frame[node]);
