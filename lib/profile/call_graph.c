@@ -10,6 +10,9 @@
 
 enum { EDGES_PER_NODE = 3, LEAST_SHARE = 1000 /* of the heaviest function, an edge */ };
 
+/* Divided by how many functions are wanted: the share of what the largest holds. */
+static const double LEAST_NODE_SHARE = 0.3;
+
 struct build {
     const struct view *view;
     struct call_graph_node *nodes;
@@ -40,6 +43,11 @@ static int compare_nodes(const void *a, const void *b)
     return (x->frame > y->frame) - (x->frame < y->frame);
 }
 
+static bool is_enough(int64_t value, int64_t largest, uint32_t max_nodes)
+{
+    return (double)magnitude(value) * max_nodes >= (double)magnitude(largest) * LEAST_NODE_SHARE;
+}
+
 /* Rows of top are by |flat|. */
 static void choose_nodes(struct arena *arena, struct build *build, const struct top *top,
                          uint32_t max_nodes)
@@ -53,7 +61,7 @@ static void choose_nodes(struct arena *arena, struct build *build, const struct 
         const struct top_row *row = &top->rows[i];
         all[i] = (struct call_graph_node){
             .frame = row->frame, .flat = row->flat[VIEW_SIDE_B], .cum = row->cum[VIEW_SIDE_B]};
-        if (i < max_nodes / 2 && all[i].flat) {
+        if (i < max_nodes / 2 && all[i].flat && is_enough(all[i].flat, all[0].flat, max_nodes)) {
             is_chosen[row->frame] = true;
             count++;
         }
@@ -61,6 +69,8 @@ static void choose_nodes(struct arena *arena, struct build *build, const struct 
     if (top->row_count)
         qsort(all, top->row_count, sizeof(*all), compare_nodes);
     for (uint32_t i = 0; i < top->row_count && count < max_nodes; i++) {
+        if (!is_enough(all[i].cum, all[0].cum, max_nodes))
+            break;
         count += !is_chosen[all[i].frame];
         is_chosen[all[i].frame] = true;
     }

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { callGraph, type CallGraph } from "../src/model/call_graph.ts";
 import { decodeFlame, FrameFlag, pathOf, type Flame } from "../src/model/flame.ts";
-import { groupFrames, listFunctions } from "../src/model/functions.ts";
+import { groupFrames, listFunctions, type FunctionRow } from "../src/model/functions.ts";
 import { layoutGraph, type Point } from "../src/model/graph_layout.ts";
 import { peek } from "../src/model/peek.ts";
 import { bigFlame } from "./big_flame.mjs";
@@ -47,11 +47,21 @@ function bruteEdges(flame: Flame, chosen: Set<string>) {
   return sums;
 }
 
+/** Names of what holds at least 0.3 / most of what the largest does. */
+function largeEnough(rows: readonly FunctionRow[], held: (row: FunctionRow) => number, most: number): Set<string> {
+  const largest = Math.max(...rows.map(held));
+  return new Set(rows.filter((row) => held(row) * most >= largest * 0.3).map((row) => row.name));
+}
+
 function check(flame: Flame, most: number): CallGraph {
   const { graph, name } = graphOf(flame, most);
   const rows = new Map(listFunctions(flame).map((row) => [row.name, row]));
   assert.equal(graph.functionCount, rows.size);
-  assert.equal(graph.nodes.length, Math.min(most, rows.size));
+  const [byFlat, byCum] = [largeEnough([...rows.values()], (row) => Math.abs(row.flat - row.baseFlat), most), largeEnough([...rows.values()], (row) => Math.max(Math.abs(row.cum), Math.abs(row.baseCum)), most)];
+  const drawn = new Set(graph.nodes.map((_, i) => name(i)));
+  assert.ok([...drawn].every((one) => byFlat.has(one) || byCum.has(one)) && drawn.size <= most);
+  assert.ok(drawn.size === most || [...byCum].every((one) => drawn.has(one)));
+  assert.ok(byFlat.size > most >> 1 || [...byFlat].every((one) => drawn.has(one)));
   graph.nodes.forEach((node, i) => {
     const row = rows.get(name(i))!;
     assert.deepEqual([node.flat, node.cum], [[row.flat, row.baseFlat], [row.cum, row.baseCum]]);
@@ -65,6 +75,12 @@ function check(flame: Flame, most: number): CallGraph {
 
 test("functions are the table's, edges a brute-force reader's, over functions left out too", () => {
   for (const most of [3, 10, 25, 80]) check(decode(bigTree(1500, 40)), most);
+});
+
+test("functions that hold next to nothing are left out, of what is wanted the less the more", () => {
+  const children = [{ name: "hot", self: 10_000 }, ...Array.from({ length: 30 }, (_, i) => ({ name: `cold ${i}`, self: i < 10 ? 60 : 40 }))];
+  const flame = decode({ name: "root", children: [{ name: "main", children }] });
+  assert.deepEqual([20, 60, 100].map((most) => check(flame, most).nodes.length), [2, 12, 32]);
 });
 
 test("an edge is what peek says, where every function is drawn", () => {

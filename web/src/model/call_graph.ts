@@ -50,6 +50,11 @@ export interface CallGraph {
 /** Edges that hold less than this share of everything are left out, as in pprof. */
 const minEdgeShare = 0.001;
 const edgesPerNode = 3;
+/**
+ * Functions that hold less than this share, divided by how many are wanted, of what the largest holds: as in pprof, 1 in 200 where
+ * 60 are. They would fill the picture and say nothing.
+ */
+const minShare = 0.3;
 
 export const sizeOf = ([value, base]: Pair): number => Math.max(Math.abs(value), Math.abs(base));
 
@@ -102,14 +107,15 @@ function sumGroups(tree: Walked, groupOf: Uint32Array, groupCount: number): Grou
   return sums;
 }
 
-/** Half of them for what they hold themselves (how that changed, in a diff), half for what they hold in all; of equal ones, callers. */
+/** Half of them for what they hold themselves (how that changed, in a diff), half for what they hold in all, as far as that is not too little; of equal ones, callers. */
 function choose(sums: GroupSums, groups: readonly number[], most: number): number[] {
   const flat = (group: number) => Math.abs(sums.flat[group] - sums.baseFlat[group]);
   const cum = (group: number) => sizeOf([sums.cum[group], sums.baseCum[group]]);
   const byFlat = groups.filter((group) => flat(group) > 0).sort((a, b) => flat(b) - flat(a) || cum(b) - cum(a) || sums.node[a] - sums.node[b]);
   const byCum = groups.slice().sort((a, b) => cum(b) - cum(a) || flat(b) - flat(a) || sums.node[a] - sums.node[b]);
-  const chosen = new Set(byFlat.slice(0, most >> 1));
-  for (let i = 0; chosen.size < most && i < byCum.length; i++) chosen.add(byCum[i]);
+  const isEnough = (held: (group: number) => number, all: readonly number[]) => (group: number) => held(group) * most >= held(all[0]) * minShare;
+  const chosen = new Set(byFlat.slice(0, most >> 1).filter(isEnough(flat, byFlat)));
+  for (const group of byCum.filter(isEnough(cum, byCum))) if (chosen.size < most) chosen.add(group);
   return byCum.filter((group) => chosen.has(group));
 }
 

@@ -385,7 +385,7 @@ export function GraphPane({ context }: PaneProps) {
         <Select
           label="Functions shown"
           value={String(state.graphNodes)}
-          choices={graphSizes.map((count) => ({ value: String(count), label: `${count} functions` }))}
+          choices={graphSizes.map((count) => ({ value: String(count), label: `up to ${count} functions` }))}
           onChange={(value) => update({ graphNodes: Number(value) })}
         />
         <span class="graph-zoom">
