@@ -252,6 +252,41 @@ export async function testIcicle(runner, browser, server) {
     ),
   );
 
+  await runner.test("a finger that stays opens the menu, in a browser that does not say so too; one that moves on does not", () =>
+    withPage(
+      browser, server,
+      async (page) => {
+        // As Safari on phones: no "contextmenu" of its own.
+        await page.addInitScript(() => addEventListener("contextmenu", (event) => event.isTrusted && event.stopImmediatePropagation(), true));
+        const stay = async ([x, y]) => {
+          const client = await page.context().newCDPSession(page);
+          await client.send("Input.dispatchTouchEvent", { type: "touchStart", touchPoints: [{ x, y }] });
+          return { go: () => client.send("Input.dispatchTouchEvent", { type: "touchEnd", touchPoints: [] }) };
+        };
+        const box = await open(page);
+        const place = [box.x + 120, box.y + rowPx + 8];
+        const finger = await stay(place);
+        await page.waitForSelector(".frame-menu");
+        await finger.go();
+        await atRest(page);
+        assert.equal(await page.locator(".frame-menu").count(), 1);
+        assert.equal(parameters(page).get("z"), null, "what goes up where the menu is presses nothing");
+        await page.tap(".frame-menu button >> nth=0");
+        await page.waitForSelector(".frame-menu", { state: "detached" });
+        await touch(page, [...Array(8)].map((_, i) => [place[0] + 12 * i, place[1]]));
+        await page.waitForTimeout(900); // longer than a press would need
+        assert.equal(await page.locator(".frame-menu").count(), 0);
+        await page.goto(at("?v=table&sv=2"));
+        await viewReady(page);
+        const row = await page.locator(".row >> nth=2").boundingBox();
+        const second = await stay([row.x + 60, row.y + 8]);
+        await page.waitForSelector(".frame-menu");
+        await second.go();
+      },
+      { look: "phone" },
+    ),
+  );
+
   await runner.test("many moves in one frame of the screen are painted once; less motion is obeyed", async () => {
     const context = await browser.newContext({ viewport: { width: 1200, height: 800 }, reducedMotion: "reduce", ignoreHTTPSErrors: true });
     await withPage(

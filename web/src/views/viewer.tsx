@@ -13,6 +13,7 @@ import type { LoadLabels } from "../model/labels.ts";
 import { exactly } from "../model/exactly.ts";
 import { views, type Update, type ViewState } from "../state.ts";
 import { Button, Loading, ProblemView } from "../ui/kit.tsx";
+import { hearLongPresses } from "../ui/long_press.ts";
 import { later } from "../ui/later.tsx";
 import { usePalette } from "../ui/theme.ts";
 import { groupChoice, typeChoice, viewChoice } from "./choices.ts";
@@ -121,6 +122,7 @@ export function Viewer(props: ViewerProps) {
   const place = usePlace(flame, state, update, { opensOthers, hasSandwich: shownPanes.includes(panes.sandwich) });
   const { zoom, part, cursor } = place;
 
+  useEffect(hearLongPresses, []);
   useEffect(() => {
     if (flame) props.onFlame?.(flame);
   }, [flame]);
