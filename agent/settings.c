@@ -297,20 +297,40 @@ static enum err_code read_labels(struct reader *reader, const char *text, struct
     return code;
 }
 
+/* What has no value on the command line is yes or no here. */
+static enum err_code read_flag(struct reader *reader, const struct argp_option *option,
+                               const char *value, struct err *err)
+{
+    bool is_set;
+    enum err_code code = read_bool(option->name, value, &is_set, err);
+    return !code && is_set ? apply(reader, option->key, NULL, err) : code;
+}
+
+static enum err_code read_entry(struct reader *reader, const char *section, const char *key,
+                                const char *value, struct err *err)
+{
+    if (strcmp(section, "agent") != 0)
+        return err_set(err, ERR_INVALID, "%s is in the section [%s]: settings belong to [agent]",
+                       key, section);
+    const struct argp_option *option = options;
+    while (option->name && strcmp(option->name, key) != 0)
+        option++;
+    if (!option->name || option->key == OPTION_CONFIG)
+        return err_set(err, ERR_INVALID, "there is no setting \"%s\"", key);
+    if (!option->arg)
+        return read_flag(reader, option, value, err);
+    return option->key == OPTION_LABEL
+               ? read_labels(reader, value, err)
+               : apply(reader, option->key, arena_strdup(reader->arena, value), err);
+}
+
 static enum err_code read_file(struct reader *reader, struct err *err)
 {
     config_auto config = NULL;
     enum err_code code = config_load(reader->settings->config_file, &config, err);
-    for (size_t i = 0; !code && options[i].name; i++) {
-        if (options[i].key == OPTION_CONFIG || !options[i].arg)
-            continue;
-        const char *value = config_get(config, "agent", options[i].name);
-        if (!value)
-            continue;
-        code = options[i].key == OPTION_LABEL
-                   ? read_labels(reader, value, err)
-                   : apply(reader, options[i].key, arena_strdup(reader->arena, value), err);
-    }
+    const char *key, *section;
+    for (size_t i = 0; !code && (key = config_key(config, i, &section)); i++)
+        code = read_entry(reader, section, key, config_get(config, section, key), err);
     return code ? err_add(err, "%s", reader->settings->config_file) : ERR_NONE;
 }
 

@@ -121,13 +121,16 @@ static void note_failure(struct symbol_sender *sender, const struct candidate *c
               log_quote(err->message, quoted, sizeof(quoted)));
 }
 
-static void note_forbidden(struct symbol_sender *sender, const struct err *err)
+static void note_forbidden(struct symbol_sender *sender, enum err_code code, const struct err *err)
 {
     char quoted[2 * ERR_MESSAGE_BYTES];
     if (sender->has_told_forbidden)
         return;
     sender->has_told_forbidden = true;
-    log_event(LOG_WARN, "symbol tables cannot be sent: the token needs the scope debuginfo",
+    log_event(LOG_WARN,
+              code == ERR_FORBIDDEN
+                  ? "symbol tables cannot be sent: the token needs the scope debuginfo"
+                  : "symbol tables cannot be sent: the token is not taken, or cannot be read",
               "why=%s", log_quote(err->message, quoted, sizeof(quoted)));
 }
 
@@ -175,7 +178,7 @@ static enum outcome outcome_of(struct symbol_sender *sender, const struct candid
         return OUTCOME_DONE;
     }
     if (code == ERR_FORBIDDEN || code == ERR_UNAUTHENTICATED) {
-        note_forbidden(sender, err);
+        note_forbidden(sender, code, err);
         pause_ms = jittered(FORBIDDEN_MS);
     } else {
         sender->pause_ms =

@@ -158,7 +158,7 @@ static enum err_code run(struct symbol_service *service, const struct exchange *
         return err_set(err, ERR_INVALID, "the address of a request is too long");
     enum err_code code = server_access_token(&service->access, &token, err);
     if (code)
-        return err_add(err, "reading the token"), ERR_FORBIDDEN;
+        return err_add(err, "reading the token"), ERR_UNAUTHENTICATED;
     struct http_client_field fields[3];
     size_t count = 0;
     if (token.size)

@@ -142,6 +142,14 @@ const char *config_section(const struct config *config, size_t n)
     return NULL;
 }
 
+const char *config_key(const struct config *config, size_t n, const char **ret_section)
+{
+    if (n >= config->entry_count)
+        return NULL;
+    *ret_section = config->entries[n].section;
+    return config->entries[n].key;
+}
+
 bool config_is_private(const struct config *config)
 {
     return config->is_private;

@@ -46,6 +46,9 @@ void config_set(struct config *config, const char *section, const char *key, con
 void config_remove_section(struct config *config, const char *section);
 /* The n-th section's name in the order of the file, NULL past the last. */
 const char *config_section(const struct config *config, size_t n);
+/* The n-th key in the order of the file, and its section ("" before the first); NULL past the last.
+ */
+const char *config_key(const struct config *config, size_t n, const char **ret_section);
 /* False when the file that was read could be read by other users. */
 bool config_is_private(const struct config *config);
 

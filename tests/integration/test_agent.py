@@ -550,6 +550,21 @@ def test_mistakes_are_explained(arguments, words, tmp_path):
     assert words in done.stderr
 
 
+@pytest.mark.parametrize("text, words", [
+    ("[agent]\nserver = https://localhost:1\nfrequncy = 99\n", 'there is no setting "frequncy"'),
+    ("server = https://localhost:1\n", "settings belong to [agent]"),
+    ("[server]\nserver = https://localhost:1\n", "settings belong to [agent]"),
+    ("[agent]\nserver = https://localhost:1\nframe-pointers = maybe\n", "frame-pointers is yes or no"),
+    ("[agent]\nframe-pointers = no\nforce = yes\n", "name a server"),
+])
+def test_what_is_wrong_in_the_settings_file_is_named(text, words, tmp_path):
+    config = tmp_path / "agent.ini"
+    config.write_text(text)
+    done = subprocess.run([AGENT, f"--config={config}", f"--spool-dir={tmp_path}"], capture_output=True,
+                          text=True, timeout=60)
+    assert done.returncode == 2 and words in done.stderr
+
+
 def test_the_settings_file_is_read_and_the_command_line_wins(tmp_path):
     config = tmp_path / "agent.ini"
     config.write_text("[agent]\nserver = https://localhost:1\nfrequency = 0\n")

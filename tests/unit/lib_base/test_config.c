@@ -68,6 +68,12 @@ static void saves_and_loads(void **state)
     assert_string_equal(config_section(again, 1), "one");
     assert_string_equal(config_section(again, 2), "two");
     assert_null(config_section(again, 3));
+    const char *section;
+    assert_string_equal(config_key(again, 0, &section), "top");
+    assert_string_equal(section, "");
+    assert_string_equal(config_key(again, 3, &section), "b");
+    assert_string_equal(section, "two");
+    assert_null(config_key(again, 4, &section));
     config_remove_section(again, "one");
     assert_null(config_get(again, "one", "c"));
 }
