@@ -42,6 +42,7 @@ struct window {
     int64_t start_ns;
     uint32_t thread_key;
     uint32_t process_key;
+    uint32_t process_name_key; /* for people alone: of OTLP's resources it is an attribute */
     uint32_t kernel_mapping;
     uint64_t switch_address; /* in __schedule of the kernel, once it was seen */
     uint64_t newest_serial;  /* of the binaries seen */
@@ -89,6 +90,7 @@ static void begin(struct window *window)
                                                                  : SPAN_LITERAL("thread"));
     window->process_key = profile_builder_string(builder, is_otlp ? span_text(OTLP_RESOURCE_LABEL)
                                                                   : SPAN_LITERAL("pid"));
+    window->process_name_key = profile_builder_string(builder, SPAN_LITERAL("process"));
     window->kernel_mapping = profile_builder_mapping(
         builder, &(struct profile_mapping){
                      .filename = profile_builder_string(builder, SPAN_LITERAL("[kernel.kallsyms]")),
@@ -472,11 +474,15 @@ static void add(struct window *window, struct process *process, const struct sam
         return;
     const struct span thread = span_of(event->comm, strnlen(event->comm, sizeof(event->comm)));
     const uint32_t depth = fill_stack(window, process, event);
+    const bool is_otlp = window->options.form == WINDOW_FOR_OTLP;
     const struct profile_label labels[] = {
         {.key = window->thread_key, .text = profile_builder_string(window->builder, thread)},
         {.key = window->process_key, .number = process_number(window, process), .is_numeric = true},
+        {.key = window->process_name_key,
+         .text = profile_builder_string(window->builder, span_text(process->name))},
     };
-    profile_builder_add_sample(window->builder, window->stack, depth, values, labels, 2);
+    const uint32_t label_count = is_otlp || !process->name[0] ? 2 : 3;
+    profile_builder_add_sample(window->builder, window->stack, depth, values, labels, label_count);
     window->entry_count += depth;
     window->sample_count++;
 }

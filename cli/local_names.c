@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+enum { FAILURES_TOLD = 5 };
 enum { ID_TEXT_BYTES = 2 * SYMBOL_ID_MAX_BYTES + 1, NAME_MAX_BYTES = 1 << 20 };
 
 /* A table that was built, or could not be: asked for once per binary, used once per mapping. */
@@ -22,6 +23,8 @@ struct known_table {
 
 struct local_names {
     struct cli *cli;
+    uint32_t failure_count;
+    bool is_off; /* the program that builds tables is not there */
     struct known_table *tables;
 };
 
@@ -43,15 +46,22 @@ static bool has_id(const struct symbol_table *table, struct span build_id)
     return build_id.size == 0 || span_equal_text(build_id, text);
 }
 
+/* A machine has hundreds of files without names: some of them tell enough. */
+static void tell_failure(struct local_names *local, const struct err *err)
+{
+    if (local->failure_count++ < FAILURES_TOLD)
+        terminal_note(&local->cli->terminal, "no names from %s", err->message);
+}
+
 static struct symbol_table *try_file(struct local_names *local, const char *path,
                                      struct span build_id)
 {
     struct symbol_table *table = NULL;
     struct err err;
-    if (access(path, R_OK))
+    if (local->is_off || access(path, R_OK))
         return NULL;
     if (symbols_open(local->cli, path, NULL, &table, &err)) {
-        terminal_note(&local->cli->terminal, "no names from %s", err.message);
+        tell_failure(local, &err);
         return NULL;
     }
     if (has_id(table, build_id))
@@ -153,7 +163,11 @@ static enum err_code resolve(void *context, const struct symbolize_question *que
 struct local_names *local_names_create(struct cli *cli)
 {
     struct local_names *names = mem_new(struct local_names, 1);
+    struct err err;
     names->cli = cli;
+    names->is_off = symbol_builder_check(NULL, &err) != ERR_NONE;
+    if (names->is_off)
+        terminal_warn(&cli->terminal, "native functions get no names here: %s", err.message);
     return names;
 }
 
@@ -161,6 +175,9 @@ void local_names_destroy(struct local_names *names)
 {
     if (!names)
         return;
+    if (names->failure_count > FAILURES_TOLD)
+        terminal_note(&names->cli->terminal, "no names from %u more files",
+                      names->failure_count - FAILURES_TOLD);
     for (struct known_table *known = names->tables; known; known = known->next)
         symbol_table_close(known->table);
     mem_free(names);

@@ -72,12 +72,12 @@ static enum err_code park_all(struct run *run, int report_fd, struct err *err)
     return code;
 }
 
-/* Beside us, or where an installation has it. */
-static void find_program(const struct run *run, char *path, size_t path_bytes)
+/* Beside us. */
+static void find_program(const char *wanted, char *path, size_t path_bytes)
 {
     static const char name[] = "perfolio-symbolize";
-    if (run->options->program) {
-        snprintf(path, path_bytes, "%s", run->options->program);
+    if (wanted) {
+        snprintf(path, path_bytes, "%s", wanted);
         return;
     }
     ssize_t length = readlink("/proc/self/exe", path, path_bytes - sizeof(name));
@@ -122,7 +122,7 @@ static enum err_code spawn(struct run *run, struct err *err)
 {
     char path[4096], what[16], memory[32], cpu[16], output[32], split[16], parent[16];
     bool has_alternate = run->options->alternate_fd >= 0;
-    find_program(run, path, sizeof(path));
+    find_program(run->options->program, path, sizeof(path));
     snprintf(memory, sizeof(memory), "%llu", (unsigned long long)run->memory_bytes);
     snprintf(output, sizeof(output), "%llu", (unsigned long long)run->output_bytes);
     snprintf(cpu, sizeof(cpu), "%u", run->cpu_s);
@@ -427,4 +427,12 @@ enum err_code symbol_builder_run(const struct symbol_builder_options *options,
     else
         memcpy(ret_report->id, report.id, sizeof(report.id));
     return code;
+}
+
+enum err_code symbol_builder_check(const char *program, struct err *err)
+{
+    char path[4096];
+    find_program(program, path, sizeof(path));
+    return access(path, X_OK) == 0 ? ERR_NONE
+                                   : err_set_errno(err, ERR_NOT_FOUND, "cannot run %s", path);
 }

@@ -66,4 +66,7 @@ enum err_code symbol_builder_run(const struct symbol_builder_options *options,
                                  struct symbol_builder_report *ret_report,
                                  struct err *err) MUST_USE;
 
+/* Can the builder (options.program) be run at all? Handles: ERR_NOT_FOUND. */
+enum err_code symbol_builder_check(const char *program, struct err *err) MUST_USE;
+
 #endif

@@ -284,6 +284,27 @@ def test_children_belong_to_the_command(record, program, tmp_path):
     assert rows["inner"]["flat"] > 0
 
 
+def test_samples_say_of_which_process_and_thread_they_are(record, program, tmp_path):
+    done = record("-F", "997", "-o", "labels.pb.gz", "--", "sh", "-c", f"{program} 300; {program} 300; true")
+    assert done.returncode == 0, done.stderr
+    found = {}
+    for sample in pprof_reader.load(tmp_path / "labels.pb.gz").samples:
+        labels = {label[0]: label[1] for label in sample.labels}
+        assert labels.keys() == {"process", "thread", "pid"}
+        found.setdefault(labels["process"], set()).add(labels["pid"])
+    assert len(found["spin"]) == 2
+
+
+def test_without_the_builder_of_symbol_tables_that_is_said_once(program, tmp_path):
+    alone = tmp_path / "bin" / "perfolio"
+    alone.parent.mkdir()
+    shutil.copy(PERFOLIO, alone)
+    done = subprocess.run([alone, "record", "-F", "997", "--", program, "200"], cwd=tmp_path, timeout=120,
+                          capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("perfolio-symbolize") == 1 and "no names here" in done.stderr
+
+
 def test_a_running_process_is_recorded_by_its_number(record, program, tmp_path):
     process = subprocess.Popen([program, "1000000"])
     try:

@@ -215,6 +215,9 @@ static void a_program_that_is_not_there_is_said(void **state)
     (void)fixture;
     assert_int_equal(symbol_builder_run(&options, &report, &err), ERR_INTERNAL);
     assert_non_null(strstr(err.message, "/nonexistent/perfolio-symbolize"));
+    assert_int_equal(symbol_builder_check(options.program, &err), ERR_NOT_FOUND);
+    assert_non_null(strstr(err.message, "/nonexistent/perfolio-symbolize"));
+    assert_int_equal(symbol_builder_check("/bin/sh", &err), ERR_NONE);
 }
 
 int main(void)
