@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { callGraph, type CallGraph } from "../src/model/call_graph.ts";
+import { callGraph, labelledShare, type CallGraph } from "../src/model/call_graph.ts";
 import { decodeFlame, FrameFlag, pathOf, type Flame } from "../src/model/flame.ts";
 import { groupFrames, listFunctions, type FunctionRow } from "../src/model/functions.ts";
 import { layoutGraph, type Point } from "../src/model/graph_layout.ts";
@@ -132,7 +132,15 @@ test("boxes do not lie on each other, lines go from box to box", () => {
   const { graph } = graphOf(decode(bigTree(1500, 40)), 30);
   const sizes = graph.nodes.map((_, i): [number, number] => [90 + (i * 31) % 140, 40]);
   const wires = graph.edges.map(({ from, to, sum }) => ({ from, to, weight: sum[0] / graph.nodes[0].cum[0] }));
-  const { places, lines, size } = layoutGraph(sizes, wires);
+  const { places, lines, labels, size } = layoutGraph(sizes, wires);
+  // A value of an edge, 60 by 12 pixels, is on no box and on no other value.
+  const values = labels.flatMap((label) => (label ? [label] : []));
+  assert.ok(values.length >= 5 && values.length === wires.filter(({ weight }) => weight >= labelledShare).length);
+  values.forEach(([x, y], i) => {
+    const isOn = (at: readonly [number, number], [width, height]: readonly [number, number]) => Math.abs(at[0] - x - 30) < width / 2 + 30 && Math.abs(at[1] - y) < height / 2 + 6;
+    assert.ok(!places.some((place, box) => isOn(place, sizes[box])), `value ${i} is on a box`);
+    assert.ok(!values.some(([otherX, otherY], other) => other !== i && isOn([otherX + 30, otherY], [60, 12])), `value ${i} is on another`);
+  });
   const overlaps = (a: number, b: number) => [0, 1].every((axis) => Math.abs(places[a][axis] - places[b][axis]) < (sizes[a][axis] + sizes[b][axis]) / 2 - 0.01);
   for (let a = 0; a < places.length; a++) {
     assert.ok([0, 1].every((axis) => places[a][axis] >= 0 && places[a][axis] <= size[axis]));

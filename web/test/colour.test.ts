@@ -89,6 +89,7 @@ test("the runtime is told by flag, file, name and binary", () => {
     ["native", "memcpy", "", "/lib/libc.so.6"],
     ["native", "main", "src/main.c", "/opt/app"],
     ["Go", "runtime.mallocgc", "", ""],
+    ["Go", "0x46e53a runtime.mcall", "", ""],
     ["Go", "main.(*server).run", "", ""],
     ["Go", "net/http.(*conn).serve", "", ""],
     ["Go", "github.com/acme/store.decodeRow", "", ""],

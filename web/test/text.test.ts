@@ -86,6 +86,14 @@ test("packages of Go, C++, Rust, Java and unnamed code", () => {
   assert.equal(packageOf("runtime.mallocgc", "", ""), "runtime");
   assert.equal(packageOf("std::vector<a::b>::push_back", "", ""), "std");
   assert.equal(packageOf("<alloc::vec::Vec<T> as core::ops::Drop>::drop", "", ""), "alloc");
+  assert.equal(packageOf("Foo::operator->() const", "", ""), "Foo");
+  assert.equal(packageOf("ns::Widget::operator()(int) const", "", ""), "ns");
+  assert.equal(packageOf("bool std::operator< <char>(char const*)", "", ""), "std");
+  assert.equal(packageOf("std::vector<int> shop::list<double>(int)", "", ""), "shop");
+  assert.equal(packageOf("unsigned long shop::count(int)", "", ""), "shop");
+  assert.equal(packageOf("shop::Cart::operator std::string() const", "", ""), "shop");
+  assert.equal(packageOf("0x46e53a runtime.mcall", "/usr/bin/app", ""), "runtime");
+  assert.equal(packageOf("/usr/src/net/http/server.go", "/usr/bin/app", "/usr/src/net/http/server.go"), "/usr/src/net/http");
   assert.equal(packageOf("java.util.concurrent.FutureTask.run", "", ""), "java.util");
   assert.equal(packageOf("memcpy", "/lib/libc.so.6", ""), "libc.so.6");
   assert.equal(packageOf("render", "", "src/page/render.py"), "src/page");

@@ -121,6 +121,25 @@ test("stacks that lose all frames go, the rest of the numbers stay", () => {
   assert.equal(merged.cum[0], 14);
 });
 
+test("rules and presets name functions, whether or not their address stands in front", () => {
+  const flame = decode({ name: "root", children: [{ name: "0x10 main.main", children: [{ name: "0x20 runtime.mcall", self: 3 }, { name: "0x24 runtime.mcall", self: 4 }, { name: "0x30 main.work", self: 5 }] }] });
+  const left = (one: Rule) => [...stacksOf(remake(flame, applyRule(flame, flame.frames, one))).values()].reduce((sum, [value]) => sum + value, 0);
+  assert.equal(left(rule("focus", exactly("runtime.mcall"))), 7);
+  assert.equal(left(rule("ignore", exactly("0x24 runtime.mcall"))), 8);
+  assert.deepEqual([...stacksOf(remake(flame, applyRule(flame, flame.frames, rule("only", "go"))))].length, 2);
+  assert.equal(search(flame, compileSearch("^runtime\\.")).functionCount, 2);
+});
+
+test("values of labels are no functions: no rule and no search knows them", () => {
+  const flame = decode({ name: "root", children: [{ name: "/thing/1", flags: FrameFlag.Label, children: [{ name: "main", self: 3 }] }, { name: "/other", flags: FrameFlag.Label, children: [{ name: "thing", self: 4 }] }] });
+  const left = (one: Rule) => [...stacksOf(remake(flame, applyRule(flame, flame.frames, one)))].map(([path, [value]]) => `${path} ${value}`);
+  assert.deepEqual(left(rule("focus", "thing")), left(rule("focus", "^thing$")));
+  assert.equal(left(rule("ignore", "other")).length, 2);
+  assert.deepEqual(left(rule("hide", "/")), left(rule("hide", "nothing")));
+  assert.deepEqual(left(rule("show", "main|thing")), left(rule("hide", "nothing")));
+  assert.equal(search(flame, compileSearch("thing")).functionCount, 1);
+});
+
 test("a preset hides what the profile says is the kernel's, by flag", () => {
   const flame = decode({ name: "root", children: [{ name: "main", self: 1, children: [{ name: "vfs_read", self: 2, flags: FrameFlag.Kernel }] }] });
   const made = remake(flame, applyRule(flame, flame.frames, rule("only", "kernel")));

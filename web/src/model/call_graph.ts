@@ -50,6 +50,8 @@ export interface CallGraph {
 /** Edges that hold less than this share of everything are left out, as in pprof. */
 const minEdgeShare = 0.001;
 const edgesPerNode = 3;
+/** Lighter edges do not say what they hold until one looks at them. */
+export const labelledShare = 0.05;
 /**
  * Functions that hold less than this share, divided by how many are wanted, of what the largest holds: as in pprof, 1 in 200 where
  * 60 are. They would fill the picture and say nothing.

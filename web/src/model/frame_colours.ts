@@ -7,6 +7,7 @@
  *   value     how much of everything the function holds itself, from pale to strong
  */
 import { heatFillOf, hueCount, neutralHue, shadeCount } from "./colour.ts";
+import { plainName } from "./exactly.ts";
 import { FrameFlag, type Flame } from "./flame.ts";
 import { RuntimeNames, runtimeHues } from "./runtime.ts";
 
@@ -27,11 +28,13 @@ const baseName = (path: string) => path.slice(path.lastIndexOf("/") + 1);
 
 /** The package, namespace, crate or module that a function's name begins with; else its binary. */
 export function packageOf(wholeName: string, mapping: string, file: string): string {
-  const name = wholeName.slice(0, maxLookedAt);
+  const isFile = wholeName === file;
+  const name = isFile ? "" : plainName(wholeName.slice(0, maxLookedAt));
   // V8's names in perf maps: "LazyCompile:*render /app/src/page.js:12".
-  const script = name.includes(" ") && /^\w+:[*~^+]?\S* (?:file:\/\/)?(\S+?)(?::\d+)*$/.exec(name);
+  const script = name.includes(" ") && /^\w+:(?!:)[*~^+]?\S* (?:file:\/\/)?(\S+?)(?::\d+)*$/.exec(name);
   if (script) return script[1].replace(/[/:][^/:]*$/, "") || script[1];
-  const begin = name.replace(/^(?:<|&|\*|dyn |impl )+/, "");
+  // What C++ writes that a function of a template returns is not its name.
+  const begin = name.replace(/^(?:<|&|\*|dyn |impl )+|^(?:(?:[^ <(]|<[^()<>]*>)+ )+(?<!operator )(?=\w+::)/, "");
   const bracket = begin.search(/[<({[]/);
   const plain = bracket < 0 ? begin : begin.slice(0, bracket);
   if (plain.includes("::")) return plain.slice(0, plain.indexOf("::"));
@@ -42,7 +45,7 @@ export function packageOf(wholeName: string, mapping: string, file: string): str
     const parts = plain.split(".");
     return parts.length >= 4 ? parts.slice(0, 2).join(".") : parts[0];
   }
-  if (mapping) return baseName(mapping);
+  if (mapping && !isFile) return baseName(mapping);
   const folder = file.lastIndexOf("/");
   return folder > 0 ? file.slice(0, folder) : file;
 }

@@ -1,5 +1,6 @@
 /* graph_layout: where the boxes and lines of a call graph stand: callers above whom they call (dagre). */
 import { Graph, layout } from "@dagrejs/dagre";
+import { labelledShare } from "./call_graph.ts";
 
 export type Size = readonly [width: number, height: number];
 export type Point = readonly [x: number, y: number];
@@ -16,6 +17,8 @@ export interface Layout {
   places: Point[];
   /** For each wire, from edge to edge of its boxes. */
   lines: Point[][];
+  /** Beside the line of each wire that is heavy enough to say its value, where room is left for it: its left end. */
+  labels: (Point | undefined)[];
   size: Size;
 }
 
@@ -58,11 +61,13 @@ interface Box {
   height: number;
 }
 
+const labelSize = { width: 60, height: 12, labelpos: "r", labeloffset: 4 };
+
 export function layoutGraph(sizes: readonly Size[], wires: readonly Wire[]): Layout {
   const graph = new Graph();
   graph.setGraph({ rankdir: "TB", nodesep: 18, edgesep: 12, ranksep: 46, marginx: 12, marginy: 12 });
   sizes.forEach(([width, height], i) => graph.setNode(String(i), { width, height }));
-  for (const { from, to, weight } of wires) graph.setEdge(String(from), String(to), { weight: 1 + Math.round(weight * 20) });
+  for (const { from, to, weight } of wires) graph.setEdge(String(from), String(to), { weight: 1 + Math.round(weight * 20), ...(weight >= labelledShare && labelSize) });
   layout(graph);
   const { width = 0, height = 0 } = graph.graph();
   const boxes = sizes.map((_, i): Box => graph.node(String(i)));
@@ -73,6 +78,10 @@ export function layoutGraph(sizes: readonly Size[], wires: readonly Wire[]): Lay
     lines: wires.map(({ from, to }) => {
       const points = (graph.edge(String(from), String(to)).points ?? []).map(({ x, y }: { x: number; y: number }): Point => [x, y]);
       return from === to ? points : aroundBoxes(points, boxes[from], boxes[to], rows);
+    }),
+    labels: wires.map(({ from, to }): Point | undefined => {
+      const { x, y } = graph.edge(String(from), String(to));
+      return x === undefined ? undefined : [x - labelSize.width / 2, y];
     }),
     size: [width, height],
   };

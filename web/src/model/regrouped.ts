@@ -6,6 +6,7 @@
  * found hold as much as the node does: since the samples are the same, equal values tell that nothing else is meant. One
  * node may be several there, and several one.
  */
+import { plainName } from "./exactly.ts";
 import { FrameFlag, type Flame } from "./flame.ts";
 
 export interface Regrouped {
@@ -27,8 +28,7 @@ function once<T>(make: (frame: number) => T): (frame: number) => T {
   return (frame) => (made[frame] ??= make(frame));
 }
 
-/** Without what only one grouping adds to it. */
-const plainNames = ({ frames }: Flame) => once((frame) => frames.name(frame).replace(/^0x[0-9a-f]+ /, ""));
+const plainNames = ({ frames }: Flame) => once((frame) => plainName(frames.name(frame)));
 
 const lastWord = (name: string) => /(\w+)(?:<.*>)?(?:\([^()]*\))?(?: const)?$/.exec(name)?.[1] ?? "";
 

@@ -6,6 +6,7 @@
  * that are beyond doubt in the same binary say. What is left is native code without a sign of its
  * language, mostly C.
  */
+import { plainName } from "./exactly.ts";
 import { FrameFlag, type FrameTable } from "./flame.ts";
 
 /** Names come from outside, and some expressions below take the square of a name's length. */
@@ -64,7 +65,8 @@ const firstOf = <Kind>(patterns: readonly [RegExp, Kind][], text: string): Kind 
 function fromName(wholeName: string, file: string): Runtime | typeof either | null {
   // Beginning and end tell; in between a name may be as long as somebody likes.
   const half = maxLookedAt / 2;
-  const name = wholeName.length > maxLookedAt ? wholeName.slice(0, half) + wholeName.slice(-half) : wholeName;
+  const called = plainName(wholeName);
+  const name = called.length > maxLookedAt ? called.slice(0, half) + called.slice(-half) : called;
   const dot = file.lastIndexOf(".");
   const byFile = dot > file.lastIndexOf("/") ? endings[file.slice(dot + 1).toLowerCase()] : undefined;
   // Headers and C files hold C++ and are included by it; the name knows more.

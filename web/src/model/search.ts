@@ -5,7 +5,7 @@
  * holds an upper-case letter. The whole search has a deadline.
  */
 import { FrameFlag, type Flame, type FrameTable } from "./flame.ts";
-import { exactly } from "./exactly.ts";
+import { exactly, plainName } from "./exactly.ts";
 import { Pattern } from "./regex.ts";
 
 export interface SearchResult {
@@ -75,7 +75,7 @@ export function filterByName<Item extends { name: string }>(items: readonly Item
   }
 }
 
-/** Tells of a name whether it matches; throws when that would take too long. */
+/** Tells of a name whether it matches, with or without its address; throws when that would take too long. */
 export function boundedTest(pattern: Pattern): (name: string) => boolean {
   const end = performance.now() + deadlineMs;
   let unseen = 0; // steps since the clock was looked at, which costs more than most names
@@ -88,7 +88,8 @@ export function boundedTest(pattern: Pattern): (name: string) => boolean {
       isLate ||= performance.now() > end;
     }
     if (isLate) throw new Error("This expression takes too long on the names of this profile: use fewer repetitions.");
-    return pattern.test(name);
+    const plain = plainName(name);
+    return pattern.test(name) || (plain !== name && pattern.test(plain));
   };
 }
 
@@ -112,7 +113,7 @@ function matchNames(frames: FrameTable, root: number, pattern: Pattern): Uint8Ar
   const known = new Uint8Array(frames.stringCount); // 1: does not match, 2: does
   const frameMatches = new Uint8Array(frames.count);
   for (let i = 0; i < frames.count; i++) {
-    if (i === root) continue;
+    if (i === root || frames.flags(i) & FrameFlag.Label) continue;
     const id = frames.nameId[i];
     known[id] ||= test(frames.string(id)) ? 2 : 1;
     frameMatches[i] = known[id] - 1;

@@ -241,8 +241,14 @@ export function matchRule(frames: FrameTable, rule: Rule): Uint8Array {
   };
   const { nameId, fileId, mappingId } = frames;
   for (let i = 0; i < frames.count; i++) {
-    if (frames.flags(i) & FrameFlag.Other) continue;
-    const isKernel = preset?.hidesKernel && (frames.flags(i) & FrameFlag.Kernel) !== 0;
+    const flags = frames.flags(i);
+    if (flags & FrameFlag.Other) continue;
+    if (flags & FrameFlag.Label) {
+      // No function: as on the server it stays, whatever is shown, and tells nothing of a stack.
+      matches[i] = Number(rule.action === "show");
+      continue;
+    }
+    const isKernel = preset?.hidesKernel && (flags & FrameFlag.Kernel) !== 0;
     if (isKernel || testOnce(nameId[i]) || (fileId && testOnce(fileId[i])) || (mappingId && testOnce(mappingId[i]))) matches[i] = 1;
   }
   return matches;

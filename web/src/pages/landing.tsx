@@ -67,7 +67,7 @@ export function LandingPage({ session }: { session: Session | null }) {
             </h1>
             <p>
               {mustSignIn
-                ? "Sign in to share one here. Without that you can look at yours: dropped on this page, or pasted, it is read in your browser and sent nowhere."
+                ? "Sign in to share one here. Without that, one dropped or pasted here is read in your browser and sent nowhere."
                 : "Drop a profile, get a flame graph that anyone with the link can read. The file is kept byte for byte, and deleted when you say."}
             </p>
           </div>

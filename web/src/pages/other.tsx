@@ -4,12 +4,12 @@ import { ProblemView, useTitle } from "../ui/kit.tsx";
 import { Shell } from "../ui/shell.tsx";
 
 const explanations: Record<string, string> = {
-  invalid: "Something in the request is wrong: a parameter, a value out of its range, or a file that does not hold what its format promises. The answer names it.",
-  unsupported: "The file may be right, but its format is not one that Perfolio reads: pprof, folded stacks, perf script, Chrome .cpuprofile and speedscope JSON.",
-  too_large: "A limit of this server was passed: of the upload, of what it unpacks to, or of its samples. Upload in parts if the body was too long for one request; else ask the operator.",
-  not_found: "There is no such page or profile, or it is not for you to know. Team profiles are seen by members who are signed in.",
+  invalid: "A parameter, its value or the file is not what it should be. The answer says which.",
+  unsupported: "The format is not one that Perfolio reads: pprof, folded stacks, perf script, Chrome .cpuprofile and speedscope JSON.",
+  too_large: "The upload, what it unpacks to or its samples are beyond a limit of this server. Upload in parts if only the request was too long; else ask the operator.",
+  not_found: "There is no such page or profile, or only for members of its team who are signed in.",
   gone: "The profile was there, and has expired or was deleted. Its bytes are gone.",
-  conflict: "What you tried does not fit what is there: it exists already, or somebody changed it meanwhile. Load it again and repeat.",
+  conflict: "It exists already, or somebody changed it meanwhile. Load it again and repeat.",
   unauthenticated: "Sign in, send a token, or give the profile’s password. What was sent was missing, wrong or has expired.",
   forbidden: "You are known, but your role or token does not allow this.",
   rate_limited: "That was too often. The header Retry-After says when to go on.",
@@ -24,7 +24,7 @@ function problemOf(path: string): Problem {
     decodeURIComponent(path);
     return new Problem(404, "not_found", "Not found", "", "", null);
   } catch {
-    return new Problem(400, "invalid", "This address cannot be read", "It holds a percent sign that begins no letter, as where a link was cut or changed on its way. Ask for the link again.", "", null);
+    return new Problem(400, "invalid", "This address cannot be read", "It was cut or changed on its way: a percent sign begins no letter. Ask for it again.", "", null);
   }
 }
 

@@ -222,7 +222,7 @@ export function SampleLabels() {
       <p>
         {kept ? <>Now: <code>{kept}</code></> : "No sample label splits series."}
       </p>
-      <Field label="Labels" hint="Comma-separated, at most 16. They apply to profiles received from now on. Labels of threads and spans never split series, nor do any of gauges and counters such as memory in use.">
+      <Field label="Labels" hint="Comma-separated, at most 16, of profiles received from now on. Labels of threads and spans never split series, nor do those of gauges and counters.">
         {(id) => <input id={id} autocomplete="off" autocapitalize="off" spellcheck={false} placeholder="endpoint, region" value={text} aria-invalid={refusal ? true : undefined} onInput={(event) => setTyped(event.currentTarget.value)} />}
       </Field>
       <RefusalLine refusal={refusal} />

@@ -353,7 +353,7 @@ export function SettingsPage({ session }: { session: Session | null }) {
           <Section id="retention" title="Retention" text="How long continuous profiles are kept. Of several rules that match a series, the first one applies.">
             <RetentionRules />
           </Section>
-          <Section id="series" title="Series labels" text="Labels of samples that split profiles into series, which are fast to list, filter and graph. All other labels stay with their samples: you can filter by them, too, but more slowly.">
+          <Section id="series" title="Series labels" text="Labels of samples that split profiles into series, which are fast to list, filter and graph. All others stay with their samples; filtering by them is slower.">
             <SampleLabels />
           </Section>
           <Section id="source" title="Source code" text="Links from file and line to your repositories: in the table, in the peek view and below the flame graph.">

@@ -93,7 +93,7 @@ export function SourceLinks() {
           ))}
         </ul>
       )}
-      <p class="hint">A link of a build id counts before one of a label, that before one of neither; then the longest beginning of a path counts.</p>
+      <p class="hint">A link of a build id counts first, then one of a label; then the longest beginning of a path.</p>
     </>
   );
 }

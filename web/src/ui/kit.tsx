@@ -315,7 +315,7 @@ export function Empty({ title, children }: { title: string; children?: Component
 }
 
 const problemTexts: Record<string, [string, string]> = {
-  gone: ["This profile is gone", "It was deleted or has expired, and its bytes with it. Nobody can bring it back, but whoever shared it may have the file."],
+  gone: ["This profile is gone", "It was deleted or has expired, and nobody can bring it back. Whoever shared it may have the file."],
   not_found: ["There is nothing here", "Check that the link is whole: a share’s id has 22 letters and digits. Profiles for a team are seen only by its members, after signing in."],
   forbidden: ["This is not for you", "You are signed in, but your role does not allow this. Ask an owner of your team."],
   rate_limited: ["Too many tries", "The server asks you to wait a little before you go on."],

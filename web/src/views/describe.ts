@@ -1,6 +1,6 @@
 /* describe: what is said about one node: in the tooltip, in the line below, to a screen reader. */
 import { FrameFlag, type Flame } from "../model/flame.ts";
-import { formatChange, formatExact, formatPercent, formatSigned, formatValue } from "../model/units.ts";
+import { formatChange, formatPercent, formatSigned, formatValue } from "../model/units.ts";
 import { shownName } from "../model/visible.ts";
 
 export interface Description {
@@ -65,5 +65,3 @@ export function spokenNode(flame: Flame, node: number, unit: string): string {
   const { name, facts } = describeNode(flame, node, unit);
   return `${name}, ${facts.map(([label, value]) => `${label.toLowerCase()} ${value}`).join(", ")}`;
 }
-
-export const exactValue = (flame: Flame, node: number, unit: string) => formatExact(flame.cum[node], unit);

@@ -42,8 +42,8 @@ export function EmptyView({ flame, hasRules, onClear, onAbsolute }: EmptyProps) 
         <div class="empty">
           <h2>No samples of this type</h2>
           <p>
-            {flame.isDiff ? "Neither profile, before nor after, holds a" : "The profile holds no"} value{unit ? ` in ${unit}` : ""} here. Try another
-            sample type: the menu above lists what was recorded.
+            {flame.isDiff ? "Neither profile, before nor after, holds a" : "The profile holds no"} value{unit ? ` in ${unit}` : ""} here. Other sample
+            types, if there are any, are in the menu above.
           </p>
         </div>
       )}

@@ -9,7 +9,7 @@
 import { Fragment } from "preact";
 import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { diffFillOf, dimmedFill } from "../model/colour.ts";
-import { sizeOf, type CallEdge } from "../model/call_graph.ts";
+import { labelledShare, sizeOf, type CallEdge } from "../model/call_graph.ts";
 import type { Flame } from "../model/flame.ts";
 import { countedAs } from "../model/functions.ts";
 import type { Point } from "../model/graph_layout.ts";
@@ -79,8 +79,8 @@ function EdgeLabel({ picture, index, unit, isLit, isDim }: EdgeProps & { unit: s
   const { flame, graph, layout } = picture;
   const edge = graph.edges[index];
   const share = shareOf(picture, edge);
-  if (share < 0.05 && !isLit) return null;
-  const [x, y] = layout.lines[index][layout.lines[index].length >> 1];
+  if (share < labelledShare && !isLit) return null;
+  const [x, y] = layout.labels[index] ?? layout.lines[index][layout.lines[index].length >> 1];
   const text = pairText(flame, edge.sum, unit);
   return (
     <text class={`graph-value ${isDim ? "dim" : ""}`} x={x + widthOf(share) / 2 + 4} y={y} font-size="11">
@@ -205,7 +205,9 @@ function Drawing({ context, picture, around, camera }: PictureProps) {
   useLayoutEffect(() => {
     setCursor(0);
     setPointed(null);
-    camera.current!.show(layout.size, layout.places[0]);
+    const sums = graph.nodes.map((node, i) => [sizeOf(node.cum), layout.places[i][0]]);
+    const [weight, moment] = sums.reduce(([all, sum], [cum, x]) => [all + cum, sum + cum * x], [0, 0]);
+    camera.current!.show(layout.size, layout.places[0], moment / weight);
   }, [picture]);
 
   const step = (to: number) => {

@@ -39,11 +39,16 @@ function numbersOf(flame: Flame, node: CallNode, unit: string): string {
 /** As in pprof a name is the larger the more its function holds itself. fitter measures text of baseFontPx. */
 export function boxesOf(flame: Flame, graph: CallGraph, unit: string, fitter: LabelFitter | null, measure: (text: string) => number): Box[] {
   const most = Math.max(...graph.nodes.map((node) => sizeOf(node.flat)), 1);
+  const seen = new Map<string, string>();
   return graph.nodes.map((node) => {
     const frame = frameOf(flame, node);
     const name = flame.frames.name(frame);
     const fontPx = Math.round(baseFontPx + fontGrowthPx * Math.sqrt(sizeOf(node.flat) / most));
-    const lines: [string, string] = [fitter?.fit(name, widestName) || shownName(name), numbersOf(flame, node, unit)];
+    let text = fitter?.fit(name, widestName) || shownName(name);
+    // Two functions whose names begin alike are told apart by how they end.
+    if ((seen.get(text) ?? name) !== name) text = `${name.slice(0, 8)}…${name.slice(-14)}`;
+    seen.set(text, name);
+    const lines: [string, string] = [text, numbersOf(flame, node, unit)];
     const width = Math.max((measure(lines[0]) * fontPx) / baseFontPx, (measure(lines[1]) * smallFontPx) / baseFontPx);
     return { name, frame, lines, fontPx, size: [Math.ceil(width) + 22, fontPx + smallFontPx + 20] };
   });

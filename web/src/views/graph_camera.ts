@@ -29,13 +29,14 @@ export class GraphCamera {
     private readonly picture: SVGGElement,
   ) {}
 
-  /** Shows a picture from its top: whole where that can be read, else around a place. */
-  show(size: Size, [x]: Point): void {
+  /** Shows a picture from its top: whole where that can be read, else a place, as near as that allows to where most is. */
+  show(size: Size, [x]: Point, most: number): void {
     this.size = size;
     this.fit();
     if (this.scale >= readableScale) return;
     this.scale = readableScale;
-    this.x = this.view.clientWidth / 2 - x * this.scale;
+    const reach = Math.max(0, this.view.clientWidth / 2 / this.scale - 100);
+    this.x = this.view.clientWidth / 2 - Math.min(x + reach, Math.max(x - reach, most)) * this.scale;
     this.y = 0;
     this.apply();
   }

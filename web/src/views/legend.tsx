@@ -130,7 +130,7 @@ export function Verdict({ flame, isNormalised }: { flame: Flame; isNormalised: b
   if (isNormalised)
     return (
       <p class="verdict">
-        <strong>Normalised</strong> <span>both sides count as the same total; what is left is how shares moved</span>
+        <strong>Normalised</strong> <span>both sides count the same; what is left is how shares moved</span>
       </p>
     );
   return (

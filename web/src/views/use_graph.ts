@@ -50,7 +50,13 @@ class GraphWorker {
   async count(flame: Flame, mostNodes: number): Promise<CallGraph> {
     const isHeld = this.tree === flame.frame;
     this.tree = flame.frame;
-    const reply = await this.ask(isHeld ? { mostNodes } : { mostNodes, tree: treeOf(flame) });
+    let reply;
+    try {
+      reply = await this.ask(isHeld ? { mostNodes } : { mostNodes, tree: treeOf(flame) });
+    } catch (error) {
+      this.tree = null; // which did not get there
+      throw error;
+    }
     if (!("graph" in reply)) throw new Error("The browser counted nothing.");
     return reply.graph;
   }
@@ -66,7 +72,7 @@ class GraphWorker {
 function treeOf(flame: Flame) {
   const { frame, parentDelta, self, baseSelf } = flame;
   const { groupOf, first } = groupFrames(flame);
-  const isOther = Uint8Array.from(first, (at) => (flame.frames.flags(at) & FrameFlag.Other ? 1 : 0));
+  const isOther = Uint8Array.from(first, (at) => (flame.frames.flags(at) & (FrameFlag.Other | FrameFlag.Label) ? 1 : 0));
   return { columns: { frame, parentDelta, self, baseSelf }, groups: { groupOf, isOther } };
 }
 

@@ -72,7 +72,7 @@ export function ViewerFoot({ flame, colours, palette, unit, placed, state, marke
           {state.version > stateVersion && <span class="note">The link is of a later version: part of it may not be known here.</span>}
           {isLost && <span class="note">The frame that the link zooms to is not in this tree.</span>}
           {isRootLost && <span class="note">The part that the link opens is not in this profile: all of it is shown.</span>}
-          {isRenamedCut && <span class="note">The link names functions as they were called before names came: there are more than the 100 of them that are found here.</span>}
+          {isRenamedCut && <span class="note">Of the functions that the link names as they were called before, 100 are found here.</span>}
           {notes.map((note) => (
             <span class="note" key={note}>{note}</span>
           ))}
