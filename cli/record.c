@@ -55,8 +55,9 @@ struct record {
     struct cli *cli;
     uint32_t targets[TARGETS_MAX];
     uint32_t target_count;
-    char **command; /* NULL: none */
-    double seconds; /* 0: until the command ends, or the default */
+    char target_name[16]; /* of the first; empty: not known */
+    char **command;       /* NULL: none */
+    double seconds;       /* 0: until the command ends, or the default */
     uint32_t frequency_hz;
     enum event_kind event;
     double off_cpu_share; /* 0: waits are not recorded */
@@ -100,7 +101,7 @@ static const struct argp_option options[] = {
      "Write pprof to FILE (" DEFAULT_FILE " unless shared), - is standard output", 0},
     {"no-names", OPTION_NO_NAMES, NULL, 0, "Leave names to the server: addresses alone", 0},
     {"share", OPTION_SHARE, NULL, 0, "Upload the profile and print its link", 1},
-    {"title", OPTION_TITLE, "TEXT", 0, "Title of the share (the command)", 1},
+    {"title", OPTION_TITLE, "TEXT", 0, "Title of the share (the command, or the process)", 1},
     {"description", OPTION_DESCRIPTION, "TEXT", 0, "Description, as Markdown", 1},
     {"expires", OPTION_EXPIRES, "TIME", 0, "When it goes away: 12h, 30d, 8w or never", 1},
     {"visibility", OPTION_VISIBILITY, "WHO", 0, "public, unlisted or team", 1},
@@ -318,6 +319,19 @@ static void release_interrupts(const struct sigaction saved[2])
     sigaction(SIGTERM, &saved[1], NULL);
 }
 
+/* While it is there: the recording may outlive it. */
+static void note_name(struct record *record)
+{
+    char path[48];
+    snprintf(path, sizeof(path), "/proc/%u/comm", record->targets[0]);
+    FILE *file = fopen(path, "re");
+    if (!file)
+        return;
+    if (fgets(record->target_name, sizeof(record->target_name), file))
+        record->target_name[strcspn(record->target_name, "\n")] = 0;
+    fclose(file);
+}
+
 static enum err_code add_targets(struct record *record, struct agent *agent, struct err *err)
 {
     enum err_code code = ERR_NONE;
@@ -328,6 +342,8 @@ static enum err_code add_targets(struct record *record, struct agent *agent, str
             return err_set(err, ERR_NOT_FOUND, "there is no process %u", record->targets[i]);
         code = agent_add_target(agent, record->targets[i], err);
     }
+    if (!code && record->target_count)
+        note_name(record);
     return code;
 }
 
@@ -550,13 +566,19 @@ static const char *title_of(const struct record *record)
 {
     buf_auto text;
     buf_init(&text, 4096);
-    if (record->settings.title || !record->command)
+    if (record->settings.title)
         return record->settings.title;
-    for (char **word = record->command; *word; word++) {
+    if (record->is_all)
+        return "all processes";
+    if (record->target_count)
+        terminal_append_clean(&text, span_text(record->target_name));
+    for (char **word = record->command; word && *word; word++) {
         if (text.size)
             buf_append_byte(&text, ' ');
         terminal_append_clean(&text, span_text(*word));
     }
+    if (text.size == 0)
+        return NULL;
     /* The server takes 200 characters; what is cut is in nobody's way. */
     const size_t size = text.size < 120 ? text.size : 120;
     char *title = arena_strndup(record->cli->arena, text.data, size);

@@ -14,7 +14,7 @@ complete -c perfolio -n '__fish_seen_subcommand_from record' -l top -d 'Show the
 complete -c perfolio -n '__fish_seen_subcommand_from record' -l output -s o -r -F -d 'Write pprof to FILE (profile.pb.gz unless shared), - is standard output'
 complete -c perfolio -n '__fish_seen_subcommand_from record' -l no-names -d 'Leave names to the server – addresses alone'
 complete -c perfolio -n '__fish_seen_subcommand_from record' -l share -d 'Upload the profile and print its link'
-complete -c perfolio -n '__fish_seen_subcommand_from record' -l title -x -d 'Title of the share (the command)'
+complete -c perfolio -n '__fish_seen_subcommand_from record' -l title -x -d 'Title of the share (the command, or the process)'
 complete -c perfolio -n '__fish_seen_subcommand_from record' -l description -x -d 'Description, as Markdown'
 complete -c perfolio -n '__fish_seen_subcommand_from record' -l expires -x -d 'When it goes away – 12h, 30d, 8w or never'
 complete -c perfolio -n '__fish_seen_subcommand_from record' -l visibility -x -d 'public, unlisted or team'

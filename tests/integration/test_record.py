@@ -363,6 +363,21 @@ def test_a_shared_recording_is_a_link_with_names(record, program, server):
     assert {"inner", "middle", "outer", "main"} <= set(names)
 
 
+def test_a_share_without_a_title_is_called_after_what_was_recorded(record, program, server):
+    environment = {"PERFOLIO_URL": server.url, "PERFOLIO_TOKEN": server.token, "PERFOLIO_CA_FILE": str(server.ca_file)}
+    process = subprocess.Popen([program, "1000000"])
+    try:
+        for options, title in ((["-p", process.pid, "-d", "0.3"], "spin"), (["-a", "-d", "0.3"], "all processes"),
+                               (["--", program, "200"], f"{program} 200")):
+            done = record("--share", "--json", "--no-names", "-F", "499", *options, environment=environment)
+            assert done.returncode == 0, done.stderr
+            share = server.api(server.token).get(f"/api/v1/shares/{json.loads(done.stdout)['id']}").json()
+            assert share["title"] == title
+    finally:
+        process.kill()
+        process.wait()
+
+
 def test_without_rights_it_says_what_to_grant(program, tmp_path):
     if os.geteuid() != 0:
         pytest.skip("needs root to give up its rights")
