@@ -508,6 +508,10 @@ enum err_code agent_start(struct agent *agent, struct err *err)
 {
     publish(agent);
     come_first();
+    /* Reading what was there already took a while, in which nothing was sampled. */
+    window_begin_time(agent->window);
+    if (agent->live)
+        window_begin_time(agent->live);
     return agent->program ? kernel_program_start(agent->program, err) : ERR_NONE;
 }
 
@@ -527,6 +531,7 @@ void agent_stop(struct agent *agent)
         kernel_program_stop(agent->program);
     else
         side_band_stop(agent->side_band);
+    window_end_time(agent->window);
     read_all(agent);
     if (agent->waits)
         waits_cut(agent->waits, now_ns);

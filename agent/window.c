@@ -40,6 +40,7 @@ struct window {
     uint64_t sample_count;
     uint64_t unwanted_count; /* of all windows */
     int64_t start_ns;
+    int64_t end_ns; /* 0: it goes on */
     uint32_t thread_key;
     uint32_t process_key;
     uint32_t process_name_key; /* for people alone: of OTLP's resources it is an attribute */
@@ -97,6 +98,7 @@ static void begin(struct window *window)
                      .has_functions = true});
     window->arena = arena_create();
     window->start_ns = clock_wall_ns();
+    window->end_ns = 0;
 }
 
 /* All but the builder, which is taken or destroyed by itself. */
@@ -519,6 +521,16 @@ bool window_has_samples(const struct window *window)
     return window->sample_count > 0;
 }
 
+void window_begin_time(struct window *window)
+{
+    window->start_ns = clock_wall_ns();
+}
+
+void window_end_time(struct window *window)
+{
+    window->end_ns = clock_wall_ns();
+}
+
 bool window_is_full(const struct window *window)
 {
     return window->entry_count > ENTRIES_MAX || profile_builder_failed(window->builder);
@@ -569,7 +581,7 @@ enum err_code window_take(struct window *window, const struct process *main,
     struct window_result result = {.resources = window->resource_list,
                                    .resource_count = window->resource_count,
                                    .start_ns = window->start_ns,
-                                   .end_ns = clock_wall_ns(),
+                                   .end_ns = window->end_ns ? window->end_ns : clock_wall_ns(),
                                    .samples = window->sample_count};
     describe(window, result.end_ns);
     const uint32_t first = main_mapping(window, main);

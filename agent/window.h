@@ -10,9 +10,9 @@
  * Value types: samples, and for people the event: cpu in nanoseconds, or as many as were counted
  * from sample to sample. Waits are of the type off_cpu, in nanoseconds, and for people counted in
  * waits; as wall time they are added to processor time, and both are called wall. A sample's
- * labels: thread (its name) and pid in the form for people, thread.name and the number of its
- * process's labels in the form for OTLP. Memory is bounded: window_is_full says when to take early.
- * Threads: one.
+ * labels: thread, process (their names) and pid in the form for people, thread.name and the number
+ * of its process's labels in the form for OTLP. Memory is bounded: window_is_full says when to take
+ * early. Threads: one.
  */
 #ifndef AGENT_WINDOW_H
 #define AGENT_WINDOW_H
@@ -66,6 +66,11 @@ void window_add_wait(struct window *window, struct process *process,
 uint64_t window_unwanted(const struct window *window);
 bool window_has_samples(const struct window *window);
 bool window_is_full(const struct window *window);
+
+/* Sampling begins only now, or has ended: else a window's time goes from its creation, or the last
+ * taking, until it is taken. */
+void window_begin_time(struct window *window);
+void window_end_time(struct window *window);
 
 /* What a window was; the caller frees it with window_result_fini. */
 struct window_result {
