@@ -149,7 +149,7 @@ def step_integration():
     report = LOGS / "integration.xml"
     report.unlink(missing_ok=True)
     status, output = run("integration", [sys.executable, "-m", "pytest", "-q", "-rfEs", "-n",
-                                         os.environ.get("PYTEST_PROCESSES", "4"), "--dist",
+                                         os.environ.get("PYTEST_PROCESSES", "3"), "--dist",
                                          "loadfile", "--durations=15", f"--junitxml={report}",
                                          "tests/integration"])
     numbers = {"passed": 0, "failed": 0, "error": 0, "errors": 0, "skipped": 0}

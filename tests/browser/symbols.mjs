@@ -391,7 +391,7 @@ export async function testSymbols(runner, browser, server) {
     const share = await server.share(encodePprof({ types: [["samples", "count"]], samples: addresses.map((address) => ({ stack: ["main", address], values: [1] })), binary: "/usr/bin/app", buildId: id }), { title: "Many functions" });
     await sendTable({ id, bytes: table });
     await withPage(browser, server, async (page) => {
-      const said = ".viewer-foot >> text=there are more than the 100 of them that are found here";
+      const said = ".viewer-foot >> text=Of the functions that the link names as they were called before, 100 are found here.";
       await soon(async () => {
         await page.goto(`${server.url}/p/${share.id}?sv=2&q=app%5C%2B0x`);
         await viewReady(page);

@@ -88,7 +88,7 @@ def places(client, selector, begin, function):
     return found
 
 
-def wait_for_sending(agent, build_ids, seconds=180):
+def wait_for_sending(agent, build_ids, seconds=480):
     deadline = time.monotonic() + seconds
     while not all(f"build_id={build_id} kind=table" in agent.log() for build_id in build_ids):
         assert time.monotonic() < deadline, agent.log()

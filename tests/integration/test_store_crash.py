@@ -100,6 +100,7 @@ class Ruled(Sender):
 
     def __init__(self, server, tenant, numbers, begin):
         super().__init__(server, tenant.make_token("ingest")["token"], numbers, begin)
+        self.tenant = tenant
         self.reader, self.past = tenant.make_token("read", "admin")["token"], 0
 
     def rule(self):

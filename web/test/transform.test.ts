@@ -130,7 +130,7 @@ test("rules and presets name functions, whether or not their address stands in f
   assert.equal(search(flame, compileSearch("^runtime\\.")).functionCount, 2);
 });
 
-test("values of labels are no functions: no rule and no search knows them", () => {
+test("values of labels are no functions: no rule knows them, and a search counts none", () => {
   const flame = decode({ name: "root", children: [{ name: "/thing/1", flags: FrameFlag.Label, children: [{ name: "main", self: 3 }] }, { name: "/other", flags: FrameFlag.Label, children: [{ name: "thing", self: 4 }] }] });
   const left = (one: Rule) => [...stacksOf(remake(flame, applyRule(flame, flame.frames, one)))].map(([path, [value]]) => `${path} ${value}`);
   assert.deepEqual(left(rule("focus", "thing")), left(rule("focus", "^thing$")));

@@ -113,7 +113,7 @@ function matchNames(frames: FrameTable, root: number, pattern: Pattern): Uint8Ar
   const known = new Uint8Array(frames.stringCount); // 1: does not match, 2: does
   const frameMatches = new Uint8Array(frames.count);
   for (let i = 0; i < frames.count; i++) {
-    if (i === root || frames.flags(i) & FrameFlag.Label) continue;
+    if (i === root) continue;
     const id = frames.nameId[i];
     known[id] ||= test(frames.string(id)) ? 2 : 1;
     frameMatches[i] = known[id] - 1;
@@ -130,7 +130,7 @@ function countMatches({ frames, frame, nodeCount, metadata }: Flame, frameMatche
     const at = frame[i];
     if (frameMatches[at] === 0) continue;
     const id = isEachItsOwn ? at : frames.nameId[at];
-    if (seen[id] !== 0 || frames.flags(at) & FrameFlag.Other) continue;
+    if (seen[id] !== 0 || frames.flags(at) & (FrameFlag.Other | FrameFlag.Label)) continue;
     seen[id] = 1;
     count++;
   }
