@@ -7,7 +7,7 @@
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
-#include <openssl/sha.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,10 +23,32 @@ static const char base62_digits[] =
     "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 static const char hex_digits[] = "0123456789abcdef";
 
+/*
+ * The algorithm, looked up once for the process and then never changed: OpenSSL 3 looks its
+ * algorithms up by name and property, and SHA256() and EVP_sha256() do so for each hash. Of the few
+ * bytes of a token or of a series that is more than half of what hashing them costs.
+ */
+static EVP_MD *fetched_sha256;
+
+static void fetch_sha256(void)
+{
+    fetched_sha256 = EVP_MD_fetch(NULL, "SHA256", NULL);
+    assert(fetched_sha256 && EVP_MD_get_size(fetched_sha256) == DIGEST_BYTES);
+}
+
+static const EVP_MD *get_sha256(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, fetch_sha256);
+    return fetched_sha256;
+}
+
 void digest_sha256(struct span data, uint8_t ret_hash[DIGEST_BYTES])
 {
-    static_assert(DIGEST_BYTES == SHA256_DIGEST_LENGTH, "one size");
-    SHA256(data.size ? data.data : (const uint8_t *)"", data.size, ret_hash);
+    unsigned size = DIGEST_BYTES;
+    int done = EVP_Digest(data.size ? data.data : (const uint8_t *)"", data.size, ret_hash, &size,
+                          get_sha256(), NULL);
+    assert(done == 1 && size == DIGEST_BYTES);
 }
 
 void digest_md5(struct span data, uint8_t ret_hash[DIGEST_MD5_BYTES])
@@ -60,7 +82,7 @@ struct digest_stream *digest_stream_create(void)
 {
     struct digest_stream *stream = mem_new(struct digest_stream, 1);
     stream->context = EVP_MD_CTX_new();
-    int done = stream->context && EVP_DigestInit_ex(stream->context, EVP_sha256(), NULL);
+    int done = stream->context && EVP_DigestInit_ex(stream->context, get_sha256(), NULL);
     assert(done == 1);
     return stream;
 }

@@ -2,6 +2,7 @@
 
 #include "lib/base/digest.h"
 
+#include <pthread.h>
 #include <string.h>
 
 static const char *hex_of(const uint8_t hash[DIGEST_BYTES], char text[DIGEST_HEX_BYTES])
@@ -36,6 +37,29 @@ static void a_stream_in_pieces_equals_the_whole(void **state)
     digest_stream_destroy(stream);
     digest_stream_destroy(NULL);
     assert_memory_equal(whole, pieces, DIGEST_BYTES);
+}
+
+static void *hash_in_thread(void *hash)
+{
+    digest_sha256(SPAN_LITERAL("abc"), hash);
+    return NULL;
+}
+
+/* The first test: nobody has looked the algorithm up yet. */
+static void threads_that_hash_first_and_at_once_hash_the_same(void **state)
+{
+    (void)state;
+    enum { THREADS = 16 };
+    pthread_t threads[THREADS];
+    uint8_t hashes[THREADS][DIGEST_BYTES];
+    char text[DIGEST_HEX_BYTES];
+    for (int i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, hash_in_thread, hashes[i]), 0);
+    for (int i = 0; i < THREADS; i++) {
+        assert_int_equal(pthread_join(threads[i], NULL), 0);
+        assert_string_equal(hex_of(hashes[i], text),
+                            "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+    }
 }
 
 /* RFC 4231, test case 2. */
@@ -172,6 +196,7 @@ static void malformed_or_costly_stored_texts_never_match(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(threads_that_hash_first_and_at_once_hash_the_same),
         cmocka_unit_test(sha256_equals_the_standards_examples),
         cmocka_unit_test(a_stream_in_pieces_equals_the_whole),
         cmocka_unit_test(md5_and_base64_equal_the_rfcs_examples),
