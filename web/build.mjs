@@ -8,7 +8,8 @@
 import { build, transform } from "esbuild";
 import { minify } from "terser";
 import { createHash } from "node:crypto";
-import { brotliCompressSync, constants, gzipSync } from "node:zlib";
+import { execFileSync } from "node:child_process";
+import { brotliCompressSync, constants } from "node:zlib";
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { basename, dirname, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -73,9 +74,10 @@ function preloadsOf(metafile, entry) {
   return imports.map((one) => `<link rel="modulepreload" href="/assets/${basename(one.path)}">`).join("\n");
 }
 
+/** libdeflate's twelfth level is 2.5 % smaller than zlib's ninth, in a fraction of zopfli's time. */
 function compressBeside(file) {
   const bytes = readFileSync(file);
-  writeFileSync(file + ".gz", gzipSync(bytes, { level: 9 }));
+  writeFileSync(file + ".gz", execFileSync("libdeflate-gzip", ["-12", "-c"], { input: bytes, maxBuffer: 1 << 24 }));
   const quality = { params: { [constants.BROTLI_PARAM_QUALITY]: 11 } };
   writeFileSync(file + ".br", brotliCompressSync(bytes, quality));
 }
