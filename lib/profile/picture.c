@@ -3,7 +3,6 @@
 #include "lib/base/mem.h"
 #include "lib/profile/flame.h"
 #include "lib/profile/picture_layout.h"
-#include "lib/profile/short_name.h"
 
 #include <ft2build.h>
 #include <math.h>
@@ -221,7 +220,7 @@ static void draw_label(struct canvas *canvas, uint32_t node, uint8_t index, int 
     struct short_name shorter;
     shorter.count = 0;
     if (text_width(canvas->face, name) > room)
-        short_name_make(name, &shorter);
+        picture_shorten(flame, node, &shorter);
     for (size_t i = 1; i < shorter.count && text_width(canvas->face, name) > room; i++)
         name = shorter.forms[i];
     int baseline = top + (canvas->row_height + canvas->face->size * 7 / 10) / 2;

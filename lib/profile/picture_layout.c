@@ -256,6 +256,13 @@ struct span picture_name(const struct flame *flame, uint32_t node)
     return node ? flame->frames[flame->node_frame[node]].name : SPAN_LITERAL("all");
 }
 
+void picture_shorten(const struct flame *flame, uint32_t node, struct short_name *ret_short)
+{
+    ret_short->count = 0;
+    if (!(flame->frames[flame->node_frame[node]].flags & FRAME_LABEL))
+        short_name_make(picture_name(flame, node), ret_short);
+}
+
 uint32_t picture_colour(const struct flame *flame, const uint8_t *marks, const uint8_t *heat,
                         uint32_t node)
 {

@@ -2,7 +2,6 @@
 
 #include "lib/profile/flame.h"
 #include "lib/profile/picture_layout.h"
-#include "lib/profile/short_name.h"
 
 #include <math.h>
 
@@ -68,7 +67,7 @@ static void append_label(struct svg *svg, const struct picture_box *box)
     struct short_name shorter;
     shorter.count = 0;
     if (count_characters(name) > room)
-        short_name_make(name, &shorter);
+        picture_shorten(svg->flame, box->node, &shorter);
     for (size_t i = 1; i < shorter.count && count_characters(name) > room; i++)
         name = shorter.forms[i];
     buf_printf(svg->output, "<text x=\"%.1f\" y=\"%d\">", MARGIN + box->left + 3,

@@ -1,6 +1,6 @@
 // Peek and the call graph: numbers equal the API's and a brute-force reader's, hands and keys move about.
 import assert from "node:assert/strict";
-import { viewReady, withPage } from "./harness.mjs";
+import { soon, viewReady, withPage } from "./harness.mjs";
 import { cpuProfile, cpuSamples, deepText, topOf } from "./profiles.mjs";
 
 /** The exact values of a list of peek: [[name, value], …], from the top. */
@@ -171,6 +171,30 @@ export async function testGraph(runner, browser, server) {
       await page.dblclick(".graph-node[aria-label^='main.main, ']");
       await page.waitForFunction(() => new URL(location.href).searchParams.get("x") === "focus:^main\\.main$");
       assert.equal(new URL(page.url()).searchParams.get("m"), "main.main");
+    }),
+  );
+
+  await runner.test("call graph: n and N go from match to match, a function marked elsewhere is brought in sight, and no picture beyond moves", () =>
+    withPage(browser, server, async (page) => {
+      const deep = await server.share(deepText(50), { title: "a long way" });
+      await open(page, `/p/${deep.id}?v=graph&m=level_30&sv=2`, ".graph-node");
+      const isSeen = (name) =>
+        page.waitForFunction((wanted) => {
+          const { top, bottom } = document.querySelector(`.graph-node[aria-label^="${wanted}, "]`).getBoundingClientRect();
+          const view = document.querySelector(".graph-view").getBoundingClientRect();
+          return top >= view.top && bottom <= view.bottom;
+        }, name);
+      const focused = () => page.evaluate(() => document.activeElement.getAttribute("aria-label")?.split(", ")[0]);
+      await isSeen("level_30");
+      await page.fill("#search", "level_.7");
+      await page.waitForSelector(".graph-node.match");
+      await page.evaluate(() => document.activeElement.blur());
+      for (const [key, name] of [["n", "level_17"], ["n", "level_27"], ["N", "level_17"], ["N", "level_47"]]) {
+        await page.keyboard.press(key);
+        await soon(async () => assert.equal(await focused(), name));
+        await isSeen(name);
+      }
+      assert.equal(new URL(page.url()).searchParams.get("z"), null);
     }),
   );
 

@@ -213,7 +213,7 @@ export async function testPreview(runner, browser, server) {
       await page.goto(`${server.url}/`);
       await page.waitForSelector(".drop");
       await dropFiles(page, [{ name: "cpu.pb.gz", bytes: cpuProfile(43) }]);
-      await page.waitForSelector(".preview-note >> text=nothing has been uploaded yet");
+      await page.waitForSelector(".preview-note >> text=Read in your browser, before any upload");
       await viewReady(page);
       assert.deepEqual(await axeFindings(page), []);
       const focus = async () => {

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { filterWords } from "../src/export/filter_words.ts";
+import { fileNameOf } from "../src/export/make.ts";
 import { ownState } from "../src/export/page.ts";
 import { formatState, parseState } from "../src/state.ts";
 
@@ -8,4 +9,9 @@ test("a file with the viewer says which labels and rules it was made under, and 
   const state = parseState("?v=table&lb=thread%3Dio&lb=region!%3Deu&x=hide:%5Eruntime%5C.gc%24~!focus:main~only:go~recursion:&q=json&sv=2");
   assert.deepEqual(filterWords(state), ["thread is io", "region is not eu", "Hide runtime.gc", "Go: without the runtime and the standard library", "Collapse recursion of all functions"]);
   assert.equal(formatState(ownState(state)), "?v=table&q=json&sv=2");
+});
+
+test("a file is called as its profile, without the ending of the file that came", () => {
+  const names = { "alloc objects.pb.gz": "alloc-objects", "neg.folded": "neg", "trace.cpuprofile.json.zst": "trace.cpuprofile", "v1.2": "v1.2", ".pb.gz": "profile", "ci/…/cpu": "ci-cpu" };
+  for (const [title, name] of Object.entries(names)) assert.equal(fileNameOf(title), name, title);
 });

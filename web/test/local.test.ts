@@ -49,6 +49,12 @@ test("decimals give way to values that would not fit", () => {
   assert.deepEqual([...profile.values], [9_000_000_000_000_000_000, 1123]);
 });
 
+test("text that is mostly stacks is folded, whatever its first line is", async () => {
+  const profile = await readProfile(new Blob(["stacks of my program\nmain;run 3\nmain;rest 4\n"]));
+  assert.deepEqual([...profile!.values], [3, 4]);
+  assert.deepEqual(profile!.notes, ["1 line is no stack with a value."]);
+});
+
 test("what only the server reads is left to it", async () => {
   for (const text of ["java 12 1.5: 3 cycles: \n\t6f1 beta (/a)\n", '{"nodes":[]}', "\x28\xb5\x2f\xfd", "app 1/1 2.5: cycles:\n"])
     assert.equal(await readProfile(new Blob([Uint8Array.from(text, (letter) => letter.charCodeAt(0))])), null, text);

@@ -6,6 +6,8 @@ import { packageOf } from "../src/model/frame_colours.ts";
 import { shorterNames } from "../src/model/names.ts";
 import { formatAgo, formatBytes, formatChange, formatCount, formatDate, formatExact, formatPercent, formatSigned, formatValue } from "../src/model/units.ts";
 import { readPasted } from "../src/pages/share_dialogs.tsx";
+import { FrameFlag } from "../src/model/flame.ts";
+import { LabelFitter } from "../src/views/fitter.ts";
 import { sampleTypeLabel, sampleTypeToken } from "../src/views/sample_types.ts";
 import { Markdown } from "../src/ui/markdown.tsx";
 import { shownName, visible } from "../src/model/visible.ts";
@@ -178,4 +180,10 @@ test("no text on a page turns the direction of what follows it", () => {
   const several = [name, 5, [name, null]];
   for (const type of ["p", Fragment] as const) assert.deepEqual((h(type as "p", null, ...several).props as { children: unknown }).children, ["x\\u202Ey", 5, ["x\\u202Ey", null]]);
   assert.equal((several[2] as unknown[])[0], name, "what was given stays what it was");
+});
+
+test("values of labels are cut, not shortened as functions' names are", () => {
+  const fitter = new LabelFitter({ measureText: (text: string) => ({ width: text.length }) } as CanvasRenderingContext2D);
+  assert.equal(fitter.fit("/api/v1/thing", 8), "thing");
+  assert.equal(fitter.fit("/api/v1/thing", 8, FrameFlag.Label), "/api/v1…");
 });

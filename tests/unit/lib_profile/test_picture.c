@@ -1,3 +1,4 @@
+#include "tests/unit/lib_profile/maker.h"
 #include "tests/unit/lib_profile/stacks.h"
 
 #include "lib/base/clock.h"
@@ -114,6 +115,28 @@ static void what_svg_cuts_off_is_said(void **state)
     assert_true(holds(&svg, "<title>c "));
     assert_false(holds(&svg, "<title>d "));
     assert_true(holds(&svg, "width=\"400\""));
+    profile_destroy(profile);
+}
+
+/* A label's "/api/v1/thing" is no path before a function's name. */
+static void values_of_labels_are_not_shortened(void **state)
+{
+    (void)state;
+    arena_auto arena = arena_create();
+    struct maker maker = NEW_MAKER("samples/count");
+    put_text(&maker, "endpoint", "/api/v1/some/rather/long/thing");
+    ADD(&maker, "github.com/acme/some/rather/long/path.run", 1);
+    struct profile *profile = take(&maker);
+    const struct view_options options = {.group_by = SPAN_LITERAL("endpoint")};
+    const struct picture_options narrow = {.svg_width = 200};
+    const struct view *view;
+    struct err err;
+    buf_auto svg;
+    buf_init(&svg, 1 << 20);
+    assert_int_equal(view_create(arena, profile, &options, &view, &err), ERR_NONE);
+    assert_int_equal(picture_svg(flame_of(arena, view), &narrow, &svg, &err), ERR_NONE);
+    assert_true(holds(&svg, ">/api/v1/some/"));
+    assert_true(holds(&svg, ">path.run<"));
     profile_destroy(profile);
 }
 
@@ -339,6 +362,7 @@ int main(void)
         cmocka_unit_test(values_are_written_as_people_read_them),
         cmocka_unit_test(svg_holds_every_wide_frame_and_no_markup_of_names),
         cmocka_unit_test(what_svg_cuts_off_is_said),
+        cmocka_unit_test(values_of_labels_are_not_shortened),
         cmocka_unit_test(what_is_too_narrow_for_svg_is_said),
         cmocka_unit_test(children_fit_into_their_parents_with_negative_values_too),
         cmocka_unit_test(png_has_its_size_and_a_palette),

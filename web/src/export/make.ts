@@ -31,9 +31,9 @@ export function makeParts({ source, flame, zoom, comment }: Seen, form: ExportFo
   });
 }
 
-/** A name that every system takes, from a title. */
+/** A name that every system takes, from a title; of one that is a profile's own file name without its ending. */
 export function fileNameOf(title: string): string {
-  const plain = title.normalize("NFC").replace(/[^\p{L}\p{N}._-]+/gu, "-").replace(/^[-.]+|[-.]+$/g, "");
+  const plain = title.replace(/(\.(pb|pprof|folded|json|gz|zst))+$/i, "").normalize("NFC").replace(/[^\p{L}\p{N}._-]+/gu, "-").replace(/^[-.]+|[-.]+$/g, "");
   return plain.slice(0, 80) || "profile";
 }
 

@@ -36,7 +36,11 @@ function* linesOf(text: string): Generator<RegExpExecArray | null> {
   }
 }
 
-export const firstIsStack = (text: string): boolean => Boolean(linesOf(text).next().value);
+/** What text with a value behind the first line, or behind most lines, is to the server. */
+export function areStacks(text: string): boolean {
+  const all = [...linesOf(text)];
+  return Boolean(all[0]) || all.filter(Boolean).length * 2 > all.length;
+}
 
 export function hasStack(text: string): boolean {
   for (const found of linesOf(text)) if (found && isKept(found[2])) return true;

@@ -2,7 +2,7 @@
  * read: which of the formats that the browser can read a file has, and the profile in it. Files are
  * never sent anywhere from here.
  */
-import { decodeFolded, firstIsStack } from "./folded.ts";
+import { areStacks, decodeFolded } from "./folded.ts";
 import { gunzip } from "./gunzip.ts";
 import { decodePprof, isPprof } from "./pprof.ts";
 import { RefusedError, type LocalProfile } from "./profile.ts";
@@ -11,11 +11,11 @@ import { looksLikeJson, refusalOf } from "./refusal.ts";
 /** What a tab can be asked to hold; larger files are for the server. */
 export const maxBytes = 512 * 1024 * 1024;
 
-/** Folded stacks are text whose first line that is no comment ends in a number. */
+/** Folded stacks are text whose first line that is no comment ends in a number, or most lines do. */
 export function isFolded(bytes: Uint8Array): boolean {
   if (bytes.subarray(0, 4096).includes(0)) return false;
   const head = new TextDecoder().decode(bytes.subarray(0, 64 * 1024));
-  return !looksLikeJson(head) && firstIsStack(head);
+  return !looksLikeJson(head) && areStacks(head);
 }
 
 /** The server keeps such a file, but adds up nothing of a type whose values come to 2^63 - 1 or more (lib/profile/view.c). */

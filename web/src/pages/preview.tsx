@@ -111,7 +111,7 @@ export function Preview({ files, isRedacted, onFiles, onRemove, onSwap, onHopele
   return (
     <section class="preview" id="preview" aria-label="Preview, not uploaded">
       <p class="preview-note" role="status">
-        <Icon name="lock" /> Read in your browser: nothing has been uploaded yet. {isRedacted ? "This is what would be sent. " : ""}{summary.notes.join(" ")}
+        <Icon name="lock" /> Read in your browser, before any upload. {isRedacted ? "This is what would be sent. " : ""}{summary.notes.join(" ")}
       </p>
       {isDiff && flame && <Sides files={files} flame={flame} isNormalised={isNormalised} onSwap={onSwap} />}
       <Viewer

@@ -21,6 +21,7 @@ function Continued({ file, name }: { file: File; name: string }) {
   useEffect(() => {
     let isLeft = false;
     setBytes(0);
+    // Where that cannot be asked, nothing is offered: sending asks again, and says what is wrong.
     unfinishedBytes(file).then((found) => !isLeft && setBytes(found), () => undefined);
     return () => void (isLeft = true);
   }, [file]);

@@ -1,4 +1,5 @@
 /* fitter: the longest form of a name that fits a width; names and forms are measured once. */
+import { FrameFlag } from "../model/flame.ts";
 import { shorterNames } from "../model/names.ts";
 import { shownName, visible } from "../model/visible.ts";
 
@@ -22,13 +23,14 @@ export class LabelFitter {
   knows(name: string): boolean {
     return this.forms.has(name);
   }
-  /** The longest form of the name that fits, else its beginning with an ellipsis; "" if hopeless. */
-  fit(name: string, available: number): string {
+  /** The longest form of the name that fits, else its beginning with an ellipsis; "" if hopeless. Values of labels are no names to be shortened. */
+  fit(name: string, available: number, flags = 0): string {
     let forms = this.forms.get(name);
     if (!forms) {
       if (this.forms.size >= maxRemembered) this.forms.clear();
       this.forms.set(name, (forms = shorterNames(visible(shownName(name)))));
     }
+    if (flags & FrameFlag.Label) forms = forms.slice(0, 1);
     for (const form of forms) if (this.measure(form) <= available) return form;
     const shortest = forms[forms.length - 1];
     const perLetter = this.measure(shortest) / shortest.length;

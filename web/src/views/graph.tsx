@@ -215,6 +215,20 @@ function Drawing({ context, picture, around, camera }: PictureProps) {
     view.current!.querySelector<SVGGElement>(`[data-node="${to}"]`)?.focus({ preventScroll: true });
     camera.current!.reveal(layout.places[to], boxes[to].size);
   };
+  useLayoutEffect(() => {
+    const marked = boxes.findIndex(({ name }) => name === state.marked);
+    if (marked >= 0 && marked !== at) camera.current!.reveal(layout.places[marked], boxes[marked].size);
+  }, [picture, state.marked]);
+  useLayoutEffect(() => {
+    context.seek.current = (by) => {
+      const count = boxes.length;
+      for (let i = 1; i <= count; i++) {
+        const to = (at + count + by * i) % count;
+        if (matches ? matches[to] : boxes[to].name === state.marked) return step(to);
+      }
+    };
+    return () => void (context.seek.current = null);
+  });
   const keys: Record<string, () => void> = {
     Enter: () => addRule("focus", boxes[at].name),
     " ": () => context.mark(boxes[at].name),

@@ -223,7 +223,7 @@ export class IciclePainter {
     const name = nameOf(flame, boxes.node[box]);
     const isNew = !fitter.knows(name);
     const sign = flame.cum[boxes.node[box]] < 0 ? minus : "";
-    const text = fitter.fit(name, boxes.width[box] - inset - textInset - (sign ? minusPx : 0));
+    const text = fitter.fit(name, boxes.width[box] - inset - textInset - (sign ? minusPx : 0), flame.frames.flags(flame.frame[boxes.node[box]]));
     if (text) {
       const y = rows.topOf(boxes.row[box]) - scrollTop;
       context.fillStyle = (boxes.row[box] < zoomDepth ? palette.fadedInks : palette.inks)[boxes.fill[box]];

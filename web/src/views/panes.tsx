@@ -81,6 +81,8 @@ export interface PaneContext {
   /** How it can be had by all of them; canServe: under rules, too. */
   regrouped: { groups: readonly string[]; canServe: boolean; load: Load } | null;
   comments?: CommentsOf;
+  /** A view that is no tree puts here how it goes to the next match. */
+  seek: { current: ((step: 1 | -1) => void) | null };
 }
 
 export interface PaneProps {

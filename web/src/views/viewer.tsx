@@ -5,7 +5,7 @@
  * a function of the tree and the state, and the state is the address bar (view_address).
  */
 import type { ComponentChildren } from "preact";
-import { useEffect, useMemo, useState } from "preact/hooks";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Problem } from "../api.ts";
 import type { Flame, SampleType } from "../model/flame.ts";
 import { FrameColours } from "../model/frame_colours.ts";
@@ -142,7 +142,10 @@ export function Viewer(props: ViewerProps) {
   const hasGroups = groupChoices.length > 0;
   const seen = viewChoice(state, update);
   const offered = views.filter((view) => (view !== "comments" || comments) && (view !== "labels" || props.loadLabels));
+  const seek: PaneContext["seek"] = useRef(null);
   const seekMatch = (step: 1 | -1) => {
+    seek.current?.(step);
+    if (!shownPanes.some((pane) => pane.hasCursor)) return;
     const found = searching.result ?? marking.result;
     if (flame && found) place.goTo(searchCode!.nextMatch(flame, found, cursor, step));
   };
@@ -172,7 +175,7 @@ export function Viewer(props: ViewerProps) {
   };
 
   const context: PaneContext | null = flame && source && colours && {
-    state, update, flame, source, colours, unit, palette, rows, isAwaitingRows, rowBound, zoom, part, cursor, marks, hovered, mark, openMenu, placed, comments,
+    state, update, flame, source, colours, unit, palette, rows, isAwaitingRows, rowBound, zoom, part, cursor, marks, hovered, mark, openMenu, placed, comments, seek,
     callers: shown.callers,
     callees: shown.callees,
     pattern: searching.pattern,
