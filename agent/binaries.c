@@ -134,7 +134,7 @@ static bool read_file(int fd, const struct binary_source *source, struct elf_fil
 static int open_source(const struct binary_source *source, struct elf_file *ret_file,
                        struct stat *ret_status)
 {
-    int fd = process_file_open(source->process_id, source->path);
+    int fd = source->is_deleted ? -1 : process_file_open(source->process_id, source->path);
     if (read_file(fd, source, ret_file, ret_status))
         return fd;
     os_close(fd);
@@ -154,6 +154,13 @@ static bool read_source(const struct binary_source *source, struct elf_file *ret
 {
     fd_auto fd = open_source(source, ret_file, ret_status);
     return fd >= 0;
+}
+
+bool binaries_can_read(const struct binary_source *source)
+{
+    struct elf_file file;
+    struct stat status;
+    return read_source(source, &file, &status);
 }
 
 int binaries_open(const struct binaries *binaries, uint32_t number, uint32_t process_id,

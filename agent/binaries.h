@@ -3,8 +3,9 @@
  *
  * A file is known by its build id, else by device, inode and time of change. It is read once, when
  * the first mapping of it is seen, through the root folder of the process that has it, so that
- * files of containers are found; only regular files are opened. What nobody maps any more is kept
- * for a while, since most programs start again. Numbers of binaries are given again after that.
+ * files of containers are found, or through the mapping itself where the path leads elsewhere; only
+ * regular files are opened. What nobody maps any more is kept for a while, since most programs
+ * start again. Numbers of binaries are given again after that.
  *
  * A file that cannot be read (its process has ended, it is deleted) still has its path and build
  * id; its addresses are then those of its bytes, which is what the server needs to find names.
@@ -29,6 +30,7 @@ struct binary_source {
     uint64_t start; /* of the mapping */
     uint64_t limit;
     struct span path;
+    bool is_deleted;      /* what is at path by now is not it */
     struct span build_id; /* from the kernel; may be empty */
     uint64_t inode;       /* 0 where there is a build id */
     uint32_t device_major;
@@ -48,6 +50,8 @@ void binaries_destroy(struct binaries *binaries); /* NULL is a no-op */
 /* The number of the binary, which is taken once for each mapping and given back with
  * binaries_release; BINARY_NONE when there are too many. */
 uint32_t binaries_take(struct binaries *binaries, const struct binary_source *source);
+/* It is an ELF file, and is there. */
+bool binaries_can_read(const struct binary_source *source);
 void binaries_ref(struct binaries *binaries, uint32_t number);
 void binaries_release(struct binaries *binaries, uint32_t number);
 

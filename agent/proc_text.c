@@ -45,7 +45,9 @@ bool proc_text_mapping(struct span line, struct proc_mapping *ret_mapping)
     mapping.device_major = (uint32_t)device_major;
     mapping.device_minor = (uint32_t)device_minor;
     mapping.is_executable = rights.data[2] == 'x';
-    mapping.path = without_end(span_trim(rest), " (deleted)");
+    rest = span_trim(rest);
+    mapping.path = without_end(rest, " (deleted)");
+    mapping.is_deleted = mapping.path.size < rest.size;
     *ret_mapping = mapping;
     return true;
 }

@@ -20,6 +20,7 @@ struct proc_mapping {
     uint32_t device_major;
     uint32_t device_minor;
     bool is_executable;
+    bool is_deleted;  /* its path leads nowhere, or to another file */
     struct span path; /* may be empty; "[vdso]" and the like; without " (deleted)" */
 };
 

@@ -225,12 +225,16 @@ static bool is_vdso(struct span path)
     return span_equal_text(path, "[vdso]");
 }
 
-/* Memory that has a name, but no file behind it, is code made at run time. */
-static bool is_file(struct span path)
+/* Memory that has a name, but no file behind it, is code made at run time; but some programs run
+ * from a file in memory alone, as containers' first ones do. */
+static bool is_file(const struct binary_source *source)
 {
+    const struct span path = source->path;
+    if (span_starts_with(path, "/memfd:"))
+        return source->build_id.size || binaries_can_read(source);
     return path.size && path.data[0] == '/' && !span_starts_with(path, "//") &&
-           !span_starts_with(path, "/memfd:") && !span_starts_with(path, "/dev/") &&
-           !span_starts_with(path, "/SYSV") && !span_starts_with(path, "/anon_hugepage");
+           !span_starts_with(path, "/dev/") && !span_starts_with(path, "/SYSV") &&
+           !span_starts_with(path, "/anon_hugepage");
 }
 
 static void put_mapping(struct processes *processes, struct process *process,
@@ -251,7 +255,7 @@ static void put_mapping(struct processes *processes, struct process *process,
         return; /* as a scan finds what the side band has told already */
     if (!make_room(processes, process))
         return;
-    if (is_file(source->path))
+    if (is_file(source))
         mapping.binary = binaries_take(processes->binaries, source);
     cut_out(processes, process, source->start, source->limit);
     insert_at(processes, process, lower_bound(process, source->start), &mapping);
@@ -313,6 +317,7 @@ static void scan_maps(struct processes *processes, struct process *process)
                                              .start = found.start,
                                              .limit = found.limit,
                                              .path = found.path,
+                                             .is_deleted = found.is_deleted,
                                              .inode = found.inode,
                                              .device_major = found.device_major,
                                              .device_minor = found.device_minor};

@@ -273,16 +273,16 @@ static void take_screen(struct live *live)
     fflush(stdout);
 }
 
-enum err_code live_start(const struct cli *cli, bool is_unnamed, struct live **ret_live,
+enum err_code live_start(const struct cli *cli, struct kept_files *files, struct live **ret_live,
                          struct err *err)
 {
     struct live *live = mem_new(struct live, 1);
     live->cli = *cli;
     live->cli.arena = arena_create();
     live->cli.terminal.is_silent = true; /* what is wrong with files is said at the end */
-    live->is_unnamed = is_unnamed;
+    live->is_unnamed = files == NULL;
     live->started_ns = clock_monotonic_ns();
-    live->names = local_names_create(&live->cli);
+    live->names = local_names_create(&live->cli, files);
     live->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     pthread_mutex_init(&live->lock, NULL);
     take_screen(live);

@@ -15,11 +15,12 @@
 #include <stdbool.h>
 
 struct cli;
+struct kept_files;
 struct live;
 struct window_result;
 
-/* is_unnamed: no names are looked for. Handles: ERR_IO. */
-enum err_code live_start(const struct cli *cli, bool is_unnamed, struct live **ret_live,
+/* files: where names are looked for, too, and borrowed; NULL: nowhere. Handles: ERR_IO. */
+enum err_code live_start(const struct cli *cli, struct kept_files *files, struct live **ret_live,
                          struct err *err) MUST_USE;
 /* Gives the screen back, and shows all that was given. NULL is a no-op. */
 void live_stop(struct live *live);

@@ -1,5 +1,6 @@
 #include "cli/local_names.h"
 
+#include "cli/kept_files.h"
 #include "cli/symbols.h"
 #include "lib/base/digest.h"
 #include "lib/base/mem.h"
@@ -23,6 +24,7 @@ struct known_table {
 
 struct local_names {
     struct cli *cli;
+    struct kept_files *files; /* or NULL */
     uint32_t failure_count;
     bool is_off; /* the program that builds tables is not there */
     struct known_table *tables;
@@ -70,6 +72,21 @@ static struct symbol_table *try_file(struct local_names *local, const char *path
     return NULL;
 }
 
+static struct symbol_table *try_kept(struct local_names *local, const char *path,
+                                     struct span build_id)
+{
+    struct symbol_table *table = NULL;
+    struct err err;
+    const int fd = local->files ? kept_files_find(local->files, build_id) : -1;
+    if (fd < 0 || local->is_off)
+        return NULL;
+    if (symbols_open_program(local->cli, fd, path, &table, &err)) {
+        tell_failure(local, &err);
+        return NULL;
+    }
+    return table;
+}
+
 static struct symbol_table *build(struct local_names *local,
                                   const struct symbolize_question *question)
 {
@@ -82,9 +99,11 @@ static struct symbol_table *build(struct local_names *local,
                                       (const char *)id.data, (int)id.size - 2,
                                       (const char *)id.data + 2),
                          id);
-    if (!table && question->file.size && question->file.data[0] == '/')
-        table = try_file(local, arena_strndup(arena, question->file.data, question->file.size), id);
-    return table;
+    if (table || !question->file.size || question->file.data[0] != '/')
+        return table;
+    const char *path = arena_strndup(arena, question->file.data, question->file.size);
+    table = try_file(local, path, id);
+    return table ? table : try_kept(local, path, id);
 }
 
 static struct symbol_table *find_table(struct local_names *local,
@@ -160,11 +179,12 @@ static enum err_code resolve(void *context, const struct symbolize_question *que
     return ERR_NONE;
 }
 
-struct local_names *local_names_create(struct cli *cli)
+struct local_names *local_names_create(struct cli *cli, struct kept_files *files)
 {
     struct local_names *names = mem_new(struct local_names, 1);
     struct err err;
     names->cli = cli;
+    names->files = files;
     names->is_off = symbol_builder_check(NULL, &err) != ERR_NONE;
     if (names->is_off)
         terminal_warn(&cli->terminal, "native functions get no names here: %s", err.message);

@@ -3,8 +3,9 @@
  * the binaries that it names are built here, in the sandbox of perfolio-symbolize.
  *
  * Of a binary the debug file of its build id below /usr/lib/debug is taken where there is one, else
- * the file itself, and neither unless its build id is the profile's. What stays without names is
- * the server's to find. Tables are kept for the next profile. Threads: one.
+ * the file itself, and neither unless its build id is the profile's; at last what was kept open.
+ * What stays without names is the server's to find. Tables are kept for the next profile. Threads:
+ * one.
  */
 #ifndef CLI_LOCAL_NAMES_H
 #define CLI_LOCAL_NAMES_H
@@ -15,12 +16,13 @@
 
 struct arena;
 struct cli;
+struct kept_files;
 struct profile;
 
 struct local_names;
 
-/* cli is borrowed. */
-struct local_names *local_names_create(struct cli *cli);
+/* Both are borrowed; files may be NULL. */
+struct local_names *local_names_create(struct cli *cli, struct kept_files *files);
 void local_names_destroy(struct local_names *names); /* NULL is a no-op */
 
 struct local_names_counts {

@@ -5,6 +5,7 @@
 #include "cli/client.h"
 #include "cli/input.h"
 #include "cli/interrupt.h"
+#include "cli/kept_files.h"
 #include "cli/launch.h"
 #include "cli/live.h"
 #include "cli/local_names.h"
@@ -22,6 +23,7 @@
 #include <math.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <time.h>
 
 enum {
     OPTION_SHARE = 0x300,
@@ -47,6 +49,7 @@ enum {
     POLL_MS = 100,
     SHOW_S = 1,
     PROFILE_MAX_BYTES = 1 << 30,
+    UNSENT_NAME_BYTES = 64,
     TARGETS_MAX = 64,
 };
 #define DEFAULT_FILE "profile.pb.gz"
@@ -76,6 +79,7 @@ struct record {
     int64_t shown_ns;
     struct upload_settings settings;
     struct launch launch;
+    struct kept_files *files; /* NULL: no names are looked for */
 };
 
 /* ---- arguments ---- */
@@ -466,7 +470,7 @@ static enum err_code run_agent(struct record *record, struct agent *agent,
     enum err_code code = add_targets(record, agent, err);
     /* Before the start, from which on this thread is before others. */
     if (!code && record->is_live)
-        code = live_start(record->cli, record->is_unnamed, &record->live, err);
+        code = live_start(record->cli, record->files, &record->live, err);
     if (!code)
         code = agent_start(agent, err);
     if (!code && record->command)
@@ -485,6 +489,16 @@ static enum err_code run_agent(struct record *record, struct agent *agent,
     release_interrupts(saved);
     say_what_it_was(record, agent);
     return agent_take(agent, ret_result, err);
+}
+
+/* Its path may lead elsewhere, and its process be gone, when names are looked for. */
+static bool keep_file(void *context, const struct agent *agent, const struct agent_binary *binary)
+{
+    const struct record *record = context;
+    const int fd = agent_open_binary(agent, binary);
+    if (fd >= 0)
+        kept_files_add(record->files, binary->build_id, binary->path, fd);
+    return true;
 }
 
 /* What the kernel does for users without rights, too. */
@@ -506,7 +520,9 @@ static enum err_code take_profile(struct record *record, struct window_result *r
                                            .has_targets = !record->is_all,
                                            .has_bounded_loops = record->has_bounded_loops,
                                            .may_be_unprivileged = may_be_unprivileged(record),
-                                           .is_forced = record->is_forced};
+                                           .is_forced = record->is_forced,
+                                           .on_binary = record->files ? keep_file : NULL,
+                                           .context = record};
     agent_auto agent = NULL;
     enum err_code code = ERR_NONE;
     /* Before the agent, so that the child has nothing of it. */
@@ -542,9 +558,9 @@ static enum err_code give_names(struct record *record, struct profile *profile, 
 {
     struct local_names_counts counts = {0};
     *ret_named = *profile;
-    if (record->is_unnamed)
+    if (!record->files)
         return ERR_NONE;
-    struct local_names *names = local_names_create(record->cli);
+    struct local_names *names = local_names_create(record->cli, record->files);
     const enum err_code code = local_names_give(names, profile, arena, ret_named, &counts, err);
     local_names_destroy(names);
     if (!code && counts.unknown_count)
@@ -585,6 +601,23 @@ static const char *title_of(const struct record *record)
     return span_is_utf8(span_text(title)) ? title : NULL;
 }
 
+/* What was recorded cannot be recorded again. */
+static void keep_unsent(struct record *record, struct span bytes)
+{
+    struct cli *cli = record->cli;
+    struct err why;
+    char name[UNSENT_NAME_BYTES];
+    struct tm now;
+    const time_t seconds = (time_t)(clock_wall_ns() / CLOCK_NS_PER_S);
+    if (record->output && strcmp(record->output, "-") != 0)
+        return;
+    strftime(name, sizeof(name), "profile-%Y%m%d-%H%M%S.pb.gz", localtime_r(&seconds, &now));
+    if (save_bytes(bytes, name, false, &why))
+        terminal_warn(&cli->terminal, "%s", why.message);
+    else
+        terminal_note(&cli->terminal, "kept as %s: `perfolio push %s' shares it", name, name);
+}
+
 static enum err_code share(struct record *record, struct span bytes, struct err *err)
 {
     struct cli *cli = record->cli;
@@ -599,8 +632,10 @@ static enum err_code share(struct record *record, struct span bytes, struct err 
         code = input_from_bytes(bytes, DEFAULT_FILE, cli->arena, &input, err);
     if (!code)
         code = upload_share(client, &cli->terminal, &input, &settings, &answer, err);
-    if (code)
+    if (code) {
+        keep_unsent(record, bytes);
         return code;
+    }
     code = share_print_result(record->is_json ? SHARE_OUTPUT_JSON : SHARE_OUTPUT_URL, answer, err);
     share_print_keeping(cli, answer, &settings);
     if (!code && record->is_opened)
@@ -640,13 +675,15 @@ static enum err_code run(struct cli *cli, int argc, char **argv, struct err *err
     struct window_result result = {0};
     cli_parse(&record_command, argc, argv, &record);
     enum err_code code = check_server(&record, err);
+    if (!record.is_unnamed)
+        record.files = kept_files_create();
     if (!code)
         code = take_profile(&record, &result, err);
     launch_close(&record.launch);
-    if (code)
-        return code;
-    code = finish(&record, &result, err);
+    if (!code)
+        code = finish(&record, &result, err);
     window_result_fini(&result);
+    kept_files_destroy(record.files);
     return code ? code : cli_flush(err);
 }
 

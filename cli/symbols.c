@@ -164,6 +164,24 @@ enum err_code symbols_open(struct cli *cli, const char *path, const char *altern
     return ERR_NONE;
 }
 
+enum err_code symbols_open_program(struct cli *cli, int fd, const char *name,
+                                   struct symbol_table **ret_table, struct err *err)
+{
+    fd_auto memory_fd = memfd_create("symbols", MFD_CLOEXEC);
+    struct symbol_builder_report report;
+    if (memory_fd < 0)
+        return err_set_errno(err, ERR_IO, "no memory for a symbol table");
+    const struct symbol_builder_options options = {
+        .input_fd = fd, .output_fd = memory_fd, .alternate_fd = -1};
+    enum err_code code = symbol_builder_run(&options, &report, err);
+    if (!code)
+        code = symbol_table_open_fd(memory_fd, ret_table, err);
+    if (code)
+        return err_add(err, "%s", name);
+    warn_of(cli, name, &report);
+    return ERR_NONE;
+}
+
 /* ---- facts ---- */
 
 static void print_id(const struct symbol_table_facts *facts)

@@ -36,6 +36,10 @@ enum err_code symbols_open_fd(int fd, struct symbol_table **ret_table, struct er
 enum err_code symbols_open(struct cli *cli, const char *path, const char *alternate,
                            struct symbol_table **ret_table, struct err *err) MUST_USE;
 
+/* As symbols_open, of a file that is open and no table; name stands in messages. */
+enum err_code symbols_open_program(struct cli *cli, int fd, const char *name,
+                                   struct symbol_table **ret_table, struct err *err) MUST_USE;
+
 /* A few lines on standard output: id, quality, sizes. */
 void symbols_print_facts(const char *path, const struct symbol_table *table);
 

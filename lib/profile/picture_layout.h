@@ -79,7 +79,8 @@ uint32_t picture_colour(const struct flame *flame, const uint8_t *marks, const u
 /* What is written into the node's box: the root is "all", as in the page. */
 struct span picture_name(const struct flame *flame, uint32_t node);
 
-/* Its shorter forms, for a box that is too narrow; none of the value of a label, which is no function. */
+/* Its shorter forms, for a box that is too narrow; none of the value of a label, which is no
+ * function. */
 void picture_shorten(const struct flame *flame, uint32_t node, struct short_name *ret_short);
 
 /* "cpu: 12.3 s" and, where a filter left something out, how much of what; into text. */

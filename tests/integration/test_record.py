@@ -317,6 +317,39 @@ def test_a_running_process_is_recorded_by_its_number(record, program, tmp_path):
     assert rows["inner"]["flat"] > 0.9 * rows["main"]["cum"]
 
 
+IN_MEMORY = """
+import os, sys
+fd = os.memfd_create("spin")
+os.write(fd, open(sys.argv[1], "rb").read())
+os.execve(fd, ["spin", "1000000"], {})
+"""
+
+
+@pytest.mark.parametrize("where", ["deleted", "replaced", "in memory", "in a container"])
+def test_a_program_that_no_path_leads_to_has_names(record, program, tmp_path, where):
+    copy = tmp_path / "copy"
+    shutil.copy(program, copy)
+    root = tmp_path / "root"
+    root.mkdir()
+    begin = {"in memory": [sys.executable, "-c", IN_MEMORY, copy],
+             "in a container": ["unshare", "-m", "sh", "-c", f"mount -t tmpfs none {root} && cp {copy} {root}/spin && exec {root}/spin 1000000"]}
+    process = subprocess.Popen(begin.get(where, [copy, "1000000"]))
+    try:
+        let_it_run(process, 0.5)
+        if where in ("deleted", "replaced"):
+            copy.unlink()
+        if where == "replaced":
+            shutil.copy("/bin/true", copy)
+        done = record("-p", process.pid, "-d", "0.5", "-F", "997")
+    finally:
+        process.kill()
+        process.wait()
+    assert done.returncode == 0, done.stderr
+    assert "stacks that end" not in done.stderr
+    rows = functions(tmp_path)
+    assert rows["inner"]["flat"] > 0.9 * rows["main"]["cum"] > 0
+
+
 def catches(process, number):
     with open(f"/proc/{process.pid}/status", encoding="ascii", errors="replace") as status:
         return int(re.search(r"^SigCgt:\s+(\w+)", status.read(), re.M)[1], 16) >> (number - 1) & 1
@@ -361,6 +394,18 @@ def test_a_shared_recording_is_a_link_with_names(record, program, server):
     rows = server.api(server.token).get(f"/api/v1/shares/{link[-22:]}/top").json()
     names = [row["name"] for row in rows["functions"]]
     assert {"inner", "middle", "outer", "main"} <= set(names)
+
+
+def test_what_could_not_be_shared_is_kept(record, program, server, tmp_path):
+    environment = {"PERFOLIO_URL": server.url, "PERFOLIO_TOKEN": "pf_" + 43 * "0", "PERFOLIO_CA_FILE": str(server.ca_file)}
+    done = record("--share", "-F", "499", "--", program, "300", environment=environment)
+    assert done.returncode != 0
+    kept = re.search(r"^kept as (profile-\d{8}-\d{6}\.pb\.gz): `perfolio push \1' shares it$", done.stderr, re.M)
+    assert kept, done.stderr
+    assert functions(tmp_path, kept[1])["inner"]["flat"] > 0
+    done = record("--share", "-o", "mine.pb.gz", "-F", "499", "--", program, "300", environment=environment)
+    assert done.returncode != 0 and "kept as" not in done.stderr
+    assert functions(tmp_path, "mine.pb.gz")["inner"]["flat"] > 0
 
 
 def test_a_share_without_a_title_is_called_after_what_was_recorded(record, program, server):

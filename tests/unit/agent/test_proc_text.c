@@ -23,9 +23,10 @@ static void a_mapping_has_its_path_with_blanks_and_without_deleted(void **state)
     assert_int_equal(mapping.device_major, 0xfe);
     assert_int_equal(mapping.device_minor, 0x1f);
     assert_int_equal(mapping.inode, 77);
-    assert_true(mapping.is_executable && span_equal_text(mapping.path, "/opt/a b"));
+    assert_true(mapping.is_executable && mapping.is_deleted);
+    assert_true(span_equal_text(mapping.path, "/opt/a b"));
     assert_true(proc_text_mapping(SPAN_LITERAL("7f00-8f00 rw-p 0 0:0 0"), &mapping));
-    assert_true(!mapping.is_executable && mapping.path.size == 0);
+    assert_true(!mapping.is_executable && !mapping.is_deleted && mapping.path.size == 0);
     assert_false(proc_text_mapping(SPAN_LITERAL("8f00-7f00 r-xp 0 0:0 0"), &mapping));
     assert_false(proc_text_mapping(SPAN_LITERAL("nonsense"), &mapping));
 }
