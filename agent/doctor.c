@@ -134,8 +134,7 @@ static void say_how(const struct agent *agent)
 
 static bool check_all_together(void)
 {
-    const struct agent_options options = {
-        .form = WINDOW_FOR_PEOPLE, .frequency_hz = 19, .is_forced = true};
+    const struct agent_options options = {.form = WINDOW_FOR_PEOPLE, .frequency_hz = 19};
     agent_auto agent = NULL;
     struct err err = {0};
     enum err_code code = agent_open(&options, &agent, &err);

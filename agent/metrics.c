@@ -109,7 +109,8 @@ void metrics_append(const struct metrics *metrics, struct buf *text)
                  metrics->sender->refused_batches);
     append_count(text, "lost_batches_total", "Batches that could not be made or kept.",
                  metrics->lost_batches);
-    append_count(text, "dropped_batches_total", "Batches for which the spool had no room.",
+    append_count(text, "dropped_batches_total",
+                 "Batches for which the spool had no room, or which could not be read.",
                  metrics->spool->dropped_batches);
     append_symbols(metrics->symbols, text);
     append_gauge(text, "spool_batches", "Batches that wait.", metrics->spool->batches);

@@ -193,6 +193,7 @@ static void *run(void *context)
     /* For the token's file. */
     (void)rights_keep(RIGHT_BIT(RIGHT_DAC_READ_SEARCH));
     struct err err;
+    char quoted[2 * sizeof(err.message)];
     buf_auto bytes;
     buf_init(&bytes, SPOOL_BATCH_MAX_BYTES);
     int64_t pause_ms = PAUSE_MIN_MS;
@@ -202,8 +203,12 @@ static void *run(void *context)
         if (code == ERR_NOT_FOUND) {
             wait(sender, -1);
         } else if (code) {
-            log_event(LOG_ERROR, "a batch in the spool cannot be read and is left out", "why=%d",
-                      (int)code);
+            log_event(LOG_ERROR,
+                      code == ERR_IO ? "a batch in the spool cannot be read now, and waits"
+                                     : "a batch in the spool cannot be read and is left out",
+                      "why=%s", log_quote(err.message, quoted, sizeof(quoted)));
+            if (code == ERR_IO)
+                wait(sender, next_pause(&pause_ms, 0));
         } else if (send_batch(sender, &batch, buf_span(&bytes), &retry_after_s) == OUTCOME_LATER) {
             wait(sender, next_pause(&pause_ms, retry_after_s));
         } else {

@@ -56,6 +56,16 @@ static void list_remove(struct spool *spool, uint32_t i)
     memmove(&spool->files[i], &spool->files[i + 1], (spool->count - i) * sizeof(*spool->files));
 }
 
+static void forget(struct spool *spool, const struct spool_batch *batch)
+{
+    for (uint32_t i = 0; i < spool->count; i++) {
+        if (strcmp(spool->files[i].name, batch->name) == 0) {
+            list_remove(spool, i);
+            return;
+        }
+    }
+}
+
 static void make_room(struct spool *spool, uint64_t bytes)
 {
     while (spool->count &&
@@ -196,24 +206,25 @@ enum err_code spool_read(struct spool *spool, struct spool_batch *ret_batch, str
         return err_set(err, ERR_NOT_FOUND, "the spool is empty");
     buf_clear(bytes);
     fd_auto fd = os_openat(spool->folder_fd, ret_batch->name, O_RDONLY | O_NOFOLLOW, 0);
+    if (fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOMEM))
+        return err_set_errno(err, ERR_IO, "opening %s", ret_batch->name);
     const enum err_code code = fd < 0 ? err_set_errno(err, ERR_IO, "opening %s", ret_batch->name)
                                       : small_file_read_fd(fd, ret_batch->name, bytes, err);
+    if (!code)
+        return ERR_NONE;
     /* What somebody removed or broke must not stand in the way of the others. */
-    if (code)
-        spool_remove(spool, ret_batch);
-    return code ? ERR_IO : ERR_NONE;
+    pthread_mutex_lock(&spool->mutex);
+    forget(spool, ret_batch);
+    spool->dropped++;
+    pthread_mutex_unlock(&spool->mutex);
+    return ERR_CORRUPT;
 }
 
 void spool_remove(struct spool *spool, const struct spool_batch *batch)
 {
     pthread_mutex_lock(&spool->mutex);
     (void)os_unlinkat(spool->folder_fd, batch->name);
-    for (uint32_t i = 0; i < spool->count; i++) {
-        if (strcmp(spool->files[i].name, batch->name) == 0) {
-            list_remove(spool, i);
-            break;
-        }
-    }
+    forget(spool, batch);
     pthread_mutex_unlock(&spool->mutex);
 }
 

@@ -27,7 +27,7 @@ struct spool;
 struct spool_counts {
     uint64_t bytes;
     uint32_t batches;
-    uint64_t dropped_batches; /* there was no room */
+    uint64_t dropped_batches; /* there was no room, or they could not be read */
 };
 
 /* Makes the folder where it is not there, with mode 0700. Handles: ERR_IO. */
@@ -44,7 +44,8 @@ struct spool_batch {
 };
 
 /* The oldest, read into bytes, which stays in the spool until spool_remove. Handles: ERR_NOT_FOUND
- * (it is empty), ERR_IO. */
+ * (it is empty), ERR_IO (it may be read later), ERR_CORRUPT (it is gone or broken, and left out;
+ * what there is of its file stays until the next start). */
 enum err_code spool_read(struct spool *spool, struct spool_batch *ret_batch, struct buf *bytes,
                          struct err *err) MUST_USE;
 void spool_remove(struct spool *spool, const struct spool_batch *batch);

@@ -24,6 +24,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <time.h>
+#include <unistd.h>
 
 enum {
     OPTION_SHARE = 0x300,
@@ -662,9 +663,16 @@ static enum err_code finish(struct record *record, struct window_result *result,
 }
 
 /* Better said before the recording than after it. */
-static enum err_code check_server(struct record *record, struct err *err)
+static enum err_code check_ends(struct record *record, struct err *err)
 {
     client_auto client = NULL;
+    const char *slash = record->output ? strrchr(record->output, '/') : NULL;
+    if (slash) {
+        const size_t size = (size_t)(slash - record->output) + 1;
+        const char *folder = arena_strndup(record->cli->arena, record->output, size);
+        if (access(folder, F_OK))
+            return err_set_errno(err, ERR_NOT_FOUND, "%s", folder);
+    }
     return record->is_shared ? cli_connect(record->cli, NULL, &client, err) : ERR_NONE;
 }
 
@@ -674,7 +682,7 @@ static enum err_code run(struct cli *cli, int argc, char **argv, struct err *err
         .cli = cli, .frequency_hz = DEFAULT_HZ, .launch = {.go_fd = -1, .failure_fd = -1}};
     struct window_result result = {0};
     cli_parse(&record_command, argc, argv, &record);
-    enum err_code code = check_server(&record, err);
+    enum err_code code = check_ends(&record, err);
     if (!record.is_unnamed)
         record.files = kept_files_create();
     if (!code)

@@ -448,6 +448,12 @@ def test_mistakes_are_explained(record, arguments, words):
     assert words in done.stderr
 
 
+def test_a_folder_that_is_not_there_is_told_before_the_command_runs(record, tmp_path):
+    done = record("-o", tmp_path / "nowhere" / "x.pb.gz", "--", "touch", tmp_path / "ran")
+    assert done.returncode != 0 and "nowhere" in done.stderr
+    assert not (tmp_path / "ran").exists()
+
+
 def test_a_command_that_cannot_be_run_and_a_process_that_is_not_there(record):
     done = record("--", "/nonexistent/bench")
     assert done.returncode == 5 and "/nonexistent/bench" in done.stderr

@@ -1,0 +1,91 @@
+#include "tests/unit/test.h"
+
+#include "agent/spool.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static struct spool *open_spool(const char *folder)
+{
+    struct spool *spool = NULL;
+    struct err err;
+    assert_int_equal(spool_open(folder, 1 << 20, &spool, &err), ERR_NONE);
+    return spool;
+}
+
+static void remove_batch(struct spool *spool, const char *content, struct buf *bytes)
+{
+    struct spool_batch batch;
+    struct err err;
+    assert_int_equal(spool_read(spool, &batch, bytes, &err), ERR_NONE);
+    assert_true(span_equal_text(buf_span(bytes), content));
+    spool_remove(spool, &batch);
+}
+
+static void what_is_broken_stands_in_nobodys_way_and_is_counted(void **state)
+{
+    (void)state;
+    char folder[] = "/tmp/perfolio-spool-XXXXXX", path[128];
+    assert_non_null(mkdtemp(folder));
+    struct spool *spool = open_spool(folder);
+    struct spool_batch first;
+    struct spool_counts counts;
+    struct err err;
+    buf_auto bytes;
+    buf_init(&bytes, SPOOL_BATCH_MAX_BYTES);
+    assert_int_equal(spool_put(spool, SPAN_LITERAL("one"), &err), ERR_NONE);
+    assert_int_equal(spool_put(spool, SPAN_LITERAL("two"), &err), ERR_NONE);
+    assert_int_equal(spool_read(spool, &first, &bytes, &err), ERR_NONE);
+    snprintf(path, sizeof(path), "%s/%s", folder, first.name);
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(mkdir(path, 0700), 0); /* it opens, and cannot be read */
+    assert_int_equal(spool_read(spool, &first, &bytes, &err), ERR_CORRUPT);
+    remove_batch(spool, "two", &bytes);
+    assert_int_equal(spool_read(spool, &first, &bytes, &err), ERR_NOT_FOUND);
+    spool_count(spool, &counts);
+    assert_int_equal(counts.dropped_batches, 1);
+    assert_int_equal(counts.bytes, 0);
+    spool_close(spool);
+    assert_int_equal(rmdir(path), 0);
+    assert_int_equal(rmdir(folder), 0);
+}
+
+static void a_process_with_too_much_open_loses_nothing(void **state)
+{
+    (void)state;
+    char folder[] = "/tmp/perfolio-spool-XXXXXX";
+    assert_non_null(mkdtemp(folder));
+    struct spool *spool = open_spool(folder);
+    struct spool_batch batch;
+    struct spool_counts counts;
+    struct rlimit usual;
+    struct err err;
+    buf_auto bytes;
+    buf_init(&bytes, SPOOL_BATCH_MAX_BYTES);
+    assert_int_equal(spool_put(spool, SPAN_LITERAL("one"), &err), ERR_NONE);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &usual), 0);
+    const struct rlimit none = {.rlim_cur = 0, .rlim_max = usual.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    const enum err_code code = spool_read(spool, &batch, &bytes, &err);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &usual), 0);
+    assert_int_equal(code, ERR_IO);
+    spool_count(spool, &counts);
+    assert_int_equal(counts.batches, 1);
+    assert_int_equal(counts.dropped_batches, 0);
+    remove_batch(spool, "one", &bytes);
+    spool_close(spool);
+    assert_int_equal(rmdir(folder), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_broken_stands_in_nobodys_way_and_is_counted),
+        cmocka_unit_test(a_process_with_too_much_open_loses_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
