@@ -33,9 +33,11 @@ export async function testAccess(runner, browser, server) {
         assert.equal(await page.isVisible("text=percent sign"), true);
         assert.match(await page.title(), /^This address cannot be read/);
       }
-      for (const path of [`/p/${"0".repeat(22)}`, "/p/short"]) {
+      const said = { [`/p/${"0".repeat(22)}`]: 0, "/p/short": 1, "/s/0123456789": 0 };
+      for (const [path, times] of Object.entries(said)) {
         await page.goto(server.url + path);
         await page.waitForSelector("text=There is nothing here");
+        assert.equal((await page.textContent(".problem")).split("22 letters").length - 1, times, path);
       }
       await page.goto(`${server.url}/p/${team.id}`);
       await page.waitForSelector("text=This profile is for a team");

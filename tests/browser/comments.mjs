@@ -1,6 +1,6 @@
 // Comments: read by all, written, edited and deleted by whoever may, pinned to frames; and short links to long views.
 import assert from "node:assert/strict";
-import { focusIs, pasted, told, viewReady, withPage } from "./harness.mjs";
+import { edgePixels, focusIs, pasted, soon, told, viewReady, withPage } from "./harness.mjs";
 import { cpuProfile } from "./profiles.mjs";
 import { signedIn } from "./account.mjs";
 
@@ -66,6 +66,32 @@ async function testWriting(runner, browser, server, context, share) {
     }),
   );
 
+  await runner.test("comments: what they are pinned to has a sign in the picture, and a frame's menu leads to writing one", () =>
+    inside(async (page) => {
+      await page.goto(`${path}?b=comments&sv=2`);
+      await countIs(page, 1);
+      await viewReady(page);
+      await soon(async () => assert.ok((await edgePixels(page)) > 20));
+      await page.click("[title=Flame]");
+      await soon(async () => assert.ok((await edgePixels(page)) > 20));
+      await page.goto(path);
+      await viewReady(page);
+      assert.equal(await edgePixels(page), 0, "nothing of comments before they are opened");
+      await page.focus(".icicle");
+      for (const key of ["ArrowDown", "ArrowDown"]) await page.keyboard.press(key);
+      const name = (await page.textContent("#icicle-cursor")).split(", total")[0];
+      await page.keyboard.press(".");
+      await page.click("[role=menuitem]:has-text('Copy the whole stack')");
+      await told(page, "Stack copied");
+      assert.equal((await pasted(page)).split("\n").at(-1), name);
+      await page.focus(".icicle");
+      await page.keyboard.press(".");
+      await page.click("[role=menuitem]:has-text('Comment on it')");
+      await page.waitForSelector(`.talk .check:has-text(${JSON.stringify(name)})`);
+      await soon(async () => assert.ok(await page.evaluate(() => document.activeElement.matches(".talk textarea"))));
+    }),
+  );
+
   await runner.test("comments: edited and deleted, after asking, in the order of their writing", () =>
     inside(async (page) => {
       await page.goto(`${path}?v=comments&sv=2`);
@@ -92,14 +118,14 @@ async function testWriting(runner, browser, server, context, share) {
       await countIs(page, 1);
       assert.deepEqual((await listOf(server, share.id)).map(({ n }) => n), [kept[1].n]);
       await focusIs(page, () => document.activeElement.textContent, "1 comment");
-      assert.equal(await page.textContent(".toolbar .count"), "1");
+      await soon(async () => assert.equal(await page.textContent(".toolbar .count"), "1"));
 
       // The button says it before the comments are opened, and asks nothing for it.
       const asked = [];
       page.on("request", (request) => request.url().endsWith("/comments") && asked.push(request.url()));
       await page.goto(path);
       await viewReady(page);
-      assert.equal(await page.textContent(".toolbar .count"), "1");
+      await soon(async () => assert.equal(await page.textContent(".toolbar .count"), "1"));
       assert.deepEqual(asked, []);
     }),
   );

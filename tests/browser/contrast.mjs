@@ -204,6 +204,11 @@ export async function testContrast(runner, browser, server) {
             await check("graph", `${path}?v=graph&m=runtime.mallocgc&q=json&sv=2`, () => checkGraph(page));
             await check("peek", `${path}?v=peek&m=runtime.mallocgc&sv=2`);
             await check("diff", `${server.url}/d/${first.id}..${second.id}?v=table&b=icicle&sv=2`);
+            await check("comments", `${path}?b=comments&sv=2`, async () => {
+              await page.waitForSelector(".talk");
+              const sheets = await page.evaluate(() => document.adoptedStyleSheets.map((sheet) => [...sheet.cssRules].map(({ cssText }) => cssText).join("")));
+              assert.ok(sheets.some((sheet) => sheet.includes(".talk")) && !sheets.at(-1).includes(".talk"), "more contrast has the last word");
+            });
             await check("landing", server.url);
           });
         },

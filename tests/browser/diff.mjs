@@ -1,7 +1,7 @@
 // The comparison of two shares: the table equals the difference of two brute-force readers.
 import assert from "node:assert/strict";
 import { join } from "node:path";
-import { axeFindings, screenshots, soon, spoken, tableRows, told, viewReady, withPage } from "./harness.mjs";
+import { axeFindings, dropFiles, screenshots, soon, spoken, tableRows, told, viewReady, withPage } from "./harness.mjs";
 import { cpuProfile, cpuSamples, encodePprof, labelledProfile, topOf, totalOf, twoTypes } from "./profiles.mjs";
 
 export async function testDiff(runner, browser, server) {
@@ -29,6 +29,49 @@ export async function testDiff(runner, browser, server) {
         last = Math.abs(y - x);
       }
       assert.deepEqual(await page.$$eval(".side-value", (all) => all.map((one) => one.textContent)), [totalOf(a, 0), totalOf(b, 0)].map((total) => total.toLocaleString("en-US")));
+    }),
+  );
+
+  for (const way of ["dropped on the page", "chosen in the dialog"])
+    await runner.test(`a file of this computer is compared with a share once one says so: ${way}`, () =>
+      withPage(browser, server, async (page) => {
+        await page.goto(`${server.url}/p/${after.id}?v=table&sv=2`);
+        await viewReady(page);
+        const posted = [];
+        page.on("request", (request) => request.method() === "POST" && posted.push(request.url()));
+        const file = { name: "mine.pb.gz", bytes: cpuProfile(21) };
+        if (way.startsWith("dropped")) await dropFiles(page, [file]);
+        else {
+          await page.click("button:has-text('Compare')");
+          await page.waitForSelector("dialog input[type=file]");
+          assert.deepEqual(await axeFindings(page), []);
+          await page.setInputFiles("dialog input[type=file]", { name: file.name, mimeType: "", buffer: file.bytes });
+        }
+        await page.waitForSelector(".ready p:has-text('comparison with Right side')");
+        await viewReady(page);
+        assert.deepEqual(posted, [], "nothing is sent unasked");
+        await page.click("button:has-text('Cancel')");
+        await page.waitForSelector(".profile-head h1:has-text('Right side')");
+        await dropFiles(page, [file]);
+        await page.click("button:has-text('Share and compare')");
+        await page.waitForURL(/\/d\//);
+        await viewReady(page);
+        assert.match(page.url(), new RegExp(`/d/[0-9A-Za-z]{22}\\.\\.${after.id}\\?v=table&sv=2$`));
+        assert.deepEqual(await page.$$eval(".side a", (all) => all.map((one) => one.textContent)), ["mine.pb.gz", "Right side"]);
+      }, { bypassCSP: true }),
+    );
+
+  await runner.test("a file that is dropped where nothing takes it does not take the page's place", () =>
+    withPage(browser, server, async (page) => {
+      await page.goto(address);
+      await viewReady(page);
+      const isTaken = await page.evaluate(() => {
+        const transfer = new DataTransfer();
+        transfer.items.add(new File(["a 1"], "a.folded"));
+        return ["dragover", "drop"].map((kind) => !document.body.dispatchEvent(new DragEvent(kind, { dataTransfer: transfer, bubbles: true, cancelable: true })));
+      });
+      assert.deepEqual(isTaken, [true, true]);
+      await told(page, "drop it on the first page");
     }),
   );
 

@@ -33,8 +33,8 @@ async function send(server, begin) {
   return sent;
 }
 
-async function sendMemory(server, ms, pod) {
-  const body = encodePprof({ types: [["inuse_space", "bytes"]], samples: [{ stack: ["main.main"], values: [4096] }] });
+async function sendMemory(server, ms, pod, sampleType = "inuse_space") {
+  const body = encodePprof({ types: [[sampleType, "bytes"]], samples: [{ stack: ["main.main"], values: [4096] }] });
   const path = `/api/v1/profiles?name=memory&label=service_name%3Dshop&label=pod%3D${pod}&time=${(ms / 1000).toFixed(3)}`;
   const answer = await server.call("POST", path, { body, token: server.token });
   assert.equal(answer.status, 200, `${answer.bytes}`);
@@ -395,6 +395,27 @@ export async function testExplore(runner, browser, server) {
       await setInPlace(page, copied.pathname + copied.search);
       await viewReady(page);
       await soon(async () => assert.match(await page.textContent(".made-facts"), /^Sum of 8 profiles of 1 series/));
+    }),
+  );
+
+  await runner.test("explore: a type with brackets and quotes in its name is asked for as every other", () =>
+    inside(async (page) => {
+      const odd = 'heap[old]"';
+      await sendMemory(server, begin, "a", odd);
+      await open(page, address({ query: `${type}{pod="a"}`, v: "table" }));
+      await page.selectOption("select[aria-label='Profile type']", { label: `${odd} · memory (bytes)` });
+      await page.waitForURL((at) => at.searchParams.get("query").startsWith('{__profile_type__="memory:heap[old]\\"'));
+      await viewReady(page);
+      await soon(async () => assert.deepEqual(await tableRows(page), [["4 KiB", "4 KiB", "main.main"]]));
+      assert.equal(await page.inputValue("[aria-label='Labels']"), 'pod="a"');
+      await page.click("[aria-label='Labels']");
+      await page.fill("[aria-label='Labels']", 'pod="a",');
+      await page.waitForSelector(".offers li:has-text('service_name')");
+      await page.fill("[aria-label='Labels']", 'pod="b"');
+      await page.keyboard.press("Enter");
+      await page.waitForURL((at) => at.searchParams.get("query").endsWith(',pod="b"}'));
+      await page.selectOption("select[aria-label='Profile type']", { label: "CPU time · process_cpu" });
+      await page.waitForURL((at) => at.searchParams.get("query") === `${type}{pod="b"}`);
     }),
   );
 

@@ -99,6 +99,22 @@ export async function testFilter(runner, browser, server) {
     });
   });
 
+  await runner.test("a rule for a function whose name is longer than an expression may be", async () => {
+    const name = "std::very::long<".padEnd(10_000, "int, ");
+    const { id } = await server.share(Buffer.from(`main;${name};leaf 3\nmain;rest 1\n`));
+    await withPage(browser, server, async (page) => {
+      await page.goto(`${server.url}/p/${id}`);
+      await viewReady(page);
+      await page.focus(".icicle");
+      for (const key of ["ArrowDown", "ArrowDown", "f"]) await page.keyboard.press(key);
+      await page.waitForURL(/x=focus/);
+      await viewReady(page);
+      await soon(async () => assert.match(await page.textContent(".foot-total"), /^3 of 4 in 3 functions/));
+      assert.equal(await page.locator(".rules-error").count(), 0);
+      assert.ok(page.url().length < 5000, `${page.url().length}`);
+    });
+  });
+
   await runner.test("chains equal plain arithmetic on the samples, in their order", () =>
     withPage(browser, server, async (page) => {
       const chains = [

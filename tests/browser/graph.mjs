@@ -153,8 +153,17 @@ export async function testGraph(runner, browser, server) {
       await page.keyboard.press("0");
       await page.hover(".graph-view");
       const whole = await transform();
+      await page.mouse.wheel(0, -200); // as in the icicle: scrolls, where there is more to see
+      assert.equal(await transform(), whole);
+      await page.keyboard.down("Control");
       await page.mouse.wheel(0, -200);
+      await page.keyboard.up("Control");
       await page.waitForFunction((old) => document.querySelector(".graph-view svg > g").getAttribute("transform") !== old, whole);
+      const near = await transform();
+      await page.mouse.wheel(0, 80);
+      const scaleOf = (text) => /scale\((.*)\)/.exec(text)[1];
+      assert.notEqual(await transform(), near);
+      assert.equal(scaleOf(await transform()), scaleOf(near), "the plain wheel zooms nothing");
       await page.click("[aria-label='Show all of it (0)']");
       assert.equal(await transform(), whole);
       await page.fill("#search", "json");
@@ -211,6 +220,45 @@ export async function testGraph(runner, browser, server) {
       await page.waitForSelector("text=The rules leave nothing");
     }),
   );
+
+  for (const look of ["light", "phone"])
+    await runner.test(`call graph: opens so that it can be read, with the largest function in sight and no line through its own value: ${look}`, () =>
+      withPage(
+        browser, server,
+        async (page) => {
+          await open(page, `/p/${shared.id}?v=graph&sv=2`, ".graph-node");
+          const { smallest, isSeen, values, struck } = await page.evaluate(() => {
+            const texts = [...document.querySelectorAll(".graph-view svg text")];
+            const { a } = document.querySelector(".graph-view svg > g").transform.baseVal.consolidate().matrix;
+            const view = document.querySelector(".graph-view").getBoundingClientRect();
+            const box = document.querySelector(".graph-node").getBoundingClientRect();
+            const lines = [...document.querySelectorAll(".graph-edge path:nth-child(2)")].map((path) => ({ half: parseFloat(path.getAttribute("stroke-width")) / 2, points: Array.from({ length: Math.ceil(path.getTotalLength()) }, (_, at) => path.getPointAtLength(at)) }));
+            const values = [...document.querySelectorAll(".graph-value")];
+            const goesThrough = ({ half, points }, { x, y, width, height }) => points.some((point) => point.x + half > x && point.x - half < x + width && point.y > y + 2 && point.y < y + height - 2);
+            return {
+              smallest: Math.min(...texts.map((text) => parseFloat(text.getAttribute("font-size")))) * a,
+              isSeen: box.left >= view.left && box.right <= view.right && box.top >= view.top && box.bottom <= view.bottom,
+              values: values.length,
+              struck: values.filter((value) => lines.some((line) => goesThrough(line, value.getBBox()))).map((value) => value.textContent),
+            };
+          });
+          assert.ok(smallest >= 11, `text of ${smallest} pixels`);
+          assert.ok(isSeen, "the largest function");
+          assert.ok(values > 5);
+          assert.deepEqual(struck, []);
+        },
+        { look },
+      ),
+    );
+
+  await runner.test("call graph: few functions are drawn where the others hold next to nothing, and that is said", async () => {
+    const lines = Array.from({ length: 200 }, (_, i) => `main;work;small_${i} 1`);
+    const { id } = await server.share(Buffer.from(`main;work 100000\n${lines.join("\n")}\n`), { title: "few", filename: "few.folded" });
+    await withPage(browser, server, async (page) => {
+      await open(page, `/p/${id}?v=graph&sv=2`, ".graph-node");
+      assert.match(await page.textContent(".graph-note"), /^2 of 202 functions, .* The others hold less than 501 each$/);
+    });
+  });
 
   await runner.test("call graph: a comparison tells both sides", () =>
     withPage(browser, server, async (page) => {

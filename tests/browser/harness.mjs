@@ -234,6 +234,15 @@ export const told = (page, text) =>
     return at >= 0 && globalThis.messagesTold.splice(0, at + 1).length > 0;
   }, text);
 
+/** Pixels over the picture that hide what is below them: of edges and signs. Of a copy, since browsers complain of several looks at one canvas. */
+export const edgePixels = (page) =>
+  page.$eval(".icicle canvas:last-child", (canvas) => {
+    const { width, height } = canvas;
+    const copy = new OffscreenCanvas(width, height).getContext("2d", { willReadFrequently: true });
+    copy.drawImage(canvas, 0, 0);
+    return copy.getImageData(0, 0, width, height).data.filter((value, i) => i % 4 === 3 && value > 200).length;
+  });
+
 export const pasted = (page) => page.evaluate(() => navigator.clipboard.readText());
 
 /** What tells of the focus, once it is where it goes: a place for it is looked for when those who know better had their turn. */

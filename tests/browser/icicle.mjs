@@ -287,6 +287,20 @@ export async function testIcicle(runner, browser, server) {
     ),
   );
 
+  await runner.test("a finger that stays opens the menu, which keeps the keyboard when the finger goes, on a large screen too", () =>
+    withPage(browser, server, async (page) => {
+      const box = await open(page);
+      const client = await page.context().newCDPSession(page);
+      await client.send("Input.dispatchTouchEvent", { type: "touchStart", touchPoints: [{ x: box.x + 120, y: box.y + rowPx + 8 }] });
+      await page.waitForSelector(".frame-menu");
+      await client.send("Input.dispatchTouchEvent", { type: "touchEnd", touchPoints: [] });
+      await atRest(page);
+      assert.ok(await page.evaluate(() => document.activeElement.matches(".frame-menu button:first-of-type")));
+      await page.keyboard.press("Escape");
+      await page.waitForSelector(".frame-menu", { state: "detached" });
+    }),
+  );
+
   await runner.test("many moves in one frame of the screen are painted once; less motion is obeyed", async () => {
     const context = await browser.newContext({ viewport: { width: 1200, height: 800 }, reducedMotion: "reduce", ignoreHTTPSErrors: true });
     await withPage(

@@ -34,6 +34,9 @@ function files() {
     ["stacks.folded", foldedText(200)],
     ["decimals.folded", Buffer.from("# a comment\nmain;run 1.5\nmain;run;köln 2.25\nmain 3e1\n")],
     ["kernel.folded", Buffer.from("main;read;vfs_read_[k] 4\nmain;jitted_[j] 2\n")],
+    ["gaps.folded", Buffer.from("a;;b 5\n;a 3\na; 2\n; 1\n;x_[i] 4\n")],
+    ["blanks.folded", Buffer.from("a;b\u00a0 5\n\u2003a;c\u2003d\t3\r\n\ufeffa;e 2\na;f\u2028g 4\na;h\u00a01\n\v a;b 1\f\n# of \u00a0 7\na;k -0.5\n")],
+    ["slash.pb.gz", encodePprof({ types: [["samples", "count"]], binary: "/", mapped: { start: 0x1000, offset: 0x200 }, samples: [{ stack: ["main", 0x1100], values: [3] }, { stack: [0x1200], values: [4] }] })],
   ];
   if (!existsSync(sharedFolder)) return made;
   const real = readdirSync(sharedFolder).filter((name) => name.endsWith(".pb.gz"));
@@ -45,6 +48,8 @@ function groupedFiles() {
   const many = labelledSamples(48, 60).map(({ labels, ...sample }, i) => ({ ...sample, labels: i === 7 ? Array.from({ length: 900 }, (_, at) => ["thread", `wörker ${at}`]) : labels }));
   const made = [
     ["inlined.folded", Buffer.from("main;read_[k];copy_[i];deep_[i] 4\nmain;copy_[i] 3\ncopy_[i];x 1\nmain;jit_[j];read_[k] 2\nmain;jit_[j] 2\nread_[k];copy_[i] 5\n"), []],
+    ["gaps.folded", Buffer.from("a;;b_[k] 5\n;a 3\na; 2\n;x_[i];_[i] 4\n"), []],
+    ["slash.pb.gz", encodePprof({ types: [["samples", "count"]], binary: "//", samples: [{ stack: ["main", 0x1100], values: [3] }, { stack: [0x1200], values: [4] }] }), []],
     ["labelled.pb.gz", encodePprof({ types: [["cpu", "nanoseconds"]], binary: "/usr/bin/app/", samples: many.map(({ values, ...sample }) => ({ ...sample, values: [values[1]] })) }), ["label:thread", "bytes"]],
   ];
   const real = ["labels.pb.gz", "profile1.pb.gz", "fib.pb.gz", "no-python.pb.gz"].filter((name) => existsSync(join(sharedFolder, name)));

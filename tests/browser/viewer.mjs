@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { readdirSync, statSync } from "node:fs";
 import { gzipSync } from "node:zlib";
-import { pasted, soon, spoken, tableRows, told, viewReady, withPage } from "./harness.mjs";
+import { edgePixels, pasted, soon, spoken, tableRows, told, viewReady, withPage } from "./harness.mjs";
 import { cpuProfile, cpuSamples, deepText, encodePprof, foldedText, matchOf, topOf, totalOf, twoTypes } from "./profiles.mjs";
 
 const seconds = (ns) => {
@@ -229,6 +229,8 @@ export async function testViewer(runner, browser, server) {
       await told(page, "Link copied");
       assert.equal(await pasted(page), page.url());
       await page.focus(".icicle");
+      for (const key of ["c", "C"]) await page.keyboard.press(key);
+      assert.equal(await pasted(page), page.url(), "where no frame is chosen, none is copied");
       await page.keyboard.press("n");
       await page.waitForURL(/z=/);
       assert.match(await spoken(page), /json/);
@@ -412,7 +414,9 @@ export async function testViewer(runner, browser, server) {
       await page.mouse.move(5, 5);
       await page.waitForSelector(".row.hovered", { state: "detached" });
       const before = await overlay();
+      assert.equal(await edgePixels(page), 0);
       await page.hover(".rows .row >> nth=0");
+      await soon(async () => assert.ok((await edgePixels(page)) > 60, "boxes of the row's function have edges"));
       await page.waitForFunction((old) => document.querySelector(".icicle canvas:last-child").toDataURL() !== old, before);
       await page.focus(".icicle");
       await page.keyboard.press("4");
@@ -586,12 +590,18 @@ export async function testViewer(runner, browser, server) {
     });
   });
 
-  await runner.test("on a phone all of the legend can be read", () =>
+  await runner.test("on a phone the legend and the facts are a line each, and all of them can be read", () =>
     withPage(
       browser, server,
       async (page) => {
         await open(page);
         await page.waitForSelector(".legend li:nth-child(6)");
+        for (const [list, label] of [[".legend", "All colours"], [".facts", "All facts"]]) {
+          const height = () => page.$eval(list, (element) => element.getBoundingClientRect().height);
+          assert.ok((await height()) <= 24);
+          await page.click(`[aria-label="${label}"]`);
+          assert.ok((await height()) > 24);
+        }
         const hidden = await page.evaluate(() => {
           const legend = document.querySelector(".legend").getBoundingClientRect();
           const isIn = (one) => one.bottom <= legend.bottom && one.right <= innerWidth;
@@ -602,6 +612,45 @@ export async function testViewer(runner, browser, server) {
       },
       { look: "phone" },
     ),
+  );
+
+  await runner.test("a phone, however it is held, shows frames at once, and a picture of most of its height", () =>
+    withPage(
+      browser, server,
+      async (page) => {
+        for (const [width, height] of [[360, 740], [740, 360]]) {
+          await page.setViewportSize({ width, height });
+          await open(page);
+          const { height: own } = await page.locator(".icicle-frame").boundingBox();
+          const { y } = await page.locator(".icicle").boundingBox();
+          assert.ok(y + 3 * 22 <= height, `${width} x ${height}: frames begin at ${y}`);
+          assert.ok(own >= 0.6 * height, `${width} x ${height}: ${own} pixels of picture`);
+        }
+        await open(page, "?v=labels&sv=2");
+        assert.equal(await page.locator(".legend").count(), 0, "no colours, no legend");
+      },
+      { look: "phone" },
+    ),
+  );
+
+  await runner.test("keys of one sign can be switched off, which this browser keeps", () =>
+    withPage(browser, server, async (page) => {
+      await open(page);
+      await page.keyboard.press("?");
+      await page.uncheck(".check input");
+      await page.keyboard.press("Escape");
+      await page.waitForSelector("dialog", { state: "detached" });
+      await page.reload();
+      await viewReady(page);
+      for (const key of ["2", "4", "?", "+"]) await page.keyboard.press(key);
+      assert.equal(page.url(), at());
+      assert.equal(await page.locator("dialog").count(), 0);
+      await page.click(".keys-button");
+      await page.check(".check input");
+      await page.keyboard.press("Escape");
+      await page.keyboard.press("2");
+      await page.waitForURL(/v=table/);
+    }),
   );
 
   await runner.test("the share page's scripts and styles stay within 60 KB gzip", () =>

@@ -1,14 +1,21 @@
-/* app: which page a path is. Pages that a reader of a profile does not need are loaded on demand. */
+/*
+ * app: which page a path is. Pages that a reader of a profile does not need are loaded on demand. What is imported for no use
+ * here is small and needed by several of them: each would be a chunk of its own.
+ */
 import { render, type VNode } from "preact";
 import "./everywhere.ts";
+import "./in_turn.ts";
+import "./model/neighbour.ts";
+import "./model/stack_rules.ts";
 import "./ui/keep_focus.ts";
 import "./ui/style.ts";
+import "./ui/sure_button.tsx";
 import "./ui/visible_text.ts";
 import type { Session } from "./api.ts";
 import { later } from "./ui/later.tsx";
 import { Shell, useSession } from "./ui/shell.tsx";
 import { DiffPage } from "./pages/diff.tsx";
-import "./pages/early_drop.ts";
+import { startHearing } from "./pages/early_drop.ts";
 import { SharePage } from "./pages/share.tsx";
 
 const inShell = (content: VNode, { session }: { session: Session | null }) => <Shell session={session}>{content}</Shell>;
@@ -58,4 +65,5 @@ function App() {
   return <Page session={session} />;
 }
 
+startHearing();
 render(<App />, document.getElementById("app")!);

@@ -3,6 +3,7 @@
  * bundler would make a chunk of each set of modules that the same scripts need.
  */
 import "./model/chain.ts";
+import "./model/exactly.ts";
 import "./model/flame.ts";
 import "./model/labels.ts";
 import "./model/units.ts";

@@ -57,7 +57,7 @@ const seconds = (ms: number) => (ms / 1000).toFixed(3);
 const spanOf = ({ from, to }: Span) => ({ start: seconds(from), end: seconds(to) });
 const askedBy = (asked: Asked) => ({ query: asked.query, ...spanOf(asked) });
 
-export function madeBy({ headers }: Response): Made {
+function madeBy({ headers }: Response): Made {
   const pairs = [...(headers.get("Perfolio-Statistics") ?? "").matchAll(/(\w+)=(\d+)/g)];
   return {
     rule: headers.get("Perfolio-Rule") ?? "",

@@ -127,14 +127,26 @@ const upgraders: Record<number, (parameters: URLSearchParams) => void> = {
   },
 };
 
+/** What a link may say and is so without it. */
+const implied = ["v=icicle", "b=icicle", "g=function", "names=simple", "c=package", `gn=${defaultGraphSize}`, "norm=0"];
+
+/** Of columns and halves a part may be unknown; an "x" is told of rule by rule (unknownRules of model/chain.ts). */
+function isKnown(name: string, value: string): boolean {
+  if (!value || !known.has(name) || name === "x" || implied.includes(`${name}=${value}`)) return true;
+  if (name === "sv") return /^\d{1,15}$/.test(value);
+  if (name === "co") return value.split(",").every(isColumn);
+  if (/^z[ab]$/.test(name) && value.includes(":") && !parseHalf(value)?.window) return false;
+  return new URLSearchParams(formatState(parseState(`?sv=2&${new URLSearchParams([[name, value]])}`))).has(name);
+}
+
+/** Of a value that nobody can read to its end. */
+const shownLength = 40;
+
 /** Settings of a link whose values are not known here, as "v=nope": they count as absent. */
 export function unknownSettings(query: string): string[] {
   const parameters = new URLSearchParams(query);
   upgrade(parameters);
-  const choices: [name: string, values: readonly (string | number)[]][] = [["v", views], ["b", views], ["c", colourModes], ["names", nameModes], ["gn", graphSizes]];
-  return choices
-    .map(([name, values]) => [name, parameters.get(name), values.map(String)] as const)
-    .flatMap(([name, value, values]) => (value && !values.includes(value) ? [`${name}=${value}`] : []));
+  return [...parameters].flatMap(([name, value]) => (isKnown(name, value) ? [] : `${name}=${value.length > shownLength ? `${value.slice(0, shownLength)}…` : value}`));
 }
 
 /** The version that the parameters are of then. */

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { callGraph, labelledShare, type CallGraph } from "../src/model/call_graph.ts";
+import { callGraph, type CallGraph } from "../src/model/call_graph.ts";
+import { labelledShare } from "../src/model/call_pair.ts";
 import { decodeFlame, FrameFlag, pathOf, type Flame } from "../src/model/flame.ts";
 import { groupFrames, listFunctions, type FunctionRow } from "../src/model/functions.ts";
 import { layoutGraph, type Point } from "../src/model/graph_layout.ts";

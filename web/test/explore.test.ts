@@ -65,6 +65,11 @@ test("a query is taken apart and put together", () => {
   assert.deepEqual(splitQuery("a:b"), { type: "a:b", matchers: "" });
   assert.deepEqual(splitQuery('a:b{x="1"'), { type: "a:b", matchers: 'x="1"' });
   assert.equal(joinQuery("a:b", " "), "a:b");
+  for (const type of ["a[b]:c", 'say "a"\\b:c', "a{b}:c", "it's:\n\t:n"])
+    for (const matchers of ["", 'x="{}"', 'x="1",y=~"[a]"']) assert.deepEqual(splitQuery(joinQuery(type, matchers)), { type, matchers });
+  assert.equal(joinQuery("a[b]:c", 'x="1"'), '{__profile_type__="a[b]:c",x="1"}');
+  assert.equal(narrow(joinQuery("a[b]:c", ""), [["x", "1"]]), '{__profile_type__="a[b]:c",x="1"}');
+  assert.deepEqual(splitQuery('{__profile_type__="a:b"}'), { type: "", matchers: '__profile_type__="a:b"' });
   assert.equal(narrow("a:b", [["x", '1"']]), 'a:b{x="1\\""}');
   assert.equal(narrow('a:b{y="2",}', [["x", ""]]), 'a:b{y="2",x=""}');
 });

@@ -7,7 +7,7 @@ import { countedAs, countFunctions, frameTitle, listFunctions, sortFunctions } f
 import { layoutRow, matchedColumns, nodeAt } from "../src/model/layout.ts";
 import { findByPathHash, pathHash } from "../src/model/path.ts";
 import { exactly } from "../src/model/exactly.ts";
-import { bothMarks, compileSearch, filterByName, nextMatch, search } from "../src/model/search.ts";
+import { bothMarks, compileRule, compileSearch, filterByName, nextMatch, search } from "../src/model/search.ts";
 import { encodeFlame } from "./encode_flame.mjs";
 import { bigTree, decode, type Tree } from "./trees.ts";
 
@@ -179,6 +179,12 @@ test("takes the server's subset of expressions", () => {
   const odd = "std::map<int, (a|b)>::operator[]";
   assert.ok(compileSearch(exactly(odd)).test(odd));
   assert.ok(!compileSearch(exactly(odd)).test(odd + "x"));
+  for (const letter of ["a", "(", "é", "🔥", "\n"]) {
+    const long = letter.repeat(10_000);
+    assert.ok(compileRule(exactly(long)).test(long) && !compileRule(exactly(long)).test(letter.repeat(1999)), letter);
+    assert.ok(new TextEncoder().encode(exactly(letter.repeat(1999))).length < 8192);
+    assert.ok(!compileRule(exactly(letter.repeat(1999))).test(long), letter);
+  }
 });
 
 test("an expression that could hang the page is followed all ways at once", () => {

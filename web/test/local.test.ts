@@ -4,6 +4,7 @@ import { toPprof } from "../src/export/pprof_form.ts";
 import { seenTree } from "../src/export/seen_tree.ts";
 import { toFolded } from "../src/export/text_forms.ts";
 import { decodeFolded, splitPair } from "../src/local/folded.ts";
+import { FrameGrouper } from "../src/local/grouping.ts";
 import { PairError, RefusedError } from "../src/local/profile.ts";
 import { readProfile } from "../src/local/read.ts";
 import { decodeFlame, FrameFlag } from "../src/model/flame.ts";
@@ -25,6 +26,24 @@ test("stacks that begin alike are one tree, as on the server", async () => {
   const flame = decodeFlame(encodeFlame([{ profile, type: 0, factor: 1 }], { group: "", labels: [], isNormalised: false }));
   assert.deepEqual([...flame.frame].map((frame) => flame.frames.name(frame)), ["root", "main", "run", "b", "a", "rest"]);
   assert.deepEqual([...flame.cum], [36, 36, 31, 20, 11, 5]);
+});
+
+test("frames without a name are counted, and white space that is not of ASCII belongs to names", () => {
+  const stacksOf = (text: string) => {
+    const { frames, start, stack, values } = decodeFolded(text);
+    return [...values].map((value, i) => [[...stack.slice(start[i], start[i + 1])].map((frame) => frames[frame].name).join("|"), value]);
+  };
+  assert.deepEqual(stacksOf("a;;b 5\n;a 3\na; 2\n; 1\n"), [["a|<unknown>|b", 5], ["<unknown>|a", 3], ["a|<unknown>", 2], ["<unknown>|<unknown>", 1]]);
+  assert.deepEqual(stacksOf("a;b\u00a0 5\n\u2003c\t3\r\n\ufeffd 2\nf\u2028g 4\nh\u00a01\n\v i 1\f\n"), [["a|b\u00a0", 5], ["\u2003c", 3], ["\ufeffd", 2], ["f\u2028g", 4], ["i", 1]]);
+  assert.deepEqual(stacksOf("a -2.5e-6\nb -2.5e-7\nc 9\n"), [["a", -3], ["b", 0], ["c", 9e6]]);
+  assert.equal(decodeFolded(`a 1\nb 1.${"0".repeat(40)}\nc +9223372036854775807\nd ${"0".repeat(60)}7\n`).notes[0], "2 lines are no stack with a value.");
+});
+
+test("a binary that is called by slashes alone has no name", () => {
+  const grouper = new FrameGrouper("function");
+  const place = { func: null, line: 0, isInlined: false, offset: 0x100n };
+  const named = (mapping: string, address: bigint) => grouper.frames[grouper.frame({ ...place, mapping, address })].name;
+  assert.deepEqual([named("/", 0x1000n), named("//", 0n), named("/a//", 0n), named("/a//", 1n), named("", 0n)], ["0x1000", "<unknown>", "[a]", "a+0x100", "<unknown>"]);
 });
 
 test("frames may begin like comments", () => {

@@ -91,6 +91,12 @@ test("links of version 1 keep their meaning", () => {
 test("settings of a link whose values are not known are named", () => {
   assert.deepEqual(unknownSettings("?v=nonsense&b=table&c=pink&names=odd&gn=7000&g=anything&later=1&sv=2"), ["v=nonsense", "c=pink", "names=odd", "gn=7000"]);
   assert.deepEqual(unknownSettings("?v=both&sv=1"), []);
+  const hash = "0123456789abcdef";
+  const broken = ["z=zzz", "root=1", "za=zzz", `zb=${hash}:1-0`, "w=0.9-0.1", "s=-zzz", "co=x,y", "co=flat,y", "lb==", "sv=abc", "sv=-1", "norm=yes", "p=half", "b=nope"];
+  for (const one of broken) assert.deepEqual(unknownSettings(`?v=table&${one}&later=1`), [one]);
+  assert.deepEqual(unknownSettings(`?z=${"é".repeat(41)}&sv=2`), [`z=${"é".repeat(40)}…`]);
+  const right = [`z=${hash}`, `root=${hash}`, `za=${hash}`, `zb=${hash}:0.10-1`, "w=0-0.50", "s=-cum", "s=name", "co=flat,cum,flat,name", "lb=a%3Db&lb=c!%3D&lb=a%3Db", "sv=3", "norm=0", "norm=1", "p=filtered", "b=icicle", "v=table&b=table", "x=paint:b", "st=odd", "m=f&q=%5B", "g=label:x", "c=package"];
+  for (const one of right) assert.deepEqual(unknownSettings(`?${one}&later=1`), [], one);
   assert.deepEqual(unknownSettings("?v=icicle&b=&gn=60&names=simple&sv=2"), []);
 });
 

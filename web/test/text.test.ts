@@ -21,6 +21,10 @@ test("values are told in the unit that fits", () => {
   assert.equal(formatValue(1500, "ms"), "1.50 s");
   assert.equal(formatValue(90, "seconds"), "90 s");
   assert.equal(formatValue(1800, "seconds"), "30 min");
+  assert.equal(formatValue(71 * 3600, "seconds"), "71 h");
+  assert.equal(formatValue(400 * 86400, "seconds"), "400 d");
+  assert.equal(formatBytes(1e18), "888 PiB");
+  assert.equal(formatBytes(2 ** 62), "4 EiB");
   assert.equal(formatValue(3, "hours"), "3 hours");
   assert.equal(formatBytes(512), "512 B");
   assert.equal(formatBytes(1_572_864), "1.50 MiB");

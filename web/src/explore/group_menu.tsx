@@ -1,14 +1,14 @@
 /* group_menu: the labels that tell the lines of the graph apart. */
 import { listLabelNames } from "../explore_api.ts";
 import type { Asked } from "../model/explore_state.ts";
-import { splitQuery } from "../model/selector.ts";
+import { joinQuery, splitQuery } from "../model/selector.ts";
 import { ErrorLine, Loading, Menu } from "../ui/kit.tsx";
 import { useLoaded, type Loaded } from "./use_selection.ts";
 
 /** Of the series of that type in the window. */
 export function useLabelNames(window: Asked): Loaded<string[]> {
   const { type } = splitQuery(window.query);
-  return useLoaded(type && `${type}\n${window.from}\n${window.to}`, (signal) => listLabelNames(type, window, signal));
+  return useLoaded(type && `${type}\n${window.from}\n${window.to}`, (signal) => listLabelNames(joinQuery(type, ""), window, signal));
 }
 
 function Names({ names, by, onChange }: { names: Loaded<string[]>; by: readonly string[]; onChange: (by: string[]) => void }) {

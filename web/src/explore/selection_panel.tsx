@@ -1,7 +1,7 @@
 /* selection_panel: one selection: what, when, and its values over time. */
 import type { ComponentChildren } from "preact";
 import type { Selection } from "../model/explore_state.ts";
-import { splitQuery } from "../model/selector.ts";
+import { joinQuery, splitQuery } from "../model/selector.ts";
 import { Button, ErrorLine, Loading, Select } from "../ui/kit.tsx";
 import { Metrics } from "./metrics.tsx";
 import { QueryBar } from "./query_bar.tsx";
@@ -43,7 +43,7 @@ export function SelectionPanel({ side, selection, known, hasLines, of, onChange,
     <section class={`selection ${side.toLowerCase()}`} aria-label={side || "Selection"}>
       {side && <h2 class="side-word">{side}</h2>}
       <div class="selection-bar">
-        <Select label={`Profile type${word}`} value={type} choices={typeChoices(known, type)} onChange={(chosen) => onChange({ query: selection.query.replace(/^[^{]*/, chosen), only: [] })} />
+        <Select label={`Profile type${word}`} value={type} choices={typeChoices(known, type)} onChange={(chosen) => onChange({ query: joinQuery(chosen, splitQuery(selection.query).matchers), only: [] })} />
         <QueryBar label={`Labels${word}`} query={selection.query} error={queryError} span={window} onQuery={ask} />
         <TimeRange label={`Time${word}`} span={window} {...{ selection, onChange, onRefresh }} />
         {children}

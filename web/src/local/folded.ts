@@ -10,7 +10,65 @@ import { LocalError, noLabels, NumberList, PairError, type LocalProfile, type St
 const maxDecimals = 6;
 /** Values from here on the server does not keep, but for whole numbers up to 2^63. */
 const valueEnd = 9.2e18;
-const isKept = (value: string) => Math.abs(Number(value)) < valueEnd || (/^[-+]?\d+$/.test(value) && BigInt.asIntN(64, BigInt(value)) === BigInt(value));
+/** A number with a point or an exponent is shorter there. */
+const numberBytes = 40;
+function isNumber(text: string): boolean {
+  const size = Math.abs(Number(text));
+  if (/^-?\d+$/.test(text)) return size < valueEnd || (size < 1e19 && BigInt.asIntN(64, BigInt(text)) === BigInt(text));
+  return size < valueEnd && text.length < numberBytes && /^[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?$/.test(text);
+}
+
+interface Line {
+  stack: string;
+  value: string;
+}
+
+/** Without white space of ASCII: any other the server takes for a part of a name. */
+function trim(text: string): string {
+  const isSpace = (code: number) => code === 32 || (code >= 9 && code <= 13);
+  let [from, to] = [0, text.length];
+  while (from < to && isSpace(text.charCodeAt(from))) from++;
+  while (from < to && isSpace(text.charCodeAt(to - 1))) to--;
+  return text.slice(from, to);
+}
+
+/** A trimmed line cut at its last blank; null for what is no stack with a value. */
+function parseLine(line: string): Line | null {
+  const at = Math.max(line.lastIndexOf(" "), line.lastIndexOf("\t")) + 1;
+  const [stack, value] = [trim(line.slice(0, at)), line.slice(at)];
+  return stack && isNumber(value) ? { stack, value } : null;
+}
+
+/** "# text", "// text", and "//text" without a value; what has several frames and a value is a stack. */
+function isComment(line: string, found: Line | null): boolean {
+  if (line === "#") return true;
+  if (!line.startsWith("# ") && !line.startsWith("//")) return false;
+  return !found || (!found.stack.includes(";") && (line.startsWith("# ") || line.startsWith("// ")));
+}
+
+/** Of each line but empty ones and comments: the stack and its value; null for what is no stack. */
+function* linesOf(text: string): Generator<Line | null> {
+  for (const raw of text.split("\n")) {
+    const line = trim(raw);
+    const found = parseLine(line);
+    if (line && !isComment(line, found)) yield found;
+  }
+}
+
+/** The text without what is no stack: comments, and lines that nobody can read. */
+export const stacksAlone = (text: string): string =>
+  text.split("\n").filter((line) => !line || linesOf(line).next().value).join("\n");
+
+/** What text with a value behind the first line, or behind most lines, is to the server. */
+export function areStacks(text: string): boolean {
+  const all = [...linesOf(text)];
+  return Boolean(all[0]) || all.filter(Boolean).length * 2 > all.length;
+}
+
+export function hasStack(text: string): boolean {
+  for (const found of linesOf(text)) if (found) return true;
+  return false;
+}
 
 interface Lines {
   stacks: string[];
@@ -20,50 +78,23 @@ interface Lines {
   skipped: number;
 }
 
-/** "# text", "// text", and "//text" without a value; what has several frames and a value is a stack. */
-function isComment(line: string, stack: string | undefined): boolean {
-  if (line === "#") return true;
-  if (!line.startsWith("# ") && !line.startsWith("//")) return false;
-  return stack === undefined || (!stack.includes(";") && (line.startsWith("# ") || line.startsWith("// ")));
-}
-
-/** Of each line but empty ones and comments: the whole, the stack and the value; null for what is no stack. */
-function* linesOf(text: string): Generator<RegExpExecArray | null> {
-  for (const raw of text.split("\n")) {
-    const line = raw.trim();
-    const found = /^(.*\S)[ \t]+([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)$/.exec(line);
-    if (line && !isComment(line, found?.[1])) yield found;
-  }
-}
-
-/** What text with a value behind the first line, or behind most lines, is to the server. */
-export function areStacks(text: string): boolean {
-  const all = [...linesOf(text)];
-  return Boolean(all[0]) || all.filter(Boolean).length * 2 > all.length;
-}
-
-export function hasStack(text: string): boolean {
-  for (const found of linesOf(text)) if (found && isKept(found[2])) return true;
-  return false;
-}
-
 function readLines(text: string): Lines {
   const lines: Lines = { stacks: [], values: [], pairs: 0, skipped: 0 };
   for (const found of linesOf(text)) {
-    if (!found || !isKept(found[2])) {
+    if (!found) {
       lines.skipped++;
       continue;
     }
-    lines.stacks.push(found[1]);
-    if (/^.*\S[ \t]+[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?$/.test(found[1])) lines.pairs++;
-    lines.values.push(found[2]);
+    lines.stacks.push(found.stack);
+    if (parseLine(found.stack)) lines.pairs++;
+    lines.values.push(found.value);
   }
   return lines;
 }
 
 const mappingOf = (name: string) => (name.endsWith("_[k]") ? "[kernel.kallsyms]" : name.endsWith("_[j]") ? "[jit]" : "");
 
-/** What is inlined ("_[i]") is a part of its caller's place, and so of its binary. */
+/** A frame without a name stays one. What is inlined ("_[i]") is a part of its caller's place, and so of its binary. */
 function readStacks(texts: readonly string[], grouper: FrameGrouper): Stacks {
   const isByBinary = grouper.group === "binary";
   const frameOf = new Map<string, number>();
@@ -73,7 +104,6 @@ function readStacks(texts: readonly string[], grouper: FrameGrouper): Stacks {
     let binary: string | null = null;
     let last = -1;
     for (const name of names.split(";")) {
-      if (name === "") continue;
       const isInlined = binary !== null && name.endsWith("_[i]");
       const mapping: string = isInlined ? binary! : (binary = mappingOf(name));
       const key = isInlined ? `${mapping};${name}` : name;
@@ -109,10 +139,10 @@ export function splitPair(text: string): [before: string, after: string] {
   const before: string[] = [];
   const after: string[] = [];
   for (const found of linesOf(text)) {
-    const [, stack, value] = /^(.*\S)[ \t]+(\S+)$/.exec(found?.[1] ?? "") ?? [];
-    if (!found || !stack) continue;
-    before.push(`${stack} ${value}\n`);
-    after.push(`${stack} ${found[2]}\n`);
+    const first = found && parseLine(found.stack);
+    if (!first) continue;
+    before.push(`${first.stack} ${first.value}\n`);
+    after.push(`${first.stack} ${found.value}\n`);
   }
   return [before.join(""), after.join("")];
 }
@@ -129,7 +159,7 @@ export function decodeFolded(text: string): LocalProfile {
     regroup: (grouper) => readStacks(lines.stacks, grouper),
     sampleTypes: [{ type: "samples", unit: scale === 1 ? "count" : `count/${scale}` }],
     defaultType: 0,
-    values: Float64Array.from(lines.values, (value) => Math.round(Number(value) * scale)),
+    values: Float64Array.from(lines.values, (value) => Math.sign(Number(value)) * Math.round(Math.abs(Number(value)) * scale) || 0), // halves away from zero, as there
     labels: noLabels(lines.stacks.length),
     notes: lines.skipped ? [`${formatCount(lines.skipped)} ${lines.skipped === 1 ? "line is" : "lines are"} no stack with a value.`] : [],
   };

@@ -5,7 +5,7 @@
 import { FrameFlag } from "../model/flame.ts";
 import type { LocalFrame } from "./profile.ts";
 
-export const frameGroups = ["function", "file", "line", "address", "binary"] as const;
+const frameGroups = ["function", "file", "line", "address", "binary"] as const;
 export type FrameGroup = (typeof frameGroups)[number];
 
 /** What a grouping means that is written in a link: one of frames, or a label, by which functions are divided. */
@@ -32,9 +32,13 @@ const kernel = /^\[(guest\.)?kernel|(^|\/)vmlinux$|\.ko$/;
 /** Flags that hold only when they hold everywhere. */
 const ofAll = FrameFlag.Inlined | FrameFlag.Kernel | FrameFlag.Interpreted;
 
-const baseName = (path: string) => /([^/]+|^\/)\/*$/.exec(path)?.[1] ?? path;
+/** "" of a path that is nothing but slashes. */
+const baseName = (path: string) => /([^/]+)\/*$/.exec(path)?.[1] ?? "";
 /** As pprof prints what has no name. */
-const binaryName = (mapping: string) => (mapping ? `[${baseName(mapping)}]` : "<unknown>");
+function binaryName(mapping: string): string {
+  const name = baseName(mapping);
+  return name ? `[${name}]` : "<unknown>";
+}
 /** Of a binary's path, what counts before an offset. */
 const rawPathBytes = 256;
 
@@ -43,16 +47,17 @@ const hexadecimal = (number: bigint) => "0x" + number.toString(16);
 /** Of an address without a function: lib/profile/raw_name.h. */
 function rawName({ mapping, address, offset }: Place): string {
   if (!address) return binaryName(mapping);
-  if (!mapping) return hexadecimal(address);
   const bytes = encoder.encode(mapping);
   let from = Math.max(0, bytes.length - rawPathBytes);
   while (from > 0 && (bytes[from] & 0xc0) === 0x80) from++;
-  return `${baseName(from ? new TextDecoder().decode(bytes.subarray(from)) : mapping)}+${hexadecimal(offset)}`;
+  const base = baseName(from ? decoder.decode(bytes.subarray(from)) : mapping);
+  return base ? `${base}+${hexadecimal(offset)}` : hexadecimal(address);
 }
 
 /** Bytes of a name that stands behind an address. */
 const addressNameBytes = 240;
 const encoder = new TextEncoder();
+const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
 
 /** Once where the address is all that is known. */
 function addressName(number: bigint, name: string): string {
@@ -62,7 +67,7 @@ function addressName(number: bigint, name: string): string {
   if (!bytes || bytes.length <= addressNameBytes) return `${address} ${name}`;
   let end = addressNameBytes;
   while (end > 0 && (bytes[end] & 0xc0) === 0x80) end--;
-  return `${address} ${new TextDecoder().decode(bytes.subarray(0, end))}…`;
+  return `${address} ${decoder.decode(bytes.subarray(0, end))}…`;
 }
 
 export class FrameGrouper {

@@ -189,7 +189,7 @@ function simplifyName(name: string): string {
 }
 
 class Locations {
-  private readonly decoder = new TextDecoder();
+  private readonly decoder = new TextDecoder("utf-8", { ignoreBOM: true });
   private readonly texts: (string | undefined)[] = [];
   private readonly known = new Map<number, Located>();
   /** Ids of functions that drop_frames names and keep_frames does not. */

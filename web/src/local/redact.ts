@@ -6,6 +6,7 @@
  * not known here may point into it; a string that no remaining field names is emptied. Fields that are not
  * known and hold bytes are left out, for nobody can say what is in them; numbers are kept.
  */
+import { stacksAlone } from "./folded.ts";
 import { isPprof } from "./pprof.ts";
 import { LocalError } from "./profile.ts";
 import { Message } from "./protobuf.ts";
@@ -17,13 +18,28 @@ import type { Redaction } from "./wish.ts";
 export interface Redactable {
   format: "pprof" | "folded";
   labelKeys: string[];
-  commentCount: number;
 }
 
 const baseName = (path: string) => path.slice(Math.max(path.lastIndexOf("/"), path.lastIndexOf("\\")) + 1);
-const commandKeys = /^(cmd|cmd_?line|command|command_?line|args|argv)$/i;
+/** "cmdline", "process.command_args", "jvmArgs", "process.command_args.0" and whatever else ends so. */
+const isCommandKey = (key: string) =>
+  /(^|[^a-z])(cmd|command|arg[sv]?|arguments)[^a-z]*$|(cmd|command)[^a-z]?(line|args?|arguments)[^a-z]*$/i.test(key.replace(/[a-z](?=[A-Z])/g, "$&_"));
+/** As in "command: …", "process.command_line=…" and "args …"; or what has options. */
+const isCommand = (text: string) =>
+  /(^|[^a-z])((cmd|command)[^a-z]?(line|args?|arguments)|arg[sv])(?![a-z])|(cmd|command)["']?\s*[:=]|[\s\0]--?\w/i.test(text);
 /** "app --listen …": what follows a blank and begins like an argument. */
-const withoutArguments = (path: string) => path.replace(/\s+-.*$/s, "");
+const withoutOptions = (path: string) => path.replace(/[\s\0]-.*$/s, "");
+/** What is no option, and of no name of a thread such as "app worker-3" either. */
+const isArgument = /[=/:@\\]|[\s\0]-/;
+/**
+ * A program's path up to its first blank, of which nobody can tell whether it is in a folder's name or in front of an
+ * argument; but for Windows, where the name ends in .exe.
+ */
+const programOf = (path: string) => /^"?[A-Za-z]:\\.*?\.exe(?![^\s\0"])|^[^\s\0]*/is.exec(path)![0];
+/** Of a program without what Windows ends it with. */
+const nameOf = (path: string) => baseName(programOf(path)).replace(/\.exe$/i, "");
+const isLibrary = /\.(so|dll|dylib|jar|ko)(\.[\w.]+)?$/;
+const isInBrackets = /^\[.*\]$/;
 
 const enum Field {
   SampleType = 1, Sample, Mapping, Location, Function, Strings, DropFrames, KeepFrames,
@@ -40,7 +56,7 @@ interface Kind {
 }
 
 class Redactor {
-  private readonly decoder = new TextDecoder();
+  private readonly decoder = new TextDecoder("utf-8", { ignoreBOM: true });
   private readonly used = new Set<number>([0]);
   private readonly added: string[] = [];
   private readonly placeOf = new Map<string, number>();
@@ -52,7 +68,7 @@ class Redactor {
     mainBinary: number,
     private readonly wish: Redaction,
   ) {
-    this.mainBinary = baseName(withoutArguments(this.text(mainBinary)));
+    this.mainBinary = nameOf(this.text(mainBinary));
     const keep = (index: number) => this.keep(index);
     const valueType: Kind = { texts: { 1: keep, 2: keep } };
     const label: Kind = { texts: { 1: keep, 2: keep, 4: keep }, isLeftOut: (message) => this.isLabelOut(message) };
@@ -85,11 +101,18 @@ class Redactor {
     return place;
   }
 
+  /** Libraries have none, unless what stands there is a program with one as its last. */
+  private withoutArguments(path: string): string {
+    if (isInBrackets.test(path)) return path;
+    const bare = withoutOptions(path);
+    return isLibrary.test(bare) && nameOf(path) !== this.mainBinary ? bare : programOf(bare);
+  }
+
   private readonly numberOf = new Map<string, number>();
   private path(index: number, word: "file" | "binary"): number {
     const whole = this.text(index);
-    const path = this.wish.commandLine && word === "binary" ? withoutArguments(whole) : whole;
-    if (path === "" || this.wish.paths === "keep" || /^\[.*\]$/.test(path)) return path === whole ? this.keep(index) : this.add(path);
+    const path = this.wish.commandLine && word === "binary" ? this.withoutArguments(whole) : whole;
+    if (path === "" || this.wish.paths === "keep" || isInBrackets.test(path)) return path === whole ? this.keep(index) : this.add(path);
     if (this.wish.paths === "base") return this.add(baseName(path));
     const key = word + path;
     if (!this.numberOf.has(key)) this.numberOf.set(key, this.numberOf.size + 1);
@@ -97,14 +120,19 @@ class Redactor {
     return this.add(`${word}-${this.numberOf.get(key)}${ending}`);
   }
 
+  private isCommandLine(text: string): boolean {
+    return /[\s\0]--\w/.test(text) || (this.mainBinary !== "" && nameOf(text) === this.mainBinary && isArgument.test(text.slice(programOf(text).length)));
+  }
+
   private isLabelOut(message: Message): boolean {
-    let key = "";
+    let [key, text] = ["", ""];
     while (message.next()) {
       if (message.field === 1 && message.wire === 0) key = this.text(message.unsigned());
+      else if (message.field === 2 && message.wire === 0) text = this.text(message.unsigned());
       else message.skip();
     }
     const { labels, commandLine } = this.wish;
-    return labels === "all" || labels.includes(key) || (commandLine && commandKeys.test(key));
+    return labels === "all" || labels.includes(key) || (commandLine && (isCommandKey(key) || this.isCommandLine(text)));
   }
 
   /** A comment that stays, without the paths in it. */
@@ -117,8 +145,8 @@ class Redactor {
 
   private isCommentOut(index: number): boolean {
     const text = this.text(index);
-    const isCommand = /\b(command|cmd)\s?_?(line)?\s*[:=]|\bargv\b|\s--?\w/i.test(text) || (this.mainBinary !== "" && text.includes(this.mainBinary));
-    return this.wish.comments || (this.wish.commandLine && isCommand);
+    const isOfMain = this.mainBinary !== "" && text.includes(this.mainBinary);
+    return this.wish.comments || (this.wish.commandLine && (isOfMain || isCommand(text)));
   }
 
   /** Writes what stays of a message; the fields' order stays too. */
@@ -165,13 +193,11 @@ function survey(data: Uint8Array) {
   const strings: Uint8Array[] = [];
   const labelKeys = new Set<number>();
   let mainBinary = -1;
-  let commentCount = 0;
   const look = (message: Message, use: (field: number, message: Message) => boolean) => {
     while (message.next()) if (!use(message.field, message)) message.skip();
   };
   look(new Message(data), (field, message) => {
     if (field === Field.Strings) strings.push(message.bytes());
-    else if (field === Field.Comment) message.numbers(false, () => commentCount++);
     else if (field === Field.Sample)
       look(message.message(), (inSample, sample) => {
         if (inSample !== 3) return false;
@@ -184,12 +210,10 @@ function survey(data: Uint8Array) {
     } else return false;
     return true;
   });
-  const decoder = new TextDecoder();
+  const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
   const keys = [...labelKeys].map((index) => (strings[index] ? decoder.decode(strings[index]) : "")).filter(Boolean);
-  return { strings, labelKeys: [...new Set(keys)].sort(), mainBinary: Math.max(0, mainBinary), commentCount };
+  return { strings, labelKeys: [...new Set(keys)].sort(), mainBinary: Math.max(0, mainBinary) };
 }
-
-const isComment = (line: string) => /^\s*(#(\s|$)|\/\/)/.test(line);
 
 /** The file's bytes unpacked; null for a format that is not read here. */
 async function open(file: Blob): Promise<{ bytes: Uint8Array; format: "pprof" | "folded" } | null> {
@@ -204,9 +228,7 @@ export async function findRedactable(file: Blob): Promise<Redactable | null> {
   const opened = await open(file);
   if (!opened) return null;
   const { bytes, format } = opened;
-  if (format === "folded") return { format, labelKeys: [], commentCount: new TextDecoder().decode(bytes).split("\n").filter(isComment).length };
-  const { labelKeys, commentCount } = survey(bytes);
-  return { format, labelKeys, commentCount };
+  return { format, labelKeys: format === "folded" ? [] : survey(bytes).labelKeys };
 }
 
 /** The file without what is not wanted, packed with gzip. */
@@ -219,8 +241,8 @@ export async function redact(file: Blob, wish: Redaction): Promise<Blob> {
     const { strings, mainBinary } = survey(bytes);
     made = new Redactor(strings, mainBinary, wish).run(bytes);
   } else {
-    const lines = new TextDecoder().decode(bytes).split("\n");
-    made = new TextEncoder().encode(lines.filter((line) => !(wish.comments || wish.commandLine) || !isComment(line)).join("\n"));
+    const text = new TextDecoder().decode(bytes);
+    made = new TextEncoder().encode(wish.comments || wish.commandLine ? stacksAlone(text) : text);
   }
   return new Response(new Blob([made]).stream().pipeThrough(new CompressionStream("gzip"))).blob();
 }

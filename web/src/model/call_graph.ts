@@ -7,6 +7,7 @@
  * this can run where only the tree is (graph_worker.ts); three passes, no object per node: 0.3 s of
  * processor time for a million nodes, cold, on a busy machine of two cores.
  */
+import { sizeOf, type Pair } from "./call_pair.ts";
 import { sumUp, type Columns } from "./flame.ts";
 
 /** Which function each frame is of; those of `isOther` are never drawn. */
@@ -14,9 +15,6 @@ export interface FrameGroups {
   groupOf: Uint32Array;
   isOther: Uint8Array;
 }
-
-/** After and before; before is 0 where there is no comparison. */
-export type Pair = readonly [value: number, base: number];
 
 export interface CallNode {
   group: number;
@@ -45,20 +43,18 @@ export interface CallGraph {
   edgeCount: number;
   /** What the nodes hold themselves, as a share of what all functions do. */
   share: number;
+  /** What is left out holds less than this, where there would be room for more functions; else 0. */
+  least: number;
 }
 
 /** Edges that hold less than this share of everything are left out, as in pprof. */
 const minEdgeShare = 0.001;
 const edgesPerNode = 3;
-/** Lighter edges do not say what they hold until one looks at them. */
-export const labelledShare = 0.05;
 /**
  * Functions that hold less than this share, divided by how many are wanted, of what the largest holds: as in pprof, 1 in 200 where
  * 60 are. They would fill the picture and say nothing.
  */
 const minShare = 0.3;
-
-export const sizeOf = ([value, base]: Pair): number => Math.max(Math.abs(value), Math.abs(base));
 
 interface GroupSums {
   flat: Float64Array;
@@ -242,5 +238,6 @@ export function callGraph(columns: Columns, { groupOf, isOther }: FrameGroups, m
     functionCount: groups.length,
     edgeCount: edges.length,
     share: everything === 0 ? 1 : own(chosen) / everything,
+    least: chosen.length < mostNodes ? (minShare * total) / mostNodes : 0,
   };
 }

@@ -9,8 +9,8 @@
  *   recursion  a matching function that is called, however deep, by itself is one frame
  *   only       hide what is not the reader's own code: `text` names a preset below
  *
- * Focus, ignore, hide and show mean what they mean in pprof and in the server's API (name or file
- * matches), with one difference: rules apply one after the other, so that a focus after a hide looks
+ * Focus, ignore, hide and show mean what they mean in pprof and in the server's API (name, file or
+ * binary matches), with one difference: rules apply one after the other, so that a focus after a hide looks
  * at what the hide left. A stack that loses all its frames is left out.
  *
  * In a link: rules joined by "~", each "action:text", a "~" in the text doubled, "!" before a rule
@@ -50,7 +50,7 @@ export const presets: Readonly<Record<string, Preset>> = {
 const isAction = (text: string): text is Action => (actions as readonly string[]).includes(text);
 
 /** Every action but recursion, which may mean all functions, needs a text. */
-export const isComplete = (rule: Rule): boolean =>
+const isComplete = (rule: Rule): boolean =>
   rule.action === "only" ? Object.hasOwn(presets, rule.text) : rule.action === "recursion" || rule.text !== "";
 
 export function formatChain(rules: readonly Rule[]): string {

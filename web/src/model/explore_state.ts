@@ -12,7 +12,7 @@
 import { narrow } from "./selector.ts";
 import { resolveWindow, type Span } from "./moment.ts";
 
-export const exploreVersion = 1;
+const exploreVersion = 1;
 
 /** What is asked: a query in a window, or in a part of it. */
 export interface Selection {

@@ -107,7 +107,7 @@ export class FlameVersionError extends FlameError {}
 export class FrameTable {
   readonly count: number;
   readonly nameId: Uint32Array;
-  private readonly decoder = new TextDecoder();
+  private readonly decoder = new TextDecoder("utf-8", { ignoreBOM: true }); // a mark in front of a name is a part of it
   private readonly decoded: (string | undefined)[] = [];
   /** All strings in one, when every byte of them is one character; undefined before it is known. */
   private all: string | null | undefined;

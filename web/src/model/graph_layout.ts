@@ -1,6 +1,6 @@
 /* graph_layout: where the boxes and lines of a call graph stand: callers above whom they call (dagre). */
 import { Graph, layout } from "@dagrejs/dagre";
-import { labelledShare } from "./call_graph.ts";
+import { labelledShare } from "./call_pair.ts";
 
 export type Size = readonly [width: number, height: number];
 export type Point = readonly [x: number, y: number];
@@ -24,6 +24,8 @@ export interface Layout {
 
 /** How far from the boxes of a row a line begins to turn; rows are 46 apart, and half-way there is a point of dagre's own. */
 const turn = 8;
+/** So far above and below its value a line turns; upright it goes past it, and not through it. */
+const beside = 14;
 
 /**
  * A line as dagre has it goes straight from row to row, from the middle of each, and so through the corners of whoever stands
@@ -43,7 +45,7 @@ function aroundBoxes(points: readonly Point[], from: Box, to: Box, rows: Readonl
   const enter = (x: number, y: number) => [turn, 0].forEach((far) => add(x, y - down * (halfOf(y) + far)));
   leave(start, from.y);
   for (const [x, y] of points.slice(1, -1)) {
-    if (!rows.has(Math.round(y))) add(x, y);
+    if (!rows.has(Math.round(y))) [-beside, -beside / 2, beside / 2, beside].forEach((far) => add(x, y + down * far));
     else {
       enter(x, y);
       leave(x, y);
@@ -61,7 +63,7 @@ interface Box {
   height: number;
 }
 
-const labelSize = { width: 60, height: 12, labelpos: "r", labeloffset: 4 };
+const labelSize = { width: 64, height: 16, labelpos: "r", labeloffset: 4 };
 
 export function layoutGraph(sizes: readonly Size[], wires: readonly Wire[]): Layout {
   const graph = new Graph();

@@ -55,14 +55,19 @@ function lastPart(name: string): string {
   return parts.slice(at).join("::");
 }
 
+/** "-[NSString length]", "<module>", "<img src=x>": cut anywhere they would say something else. */
+const isWhole = (name: string) => /^[-+]\[/.test(name) || (name.startsWith("<") && !name.includes("::"));
+
 /** From the whole name to its last part; without repetitions. */
 export function shorterNames(name: string): string[] {
   const forms = [name];
+  if (isWhole(name)) return forms;
   const add = (form: string) => {
     if (form && form.length < forms[forms.length - 1].length && forms.length < maxForms) forms.push(form);
   };
   const head = /^[^(<[]*/.exec(name)![0];
-  const pathless = head.includes("::") ? name : name.replace(/^[^(<[]*\/(?=[^/(<[])/, "");
+  // A slash behind a blank divides: "lambda x: x/2".
+  const pathless = head.includes("::") ? name : name.replace(/^[^(<[ ]*\/(?=[^/(<[])/, "");
   add(pathless);
   if (fileName.test(pathless)) return forms;
   const bare = withoutArguments(pathless);

@@ -1,4 +1,5 @@
 /* remembered: what this browser shared, with the delete tokens that only it has. */
+import { keepList, listKept } from "./kept_list.ts";
 
 export interface Remembered {
   id: string;
@@ -8,25 +9,10 @@ export interface Remembered {
   createdAt: number;
 }
 
-const storageKey = "perfolio:shares";
-const maxCount = 200;
+export const listRemembered = () => listKept<Remembered>("shares", ({ id }) => typeof id === "string");
 
-export function listRemembered(): Remembered[] {
-  try {
-    const value: unknown = JSON.parse(localStorage.getItem(storageKey) ?? "[]");
-    return Array.isArray(value) ? value.filter((entry): entry is Remembered => typeof entry?.id === "string") : [];
-  } catch {
-    return []; // storage may be forbidden or hold something else
-  }
-}
-
-function store(list: Remembered[]): void {
-  try {
-    localStorage.setItem(storageKey, JSON.stringify(list.slice(0, maxCount)));
-  } catch {
-    // Without storage the token is still shown once on the page.
-  }
-}
+/** Without storage the token is still shown once on the page. */
+const store = (list: readonly Remembered[]) => keepList("shares", list, 200);
 
 export function remember(entry: Remembered): void {
   store([entry, ...listRemembered().filter((other) => other.id !== entry.id)]);

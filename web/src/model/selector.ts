@@ -27,14 +27,25 @@ export interface Matcher {
   to: number;
 }
 
+/** A type with one of these stands in quotes, as the first matcher: see joinQuery. */
+const signs = /[{}[\]()@"'`]/;
+const quotedType = /^\s*__profile_type__="((?:[^"\\]|\\.)*)"[\s,]*/s;
+
 export function splitQuery(query: string): { type: string; matchers: string } {
   const open = query.indexOf("{");
   if (open < 0) return { type: query.trim(), matchers: "" };
   const close = query.lastIndexOf("}");
-  return { type: query.slice(0, open).trim(), matchers: query.slice(open + 1, close > open ? close : undefined) };
+  const type = query.slice(0, open).trim();
+  const matchers = query.slice(open + 1, close > open ? close : undefined);
+  const quoted = type ? null : quotedType.exec(matchers);
+  const unescaped = quoted?.[1].replace(/\\(.)/gs, (_, letter: string) => ({ n: "\n", t: "\t" })[letter] ?? letter);
+  return unescaped && signs.test(unescaped) ? { type: unescaped, matchers: matchers.slice(quoted![0].length) } : { type, matchers };
 }
 
-export const joinQuery = (type: string, matchers: string): string => (matchers.trim() ? `${type}{${matchers}}` : type);
+export function joinQuery(type: string, matchers: string): string {
+  if (signs.test(type)) return `{__profile_type__=${quote(type)}${matchers.trim() ? "," : ""}${matchers}}`;
+  return matchers.trim() ? `${type}{${matchers}}` : type;
+}
 
 export function quote(value: string): string {
   const escapes: Record<string, string> = { "\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t" };

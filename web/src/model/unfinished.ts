@@ -1,4 +1,5 @@
 /* unfinished: uploads in parts that were begun in this browser, with the tokens that continue them. */
+import { keepList, listKept } from "./kept_list.ts";
 
 export interface Unfinished {
   id: string;
@@ -9,8 +10,6 @@ export interface Unfinished {
   begunAt: number;
 }
 
-const storageKey = "perfolio:uploads";
-const maxCount = 20;
 const edgeBytes = 1 << 20;
 
 /**
@@ -25,22 +24,10 @@ export async function fingerprintOf(file: File): Promise<string> {
   return `${file.size} ${file.lastModified} ${hex} ${file.name}`;
 }
 
-function list(): Unfinished[] {
-  try {
-    const value: unknown = JSON.parse(localStorage.getItem(storageKey) ?? "[]");
-    return Array.isArray(value) ? value.filter((entry): entry is Unfinished => typeof entry?.id === "string" && typeof entry.print === "string") : [];
-  } catch {
-    return []; // storage may be forbidden or hold something else
-  }
-}
+const list = () => listKept<Unfinished>("uploads", ({ id, print }) => typeof id === "string" && typeof print === "string");
 
-function store(entries: Unfinished[]): void {
-  try {
-    localStorage.setItem(storageKey, JSON.stringify(entries.slice(0, maxCount)));
-  } catch {
-    // Without storage an upload that is cut off begins anew.
-  }
-}
+/** Without storage an upload that is cut off begins anew. */
+const store = (entries: readonly Unfinished[]) => keepList("uploads", entries, 20);
 
 export const findUnfinished = (print: string): Unfinished | null => list().find((entry) => print !== "" && entry.print === print) ?? null;
 

@@ -14,6 +14,7 @@ const timeUnits: Unit[] = [
   ["s", 1e9, 1],
   ["min", 60e9, 10], // 540 s is easier to compare with 90 s than 9 min is
   ["h", 3600e9, 3],
+  ["d", 86400e9, 3],
 ];
 const byteUnits: Unit[] = [
   ["B", 1, 1],
@@ -21,6 +22,8 @@ const byteUnits: Unit[] = [
   ["MiB", 1024 ** 2, 1],
   ["GiB", 1024 ** 3, 1],
   ["TiB", 1024 ** 4, 1],
+  ["PiB", 1024 ** 5, 1],
+  ["EiB", 1024 ** 6, 1],
 ];
 
 /** How many of the base unit (ns, B) one of `unit` is; null for what is only counted. */

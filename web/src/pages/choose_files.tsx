@@ -26,7 +26,8 @@ export function DropZone({ onFiles, limit }: { onFiles: (files: File[]) => void;
         <span class="drop-icon"><Icon name="upload" /></span>
         <strong>Drop a profile here</strong>
         <span>
-          or <u>choose a file</u>, or paste one with <kbd>Ctrl</kbd> <kbd>V</kbd>
+          or <u>choose a file</u>
+          <span class="keyed">, or paste one with <kbd>Ctrl</kbd> <kbd>V</kbd></span>
         </span>
         <span class="drop-formats">
           pprof · folded stacks · perf script · Chrome .cpuprofile · speedscope{limit ? ` · up to ${formatBytes(limit)}` : ""}

@@ -10,18 +10,16 @@ import { keptView, pinOf, seenView, widestOf } from "../model/remark.ts";
 import { deleteTokenOf } from "../model/remembered.ts";
 import { formatAgo, formatDate } from "../model/units.ts";
 import { asProblem, Button, ErrorLine, Loading, say } from "../ui/kit.tsx";
+import { addStyle } from "../ui/style.ts";
 import { SureButton } from "../ui/sure_button.tsx";
 import { Markdown } from "../ui/markdown.tsx";
 import { isSignedIn, signInLink } from "../ui/shell.tsx";
 import type { PaneContext } from "../views/panes.tsx";
 import { CommentForm } from "./comment_form.tsx";
-import sheetText from "./comments.css" with { type: "text" };
-import { nameOf } from "./share.tsx";
+import style from "./comments.css?text";
+import { mayComment, nameOf } from "./share.tsx";
 
-// The style comes with the chunk: a sheet made by script is no inline style to the policy.
-const sheet = new CSSStyleSheet();
-sheet.replaceSync(sheetText);
-document.adoptedStyleSheets.push(sheet);
+addStyle(style);
 
 /** What was typed and not yet sent, by share: another view may be opened meanwhile, to choose a frame. */
 const drafts = new Map<string, string>();
@@ -167,6 +165,7 @@ function NewComment({ share, context, onWritten }: { share: Share; context: Pane
   const [text, setText] = useState(drafts.get(share.id) ?? "");
   const [wantsPin, setWantsPin] = useState(true);
   const pin = useMemo(() => pinOf(flame, cursor > 0 || !state.marked ? cursor : widestOf(flame, state.marked)), [flame, cursor, state.marked]);
+  useEffect(() => void (context.commenting > 0 && document.querySelector<HTMLElement>(".talk textarea")?.focus()), [context.commenting]);
   const type = (typed: string) => {
     drafts.set(share.id, typed);
     setText(typed);
@@ -211,15 +210,18 @@ export interface CommentsProps {
   session: Session | null;
   /** How many there are, as soon as all are known. */
   onCount: (count: number) => void;
+  /** Where those that are known are pinned. */
+  onPins: (hashes: string[]) => void;
 }
 
-export function CommentsPane({ context, isAlone, share, session, onCount }: CommentsProps) {
+export function CommentsPane({ context, isAlone, share, session, onCount, onPins }: CommentsProps) {
   const { listed, problem, loadMore, put, drop } = useComments(share.id);
   const heading = useRef<HTMLHeadingElement>(null);
-  const mayWrite = isSignedIn(session) && (session!.role === "member" || session!.role === "owner");
+  const mayWrite = mayComment(session);
   const count = listed?.comments.length ?? 0;
   useEffect(() => {
     if (listed && !listed.cursor) onCount(count);
+    if (listed) onPins(listed.comments.flatMap(({ pin }) => (pin ? [pin.hash] : [])));
   }, [listed]);
   const onDeleted = (n: number) => {
     drop(n);

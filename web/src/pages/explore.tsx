@@ -18,6 +18,7 @@ import { askedOf, formatExplore, halves, parseExplore, pinned, type ExploreState
 import type { Flame } from "../model/flame.ts";
 import { labelsOfView } from "../model/labels.ts";
 import { neighbourIn, type Way } from "../model/neighbour.ts";
+import { joinQuery } from "../model/selector.ts";
 import type { Asked } from "../model/served_rules.ts";
 import { describeStackRules, stackRulesOf } from "../model/stack_rules.ts";
 import { formatState, type ViewState } from "../state.ts";
@@ -157,7 +158,7 @@ function Page({ session }: { session: Session }) {
   const changeBefore = (patch: Partial<Selection>) => change({ baseline: { ...baseline!, ...patch } });
   const first = firstType(after.types.value ?? []);
   useEffect(() => {
-    if (!selection.query && first && after.types.isCurrent) changeAfter({ query: first.type }, "replace");
+    if (!selection.query && first && after.types.isCurrent) changeAfter({ query: joinQuery(first.type, "") }, "replace");
   }, [selection.query, first, after.types.isCurrent]);
 
   const compare = () => change(baseline ? { baseline: null } : { ...halves(selection, nowMs), profile: "" });

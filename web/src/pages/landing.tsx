@@ -2,7 +2,7 @@
 import { addStyle } from "../ui/style.ts";
 import style from "./pages.css?text";
 import { useRef, useState } from "preact/hooks";
-import type { Session } from "../api.ts";
+import type { Session, Share } from "../api.ts";
 import { listRemembered } from "../model/remembered.ts";
 import { useTitle } from "../ui/kit.tsx";
 import { isSignedIn, Shell, signInLink } from "../ui/shell.tsx";
@@ -20,26 +20,40 @@ addStyle(style);
 
 const none: File[] = [];
 
-export function LandingPage({ session }: { session: Session | null }) {
-  const [files, setFiles] = useState<File[]>([]);
+interface LandingProps {
+  session: Session | null;
+  /** A share that one file is to be compared with, as the side before, and what was chosen for that. */
+  against?: Share;
+  first?: File[];
+  onLeave?: () => void;
+}
+
+export function LandingPage({ session, against, first = none, onLeave }: LandingProps) {
+  const [files, setFiles] = useState(first);
   const [outcome, setOutcome] = useState<Outcome | null>(null);
-  const [hopeless, setHopeless] = useState<Hopeless>("");
+  const [hopeless, setHopeless] = useState<Hopeless>(first.length > 2 ? "unknown" : "");
   const [wish, setWish] = useState(nothingRedacted);
   /** More are merged, which is not shown before. */
   const previewed = files.length > 2 ? none : files;
   const { shown, problem: redactionProblem } = useRedacted(previewed, wish);
   useTitle("");
   const [readyCount, setReadyCount] = useState(0);
-  const lastFiles = useRef<readonly File[]>([]);
+  const lastFiles = useRef<readonly File[]>(first);
   /** What was to be left out holds for files that are added, until one starts anew; a view is of its files. */
   const chooseFiles = (chosen: File[]) => {
     const last = lastFiles.current;
     const isSwapped = last.length === chosen.length && last.every((file) => chosen.includes(file));
-    if (last.length > 0 && !isSwapped) forgetView();
+    if (last.length > 0 && !isSwapped && !(onLeave && chosen.length === 0)) forgetView(); // whoever leaves has the share's view again
     if (chosen.length) lastFiles.current = chosen;
     setFiles(chosen);
     setHopeless(chosen.length > 2 ? "unknown" : "");
-    if (chosen.length === 0) setWish(nothingRedacted);
+    if (chosen.length > 0) return;
+    setWish(nothingRedacted);
+    onLeave?.();
+  };
+  const sent = (made: Outcome) => {
+    if (against && made.together === "single") location.assign(`/d/${made.shares[0].created.id}..${against.id}${viewQuery()}`);
+    else setOutcome(made);
   };
   /** What was pressed for it is gone then. */
   const goOn = (chosen: File[]) => {
@@ -89,7 +103,7 @@ export function LandingPage({ session }: { session: Session | null }) {
               <div class="actions start"><a class="button primary" href="/shares"><span>The team’s profiles</span></a></div>
             </section>
           ) : files.length > 0 ? (
-            <Ready files={files} wish={wish} redactionProblem={redactionProblem} onWish={setWish} session={session} hopeless={hopeless} onFiles={chooseFiles} onSent={setOutcome} readyCount={readyCount} />
+            <Ready files={files} wish={wish} redactionProblem={redactionProblem} onWish={setWish} session={session} hopeless={hopeless} onFiles={chooseFiles} onSent={sent} against={against} readyCount={readyCount} />
           ) : (
             <DropZone onFiles={chooseFiles} limit={session?.limits.max_upload_bytes} />
           )}

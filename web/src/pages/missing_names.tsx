@@ -9,9 +9,9 @@ import { askAll, idOf, join, joinTold, type Told } from "../model/symbolization.
 import { formatDate } from "../model/units.ts";
 import { CopyField, say } from "../ui/kit.tsx";
 import { addStyle } from "../ui/style.ts";
-import sheetText from "./missing_names.css" with { type: "text" };
+import style from "./missing_names.css?text";
 
-addStyle(sheetText);
+addStyle(style);
 
 const firstWait = 2_000;
 const longestWait = 60_000;

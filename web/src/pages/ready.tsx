@@ -1,6 +1,6 @@
 /* ready: chosen files with what is to become of them, until they are sent. */
 import { useEffect, useRef, useState } from "preact/hooks";
-import { Problem, type Session, type ShareSettings } from "../api.ts";
+import { Problem, type Session, type Share, type ShareSettings } from "../api.ts";
 import type { Redaction } from "../local/wish.ts";
 import { formatBytes } from "../model/units.ts";
 import { asProblem, Button, ErrorLine, say } from "../ui/kit.tsx";
@@ -13,6 +13,7 @@ import type { Hopeless } from "./preview.tsx";
 import { ProgressBar } from "./progress.tsx";
 import { RedactionForm } from "./redaction_form.tsx";
 import { Sending, type Progress } from "./sending.ts";
+import { nameOf } from "./share.tsx";
 import { cleanSettings, SettingsForm } from "./settings_form.tsx";
 
 /** A file of which the server has a part, from an upload that was cut off. */
@@ -50,11 +51,13 @@ interface ReadyProps {
   hopeless: Hopeless;
   onFiles: (files: File[]) => void;
   onSent: (outcome: Outcome) => void;
+  /** One file becomes the side before of a comparison with it. */
+  against?: Share;
   /** Counts how often the next step was to be to send them. */
   readyCount: number;
 }
 
-export function Ready({ files, wish, redactionProblem, onWish, session, hopeless, onFiles, onSent, readyCount }: ReadyProps) {
+export function Ready({ files, wish, redactionProblem, onWish, session, hopeless, onFiles, onSent, against, readyCount }: ReadyProps) {
   const [isRedactionOpen, setRedactionOpen] = useState(false);
   const [settings, setSettings] = useState<ShareSettings>({ visibility: "unlisted" });
   const [progress, setProgress] = useState<Progress | null>(null);
@@ -110,6 +113,7 @@ export function Ready({ files, wish, redactionProblem, onWish, session, hopeless
   const isDoubtful = first === "single" && hopeless === "file";
   return (
     <section class="card ready" aria-label="Share settings">
+      {against && first === "single" && <p>This file becomes a share, and the side before of a comparison with {nameOf(against)}.</p>}
       <FileList files={files} onRemove={(index) => onFiles(files.filter((_, i) => i !== index))} />
       {files.map((file, i) => (
         <Continued key={i} file={file} name={nameAmong(files, i)} />
@@ -145,7 +149,7 @@ export function Ready({ files, wish, redactionProblem, onWish, session, hopeless
           <Button look="quiet" onClick={() => onFiles([])}>Cancel</Button>
           {files.length === 2 && <Button disabled={hopeless === "file"} onClick={() => void send("merge")}>Merge into one</Button>}
           <Button look={isDoubtful ? undefined : "primary"} type="submit" disabled={first !== "single" && hopeless !== ""} icon={first === "compare" ? "compare" : "upload"}>
-            {first === "single" ? "Create link" : first === "compare" ? "Compare the two" : `Merge ${files.length} into one`}
+            {first === "single" ? (against ? "Share and compare" : "Create link") : first === "compare" ? "Compare the two" : `Merge ${files.length} into one`}
           </Button>
         </div>
       </form>

@@ -3,7 +3,7 @@ import type { ShareSettings, Visibility } from "../api.ts";
 import { Field, Select, type Choice } from "../ui/kit.tsx";
 import { visibilityNames } from "./share.tsx";
 
-export const expiryChoices: Choice[] = [
+const expiryChoices: Choice[] = [
   { value: "", label: "Server default" },
   { value: "1h", label: "In 1 hour" },
   { value: "1d", label: "In 1 day" },

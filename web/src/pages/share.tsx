@@ -6,15 +6,18 @@ import type { Asked } from "../model/served_rules.ts";
 import type { Way } from "../model/neighbour.ts";
 import { deleteTokenOf } from "../model/remembered.ts";
 import { formatAgo, formatBytes, formatCount, formatDate, formatValue } from "../model/units.ts";
-import { asProblem, Button, Menu, ProblemView, say, useTitle } from "../ui/kit.tsx";
+import { asProblem, Button, Fold, Menu, ProblemView, say, useTitle } from "../ui/kit.tsx";
 import { copyLink } from "../ui/copy_link.ts";
 import { later } from "../ui/later.tsx";
 import { Markdown } from "../ui/markdown.tsx";
-import { Shell } from "../ui/shell.tsx";
+import { isSignedIn, Shell } from "../ui/shell.tsx";
 import { useViewState } from "../views/view_address.ts";
 import { questionOf, treeKey, treeOf, Viewer } from "../views/viewer.tsx";
+import { hearDrops } from "./early_drop.ts";
 
 export const nameOf = (share: Pick<Share, "title" | "filename" | "id">): string => share.title || share.filename || `Profile ${share.id.slice(0, 6)}`;
+
+export const mayComment = (session: Session | null) => isSignedIn(session) && (session!.role === "member" || session!.role === "owner");
 
 /** Where the links to source code of a share are asked for. */
 export const sourceLinksOf = (id: string) => `/api/v1/shares/${encodeURIComponent(id)}/source-links`;
@@ -40,14 +43,16 @@ function Facts({ share }: { share: Share }) {
   if (share.views > 0) facts.push([`${formatCount(share.views)} ${share.views === 1 ? "view" : "views"}`, "An address counts once in half an hour"]);
   if (share.expires_at) facts.push([`expires ${formatAgo(share.expires_at)}`, formatDate(share.expires_at)]);
   return (
-    <ul class="facts">
-      {facts.map(([text, title]) => (
-        <li key={text} title={title || undefined}>{text}</li>
-      ))}
-      {Object.entries(share.labels ?? {}).map(([key, value]) => (
-        <li key={key} class="label">{key}={value}</li>
-      ))}
-    </ul>
+    <Fold label="All facts">
+      <ul class="facts">
+        {facts.map(([text, title]) => (
+          <li key={text} title={title || undefined}>{text}</li>
+        ))}
+        {Object.entries(share.labels ?? {}).map(([key, value]) => (
+          <li key={key} class="label">{key}={value}</li>
+        ))}
+      </ul>
+    </Fold>
   );
 }
 
@@ -68,7 +73,16 @@ const dialogs = later(async () => (await import("./share_dialogs.tsx")).ShareDia
 
 export type Opened = "edit" | "compare" | "report";
 
-function ShareHeader({ share, session, onChanged, onNames }: { share: Share; session: Session | null; onChanged: () => void; onNames: () => void }) {
+interface ShareHeaderProps {
+  share: Share;
+  session: Session | null;
+  onChanged: () => void;
+  /** They are to be compared with it. */
+  onFiles: (files: File[]) => void;
+  onNames: () => void;
+}
+
+function ShareHeader({ share, session, onChanged, onFiles, onNames }: ShareHeaderProps) {
   const [opened, setOpened] = useState<Opened | null>(null);
   const mayEdit = share.can_edit || deleteTokenOf(share.id) !== "";
   return (
@@ -94,7 +108,7 @@ function ShareHeader({ share, session, onChanged, onNames }: { share: Share; ses
           <pre tabIndex={0}>{share.comments.join("\n")}</pre>
         </details>
       )}
-      {opened && <dialogs.Component {...{ opened, share, session, onChanged }} onClose={() => setOpened(null)} />}
+      {opened && <dialogs.Component {...{ opened, share, session, onChanged, onFiles }} onClose={() => setOpened(null)} />}
     </header>
   );
 }
@@ -110,6 +124,7 @@ function HeaderLoading() {
   );
 }
 
+const landing = later(async () => (await import("./landing.tsx")).LandingPage);
 const prompt = later(async () => (await import("./share_prompts.tsx")).SharePrompt);
 
 interface ShareProblemProps {
@@ -159,6 +174,9 @@ export function SharePage({ id, session }: { id: string; session: Session | null
   const { share, problem, reload } = useShare(id);
   const [state, update] = useViewState();
   const [commentCount, setCommentCount] = useState<number>();
+  const [pins, setPins] = useState<string[]>();
+  const [chosen, setChosen] = useState<File[]>([]); // to be compared with this
+  useEffect(() => hearDrops(setChosen), [chosen.length]); // the form for them hears for itself
   const [nameCount, setNameCount] = useState(0); // how often names came
   useTitle(share ? nameOf(share) : "");
   const question = questionOf(state);
@@ -173,9 +191,10 @@ export function SharePage({ id, session }: { id: string; session: Session | null
         <ShareProblem id={id} problem={problem} onRetry={reload} />
       </Shell>
     );
+  if (share && chosen.length > 0) return <landing.Component session={session} against={share} first={chosen} onLeave={() => setChosen([])} />;
   return (
     <Shell session={session} isViewer>
-      {share ? <ShareHeader share={share} session={session} onChanged={reload} onNames={() => setNameCount((count) => count + 1)} /> : <HeaderLoading />}
+      {share ? <ShareHeader share={share} session={session} onChanged={reload} onFiles={setChosen} onNames={() => setNameCount((count) => count + 1)} /> : <HeaderLoading />}
       <Viewer
         isReady={share !== null}
         state={state}
@@ -188,7 +207,9 @@ export function SharePage({ id, session }: { id: string; session: Session | null
         sampleTypes={share?.sample_types}
         defaultType={share?.default_sample_type_index}
         labelKeys={share?.sample_labels}
-        comments={(props) => share && <comments.Component {...props} share={share} session={session} onCount={setCommentCount} />}
+        comments={(props) => share && <comments.Component {...props} share={share} session={session} onCount={setCommentCount} onPins={setPins} />}
+        mayComment={mayComment(session)}
+        pins={pins}
         sources={[sourceLinksOf(id)]}
         commentCount={commentCount ?? share?.reader_comments}
         extraKeys={{ y: copyLink, "[": () => step("older"), "]": () => step("newer") }}

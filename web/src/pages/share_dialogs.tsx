@@ -70,7 +70,7 @@ async function follow(short: string): Promise<Pasted> {
   return answer.ok ? readPasted(answer.url, location.origin) : { reason: "That short link leads nowhere." };
 }
 
-function CompareDialog({ share, onClose }: { share: Share; onClose: () => void }) {
+function CompareDialog({ share, onFiles, onClose }: Pick<ShareDialogProps, "share" | "onFiles" | "onClose">) {
   const [text, setText] = useState("");
   const others = listRemembered().filter((entry) => entry.id !== share.id).slice(0, 6);
   const [lost, setLost] = useState("");
@@ -88,6 +88,9 @@ function CompareDialog({ share, onClose }: { share: Share; onClose: () => void }
       <form onSubmit={go}>
         <Field label="Link of the profile from before" hint={reason || "This one is the side after; sides can be swapped later."}>
           {(id) => <input id={id} value={text} placeholder={`${location.origin}/p/…`} onInput={(event) => (setText(event.currentTarget.value), setLost(""))} />}
+        </Field>
+        <Field label="Or a file of this computer" hint="Nothing is sent before you say so. You can drop one on the page, too.">
+          {(id) => <input id={id} type="file" onChange={({ currentTarget }) => (onClose(), onFiles([...(currentTarget.files ?? [])]))} />}
         </Field>
         {others.length > 0 && (
           <ul class="choices">
@@ -141,11 +144,12 @@ interface ShareDialogProps {
   share: Share;
   session: Session | null;
   onChanged: () => void;
+  onFiles: (files: File[]) => void;
   onClose: () => void;
 }
 
-export function ShareDialog({ opened, share, session, onChanged, onClose }: ShareDialogProps) {
-  if (opened === "compare") return <CompareDialog share={share} onClose={onClose} />;
+export function ShareDialog({ opened, share, session, onChanged, onFiles, onClose }: ShareDialogProps) {
+  if (opened === "compare") return <CompareDialog {...{ share, onFiles, onClose }} />;
   if (opened === "report") return <ReportDialog share={share} onClose={onClose} />;
   return <EditDialog share={share} session={session} onClose={onClose} onSaved={() => (onClose(), onChanged())} />;
 }

@@ -170,6 +170,17 @@ export const isTyping = (target: EventTarget | null): boolean =>
 
 /* ---- what opens ---- */
 
+/** A list that is one line on small screens, until one wants all of it. */
+export function Fold({ label, children }: { label: string; children: ComponentChildren }) {
+  const [isOpen, setOpen] = useState(false);
+  return (
+    <div class={`fold ${isOpen ? "open" : ""}`}>
+      {children}
+      <IconButton icon="down" class="unfold" label={label} aria-expanded={isOpen} onClick={() => setOpen(!isOpen)} />
+    </div>
+  );
+}
+
 interface MenuProps {
   label: string;
   icon?: IconName;
@@ -316,7 +327,7 @@ export function Empty({ title, children }: { title: string; children?: Component
 
 const problemTexts: Record<string, [string, string]> = {
   gone: ["This profile is gone", "It was deleted or has expired, and nobody can bring it back. Whoever shared it may have the file."],
-  not_found: ["There is nothing here", "Check that the link is whole: a share’s id has 22 letters and digits. Profiles for a team are seen only by its members, after signing in."],
+  not_found: ["There is nothing here", "Check that the link is whole. Profiles for a team are seen only by its members, after signing in."],
   forbidden: ["This is not for you", "You are signed in, but your role does not allow this. Ask an owner of your team."],
   rate_limited: ["Too many tries", "The server asks you to wait a little before you go on."],
   offline: ["The server cannot be reached", "Check the connection and try again."],

@@ -27,7 +27,8 @@ export function hearLongPresses(): () => void {
   });
   on("pointermove", ({ clientX, clientY }) => pressed && Math.hypot(clientX - pressed.clientX, clientY - pressed.clientY) > slackPx && stop());
   for (const kind of ["pointerup", "pointercancel", "contextmenu"] as const) on(kind, stop);
-  // The finger goes up where a menu is now: that presses nothing.
+  // The finger goes up where a menu is now: that presses nothing, and takes the focus nowhere, as a browser's mouse that follows would.
+  on("mousedown", (event) => isMenu && event.preventDefault());
   on("click", (event) => {
     if (isMenu) event.stopPropagation();
     isMenu = false;

@@ -17,7 +17,7 @@ function link(address: string, text: ComponentChildren): VNode {
   );
 }
 
-export function inlineMarkdown(text: string): ComponentChildren[] {
+function inlineMarkdown(text: string): ComponentChildren[] {
   const out: ComponentChildren[] = [];
   let rest = text;
   for (let match = inline.exec(rest); match; match = inline.exec(rest)) {

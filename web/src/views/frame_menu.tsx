@@ -1,4 +1,4 @@
-/* frame_menu: what can be done with a frame, where it was pressed; each has a key that does it without the menu. */
+/* frame_menu: what can be done with a frame, where it was pressed; most have a key that does it without the menu. */
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import type { Action } from "../model/chain.ts";
 import { copyText } from "../ui/kit.tsx";
@@ -19,25 +19,32 @@ interface FrameMenuProps {
   addRule: (action: Action, name: string) => void;
   mark: (name: string) => void;
   onAround: (name: string) => void;
+  /** Of the frame; "" where the menu is of a function. */
+  stack: string;
+  /** Absent where one may not comment. */
+  onComment?: (name: string) => void;
   onClose: () => void;
 }
 
 interface FrameAction {
   label: string;
-  /** The key that does the same without the menu. */
+  /** The key that does the same without the menu, or "". */
   key: string;
   run: () => void;
 }
 
-const actionsOn = ({ place: { name }, isMarked, addRule, mark, onAround }: FrameMenuProps): FrameAction[] => [
+const actionsOn = ({ place: { name }, isMarked, addRule, mark, onAround, stack, onComment }: FrameMenuProps): FrameAction[] => [
   { label: "Focus on stacks with it", key: "f", run: () => addRule("focus", name) },
   { label: "Ignore stacks with it", key: "i", run: () => addRule("ignore", name) },
   { label: "Hide it", key: "h", run: () => addRule("hide", name) },
+  { label: "Show it alone: hide all others", key: "", run: () => addRule("show", name) },
   { label: "Merge what it calls into it", key: "m", run: () => addRule("merge", name) },
   { label: "Collapse its recursion", key: "r", run: () => addRule("recursion", name) },
   { label: "Callers and callees", key: "3", run: () => onAround(name) },
   { label: isMarked ? "Stop marking it" : "Mark it everywhere", key: "l", run: () => mark(name) },
   { label: "Copy its name", key: "c", run: () => void copyText(name, "Name") },
+  ...(stack ? [{ label: "Copy the whole stack", key: "C", run: () => void copyText(stack, "Stack") }] : []),
+  ...(onComment ? [{ label: "Comment on it", key: "", run: () => onComment(name) }] : []),
 ];
 
 /** Opens at a place on the page; arrows move, Escape closes, and the focus goes back. */
@@ -95,7 +102,7 @@ export function FrameMenu(props: FrameMenuProps) {
           }}
         >
           <span>{item.label}</span>
-          <kbd aria-hidden="true">{item.key}</kbd>
+          {item.key && <kbd aria-hidden="true">{item.key}</kbd>}
         </button>
       ))}
     </div>

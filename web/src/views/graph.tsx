@@ -9,13 +9,14 @@
 import { Fragment } from "preact";
 import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { diffFillOf, dimmedFill } from "../model/colour.ts";
-import { labelledShare, sizeOf, type CallEdge } from "../model/call_graph.ts";
+import type { CallEdge } from "../model/call_graph.ts";
+import { labelledShare, sizeOf } from "../model/call_pair.ts";
 import type { Flame } from "../model/flame.ts";
 import { countedAs } from "../model/functions.ts";
 import type { Point } from "../model/graph_layout.ts";
 import type { Pattern } from "../model/regex.ts";
 import { boundedTest } from "../model/search.ts";
-import { formatCount, formatPercent } from "../model/units.ts";
+import { formatCount, formatPercent, formatValue } from "../model/units.ts";
 import { graphSizes } from "../state.ts";
 import { asProblem, IconButton, Loading, ProblemView, Select } from "../ui/kit.tsx";
 import { addStyle } from "../ui/style.ts";
@@ -83,7 +84,7 @@ function EdgeLabel({ picture, index, unit, isLit, isDim }: EdgeProps & { unit: s
   const [x, y] = layout.labels[index] ?? layout.lines[index][layout.lines[index].length >> 1];
   const text = pairText(flame, edge.sum, unit);
   return (
-    <text class={`graph-value ${isDim ? "dim" : ""}`} x={x + widthOf(share) / 2 + 4} y={y} font-size="11">
+    <text class={`graph-value ${isDim ? "dim" : ""}`} x={x + widthOf(share) / 2 + 4} y={y} font-size={smallFontPx}>
       {flame.isDiff ? text.replace(/^.*\((.*)\)$/, "$1") : text.replace(/ \(.*$/, "")}
     </text>
   );
@@ -205,9 +206,7 @@ function Drawing({ context, picture, around, camera }: PictureProps) {
   useLayoutEffect(() => {
     setCursor(0);
     setPointed(null);
-    const sums = graph.nodes.map((node, i) => [sizeOf(node.cum), layout.places[i][0]]);
-    const [weight, moment] = sums.reduce(([all, sum], [cum, x]) => [all + cum, sum + cum * x], [0, 0]);
-    camera.current!.show(layout.size, layout.places[0], moment / weight);
+    camera.current!.show(layout.size, layout.places[0]);
   }, [picture]);
 
   const step = (to: number) => {
@@ -379,9 +378,10 @@ function List({ picture, around, unit, onChoose }: { picture: Picture; around: A
   );
 }
 
-function whatIsShown({ flame, graph: { nodes, edges, functionCount, edgeCount, share } }: Picture): string {
+function whatIsShown({ flame, graph: { nodes, edges, functionCount, edgeCount, share, least } }: Picture, unit: string): string {
   const { part } = flame.bounds;
-  return `${nodes.length} of ${countedAs(flame, functionCount)}, ${part}${formatPercent(share, 1)} of the total shown; ${edges.length} of ${part}${formatCount(edgeCount)} calls`;
+  const why = least > 0 && nodes.length < functionCount ? `. The others hold less than ${formatValue(least, unit)} each` : "";
+  return `${nodes.length} of ${countedAs(flame, functionCount)}, ${part}${formatPercent(share, 1)} of the total shown; ${edges.length} of ${part}${formatCount(edgeCount)} calls${why}`;
 }
 
 export function GraphPane({ context }: PaneProps) {
@@ -409,7 +409,7 @@ export function GraphPane({ context }: PaneProps) {
           <IconButton icon="plus" label="Zoom in (+)" onClick={() => camera.current?.zoomBy(1.25)} />
           <IconButton icon="fit" label="Show all of it (0)" onClick={() => camera.current?.fit()} />
         </span>
-        <span class="graph-note" role="status">{whatIsShown(picture)}</span>
+        <span class="graph-note" role="status">{whatIsShown(picture, unit)}</span>
       </div>
       <Drawing {...{ context, picture, around, camera }} />
       <details class="graph-list" onToggle={(event) => setListed(event.currentTarget.open)}>

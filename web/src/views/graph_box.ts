@@ -1,5 +1,6 @@
 /* graph_box: what stands in a function's box of the call graph, and how large it is; what is said about it and its edges. */
-import { sizeOf, type CallEdge, type CallGraph, type CallNode, type Pair } from "../model/call_graph.ts";
+import type { CallEdge, CallGraph, CallNode } from "../model/call_graph.ts";
+import { sizeOf, type Pair } from "../model/call_pair.ts";
 import type { Flame } from "../model/flame.ts";
 import type { Size } from "../model/graph_layout.ts";
 import { formatChange, formatPercent, formatValue } from "../model/units.ts";

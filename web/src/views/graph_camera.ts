@@ -1,17 +1,20 @@
 /*
  * graph_camera: which part of a picture is seen, and how large: moved by hands without Preact.
  *
- *   wheel, or a pinch on a touchpad   zooms around the pointer
+ *   wheel                             moves, up to the picture's edges: from there on the page scrolls
  *   Shift + wheel                     moves sideways
+ *   Ctrl or Cmd + wheel, or a pinch on a touchpad   zooms around the pointer
  *   drag, one finger                  moves
  *   two fingers                       zoom and move
  */
 import type { Point, Size } from "../model/graph_layout.ts";
 
-/** A text of the usual size is still read at this scale; nothing is shown smaller unless asked for. */
-const readableScale = 0.7;
+/** Numbers are 11 pixels high at this scale; nothing is shown smaller unless asked for. */
+const readableScale = 0.92;
 const largestScale = 4;
-const zoomPerPx = 0.0025;
+/** As in the icicle (gestures.ts). */
+const maxStepPx = 60;
+const zoomPerPx = 0.006;
 const slackPx = 4;
 
 export class GraphCamera {
@@ -29,15 +32,16 @@ export class GraphCamera {
     private readonly picture: SVGGElement,
   ) {}
 
-  /** Shows a picture from its top: whole where that can be read, else a place, as near as that allows to where most is. */
-  show(size: Size, [x]: Point, most: number): void {
+  /** Shows a picture: whole where that can be read, else the part around a place, with nothing empty that the picture could fill. */
+  show(size: Size, [x, y]: Point): void {
     this.size = size;
     this.fit();
     if (this.scale >= readableScale) return;
     this.scale = readableScale;
-    const reach = Math.max(0, this.view.clientWidth / 2 / this.scale - 100);
-    this.x = this.view.clientWidth / 2 - Math.min(x + reach, Math.max(x - reach, most)) * this.scale;
-    this.y = 0;
+    const around = (at: number, length: number, seen: number) =>
+      Math.min(Math.max(0, (seen - length * this.scale) / 2), Math.max(seen - length * this.scale, seen / 2 - at * this.scale));
+    this.x = around(x, size[0], this.view.clientWidth);
+    this.y = around(y, size[1], this.view.clientHeight);
     this.apply();
   }
 
@@ -102,12 +106,22 @@ export class GraphCamera {
     return [event.clientX - left, event.clientY - top];
   }
 
+  /** Moves as far as there is something to see; false where that is nowhere. */
+  private scrollBy(x: number, y: number): boolean {
+    const { view, scale, size } = this;
+    const moved = (from: number, by: number, length: number, seen: number) => Math.max(Math.min(from, seen - length * scale), Math.min(Math.max(from, 0), from - by));
+    const [toX, toY] = [moved(this.x, x, size[0], view.clientWidth), moved(this.y, y, size[1], view.clientHeight)];
+    if (toX === this.x && toY === this.y) return false;
+    this.panBy(toX - this.x, toY - this.y);
+    return true;
+  }
+
   private wheel(event: WheelEvent): void {
-    event.preventDefault();
     const unit = event.deltaMode === 0 ? 1 : 18;
-    if (event.shiftKey) return this.panBy(-unit * (event.deltaX || event.deltaY), 0);
-    const step = Math.max(-120, Math.min(120, event.deltaY * unit)) * (event.ctrlKey ? 3 : 1);
-    this.zoomBy(Math.exp(-step * zoomPerPx), this.placeOf(event));
+    const [x, y] = [event.deltaX * unit, event.deltaY * unit];
+    if (event.ctrlKey || event.metaKey) this.zoomBy(Math.exp(-Math.max(-maxStepPx, Math.min(maxStepPx, y)) * zoomPerPx), this.placeOf(event));
+    else if (!(event.shiftKey ? this.scrollBy(x || y, 0) : this.scrollBy(x, y))) return;
+    event.preventDefault();
   }
 
   private down(event: PointerEvent): void {

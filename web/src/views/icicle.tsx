@@ -10,12 +10,12 @@ import type { Flame } from "../model/flame.ts";
 import type { FrameColours } from "../model/frame_colours.ts";
 import type { SearchResult } from "../model/search.ts";
 import { isSameWindow, partOf, windowOf, type Part } from "../model/window.ts";
-import { isTyping } from "../ui/kit.tsx";
 import { describeNode, spokenNode } from "./describe.ts";
 import { Gestures } from "./gestures.ts";
 import type { Look } from "./icicle_draw.ts";
 import { Minimap } from "./minimap.ts";
 import { neighbour, rowHeight } from "./rows.ts";
+import { isPageKey } from "./use_keys.ts";
 import { Stage } from "./stage.ts";
 
 export interface IcicleProps {
@@ -32,6 +32,8 @@ export interface IcicleProps {
   /** The part of the frame zoomed to that is seen; null is all of it. */
   part: Part | null;
   marks: SearchResult | null;
+  /** Nodes that carry a sign in their corner. */
+  pinned?: ReadonlySet<number>;
   /** The frame that the keyboard stands on. */
   cursor: number;
   onCursor: (node: number) => void;
@@ -91,7 +93,7 @@ export function Tooltip({ flame, node, unit }: { flame: Flame; node: number; uni
 }
 
 export function Icicle(props: IcicleProps) {
-  const { flame, colours, unit, palette, isFlipped = false, hasMinimap = true, hasRoot = true, zoom, part, marks, cursor } = props;
+  const { flame, colours, unit, palette, isFlipped = false, hasMinimap = true, hasRoot = true, zoom, part, marks, pinned, cursor } = props;
   const { cursorId = "icicle-cursor" } = props;
   const scroller = useRef<HTMLDivElement>(null);
   const pictureCanvas = useRef<HTMLCanvasElement>(null);
@@ -108,7 +110,7 @@ export function Icicle(props: IcicleProps) {
   const pointer = useRef({ x: 0, y: 0 });
 
   const firstRow = hasRoot ? 0 : 1;
-  const scene = { flame, colours, palette, marks, isFlipped, firstRow, zoom, cursor };
+  const scene = { flame, colours, palette, marks, pinned, isFlipped, firstRow, zoom, cursor };
 
   useLayoutEffect(() => {
     const minimap = strip.current && new Minimap(strip.current, stripCanvas.current!, stripFrame.current!);
@@ -151,7 +153,7 @@ export function Icicle(props: IcicleProps) {
     made.reveal(zoom);
   }, [flame, zoom, part?.from, part?.to, isFlipped]);
 
-  useLayoutEffect(() => stage.current!.show(scene), [marks, palette, cursor, colours]);
+  useLayoutEffect(() => stage.current!.show(scene), [marks, palette, cursor, colours, pinned]);
   useLayoutEffect(() => stage.current!.echo(props.hovered), [props.hovered]);
 
   useEffect(() => {
@@ -200,10 +202,8 @@ export function Icicle(props: IcicleProps) {
 
   useEffect(() => {
     const press = (event: KeyboardEvent) => {
-      if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return;
-      if (isTyping(event.target) || document.querySelector("dialog[open]")) return;
       const move = windowKeys[event.key];
-      if (!move || keyIcicle() !== scroller.current) return;
+      if (!move || !isPageKey(event) || keyIcicle() !== scroller.current) return;
       event.preventDefault();
       move(stage.current!, stage.current!.keyShare(pointer.current.x));
     };

@@ -1,7 +1,9 @@
 /* key_sheet: what the keyboard does in the viewer, and how to read it. */
+import { useState } from "preact/hooks";
 import { views } from "../state.ts";
 import { Dialog } from "../ui/kit.tsx";
 import { panes } from "./panes.tsx";
+import { areKeysOff, setKeysOff } from "./use_keys.ts";
 import { addStyle } from "../ui/style.ts";
 import style from "./key_sheet.css?text";
 
@@ -39,6 +41,7 @@ const keysFor = (kinds: typeof inOrder): [string, string][] => [
 ];
 
 export function KeySheet({ hasComments, onClose }: { hasComments: boolean; onClose: () => void }) {
+  const [areOn, setOn] = useState(!areKeysOff());
   const kinds = inOrder.filter((kind) => hasComments || kind !== panes.comments);
   return (
     <Dialog title="Keys" onClose={onClose} isWide>
@@ -54,6 +57,14 @@ export function KeySheet({ hasComments, onClose }: { hasComments: boolean; onClo
           </div>
         ))}
       </dl>
+      <label class="check">
+        <input
+          type="checkbox"
+          checked={areOn}
+          onChange={({ currentTarget }) => (setKeysOff(!currentTarget.checked), setOn(!areKeysOff()))}
+        />
+        <span>Keys of one sign, without Ctrl or Alt, work anywhere on the page (kept in this browser)</span>
+      </label>
       <h3>How to read it</h3>
       <p>
         Each box is a function in a stack; the box above it called it (in the flame view, the box below). Its width is

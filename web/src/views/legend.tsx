@@ -3,6 +3,7 @@ import { useEffect, useState } from "preact/hooks";
 import { diffFills, diffSteps, heatFills, heatShares, type Palette } from "../model/colour.ts";
 import { FrameFlag, hasSigns, type Flame } from "../model/flame.ts";
 import type { ColourMode, FrameColours } from "../model/frame_colours.ts";
+import { Fold } from "../ui/kit.tsx";
 import { formatChange, formatPercent, formatSigned } from "../model/units.ts";
 
 export const colourNames: Record<ColourMode, string> = { package: "package", binary: "binary", runtime: "runtime", value: "own value" };
@@ -106,19 +107,21 @@ export function Legend({ flame, colours, palette }: { flame: Flame; colours: Fra
   if (flame.isDiff) return <DiffColours palette={palette} isSigned={hasSigns(flame)} />;
   const isValue = colours.mode === "value";
   return (
-    <ul class="legend" aria-label={isValue ? "Colours: share of the profile that a function holds itself" : `Colours: ${colours.mode}, with what its functions hold themselves`}>
-      <Signs shown={colours.signs} isSigned={hasSigns(flame)} />
-      {isValue ? (
-        heatFills(palette).map((colour, step) => (
-          <li key={step}>
-            <Swatch colour={colour} />
-            <em>{heatNames[step]}</em>
-          </li>
-        ))
-      ) : (
-        <Parts flame={flame} colours={colours} palette={palette} />
-      )}
-    </ul>
+    <Fold label="All colours">
+      <ul class="legend" aria-label={isValue ? "Colours: share of the profile that a function holds itself" : `Colours: ${colours.mode}, with what its functions hold themselves`}>
+        <Signs shown={colours.signs} isSigned={hasSigns(flame)} />
+        {isValue ? (
+          heatFills(palette).map((colour, step) => (
+            <li key={step}>
+              <Swatch colour={colour} />
+              <em>{heatNames[step]}</em>
+            </li>
+          ))
+        ) : (
+          <Parts flame={flame} colours={colours} palette={palette} />
+        )}
+      </ul>
+    </Fold>
   );
 }
 

@@ -81,6 +81,10 @@ export interface PaneContext {
   /** How it can be had by all of them; canServe: under rules, too. */
   regrouped: { groups: readonly string[]; canServe: boolean; load: Load } | null;
   comments?: CommentsOf;
+  /** Nodes that comments are pinned to, as far as these are known. */
+  pinned: ReadonlySet<number>;
+  /** Counts how often somebody wanted to write one. */
+  commenting: number;
   /** A view that is no tree puts here how it goes to the next match. */
   seek: { current: ((step: 1 | -1) => void) | null };
 }
@@ -108,10 +112,10 @@ interface PaneKind {
 }
 
 function IciclePane({ context, id }: PaneProps, isFlipped: boolean) {
-  const { flame, colours, unit, palette, zoom, part, marks, cursor, onCursor, onZoom, onPart, onHover, hovered, openMenu } = context;
+  const { flame, colours, unit, palette, zoom, part, marks, cursor, pinned, onCursor, onZoom, onPart, onHover, hovered, openMenu } = context;
   return (
     <Icicle
-      {...{ flame, colours, unit, palette, isFlipped, zoom, part, marks, hovered, onCursor, onZoom, onPart, onHover }}
+      {...{ flame, colours, unit, palette, isFlipped, zoom, part, marks, pinned, hovered, onCursor, onZoom, onPart, onHover }}
       cursor={Math.min(cursor, flame.nodeCount - 1)}
       cursorId={`${id}-cursor`}
       onMenu={(node, x, y) => {

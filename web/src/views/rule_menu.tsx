@@ -13,8 +13,8 @@ import style from "./rule_menu.css?text";
 addStyle(style);
 
 const actionHints: Record<Exclude<Action, "only">, string> = {
-  focus: "Keep stacks in which a function or file matches.",
-  ignore: "Leave out stacks in which a function or file matches.",
+  focus: "Keep stacks in which a function, file or binary matches.",
+  ignore: "Leave out stacks in which a function, file or binary matches.",
   hide: "Take matching frames out; their callers get what they held.",
   show: "Take all other frames out.",
   merge: "What matching functions call counts as their own.",
@@ -45,13 +45,13 @@ function RuleForm({ onAdd }: { onAdd: (rule: Rule) => void }) {
         value={text}
         aria-label="Regular expression"
         aria-invalid={error !== ""}
-        placeholder="Function or file (regex)"
+        placeholder="Function, file or binary (regex)"
         autocomplete="off"
         spellcheck={false}
         onInput={(event) => setText(event.currentTarget.value)}
       />
       <Button look="primary" type="submit">Add</Button>
-      <p class={error ? "rules-error" : "hint"} role={error ? "alert" : undefined}>{error || actionHints[action]}</p>
+      <p class={error ? "rules-error" : "hint"} role={error ? "alert" : undefined}>{error || `${actionHints[action]} Capitals matter; (?i) in front: they do not.`}</p>
     </form>
   );
 }

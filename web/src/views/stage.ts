@@ -4,16 +4,20 @@
  */
 import { startOf, type Flame, type FrameTable } from "../model/flame.ts";
 import type { FrameColours } from "../model/frame_colours.ts";
-import { nodeAt } from "../model/layout.ts";
+import { layoutRow, nodeAt } from "../model/layout.ts";
 import type { SearchResult } from "../model/search.ts";
 import { between, isSameWindow, minShare, panned, wholeOf, zoomed, type Window } from "../model/window.ts";
-import { IciclePainter, type Look, type Picture } from "./icicle_draw.ts";
+import { IciclePainter, type Look, type PaintedBoxes, type Picture } from "./icicle_draw.ts";
 import type { Minimap } from "./minimap.ts";
 import { rowHeight, Rows } from "./rows.ts";
 
 const zoomMs = 170;
 /** So long after the last move by hand the window counts as chosen. */
 const settleMs = 160;
+/** A narrower box of the function that the pointer is on has no edges but a line below, so high. */
+const leastEdgedPx = 8;
+const sliverPx = 5;
+const pinPx = 10;
 
 /** What is to be shown; the stage keeps the last one it was given. */
 export interface Scene {
@@ -21,6 +25,8 @@ export interface Scene {
   colours: FrameColours;
   palette: Look;
   marks: SearchResult | null;
+  /** Nodes with a sign in their upper right corner: comments are pinned to them. */
+  pinned?: ReadonlySet<number>;
   isFlipped: boolean;
   /** The first that is seen: 1 leaves the root's row out. */
   firstRow: number;
@@ -77,6 +83,9 @@ export class Stage {
   private lacksNames = false;
   private animation: { from: Window; to: Window; begun: number } | null = null;
   private settling: ReturnType<typeof setTimeout> | undefined;
+  private resting: ReturnType<typeof setTimeout> | undefined;
+  /** Nothing has moved for a moment. */
+  private isResting = false;
   window: Window;
   hover = -1;
   /** The function that the pointer is on, here or in another view. */
@@ -215,6 +224,7 @@ export class Stage {
 
   stop(): void {
     clearTimeout(this.settling);
+    clearTimeout(this.resting);
     cancelAnimationFrame(this.frameRequest);
   }
 
@@ -249,7 +259,17 @@ export class Stage {
     this.lacksNames = !this.canvas.painter.paint(this.picture());
     if (this.lacksNames) this.paintOverlaySoon();
     this.minimap?.paint(this.scene, this.window, this.rows, this.scroller.scrollTop);
+    this.restSoon();
     this.paintOverlay();
+  }
+
+  private restSoon(): void {
+    this.isResting = false;
+    clearTimeout(this.resting);
+    this.resting = globalThis.setTimeout(() => {
+      this.isResting = true;
+      if (this.echoed.name !== "") this.paintOverlaySoon();
+    }, settleMs);
   }
 
   private addNames(): void {
@@ -261,25 +281,63 @@ export class Stage {
   private paintOverlay(): void {
     if (!this.canvas) return;
     const { overlay, painter } = this.canvas;
-    const { flame, cursor, palette } = this.scene;
-    const { scrollTop } = this.scroller;
+    const { cursor, palette, pinned } = this.scene;
     overlay.clearRect(0, 0, this.width, this.rows.viewPx);
-    const { boxes } = painter;
     overlay.strokeStyle = palette.outline;
-    overlay.fillStyle = palette.veil;
+    this.paintEchoes(overlay, painter.boxes);
     const isFocused = this.hasKeys;
-    for (let i = 0; i < boxes.count; i++) {
-      const node = boxes.node[i];
-      const isMarked = node === this.hover || (node === cursor && isFocused);
-      const isEchoed = this.echoed.has(flame.frames, flame.frame[node]);
-      if (!isMarked && !isEchoed) continue;
-      const y = this.rows.topOf(boxes.row[i]) - scrollTop;
-      if (isEchoed) overlay.fillRect(boxes.x[i], y, boxes.width[i], rowHeight - 1);
-      if (isMarked) {
-        overlay.lineWidth = (node === cursor && isFocused ? 2 : 1) + (palette.paintEdges ? 1 : 0);
-        overlay.strokeRect(boxes.x[i] + 1, y + 1, Math.max(1, boxes.width[i] - 2), rowHeight - 3);
-      }
+    for (let i = 0; i < painter.boxes.count; i++) {
+      const node = painter.boxes.node[i];
+      const isCursor = node === cursor && isFocused;
+      if (node === this.hover || isCursor) this.paintOutline(overlay, painter.boxes.row[i], painter.boxes.x[i], painter.boxes.width[i], isCursor ? 3 : 2);
+      if (pinned?.has(node)) this.paintPin(overlay, painter.boxes, i);
     }
+  }
+
+  private paintPin(overlay: CanvasRenderingContext2D, { row, x, width }: PaintedBoxes, i: number): void {
+    const top = this.rows.topOf(row[i]) - this.scroller.scrollTop;
+    const right = x[i] + width[i];
+    overlay.fillStyle = this.scene.palette.outline;
+    overlay.beginPath();
+    overlay.moveTo(Math.max(x[i], right - pinPx), top);
+    overlay.lineTo(right, top);
+    overlay.lineTo(right, top + pinPx);
+    overlay.fill();
+  }
+
+  /** A box of the echoed function. What is too narrow for an edge, as the run of a few pixels that has it, gets a thick line: edges would leave nothing else of a row of them. */
+  private paintEcho(overlay: CanvasRenderingContext2D, row: number, left: number, width: number): void {
+    const top = this.rows.topOf(row) - this.scroller.scrollTop;
+    const { palette } = this.scene;
+    overlay.fillStyle = width < leastEdgedPx ? palette.outline : palette.veil;
+    if (width < leastEdgedPx) return overlay.fillRect(left, top + rowHeight - 1 - sliverPx, Math.max(1, width), sliverPx);
+    overlay.fillRect(left, top, width, rowHeight - 1);
+    this.paintOutline(overlay, row, left, width, 2);
+  }
+
+  /** Of every node of the runs, of which there may be a million, the name is asked for when the picture stands still. */
+  private paintEchoes(overlay: CanvasRenderingContext2D, boxes: PaintedBoxes): void {
+    const { echoed, rows, scene: { flame } } = this;
+    if (echoed.name === "") return;
+    const isEchoed = (node: number) => echoed.has(flame.frames, flame.frame[node]);
+    if (!this.isResting) {
+      for (let i = 0; i < boxes.count; i++) if (isEchoed(boxes.node[i])) this.paintEcho(overlay, boxes.row[i], boxes.x[i], boxes.width[i]);
+      return;
+    }
+    const [first, last] = rows.seen(this.scroller.scrollTop);
+    for (let row = first; row <= last; row++)
+      layoutRow(flame, row, this.window, this.width, (from, to, left, right) => {
+        for (let at = from; at <= to; at++)
+          if (isEchoed(flame.rowNodes[at])) return this.paintEcho(overlay, row, left, right - left - (from === to && right - left > 3 ? 1 : 0));
+      });
+  }
+
+  /** Of whole pixels, within the box: spread over two of them a line has half the contrast. */
+  private paintOutline(overlay: CanvasRenderingContext2D, row: number, x: number, width: number, linePx: number): void {
+    const line = linePx + (this.scene.palette.paintEdges ? 1 : 0);
+    const left = Math.round(x);
+    overlay.lineWidth = line;
+    overlay.strokeRect(left + line / 2, this.rows.topOf(row) - this.scroller.scrollTop + line / 2, Math.max(0, Math.round(x + width) - left - line), rowHeight - 1 - line);
   }
 
   /* ---- places ---- */

@@ -114,7 +114,7 @@ const inOrder = (ids: readonly SortColumn[]): SortColumn[] => [...ids.filter((id
 const defaultColumns = ({ isDiff, metadata }: Flame): SortColumn[] =>
   isDiff ? ["before", "cum", "change"] : metadata.group_by === "line" ? ["flat", "cum", "file"] : ["flat", "cum"];
 
-export const defaultSort = (isDiff: boolean): Sort => ({ column: isDiff ? "change" : "flat", descending: true });
+const defaultSort = (isDiff: boolean): Sort => ({ column: isDiff ? "change" : "flat", descending: true });
 
 interface HeaderProps {
   columns: [SortColumn, Omit<Column, "Cell">][];

@@ -11,6 +11,7 @@ import type { Flame, SampleType } from "../model/flame.ts";
 import { FrameColours } from "../model/frame_colours.ts";
 import type { LoadLabels } from "../model/labels.ts";
 import { exactly } from "../model/exactly.ts";
+import { findByPathHash } from "../model/path.ts";
 import { views, type Update, type ViewState } from "../state.ts";
 import { Button, Loading, ProblemView } from "../ui/kit.tsx";
 import { hearLongPresses } from "../ui/long_press.ts";
@@ -30,7 +31,7 @@ import { usePlace } from "./use_place.ts";
 import { useRegrouped } from "./use_regrouped.ts";
 import { useRoot } from "./use_root.ts";
 import { ViewerFoot } from "./viewer_foot.tsx";
-import { useViewerKeys } from "./viewer_keys.ts";
+import { stackOf, useViewerKeys } from "./viewer_keys.ts";
 
 /** Of which group a tree is asked for, and below what: of another than the state's it is all. */
 export const treeOf = ({ group, root }: Pick<ViewState, "group" | "root">, other?: string, below = root) => (other ? { group: other, root: "" } : { group, root: below });
@@ -66,6 +67,10 @@ export interface ViewerProps {
   isFile?: boolean;
   comments?: CommentsOf;
   commentCount?: number;
+  /** The reader may write some. */
+  mayComment?: boolean;
+  /** Paths of the frames that known comments are pinned to (model/path.ts). */
+  pins?: readonly string[];
   tools?: ComponentChildren;
   /** Where links to source code are asked for; none without. */
   sources?: string[];
@@ -121,6 +126,8 @@ export function Viewer(props: ViewerProps) {
   const colours = useMemo(() => (source ? new FrameColours(source, isDiff ? "package" : state.colour) : null), [source, state.colour]);
   const place = usePlace(flame, state, update, { opensOthers, hasSandwich: shownPanes.includes(panes.sandwich) });
   const { zoom, part, cursor } = place;
+  const [commenting, setCommenting] = useState(0);
+  const pinned = useMemo(() => new Set(flame && props.pins?.map((hash) => findByPathHash(flame, hash))), [flame, props.pins]);
 
   useEffect(hearLongPresses, []);
   useEffect(() => {
@@ -152,6 +159,12 @@ export function Viewer(props: ViewerProps) {
   const mark = (name: string) => update({ marked: state.marked === name ? "" : name });
   const cursorName = () => (flame && cursor < flame.nodeCount ? flame.frames.name(flame.frame[cursor]) : "");
   const openMenu = (name: string, x: number, y: number) => name && setMenu({ name, x, y });
+  /** With the comments in sight, pinned to where the menu is, or to the widest frame of the function. */
+  const comment = (name: string) => {
+    if (cursorName() !== name) place.setCursor(0);
+    update({ marked: name, ...(!shownPanes.includes(panes.comments) && { beside: "comments" }) });
+    setCommenting(commenting + 1);
+  };
   const save = () => setExporting(true);
   const openSheet = () => setSheet(true);
   useViewerKeys({
@@ -175,7 +188,7 @@ export function Viewer(props: ViewerProps) {
   };
 
   const context: PaneContext | null = flame && source && colours && {
-    state, update, flame, source, colours, unit, palette, rows, isAwaitingRows, rowBound, zoom, part, cursor, marks, hovered, mark, openMenu, placed, comments, seek,
+    state, update, flame, source, colours, unit, palette, rows, isAwaitingRows, rowBound, zoom, part, cursor, marks, hovered, mark, openMenu, placed, comments, seek, pinned, commenting,
     callers: shown.callers,
     callees: shown.callees,
     pattern: searching.pattern,
@@ -253,7 +266,7 @@ export function Viewer(props: ViewerProps) {
       )}
       {isExporting && context && !isEmpty && <exporting.Component context={context} onClose={() => setExporting(false)} />}
       {hasSheet && <keySheet.Component hasComments={comments !== undefined} onClose={() => setSheet(false)} />}
-      {menu && <frameMenu.Component place={menu} isMarked={menu.name === state.marked} addRule={filters.addRule} mark={mark} onAround={(name) => seen.setView("sandwich", name)} onClose={() => setMenu(null)} />}
+      {menu && <frameMenu.Component place={menu} isMarked={menu.name === state.marked} addRule={filters.addRule} mark={mark} onAround={(name) => seen.setView("sandwich", name)} stack={flame && cursorName() === menu.name ? stackOf(flame, cursor) : ""} onComment={props.mayComment ? comment : undefined} onClose={() => setMenu(null)} />}
     </section>
   );
 }

@@ -59,7 +59,7 @@ export function ViewerFoot({ flame, colours, palette, unit, placed, state, marke
     <footer class="viewer-foot">
       {pointed >= 0 && <DetailLine flame={flame} node={Math.min(pointed, flame.nodeCount - 1)} {...{ unit, placed }} />}
       <div class="foot-line">
-        <Legend flame={flame} colours={colours} palette={palette} />
+        {[state.view, state.beside].some((view) => view && !["labels", "comments"].includes(view)) && <Legend flame={flame} colours={colours} palette={palette} />}
         <span class="foot-end">
           {state.marked && (
             <Button class="marked" icon="close" onClick={onUnmark} title={`Stop marking ${state.marked}`}>

@@ -30,6 +30,9 @@ interface KeysProps {
   extraKeys?: Record<string, () => void>;
 }
 
+/** The names from the root to a node, a line each. */
+export const stackOf = (flame: Flame, node: number) => pathOf(flame, node).slice(1).map((one) => flame.frames.name(flame.frame[one])).join("\n");
+
 const searchField = () => document.querySelector<HTMLInputElement>("#search");
 const rulesByKey: [string, Action][] = [["f", "focus"], ["i", "ignore"], ["h", "hide"], ["m", "merge"], ["r", "recursion"]];
 
@@ -61,8 +64,8 @@ export function useViewerKeys({ flame, state, update, place, filters, seen, type
     U: () => filters.step("redo"),
     ".": openMenuAtCursor,
     ContextMenu: openMenuAtCursor,
-    c: () => void copyText(cursorName(), "Name"),
-    C: () => flame && void copyText(pathOf(flame, cursor).slice(1).map((node) => flame.frames.name(flame.frame[node])).join("\n"), "Stack"),
+    c: () => cursor > 0 && void copyText(cursorName(), "Name"),
+    C: () => cursor > 0 && flame && void copyText(stackOf(flame, cursor), "Stack"),
     y: () => void copyText(location.href, "Link"),
     e: onSave,
     "?": onSheet,
